@@ -26,15 +26,15 @@ interface Observation {
 /** A window that is reset as a whole at the stated time. Until then the remaining calls only decrease. */
 export class FixedWindowHypothesis implements LimiterHypothesis {
   readonly isTokenBucket = false;
+  provenCalls = 0;
+  hiddenCalls = 0;
+  lastWindowCalls = 0;
   #last: LimitStatement | null = null;
   #start: StartRange | null = null;
   /** Calls that were spent in the first window before the first statement, no matter by which user. */
   #initialCalls = 0;
   /** Observations of the last part of the window, after the newest one that is older. */
   #observations: Observation[] = [];
-  #lastWindowCalls = 0;
-  #provenCalls = 0;
-  #hiddenCalls = 0;
 
   update(statement: LimitStatement, own: OwnCalls): boolean {
     const { answeredAt, limit, remaining, resetAt, windowMs } = statement;
@@ -47,21 +47,9 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
     return true;
   }
 
-  provenCalls(): number {
-    return this.#provenCalls;
-  }
-
-  hiddenCalls(): number {
-    return this.#hiddenCalls;
-  }
-
   callsInWindow(now: MonotonicMs): number {
     if (this.#start === null || this.#last === null) return 0;
     return now < this.#start.latest + this.#last.windowMs ? this.#observedCalls() : 0;
-  }
-
-  lastWindowCalls(): number {
-    return this.#lastWindowCalls;
   }
 
   #observedCalls(): number {
@@ -102,12 +90,12 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
     const { at, calls } = this.#observations.at(-1)!;
     const observedMs = Math.max(windowMs / EXTRAPOLATION_PARTS, at - first.at);
     const unobserved = Math.min(remaining, ((calls - first.calls) * Math.max(0, endedAt - at)) / observedMs);
-    this.#hiddenCalls += unobserved;
-    this.#lastWindowCalls = calls + unobserved;
+    this.hiddenCalls += unobserved;
+    this.lastWindowCalls = calls + unobserved;
   }
 
   #observe(at: MonotonicMs, calls: number, windowMs: DurationMs): void {
-    this.#provenCalls += calls - this.#observedCalls();
+    this.provenCalls += calls - this.#observedCalls();
     this.#observations.push({ at, calls });
     const from = this.#observations.findLastIndex((each) => each.at <= at - windowMs / EXTRAPOLATION_PARTS);
     this.#observations = this.#observations.slice(Math.max(0, from));

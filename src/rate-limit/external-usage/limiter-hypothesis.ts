@@ -20,13 +20,13 @@ export interface LimiterHypothesis {
    */
   update(statement: LimitStatement, own: OwnCalls): boolean;
   /** External calls since the start that the statements prove; a lower bound. */
-  provenCalls(): number;
+  readonly provenCalls: number;
   /** Estimate of the external calls beyond the proven ones that this kind of limiter hides. */
-  hiddenCalls(): number;
+  readonly hiddenCalls: number;
   /** External calls that are proven for the current window; for a token bucket, for the last window length. */
   callsInWindow(now: MonotonicMs): number;
   /** Estimate of the external calls in the last whole window if its end was not observed; 0: no estimate. */
-  lastWindowCalls(): number;
+  readonly lastWindowCalls: number;
   /** Whether calls are refilled one by one and may accumulate beyond the limit. */
   readonly isTokenBucket: boolean;
 }

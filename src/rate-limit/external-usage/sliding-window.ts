@@ -11,6 +11,9 @@ interface Proof {
 /** A sliding window: what remains is the limit less all calls of the last window length. */
 export class SlidingWindowHypothesis implements LimiterHypothesis {
   readonly isTokenBucket = false;
+  readonly hiddenCalls = 0;
+  readonly lastWindowCalls = 0;
+  provenCalls = 0;
   #firstAt: MonotonicMs | null = null;
   /** Calls spent before the first statement. The previous process may have made them, so they don't count as external. */
   #initialCalls = 0;
@@ -33,25 +36,16 @@ export class SlidingWindowHypothesis implements LimiterHypothesis {
     const lastOld = this.#proofs.findLastIndex(({ at }) => at <= sentAt - windowMs);
     if (lastOld > 0) this.#proofs = this.#proofs.slice(lastOld);
     const calls = this.#proofs[0]!.calls + this.#callsInWindow;
-    if (calls > this.provenCalls()) this.#proofs.push({ at: answeredAt, calls });
+    if (calls > this.provenCalls) {
+      this.provenCalls = calls;
+      this.#proofs.push({ at: answeredAt, calls });
+    }
     this.#sentAt = sentAt;
     this.#windowMs = windowMs;
     return true;
   }
 
-  provenCalls(): number {
-    return this.#proofs.at(-1)!.calls;
-  }
-
-  hiddenCalls(): number {
-    return 0;
-  }
-
   callsInWindow(now: MonotonicMs): number {
     return now < this.#sentAt + this.#windowMs ? this.#callsInWindow : 0;
-  }
-
-  lastWindowCalls(): number {
-    return 0;
   }
 }

@@ -13,6 +13,9 @@ const HIDDEN_CALLS_MAX = 8;
  */
 export class TokenBucketHypothesis implements LimiterHypothesis {
   readonly isTokenBucket = true;
+  readonly lastWindowCalls = 0;
+  provenCalls = 0;
+  hiddenCalls = 0;
   #last: LimitStatement | null = null;
   /** Most calls that ever remained after one of ours: a full bucket holds one more. */
   #remainingMost = 0;
@@ -21,8 +24,6 @@ export class TokenBucketHypothesis implements LimiterHypothesis {
   /** Bounds of the balance. */
   #low = 0;
   #high = 0;
-  #provenCalls = 0;
-  #hiddenCalls = 0;
   #recent: { readonly at: MonotonicMs; readonly calls: number }[] = [];
 
   update(statement: LimitStatement, own: OwnCalls): boolean {
@@ -59,33 +60,21 @@ export class TokenBucketHypothesis implements LimiterHypothesis {
     return true;
   }
 
-  provenCalls(): number {
-    return this.#provenCalls;
-  }
-
-  hiddenCalls(): number {
-    return this.#hiddenCalls;
-  }
-
   callsInWindow(now: MonotonicMs): number {
     const since = now - (this.#last?.windowMs ?? 0);
     return this.#recent.reduce((sum, { at, calls }) => sum + (at > since ? calls : 0), 0);
   }
 
-  lastWindowCalls(): number {
-    return 0;
-  }
-
   /** Records external calls since the statement `last`. `fullMs`: how long the bucket may have been full in between. */
   #recordProven(calls: number, fullMs: DurationMs, last: LimitStatement, statement: LimitStatement): void {
     const { sentAt, answeredAt, windowMs, limit } = statement;
-    this.#provenCalls += calls;
+    this.provenCalls += calls;
     this.#recent = this.#recent.filter(({ at }) => at > answeredAt - windowMs);
     this.#recent.push({ at: answeredAt, calls });
     // Hidden calls are estimated as the ratio of the time in which they were hidden to the time in which they were not.
     const gapMs = (sentAt + answeredAt - last.sentAt - last.answeredAt) / 2;
     const visibleMs = Math.max(gapMs - fullMs, windowMs / limit);
-    this.#hiddenCalls += Math.min(HIDDEN_CALLS_MAX, Math.max(0, gapMs - visibleMs) / visibleMs);
+    this.hiddenCalls += Math.min(HIDDEN_CALLS_MAX, Math.max(0, gapMs - visibleMs) / visibleMs);
   }
 
   /**

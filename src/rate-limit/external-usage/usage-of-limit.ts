@@ -142,9 +142,7 @@ export class ExternalUsageOfLimit {
     for (const candidate of this.#candidates) this.#updateCandidate(candidate, statement);
     this.#weighCandidates(possibleCandidates(this.#candidates, answeredAt));
     if (this.#possible.length === 0) return;
-    const calls = Math.max(
-      ...this.#possible.flatMap((each) => [each.callsInWindow(answeredAt), each.lastWindowCalls()]),
-    );
+    const calls = Math.max(...this.#possible.flatMap((each) => [each.callsInWindow(answeredAt), each.lastWindowCalls]));
     this.#forecast.record(calls, windowMs, answeredAt);
     // External calls used up the limit before we had made room for them, so some of them may have been rejected.
     const floor = externalFloorOf(this.#limit);
@@ -173,9 +171,9 @@ export class ExternalUsageOfLimit {
       this.#possible = [];
       return;
     }
-    const provenBy = ({ provenBefore, hypothesis }: Candidate) => provenBefore + hypothesis.provenCalls();
+    const provenBy = ({ provenBefore, hypothesis }: Candidate) => provenBefore + hypothesis.provenCalls;
     const likelyBy = ({ likelyBefore, hypothesis }: Candidate) =>
-      likelyBefore + (hypothesis.provenCalls() + hypothesis.hiddenCalls());
+      likelyBefore + (hypothesis.provenCalls + hypothesis.hiddenCalls);
     const best = possible.reduce((least, each) => (provenBy(each) < provenBy(least) ? each : least));
     this.#possible = possible
       .map(({ hypothesis }) => hypothesis)

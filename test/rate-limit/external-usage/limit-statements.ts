@@ -45,8 +45,8 @@ export function followStatements(hypothesis: LimiterHypothesis) {
 
 /** All counts of a hypothesis at time 0. */
 export const countsOf = (hypothesis: LimiterHypothesis) => ({
-  proven: hypothesis.provenCalls(),
-  hidden: hypothesis.hiddenCalls(),
+  proven: hypothesis.provenCalls,
+  hidden: hypothesis.hiddenCalls,
   inWindow: hypothesis.callsInWindow(0),
-  lastWindow: hypothesis.lastWindowCalls(),
+  lastWindow: hypothesis.lastWindowCalls,
 });
