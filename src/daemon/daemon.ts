@@ -6,8 +6,9 @@ import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
 import { recordHistory } from "../web/api/history.ts";
 import { epochOf } from "../web/api/live-routes.ts";
+import { nodesView, nodeView } from "../web/api/node-views.ts";
 import { type Reload, serializeReloads, type WebDeps } from "../web/api/routes.ts";
-import { budgetView, nodesView, nodeView, type StatusSnapshot, statusView } from "../web/api/status-views.ts";
+import { budgetView, type StatusSnapshot, statusView } from "../web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../web/http/server.ts";
 import { type ActiveConfig, activateConfig } from "./active-config.ts";
 import { collectTheSame, startCollection } from "./collection.ts";
@@ -52,7 +53,7 @@ class RunningDaemon implements Daemon {
   #active!: ActiveConfig;
   #web!: WebServer;
   #isStopping = false;
-  /** The reload under way, or the last one. */
+  /** The current reload, or the last one. */
   #reloading: Promise<unknown> = Promise.resolve();
   readonly #historyAbort = new AbortController();
   #history: Promise<unknown> = Promise.resolve();
@@ -243,7 +244,7 @@ interface FixedSettings {
   readonly scheme: "http" | "https";
 }
 
-/** Keys that need a restart, where they changed. */
+/** Returns a problem for each changed key that needs a restart. */
 const fixedKeyProblems = (old: FixedSettings, next: FixedSettings): string[] =>
   [
     { key: "state.path", now: old.config.state.path, requested: next.config.state.path },
