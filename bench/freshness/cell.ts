@@ -1,7 +1,13 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { ServiceOptions } from "../../src/model/scenario.ts";
-import { pollingCallsPerMinute, pollingCallsPerWindow } from "../../src/rate-limit/ledger.ts";
-import { type Limits, PLANS, type PlanLimits, pollingCallsPerMonth } from "../../src/rate-limit/limits.ts";
+import {
+  type Limits,
+  PLANS,
+  type PlanLimits,
+  pollingCallsPerMinute,
+  pollingCallsPerMonth,
+  pollingCallsPerWindow,
+} from "../../src/rate-limit/limits.ts";
 import type { CustomLimits } from "../../src/simulator/http/rate-limits.ts";
 
 /** The limits of the service, as configured on both sides. */

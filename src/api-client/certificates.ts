@@ -3,7 +3,7 @@ import { createSecureContext } from "node:tls";
 
 const block = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-/** Why `pem` can't be what a server's certificate is checked against; null: it can. */
+/** Returns why `pem` is not a valid list of CA certificates; null: it is valid. */
 export function caCertificateProblem(pem: string): string | null {
   const certificates = pem.match(block) ?? [];
   if (certificates.length === 0) return "holds no certificate; it should hold one or more in PEM, each BEGIN to END";
@@ -20,7 +20,7 @@ function isReadable(certificate: string): boolean {
   }
 }
 
-/** Why a certificate and a key can't be shown to a server; null: they can. */
+/** Returns why a client certificate and its key can't be used; null: they can. */
 export function clientCertificateProblem(cert: string, key: string): string | null {
   try {
     createSecureContext({ cert, key });

@@ -3,7 +3,7 @@ import type { NodeId } from "../model/node.ts";
 import type { ActionRequest } from "../model/remediation/episode.ts";
 import type { Category } from "../rate-limit/limits.ts";
 
-/** Number of a page and how many records were asked for. */
+/** Page number and page size to request. */
 export interface PageQuery {
   readonly page: number;
   readonly limit: number;
@@ -12,14 +12,11 @@ export interface PageQuery {
 interface Endpoint {
   readonly category: Category;
   readonly method: "GET" | "POST";
-  /** Scope that the key must carry (spec, section 5). */
+  /** Scope that the API key needs (spec, section 5). */
   readonly scope: string;
 }
 
-/**
- * The endpoints that are called (spec, section 4), a row each. The key is the value of the label `endpoint`.
- * The single-session endpoint is not among them: nothing of ours needs it.
- */
+/** The endpoints that the daemon calls (spec, section 4). The key is the value of the label `endpoint`. */
 export const ENDPOINTS = {
   nodes_list: { category: "node_management", method: "GET", scope: "nodes:read" },
   node: { category: "node_management", method: "GET", scope: "nodes:read" },
@@ -35,13 +32,13 @@ type LabelOf<Method> = {
   [Label in EndpointLabel]: (typeof ENDPOINTS)[Label]["method"] extends Method ? Label : never;
 }[EndpointLabel];
 
-/** One reading call: which endpoint, and the path that its parameters make. */
+/** A call that reads. */
 export interface Call {
   readonly endpoint: LabelOf<"GET">;
   readonly path: string;
 }
 
-/** One call that changes something. It is no {@link EndpointCall}, so nothing that may try again takes it by mistake. */
+/** A call that changes something. It is not a {@link Call}, so that code with retries does not accept it. */
 export interface ActionCall {
   readonly endpoint: LabelOf<"POST">;
   readonly path: string;
@@ -58,7 +55,7 @@ const pagePath = (endpoint: Call["endpoint"], path: string, { page, limit }: Pag
 export const listNodesCall = (query: PageQuery): Call => pagePath("nodes_list", "/v1/nodes", query);
 /** Spec, section 4.2. */
 export const readNodeCall = (id: string): Call => ({ endpoint: "node", path: `/v1/nodes/${encodeURIComponent(id)}` });
-/** Spec, section 4.6, without a status filter: whatever the list shows is wanted. */
+/** Spec, section 4.6, without a status filter. */
 export const listSessionsCall = (query: PageQuery): Call => pagePath("sessions_list", "/v1/sessions", query);
 /** Spec, section 4.8. */
 export const readStatsCall: Call = { endpoint: "stats", path: "/v1/sessions/stats" };
@@ -76,7 +73,7 @@ export function actionCall(id: NodeId, request: ActionRequest): ActionCall {
     case "reboot":
       return { endpoint: "node_reboot", path, body: JSON.stringify({ force: request.force }) };
     case "disconnect":
-      // "No request body is shown for it."
+      // The spec shows no request body for it.
       return { endpoint: "node_disconnect", path, body: null };
     default:
       return request satisfies never;

@@ -1,23 +1,23 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { fail, type Result } from "../base/result.ts";
 import type { Clock, Secret, TransportFailure, TransportRequest, TransportResponse } from "../model/ports.ts";
-import { createCurrentTransport } from "./current-transport.ts";
 import { startTimeout } from "./timeout.ts";
+import { createCurrentTransport } from "./transport.ts";
 
-/** How to reach a server other than the management service. Secrets are re-read for every request. */
+/** How to reach a server other than the management service. Each request uses the current values of its secrets. */
 export interface IntegrationAccess {
-  /** An http or https URL; a {@link Secret} where knowing it is as good as a password. */
+  /** An http or https URL; a {@link Secret} if the URL itself grants access. */
   readonly url: string | Secret;
   readonly credentials?: Credentials;
   readonly tls?: IntegrationTls;
 }
 
-/** What Prometheus' configuration calls `basic_auth` and `authorization`. */
+/** `basic_auth` or `authorization`, as in the configuration of Prometheus. */
 export type Credentials =
   | { readonly kind: "basic"; readonly username: string; readonly password: Secret }
   | { readonly kind: "authorization"; readonly scheme: string; readonly credentials: Secret };
 
-/** What Prometheus' configuration calls `tls_config`; each secret is a text in PEM. */
+/** `tls_config`, as in the configuration of Prometheus. Secrets are PEM. */
 export interface IntegrationTls {
   readonly ca?: Secret;
   readonly cert?: Secret;
@@ -37,7 +37,7 @@ export interface IntegrationRequest {
 
 /** Client of a server other than the management service: Prometheus, Alertmanager or a webhook. */
 export interface IntegrationClient {
-  /** One exchange. The error is for people and holds no secret. Never rejects. */
+  /** Sends a request. The error is for operators and contains no secret. Never rejects. */
   request(request: IntegrationRequest, signal: AbortSignal): Promise<Result<TransportResponse, string>>;
   close(): Promise<void>;
 }
@@ -55,21 +55,21 @@ export const INTEGRATION_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 
 /** Creates a client; it connects with the first request. */
 export function createIntegrationClient({ access, clock, agent }: IntegrationClientDeps): IntegrationClient {
-  const current = createCurrentTransport();
+  const transports = createCurrentTransport();
 
   async function attempt(request: IntegrationRequest, signal: AbortSignal): Promise<Attempt> {
     const url = urlOf(access.url);
     if (url === null) return { outcome: fail(missingUrlFailure), authorization: null };
     const authorization = authorizationOf(access.credentials, url);
     const limit = startTimeout(clock, INTEGRATION_TIMEOUT_MS, signal);
-    const transport = current.forOptions({ baseUrl: url.origin, ...tlsOptions(access.tls ?? {}) });
+    const transport = transports.forOptions({ baseUrl: url.origin, ...tlsOptions(access.tls ?? {}) });
     const sent = await transport.request(requestOf(request, url, authorization, agent), limit.signal);
     limit.stop();
     const outcome = !sent.ok && limit.expired() ? fail(timeoutFailure) : sent;
     return { outcome, authorization };
   }
 
-  /** A GET may have met a connection that was about to be closed as idle; a password may just have been renewed. */
+  /** A GET may have used a connection that the server just closed as idle; after a 401 the credentials may have been renewed. */
   function mayRetry({ method }: IntegrationRequest, { outcome, authorization }: Attempt): boolean {
     if (!outcome.ok) return method === "GET" && outcome.error.kind === "reset";
     if (outcome.value.status !== 401) return false;
@@ -80,7 +80,7 @@ export function createIntegrationClient({ access, clock, agent }: IntegrationCli
   }
 
   return {
-    close: current.close,
+    close: transports.close,
     async request(request, signal) {
       const first = await attempt(request, signal);
       const { outcome } = mayRetry(request, first) ? await attempt(request, signal) : first;
@@ -91,7 +91,7 @@ export function createIntegrationClient({ access, clock, agent }: IntegrationCli
 
 interface Attempt {
   readonly outcome: Result<TransportResponse, Failure>;
-  /** The header that it went with. */
+  /** The Authorization header of the request. */
   readonly authorization: string | null;
 }
 
@@ -106,13 +106,13 @@ const timeoutFailure: Failure = {
   message: `no whole answer within ${INTEGRATION_TIMEOUT_MS / SECOND_MS} s`,
 };
 
-/** The secrets of a TLS configuration as they are now. */
+/** Transport options with the current values of the secrets. */
 export const tlsOptions = ({ ca, cert, key, serverName, insecureSkipVerify }: IntegrationTls) => ({
-  ...(ca === undefined ? {} : { ca: ca.value() }),
-  ...(cert === undefined ? {} : { cert: cert.value() }),
-  ...(key === undefined ? {} : { key: key.value() }),
-  ...(serverName === undefined ? {} : { serverName }),
-  ...(insecureSkipVerify === undefined ? {} : { insecureSkipVerify }),
+  ca: ca?.value(),
+  cert: cert?.value(),
+  key: key?.value(),
+  serverName,
+  insecureSkipVerify,
 });
 
 function urlOf(url: string | Secret): URL | null {
@@ -125,7 +125,7 @@ function secretOf(credentials: Credentials | undefined): Secret | null {
   return credentials.kind === "basic" ? credentials.password : credentials.credentials;
 }
 
-/** The header Authorization; null: none. A user and password in the URL count where no credentials are given. */
+/** The Authorization header; null: none. Without credentials, a user and password in the URL are used. */
 export function authorizationOf(credentials: Credentials | undefined, url: URL): string | null {
   switch (credentials?.kind) {
     case "basic":
@@ -141,7 +141,7 @@ export function authorizationOf(credentials: Credentials | undefined, url: URL):
   }
 }
 
-/** Percent-encoding undone; as it stands where it is none. */
+/** Decodes percent-encoding; an invalid one is returned as it is. */
 function decodeComponent(text: string): string {
   try {
     return decodeURIComponent(text);

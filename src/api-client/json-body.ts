@@ -5,10 +5,10 @@ import { excerpt } from "./errors.ts";
 
 const utf8 = new TextDecoder("utf-8");
 
-/** The text of a body; what is no UTF-8 becomes replacement characters. */
+/** Decodes a body as UTF-8; invalid bytes become replacement characters. */
 export const bodyText = (body: Uint8Array): string => utf8.decode(body);
 
-/** The value of a body in JSON; undefined where it is none, or has more than {@link VALUES_MAX} values. */
+/** Parses a body as JSON; undefined if it is invalid or has more than {@link VALUES_MAX} values. */
 export function parseJson(body: Uint8Array): unknown {
   if (hasTooManyValues(body)) return undefined;
   try {
@@ -18,20 +18,20 @@ export function parseJson(body: Uint8Array): unknown {
   }
 }
 
-/** A field of a JSON object; undefined where there is neither. */
+/** A field of a JSON object; undefined if the value is not an object or lacks the field. */
 export const jsonField = (json: unknown, field: string): unknown =>
   typeof json === "object" && json !== null ? (json as Readonly<Record<string, unknown>>)[field] : undefined;
 
-/** The end of a text that is quoted where it is cut off, characters. */
+/** Number of characters quoted from the end of truncated JSON. */
 const TAIL_CHARACTERS = 40;
 
 /**
- * Values, lists and objects of one JSON text. The largest body of usual records has half as many, and takes a fraction of
- * a second to read; a body of the same size that is made of `{},` would hold up the event loop for seconds.
+ * Maximum number of values, lists and objects in a JSON text. The largest body of ordinary records has half as many and is
+ * parsed in a fraction of a second; a body of the same size that consists of `{},` would block the event loop for seconds.
  */
 export const VALUES_MAX = 1_000_000;
 
-/** The JSON of a response's body. The error says what the body is instead, and where it breaks off. */
+/** Parses the body of a response as JSON. The error says what is wrong with it, and where it is cut off. */
 export function readJson(response: TransportResponse): Result<unknown, string> {
   if (hasTooManyValues(response.body)) return fail(`the JSON has more than ${VALUES_MAX} values`);
   const text = bodyText(response.body);

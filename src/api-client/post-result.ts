@@ -8,13 +8,13 @@ import { bodyText, readJson } from "./json-body.ts";
 import { parseRetryAfter } from "./rate-limit-headers.ts";
 
 /**
- * What became of a POST that was tried once.
- * - `done`: 2xx. `json` is null where there was no body, or none that is JSON, which `remark` tells.
- * - `refused`: a 4xx but 401, 403 and 429, or a 2xx that says `success: false`: the service doesn't want this.
- * - `credentials`: 401 or 403: not executed. A 403 may also come of a cap of the plan.
+ * Result of a POST, which is sent only once.
+ * - `done`: 2xx. `json` is null if there is no body, or if it is not JSON, which `remark` explains.
+ * - `refused`: a 4xx other than 401, 403 and 429, or a 2xx with `success: false`: the service rejected the action.
+ * - `credentials`: 401 or 403: not executed. A cap of the plan may also cause a 403.
  * - `limited`: 429: not executed.
- * - `not_sent`: surely nothing of it reached the service.
- * - `in_doubt`: it may have been executed, and it may not: no clear answer came.
+ * - `not_sent`: the service has certainly not received anything.
+ * - `in_doubt`: no clear response: the action may have been executed or not.
  */
 export type PostResult =
   | { readonly kind: "done"; readonly json: unknown; readonly at: MonotonicMs; readonly remark: string | null }
@@ -24,48 +24,48 @@ export type PostResult =
   | { readonly kind: "not_sent"; readonly message: string }
   | { readonly kind: "in_doubt"; readonly message: string };
 
-/** Bytes of a foreign body that are looked at for a message. */
-const QUOTED_BYTES_MAX = 400;
+/** Maximum bytes of an error body that are quoted in a message. */
+export const QUOTED_BYTES_MAX = 400;
 
-/** What a whole answer means. `at`: when it came; `now`: the same on our wall clock, for Retry-After without a Date. */
+/** Interprets a complete response. `now`: wall clock time of the response, for a Retry-After without a Date header. */
 export function postResultOf(call: ActionCall, response: TransportResponse, at: MonotonicMs, now: EpochMs): PostResult {
   const { status, headers } = response;
-  const serviceMessage = `POST ${call.path} answered ${status}`;
+  const answered = `POST ${call.path} answered ${status}`;
   const body = excerpt(bodyText(response.body.subarray(0, QUOTED_BYTES_MAX)));
   switch (true) {
     case status >= 200 && status < 300:
-      return resultOfSuccess(serviceMessage, response, at);
+      return resultOfSuccess(answered, response, at);
     case status === 401:
-      return { kind: "credentials", status: 401, message: `${serviceMessage}: the API key is not accepted` };
+      return { kind: "credentials", status: 401, message: `${answered}: the API key is not accepted` };
     case status === 403: {
       const { scope } = ENDPOINTS[call.endpoint];
-      const message = `${serviceMessage}: the API key seems to lack the scope ${scope}, or a cap of the plan is reached; it said ${body}`;
+      const message = `${answered}: the API key seems to lack the scope ${scope}, or a cap of the plan is reached; it said ${body}`;
       return { kind: "credentials", status: 403, message };
     }
     case status === 429:
-      return { kind: "limited", retryAfterMs: parseRetryAfter(headers, now), message: serviceMessage };
+      return { kind: "limited", retryAfterMs: parseRetryAfter(headers, now), message: answered };
     case status >= 400 && status < 500:
-      return { kind: "refused", status, message: `${serviceMessage}: ${body}` };
+      return { kind: "refused", status, message: `${answered}: ${body}` };
     case status >= 300 && status < 400: {
       const target = excerpt(headers.location ?? "");
-      const why = "the service itself redirects nothing, and whoever answered may have passed the request on";
-      return { kind: "in_doubt", message: `${serviceMessage}, to ${target}: not followed; ${why}` };
+      const why = "the service itself does not redirect, and a proxy may have forwarded the request";
+      return { kind: "in_doubt", message: `${answered}, to ${target}: not followed; ${why}` };
     }
     default:
-      return { kind: "in_doubt", message: `${serviceMessage}: ${body}` };
+      return { kind: "in_doubt", message: `${answered}: ${body}` };
   }
 }
 
-function resultOfSuccess(serviceMessage: string, response: TransportResponse, at: MonotonicMs): PostResult {
+function resultOfSuccess(answered: string, response: TransportResponse, at: MonotonicMs): PostResult {
   const text = bodyText(response.body);
   if (text.trim() === "") return { kind: "done", json: null, at, remark: null };
   const json = readJson(response);
-  if (!json.ok) return { kind: "done", json: null, at, remark: `${serviceMessage}: ${json.error}` };
+  if (!json.ok) return { kind: "done", json: null, at, remark: `${answered}: ${json.error}` };
   const { success, message } = decodeActionReply(json.value);
   if (success !== false) return { kind: "done", json: json.value, at, remark: null };
   return {
     kind: "refused",
     status: response.status,
-    message: `${serviceMessage}, success false: ${truncate(message ?? text)}`,
+    message: `${answered}, success false: ${truncate(message ?? text)}`,
   };
 }

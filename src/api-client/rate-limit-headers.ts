@@ -5,7 +5,7 @@ import { type LimitReading, parseLimitReading } from "../rate-limit/limit-header
 
 type Headers = TransportResponse["headers"];
 
-/** Reads X-RateLimit-* (spec, section 8.1); null where limit or remaining is missing, no whole number, or can't be true. */
+/** Parses X-RateLimit-* (spec, section 8.1); null if limit or remaining is missing, invalid or implausible. */
 export function parseRateLimitHeaders(headers: Headers, now: MonotonicMs): LimitReading | null {
   const limit = wholeNumber(headers["x-ratelimit-limit"]);
   const remaining = wholeNumber(headers["x-ratelimit-remaining"]);
@@ -14,16 +14,15 @@ export function parseRateLimitHeaders(headers: Headers, now: MonotonicMs): Limit
   return parseLimitReading({ limit, remaining, resetEpochSeconds, dateEpochMs: serviceDate(headers) }, now);
 }
 
-/** When X-RateLimit-Reset says that the limit resets, on the service's clock; null where it says nothing. */
+/** X-RateLimit-Reset, on the service's clock; null: missing or invalid. */
 export const resetEpochSeconds = (headers: Headers): number | null => wholeNumber(headers["x-ratelimit-reset"]);
 
-/** The service's own time (header Date, cut to whole seconds); null where it is missing or unreadable. */
+/** The Date header, in whole seconds of the service's clock; null: missing or invalid. */
 export const serviceDate = (headers: Headers): EpochMs | null => httpDate(headers.date);
 
 /**
- * Reads Retry-After (RFC 9110, section 10.2.3), in seconds or as an HTTP-date, which is counted from the answer's own
- * Date, or from `now` without one. A fraction of a second is rounded up. Null where it is missing or unreadable, and for 0
- * and moments gone by, which name no wait.
+ * Parses Retry-After (RFC 9110, section 10.2.3), in seconds or as an HTTP-date, which is compared with the Date header, or
+ * with `now` if there is none. Fractions of a second are rounded up. Null: missing, invalid, 0 or in the past.
  */
 export function parseRetryAfter(headers: Headers, now: EpochMs): DurationMs | null {
   const text = headers["retry-after"]?.trim() ?? "";
@@ -35,7 +34,7 @@ export function parseRetryAfter(headers: Headers, now: EpochMs): DurationMs | nu
 const wholeSeconds = (text: string): DurationMs | null =>
   /^\d{1,15}(?:\.\d*)?$/.test(text) ? Math.ceil(Number(text)) * SECOND_MS : null;
 
-/** Reads an HTTP-date (RFC 9110, section 5.6.7). `Date.parse` alone takes "-1" and "1.5" for days of the year 2001. */
+/** Parses an HTTP-date (RFC 9110, section 5.6.7). `Date.parse` alone accepts "-1" and "1.5" as days in 2001. */
 function httpDate(text: string | undefined): EpochMs | null {
   if (text === undefined || !/^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .* GMT$/.test(text)) return null;
   const at = Date.parse(text);

@@ -1,19 +1,19 @@
 import { SECOND_MS } from "../base/duration.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 
-/** The service's clock, learned from its Date headers. Our wall clock has no part in it: it may be set at any time. */
+/** The service's clock, derived from Date headers and our monotonic clock. Our wall clock is not used: it may jump. */
 export interface ServiceClock {
-  /** Takes in the Date of an answer whose request left at `sentAt` and that came back at `receivedAt`. */
+  /** Records the Date header of a response. */
   recordDate(date: EpochMs, sentAt: MonotonicMs, receivedAt: MonotonicMs): void;
-  /** What the service's clock showed, or shows, at `at`; null before the first answer with a Date. */
+  /** The service's clock at `at`; null before the first Date header. */
   timeAt(at: MonotonicMs): EpochMs | null;
 }
 
 /**
- * A Date is cut to seconds and was written between sending and receiving, so each answer bounds from both sides how far
- * the service's clock is ahead of our monotonic one; the bounds of many answers together leave a few milliseconds.
- * Bounds that contradict those before mean that the service's clock was set, or that the two drifted apart over days:
- * the old ones are forgotten.
+ * Creates a service clock without observations. A Date is truncated to seconds and was written between sending and
+ * receiving, so each response gives a lower and an upper bound of the offset from our monotonic clock. Together they leave a
+ * few milliseconds. If bounds contradict earlier ones, the service's clock was set or has drifted, and the earlier ones are
+ * dropped.
  */
 export function createServiceClock(): ServiceClock {
   let low = Number.NEGATIVE_INFINITY;

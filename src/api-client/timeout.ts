@@ -1,16 +1,16 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Clock } from "../model/ports.ts";
 
-/** A signal that aborts by itself. */
+/** A signal that aborts after a time limit. */
 export interface Timeout {
   readonly signal: AbortSignal;
-  /** Whether it aborted because the time was over. */
+  /** Whether it aborted because of the time limit. */
   expired(): boolean;
-  /** Ends the wait: call it when what was limited is over. */
+  /** Cancels the time limit. Call it when the operation has ended. */
   stop(): void;
 }
 
-/** A signal that aborts with the caller's, or after `limitMs` on the clock. */
+/** Creates a signal that aborts when `outer` aborts, or after `limitMs`. */
 export function startTimeout(clock: Pick<Clock, "sleep">, limitMs: DurationMs, outer: AbortSignal): Timeout {
   const limit = new AbortController();
   const stop = new AbortController();
@@ -27,7 +27,7 @@ export function startTimeout(clock: Pick<Clock, "sleep">, limitMs: DurationMs, o
     signal: limit.signal,
     expired: () => expired,
     stop() {
-      // Without a reason each abort would build an exception with its stack, and there is one for every call.
+      // Without a reason each abort would create an exception with a stack trace, once per call.
       stop.abort(null);
       outer.removeEventListener("abort", onOuter);
     },

@@ -4,38 +4,38 @@ import type { Transport, TransportFailure, TransportResponse } from "../model/po
 import { IN_FLIGHT_MAX } from "../rate-limit/concurrency.ts";
 import { ACCEPTED_ENCODING, decompress } from "./compression.ts";
 
-/** Where a server is, and how to get there. */
+/** How to reach a server. */
 export interface TransportOptions {
-  /** `https://host` with an optional path, which goes before the path of every request. */
+  /** `https://host` with an optional path prefix. */
   readonly baseUrl: string;
-  /** PEM certificates to trust beside none other; absent: the system's. */
-  readonly ca?: string;
-  /** PEM certificate to show to the server, and its key; absent: none is shown. */
-  readonly cert?: string;
-  readonly key?: string;
-  /** Name that the server's certificate must carry; absent: the URL's host. */
-  readonly serverName?: string;
-  /** Whether any certificate will do; false if absent. */
-  readonly insecureSkipVerify?: boolean;
-  /** HTTP proxy to go through; absent: none, or that of the environment. */
+  /** PEM CA certificates to trust instead of the system's. */
+  readonly ca?: string | undefined;
+  /** PEM client certificate and its key; absent: none. */
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+  /** Name that the server's certificate must contain; absent: the host of the URL. */
+  readonly serverName?: string | undefined;
+  /** Whether to accept any certificate; false if absent. */
+  readonly insecureSkipVerify?: boolean | undefined;
+  /** URL of an HTTP proxy; absent: none, or that of the environment. */
   readonly proxy?: string;
-  /** Whether HTTP_PROXY, HTTPS_PROXY and NO_PROXY of the environment name the proxy; false if absent. */
+  /** Whether to use HTTP_PROXY, HTTPS_PROXY and NO_PROXY; false if absent. */
   readonly proxyFromEnvironment?: boolean;
 }
 
-/** Largest body that is read, 16 MiB, decompressed or not: a page of 10,000 records is a quarter of it, and nothing else comes near. */
+/** Maximum size of a body, compressed or not: four times that of a page of 10,000 records. */
 export const BODY_BYTES_MAX = 16 * 1024 * 1024;
-/** As many as the collectors ever have under way, so that no call's time-out runs while it waits for a connection. */
+/** Maximum number of connections: enough for all collectors, so that no call waits for one during its time-out. */
 const CONNECTIONS_MAX = 4 * IN_FLIGHT_MAX;
-/** A connection that takes longer to come about is tried anew by the next call. */
+/** Time limit to open a connection. */
 const CONNECT_MS_MAX = 10_000;
-/** An idle connection is kept this long: longer than the wait between two calls of a paced poller. */
+/** Time for which idle connections are kept: longer than the wait between two calls at a slow pace. */
 const KEEP_ALIVE_MS = 60_000;
 
 /**
- * A transport over undici. Time-outs are the caller's, through the signal, so undici's own are off. A POST never goes out
- * twice: it has a connection of its own, so none that the server is about to close as idle, and speaks HTTP/1.1, for
- * undici sends a stream of HTTP/2 again where the server says that it has not touched it.
+ * Creates a transport over undici. Time-outs are the caller's, through the signal, so those of undici are off. A POST is
+ * never sent twice: each uses a new connection, which the server can't just be closing as idle, and HTTP/1.1, since undici
+ * resends an HTTP/2 stream that the server has not processed.
  */
 export function createTransport(options: TransportOptions): Transport {
   const base = new URL(options.baseUrl);
@@ -45,24 +45,71 @@ export function createTransport(options: TransportOptions): Transport {
   return {
     request(request, signal) {
       const { method, path, headers, body = null } = request;
-      const flight: RequestProgress = { isSent: false };
-      const accepting = { "accept-encoding": ACCEPTED_ENCODING, ...headers };
-      const sending = { origin: base.origin, path: prefix + path, method, headers: accepting, body };
-      return sendOnce(send(method === "POST" ? posting : reading, sending, flight, signal), flight, signal);
+      const progress: RequestProgress = { isSent: false };
+      const allHeaders = { "accept-encoding": ACCEPTED_ENCODING, ...headers };
+      const options = { origin: base.origin, path: prefix + path, method, headers: allHeaders, body };
+      const response = send(method === "POST" ? posting : reading, options, progress, signal);
+      return failOnAbortBeforeSending(response, progress, signal);
     },
     close: () => Promise.all([reading.destroy(), posting.destroy()]).then(() => {}),
   };
 }
 
-function createDispatcher(options: TransportOptions, kind: { pipelining?: 0; allowH2?: false }): Dispatcher {
-  const { ca, cert, key, serverName } = options;
-  const tls = {
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
-    ...(serverName === undefined ? {} : { servername: serverName }),
-    ...(options.insecureSkipVerify === true ? { rejectUnauthorized: false } : {}),
+/** A transport whose options may change between requests, for example after a certificate was renewed. */
+export interface CurrentTransport {
+  /** Returns a transport with these options. If they differ from the last ones, the old one is closed after its last request. */
+  forOptions(options: TransportOptions): Pick<Transport, "request">;
+  /** Closes all transports; requests in flight fail. */
+  close(): Promise<void>;
+}
+
+interface CountedTransport {
+  readonly key: string;
+  readonly transport: Transport;
+  inFlight: number;
+}
+
+/** Creates it without a transport. */
+export function createCurrentTransport(): CurrentTransport {
+  const open = new Set<CountedTransport>();
+  let current: CountedTransport | null = null;
+
+  function closeIdle(): void {
+    for (const each of open) {
+      if (each === current || each.inFlight > 0) continue;
+      open.delete(each);
+      void each.transport.close();
+    }
+  }
+
+  return {
+    forOptions(options) {
+      const key = JSON.stringify(options);
+      if (current?.key !== key) {
+        current = { key, transport: createTransport(options), inFlight: 0 };
+        open.add(current);
+        closeIdle();
+      }
+      const used = current;
+      return {
+        async request(request, signal) {
+          used.inFlight++;
+          const outcome = await used.transport.request(request, signal);
+          used.inFlight--;
+          closeIdle();
+          return outcome;
+        },
+      };
+    },
+    async close() {
+      await Promise.all([...open].map(({ transport }) => transport.close()));
+    },
   };
+}
+
+function createDispatcher(options: TransportOptions, kind: { pipelining?: 0; allowH2?: false }): Dispatcher {
+  const { ca, cert, key, serverName: servername, insecureSkipVerify } = options;
+  const tls = { ca, cert, key, servername, rejectUnauthorized: insecureSkipVerify !== true };
   const shared = {
     connections: CONNECTIONS_MAX,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -81,19 +128,19 @@ function createDispatcher(options: TransportOptions, kind: { pipelining?: 0; all
   return create().compose(trackSending);
 }
 
-/** Whether a request was handed to a connection. Until then the server can't have seen anything of it. */
+/** Whether a request was passed to a connection. Before that, the server can't have received anything. */
 interface RequestProgress {
   isSent: boolean;
 }
 
-/** Notes in the flight, which travels as `opaque`, that the request is written to its connection now. */
+/** Sets `isSent` in the progress, which undici passes on as `opaque`, when the request is written to its connection. */
 const trackSending: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
-  const { opaque: flight } = options as { opaque?: RequestProgress };
+  const { opaque: progress } = options as { opaque?: RequestProgress };
   return dispatch(options, {
     onRequestStart(controller, context) {
       handler.onRequestStart?.(controller, context);
-      // One that was aborted while it waited for its connection is dropped here, and never written.
-      if (flight !== undefined && !controller.aborted) flight.isSent = true;
+      // A request that was aborted while it waited for its connection is dropped here.
+      if (progress !== undefined && !controller.aborted) progress.isSent = true;
     },
     onRequestUpgrade: (...args) => handler.onRequestUpgrade?.(...args),
     onResponseStart: (...args) => handler.onResponseStart?.(...args),
@@ -105,14 +152,18 @@ const trackSending: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (opt
 
 type Outcome = Result<TransportResponse, TransportFailure>;
 
-/** Ends the wait at once where a request is aborted before it was sent: undici tells only once a connection came about. */
-function sendOnce(exchange: Promise<Outcome>, flight: RequestProgress, signal: AbortSignal): Promise<Outcome> {
+/** Fails at once if a request is aborted before it is sent: undici would first wait for its connection. */
+function failOnAbortBeforeSending(
+  response: Promise<Outcome>,
+  progress: RequestProgress,
+  signal: AbortSignal,
+): Promise<Outcome> {
   return new Promise((resolve) => {
     const onAbort = () => {
-      if (!flight.isSent) resolve(fail(unsentFailure));
+      if (!progress.isSent) resolve(fail(unsentFailure));
     };
     signal.addEventListener("abort", onAbort, { once: true });
-    void exchange.then((outcome) => {
+    void response.then((outcome) => {
       signal.removeEventListener("abort", onAbort);
       resolve(outcome);
     });
@@ -122,12 +173,12 @@ function sendOnce(exchange: Promise<Outcome>, flight: RequestProgress, signal: A
 async function send(
   dispatcher: Dispatcher,
   request: Dispatcher.RequestOptions,
-  flight: RequestProgress,
+  progress: RequestProgress,
   signal: AbortSignal,
 ): Promise<Outcome> {
   if (signal.aborted) return fail(unsentFailure);
   try {
-    const reply = await dispatcher.request({ ...request, opaque: flight, signal });
+    const reply = await dispatcher.request({ ...request, opaque: progress, signal });
     const body = await readBody(reply.body);
     const response = {
       status: reply.statusCode,
@@ -137,7 +188,7 @@ async function send(
     const readable = body === null ? null : await decompress(response, BODY_BYTES_MAX);
     return readable === null ? fail(tooLargeFailure) : ok(readable);
   } catch (error) {
-    return fail(toTransportFailure(error, flight, signal));
+    return fail(toTransportFailure(error, progress, signal));
   }
 }
 
@@ -161,24 +212,24 @@ function singleHeaders(headers: Dispatcher.ResponseData["headers"]): TransportRe
 
 const tooLargeFailure: TransportFailure = {
   kind: "too_large",
-  message: `the body is larger than ${BODY_BYTES_MAX} bytes, and was dropped`,
+  message: `the body is larger than ${BODY_BYTES_MAX} bytes`,
 };
 
 const unsentFailure: TransportFailure = {
   kind: "aborted",
-  message: "the call was given up before it was sent",
+  message: "the call was canceled before it was sent",
   unsent: true,
 };
 
-/** What undici says where an HTTP proxy answers 407: it has passed nothing on. */
+/** Error code of undici if an HTTP proxy answers 407, and so has not forwarded the request. */
 const REFUSED_BY_PROXY = "UND_ERR_INVALID_ARG";
 
-/** Only what surely came before the request is `unreachable`: after anything else the service may have seen it. */
-function toTransportFailure(error: unknown, flight: RequestProgress, signal: AbortSignal): TransportFailure {
-  if (signal.aborted) return flight.isSent ? { kind: "aborted", message: "the call was given up" } : unsentFailure;
-  const cause = error as { code?: unknown; message?: unknown };
-  const code = typeof cause.code === "string" ? cause.code : "";
-  const causeMessage = typeof cause.message === "string" && cause.message !== "" ? cause.message : String(error);
-  const message = causeMessage.includes(code) ? causeMessage : `${code}: ${causeMessage}`;
-  return { kind: flight.isSent && code !== REFUSED_BY_PROXY ? "reset" : "unreachable", message };
+/** `unreachable` only if the request was certainly not sent: otherwise the service may have received it. */
+function toTransportFailure(error: unknown, progress: RequestProgress, signal: AbortSignal): TransportFailure {
+  if (signal.aborted) return progress.isSent ? { kind: "aborted", message: "the call was canceled" } : unsentFailure;
+  const { code: errorCode, message: errorMessage } = error as { code?: unknown; message?: unknown };
+  const code = typeof errorCode === "string" ? errorCode : "";
+  const text = typeof errorMessage === "string" && errorMessage !== "" ? errorMessage : String(error);
+  const message = text.includes(code) ? text : `${code}: ${text}`;
+  return { kind: progress.isSent && code !== REFUSED_BY_PROXY ? "reset" : "unreachable", message };
 }

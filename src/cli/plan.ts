@@ -6,8 +6,8 @@ import { requestedIntervalsOf } from "../collectors/schedule.ts";
 import { type ConfigResources, closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
-import { billingMonthOf } from "../rate-limit/billing-month.ts";
 import type { MonthUsage } from "../rate-limit/monthly-budget.ts";
+import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import { planPolling } from "../scheduling/planner.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import {

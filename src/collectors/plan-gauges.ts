@@ -1,7 +1,8 @@
 import { SECOND_MS } from "../base/duration.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
-import { PLAN_BOUNDS, type Plan } from "../scheduling/planner.ts";
+import type { Plan } from "../scheduling/planner.ts";
+import { PLAN_BOUNDS } from "../scheduling/polling-capacity.ts";
 
 /** Sets the gauges that show the current plan. */
 export function setPlanGauges(planned: Plan, metrics: DaemonMetrics): void {

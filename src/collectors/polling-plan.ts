@@ -5,10 +5,16 @@ import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Clock, FactStore, Log } from "../model/ports.ts";
 import { COLLECTORS, type Collector } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
-import { billingMonthOf } from "../rate-limit/billing-month.ts";
-import { type LastRun, type MonthUsage, pollingCallsLeft, runBudgetOf } from "../rate-limit/monthly-budget.ts";
+import {
+  billingMonthOf,
+  type LastRun,
+  type MonthUsage,
+  pollingCallsLeft,
+  runBudgetOf,
+} from "../rate-limit/monthly-budget.ts";
 import { type TrafficClass, trafficSharesOf } from "../scheduling/fair-queue.ts";
-import { callsPerRun, type Plan, type PlanInput, planPolling, pollingCapacityOf } from "../scheduling/planner.ts";
+import { type Plan, planPolling } from "../scheduling/planner.ts";
+import { callsPerRun, type PlanInput, pollingCapacityOf } from "../scheduling/polling-capacity.ts";
 import { setPlanGauges } from "./plan-gauges.ts";
 import { type CollectorRun, pacedClient } from "./run-pacing.ts";
 

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import { type ApiClient, type CallObserver, createApiClient } from "../api-client/client.ts";
+import type { CallObserver } from "../api-client/call-attempt.ts";
+import { type ApiClient, createApiClient } from "../api-client/client.ts";
 import { createServiceClock, type ServiceClock } from "../api-client/service-clock.ts";
 import { SECOND_MS } from "../base/duration.ts";
 import { type CollectedState, createCollectedState } from "../collectors/collected-state.ts";

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import { createCurrentTransport } from "../api-client/current-transport.ts";
 import { type IntegrationTls, tlsOptions } from "../api-client/integration-client.ts";
+import { createCurrentTransport } from "../api-client/transport.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { CollectionSettings } from "../collectors/collector-manager.ts";
 import type { LoadedConfig } from "../config/load.ts";

@@ -1,8 +1,8 @@
 import { SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { WebConfig } from "../config/schema/web-file.ts";
-import { billingMonthOf } from "../rate-limit/billing-month.ts";
 import type { Category } from "../rate-limit/limits.ts";
+import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
 import { recordHistory } from "../web/api/history.ts";
 import { epochOf } from "../web/api/live-routes.ts";

@@ -7,7 +7,7 @@ import type { Config } from "../config/schema/config.ts";
 import { createDaemonMetrics, type DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { CallCounter, Clock, Cron, Log, StateStore } from "../model/ports.ts";
 import type { EpochMs } from "../model/time.ts";
-import { billingMonthOf } from "../rate-limit/billing-month.ts";
+import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import { openRemediationState, type RemediationState } from "../remediation/state/journaled-state.ts";
 import { createEventLog, type EventLog } from "../web/api/event-log.ts";
 import { createHistory, type History } from "../web/api/history.ts";

@@ -13,7 +13,7 @@ import {
 import { type Threshold, USAGES } from "../model/policy/policy.ts";
 import type { Fleet, WalkResult } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
-import { createDetailPriority, type DetailChoice, type SuspectCause } from "../scheduling/detail-priority.ts";
+import { type DetailChoice, DetailPriority, type SuspectCause } from "../scheduling/detail-priority.ts";
 import type { UsageReading } from "../scheduling/usage-trend.ts";
 import { createAbsenceTracker, type LookupResult } from "./absence.ts";
 import { createLocationTable } from "./locations.ts";
@@ -102,7 +102,7 @@ export function createInventory(initialScale: UsageScale, onFolded: OnLabelsFold
   const locations = createLocationTable(onFolded);
   const slots = new Map<NodeId, number>();
   const freeSlots: number[] = [];
-  const priority = createDetailPriority();
+  const priority = new DetailPriority();
   const detailed = new Set<NodeId>();
   const absences = createAbsenceTracker();
   /** By node that the list hides: its last_seen at a lookup, and when that was first seen. */
@@ -250,10 +250,10 @@ export function createInventory(initialScale: UsageScale, onFolded: OnLabelsFold
     },
     has: (id) => slots.has(id),
     count: () => slots.size,
-    hasUnreadNodes: priority.hasUnreadNodes,
-    suspectAt: priority.suspectAt,
+    hasUnreadNodes: () => priority.hasUnreadNodes(),
+    suspectAt: () => priority.suspectAt(),
     hasDetail: () => detailed.size === slots.size && priority.failingNodes() === 0,
-    failingDetails: priority.failingNodes,
+    failingDetails: () => priority.failingNodes(),
     recordDetailFailure(id) {
       const slot = slots.get(id);
       if (slot !== undefined) priority.recordFailure(slot);
@@ -277,7 +277,7 @@ export function createInventory(initialScale: UsageScale, onFolded: OnLabelsFold
       }
       priority.setPolicyDeadlines(bySlot);
     },
-    setThresholds: priority.setThresholds,
+    setThresholds: (thresholds) => priority.setThresholds(thresholds),
     declareScale(declared) {
       if (usageScale.declare(declared)) clearUsage();
     },

@@ -5,22 +5,22 @@ import type { JournalChange } from "../model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../model/remediation/operator-command.ts";
 import { REMEDIATION_FACT_PREFIX } from "./rows.ts";
 
-/** Action states in which nothing is left to do or to see. */
+/** Final states of an action. */
 const FINISHED_STATES: ReadonlySet<Action["state"]> = new Set(["ended", "withdrawn", "rejected", "lapsed"]);
 
-/** Writes one change, within the transaction of whoever calls. Throws SQLite's error, and for a change that can't be. */
+/** Creates a function that writes one change in the caller's transaction. It throws SQLite's errors, and for invalid changes. */
 export function createChangeWriter(database: DatabaseSync): (change: JournalChange) => void {
   const rows = createRowWriter(database);
-  const timerGone = database.prepare("DELETE FROM timers WHERE node = ? AND policy = ?");
-  const holdGone = database.prepare("DELETE FROM holds WHERE node = ? AND policy = ?");
+  const deleteTimer = database.prepare("DELETE FROM timers WHERE node = ? AND policy = ?");
+  const deleteHold = database.prepare("DELETE FROM holds WHERE node = ? AND policy = ?");
   const putFact = database.prepare("REPLACE INTO facts (key, value) VALUES (?, ?)");
-  const factGone = database.prepare("DELETE FROM facts WHERE key = ?");
+  const deleteFact = database.prepare("DELETE FROM facts WHERE key = ?");
   return (change) => {
     switch (change.kind) {
       case "timer":
         return rows.timer(change.row);
       case "timer_gone":
-        return void timerGone.run(change.node, change.policy);
+        return void deleteTimer.run(change.node, change.policy);
       case "episode":
         return rows.episode(change.row);
       case "action":
@@ -30,21 +30,21 @@ export function createChangeWriter(database: DatabaseSync): (change: JournalChan
       case "hold":
         return rows.hold(change.row);
       case "hold_gone":
-        return void holdGone.run(change.node, change.policy ?? "");
+        return void deleteHold.run(change.node, change.policy ?? "");
       case "order":
         return rows.order(change.row);
       case "fact":
         return writeFact(change.key, change.value);
       default:
-        throw new Error(`no change is of the kind ${(change satisfies never as JournalChange).kind}`);
+        throw new Error(`unknown kind of journal change: ${(change satisfies never as JournalChange).kind}`);
     }
   };
 
   function writeFact(key: string, value: string | null): void {
-    // Any other would be written, and never be loaded.
+    // Facts with another prefix would never be loaded.
     if (!key.startsWith(REMEDIATION_FACT_PREFIX))
-      throw new Error(`the journal's facts begin with ${REMEDIATION_FACT_PREFIX}: ${key}`);
-    if (value === null) factGone.run(key);
+      throw new Error(`the key of a journal fact must begin with ${REMEDIATION_FACT_PREFIX}: ${key}`);
+    if (value === null) deleteFact.run(key);
     else putFact.run(key, value);
   }
 }
@@ -53,7 +53,7 @@ function createRowWriter(database: DatabaseSync) {
   const putTimer = database.prepare(
     "REPLACE INTO timers (node, policy, state, true_ms, clear_ms, since, node_created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
   );
-  // Not REPLACE: another id with the number of this one is a defect, and must not take its row away.
+  // Not REPLACE: another id with the same number is a bug and must not overwrite its row.
   const putEpisode = database.prepare(
     `INSERT INTO episodes (number, id, policy, node, state, opened_at, closed_at, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (id) DO UPDATE SET policy = excluded.policy, node = excluded.node, state = excluded.state,
@@ -97,6 +97,6 @@ function createRowWriter(database: DatabaseSync) {
 
 function numberOf(id: string): number {
   const number = Number(/^(?:ep|act)-([1-9]\d*)$/.exec(id)?.[1]);
-  if (!Number.isSafeInteger(number)) throw new Error(`${id} is the id of no episode and of no action`);
+  if (!Number.isSafeInteger(number)) throw new Error(`${id} is not the id of an episode or an action`);
   return number;
 }

@@ -6,17 +6,17 @@ import { createRowReader } from "./rows.ts";
 import { runInTransaction } from "./transaction.ts";
 
 /**
- * The journal in `database`, whose schema is up to date. `assertHeld` throws where the database is no longer the one
- * that a next start would find; it is asked before anything is written.
+ * Creates the journal in `database`, whose schema must be current. `assertInPlace` is called before each write; it throws if
+ * the database file was moved or replaced.
  */
-export function createJournal(database: DatabaseSync, assertHeld: () => void = () => {}): Journal {
+export function createJournal(database: DatabaseSync, assertInPlace: () => void = () => {}): Journal {
   const write = createChangeWriter(database);
   const retention = createRetention(database);
   const rows = createRowReader(database);
 
   function commit(changes: readonly JournalChange[]): void {
     if (changes.length === 0) return;
-    assertHeld();
+    assertInPlace();
     const decisions = changes.filter(({ kind }) => kind === "decision").length;
     runInTransaction(database, () => {
       for (const change of changes) write(change);
@@ -25,8 +25,9 @@ export function createJournal(database: DatabaseSync, assertHeld: () => void = (
   }
 
   return {
-    // Without a bound of its own: an open episode or a retry that was left out would be one that never was. What is
-    // open is bounded by the fleet and its policies, the rest by pruning.
+    ...rows,
+    // Not limited, since no open episode or retry may be missing. Open ones are bounded by the fleet and its policies, the
+    // others by pruning.
     load: (closedSince) => ({
       timers: rows.timers(),
       episodes: rows.episodesSince(closedSince),
@@ -35,14 +36,9 @@ export function createJournal(database: DatabaseSync, assertHeld: () => void = (
       facts: rows.facts(),
       lastNumber: rows.lastNumber(),
     }),
-    facts: rows.facts,
     commit,
-    decisions: rows.decisions,
-    actions: rows.actions,
-    episodes: rows.episodes,
-    operatorCommands: rows.operatorCommands,
     prune: (before) => {
-      assertHeld();
+      assertInPlace();
       runInTransaction(database, () => retention.prune(before));
     },
   };

@@ -1,10 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { runInTransaction } from "./transaction.ts";
 
-/**
- * The schema's history: entry n brings a database from version n to n + 1. An entry that was released is never edited;
- * a change of the schema is one more entry.
- */
+/** The schema's history: entry n migrates a database from version n to n + 1. Released entries are never edited. */
 export const MIGRATIONS: readonly string[] = [
   `CREATE TABLE calls (
      day TEXT NOT NULL PRIMARY KEY,
@@ -14,11 +11,11 @@ export const MIGRATIONS: readonly string[] = [
      key TEXT NOT NULL PRIMARY KEY,
      value TEXT NOT NULL
    ) STRICT, WITHOUT ROWID;`,
-  // The journal. A body is the whole row as JSON; the columns beside it are what rows are found by. Times are
-  // milliseconds since the Unix epoch, and REAL, since a clock that runs at speed gives fractions of them.
-  // number: of the id, which counts episodes and actions together.
-  // over_at: when an action came to its end, by whatever way; null while it may still do something.
-  // holds.policy: '' where the hold is for every policy. ends_at: null where only a person ends it.
+  // The journal. `body` is the whole row as JSON; the other columns are for queries. Times are milliseconds since the Unix
+  // epoch. They are REAL because an accelerated clock returns fractions.
+  // number: the number in the id, which counts episodes and actions together.
+  // over_at: when an action ended in any way; null: it has not ended.
+  // holds.policy: '' if the hold is for all policies. ends_at: null if only an operator ends it.
   `CREATE TABLE timers (
      node TEXT NOT NULL,
      policy TEXT NOT NULL,
@@ -82,7 +79,7 @@ export const MIGRATIONS: readonly string[] = [
      PRIMARY KEY (node, policy)
    ) STRICT, WITHOUT ROWID;
    CREATE INDEX holds_by_end ON holds (ends_at);`,
-  // Orders of operators. node: null where an order is about no node.
+  // Commands of operators. node: null if a command does not concern a node.
   `CREATE TABLE orders (
      seq INTEGER PRIMARY KEY AUTOINCREMENT,
      at REAL NOT NULL,
@@ -91,18 +88,18 @@ export const MIGRATIONS: readonly string[] = [
    ) STRICT;
    CREATE INDEX orders_by_node ON orders (node, at);
    CREATE INDEX orders_by_time ON orders (at);`,
-  // created_at of the node of a timer. null: not known.
+  // node_created_at: created_at of the node of the timer; null: not known.
   "ALTER TABLE timers ADD COLUMN node_created_at REAL",
 ];
 
-/** The version a database is at; 0: it was just made. */
+/** The schema version of a database; 0: it is new. */
 export function schemaVersion(database: DatabaseSync): number {
   return Number(database.prepare("PRAGMA user_version").get()?.user_version);
 }
 
 /**
- * Brings a database to the newest version, each step in a transaction of its own: a step that fails, or a process that
- * dies in it, leaves the version before. Throws SQLite's error.
+ * Migrates a database to the newest version, each step in a transaction of its own: if a step fails or the process is
+ * killed, the database stays at the version before it. Throws SQLite's errors.
  */
 export function migrate(database: DatabaseSync, migrations: readonly string[] = MIGRATIONS): void {
   for (const [version, statements] of migrations.entries()) {

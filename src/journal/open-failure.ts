@@ -3,10 +3,10 @@ import { dirname } from "node:path";
 import { fail, type Result } from "../base/result.ts";
 
 /**
- * Why the store can't be opened. `held`: another process has it; `newer`: a later version of proxywarden wrote it;
- * `damaged`: it is no database of ours, or a broken one; `unusable`: the folder or its disk refuses. To one who only
- * reads, also: `missing`: there is none; `older`: an earlier version wrote it, and nothing has brought it up to date.
- * The message names the file or folder and the way out.
+ * Why the store can't be opened. `held`: another process uses it; `newer`: a later version of proxywarden wrote it;
+ * `damaged`: it is corrupt or not a proxywarden database; `unusable`: the folder can't be read or written. Only when opened
+ * for reading: `missing`: there is no store; `older`: an earlier version wrote it, and it was not migrated yet.
+ * The message names the file or folder and what to do.
  */
 export interface StoreFailure {
   readonly kind: "held" | "newer" | "damaged" | "unusable" | "missing" | "older";
@@ -18,48 +18,48 @@ const SQLITE_BUSY = 5;
 const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
 
-/** A failure of this kind, with this message. */
+/** Creates a failure. */
 export const storeFailure = (kind: StoreFailure["kind"], message: string): Result<never, StoreFailure> =>
   fail({ kind, message });
 
-/** The database is broken: `what` is how it shows. */
-export const damagedFailure = (path: string, what: string): StoreFailure => ({
+/** Creates the failure of a damaged database. */
+export const damagedFailure = (path: string, problem: string): StoreFailure => ({
   kind: "damaged",
-  message: `${path} is damaged (${what}); put a backup in its place, or move it away together with its -wal and -shm files: a new one is made, which knows of no episode, action or hold, and limits.month.used tells it the calls already used`,
+  message: `${path} is damaged (${problem}); put a backup in its place, or move it away together with its -wal and -shm files: a new one is created without episodes, actions and holds, and limits.month.used sets the calls already used`,
 });
 
-/** A later version wrote it; we know schema versions up to `known`. */
+/** Creates the failure of a database from a later version. `known`: the newest schema version that this version knows. */
 export const newerVersionFailure = (path: string, version: number, known: number): StoreFailure => ({
   kind: "newer",
   message: `${path} has schema version ${version}, and this proxywarden knows ${known} at most; run the version that wrote it, or a later one`,
 });
 
-/** What was thrown, in words. */
+/** The message of a thrown value. */
 export const errorMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Whether SQLite says that somebody else has the database. */
+/** Whether the error says that another process has locked the database. */
 export const isLocked = (error: unknown): boolean => sqliteCode(error) === SQLITE_BUSY;
 
-/** Whether SQLite says that the file is no database, or a broken one. */
+/** Whether the error says that the file is corrupt or not a database. */
 export function isCorruption(error: unknown): boolean {
   const code = sqliteCode(error);
   return code === SQLITE_CORRUPT || code === SQLITE_NOTADB;
 }
 
-// node:sqlite gives extended codes; the primary one is in their low byte.
+// node:sqlite reports extended codes; the low byte is the primary one.
 function sqliteCode(error: unknown): number | null {
   const code = error instanceof Error && "errcode" in error ? error.errcode : null;
   return typeof code === "number" ? code & 0xff : null;
 }
 
 /**
- * Why a store could not be made in `folder`, or null: it, or the nearest folder above it that exists, must be one that
- * this user may write to. Nothing is made by looking.
+ * Returns why a store can't be created in `folder`; null: it can. The folder, or its nearest existing parent, must be
+ * writable. Creates nothing.
  */
 export function stateFolderProblem(folder: string): string | null {
   const existing = nearestExisting(folder);
   try {
-    if (!statSync(existing).isDirectory()) return `${existing} is no folder`;
+    if (!statSync(existing).isDirectory()) return `${existing} is not a folder`;
     accessSync(existing, constants.W_OK | constants.X_OK);
     return null;
   } catch (error) {

@@ -15,20 +15,20 @@ import {
 import { createRowReader } from "./rows.ts";
 import { DATABASE_FILE } from "./sqlite.ts";
 
-/** A store as it is at one moment. */
+/** A snapshot of a store. */
 export interface StoreReader extends JournalReader {
-  /** Null: there is no such fact. */
+  /** The value of a fact; null: none. */
   fact(key: string): string | null;
-  /** Calls made from that day (UTC) on. */
+  /** Number of calls made on or after `day` (UTC). */
   callsSince(day: string): number;
 }
 
-/** How long reading waits for a daemon that is just opening or closing its store; longer than either takes. */
+/** Maximum wait for a daemon that is just opening or closing its store, which takes less. */
 const BUSY_MS_MAX = 2_000;
 
 /**
- * Opens the store in `folder` to read it as it is at this moment, whether or not a daemon holds the folder, and
- * changes nothing in it. To be closed soon: until then the daemon's log can't be cut back.
+ * Opens a snapshot of the store in `folder` for reading, even while a daemon uses the folder. Close it soon: until then the
+ * daemon's write-ahead log can't be truncated.
  */
 export function openStoreReadOnly(folder: string): Result<StoreReader, StoreFailure> {
   const path = join(folder, DATABASE_FILE);
@@ -36,7 +36,7 @@ export function openStoreReadOnly(folder: string): Result<StoreReader, StoreFail
   try {
     statSync(path);
     database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS_MAX });
-    // One view over all that is read: the daemon goes on writing beside it.
+    // All reads are in one transaction, since a daemon may be writing.
     database.exec("PRAGMA temp_store = MEMORY; BEGIN");
     const failure = schemaProblem(schemaVersion(database), path);
     if (failure === null) return ok(readerOver(database));
@@ -47,7 +47,7 @@ export function openStoreReadOnly(folder: string): Result<StoreReader, StoreFail
     if (isMissingFile(error)) {
       return storeFailure(
         "missing",
-        `${folder} holds no journal; state.path must be the folder that a daemon has run with`,
+        `${folder} holds no journal; state.path must be the folder that a daemon has used`,
       );
     }
     if (isCorruption(error)) return fail(damagedFailure(path, errorMessage(error)));
@@ -61,27 +61,13 @@ export function openStoreReadOnly(folder: string): Result<StoreReader, StoreFail
 function schemaProblem(version: number, path: string): StoreFailure | null {
   if (version > MIGRATIONS.length) return newerVersionFailure(path, version, MIGRATIONS.length);
   if (version === MIGRATIONS.length) return null;
-  const message = `${path} has schema version ${version}, and this proxywarden reads ${MIGRATIONS.length}; start the daemon of this version on it once, which brings it up to date`;
+  const message = `${path} has schema version ${version}, and this proxywarden reads ${MIGRATIONS.length}; start the daemon of this version on it once, which migrates it`;
   return { kind: "older", message };
 }
 
 function readerOver(database: DatabaseSync): StoreReader {
-  const { decisions, actions, episodes, operatorCommands, timers, holds, facts } = createRowReader(database);
   return {
-    decisions,
-    actions,
-    episodes,
-    operatorCommands,
-    timers: (node) => timers(node),
-    holds: (node) => holds(node),
-    facts,
-    fact(key) {
-      const row = database.prepare("SELECT value FROM facts WHERE key = ?").get(key);
-      return row === undefined ? null : String(row.value);
-    },
-    callsSince(day) {
-      return Number(database.prepare("SELECT TOTAL(used) AS used FROM calls WHERE day >= ?").get(day)!.used);
-    },
+    ...createRowReader(database),
     close: () => {
       if (database.isOpen) database.close();
     },

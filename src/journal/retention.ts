@@ -1,14 +1,13 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { EpochMs } from "../model/time.ts";
 
-/** Most rows of each table that one pruning deletes: some 50 ms of work. */
+/** Maximum number of rows that one pruning deletes from each table, which takes about 50 ms. */
 export const PRUNE_ROWS_MAX = 2_000;
 
-/** Decisions kept at most, the newest: some 200 MB. */
+/** Maximum number of decisions to keep, about 200 MB. */
 export const DECISIONS_MAX = 200_000;
 
-// What an open episode, or one that is kept, has done is kept with it. The row of the greatest number stays, so that no
-// number is ever given twice.
+// Actions of an open or recent episode are kept. The row with the highest number stays, so that no number is used twice.
 const OLD_ACTIONS = `DELETE FROM actions WHERE number IN (
   SELECT number FROM actions AS old
   WHERE over_at < :before AND number < (SELECT MAX(number) FROM actions) AND NOT EXISTS (
@@ -19,7 +18,7 @@ const OLD_EPISODES = `DELETE FROM episodes WHERE number IN (
   WHERE closed_at < :before AND number < (SELECT MAX(number) FROM episodes)
     AND NOT EXISTS (SELECT 1 FROM actions WHERE episode = old.id)
   ORDER BY closed_at LIMIT :rows)`;
-// Decisions are written when they change: however old, the last one about an open episode is why it stands as it does.
+// A decision is written only when it changes, so the last one about an open episode is current, however old it is.
 const OLD_DECISIONS = `DELETE FROM decisions WHERE seq IN (
   SELECT seq FROM decisions AS old
   WHERE at < :before AND (
@@ -33,24 +32,24 @@ const OLD_OPERATOR_COMMANDS = `DELETE FROM orders WHERE seq IN (
 const EXCESS_DECISIONS = `DELETE FROM decisions WHERE seq IN (
   SELECT seq FROM decisions WHERE seq <= (SELECT MAX(seq) FROM decisions) - :kept ORDER BY seq LIMIT :rows)`;
 
-/** Forgets rows, within the transaction of whoever calls. Both throw SQLite's error. */
+/** Deletes old rows in the caller's transaction. Throws SQLite's errors. */
 export interface Retention {
-  /** What ended or was decided before `before`, {@link PRUNE_ROWS_MAX} rows of each table at most, the oldest first. */
+  /** Deletes what ended or was decided before `before`: up to {@link PRUNE_ROWS_MAX} rows per table, oldest first. */
   prune(before: EpochMs): void;
-  /** Decisions beyond {@link DECISIONS_MAX}, after `added` more of them: twice as many at most, the oldest first. */
+  /** Deletes decisions beyond {@link DECISIONS_MAX} after `added` new ones: up to twice that number, oldest first. */
   trim(added: number): void;
 }
 
-/** Forgets rows of the journal in `database`. */
+/** Creates the retention of the journal in `database`. */
 export function createRetention(database: DatabaseSync): Retention {
-  // Actions go before their episodes.
-  const old = [OLD_ACTIONS, OLD_EPISODES, OLD_DECISIONS, OLD_HOLDS, OLD_OPERATOR_COMMANDS].map((sql) =>
+  // Actions are deleted before their episodes.
+  const deletions = [OLD_ACTIONS, OLD_EPISODES, OLD_DECISIONS, OLD_HOLDS, OLD_OPERATOR_COMMANDS].map((sql) =>
     database.prepare(sql),
   );
   const excess = database.prepare(EXCESS_DECISIONS);
   return {
     prune: (before) => {
-      for (const statement of old) statement.run({ before, rows: PRUNE_ROWS_MAX });
+      for (const statement of deletions) statement.run({ before, rows: PRUNE_ROWS_MAX });
     },
     trim: (added) => {
       excess.run({ kept: DECISIONS_MAX, rows: 2 * added });

@@ -6,41 +6,46 @@ import type { JournalQuery } from "../model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../model/remediation/operator-command.ts";
 import type { EpochMs } from "../model/time.ts";
 
-/** Facts of the journal begin so; others are of other parts. */
+/** Prefix of the keys of the journal's facts. */
 export const REMEDIATION_FACT_PREFIX = "warden.";
-/** The first text after all that begin with {@link REMEDIATION_FACT_PREFIX}. */
+/** The first key after all keys with {@link REMEDIATION_FACT_PREFIX}. */
 const REMEDIATION_FACT_PREFIX_END = "warden/";
 
-/** Most rows that one query gives, whatever was asked for: some 5 ms of reading. */
+/** Maximum number of rows that a query returns, whatever its limit; reading them takes about 5 ms. */
 export const QUERY_ROWS_MAX = 1_000;
 
-/** A table of rows in time, and the columns that they stand in. */
+/** A table whose rows are sorted by time, and the columns to sort by. */
 interface TimedTable {
   readonly table: "decisions" | "actions" | "episodes" | "orders";
   readonly at: "at" | "created_at" | "opened_at";
   readonly sequence: "seq" | "number";
 }
 
-/** The journal's rows, as whoever holds the database may read them. All throw SQLite's error. */
+/** Queries of the journal. All throw SQLite's errors. */
 export interface RowReader {
   decisions(query: JournalQuery): readonly Decision[];
   actions(query: JournalQuery): readonly Action[];
   episodes(query: JournalQuery): readonly Episode[];
   operatorCommands(query: JournalQuery): readonly OperatorCommandRow[];
-  /** Of one node, or all. */
+  /** Timers of one node, or of all. */
   timers(node?: NodeId): readonly TimerRow[];
-  /** Of one node, or all. */
+  /** Holds of one node, or of all. */
   holds(node?: NodeId): readonly NodeHold[];
+  /** All facts of the journal. */
   facts(): ReadonlyMap<string, string>;
-  /** Open ones, and those that closed at or after `since`; in the order of their numbers. */
+  /** The value of any fact; null: none. */
+  fact(key: string): string | null;
+  /** Number of calls made on or after `day` (UTC). */
+  callsSince(day: string): number;
+  /** Episodes that are open or closed at or after `since`, by number. */
   episodesSince(since: EpochMs): readonly Episode[];
-  /** Those not over, those of open episodes, and those created at or after `since`; in the order of their numbers. */
+  /** Actions that are not over, belong to an open episode, or were created at or after `since`, by number. */
   actionsSince(since: EpochMs): readonly Action[];
-  /** The greatest number of an episode or action; 0: none yet. */
+  /** The highest number of an episode or action; 0: none. */
   lastNumber(): number;
 }
 
-/** Reads the journal in `database`, which has its tables. */
+/** Creates queries of the journal in `database`, whose schema must be current. */
 export function createRowReader(database: DatabaseSync): RowReader {
   const statement = createStatementCache(database);
   const timed =
@@ -68,6 +73,11 @@ export function createRowReader(database: DatabaseSync): RowReader {
       );
       return new Map(rows.map(({ key, value }) => [String(key), String(value)]));
     },
+    fact: (key) => {
+      const value = statement("SELECT value FROM facts WHERE key = ?").get(key)?.value;
+      return value === undefined ? null : String(value);
+    },
+    callsSince: (day) => Number(statement("SELECT TOTAL(used) AS used FROM calls WHERE day >= ?").get(day)?.used),
     episodesSince: (since) => parseBodies<Episode>(statement(EPISODES_SINCE).all(since)),
     actionsSince: (since) => parseBodies<Action>(statement(ACTIONS_SINCE).all(since)),
     lastNumber: () => Number(statement(LAST_NUMBER).get()?.number),
@@ -76,8 +86,8 @@ export function createRowReader(database: DatabaseSync): RowReader {
 
 const SELECT_TIMERS = `SELECT policy, node, state, true_ms AS "trueMs", clear_ms AS "clearMs", since,
   node_created_at AS "nodeCreatedAt" FROM timers`;
-// A plus keeps a column from leading the search: +number, so that the rows are found by the conditions, not by reading
-// all in order.
+// A plus keeps SQLite from using the index of a column: +number makes it search by the conditions instead of reading all
+// rows in order.
 const EPISODES_SINCE = "SELECT body FROM episodes WHERE closed_at IS NULL OR closed_at >= ? ORDER BY +number";
 const ACTIONS_SINCE = `SELECT body FROM actions
   WHERE over_at IS NULL OR created_at >= ? OR episode IN (SELECT id FROM episodes WHERE closed_at IS NULL)
@@ -87,7 +97,7 @@ const LAST_NUMBER = `SELECT MAX(
     COALESCE((SELECT MAX(number) FROM actions), 0)
   ) AS number`;
 
-/** The rows of a node are few, so a node leads the search even where a policy is asked for as well. */
+/** A node has few rows, so the index of the node is used even if a policy is given as well. */
 function selectTimed({ table, at, sequence }: TimedTable, { node, policy, until }: JournalQuery): string {
   const conditions = [
     ...(node === undefined ? [] : ["node = ?"]),
@@ -98,21 +108,21 @@ function selectTimed({ table, at, sequence }: TimedTable, { node, policy, until 
   return `SELECT body FROM ${table} ${where} ORDER BY ${at} DESC, ${sequence} DESC LIMIT ?`;
 }
 
-/** In the order of the placeholders. A negative limit would be none to SQLite. */
+/** Values of the placeholders, in order. SQLite would treat a negative limit as no limit. */
 function parametersOf({ node, policy, until, limit }: JournalQuery): (string | number)[] {
-  const asked = [node, policy, until].filter((each) => each !== undefined);
-  return [...asked, Math.min(Math.max(0, Math.floor(limit)), QUERY_ROWS_MAX)];
+  const conditions = [node, policy, until].filter((each) => each !== undefined);
+  return [...conditions, Math.min(Math.max(0, Math.floor(limit)), QUERY_ROWS_MAX)];
 }
 
 const parseBodies = <T>(rows: readonly Record<string, unknown>[]): T[] =>
   rows.map(({ body }) => JSON.parse(String(body)) as T);
 
-/** Each statement is prepared when it is first needed, and kept: there are some thirty. */
+/** Prepares each statement on first use. There are about thirty. */
 function createStatementCache(database: DatabaseSync): (sql: string) => StatementSync {
   const statements = new Map<string, StatementSync>();
   return (sql) => {
-    const known = statements.get(sql) ?? database.prepare(sql);
-    statements.set(sql, known);
-    return known;
+    const statement = statements.get(sql) ?? database.prepare(sql);
+    statements.set(sql, statement);
+    return statement;
   };
 }

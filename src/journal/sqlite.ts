@@ -14,18 +14,19 @@ import {
   type StoreFailure,
   storeFailure,
 } from "./open-failure.ts";
+import { createRowReader } from "./rows.ts";
 
 /** Name of the database in the store's folder. */
 export const DATABASE_FILE = "proxywarden.db";
 const LOCK_FILE = "proxywarden.lock";
 
-/** The write-ahead log is cut back to so much after it was larger: a large commit must not fill a disk for good. */
+/** Size to which the write-ahead log is truncated, so that a large commit does not occupy disk space permanently. */
 const LOG_BYTES_KEPT_MAX = 16 * 1_024 * 1_024;
 
 /**
- * Opens the store in `folder`, which is made if need be, and brings its schema up to date. One process at a time: the
- * folder stays held until `close`, or until the process is gone, however it went.
- * What a write returned from is on the disk. A write throws where the disk refuses it.
+ * Opens the store in `folder`, creates it if it does not exist, and migrates its schema. Only one process can open it: the
+ * folder is locked until `close`, or until the process ends in any way. When a write returns, its data is on disk. Writes
+ * throw if the disk fails.
  */
 export function openStateStore(folder: string): Result<StateStore, StoreFailure> {
   const hold = lockFolder(folder);
@@ -48,7 +49,7 @@ export function openStateStore(folder: string): Result<StateStore, StoreFailure>
   }
 }
 
-/** A store that lives as long as the process: for the demo and for tests. */
+/** Creates a store in memory, for the demo and for tests. */
 export function createMemoryStateStore(): StateStore {
   const database = new DatabaseSync(":memory:");
   migrate(database);
@@ -59,15 +60,15 @@ export function createMemoryStateStore(): StateStore {
   );
 }
 
-/** A database may be closed already: by a transaction that nothing else could end. */
+/** Closes a database, unless a transaction that could not be rolled back has closed it. */
 function closeOnce(database: DatabaseSync): void {
   if (database.isOpen) database.close();
 }
 
 /**
- * Takes the folder for this process. The lock is an exclusive transaction on a database of its own, never ended: the
- * kernel drops it with the process, even one that was killed, and nothing stale is left to clean up. A lock on the
- * store's own database would also shut out those who only want to read it.
+ * Locks the folder for this process. The lock is an exclusive transaction on a database of its own that is never committed.
+ * The kernel releases it with the process, even if that is killed, so there are no stale locks. A lock on the store's own
+ * database would also exclude readers.
  */
 function lockFolder(folder: string): Result<DatabaseSync, StoreFailure> {
   let lock: DatabaseSync | null = null;
@@ -86,7 +87,7 @@ function lockFolder(folder: string): Result<DatabaseSync, StoreFailure> {
     }
     return storeFailure(
       "unusable",
-      `${folder} can't hold state: ${errorMessage(error)}; state.path must be a folder we may write to`,
+      `${folder} can't hold state: ${errorMessage(error)}; state.path must be a writable folder`,
     );
   }
 }
@@ -102,10 +103,7 @@ function openDatabase(path: string): Result<DatabaseSync, StoreFailure> {
   } catch (error) {
     database?.close();
     if (isCorruption(error)) return fail(damagedFailure(path, errorMessage(error)));
-    return storeFailure(
-      "unusable",
-      `${path} can't be opened: ${errorMessage(error)}; it must be a file we may write to`,
-    );
+    return storeFailure("unusable", `${path} can't be opened: ${errorMessage(error)}; it must be a writable file`);
   }
 }
 
@@ -114,8 +112,8 @@ function prepareDatabase(database: DatabaseSync, path: string): StoreFailure | n
   if (check !== "ok") return damagedFailure(path, check);
   const version = schemaVersion(database);
   if (version > MIGRATIONS.length) return newerVersionFailure(path, version, MIGRATIONS.length);
-  // FULL: a commit is synced before it returns, so that a power cut forgets no call and no action. Temporary tables
-  // stay in memory: a container's other folders may be read-only.
+  // FULL: a commit is synced before it returns, so that a power failure loses no call and no action. Temporary tables are in
+  // memory, since other folders of a container may be read-only.
   database.exec(
     `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;
      PRAGMA journal_size_limit = ${LOG_BYTES_KEPT_MAX}`,
@@ -124,47 +122,42 @@ function prepareDatabase(database: DatabaseSync, path: string): StoreFailure | n
   return null;
 }
 
-function createStoreOver(database: DatabaseSync, close: () => void, assertHeld: () => void): StateStore {
-  const sumCalls = database.prepare("SELECT TOTAL(used) AS used FROM calls WHERE day >= ?");
+function createStoreOver(database: DatabaseSync, close: () => void, assertInPlace: () => void): StateStore {
+  const rows = createRowReader(database);
   const addCalls = database.prepare(
     "INSERT INTO calls (day, used) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET used = used + excluded.used",
   );
-  const readFact = database.prepare("SELECT value FROM facts WHERE key = ?");
   const writeFact = database.prepare(
     "INSERT INTO facts (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
   );
   return {
     calls: {
-      since: (day) => Number(sumCalls.get(day)?.used ?? 0),
+      since: rows.callsSince,
       add: (day, calls) => {
         addCalls.run(day, calls);
       },
     },
     facts: {
-      read: (key) => {
-        const value = readFact.get(key)?.value;
-        return value === undefined ? null : String(value);
-      },
+      read: rows.fact,
       write: (key, value) => {
         writeFact.run(key, value);
       },
     },
-    journal: createJournal(database, assertHeld),
+    journal: createJournal(database, assertInPlace),
     close,
   };
 }
 
 /**
- * Remembers which files these are; the function it gives throws once a path leads to another file, or to none. A
- * database that was moved away or removed is still written to by whoever has it open, and what it says then dies with
- * the process; and where a lock file was removed, a second daemon may be at work.
+ * Returns a function that throws once a path no longer leads to the same file. A database that was moved or removed can still
+ * be written, but its data is lost when the process ends. If the lock file was removed, a second daemon may be running.
  */
 function assertSameFiles(paths: readonly string[]): () => void {
   const known = paths.map((path) => ({ path, identity: identityOf(path) }));
   return () => {
     for (const { path, identity } of known) {
       if (identityOf(path) === identity) continue;
-      throw new Error(`${path} was moved, removed or replaced while it was in use; put it back, or start anew`);
+      throw new Error(`${path} was moved, removed or replaced while it was in use; put it back, or restart the daemon`);
     }
   };
 }

@@ -1,13 +1,12 @@
 import type { DatabaseSync } from "node:sqlite";
 
 /**
- * Runs `work` in one transaction: all that it wrote is on the disk when this returns, and none of it is in the database
- * when this throws what `work` or SQLite threw. No transaction is ever left open: what others write after it would
- * wait in there, acknowledged and lost. Where SQLite can't even roll back, the database is closed, which does, and
- * whatever uses it from then on throws.
+ * Runs `work` in one transaction. When this returns, all its writes are on disk; if `work` or SQLite throws, none of them is
+ * in the database, and the error is rethrown. No transaction is left open, because later writes would become part of it and
+ * be lost. If SQLite can't roll back, the database is closed, which rolls back, and all later uses throw.
  *
- * One doubt no database takes away: where syncing the disk itself failed, and the process dies before the next
- * transaction, this one may be found after all. What is written before something is done must bear being found.
+ * There is one exception: if syncing the disk fails and the process ends before the next transaction, the data may be there
+ * after a restart. So everything that is recorded before an action must be valid even if the action was not taken.
  */
 export function runInTransaction(database: DatabaseSync, work: () => void): void {
   database.exec("BEGIN IMMEDIATE");
@@ -20,13 +19,13 @@ export function runInTransaction(database: DatabaseSync, work: () => void): void
   }
 }
 
-/** SQLite rolls back by itself after some errors, a full disk among them. */
+/** Rolls back, unless SQLite already has, as it does after some errors such as a full disk. */
 function rollBack(database: DatabaseSync): void {
   if (!database.isTransaction) return;
   try {
     database.exec("ROLLBACK");
   } catch {
-    // Why the transaction failed is what is thrown; this follows from it.
+    // The caller rethrows the error that made the transaction fail.
   }
   if (database.isTransaction) database.close();
 }

@@ -2,7 +2,7 @@ import { ACTION_KINDS } from "../model/policy/policy.ts";
 import { HOLD_REASONS } from "../model/remediation/decision.ts";
 import { OPEN_STATES } from "../model/remediation/episode.ts";
 import { LIMIT_SCOPES, type LimitScope } from "../rate-limit/external-usage/external-usage.ts";
-import { PLAN_BOUNDS } from "../scheduling/planner.ts";
+import { PLAN_BOUNDS } from "../scheduling/polling-capacity.ts";
 
 /** Values of the label `endpoint`: the spec's endpoints (section 4) that this daemon calls. */
 export const ENDPOINT_LABELS = [

@@ -2,10 +2,10 @@ import type { DurationMs } from "../base/duration.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
 
-/** Longest timer: setTimeout fires at once for longer ones, so a longer sleep uses several. */
+/** Maximum timer: setTimeout fires at once for a longer one, so a longer sleep uses several. */
 const TIMER_MS_MAX: DurationMs = 2 ** 31 - 1;
 
-/** The system clock. A sleep never ends early by the monotonic clock; one of `Infinity` lasts until the signal aborts. */
+/** Creates the system clock. A sleep never ends early by the monotonic clock; `Infinity` lasts until the signal aborts. */
 export function createSystemClock(): Clock {
   const monotonic = (): MonotonicMs => performance.now();
   return {
@@ -25,7 +25,7 @@ function sleepUntil(end: MonotonicMs, monotonic: () => MonotonicMs, signal?: Abo
       resolve();
     };
     const arm = (rest: DurationMs) => {
-      // Timers count whole milliseconds from the start of the loop's turn: rounding down would wake up early.
+      // Timers are in whole milliseconds since the start of the event loop iteration: rounding down would wake up early.
       timer = setTimeout(wake, Math.min(Math.ceil(rest), TIMER_MS_MAX));
     };
     const wake = () => {

@@ -5,9 +5,9 @@ import type { EpochMs } from "../model/time.ts";
 
 /** A leap day is at most eight years away: 1896 to 1904, 2096 to 2104. */
 const LOOKAHEAD_DAYS_MAX = 8 * 366;
-/** Within this, a leap day falls on every weekday: an expression with no time in it never runs. */
+/** A leap day falls on each weekday within this time: an expression without a time until then never runs. */
 const CYCLE_DAYS_MAX = 40 * 366;
-/** Expressions come from the configuration, one a collector; reloads may bring new ones. */
+/** Maximum number of cached schedules. Each collector has at most one, but reloads may add others. */
 const SCHEDULES_MAX = 64;
 
 /** The times of a day in ascending order, and the days. */
@@ -43,7 +43,7 @@ export function createCron(): Cron {
 export function cronError(expression: string): string | null {
   const { valid, errors } = validateDetailed(expression);
   if (!valid) {
-    const faults = errors.map(({ message }) => message.replace(" is a invalid expression for ", " is no "));
+    const faults = errors.map(({ message }) => message.replace(" is a invalid expression for ", " is not a valid "));
     return `${faults.join("; ")}; a cron expression looks like "2 * * * *" (minute, hour, day, month, weekday; seconds may lead)`;
   }
   return nextRunAt(parseSchedule(expression), 0, CYCLE_DAYS_MAX) === null ? "it names a day that never occurs" : null;

@@ -18,7 +18,7 @@ export interface LogDestination {
   readonly isTTY?: boolean;
 }
 
-/** Lines buffered while stderr is blocked; further lines are dropped. */
+/** Maximum size of the buffer while stderr is blocked; further lines are dropped. */
 const LOG_BUFFER_BYTES_MAX = 1_048_576;
 
 // No field should hold a secret. This is a second line of defence for fields with such a name, at any depth, and for

@@ -7,9 +7,9 @@ import { readRegularFile } from "./text-file.ts";
 
 /** Interval of checks for a changed file. Each check is a system call. */
 const CHECK_INTERVAL_MS: DurationMs = SECOND_MS;
-/** Keys, tokens and URLs are far smaller. */
+/** Maximum size of a secret: keys, tokens and URLs are far smaller. */
 const SECRET_BYTES_MAX = 16_384;
-/** A system's whole CA bundle is smaller. */
+/** Maximum size of a PEM file: the whole CA bundle of a system is smaller. */
 const PEM_BYTES_MAX = 1_048_576;
 
 /** A secret in the configuration itself. `value` must not be empty. */
@@ -85,10 +85,10 @@ function readSecret(path: string, format: SecretFormat): Result<SecretFileConten
 
 function singleLineProblem(text: string): string | null {
   if (text.trim() === "") return "is empty; it should hold the secret, on one line";
-  // Such a value would break the header it is used in, with an error far from here.
+  // Such a value would make its header invalid, with an error that does not name the file.
   if (/\p{Cc}/u.test(text)) return "holds more than one line, or a control character; the secret is one line of text";
   if (!/^[\x20-\x7e]*$/.test(text)) {
-    return "holds a byte order mark, or another character that no header carries; the secret is plain ASCII";
+    return "holds a byte order mark, or another character that is not allowed in a header; the secret is plain ASCII";
   }
   return null;
 }

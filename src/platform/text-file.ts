@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { fail, ok, type Result } from "../base/result.ts";
 
-/** The content of a file, and what the file was when it was read. */
+/** The content of a file, and its status when it was read. */
 export interface TextFile {
   /** With its byte order mark, if it has one. */
   readonly text: string;
@@ -18,7 +18,7 @@ export const NO_SUCH_FILE = "there is no such file (ENOENT)";
  */
 export function readRegularFile(path: string, bytesMax: number): Result<TextFile, string> {
   try {
-    // Without O_NONBLOCK, opening a named pipe waits for a writer, and the process with it.
+    // Without O_NONBLOCK, opening a named pipe would block the process until there is a writer.
     const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       const stats = fstatSync(file, { bigint: true });
@@ -27,8 +27,8 @@ export function readRegularFile(path: string, bytesMax: number): Result<TextFile
       if (stats.size > bytesMax) return fail(tooLargeMessage(`${stats.size} bytes`, bytesMax));
       const bytes = readAll(file, bytesMax);
       if (bytes === null) return fail(tooLargeMessage(`more than ${bytesMax} bytes`, bytesMax));
-      const wrong = encodingProblem(bytes);
-      return wrong === null ? ok({ text: bytes.toString("utf8"), stats }) : fail(wrong);
+      const problem = encodingProblem(bytes);
+      return problem === null ? ok({ text: bytes.toString("utf8"), stats }) : fail(problem);
     } finally {
       closeSync(file);
     }
@@ -47,7 +47,7 @@ function kindOf(stats: BigIntStats): string | null {
 const tooLargeMessage = (size: string, bytesMax: number) =>
   `it is too large: it has ${size}, and may have at most ${bytesMax}`;
 
-/** Null: there are more than `bytesMax` bytes. */
+/** Reads a whole file; null: it has more than `bytesMax` bytes. */
 function readAll(file: number, bytesMax: number): Buffer | null {
   const buffer = Buffer.alloc(bytesMax + 1);
   let length = 0;
@@ -65,34 +65,30 @@ function encodingProblem(bytes: Buffer): string | null {
     return "it is encoded as UTF-16; it must be UTF-8";
   }
   if (isUtf8(bytes)) return null;
-  const offset = firstInvalid(bytes);
+  const offset = firstInvalidByte(bytes);
   const lines = bytes.subarray(0, offset).toString("utf8").split("\n");
   const byte = `0x${bytes[offset]?.toString(16).padStart(2, "0")}`;
   return `it is not UTF-8: line ${lines.length}, column ${lines.at(-1)!.length + 1} has the byte ${byte}`;
 }
 
-/** Bytes of the longest character. */
-const CHARACTER_BYTES_MAX = 4;
+/** What the decoder puts in place of invalid bytes. A file may also contain it. */
+const REPLACEMENT_CHARACTER = "\ufffd";
+const REPLACEMENT_BYTES = Buffer.from(REPLACEMENT_CHARACTER, "utf8");
 
-/** Offset of the first byte that is not part of a UTF-8 character; `bytes` is not UTF-8. */
-function firstInvalid(bytes: Buffer): number {
-  // Every prefix that ends before the wrong byte is UTF-8 once the character that was cut at its end is left out.
-  const isGood = (length: number) =>
-    Array.from({ length: CHARACTER_BYTES_MAX }, (_, cut) => Math.max(0, length - cut)).some((end) =>
-      isUtf8(bytes.subarray(0, end)),
-    );
-  let [good, bad] = [0, bytes.length];
-  while (bad - good > 1) {
-    const middle = Math.floor((good + bad) / 2);
-    if (isGood(middle)) good = middle;
-    else bad = middle;
+/** Offset of the first byte that is not part of a UTF-8 character. `bytes` must not be UTF-8. */
+function firstInvalidByte(bytes: Buffer): number {
+  const text = bytes.toString("utf8");
+  let [index, offset] = [0, 0];
+  for (;;) {
+    const next = text.indexOf(REPLACEMENT_CHARACTER, index);
+    offset += Buffer.byteLength(text.slice(index, next), "utf8");
+    if (!bytes.subarray(offset, offset + REPLACEMENT_BYTES.length).equals(REPLACEMENT_BYTES)) return offset;
+    index = next + 1;
+    offset += REPLACEMENT_BYTES.length;
   }
-  let end = good;
-  while (!isUtf8(bytes.subarray(0, end))) end -= 1;
-  return end;
 }
 
-/** Says why a file can't be opened or read, with the code of the operating system. */
+/** Explains why a file can't be opened or read, with the error code of the operating system. */
 export function fileErrorMessage({ code, message }: Pick<NodeJS.ErrnoException, "code" | "message">): string {
   switch (code) {
     case "ENOENT":

@@ -1,10 +1,9 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import type { Ledger } from "./account.ts";
 import { availableBesideExternalUsage, expectedCallsOfPlan } from "./external-usage/external-usage.ts";
 import { OBSERVATIONS_PER_WINDOW } from "./external-usage/usage-of-limit.ts";
 import { gatewayAvailableAt } from "./gateway-limit.ts";
-import { pollingConcurrency, statesWiderLimit } from "./ledger.ts";
+import type { Ledger } from "./ledger.ts";
 import { callsInFlight, ROUNDING_MS, remainingAtLeast, settleLostCalls } from "./limit-headers.ts";
 import {
   actionReserveOf,
@@ -13,10 +12,10 @@ import {
   externalFloorOf,
   type Lane,
   pollingCallsPerMonth,
+  pollingConcurrency,
   reservedCalls,
 } from "./limits.ts";
-import { categoryPaceRates, planPaceRates } from "./pace-rates.ts";
-import { paceAvailableAt } from "./pacing.ts";
+import { categoryPaceRates, paceAvailableAt, planPaceRates } from "./pacing.ts";
 import { rejectedUntil } from "./too-many-requests.ts";
 
 /** Why a call has to wait. */
@@ -31,7 +30,7 @@ export type WaitReason =
   | "concurrency"
   | "month";
 
-/** When a call may be sent (Infinity: only after another event), and what delays it until then. */
+/** When a call may be sent, and what delays it until then. Infinity: not before a call in flight ends or limits change. */
 export interface Availability {
   readonly at: MonotonicMs;
   readonly waitReason: WaitReason | null;
@@ -39,8 +38,8 @@ export interface Availability {
 
 /**
  * Share of the polling calls of a window that may be sent at once if the service states that they are available. Not in the
- * first window of a process, and not while others use the key. All further calls are spaced evenly, since external usage
- * shows only in the responses.
+ * first window of a process, and not while others use the key. All further calls are spaced evenly, since only responses
+ * show external usage.
  */
 const BURST_SHARE = 0.25;
 /** How many times per window a wait for external usage is recomputed. */
@@ -48,15 +47,13 @@ const RECHECKS_PER_WINDOW = 12;
 
 /** When a call of `lane` in `category` may be sent, and what delays it: the constraint that opens last. */
 export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
-  settleLostCalls(ledger.accounts[category].headers, now);
-  const left = remainingAtLeast(ledger.accounts[category].headers);
+  const { headers } = ledger.categories[category];
+  settleLostCalls(headers, now);
+  const request = { category, lane, remaining: remainingAtLeast(headers) };
   const constraints: Availability[] = [
     { at: rejectedUntil(ledger, category, lane), waitReason: "refused" },
     statedLimitAvailability(ledger, category, lane, now),
-    {
-      at: availableBesideExternalUsage(ledger.externalUsage, ledger.limits, { category, lane, left }, now),
-      waitReason: "others",
-    },
+    { at: availableBesideExternalUsage(ledger.externalUsage, ledger.limits, request, now), waitReason: "others" },
     paceAvailability(ledger, category, lane, now),
     { at: gatewayAvailableAt(ledger, category, lane), waitReason: "learned" },
     planAvailability(ledger, lane, now),
@@ -65,7 +62,7 @@ export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, n
   ];
   const last = constraints.reduce((latest, each) => (each.at > latest.at ? each : latest));
   if (last.at <= now) return { at: now, waitReason: null };
-  // Others may use less than expected, which only a call of ours can show.
+  // Other users may need less than expected, which only a call of ours can show.
   const isExternal = last.waitReason === "others" || last.waitReason === "remaining";
   if (!isExternal || ledger.externalUsage[category].expectedCalls(now) === 0) return last;
   return { ...last, at: Math.min(last.at, now + ledger.limits.categories[category].windowMs / RECHECKS_PER_WINDOW) };
@@ -81,60 +78,58 @@ const mayUseReserve = (ledger: Ledger, lane: Lane, windowMs: DurationMs, now: Mo
 const isFirstWindow = ({ startedAt }: Ledger, windowMs: DurationMs, now: MonotonicMs): boolean =>
   now - startedAt < windowMs;
 
-/** Whether the service states what is left of the category, so that a burst is safe. */
+/** Whether the service states the remaining calls of the category, so that a burst is safe. */
 function isLimitStated(ledger: Ledger, category: Category, now: MonotonicMs): boolean {
-  const { headers: view } = ledger.accounts[category];
-  if (view.lastStatement === null || statesWiderLimit(ledger, category, view.lastStatement)) return false;
-  return now - view.lastStatement.at <= ledger.limits.categories[category].windowMs;
+  const { lastStatement } = ledger.categories[category].headers;
+  const { requests, windowMs } = ledger.limits.categories[category];
+  // A limit above the category's covers more than the category: it binds, but does not allow bursts.
+  return lastStatement !== null && lastStatement.limit <= requests && now - lastStatement.at <= windowMs;
 }
 
 function paceAvailability(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
   const { limits, externalUsage } = ledger;
-  const { pace, actions, headers: view } = ledger.accounts[category];
+  const { pace, actions, headers } = ledger.categories[category];
   const { requests, burst, windowMs } = limits.categories[category];
   const expected = externalUsage[category].expectedCalls(now);
   const { actionReserve } = allowanceOf(requests, limits.reserve, expected);
-  const terms = categoryPaceRates(limits, category);
-  let { capacity } = terms.evenPace;
+  const rates = categoryPaceRates(limits, category);
+  let { capacity } = rates.evenPace;
   if (isLimitStated(ledger, category, now)) {
-    const saved = Math.min(burst, remainingAtLeast(view) ?? 0) - requests;
-    const atOnce = expected > 0 || isFirstWindow(ledger, windowMs, now) ? 0 : terms.polling * BURST_SHARE;
+    const saved = Math.min(burst, remainingAtLeast(headers) ?? 0) - requests;
+    const atOnce = expected > 0 || isFirstWindow(ledger, windowMs, now) ? 0 : rates.polling * BURST_SHARE;
     capacity = Math.max(capacity, saved, atOnce) + (lane === "action" ? actionReserve : 0);
   } else if (mayUseReserve(ledger, lane, windowMs, now)) capacity += actionReserve;
-  const common = paceAvailableAt(pace, { ...terms.evenPace, capacity });
-  return {
-    at: lane === "action" ? Math.max(common, paceAvailableAt(actions, terms.actionPace)) : common,
-    waitReason: "pace",
-  };
+  const shared = paceAvailableAt(pace, { ...rates.evenPace, capacity });
+  const at = lane === "action" ? Math.max(shared, paceAvailableAt(actions, rates.actionPace)) : shared;
+  return { at, waitReason: "pace" };
 }
 
 function statedLimitAvailability(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
-  const { headers: view, wasStated: stated } = ledger.accounts[category];
+  const { headers, wasStated } = ledger.categories[category];
+  const { lastStatement } = headers;
   const { windowMs } = ledger.limits.categories[category];
-  const alone: Availability = {
-    at: callsInFlight(view) === 0 ? now : Number.POSITIVE_INFINITY,
+  const immediately: Availability = { at: now, waitReason: null };
+  const aloneInFlight: Availability = {
+    at: callsInFlight(headers) === 0 ? now : Number.POSITIVE_INFINITY,
     waitReason: "learning",
   };
-  if (view.lastStatement === null) return view.settled > 0 && !stated ? { at: now, waitReason: null } : alone;
-  if (now - view.lastStatement.at > windowMs) return stated ? alone : { at: now, waitReason: null };
-  if ((remainingAtLeast(view) ?? 0) > reservedOf(ledger, category, lane, view.lastStatement.limit, now))
-    return { at: now, waitReason: null };
-  const { limit, remaining, resetAt, at } = view.lastStatement;
-  const silentMs = at + windowMs + ROUNDING_MS;
-  // If next to nothing is left, the first call after the reset is as likely another user's.
+  if (lastStatement === null) return headers.settled > 0 && !wasStated ? immediately : aloneInFlight;
+  const { limit, remaining, resetAt, at } = lastStatement;
+  if (now - at > windowMs) return wasStated ? aloneInFlight : immediately;
+  if ((remainingAtLeast(headers) ?? 0) > callsToLeave(ledger, category, lane, limit, now)) return immediately;
+  const expiresAt = at + windowMs + ROUNDING_MS;
+  // If almost nothing remains, another user may well be the first to call after the reset.
   const isSpent = remaining <= externalFloorOf(limit);
-  // If the remaining calls are kept for others, an occasional call is affordable and shows whether they still need them.
+  // If the remaining calls are reserved for other users, one call now and then shows whether they still need them.
   const provenCalls = ledger.externalUsage[category].callsInWindow(now);
-  const isKeptForExternalUsage = !isSpent && remaining + provenCalls > reservedCalls(limit, ledger.limits.reserve);
-  const rechecks = isKeptForExternalUsage ? at + windowMs / OBSERVATIONS_PER_WINDOW : silentMs;
-  const reopensAt = Math.min(isSpent ? silentMs : (resetAt ?? silentMs), rechecks, silentMs);
-  return now < reopensAt ? { at: reopensAt, waitReason: "remaining" } : alone;
+  const isLeftToOthers = !isSpent && remaining + provenCalls > reservedCalls(limit, ledger.limits.reserve);
+  const recheckAt = isLeftToOthers ? at + windowMs / OBSERVATIONS_PER_WINDOW : expiresAt;
+  const reopensAt = Math.min(isSpent ? expiresAt : (resetAt ?? expiresAt), recheckAt, expiresAt);
+  return now < reopensAt ? { at: reopensAt, waitReason: "remaining" } : aloneInFlight;
 }
 
-/**
- * Calls to leave of what the service states. What others have already used in this window is not kept for them again.
- */
-function reservedOf(
+/** Remaining calls that must be left to other users. What they have already used in this window is not reserved again. */
+function callsToLeave(
   { limits, externalUsage }: Ledger,
   category: Category,
   lane: Lane,
@@ -142,30 +137,25 @@ function reservedOf(
   now: MonotonicMs,
 ): number {
   const limit = Math.min(limits.categories[category].requests, stated);
-  const reserve = reservedCalls(limit, limits.reserve);
-  const provenCalls = externalUsage[category].callsInWindow(now);
-  const { reserved: kept } = allowanceOf(
-    limit,
-    limits.reserve,
-    externalUsage[category].isTokenBucket() ? 0 : externalUsage[category].expectedCalls(now),
-  );
-  const callsPerWindow =
-    provenCalls === 0 ? kept : Math.max(externalFloorOf(limit), kept - provenCalls - externalFloorOf(limit));
-  return lane === "action" ? Math.min(callsPerWindow, reserve - actionReserveOf(reserve)) : callsPerWindow;
+  const usage = externalUsage[category];
+  const provenCalls = usage.callsInWindow(now);
+  const { reserved } = allowanceOf(limit, limits.reserve, usage.isTokenBucket() ? 0 : usage.expectedCalls(now));
+  const floor = externalFloorOf(limit);
+  const unused = provenCalls === 0 ? reserved : Math.max(floor, reserved - provenCalls - floor);
+  if (lane !== "action") return unused;
+  const configured = reservedCalls(limit, limits.reserve);
+  return Math.min(unused, configured - actionReserveOf(configured));
 }
 
 function planAvailability(ledger: Ledger, lane: Lane, now: MonotonicMs): Availability {
-  const terms = planPaceRates(ledger.limits);
   const { externalUsage, limits } = ledger;
-  const { actionReserve } = allowanceOf(
-    limits.plan.requestsPerMinute ?? 0,
-    limits.reserve,
-    expectedCallsOfPlan(externalUsage, limits, now),
-  );
-  const ahead = mayUseReserve(ledger, lane, MINUTE_MS, now) ? actionReserve : 0;
-  const common = paceAvailableAt(ledger.plan, { ...terms.evenPace, capacity: terms.evenPace.capacity + ahead });
-  if (lane !== "action") return { at: common, waitReason: "plan" };
-  return { at: Math.max(common, paceAvailableAt(ledger.planActions, terms.actionPace)), waitReason: "plan" };
+  const { evenPace, actionPace } = planPaceRates(limits);
+  const expected = expectedCallsOfPlan(externalUsage, limits, now);
+  const { actionReserve } = allowanceOf(limits.plan.requestsPerMinute ?? 0, limits.reserve, expected);
+  const capacity = evenPace.capacity + (mayUseReserve(ledger, lane, MINUTE_MS, now) ? actionReserve : 0);
+  const shared = paceAvailableAt(ledger.plan, { ...evenPace, capacity });
+  const at = lane === "action" ? Math.max(shared, paceAvailableAt(ledger.planActions, actionPace)) : shared;
+  return { at, waitReason: "plan" };
 }
 
 function hasConcurrency({ limits, inFlight }: Ledger, lane: Lane): boolean {

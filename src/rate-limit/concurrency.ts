@@ -1,15 +1,14 @@
 import type { DurationMs } from "../base/duration.ts";
-import { pollingConcurrency } from "./ledger.ts";
-import type { Limits } from "./limits.ts";
+import { type Limits, pollingConcurrency } from "./limits.ts";
 
 /**
- * Most calls of one collector under way at once, whatever the plan allows: 77 calls a second at 2 s each need 154 of
- * them. Each is a socket of ours and of the service.
+ * Maximum number of concurrent calls of one collector, even if the plan allows more: 77 calls per second at 2 s each need
+ * 154. Each uses a socket here and at the service.
  */
 export const IN_FLIGHT_MAX = 256;
-/** Fewest calls under way at once, where the plan allows them: enough to learn the latency of a slow service from. */
+/** Minimum number of concurrent calls, if the plan allows them: enough to measure the latency of a slow service. */
 const IN_FLIGHT_MIN = 4;
-/** Latency varies, and retries of a few calls take many times the mean. */
+/** Latency varies, and retried calls take many times the mean. */
 const HEADROOM = 2;
 
 /** Maximum number of concurrent calls of one collector, at least 1: the plan's concurrency less the reserve. */
@@ -17,8 +16,8 @@ export const callsInFlightMax = (limits: Limits): number =>
   Math.min(IN_FLIGHT_MAX, pollingConcurrency(limits) ?? IN_FLIGHT_MAX);
 
 /**
- * Calls to keep under way so that one can start every `spacingMs` where each takes `latencyMs` on average (Little's law,
- * with headroom): a whole number from 1 to `max`.
+ * Number of concurrent calls, 1 to `max`, that is needed to start one every `spacingMs` if each takes `latencyMs` on
+ * average (Little's law, with headroom).
  */
 export function callsInFlightNeeded(spacingMs: DurationMs, latencyMs: DurationMs, max: number): number {
   const needed = spacingMs > 0 ? Math.ceil((HEADROOM * latencyMs) / spacingMs) : Number.POSITIVE_INFINITY;

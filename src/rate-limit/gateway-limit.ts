@@ -1,5 +1,4 @@
 import type { MonotonicMs } from "../model/time.ts";
-import type { Ledger } from "./account.ts";
 import {
   currentLearnedLimit,
   hasLearnedLimit,
@@ -7,42 +6,42 @@ import {
   learnedLimitAvailableAt,
   payLearnedLimit,
 } from "./learned-limit.ts";
+import type { Ledger } from "./ledger.ts";
 import { CATEGORIES, type Category, type Lane } from "./limits.ts";
-import { categoryPaceRates } from "./pace-rates.ts";
-import { payForCall } from "./pacing.ts";
+import { categoryPaceRates, payForCall } from "./pacing.ts";
 
-/** Upper bound and window of the learned limit of `category`. */
+/** Maximum and window of the learned limit of `category`. */
 export const limitBasisOf = ({ limits }: Ledger, category: Category): LimitBasis => ({
-  most: categoryPaceRates(limits, category).polling,
+  maximum: categoryPaceRates(limits, category).polling,
   windowMs: limits.categories[category].windowMs,
 });
 
-/** Returns the limit learned from 429s in `category`, in calls per window; null: none. */
+/** The limit learned from 429s in `category`, in calls per window; null: none. */
 export function learnedLimitOf(ledger: Ledger, category: Category, now: MonotonicMs): number | null {
-  const { learned } = ledger.accounts[category];
+  const { learned } = ledger.categories[category];
   return hasLearnedLimit(learned) ? currentLearnedLimit(learned, limitBasisOf(ledger, category), now) : null;
 }
 
-/** Returns when the learned limits allow the next call. */
+/** When the learned limits allow the next call. */
 export function gatewayAvailableAt(ledger: Ledger, category: Category, lane: Lane): MonotonicMs {
-  const opensAt = learnedLimitAvailableAt(ledger.accounts[category].learned, lane);
-  return hasGatewayLimit(ledger) ? Math.max(opensAt, ledger.gatewayPace.paidUntil) : opensAt;
+  const availableAt = learnedLimitAvailableAt(ledger.categories[category].learned, lane);
+  return hasGatewayLimit(ledger) ? Math.max(availableAt, ledger.gatewayPace.paidUntil) : availableAt;
 }
 
 /** Charges a call to the learned limits. */
 export function payGatewayLimit(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): void {
-  payLearnedLimit(ledger.accounts[category].learned, lane, limitBasisOf(ledger, category), now);
+  payLearnedLimit(ledger.categories[category].learned, lane, limitBasisOf(ledger, category), now);
   if (hasGatewayLimit(ledger))
     payForCall(ledger.gatewayPace, { costMs: 1 / gatewayRate(ledger, now), capacity: 1 }, now);
 }
 
-const hasGatewayLimit = ({ accounts }: Ledger): boolean =>
-  CATEGORIES.some((category) => hasLearnedLimit(accounts[category].learned));
+const hasGatewayLimit = ({ categories }: Ledger): boolean =>
+  CATEGORIES.some((category) => hasLearnedLimit(categories[category].learned));
 
 /** Calls per millisecond over all categories. */
 function gatewayRate(ledger: Ledger, now: MonotonicMs): number {
   return CATEGORIES.reduce((sum, category) => {
-    const { most, windowMs } = limitBasisOf(ledger, category);
-    return sum + (learnedLimitOf(ledger, category, now) ?? most) / windowMs;
+    const { maximum, windowMs } = limitBasisOf(ledger, category);
+    return sum + (learnedLimitOf(ledger, category, now) ?? maximum) / windowMs;
   }, 0);
 }

@@ -4,49 +4,49 @@ import type { Lane } from "./limits.ts";
 import { ACTION_SHARE, type Pace, payForCall } from "./pacing.ts";
 
 /**
- * A limit that no header states, such as that of a gateway in front of the service: learned from refusals that the
- * headers don't explain. A refusal decreases it by a factor; time without a refusal gives it back.
+ * A limit that no header states, such as that of a gateway in front of the service. It is learned from 429s that headers
+ * do not explain: each decreases it by a factor, and time without one increases it again.
  */
 export interface LearnedLimit {
-  /** Calls a window right after the last refusal; Infinity: nothing was learned. */
+  /** Calls per window right after the last decrease; Infinity: no limit. */
   calls: number;
   /** When it was last decreased. */
   decreasedAt: MonotonicMs;
-  /** Whether a call was answered since. */
+  /** Whether a call has succeeded since then. */
   hasSucceeded: boolean;
-  /** The limit before decreases that no answer came between; it is back at once when calls are answered again. 0: none. */
+  /** The limit before decreases without a success in between; restored quickly once calls succeed again. 0: none. */
   previousCalls: number;
-  /** Calls are spaced evenly, with none back to back: the gateway may allow no burst. */
+  /** Spaces calls evenly, since the gateway may allow no burst. */
   readonly pace: Pace;
-  /** What actions pay among themselves, beside `pace`. */
+  /** Paces actions among themselves, in addition to `pace`. */
   readonly actions: Pace;
 }
 
-/** What a learned limit is measured against. */
+/** Maximum of a learned limit, and its window. */
 export interface LimitBasis {
-  /** Calls a window that are made where nothing was learned. */
-  readonly most: number;
+  /** Calls per window that are made without a learned limit. */
+  readonly maximum: number;
   readonly windowMs: DurationMs;
 }
 
-/** Factor of one decrease, where the rate is close to what is allowed. */
+/** Factor of one decrease if the call rate is close to what is allowed. */
 const DECREASE_FACTOR = 0.9;
-/** Least factor of a decrease: a burst that was refused says little about the rate. */
-const DECREASE_CALLS_MIN = 0.5;
-/** Calls in which one decrease is given back: one refusal in so many is 0.25 %. */
+/** Minimum factor of one decrease: a rejected burst says little about the allowed rate. */
+const DECREASE_FACTOR_MIN = 0.5;
+/** Calls after which one decrease is recovered: one 429 in this many is 0.25 %. */
 const CALLS_PER_CYCLE = 400;
-/** What went so long without a refusal is known to be allowed: from then on more is given back, and faster. */
+/** After this time without a 429 the rate is known to be allowed, and the limit increases faster. */
 const PROVEN_MS: DurationMs = HOUR_MS;
-/** From then on the limit doubles in this time, so that all of it is back within two hours in most cases. */
+/** From then on the limit doubles in this time, so it is usually fully restored within two hours. */
 const DOUBLING_MS: DurationMs = 10 * MINUTE_MS;
-/** Bursts are allowed again so long after the last refusal: one burst may cost hundreds of refusals. */
+/** Time without a 429 after which the limit is forgotten and bursts are allowed again: one burst may cost hundreds of 429s. */
 const FORGET_MS: DurationMs = 6 * HOUR_MS;
-/** Least limit after refusals in a row, in calls a window: all of them may come of an outage, not of the rate. */
+/** Minimum limit, in calls per window, after 429s in a row: an outage may have caused them, not the rate. */
 const UNANSWERED_CALLS_MIN = 1;
-/** Least limit, in calls a window: it bounds the wait for a call to ten windows. */
+/** Minimum limit, in calls per window: it bounds the wait for a call to ten windows. */
 const CALLS_MIN = 0.1;
 
-/** Creates the state in which nothing was learned. */
+/** Creates the state without a learned limit. */
 export const createLearnedLimit = (): LearnedLimit => ({
   calls: Number.POSITIVE_INFINITY,
   decreasedAt: Number.NEGATIVE_INFINITY,
@@ -56,35 +56,35 @@ export const createLearnedLimit = (): LearnedLimit => ({
   actions: { paidUntil: Number.NEGATIVE_INFINITY },
 });
 
-/** Whether anything was learned and not forgotten. */
+/** Whether a limit was learned and not forgotten. */
 export const hasLearnedLimit = ({ calls }: LearnedLimit): boolean => calls !== Number.POSITIVE_INFINITY;
 
-/** Returns the learned limit, in calls a window, at most the ceiling's; Infinity: nothing was learned. */
+/** The learned limit in calls per window, at most the maximum of `basis`; Infinity: none. */
 export function currentLearnedLimit(learned: LearnedLimit, basis: LimitBasis, now: MonotonicMs): number {
   if (!hasLearnedLimit(learned)) return learned.calls;
   const doublings = Math.max(0, now - learned.decreasedAt - PROVEN_MS) / DOUBLING_MS;
-  return Math.min(basis.most, raisedLimit(learned, basis, now) * 2 ** doublings);
+  return Math.min(basis.maximum, raisedLimit(learned, basis, now) * 2 ** doublings);
 }
 
-/** The limit as it grew slowly, by so much in a cycle of calls as one decrease takes away. */
-function raisedLimit({ calls, decreasedAt: cutAt }: LearnedLimit, { windowMs }: LimitBasis, now: MonotonicMs): number {
-  const cycles = ((Math.min(now - cutAt, PROVEN_MS) / windowMs) * calls) / CALLS_PER_CYCLE;
+/** The limit after slow growth for at most {@link PROVEN_MS}: each {@link CALLS_PER_CYCLE} calls recover one decrease. */
+function raisedLimit({ calls, decreasedAt }: LearnedLimit, { windowMs }: LimitBasis, now: MonotonicMs): number {
+  const cycles = ((Math.min(now - decreasedAt, PROVEN_MS) / windowMs) * calls) / CALLS_PER_CYCLE;
   return calls * DECREASE_FACTOR ** -cycles;
 }
 
-/** A refusal that no header explains. */
+/** A 429 that no header explains. */
 export interface UnexplainedRejection {
   readonly sentAt: MonotonicMs;
-  /** Calls of the category made in the last window. */
+  /** Calls of the category in the last window. */
   readonly callsMade: number;
-  /** When the last call of another category that was answered was sent. */
-  readonly otherRoutesAnsweredAt: MonotonicMs;
+  /** When the last answered call of another category was sent. */
+  readonly othersAnsweredAt: MonotonicMs;
 }
 
 /**
- * Decreases the limit after a refusal. Refusals of calls under way together decrease it once. So do refusals in a row,
- * where the backoff rules, unless other categories are answered meanwhile: a gateway that counts all categories together
- * and allows no burst refuses one that always calls right after another.
+ * Decreases the limit after a 429. The 429s of concurrent calls decrease it once. So do 429s in a row, since the backoff
+ * applies, unless calls of other categories succeed in between: a gateway that counts all categories together and allows
+ * no burst rejects a category whose calls always come right after those of another one.
  */
 export function learnFromRejection(
   learned: LearnedLimit,
@@ -93,26 +93,25 @@ export function learnFromRejection(
   now: MonotonicMs,
 ): void {
   if (rejection.sentAt < learned.decreasedAt) return;
-  const limit = Math.min(basis.most, currentLearnedLimit(learned, basis, now));
-  const byRate = Math.min(limit, rejection.callsMade) * DECREASE_FACTOR;
+  const limit = Math.min(basis.maximum, currentLearnedLimit(learned, basis, now));
   let calls: number;
   if (!learned.hasSucceeded) {
-    if (rejection.otherRoutesAnsweredAt <= learned.decreasedAt) return;
+    if (rejection.othersAnsweredAt <= learned.decreasedAt) return;
     learned.previousCalls = Math.max(learned.previousCalls, limit);
-    calls = Math.min(limit, Math.max(UNANSWERED_CALLS_MIN, limit * DECREASE_CALLS_MIN));
+    calls = Math.min(limit, Math.max(UNANSWERED_CALLS_MIN, limit * DECREASE_FACTOR_MIN));
   } else {
     learned.previousCalls = 0;
     if (!hasLearnedLimit(learned)) calls = limit * DECREASE_FACTOR;
     else if (now - learned.decreasedAt > PROVEN_MS)
       calls = Math.min(limit * DECREASE_FACTOR, raisedLimit(learned, basis, now));
-    else calls = Math.max(limit * DECREASE_CALLS_MIN, byRate);
+    else calls = Math.max(limit * DECREASE_FACTOR_MIN, Math.min(limit, rejection.callsMade) * DECREASE_FACTOR);
   }
   learned.calls = Math.max(CALLS_MIN, calls);
   learned.decreasedAt = now;
   learned.hasSucceeded = false;
 }
 
-/** Takes in that a call sent at `sentAt` was not refused. Forgets a limit that refused nothing for long. */
+/** Records that a call sent at `sentAt` succeeded. Forgets the limit after {@link FORGET_MS} without a 429. */
 export function learnFromAnswer(learned: LearnedLimit, sentAt: MonotonicMs, basis: LimitBasis, now: MonotonicMs): void {
   if (!hasLearnedLimit(learned) || sentAt < learned.decreasedAt) return;
   learned.hasSucceeded = true;
@@ -124,14 +123,14 @@ export function learnFromAnswer(learned: LearnedLimit, sentAt: MonotonicMs, basi
   }
 }
 
-/** Returns the first moment at which the learned limit lets a call go. */
+/** When the learned limit allows the next call. */
 export function learnedLimitAvailableAt(learned: LearnedLimit, lane: Lane): MonotonicMs {
   if (!hasLearnedLimit(learned)) return Number.NEGATIVE_INFINITY;
   const { pace, actions } = learned;
   return lane === "action" ? Math.max(pace.paidUntil, actions.paidUntil) : pace.paidUntil;
 }
 
-/** Pays for a call. Actions take no more than their share, so that polling goes on. */
+/** Pays for a call. Actions also pay among themselves, so that polling continues. */
 export function payLearnedLimit(learned: LearnedLimit, lane: Lane, basis: LimitBasis, now: MonotonicMs): void {
   if (!hasLearnedLimit(learned)) return;
   const costMs = basis.windowMs / currentLearnedLimit(learned, basis, now);

@@ -1,107 +1,96 @@
-import type { DurationMs } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import type { Ledger, Permit } from "./account.ts";
-import {
-  recordCallAnswered,
-  recordCallInDoubt,
-  recordCallRejected,
-  recordCallSent,
-  recordCallUnsent,
-} from "./external-usage/external-usage.ts";
-import { payGatewayLimit } from "./gateway-limit.ts";
-import { type LimitReading, recordAnswered, recordLost, recordSent, recordUnsent } from "./limit-headers.ts";
-import { allowanceOf, type Category, type Lane, type Limits, reservedCalls } from "./limits.ts";
-import { categoryPaceRates, planPaceRates } from "./pace-rates.ts";
-import { payForCall } from "./pacing.ts";
-import { headersExplainRejection, recordAnswer, recordTooManyRequests } from "./too-many-requests.ts";
+import { createExternalUsage, type ExternalUsage } from "./external-usage/external-usage.ts";
+import { createLearnedLimit, type LearnedLimit } from "./learned-limit.ts";
+import { createStatedLimit, type SendMark, type StatedLimit } from "./limit-headers.ts";
+import type { Category, Lane, Limits } from "./limits.ts";
+import { categoryPaceRates, createPace, type Pace, planPaceRates } from "./pacing.ts";
+import { createRouteHistory, ROUTES, type Route, type RouteHistory } from "./route-rejections.ts";
 
-/**
- * Outcome of a call. `answered`: any status but 429; `retryAfterMs`: wait requested by an overloaded service. `refused`: 429.
- * `lost`: no response, the service may have counted it. `unused`: not sent, and not counted.
- */
-export type CallOutcome =
-  | { readonly kind: "answered"; readonly reading: LimitReading | null; readonly retryAfterMs?: DurationMs | null }
-  | { readonly kind: "refused"; readonly reading: LimitReading | null; readonly retryAfterMs: DurationMs | null }
-  | { readonly kind: "lost" }
-  | { readonly kind: "unused" };
-
-/** Takes a permit. Call it only if `availabilityOf` returned `at <= now`. */
-export function takePermit(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Permit {
-  const account = ledger.accounts[category];
-  const terms = categoryPaceRates(ledger.limits, category);
-  const plan = planPaceRates(ledger.limits);
-  payForCall(account.pace, terms.evenPace, now);
-  payForCall(ledger.plan, plan.evenPace, now);
-  if (lane === "action") {
-    payForCall(account.actions, terms.actionPace, now);
-    payForCall(ledger.planActions, plan.actionPace, now);
-  }
-  payGatewayLimit(ledger, category, lane, now);
-  recordCallSent(ledger.externalUsage, category, now);
-  ledger.inFlight++;
-  ledger.monthUsed++;
-  return { category, lane, at: now, mark: recordSent(account.headers) };
+/** Permission for one call. It must be returned with `settlePermit`, however the call ends. */
+export interface Permit {
+  readonly category: Category;
+  readonly lane: Lane;
+  readonly at: MonotonicMs;
+  readonly mark: SendMark;
 }
 
-/** Returns a permit with the outcome of its call. `jitter`, 0 to 1, randomizes the backoff after a 429. */
-export function settlePermit(
-  ledger: Ledger,
-  permit: Permit,
-  outcome: CallOutcome,
-  jitter: number,
-  now: MonotonicMs,
-): void {
-  const account = ledger.accounts[permit.category];
-  ledger.inFlight--;
-  if (outcome.kind === "unused") {
-    // The pace is not refunded: calls granted since then rely on it.
-    ledger.monthUsed--;
-    recordUnsent(account.headers);
-    recordCallUnsent(ledger.externalUsage, permit.category, permit.at);
-    return;
-  }
-  if (outcome.kind === "lost") {
-    const countedBy = now + ledger.limits.categories[permit.category].windowMs;
-    recordLost(account.headers, countedBy);
-    recordCallInDoubt(ledger.externalUsage, ledger.limits, permit.category, countedBy, now);
-    return;
-  }
-  const learn = outcome.kind === "refused" ? recordCallRejected : recordCallAnswered;
-  const isExplained = headersExplainRejection(ledger, permit.category, outcome.reading);
-  learn(ledger.externalUsage, ledger.limits, permit, outcome.reading, now);
-  recordAnswered(account.headers, permit.mark, outcome.reading, now);
-  account.wasStated = outcome.reading !== null;
-  if (outcome.kind === "answered") recordAnswer(ledger, permit, outcome.retryAfterMs ?? null, now);
-  else recordTooManyRequests(ledger, permit, { ...outcome, isExplained, jitter }, now);
+/** State of one category. */
+export interface CategoryState {
+  readonly headers: StatedLimit;
+  readonly pace: Pace;
+  /** Paces actions among themselves, in addition to `pace`. */
+  readonly actions: Pace;
+  /** Whether the last response stated the limit. If it did not, and none has for a window, only the pace applies. */
+  wasStated: boolean;
+  /** No call may be sent before: headers or an overloaded service said so. */
+  rejectedUntil: MonotonicMs;
+  /** Last hold after a 429, of any category, that does not say what it concerns. */
+  readonly uncertainHold: { at: MonotonicMs; until: MonotonicMs };
+  /** Recent calls by route. */
+  readonly routes: Readonly<Record<Route, RouteHistory>>;
+  /** When the last call that got a response was sent. */
+  lastTriedAt: MonotonicMs;
+  /** 429s in a row; those of concurrent calls count once. */
+  rejections: number;
+  /** When the last of them was counted. */
+  rejectedAt: MonotonicMs;
+  /** When the last call that got a response other than 429 was sent. */
+  answeredAt: MonotonicMs;
+  readonly learned: LearnedLimit;
 }
 
-/**
- * Polling calls per window of `category`: its requests less the reserve and what others need beyond it, at most `learned`,
- * the limit learned from 429s; null: none.
- */
-export const pollingCallsPerWindow = (
-  limits: Limits,
-  category: Category,
-  externalUsage = 0,
-  learned: number | null = null,
-): number =>
-  Math.min(
-    allowanceOf(limits.categories[category].requests, limits.reserve, externalUsage).polling,
-    learned ?? Number.POSITIVE_INFINITY,
-  );
-
-/** Polling calls per minute over all categories; null: the plan has no such limit. */
-export function pollingCallsPerMinute(limits: Limits, externalUsage = 0): number | null {
-  const requests = limits.plan.requestsPerMinute;
-  return requests === null ? null : allowanceOf(requests, limits.reserve, externalUsage).polling;
+/** State of all limits. Owned by one rate limiter; every function on it is deterministic. */
+export interface Ledger {
+  limits: Limits;
+  readonly startedAt: MonotonicMs;
+  readonly categories: Readonly<Record<Category, CategoryState>>;
+  readonly plan: Pace;
+  /** Paces actions among themselves, in addition to `plan`. */
+  readonly planActions: Pace;
+  /** No call of any category may be sent before: headers said so. */
+  planRejectedUntil: MonotonicMs;
+  /** Spaces the calls of all categories while a limit is learned: a gateway may count them together and allow no burst. */
+  readonly gatewayPace: Pace;
+  inFlight: number;
+  /** Calls in the plan's current month: ours and detected external ones. The rate limiter persists them. */
+  monthUsed: number;
+  readonly externalUsage: ExternalUsage;
 }
 
-/** Maximum number of concurrent polling calls; null: unlimited. */
-export function pollingConcurrency(limits: Limits): number | null {
-  const cap = limits.plan.concurrentRequests;
-  return cap === null ? null : Math.max(1, cap - reservedCalls(cap, limits.reserve));
+/** Creates a ledger without observations: each bucket starts empty, and one call per category goes out to learn its limit. */
+export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs): Ledger {
+  const planRates = planPaceRates(limits);
+  return {
+    limits,
+    startedAt: now,
+    categories: {
+      node_management: createCategoryState(limits, "node_management", now),
+      session_monitoring: createCategoryState(limits, "session_monitoring", now),
+    },
+    plan: createPace(planRates.evenPace, now),
+    planActions: createPace(planRates.actionPace, now),
+    planRejectedUntil: Number.NEGATIVE_INFINITY,
+    gatewayPace: { paidUntil: Number.NEGATIVE_INFINITY },
+    inFlight: 0,
+    monthUsed,
+    externalUsage: createExternalUsage(),
+  };
 }
 
-/** Whether headers state a limit wider than the category's own: it binds, but does not allow bursts. */
-export const statesWiderLimit = (ledger: Ledger, category: Category, reading: LimitReading | null): boolean =>
-  reading !== null && reading.limit > ledger.limits.categories[category].requests;
+function createCategoryState(limits: Limits, category: Category, now: MonotonicMs): CategoryState {
+  const rates = categoryPaceRates(limits, category);
+  return {
+    headers: createStatedLimit(),
+    pace: createPace(rates.evenPace, now),
+    actions: createPace(rates.actionPace, now),
+    wasStated: false,
+    rejectedUntil: Number.NEGATIVE_INFINITY,
+    uncertainHold: { at: Number.NEGATIVE_INFINITY, until: Number.NEGATIVE_INFINITY },
+    routes: Object.fromEntries(ROUTES.map((route) => [route, createRouteHistory()])) as Record<Route, RouteHistory>,
+    lastTriedAt: Number.NEGATIVE_INFINITY,
+    rejections: 0,
+    rejectedAt: Number.NEGATIVE_INFINITY,
+    answeredAt: Number.NEGATIVE_INFINITY,
+    learned: createLearnedLimit(),
+  };
+}

@@ -1,27 +1,27 @@
 import { DAY_MS, type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 
-/** What one answer said of its limit (spec, section 8.1), its reset turned into our monotonic time, rounded up. */
+/** A limit as one response stated it (spec, section 8.1), with the reset in our monotonic time, rounded up. */
 export interface LimitReading {
   readonly limit: number;
   readonly remaining: number;
-  /** When the limit has surely been reset; null where the answer didn't say, or said nonsense. */
+  /** When the limit is certainly reset; null: not stated, or implausible. */
   readonly resetAt: MonotonicMs | null;
 }
 
-/** Added to whatever the service says of time, for its clock shows whole seconds. */
+/** Added to times that the service states, since its clock shows whole seconds. */
 export const ROUNDING_MS: DurationMs = SECOND_MS;
 
-/** A limit beyond this is no limit, in requests a window: it is a placeholder, or a fault. */
+/** Maximum plausible limit, in requests per window: a larger one is a placeholder or a fault. */
 const LIMIT_MAX = 1e9;
-/** So many times the limit may be left. The spec's burst is twice the limit; what is far beyond it is a fault. */
+/** Maximum plausible ratio of remaining calls to the limit. The burst in the spec is twice the limit. */
 const REMAINING_LIMITS_MAX = 10;
-/** A reset may be so far ahead: the month of a plan is the longest window there is. */
+/** Maximum plausible time until a reset: the month of a plan is the longest window. */
 const RESET_MS_MAX: DurationMs = 31 * DAY_MS;
 
 /**
- * Turns the headers of an answer (spec, section 8.1) into a reading; null where they can't be true, which counts as no
- * statement. The reset is on the service's clock, so it is counted from the answer's own Date; both are cut to seconds,
+ * Converts rate limit headers (spec, section 8.1) to a reading; null if they are implausible, which counts as not stated.
+ * The reset is on the service's clock, so it is measured from the Date of the same response. Both are truncated to seconds,
  * hence the rounding.
  */
 export function parseLimitReading(
@@ -39,16 +39,16 @@ export function parseLimitReading(
 }
 
 /**
- * What the service last stated about one limit, made safe for calls that overlap. Every answer bounds what is left from
- * below: of the calls sent so far, all but those known to be settled before the answered one was sent may still count
- * against what it showed. So the bound is a number, `base`, less the calls sent.
+ * What the service last stated about one limit, adjusted for concurrent calls. Each response is a lower bound of the
+ * remaining calls: all calls sent so far may still count against what it stated, except those that were settled before its
+ * own call was sent. So the bound is a constant, `base`, less the number of calls sent.
  */
 export interface StatedLimit {
   /** Calls sent. */
   sent: number;
-  /** Calls known to have been counted by the service, or never to be. */
+  /** Number of calls that the service has certainly counted, or never will. */
   settled: number;
-  /** Moments at which calls without an answer count as settled, oldest first. */
+  /** When each call without a response counts as settled, earliest first. */
   lost: MonotonicMs[];
   lastStatement: AcceptedStatement | null;
 }
@@ -56,30 +56,30 @@ export interface StatedLimit {
 interface AcceptedStatement extends LimitReading {
   readonly base: number;
   readonly at: MonotonicMs;
-  /** View.settled just after this answer: an answer to a call sent later is newer, whatever it says. */
+  /** {@link StatedLimit.settled} after this response: the response to a call sent later is newer, whatever it states. */
   readonly settled: number;
 }
 
-/** What a call must remember from when it was sent. */
+/** State of a limit when a call was sent. */
 export interface SendMark {
   readonly settled: number;
 }
 
-/** The view of a limit of which nothing was stated. */
+/** Creates the state of a limit that was not stated yet. */
 export const createStatedLimit = (): StatedLimit => ({ sent: 0, settled: 0, lost: [], lastStatement: null });
 
-/** Counts a call as sent. */
+/** Records that a call was sent. */
 export function recordSent(statedLimit: StatedLimit): SendMark {
   statedLimit.sent++;
   return { settled: statedLimit.settled };
 }
 
-/** Takes back that a call was sent: it never was. */
+/** Records that a call was not sent after all. */
 export function recordUnsent(statedLimit: StatedLimit): void {
   statedLimit.sent--;
 }
 
-/** Counts a call as answered, and takes in what the answer said; null: it said nothing. */
+/** Records a response. `reading`: what it stated; null: nothing. */
 export function recordAnswered(
   statedLimit: StatedLimit,
   mark: SendMark,
@@ -89,17 +89,17 @@ export function recordAnswered(
   statedLimit.settled++;
   if (reading === null) return;
   const base = reading.remaining + mark.settled + 1;
-  const newer = statedLimit.lastStatement === null || mark.settled >= statedLimit.lastStatement.settled;
-  if (newer || base > (statedLimit.lastStatement?.base ?? 0))
-    statedLimit.lastStatement = { ...reading, base, at: now, settled: statedLimit.settled };
+  const { lastStatement: last, settled } = statedLimit;
+  if (last === null || mark.settled >= last.settled || base > last.base)
+    statedLimit.lastStatement = { ...reading, base, at: now, settled };
 }
 
-/** Counts a call as lost: the service may yet count it, until `countedBy`. */
+/** Records that a call got no response: the service counts it by `countedBy`, or never. */
 export function recordLost(statedLimit: StatedLimit, countedBy: MonotonicMs): void {
   statedLimit.lost.push(countedBy);
 }
 
-/** Settles the lost calls whose time has come. */
+/** Settles the lost calls that the service must have counted by now. */
 export function settleLostCalls(statedLimit: StatedLimit, now: MonotonicMs): void {
   while ((statedLimit.lost[0] ?? Number.POSITIVE_INFINITY) <= now) {
     statedLimit.lost.shift();
@@ -107,10 +107,10 @@ export function settleLostCalls(statedLimit: StatedLimit, now: MonotonicMs): voi
   }
 }
 
-/** Calls under way: neither answered nor lost. */
+/** Number of calls that are neither answered nor lost. */
 export const callsInFlight = (statedLimit: StatedLimit): number =>
   statedLimit.sent - statedLimit.settled - statedLimit.lost.length;
 
-/** At least so many calls are left, by what was stated; null if nothing was. */
+/** Lower bound of the remaining calls; null: not stated. */
 export const remainingAtLeast = (statedLimit: StatedLimit): number | null =>
   statedLimit.lastStatement === null ? null : statedLimit.lastStatement.base - statedLimit.sent;

@@ -8,7 +8,7 @@ export type Category = (typeof CATEGORIES)[number];
 /** Purpose of a call. Actions have priority; all other calls share the permits by the weights of the plan. */
 export type Lane = "action" | "walk" | "suspect" | "detail" | "stats";
 
-/** Limit of one category: `requests` a window; `burst` is what a full bucket may hold (spec, section 8.2). */
+/** Limit of one category: `requests` per window. `burst`: calls that a full bucket holds (spec, section 8.2). */
 export interface CategoryLimit {
   readonly requests: number;
   readonly burst: number;
@@ -22,14 +22,14 @@ export interface PlanLimits {
   readonly callsPerMonth: number | null;
 }
 
-/** The plans of the spec, section 8.3. Enterprise's requests a minute are "custom": a config states them. */
+/** The plans of the spec, section 8.3. Enterprise limits are "custom": the configuration states them. */
 export const PLANS = {
   starter: { requestsPerMinute: 100, concurrentRequests: 10, callsPerMonth: 100_000 },
   business: { requestsPerMinute: 500, concurrentRequests: 50, callsPerMonth: 1_000_000 },
   enterprise: { requestsPerMinute: null, concurrentRequests: null, callsPerMonth: null },
 } as const satisfies Record<string, PlanLimits>;
 
-/** All limits on our calls. */
+/** All limits on API calls. */
 export interface Limits {
   readonly categories: Readonly<Record<Category, CategoryLimit>>;
   readonly plan: PlanLimits;
@@ -37,27 +37,27 @@ export interface Limits {
   readonly reserve: Share;
 }
 
-/** Share of the month's calls reserved for actions: polling must never use up the month. */
+/** Share of the month's calls that is reserved for actions. */
 export const MONTH_ACTION_SHARE: Share = 0.01;
 
-/** Calls of the month that polling may make. */
+/** Polling calls per month. */
 export const pollingCallsPerMonth = (callsPerMonth: number): number =>
   Math.floor(callsPerMonth * (1 - MONTH_ACTION_SHARE));
 
-/** Minimum reserve, whatever is configured: it covers the calls in flight of a killed process. */
+/** Minimum reserve, even if less is configured: it covers the calls in flight of a killed process. */
 const RESERVE_MIN: Share = 0.12;
 
-/** Requests of a window that polling leaves unused, rounded up. */
+/** Calls per window that polling leaves unused, rounded up. */
 export const reservedCalls = (requests: number, reserve: Share): number =>
   Math.ceil(requests * Math.max(RESERVE_MIN, reserve) - 1e-9);
 
 /** Share of the reserve that actions may use. The rest is always left to other users of the key. */
 const ACTION_RESERVE_SHARE: Share = 0.5;
 
-/** Calls of a reserve of `kept` that actions may use, rounded down. */
-export const actionReserveOf = (kept: number): number => Math.floor(kept * ACTION_RESERVE_SHARE);
+/** Calls of a reserve that actions may use, rounded down. */
+export const actionReserveOf = (reserved: number): number => Math.floor(reserved * ACTION_RESERVE_SHARE);
 
-/** How a limit is divided: calls for polling, unused reserve, and the part of the reserve that actions may use. */
+/** Division of a limit into polling calls and unused reserve. `actionReserve`: part of the reserve that actions may use. */
 export interface Allowance {
   readonly polling: number;
   readonly reserved: number;
@@ -65,16 +65,16 @@ export interface Allowance {
 }
 
 /**
- * Divides the `requests` of a window. `externalCalls`: calls expected from other users of the key. They use the reserve,
- * which grows if they need more; actions use none of what they need.
+ * Divides the `requests` of a window. `externalCalls`: calls expected from other users of the key. The reserve is for
+ * them and grows if they need more; actions use only what they leave.
  */
 export function allowanceOf(requests: number, reserve: Share, externalCalls: number): Allowance {
-  const least = reservedCalls(requests, reserve);
-  const kept = Math.min(requests, Math.max(least, externalCalls));
+  const configured = reservedCalls(requests, reserve);
+  const reserved = Math.min(requests, Math.max(configured, externalCalls));
   return {
-    polling: Math.max(1, requests - kept),
-    reserved: kept,
-    actionReserve: Math.max(0, Math.min(actionReserveOf(least), kept - externalCalls)),
+    polling: Math.max(1, requests - reserved),
+    reserved,
+    actionReserve: Math.max(0, Math.min(actionReserveOf(configured), reserved - externalCalls)),
   };
 }
 
@@ -83,3 +83,29 @@ const EXTERNAL_FLOOR_SHARE: Share = 0.02;
 
 /** Calls of a limit that are always left to other users of the key. */
 export const externalFloorOf = (limit: number): number => Math.ceil(limit * EXTERNAL_FLOOR_SHARE);
+
+/**
+ * Polling calls per window of `category`: its requests less the reserve, less the calls of other users beyond the reserve,
+ * and at most `learned`, the limit learned from 429s (null: none).
+ */
+export function pollingCallsPerWindow(
+  limits: Limits,
+  category: Category,
+  externalCalls = 0,
+  learned: number | null = null,
+): number {
+  const { polling } = allowanceOf(limits.categories[category].requests, limits.reserve, externalCalls);
+  return Math.min(polling, learned ?? Number.POSITIVE_INFINITY);
+}
+
+/** Polling calls per minute over all categories; null: the plan has no such limit. */
+export function pollingCallsPerMinute(limits: Limits, externalCalls = 0): number | null {
+  const requests = limits.plan.requestsPerMinute;
+  return requests === null ? null : allowanceOf(requests, limits.reserve, externalCalls).polling;
+}
+
+/** Maximum number of concurrent polling calls; null: unlimited. */
+export function pollingConcurrency(limits: Limits): number | null {
+  const cap = limits.plan.concurrentRequests;
+  return cap === null ? null : Math.max(1, cap - reservedCalls(cap, limits.reserve));
+}

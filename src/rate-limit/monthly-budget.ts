@@ -1,5 +1,31 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import type { EpochMs } from "../model/time.ts";
 import { type Limits, MONTH_ACTION_SHARE, pollingCallsPerMonth } from "./limits.ts";
+
+/** A month of the plan: from the day (UTC) on which the count of calls starts again, to the next such day. */
+export interface BillingMonth {
+  /** Its first day (UTC), such as `2026-11-01`. */
+  readonly firstDay: string;
+  readonly startMs: EpochMs;
+  readonly endMs: EpochMs;
+}
+
+/** The plan's month at `now`. `startsOn`: its first day, 1 to 31; in a shorter calendar month, the last day. */
+export function billingMonthOf(now: EpochMs, startsOn: number): BillingMonth {
+  const date = new Date(now);
+  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
+  const first = now >= monthStart(year, month, startsOn) ? month : month - 1;
+  const [startMs, endMs] = [monthStart(year, first, startsOn), monthStart(year, first + 1, startsOn)];
+  return { firstDay: utcDay(startMs), startMs, endMs };
+}
+
+/** The day (UTC) of a time, such as `2026-11-21`. */
+export const utcDay = (at: EpochMs): string => new Date(at).toISOString().slice(0, 10);
+
+function monthStart(year: number, month: number, startsOn: number): EpochMs {
+  const daysInMonth = (Date.UTC(year, month + 1, 1) - Date.UTC(year, month, 1)) / DAY_MS;
+  return Date.UTC(year, month, Math.min(startsOn, daysInMonth));
+}
 
 /** Usage of the plan's current month. */
 export interface MonthUsage {
@@ -17,29 +43,30 @@ export interface LastRun {
   readonly callsMade: number;
 }
 
-/** Maximum share of the calls left in the month that is kept for actions. */
+/** Maximum share of the calls left in the month that is reserved for actions. */
 const ACTION_SHARE_MAX = 0.5;
 
 /**
- * Calls of the month that polling may still make; null: the plan has no such cap. Actions are left their share of the
- * month, or what they come to if they go on as in the last day.
+ * Calls that polling may still make in the month; null: the plan has no such cap. Actions keep their share of the month,
+ * or what they need at the rate of the last day, whichever is more.
  */
 export function pollingCallsLeft(
   limits: Limits,
-  { callsUsed: used, leftMs }: MonthUsage,
-  actionsADay: number,
+  { callsUsed, leftMs }: MonthUsage,
+  actionsPerDay: number,
 ): number | null {
   const cap = limits.plan.callsPerMonth;
   if (cap === null) return null;
-  const left = Math.max(0, cap - used);
-  const forActions = Math.min((actionsADay * leftMs) / DAY_MS, left * ACTION_SHARE_MAX);
-  return Math.max(0, Math.min(pollingCallsPerMonth(cap) - used, left - Math.max(cap * MONTH_ACTION_SHARE, forActions)));
+  const left = Math.max(0, cap - callsUsed);
+  const expectedActions = Math.min((actionsPerDay * leftMs) / DAY_MS, left * ACTION_SHARE_MAX);
+  const forActions = Math.max(cap * MONTH_ACTION_SHARE, expectedActions);
+  return Math.max(0, Math.min(pollingCallsPerMonth(cap) - callsUsed, left - forActions));
 }
 
 /**
- * Calls that a run has made ahead of a collector that is to make so many a minute: a walk of a large list spends at once
- * what its interval has for it. Counted back, the plan stays as it is before, during and after a run. What pays for time
- * beyond the month's end is not of this month.
+ * Calls that a run has made ahead of `callsPerMinute`: a walk of a large list spends the calls of its whole interval at
+ * once. Adding them to what is left keeps the plan constant before, during and after a run. Calls for time after the end of
+ * the month don't count.
  */
 export function callsPaidAhead(
   { sinceMs, callsMade }: LastRun,
@@ -52,22 +79,22 @@ export function callsPaidAhead(
 
 /** Number of calls that a run may make. */
 export interface RunBudget {
-  /** As fast as the rate limits let it; the rest at the planned rate of its collector, where the month keeps it from more. */
+  /** Calls at the full rate of the rate limits; further ones are made at the planned rate of the collector. */
   readonly callsAtOnce: number;
-  /** In total: the run then ends incomplete. */
+  /** Calls in total, after which the run ends incomplete. */
   readonly calls: number;
 }
 
-/** Share of what polling has left of the month that any run may spend at once: a list's length is known after its first walk. */
+/** Share of the polling calls left in the month that any run may make at once: before its first walk a list's length is unknown. */
 const AT_ONCE_SHARE = 0.02;
-/** Share of what polling has left of the month that any run may spend in all, whatever total a list claims. */
+/** Share of the polling calls left in the month that any run may make in total, whatever total a list states. */
 const RUN_SHARE_MAX = 0.1;
-/** A run may come to so many times the calls that it was expected to take: lists grow, and records are looked up. */
+/** A run may make this many times the expected calls: lists grow, and missing records are looked up. */
 const EXPECTED_CALLS_FACTOR = 2;
-/** Calls that any run may make: a list of one page has some look-ups too. */
+/** Calls that any run may make: even a list of one page needs some lookups. */
 const RUN_CALLS_MIN = 20;
 
-/** What a run may spend of the month. `expected`: calls that it is planned to take; `left`: as {@link pollingCallsLeft} says. */
+/** The budget of a run. `expected`: its planned calls; `left`: the result of {@link pollingCallsLeft}. */
 export function runBudgetOf(expected: number, left: number | null): RunBudget {
   if (left === null) return { callsAtOnce: Number.POSITIVE_INFINITY, calls: Number.POSITIVE_INFINITY };
   return {

@@ -1,51 +1,93 @@
+import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import type { Share } from "../base/percent.ts";
 import type { MonotonicMs } from "../model/time.ts";
+import type { LimitScope } from "./external-usage/external-usage.ts";
+import { allowanceOf, type Category, type Limits } from "./limits.ts";
 
 /**
- * Our own account of a limit that nobody shows us: calls are spread evenly, by the generic cell rate algorithm (ITU-T
- * I.371). Even spacing is what makes it safe under every limiter: with `capacity + calls a window` within the limit, no
- * window, wherever it begins and whether or not the process restarted inside it, holds more than the limit.
+ * Spreads calls evenly by the generic cell rate algorithm (ITU-T I.371). This is safe under every kind of limiter: if
+ * `capacity` plus the even calls of a window are within the limit, no window exceeds it, whenever the window starts and
+ * even if the process restarts within it.
  */
 export interface Pace {
-  /** When the calls so far are all paid for: the theoretical arrival time of the next. */
+  /** When all calls so far are paid for: the theoretical arrival time of the next one. */
   paidUntil: MonotonicMs;
 }
 
-/** How fast, and how many at once. */
+/** Rate and burst size of a pace. */
 export interface PaceRate {
   /** Milliseconds that one call costs. */
   readonly costMs: number;
-  /** Calls that may go back to back after a rest, at least 1. */
+  /** Calls that may be sent back to back after a pause, at least 1. */
   readonly capacity: number;
 }
 
-/** Share of what may be spent in a window that may be spent back to back; the rest comes evenly. */
-const BURST_SHARE = 0.02;
-
-/** Rate that never puts more than `spendable` calls in any window: the back to back ones and the even ones together. */
-export function evenRate(spendable: number, windowMs: number): PaceRate {
-  const capacity = Math.max(1, Math.floor(spendable * BURST_SHARE));
-  return { costMs: windowMs / Math.max(1, spendable - capacity), capacity };
-}
-
-/** Share of what may be spent that actions may take in the long run: however many there are, watching goes on. */
-export const ACTION_SHARE = 0.5;
-
-/** The pace that actions keep among themselves, beside the one they share: `dip` back to back, the rest evenly. */
-export const actionRate = (spendable: number, actionReserve: number, windowMs: number): PaceRate => ({
-  costMs: windowMs / Math.max(1, spendable * ACTION_SHARE),
-  capacity: Math.max(1, actionReserve),
-});
-
-/** A pace that starts empty: even the first call waits for its own cost, so that a daemon in a crash loop keeps the pace. */
+/** Creates a pace that starts empty: even the first call waits, so that a daemon in a crash loop keeps the pace. */
 export const createPace = (rate: PaceRate, now: MonotonicMs): Pace => ({
   paidUntil: now + rate.capacity * rate.costMs,
 });
 
-/** The first moment at which a call may go. */
+/** When the next call may be sent. */
 export const paceAvailableAt = (pace: Pace, rate: PaceRate): MonotonicMs =>
   pace.paidUntil - (rate.capacity - 1) * rate.costMs;
 
 /** Pays for one call. */
 export function payForCall(pace: Pace, rate: PaceRate, now: MonotonicMs): void {
   pace.paidUntil = Math.max(pace.paidUntil, now) + rate.costMs;
+}
+
+/** Rates at which calls under a limit are sent. */
+export interface PaceRates {
+  /** Polling calls per window. */
+  readonly polling: number;
+  readonly evenPace: PaceRate;
+  /** Rate of actions among themselves. */
+  readonly actionPace: PaceRate;
+}
+
+/** Share of the polling calls of a window that may be sent back to back; the others are spaced evenly. */
+const BURST_SHARE: Share = 0.02;
+/** Share of the polling calls that actions may use in the long run, so that polling continues however many there are. */
+export const ACTION_SHARE: Share = 0.5;
+
+/** Rates of a plan without a limit: calls cost nothing. */
+const UNLIMITED: PaceRates = {
+  polling: 1,
+  evenPace: { costMs: 0, capacity: 1 },
+  actionPace: { costMs: 0, capacity: 1 },
+};
+
+/** Rates of a category. */
+export const categoryPaceRates = (limits: Limits, category: Category): PaceRates => allPaceRates(limits)[category];
+
+/** Rates of the plan over all categories. */
+export const planPaceRates = (limits: Limits): PaceRates => allPaceRates(limits).plan;
+
+const cache = new WeakMap<Limits, Readonly<Record<LimitScope, PaceRates>>>();
+
+/** Cached: read at every call, and constant while the limits are. */
+function allPaceRates(limits: Limits): Readonly<Record<LimitScope, PaceRates>> {
+  const cached = cache.get(limits);
+  if (cached !== undefined) return cached;
+  const { categories, plan, reserve } = limits;
+  const ofCategory = (category: Category) =>
+    paceRatesOf(categories[category].requests, reserve, categories[category].windowMs);
+  const rates = {
+    node_management: ofCategory("node_management"),
+    session_monitoring: ofCategory("session_monitoring"),
+    plan: plan.requestsPerMinute === null ? UNLIMITED : paceRatesOf(plan.requestsPerMinute, reserve, MINUTE_MS),
+  };
+  cache.set(limits, rates);
+  return rates;
+}
+
+/** The even pace never exceeds the polling calls in any window, back-to-back and even calls together. */
+function paceRatesOf(requests: number, reserve: Share, windowMs: DurationMs): PaceRates {
+  const { polling, actionReserve } = allowanceOf(requests, reserve, 0);
+  const capacity = Math.max(1, Math.floor(polling * BURST_SHARE));
+  return {
+    polling,
+    evenPace: { costMs: windowMs / Math.max(1, polling - capacity), capacity },
+    actionPace: { costMs: windowMs / Math.max(1, polling * ACTION_SHARE), capacity: Math.max(1, actionReserve) },
+  };
 }

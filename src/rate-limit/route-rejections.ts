@@ -5,29 +5,29 @@ import type { Lane } from "./limits.ts";
 export const ROUTES = ["action", "walk", "detail", "stats"] as const;
 export type Route = (typeof ROUTES)[number];
 
-/** Returns the route of a lane. */
+/** The route of a lane. */
 export const routeOf = (lane: Lane): Route => (lane === "suspect" ? "detail" : lane);
 
 /** Outcomes of the recent calls of one route. */
 export interface RouteHistory {
-  /** No call of the route may go before. */
+  /** No call of the route may be sent before. */
   rejectedUntil: MonotonicMs;
-  /** Refusals in a row, those of calls that were under way together counted once. */
+  /** 429s in a row; those of concurrent calls count once. */
   rejectionsInRow: number;
   /** When the last of them was counted. */
   rejectedAt: MonotonicMs;
-  /** Answered and refused calls of late. Both counts are halved when they reach {@link RECORDED_CALLS_MAX}. */
+  /** Recent calls with a response, and those with 429. Both are halved when `calls` reaches {@link RECORDED_CALLS_MAX}. */
   calls: number;
-  refused: number;
+  rejected: number;
 }
 
-/** Calls that are remembered of a route. */
+/** Number of calls after which the counts of a route are halved. */
 const RECORDED_CALLS_MAX = 400;
-/** Fewest refusals from which a route is compared with others. */
+/** Minimum number of 429s from which a route is compared with others. */
 const REJECTIONS_MIN = 3;
-/** Fewest refusals that the others must have been due, at the route's share: none by chance is then less than 2 %. */
+/** Minimum number of 429s expected of the others, at the route's rate: having none by chance is then below 2 %. */
 const EXPECTED_MIN = 4;
-/** The others were refused at most at this share of what they were due. */
+/** The other routes must have at most this share of the expected 429s. */
 const REJECTED_SHARE_MAX = 0.25;
 
 /** Creates the history of a route without calls. */
@@ -36,7 +36,7 @@ export const createRouteHistory = (): RouteHistory => ({
   rejectionsInRow: 0,
   rejectedAt: Number.NEGATIVE_INFINITY,
   calls: 0,
-  refused: 0,
+  rejected: 0,
 });
 
 /** Records that a call sent at `sentAt` was answered. */
@@ -53,22 +53,22 @@ export function recordRouteRejected(record: RouteHistory, sentAt: MonotonicMs, n
   recordRouteCall(record, 1);
 }
 
-function recordRouteCall(record: RouteHistory, refused: 0 | 1): void {
+function recordRouteCall(record: RouteHistory, rejected: 0 | 1): void {
   record.calls++;
-  record.refused += refused;
+  record.rejected += rejected;
   if (record.calls < RECORDED_CALLS_MAX) return;
   record.calls /= 2;
-  record.refused /= 2;
+  record.rejected /= 2;
 }
 
 /** Whether `own` calls get 429 so much more often than `others` that a common limit is ruled out. */
 export function isRejectedAlone(own: readonly RouteHistory[], others: readonly RouteHistory[]): boolean {
-  const refused = sum(own, "refused");
-  const expected = (refused / Math.max(1, sum(own, "calls"))) * sum(others, "calls");
+  const rejected = sum(own, "rejected");
+  const expected = (rejected / Math.max(1, sum(own, "calls"))) * sum(others, "calls");
   return (
-    refused >= REJECTIONS_MIN && expected >= EXPECTED_MIN && sum(others, "refused") <= REJECTED_SHARE_MAX * expected
+    rejected >= REJECTIONS_MIN && expected >= EXPECTED_MIN && sum(others, "rejected") <= REJECTED_SHARE_MAX * expected
   );
 }
 
-const sum = (records: readonly RouteHistory[], key: "calls" | "refused"): number =>
+const sum = (records: readonly RouteHistory[], key: "calls" | "rejected"): number =>
   records.reduce((total, record) => total + record[key], 0);

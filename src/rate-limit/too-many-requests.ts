@@ -1,12 +1,12 @@
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import type { CategoryAccount, Ledger, Permit } from "./account.ts";
 import { limitScopeOf } from "./external-usage/external-usage.ts";
 import { limitBasisOf } from "./gateway-limit.ts";
 import { learnFromAnswer, learnFromRejection } from "./learned-limit.ts";
+import type { CategoryState, Ledger, Permit } from "./ledger.ts";
 import { type LimitReading, ROUNDING_MS } from "./limit-headers.ts";
 import { CATEGORIES, type Category, type Lane } from "./limits.ts";
-import { categoryPaceRates } from "./pace-rates.ts";
+import { categoryPaceRates } from "./pacing.ts";
 import {
   isRejectedAlone,
   type RouteHistory,
@@ -15,9 +15,9 @@ import {
   routeOf,
 } from "./route-rejections.ts";
 
-/** Maximum backoff: a random part of 1 s, doubled with each 429 in a row. A longer Retry-After takes precedence. */
+/** Maximum backoff: 1 s, doubled with each 429 in a row, with full jitter. A longer Retry-After takes precedence. */
 const BACKOFF_MS_MAX: DurationMs = 5 * MINUTE_MS;
-/** Maximum Retry-After: the length of a month. Anything longer is taken for a fault. */
+/** Maximum Retry-After: the length of a month. A longer one is a fault. */
 const RETRY_AFTER_MS_MAX: DurationMs = 31 * DAY_MS;
 /** Maximum wait after a 5xx with Retry-After: an overloaded service may recover earlier. */
 const OVERLOAD_MS_MAX: DurationMs = 15 * MINUTE_MS;
@@ -43,100 +43,101 @@ export function recordAnswer(
   retryAfterMs: DurationMs | null,
   now: MonotonicMs,
 ): void {
-  const account = ledger.accounts[category];
-  recordRouteAnswered(account.routes[routeOf(lane)], at);
-  if (at >= account.rejectedAt) account.rejections = 0;
-  account.answeredAt = Math.max(account.answeredAt, at);
-  account.lastTriedAt = Math.max(account.lastTriedAt, at);
-  learnFromAnswer(account.learned, at, limitBasisOf(ledger, category), now);
+  const state = ledger.categories[category];
+  recordRouteAnswered(state.routes[routeOf(lane)], at);
+  if (at >= state.rejectedAt) state.rejections = 0;
+  state.answeredAt = Math.max(state.answeredAt, at);
+  state.lastTriedAt = Math.max(state.lastTriedAt, at);
+  learnFromAnswer(state.learned, at, limitBasisOf(ledger, category), now);
   if (retryAfterMs === null) return;
-  account.rejectedUntil = Math.max(account.rejectedUntil, now + Math.min(OVERLOAD_MS_MAX, retryAfterMs + ROUNDING_MS));
-  holdPace(account, account.rejectedUntil);
+  state.rejectedUntil = Math.max(state.rejectedUntil, now + Math.min(OVERLOAD_MS_MAX, retryAfterMs + ROUNDING_MS));
+  holdPace(state, state.rejectedUntil);
 }
 
 /** Records a 429: holds what it may concern, and lowers the learned limit if headers do not explain it. */
 export function recordTooManyRequests(ledger: Ledger, permit: Permit, rejection: Rejection, now: MonotonicMs): void {
   const { category, lane, at } = permit;
-  const account = ledger.accounts[category];
-  const route = account.routes[routeOf(lane)];
-  const wasRejectedBefore = account.rejections > 0 ? account.rejectedAt : Number.POSITIVE_INFINITY;
+  const state = ledger.categories[category];
+  const route = state.routes[routeOf(lane)];
+  const previouslyRejectedAt = state.rejections > 0 ? state.rejectedAt : Number.POSITIVE_INFINITY;
   recordRouteRejected(route, at, now);
-  account.lastTriedAt = Math.max(account.lastTriedAt, at);
-  // 429s of concurrent calls have the same cause and double the wait once.
-  if (at >= account.rejectedAt) {
-    account.rejections++;
-    account.rejectedAt = now;
+  state.lastTriedAt = Math.max(state.lastTriedAt, at);
+  // 429s of concurrent calls have the same cause, so they double the wait only once.
+  if (at >= state.rejectedAt) {
+    state.rejections++;
+    state.rejectedAt = now;
   }
   route.rejectedUntil = Math.max(route.rejectedUntil, now + rejectionWaitMs(rejection, route.rejectionsInRow));
-  if (!rejection.isExplained && isRejectedAlone([route], otherRoutesThan(account, route))) return;
-  const otherRoutes = CATEGORIES.filter((other) => other !== category).map((other) => ledger.accounts[other]);
-  const otherRoutesAnsweredAt = Math.max(...otherRoutes.map(({ answeredAt }) => answeredAt));
-  const isOfOne =
+  if (!rejection.isExplained && isRejectedAlone([route], otherRoutesThan(state, route))) return;
+  const others = CATEGORIES.filter((other) => other !== category).map((other) => ledger.categories[other]);
+  const othersAnsweredAt = Math.max(...others.map(({ answeredAt }) => answeredAt));
+  const concernsCategory =
     isCategoryLimit(ledger, category, rejection.reading) ||
-    otherRoutesAnsweredAt > wasRejectedBefore ||
+    othersAnsweredAt > previouslyRejectedAt ||
     isRejectedAlone(
-      Object.values(account.routes),
-      otherRoutes.flatMap(({ routes }) => Object.values(routes)),
+      Object.values(state.routes),
+      others.flatMap(({ routes }) => Object.values(routes)),
     );
-  const until = now + rejectionWaitMs(rejection, account.rejections);
+  const until = now + rejectionWaitMs(rejection, state.rejections);
   if (rejection.isExplained) {
-    account.rejectedUntil = Math.max(account.rejectedUntil, until);
-    if (!isOfOne) ledger.planRejectedUntil = Math.max(ledger.planRejectedUntil, until);
+    state.rejectedUntil = Math.max(state.rejectedUntil, until);
+    if (!concernsCategory) ledger.planRejectedUntil = Math.max(ledger.planRejectedUntil, until);
     holdActions(ledger, category, until);
     return;
   }
-  if (holdUncertain(account, until, now) || lane === "action") holdActions(ledger, category, until);
-  if (!isOfOne) for (const other of otherRoutes) holdUncertain(other, until, now);
+  if (holdUncertain(state, until, now) || lane === "action") holdActions(ledger, category, until);
+  if (!concernsCategory) for (const other of others) holdUncertain(other, until, now);
   const basis = limitBasisOf(ledger, category);
   const callsMade = ledger.externalUsage[category].ownRecentCalls(basis.windowMs, now);
-  learnFromRejection(account.learned, { sentAt: at, callsMade, otherRoutesAnsweredAt }, basis, now);
+  learnFromRejection(state.learned, { sentAt: at, callsMade, othersAnsweredAt }, basis, now);
 }
 
-/** Returns when earlier 429s allow the next call. */
-export function rejectedUntil({ accounts, planRejectedUntil }: Ledger, category: Category, lane: Lane): MonotonicMs {
-  const { rejectedUntil: ofCategory, uncertainHold, routes } = accounts[category];
-  return Math.max(planRejectedUntil, ofCategory, uncertainHold.until, routes[routeOf(lane)].rejectedUntil);
+/** When earlier 429s allow the next call. */
+export function rejectedUntil({ categories, planRejectedUntil }: Ledger, category: Category, lane: Lane): MonotonicMs {
+  const state = categories[category];
+  const route = state.routes[routeOf(lane)];
+  return Math.max(planRejectedUntil, state.rejectedUntil, state.uncertainHold.until, route.rejectedUntil);
 }
 
 /** Wait after this many 429s in a row: the longest of a second, the backoff and Retry-After. */
 function rejectionWaitMs({ retryAfterMs, jitter }: Rejection, rejections: number): DurationMs {
   const backoff = Math.min(BACKOFF_MS_MAX, SECOND_MS * 2 ** Math.max(0, Math.min(rejections - 1, 30))) * jitter;
-  const asked = retryAfterMs === null ? 0 : Math.min(RETRY_AFTER_MS_MAX, retryAfterMs + ROUNDING_MS);
-  return Math.max(SECOND_MS, backoff, asked);
+  const requested = retryAfterMs === null ? 0 : Math.min(RETRY_AFTER_MS_MAX, retryAfterMs + ROUNDING_MS);
+  return Math.max(SECOND_MS, backoff, requested);
 }
 
-const otherRoutesThan = ({ routes }: CategoryAccount, route: RouteHistory): RouteHistory[] =>
+const otherRoutesThan = ({ routes }: CategoryState, route: RouteHistory): RouteHistory[] =>
   Object.values(routes).filter((each) => each !== route);
 
 /**
  * Holds a category that a 429 may concern, for {@link UNCERTAIN_HOLD_MS_MAX} at most. After such a hold the category stays
- * open for the same time, and until a call was tried, so that one route that always gets 429 cannot stop the others. Returns
+ * available for as long, and until a call was tried, so that a route that always gets 429 cannot stop the others. Returns
  * whether the category is held.
  */
-function holdUncertain(account: CategoryAccount, until: MonotonicMs, now: MonotonicMs): boolean {
-  const { uncertainHold } = account;
+function holdUncertain(state: CategoryState, until: MonotonicMs, now: MonotonicMs): boolean {
+  const { uncertainHold } = state;
   if (now >= uncertainHold.until) {
     const wasHeld = uncertainHold.until !== Number.NEGATIVE_INFINITY;
-    if (wasHeld && (now < 2 * uncertainHold.until - uncertainHold.at || account.lastTriedAt < uncertainHold.until))
+    if (wasHeld && (now < 2 * uncertainHold.until - uncertainHold.at || state.lastTriedAt < uncertainHold.until))
       return false;
     uncertainHold.at = now;
   }
   uncertainHold.until = Math.max(uncertainHold.until, Math.min(until, uncertainHold.at + UNCERTAIN_HOLD_MS_MAX));
-  holdPace(account, uncertainHold.until);
+  holdPace(state, uncertainHold.until);
   return true;
 }
 
 /** Prevents a burst after a hold. */
-function holdPace(account: CategoryAccount, until: MonotonicMs): void {
-  account.pace.paidUntil = Math.max(account.pace.paidUntil, until);
+function holdPace(state: CategoryState, until: MonotonicMs): void {
+  state.pace.paidUntil = Math.max(state.pace.paidUntil, until);
 }
 
-/** Allows one action right after a hold, and spaces the others: how much is available by then is unknown. */
+/** Allows one action right after a hold and spaces the others: how many calls remain by then is unknown. */
 function holdActions(ledger: Ledger, category: Category, until: MonotonicMs): void {
-  const account = ledger.accounts[category];
-  holdPace(account, until);
+  const state = ledger.categories[category];
+  holdPace(state, until);
   const { actionPace: actions } = categoryPaceRates(ledger.limits, category);
-  account.actions.paidUntil = Math.max(account.actions.paidUntil, until + (actions.capacity - 1) * actions.costMs);
+  state.actions.paidUntil = Math.max(state.actions.paidUntil, until + (actions.capacity - 1) * actions.costMs);
 }
 
 /** Whether headers say that a 429 concerns its category alone. Without headers it may concern the whole account. */
@@ -151,12 +152,12 @@ const isCategoryLimit = (
 
 /** Whether headers explain a 429: nothing remains of a limit that is configured or was stated before. */
 export function headersExplainRejection(
-  { limits, accounts }: Ledger,
+  { limits, categories }: Ledger,
   category: Category,
   reading: LimitReading | null,
 ): boolean {
   if (reading === null || reading.remaining > 0) return false;
   const { requestsPerMinute, concurrentRequests, callsPerMonth } = limits.plan;
   const known = [limits.categories[category].requests, requestsPerMinute, concurrentRequests, callsPerMonth];
-  return [...known, accounts[category].headers.lastStatement?.limit].includes(reading.limit);
+  return [...known, categories[category].headers.lastStatement?.limit].includes(reading.limit);
 }

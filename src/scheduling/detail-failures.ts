@@ -2,60 +2,60 @@ import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { NodeId } from "../model/node.ts";
 
 /**
- * Tells failures of single nodes from failures of the service, by what other reads bring. A read that succeeds shows that
- * the service answers, so the failures before it were the nodes' own. After several failures in a row without a success
- * the service is suspected: then probes, reads of nodes from all over the fleet, go out one at a time, and each one that
- * fails doubles the wait for the next. After a probe that succeeds, the service is not suspected again for some reads.
- * Where a node is not found, the service has answered: such reads are not counted here.
+ * Distinguishes failures of single nodes from failures of the service by the results of other reads. A read that succeeds
+ * shows that the service works, so the failures before it were caused by the nodes. After several failures in a row the
+ * service is suspected. Then probes, which are reads of nodes from all over the fleet, are sent one at a time; each failed
+ * one doubles the wait for the next. After a probe succeeds, the service is not suspected again for some reads. A node that
+ * is not found is not a failure, since the service answered.
  */
 export interface DetailFailures {
-  /** A read succeeded. Returns the nodes whose own the failures since the last success were. */
+  /** Records a successful read. Returns the nodes that caused the failures since the last success. */
   recordSuccess(id: NodeId): readonly NodeId[];
-  /** A read failed. `mayBeNode`: the failure may be the node's own. */
+  /** Records a failed read. `mayBeNode`: the node may have caused it. */
   recordFailure(id: NodeId, mayBeNode: boolean): void;
-  /** A probe failed. */
+  /** Records a failed probe. */
   recordProbeFailure(): void;
-  /** Whether the next read is to be a probe, alone under way. */
+  /** Whether the next read must be a probe, with no other read in flight. */
   isServiceSuspected(): boolean;
-  /** Wait between two reads where `spacing` is planned: longer the more probes failed in a row. */
-  probeSpacingMs(spacing: DurationMs): DurationMs;
+  /** Time between two probes: `spacingMs`, the planned time between reads, doubled with each probe that failed in a row. */
+  probeSpacingMs(spacingMs: DurationMs): DurationMs;
 }
 
-/** So many failures in a row lead to a probe. */
+/** Number of failures in a row from which the service is suspected. */
 const FAILURES_BEFORE_PROBE = 4;
-/** Probes of a service that is down are no farther apart, unless the plan says so: it must be seen to be back. */
+/** Maximum time between two probes, unless reads are planned further apart: a recovered service must be noticed. */
 const SPACING_MS_MAX: DurationMs = 5 * MINUTE_MS;
 const DOUBLINGS_MAX = 20;
-/** Reads after a successful probe in which failures are taken for the nodes' own: most nodes may be bad. */
+/** Number of reads after a successful probe in which failures do not suspect the service: most nodes may be faulty. */
 const READS_AFTER_PROBE = 60;
 
-/** No failure is known yet. */
+/** Creates a state without failures. */
 export function createDetailFailures(): DetailFailures {
-  // At most the reads after a probe, and those under way when the service came under suspicion.
-  const undecided = new Set<NodeId>();
+  // Bounded by the reads after a probe and those in flight when the service became suspect.
+  const unattributed = new Set<NodeId>();
   let failuresInRow = 0;
   let failedProbes = 0;
-  let trusted = 0;
+  let toleratedReads = 0;
   const isSuspected = () => failuresInRow >= FAILURES_BEFORE_PROBE;
   return {
     recordSuccess(id) {
-      trusted = isSuspected() ? READS_AFTER_PROBE : Math.max(0, trusted - 1);
-      undecided.delete(id);
-      const decide = [...undecided];
-      undecided.clear();
+      toleratedReads = isSuspected() ? READS_AFTER_PROBE : Math.max(0, toleratedReads - 1);
+      unattributed.delete(id);
+      const failedNodes = [...unattributed];
+      unattributed.clear();
       failuresInRow = 0;
       failedProbes = 0;
-      return decide;
+      return failedNodes;
     },
     recordFailure(id, mayBeNode) {
-      if (trusted === 0) failuresInRow++;
-      else trusted--;
-      if (mayBeNode) undecided.add(id);
+      if (toleratedReads === 0) failuresInRow++;
+      else toleratedReads--;
+      if (mayBeNode) unattributed.add(id);
     },
     recordProbeFailure() {
       failedProbes = Math.min(DOUBLINGS_MAX, failedProbes + 1);
     },
     isServiceSuspected: isSuspected,
-    probeSpacingMs: (spacing) => Math.max(spacing, Math.min(SPACING_MS_MAX, spacing * 2 ** failedProbes)),
+    probeSpacingMs: (spacingMs) => Math.max(spacingMs, Math.min(SPACING_MS_MAX, spacingMs * 2 ** failedProbes)),
   };
 }

@@ -3,274 +3,279 @@ import { growColumn } from "../base/typed-column.ts";
 import type { NodeRecord } from "../model/node.ts";
 import type { Threshold } from "../model/policy/policy.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { createDeadlineQueue } from "./deadline-queue.ts";
-import { createListBaselines } from "./list-baseline.ts";
-import { createRoundRobin } from "./round-robin.ts";
-import { createUsageTrends, type UsageReading } from "./usage-trend.ts";
+import { DeadlineQueue } from "./deadline-queue.ts";
+import { ListBaselines } from "./list-baseline.ts";
+import { RoundRobin } from "./round-robin.ts";
+import { type UsageReading, UsageTrends } from "./usage-trend.ts";
 
 /**
- * Why a node is a suspect, to be read before its turn: a policy waits for a look at it; a usage rises towards a
- * threshold; it stands near one; its list record changed abruptly; its last read failed.
+ * Why a node is suspect and read before its turn: a policy waits for a read, a usage rises towards a threshold or is near
+ * one, its list record changed abruptly, or its last read failed.
  */
 export const SUSPECT_CAUSES = ["awaited", "rising", "near", "changed", "failed"] as const;
 export type SuspectCause = (typeof SUSPECT_CAUSES)[number];
 
-/** Whose detail is read, and why before its turn; null: it is its turn. */
+/** A node whose detail to read. `cause`: why it is read before its turn; null: it is its turn. */
 export interface DetailChoice {
   readonly slot: number;
   readonly cause: SuspectCause | null;
 }
 
-/**
- * Chooses whose detail is read next: the earliest deadline first. A node's own is one planned round after its last
- * read, so nodes stand in the order of their reads, and those that were never read before all others. A suspect has an
- * earlier one, and is read when that comes.
- *
- * Suspects have a share of the reads, and no more. What nothing announces is found by routine reads alone: they are
- * every second one at least and five of six in the long run, so that no node that can be read waits for more than
- * {@link readsBetweenMax} others, however many are suspect.
- *
- * A slot is a node's index in the fleet. Of a slot that is not there nothing is taken in.
- */
-export interface DetailPriority {
-  addNode(slot: number): void;
-  removeNode(slot: number): void;
-  /** A list record came in. */
-  recordListed(slot: number, record: NodeRecord, at: MonotonicMs): void;
-  /** A detail came in, whoever asked for it. */
-  recordRead(slot: number, reading: UsageReading, at: MonotonicMs): void;
-  /**
-   * A read failed because of the node. It is tried again soon, once; after further failures in a row the node is left
-   * out of 1, 3 and then 7 of its turns, until a read succeeds.
-   */
-  recordFailure(slot: number): void;
-  /** All nodes that policies wait on, and when a look at each brings its policy on. */
-  setPolicyDeadlines(waits: ReadonlyMap<number, MonotonicMs>): void;
-  /** The lines that policies draw through usages, in place of those before. */
-  setThresholds(thresholds: readonly Threshold[]): void;
-  /** Usages that were read mean nothing any more. */
-  forgetUsage(): void;
-  /** Whose detail is to be read now, where a round is planned to take so long; its turn is over. Null: there is nobody. */
-  takeNext(now: MonotonicMs, roundMs: DurationMs): DetailChoice | null;
-  /**
-   * A node from anywhere in the fleet, out of turn, to find out whether the service answers: one whose last read
-   * succeeded, if a few picks find one. Null: there are no nodes.
-   */
-  takeProbe(now: MonotonicMs): DetailChoice | null;
-  /** From when on {@link takePermit} gives a suspect; Infinity: not before something else happens. */
-  suspectAt(): MonotonicMs;
-  /** Whether there are nodes whose detail was never tried. */
-  hasUnreadNodes(): boolean;
-  /** Nodes whose last two reads, or more, failed because of the node. */
-  failingNodes(): number;
-}
-
-/** So many routine reads earn one before its turn. */
+/** Number of routine reads per suspect read. */
 const ROUTINE_PER_SUSPECT = 5;
-/** Reads before their turn are saved up to this share of the nodes, for what lists show comes in bursts, by walks. */
+/** Suspect reads are saved up to this share of the nodes, since walks find many suspects at once. */
 const SAVED_SUSPECT_READS_SHARE = 0.05;
-/** … and up to this many in a small fleet. */
+/** Suspect reads are saved up to at least this number in a small fleet. */
 const SAVED_SUSPECT_READS_MIN = 8;
-/** A node is read so many times a round at most, whatever speaks for it. */
+/** Maximum reads of a node per round, whatever the causes. */
 const READS_MAX = 64;
-/** After a failed read a node is tried again after this share of a round, doubled with each failure, as a suspect. */
+/** Share of a round after which a failed read is retried, doubled with each failure. */
 const RETRY_SHARE = 1 / 8;
-/** Failures in a row after which the spacing of a node's reads stays the same. */
+/** Number of failures in a row after which the time between reads no longer grows. */
 const FAILURES_MAX = 4;
-/** Failures in a row from which a node counts as failing. */
+/** Number of failures in a row from which a node counts as failing. */
 const FAILURES_OF_FAILING = 2;
-/** Picks of a probe in search of a node whose last read succeeded. */
+/** Attempts to find a node whose last read succeeded for a probe. */
 const PROBE_PICKS_MAX = 8;
-/** The fractions of its multiples are spread evenly between 0 and 1: the golden ratio. */
+/** The golden ratio: the fractional parts of its multiples are spread evenly between 0 and 1. */
 const ROUND_SPREAD = 0.618033988749895;
-/** Stands in for the round until one is planned. */
+/** Length of a round until one is planned. */
 const ROUND_MS_FIRST: DurationMs = 15 * MINUTE_MS;
 
-/** Most reads of others between two of a node, if there are never more than so many nodes, and so many joined meanwhile. */
+/** Maximum number of reads of other nodes between two reads of a node in a fleet of `nodes`, if `joined` join meanwhile. */
 export const readsBetweenMax = (nodes: number, joined: number): number =>
   (nodes + joined) * (1 + 1 / ROUTINE_PER_SUSPECT) + savedReadsMax(nodes) + 2;
 
-/** Most suspects that may have been saved up for. */
+/** Maximum number of saved suspect reads. */
 const savedReadsMax = (nodes: number): number => Math.max(SAVED_SUSPECT_READS_MIN, SAVED_SUSPECT_READS_SHARE * nodes);
 
-/** Nobody is there. The same calls give the same choices. */
-export function createDetailPriority(): DetailPriority {
-  const unread = createRoundRobin();
-  const inTurn = createRoundRobin();
-  const deadlines = createDeadlineQueue(SUSPECT_CAUSES.length);
-  const trends = createUsageTrends();
-  const baselines = createListBaselines();
-  let triedAt = new Float64Array(0);
-  /** 1: the last try brought something. */
-  let answered = new Uint8Array(0);
-  /** Failures in a row, up to {@link FAILURES_MAX}, and turns that the node is still left out of. */
-  let failures = new Uint8Array(0);
-  let turnsSkipped = new Uint8Array(0);
-  let failing = 0;
-  let probes = 0;
-  /** One more than the highest slot so far. */
-  let slots = 0;
-  let roundMs = ROUND_MS_FIRST;
-  /** Routine reads that earn reads before their turn. */
-  let savedReads = 0;
-  let lastCause = 0;
-  let wasSuspect = false;
+/**
+ * Chooses whose detail is read next, by earliest deadline. The regular deadline of a node is one planned round after its
+ * last read, so nodes are in the order of their reads, after those that were never read. A suspect has an earlier deadline
+ * and is read once that has passed.
+ *
+ * Suspects get only a share of the reads, since routine reads alone find what nothing announces. At least every second read
+ * is routine, and five of six in the long run, so between two reads of a node there are never more than
+ * {@link readsBetweenMax} others, however many are suspect.
+ *
+ * Deterministic. A slot is a node's index in the fleet. Calls with an unknown slot have no effect.
+ */
+export class DetailPriority {
+  readonly #unread = new RoundRobin();
+  readonly #inTurn = new RoundRobin();
+  readonly #deadlines = new DeadlineQueue(SUSPECT_CAUSES.length);
+  readonly #trends = new UsageTrends();
+  readonly #baselines = new ListBaselines();
+  #triedAt = new Float64Array(0);
+  /** 1: the last try succeeded. */
+  #succeeded = new Uint8Array(0);
+  /** Failures in a row, up to {@link FAILURES_MAX}, and turns that the node still has to skip. */
+  #failures = new Uint8Array(0);
+  #turnsSkipped = new Uint8Array(0);
+  #failingNodes = 0;
+  #probes = 0;
+  /** The highest slot so far, plus one. */
+  #slots = 0;
+  #roundMs = ROUND_MS_FIRST;
+  /** Routine reads that are not used for suspect reads yet. */
+  #savedReads = 0;
+  #lastCause = 0;
+  #wasSuspect = false;
 
-  function suspect(slot: number, cause: SuspectCause, due: MonotonicMs): void {
-    // A node that was never tried comes before its turn anyway.
-    if (!inTurn.has(slot)) return;
-    const share = answered[slot] === 1 ? 1 / READS_MAX : RETRY_SHARE * 2 ** Math.max(0, failures[slot]! - 1);
-    const at = Math.max(due, triedAt[slot]! + roundMs * share);
-    if (at < deadlines.dueOf(slot)) deadlines.set(slot, SUSPECT_CAUSES.indexOf(cause), at);
+  addNode(slot: number): void {
+    this.#triedAt = growColumn(this.#triedAt, slot);
+    this.#succeeded = growColumn(this.#succeeded, slot);
+    this.#failures = growColumn(this.#failures, slot);
+    this.#turnsSkipped = growColumn(this.#turnsSkipped, slot);
+    this.#succeeded[slot] = 0;
+    this.#slots = Math.max(this.#slots, slot + 1);
+    this.#unread.enqueue(slot);
   }
 
-  function updateOutlook(slot: number): void {
-    const outlook = trends.outlook(slot, roundMs);
-    if (outlook !== null && inTurn.has(slot)) suspect(slot, outlook.kind, triedAt[slot]! + outlook.afterMs);
+  removeNode(slot: number): void {
+    this.#clearFailures(slot);
+    this.#unread.remove(slot);
+    this.#inTurn.remove(slot);
+    this.#deadlines.clear(slot);
+    this.#trends.forgetNode(slot);
+    this.#baselines.forgetNode(slot);
   }
 
-  function finishTurn(slot: number, at: MonotonicMs): void {
-    unread.remove(slot);
-    inTurn.enqueue(slot);
-    deadlines.clear(slot);
-    triedAt[slot] = at;
-    answered[slot] = 0;
+  /** Records a list record. */
+  recordListed(slot: number, record: NodeRecord, at: MonotonicMs): void {
+    if (this.#baselines.recordAndCheck(slot, record, at)) this.#markSuspect(slot, "changed", at);
   }
 
-  /** The suspect whose deadline has come; -1: there is none. Causes take turns: none crowds out the others. */
-  function dueSuspect(now: MonotonicMs): number {
+  /** Records a detail, also one that was not read as chosen here. */
+  recordRead(slot: number, reading: UsageReading, at: MonotonicMs): void {
+    if (!this.#has(slot)) return;
+    this.#finishTurn(slot, at);
+    this.#clearFailures(slot);
+    this.#succeeded[slot] = 1;
+    this.#trends.recordReading(slot, reading, at, this.#roundMs);
+    this.#updateOutlook(slot);
+  }
+
+  /**
+   * Records that a read failed because of the node. It is retried early once. After 2, 3 and 4 failures in a row the node
+   * skips 1, 3 and 7 turns, until a read succeeds.
+   */
+  recordFailure(slot: number): void {
+    if (!this.#inTurn.has(slot)) return;
+    const count = Math.min(FAILURES_MAX, this.#failures[slot]! + 1);
+    if (count === FAILURES_OF_FAILING && this.#failures[slot]! < count) this.#failingNodes++;
+    this.#failures[slot] = count;
+    this.#succeeded[slot] = 0;
+    this.#turnsSkipped[slot] = 2 ** (count - 1) - 1;
+    if (count === 1) this.#markSuspect(slot, "failed", this.#triedAt[slot]!);
+  }
+
+  /** Sets the nodes that policies wait for, and when a read of each one helps its policy. */
+  setPolicyDeadlines(deadlines: ReadonlyMap<number, MonotonicMs>): void {
+    for (const slot of this.#deadlines.slotsOf(SUSPECT_CAUSES.indexOf("awaited"))) {
+      if (deadlines.has(slot)) continue;
+      this.#deadlines.clear(slot);
+      this.#updateOutlook(slot);
+    }
+    for (const [slot, due] of deadlines) this.#markSuspect(slot, "awaited", due);
+  }
+
+  /** Sets the usage thresholds of the policies. */
+  setThresholds(thresholds: readonly Threshold[]): void {
+    this.#trends.setThresholds(thresholds);
+    this.#clearOutlooks();
+    for (let slot = 0; slot < this.#triedAt.length; slot++) this.#updateOutlook(slot);
+  }
+
+  /** Forgets all usages, for example because their scale is in doubt. */
+  forgetUsage(): void {
+    this.#trends.forgetAll();
+    this.#clearOutlooks();
+  }
+
+  /** Takes the node to read now; null: there are no nodes. `roundMs`: planned time for one read of each node. */
+  takeNext(now: MonotonicMs, roundMs: DurationMs): DetailChoice | null {
+    if (roundMs > 0 && roundMs < Number.POSITIVE_INFINITY) this.#roundMs = roundMs;
+    const slot = this.#maySuspect() ? this.#dueSuspect(now) : -1;
+    return slot < 0 ? this.#takeRoutine(now) : this.#takeSuspect(slot, now);
+  }
+
+  /**
+   * Takes a node from anywhere in the fleet, to find out whether the service answers; if possible one whose last read
+   * succeeded. Null: there are no nodes.
+   */
+  takeProbe(now: MonotonicMs): DetailChoice | null {
+    let chosen = -1;
+    for (let picks = 0; picks < PROBE_PICKS_MAX && (chosen < 0 || this.#succeeded[chosen] === 0); picks++) {
+      const from = Math.floor(((++this.#probes * ROUND_SPREAD) % 1) * this.#slots);
+      for (let step = 0; step < this.#slots; step++) {
+        chosen = (from + step) % this.#slots;
+        if (this.#has(chosen)) break;
+        chosen = -1;
+      }
+    }
+    if (chosen < 0) return null;
+    this.#finishTurn(chosen, now);
+    return { slot: chosen, cause: null };
+  }
+
+  /** When {@link takeNext} will return a suspect; Infinity: not before anything else changes. */
+  suspectAt(): MonotonicMs {
+    if (!this.#maySuspect()) return Number.POSITIVE_INFINITY;
+    return Math.min(...SUSPECT_CAUSES.map((_, cause) => this.#deadlines.dueOf(this.#deadlines.first(cause))));
+  }
+
+  /** Whether there are nodes whose detail was never tried. */
+  hasUnreadNodes(): boolean {
+    return this.#unread.count() > 0;
+  }
+
+  /** Number of nodes of which at least the last two reads failed because of the node. */
+  failingNodes(): number {
+    return this.#failingNodes;
+  }
+
+  #has(slot: number): boolean {
+    return this.#unread.has(slot) || this.#inTurn.has(slot);
+  }
+
+  #markSuspect(slot: number, cause: SuspectCause, due: MonotonicMs): void {
+    // A node that was never tried comes first anyway.
+    if (!this.#inTurn.has(slot)) return;
+    const failures = Math.max(0, this.#failures[slot]! - 1);
+    const share = this.#succeeded[slot] === 1 ? 1 / READS_MAX : RETRY_SHARE * 2 ** failures;
+    const at = Math.max(due, this.#triedAt[slot]! + this.#roundMs * share);
+    if (at < this.#deadlines.dueOf(slot)) this.#deadlines.set(slot, SUSPECT_CAUSES.indexOf(cause), at);
+  }
+
+  #updateOutlook(slot: number): void {
+    const outlook = this.#trends.outlook(slot, this.#roundMs);
+    if (outlook !== null && this.#inTurn.has(slot)) {
+      this.#markSuspect(slot, outlook.kind, this.#triedAt[slot]! + outlook.afterMs);
+    }
+  }
+
+  /** Clears the deadlines that were set because of usages. */
+  #clearOutlooks(): void {
+    for (const cause of [SUSPECT_CAUSES.indexOf("rising"), SUSPECT_CAUSES.indexOf("near")]) {
+      for (const slot of this.#deadlines.slotsOf(cause)) this.#deadlines.clear(slot);
+    }
+  }
+
+  #clearFailures(slot: number): void {
+    if (this.#failures[slot]! >= FAILURES_OF_FAILING) this.#failingNodes--;
+    this.#failures[slot] = 0;
+    this.#turnsSkipped[slot] = 0;
+  }
+
+  #finishTurn(slot: number, at: MonotonicMs): void {
+    this.#unread.remove(slot);
+    this.#inTurn.enqueue(slot);
+    this.#deadlines.clear(slot);
+    this.#triedAt[slot] = at;
+    this.#succeeded[slot] = 0;
+  }
+
+  /** Whether a suspect may be read: not twice in a row, and only if enough routine reads are saved. */
+  #maySuspect(): boolean {
+    return !this.#wasSuspect && this.#savedReads >= ROUTINE_PER_SUSPECT;
+  }
+
+  /** A suspect whose deadline has passed; -1: none. Causes take turns, so that none crowds out the others. */
+  #dueSuspect(now: MonotonicMs): number {
     for (let step = 1; step <= SUSPECT_CAUSES.length; step++) {
-      const slot = deadlines.first((lastCause + step) % SUSPECT_CAUSES.length);
-      if (slot >= 0 && deadlines.dueOf(slot) <= now) return slot;
+      const slot = this.#deadlines.first((this.#lastCause + step) % SUSPECT_CAUSES.length);
+      if (slot >= 0 && this.#deadlines.dueOf(slot) <= now) return slot;
     }
     return -1;
   }
 
-  /** Whether suspects have not had their share. */
-  const maySuspect = (): boolean => !wasSuspect && savedReads >= ROUTINE_PER_SUSPECT;
-
-  function takeSuspect(slot: number, now: MonotonicMs): DetailChoice {
-    lastCause = deadlines.causeOf(slot);
-    savedReads -= ROUTINE_PER_SUSPECT;
-    wasSuspect = true;
-    finishTurn(slot, now);
-    return { slot, cause: SUSPECT_CAUSES[lastCause]! };
+  #takeSuspect(slot: number, now: MonotonicMs): DetailChoice {
+    this.#lastCause = this.#deadlines.causeOf(slot);
+    this.#savedReads -= ROUTINE_PER_SUSPECT;
+    this.#wasSuspect = true;
+    this.#finishTurn(slot, now);
+    return { slot, cause: SUSPECT_CAUSES[this.#lastCause]! };
   }
 
-  function nextInTurn(): number {
-    if (unread.count() > 0) return unread.first();
-    let slot = inTurn.first();
-    while (slot >= 0 && turnsSkipped[slot]! > 0) {
-      turnsSkipped[slot]!--;
-      inTurn.enqueue(slot);
-      slot = inTurn.first();
-    }
-    return slot;
-  }
-
-  const has = (slot: number): boolean => unread.has(slot) || inTurn.has(slot);
-
-  function forgetFailures(slot: number): void {
-    if (failures[slot]! >= FAILURES_OF_FAILING) failing--;
-    failures[slot] = 0;
-    turnsSkipped[slot] = 0;
-  }
-
-  function takeRoutine(now: MonotonicMs): DetailChoice | null {
-    const slot = nextInTurn();
+  #takeRoutine(now: MonotonicMs): DetailChoice | null {
+    const slot = this.#nextInTurn();
     if (slot < 0) return null;
-    savedReads = Math.min(ROUTINE_PER_SUSPECT * savedReadsMax(unread.count() + inTurn.count()), savedReads + 1);
-    wasSuspect = false;
-    finishTurn(slot, now);
+    const nodes = this.#unread.count() + this.#inTurn.count();
+    this.#savedReads = Math.min(ROUTINE_PER_SUSPECT * savedReadsMax(nodes), this.#savedReads + 1);
+    this.#wasSuspect = false;
+    this.#finishTurn(slot, now);
     return { slot, cause: null };
   }
 
-  /** Of all slots that are suspects for what is known of their usage. */
-  function clearOutlooks(): void {
-    for (const cause of [SUSPECT_CAUSES.indexOf("rising"), SUSPECT_CAUSES.indexOf("near")]) {
-      for (const slot of deadlines.slotsOf(cause)) deadlines.clear(slot);
+  #nextInTurn(): number {
+    if (this.#unread.count() > 0) return this.#unread.first();
+    let slot = this.#inTurn.first();
+    while (slot >= 0 && this.#turnsSkipped[slot]! > 0) {
+      this.#turnsSkipped[slot]!--;
+      this.#inTurn.enqueue(slot);
+      slot = this.#inTurn.first();
     }
+    return slot;
   }
-
-  return {
-    addNode(slot) {
-      triedAt = growColumn(triedAt, slot);
-      answered = growColumn(answered, slot);
-      failures = growColumn(failures, slot);
-      turnsSkipped = growColumn(turnsSkipped, slot);
-      answered[slot] = 0;
-      slots = Math.max(slots, slot + 1);
-      unread.enqueue(slot);
-    },
-    removeNode(slot) {
-      forgetFailures(slot);
-      unread.remove(slot);
-      inTurn.remove(slot);
-      deadlines.clear(slot);
-      trends.forgetNode(slot);
-      baselines.forgetNode(slot);
-    },
-    recordListed(slot, record, at) {
-      if (baselines.recordAndCheck(slot, record, at)) suspect(slot, "changed", at);
-    },
-    recordRead(slot, reading, at) {
-      if (!has(slot)) return;
-      finishTurn(slot, at);
-      forgetFailures(slot);
-      answered[slot] = 1;
-      trends.recordReading(slot, reading, at, roundMs);
-      updateOutlook(slot);
-    },
-    recordFailure(slot) {
-      if (!inTurn.has(slot)) return;
-      const count = Math.min(FAILURES_MAX, failures[slot]! + 1);
-      if (count === FAILURES_OF_FAILING && failures[slot]! < count) failing++;
-      failures[slot] = count;
-      answered[slot] = 0;
-      turnsSkipped[slot] = 2 ** (count - 1) - 1;
-      if (count === 1) suspect(slot, "failed", triedAt[slot]!);
-    },
-    setPolicyDeadlines(waits) {
-      for (const slot of deadlines.slotsOf(SUSPECT_CAUSES.indexOf("awaited"))) {
-        if (waits.has(slot)) continue;
-        deadlines.clear(slot);
-        updateOutlook(slot);
-      }
-      for (const [slot, due] of waits) suspect(slot, "awaited", due);
-    },
-    setThresholds(thresholds) {
-      trends.setThresholds(thresholds);
-      clearOutlooks();
-      for (let slot = 0; slot < triedAt.length; slot++) updateOutlook(slot);
-    },
-    forgetUsage() {
-      trends.forgetAll();
-      clearOutlooks();
-    },
-    takeNext(now, planned) {
-      if (planned > 0 && planned < Number.POSITIVE_INFINITY) roundMs = planned;
-      const slot = maySuspect() ? dueSuspect(now) : -1;
-      return slot < 0 ? takeRoutine(now) : takeSuspect(slot, now);
-    },
-    takeProbe(now) {
-      let chosen = -1;
-      for (let choices = 0; choices < PROBE_PICKS_MAX && (chosen < 0 || answered[chosen] === 0); choices++) {
-        const from = Math.floor(((++probes * ROUND_SPREAD) % 1) * slots);
-        for (let step = 0; step < slots; step++) {
-          chosen = (from + step) % slots;
-          if (has(chosen)) break;
-          chosen = -1;
-        }
-      }
-      if (chosen < 0) return null;
-      finishTurn(chosen, now);
-      return { slot: chosen, cause: null };
-    },
-    suspectAt: () =>
-      maySuspect()
-        ? Math.min(...SUSPECT_CAUSES.map((_, cause) => deadlines.dueOf(deadlines.first(cause))))
-        : Number.POSITIVE_INFINITY,
-    hasUnreadNodes: () => unread.count() > 0,
-    failingNodes: () => failing,
-  };
 }

@@ -3,88 +3,84 @@ import { growColumn } from "../base/typed-column.ts";
 import type { NodeRecord } from "../model/node.ts";
 import type { MonotonicMs } from "../model/time.ts";
 
-/** What the list records of each node usually look like, so that one that changed abruptly stands out. */
-export interface ListBaselines {
-  /** Takes in a list record. True if the node's own past does not lead to it. */
-  recordAndCheck(slot: number, record: NodeRecord, at: MonotonicMs): boolean;
-  /** What is known of the slot speaks of another node. */
-  forgetNode(slot: number): void;
-}
-
-/** A number jumps when it is off its mean by so many of its usual deviations … */
+/** A value is abnormal if it is off the mean by this many mean deviations, plus this share of the mean, plus a minimum. */
 const DEVIATIONS = 5;
-/** … and this share of the mean, and something at all: small numbers jump by nature. */
 const SHARE_OF_MEAN = 0.3;
 const SESSIONS_MIN = 4;
-const GIGABYTES_AN_HOUR_MIN = 0.5;
-/** Records over which mean and deviation are learned. */
+const GIGABYTES_PER_HOUR_MIN = 0.5;
+/** Number of records in the mean and the deviation. */
 const WEIGHT_RECORDS = 16;
-/** Before so many, they are not known well enough to call anything a jump. */
+/** Number of records from which mean and deviation are known well enough. */
 const RECORDS_MIN = 6;
 
-/** Cells of a slot: its uptime, and mean and deviation of its sessions and of the rate of its bandwidth. */
-const BASELINES_PER_NODE = 5;
+/** Cells of a slot: uptime, then mean and deviation of the session count, then those of the bandwidth rate. */
+const CELLS_PER_NODE = 5;
 const UPTIME = 0;
 const SESSIONS = 1;
 const RATE = 3;
 
-/** Knows no node. */
-export function createListBaselines(): ListBaselines {
-  /** Records seen, up to {@link WEIGHT_RECORDS}. */
-  let seen = new Uint8Array(0);
-  let baselines = new Float32Array(0);
-  let bandwidths = new Float64Array(0);
-  let listedAt = new Float64Array(0);
-  const statuses: NodeRecord["status"][] = [];
-  const versions: NodeRecord["version"][] = [];
+/** Baselines of the list records of each node, to detect abrupt changes. A slot is a node's index in the fleet. */
+export class ListBaselines {
+  /** Number of records, up to {@link WEIGHT_RECORDS}. */
+  #records = new Uint8Array(0);
+  #cells = new Float32Array(0);
+  #bandwidths = new Float64Array(0);
+  #listedAt = new Float64Array(0);
+  readonly #statuses: NodeRecord["status"][] = [];
+  readonly #versions: NodeRecord["version"][] = [];
 
-  function makeRoom(slot: number): void {
-    seen = growColumn(seen, slot);
-    baselines = growColumn(baselines, slot * BASELINES_PER_NODE + BASELINES_PER_NODE);
-    bandwidths = growColumn(bandwidths, slot, Number.NaN);
-    listedAt = growColumn(listedAt, slot);
+  /** Records a list record. Returns whether it changed abruptly. */
+  recordAndCheck(slot: number, record: NodeRecord, at: MonotonicMs): boolean {
+    if (slot >= this.#records.length) this.#grow(slot);
+    const known = this.#records[slot]!;
+    const cell = slot * CELLS_PER_NODE;
+    const { status, version, uptimeHours, activeSessions, bandwidthGb } = record;
+    const uptimeFell = uptimeHours !== null && uptimeHours < this.#cells[cell + UPTIME]!;
+    const isOther = status !== this.#statuses[slot] || version !== this.#versions[slot];
+    let isAbrupt = known > 0 && (isOther || uptimeFell);
+    if (activeSessions !== null && this.#isAbnormal(cell + SESSIONS, activeSessions, known, SESSIONS_MIN)) {
+      isAbrupt = true;
+    }
+    const hours = (at - this.#listedAt[slot]!) / HOUR_MS;
+    const bandwidth = bandwidthGb ?? Number.NaN;
+    const gain = bandwidth - this.#bandwidths[slot]!;
+    // A bandwidth that fell was reset by a restart, which the uptime shows.
+    if (known > 0 && hours > 0 && gain >= 0) {
+      if (this.#isAbnormal(cell + RATE, gain / hours, known - 1, GIGABYTES_PER_HOUR_MIN)) isAbrupt = true;
+    }
+    this.#statuses[slot] = status;
+    this.#versions[slot] = version;
+    this.#cells[cell + UPTIME] = uptimeHours ?? this.#cells[cell + UPTIME]!;
+    this.#bandwidths[slot] = bandwidth;
+    this.#listedAt[slot] = at;
+    this.#records[slot] = Math.min(WEIGHT_RECORDS, known + 1);
+    return isAbrupt;
   }
 
-  /** Whether a number is far off its past, of which it then is a part. After a jump the past is another one. */
-  function deviates(cell: number, value: number, known: number, least: number): boolean {
-    const mean = baselines[cell]!;
-    const deviation = baselines[cell + 1]!;
+  /** Forgets a slot, which may be used for another node. */
+  forgetNode(slot: number): void {
+    if (slot >= this.#records.length) return;
+    this.#records[slot] = 0;
+    this.#cells.fill(0, slot * CELLS_PER_NODE, (slot + 1) * CELLS_PER_NODE);
+  }
+
+  #grow(slot: number): void {
+    this.#records = growColumn(this.#records, slot);
+    this.#cells = growColumn(this.#cells, (slot + 1) * CELLS_PER_NODE);
+    this.#bandwidths = growColumn(this.#bandwidths, slot, Number.NaN);
+    this.#listedAt = growColumn(this.#listedAt, slot);
+  }
+
+  /** Whether a value is abnormal. It then becomes the new mean; otherwise it is added to mean and deviation. */
+  #isAbnormal(cell: number, value: number, known: number, minimum: number): boolean {
+    const mean = this.#cells[cell]!;
+    const deviation = this.#cells[cell + 1]!;
     const off = Math.abs(value - mean);
-    const isDeviation = known >= RECORDS_MIN && off > DEVIATIONS * deviation + SHARE_OF_MEAN * Math.abs(mean) + least;
+    const isAbnormal = known >= RECORDS_MIN && off > DEVIATIONS * deviation + SHARE_OF_MEAN * Math.abs(mean) + minimum;
     const weight = 1 / Math.min(WEIGHT_RECORDS, known + 1);
-    baselines[cell] = isDeviation ? value : mean + weight * (value - mean);
-    // A jump must not widen what is usual, or the next one would pass. The first value is off nothing.
-    if (!isDeviation && known > 0) baselines[cell + 1] = deviation + weight * (off - deviation);
-    return isDeviation;
+    this.#cells[cell] = isAbnormal ? value : mean + weight * (value - mean);
+    // An abnormal value must not increase the deviation and hide the next one. The first value has no deviation.
+    if (!isAbnormal && known > 0) this.#cells[cell + 1] = deviation + weight * (off - deviation);
+    return isAbnormal;
   }
-
-  return {
-    recordAndCheck(slot, record, at) {
-      if (slot >= seen.length) makeRoom(slot);
-      const known = seen[slot]!;
-      const cell = slot * BASELINES_PER_NODE;
-      const { status, version, uptimeHours, activeSessions, bandwidthGb } = record;
-      const uptimeFell = uptimeHours !== null && uptimeHours < baselines[cell + UPTIME]!;
-      let isAbrupt = known > 0 && (status !== statuses[slot] || version !== versions[slot] || uptimeFell);
-      if (activeSessions !== null && deviates(cell + SESSIONS, activeSessions, known, SESSIONS_MIN)) isAbrupt = true;
-      const hours = (at - listedAt[slot]!) / HOUR_MS;
-      const bandwidthGain = (bandwidthGb ?? Number.NaN) - bandwidths[slot]!;
-      // A count that fell began anew, by a restart, which shows in the uptime.
-      if (known > 0 && hours > 0 && bandwidthGain >= 0) {
-        if (deviates(cell + RATE, bandwidthGain / hours, known - 1, GIGABYTES_AN_HOUR_MIN)) isAbrupt = true;
-      }
-      statuses[slot] = status;
-      versions[slot] = version;
-      baselines[cell + UPTIME] = uptimeHours ?? baselines[cell + UPTIME]!;
-      bandwidths[slot] = bandwidthGb ?? Number.NaN;
-      listedAt[slot] = at;
-      seen[slot] = Math.min(WEIGHT_RECORDS, known + 1);
-      return isAbrupt;
-    },
-    forgetNode(slot) {
-      if (slot >= seen.length) return;
-      seen[slot] = 0;
-      baselines.fill(0, slot * BASELINES_PER_NODE, slot * BASELINES_PER_NODE + BASELINES_PER_NODE);
-    },
-  };
 }

@@ -1,19 +1,19 @@
-/** Something that wants a part of what constraints leave. */
+/** Demand for a share of limited capacity. */
 export interface Demand<Name> {
   readonly name: Name;
-  /** Who needs less than its share leaves the rest to the others. */
+  /** Share relative to other demands. A demand that needs less than its share leaves the rest to the others. */
   readonly weight: number;
   readonly wanted: number;
 }
 
-/** What some demands may have together. */
+/** Capacity that some of the demands share. */
 export interface Constraint<Name, Bound> {
   readonly bound: Bound;
   readonly capacity: number;
   holds(name: Name): boolean;
 }
 
-/** What a demand gets; `boundBy`: the constraint that keeps it from more; null: it has all that it wants. */
+/** What a demand gets. `boundBy`: the constraint that limits it; null: it gets all that it wants. */
 export interface Grant<Bound> {
   readonly given: number;
   readonly boundBy: Bound | null;
@@ -21,16 +21,16 @@ export interface Grant<Bound> {
 
 interface Level<Name, Bound> extends Demand<Name> {
   given: number;
-  /** Undefined while it may still be given more. */
+  /** Undefined: the level may still rise. */
   boundBy: Bound | null | undefined;
 }
 
-/** Amounts closer than this are the same. */
+/** Amounts closer than this are equal. */
 const EPSILON = 1e-9;
 
 /**
- * Shares out by weighted max-min fairness (Bertsekas and Gallager, Data Networks, section 6.5.2), by progressive
- * filling: raises all together, each by its weight, until it has what it wants or a constraint that holds it is used up.
+ * Divides capacity by weighted max-min fairness (Bertsekas and Gallager, Data Networks, section 6.5.2) with progressive
+ * filling: all levels rise in proportion to their weights until each has what it wants or reaches a constraint.
  */
 export function shareFairly<Name, Bound>(
   demands: readonly Demand<Name>[],
@@ -41,11 +41,13 @@ export function shareFairly<Name, Bound>(
   return new Map(levels.map(({ name, given, boundBy }) => [name, { given, boundBy: boundBy ?? null }]));
 }
 
+/** Raises all open levels until the first of them has what it wants or reaches a constraint. */
 function raiseLevels<Name, Bound>(levels: Level<Name, Bound>[], constraints: readonly Constraint<Name, Bound>[]): void {
   const open = levels.filter(({ boundBy }) => boundBy === undefined);
-  const rooms = constraints.map((constraint) => {
-    const weight = open.reduce((sum, each) => sum + (constraint.holds(each.name) ? each.weight : 0), 0);
-    return weight === 0 ? Number.POSITIVE_INFINITY : roomOf(constraint, levels) / weight;
+  const rooms = constraints.map(({ capacity, holds }) => {
+    const weight = open.reduce((sum, each) => sum + (holds(each.name) ? each.weight : 0), 0);
+    const used = levels.reduce((sum, { name, given }) => sum + (holds(name) ? given : 0), 0);
+    return weight === 0 ? Number.POSITIVE_INFINITY : Math.max(0, capacity - used) / weight;
   });
   const step = Math.min(...rooms, ...open.map(({ wanted, given, weight }) => (wanted - given) / weight));
   for (const level of open) {
@@ -56,12 +58,4 @@ function raiseLevels<Name, Bound>(levels: Level<Name, Bound>[], constraints: rea
     if (rooms[index]! > step + EPSILON) return;
     for (const level of open) if (level.boundBy === undefined && holds(level.name)) level.boundBy = bound;
   });
-}
-
-function roomOf<Name, Bound>(
-  { capacity, holds }: Constraint<Name, Bound>,
-  levels: readonly Level<Name, Bound>[],
-): number {
-  const used = levels.reduce((sum, { name, given }) => sum + (holds(name) ? given : 0), 0);
-  return Math.max(0, capacity - used);
 }

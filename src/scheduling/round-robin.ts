@@ -1,58 +1,53 @@
 import { growColumn } from "../base/typed-column.ts";
 
-/** Slots in the order of their turns: a list linked through typed arrays, O(1) in all it does, however long it is. */
-export interface RoundRobin {
-  /** Puts a slot at the end, wherever it was. */
-  enqueue(slot: number): void;
-  remove(slot: number): void;
-  /** Whose turn it is; -1: nobody is there. */
-  first(): number;
-  has(slot: number): boolean;
-  count(): number;
-}
-
-/** Beside a slot at an end of the list. */
-const END_OF_QUEUE = -1;
-/** Beside a slot that is not in the list. */
+/** Link of a slot at an end of the queue. */
+const END = -1;
+/** Link of a slot that is not in the queue. */
 const NOT_QUEUED = -2;
 
-/** Nobody is there. */
-export function createRoundRobin(): RoundRobin {
-  let before = new Int32Array(0);
-  let after = new Int32Array(0);
-  let first = END_OF_QUEUE;
-  let last = END_OF_QUEUE;
-  let count = 0;
+/** A queue of slots: a linked list in typed arrays, with all operations in O(1). */
+export class RoundRobin {
+  #previous = new Int32Array(0);
+  #next = new Int32Array(0);
+  #first = END;
+  #last = END;
+  #count = 0;
 
-  const has = (slot: number): boolean => slot < after.length && after[slot] !== NOT_QUEUED;
-
-  function remove(slot: number): void {
-    if (!has(slot)) return;
-    const previous = before[slot]!;
-    const next = after[slot]!;
-    if (previous === END_OF_QUEUE) first = next;
-    else after[previous] = next;
-    if (next === END_OF_QUEUE) last = previous;
-    else before[next] = previous;
-    after[slot] = NOT_QUEUED;
-    count--;
+  /** Puts a slot at the end, wherever it was. */
+  enqueue(slot: number): void {
+    this.#previous = growColumn(this.#previous, slot, NOT_QUEUED);
+    this.#next = growColumn(this.#next, slot, NOT_QUEUED);
+    this.remove(slot);
+    this.#previous[slot] = this.#last;
+    this.#next[slot] = END;
+    if (this.#last === END) this.#first = slot;
+    else this.#next[this.#last] = slot;
+    this.#last = slot;
+    this.#count++;
   }
 
-  return {
-    enqueue(slot) {
-      before = growColumn(before, slot, NOT_QUEUED);
-      after = growColumn(after, slot, NOT_QUEUED);
-      remove(slot);
-      before[slot] = last;
-      after[slot] = END_OF_QUEUE;
-      if (last === END_OF_QUEUE) first = slot;
-      else after[last] = slot;
-      last = slot;
-      count++;
-    },
-    remove,
-    first: () => first,
-    has,
-    count: () => count,
-  };
+  remove(slot: number): void {
+    if (!this.has(slot)) return;
+    const previous = this.#previous[slot]!;
+    const next = this.#next[slot]!;
+    if (previous === END) this.#first = next;
+    else this.#next[previous] = next;
+    if (next === END) this.#last = previous;
+    else this.#previous[next] = previous;
+    this.#next[slot] = NOT_QUEUED;
+    this.#count--;
+  }
+
+  /** The first slot; -1: the queue is empty. */
+  first(): number {
+    return this.#first;
+  }
+
+  has(slot: number): boolean {
+    return slot < this.#next.length && this.#next[slot] !== NOT_QUEUED;
+  }
+
+  count(): number {
+    return this.#count;
+  }
 }

@@ -3,169 +3,161 @@ import { growColumn } from "../base/typed-column.ts";
 import { type Threshold, USAGES, type Usage } from "../model/policy/policy.ts";
 import type { MonotonicMs } from "../model/time.ts";
 
-/** Usages as one detail showed them, 0 to 1; NaN: missing. */
+/** Usages of a node in one detail, 0 to 1; NaN: missing. */
 export type UsageReading = Readonly<Record<Usage, number>>;
 
-/** Where the usages of nodes go: which of them stand near a threshold, or are about to cross one. */
-export interface UsageTrends {
-  /** Takes in a detail. Slopes are judged by what is usual in a round. */
-  recordReading(slot: number, reading: UsageReading, at: MonotonicMs, roundMs: DurationMs): void;
-  /** What was read of the slot speaks of another node. */
-  forgetNode(slot: number): void;
-  /** What was read of any slot means nothing any more. */
-  forgetAll(): void;
-  setThresholds(thresholds: readonly Threshold[]): void;
-  /** How soon after its last read the slot is worth another one; null: in its turn. */
-  outlook(slot: number, roundMs: DurationMs): UsageOutlook | null;
-}
-
-/** `rising`: it moves towards a threshold and is predicted to cross it; `near`: it merely stands close to one. */
+/** `rising`: a usage is predicted to cross a threshold; `near`: it is close to one. */
 export interface UsageOutlook {
   readonly kind: "rising" | "near";
+  /** When to read the node again, from its last read. */
   readonly afterMs: DurationMs;
 }
 
-/** What is closer to a threshold than this stands near it. */
+/** A usage is near a threshold if it is closer than this. */
 const NEAR_MARGIN = 0.05;
-/** A node that stands near is read two to so many times a round, by how near it is. */
+/** Maximum reads per round of a node near a threshold; the minimum is {@link READS_MIN}. */
 const NEAR_READS_MAX = 4;
-/** An outlook of fewer reads a round is none: its turn comes soon enough. */
+/** Minimum reads per round of an outlook: with fewer, the regular turn comes soon enough. */
 const READS_MIN = 2;
 /**
- * The next look at what rises comes after this share of the way to the threshold, the one after that after as much of
- * the rest: whatever was wrong with the prediction is corrected on the way, at the cost of a few reads a crossing.
+ * The next read of a rising usage comes after this share of the time to the threshold, the one after that after the same
+ * share of the rest. This corrects errors of the prediction at the cost of a few reads per crossing.
  */
 const LEAD_SHARE = 1 / 3;
-/** What is about to cross is read so many times a round at most. */
+/** Maximum reads per round of a rising usage. */
 const RISING_READS_MAX = 64;
 /**
- * A rise that nothing foretold may have begun a moment ago, and be steeper than it looks from one round to the next: a
- * second look after this part of a round tells.
+ * Reads per round after an unexpected rise: it may have just begun and be steeper than the slope over a round. A second read
+ * shows that.
  */
 const SURPRISE_READS = 16;
-/** Over less than this share of a round, a small change is noise: it bends the slope by a part alone. */
+/** Over less than this share of a round, a small change is mostly noise and has less weight in the slope. */
 const SLOPE_SHARE = 0.5;
-/** A change of this many times the usual one of a round is no noise. */
+/** A change by more than this many usual changes per round is not noise. */
 const UNUSUAL_DEVIATIONS = 3;
 /**
- * One of so many is worth reads of its own. Where a round takes days, disks that fill and are cleaned by the week rise as
- * trouble does: what all nodes do must not take the reads of those that are in trouble.
+ * A change by this many usual changes is worth extra reads. If a round takes days, disks that fill and are cleaned weekly
+ * rise like failing ones: what all nodes do must not use up the reads of failing ones.
  */
 const ALARMING_DEVIATIONS = 8;
-/** The usual change of a round is taken for this at least. */
+/** Minimum of the usual change per round. */
 const USUAL_CHANGE_MIN = 0.01;
-/** Reads over which the usual change is learned, over all nodes: where all of them rise, as in the morning, none stands out. */
+/** Number of reads in the usual change, over all nodes: if all usages rise, as in the morning, none is unusual. */
 const USUAL_READS = 2_048;
-/** The minimum counts for so many to begin with, for one fault among the first reads makes nothing usual. */
+/** Number of reads that the minimum initially counts for, so that one fault among the first reads changes little. */
 const USUAL_READS_MIN = 32;
 
-/** A threshold; `sign`: 1 if trouble is above it, -1 if below. */
+/** A threshold of a usage. `sign`: 1 if a policy matches above it, -1 if below. */
 interface ThresholdLine {
   readonly value: number;
   readonly sign: 1 | -1;
 }
 
-/** Knows no node and no threshold. */
-export function createUsageTrends(): UsageTrends {
-  let readAt = new Float64Array(0);
-  // By slot, a cell each usage. Slopes are a millisecond's; a surprise is the sign of a change that nothing foretold.
-  let values = new Float32Array(0);
-  let slopes = new Float32Array(0);
-  let surprises = new Int8Array(0);
-  const usualChanges = USAGES.map(() => ({ change: USUAL_CHANGE_MIN, reads: USUAL_READS_MIN }));
-  let lines: readonly (readonly ThresholdLine[])[] = USAGES.map(() => []);
+/** Trends of the usages of all nodes, to find those near a threshold or about to cross one. */
+export class UsageTrends {
+  #readAt = new Float64Array(0);
+  // One cell per slot and usage. Slopes are per millisecond; a surprise is the sign of an unexpected change, or 0.
+  #values = new Float32Array(0);
+  #slopes = new Float32Array(0);
+  #surprises = new Int8Array(0);
+  readonly #usualChanges = USAGES.map(() => ({ change: USUAL_CHANGE_MIN, reads: USUAL_READS_MIN }));
+  #lines: readonly (readonly ThresholdLine[])[] = USAGES.map(() => []);
 
-  const unusual = (usage: number): number =>
-    UNUSUAL_DEVIATIONS * Math.max(USUAL_CHANGE_MIN, usualChanges[usage]!.change);
-
-  const alarming = (usage: number): number => (ALARMING_DEVIATIONS / UNUSUAL_DEVIATIONS) * unusual(usage);
-
-  function updateUsualChange(usage: number, change: number): void {
-    const learned = usualChanges[usage]!;
-    learned.reads = Math.min(USUAL_READS, learned.reads + 1);
-    learned.change += (Math.abs(change) - learned.change) / learned.reads;
+  /** Records a detail. Changes are compared with the usual ones of a round. */
+  recordReading(slot: number, reading: UsageReading, at: MonotonicMs, roundMs: DurationMs): void {
+    const cell = slot * USAGES.length;
+    this.#readAt = growColumn(this.#readAt, slot, Number.NaN);
+    this.#values = growColumn(this.#values, cell + USAGES.length);
+    this.#slopes = growColumn(this.#slopes, cell + USAGES.length);
+    this.#surprises = growColumn(this.#surprises, cell + USAGES.length);
+    const elapsed = at - this.#readAt[slot]!;
+    this.#readAt[slot] = at;
+    for (const [usage, name] of USAGES.entries()) {
+      this.#updateSlope(cell + usage, usage, reading[name], elapsed, roundMs);
+    }
   }
 
-  /** Moves a cell on by `elapsed`; NaN: nothing was known before. */
-  function updateSlope(cell: number, usage: number, value: number, elapsed: DurationMs, roundMs: DurationMs): void {
-    const change = value - values[cell]!;
-    values[cell] = value;
+  /** Forgets a slot, which may be used for another node. */
+  forgetNode(slot: number): void {
+    if (slot < this.#readAt.length) this.#readAt[slot] = Number.NaN;
+  }
+
+  /** Forgets the usages of all nodes. */
+  forgetAll(): void {
+    this.#readAt.fill(Number.NaN);
+  }
+
+  setThresholds(thresholds: readonly Threshold[]): void {
+    this.#lines = USAGES.map((name) =>
+      thresholds
+        .filter(({ usage }) => usage === name)
+        .map(({ value, side }) => ({ value, sign: side === "above" ? 1 : -1 })),
+    );
+  }
+
+  /** When to read a slot before its turn, and why; null: not before its turn. */
+  outlook(slot: number, roundMs: DurationMs): UsageOutlook | null {
+    if (Number.isNaN(this.#readAt[slot] ?? Number.NaN)) return null;
+    let rising = 0;
+    let near = 0;
+    for (const [usage, lines] of this.#lines.entries()) {
+      for (const line of lines) {
+        const reads = this.#readsFor(slot * USAGES.length + usage, usage, line, roundMs);
+        rising = Math.max(rising, reads.rising);
+        near = Math.max(near, reads.near);
+      }
+    }
+    const reads = Math.max(rising, near);
+    return reads < READS_MIN ? null : { kind: rising >= near ? "rising" : "near", afterMs: roundMs / reads };
+  }
+
+  #unusualChange(usage: number): number {
+    return UNUSUAL_DEVIATIONS * Math.max(USUAL_CHANGE_MIN, this.#usualChanges[usage]!.change);
+  }
+
+  #alarmingChange(usage: number): number {
+    return (ALARMING_DEVIATIONS / UNUSUAL_DEVIATIONS) * this.#unusualChange(usage);
+  }
+
+  /** Updates a cell with a value read `elapsed` after the last one; NaN: there was none. */
+  #updateSlope(cell: number, usage: number, value: number, elapsed: DurationMs, roundMs: DurationMs): void {
+    const change = value - this.#values[cell]!;
+    this.#values[cell] = value;
     if (!Number.isFinite(elapsed) || !Number.isFinite(change)) {
-      slopes[cell] = 0;
-      surprises[cell] = 0;
+      this.#slopes[cell] = 0;
+      this.#surprises[cell] = 0;
       return;
     }
-    // A second read of the same moment says nothing of slopes.
+    // A second read at the same time says nothing about the slope.
     if (elapsed <= 0) return;
-    const known = slopes[cell]!;
-    const unexpectedChange = change - known * elapsed;
-    const isLarge = Math.abs(change) > unusual(usage);
-    const isReported = isLarge || Math.abs(unexpectedChange) > unusual(usage);
-    const weight = isReported ? 1 : Math.min(1, elapsed / (SLOPE_SHARE * roundMs));
-    slopes[cell] = known + weight * (change / elapsed - known);
+    const slope = this.#slopes[cell]!;
+    const unexpectedChange = Math.abs(change - slope * elapsed);
+    const unusualChange = this.#unusualChange(usage);
+    const isUnusual = Math.abs(change) > unusualChange || unexpectedChange > unusualChange;
+    const weight = isUnusual ? 1 : Math.min(1, elapsed / (SLOPE_SHARE * roundMs));
+    this.#slopes[cell] = slope + weight * (change / elapsed - slope);
     const isSurprise =
-      Math.abs(change) > alarming(usage) &&
-      Math.abs(unexpectedChange) > unusual(usage) / 2 &&
+      Math.abs(change) > this.#alarmingChange(usage) &&
+      unexpectedChange > unusualChange / 2 &&
       elapsed > (1.5 * roundMs) / SURPRISE_READS;
-    surprises[cell] = isSurprise ? Math.sign(unexpectedChange) : 0;
-    if (elapsed >= SLOPE_SHARE * roundMs) updateUsualChange(usage, change);
+    this.#surprises[cell] = isSurprise ? Math.sign(change - slope * elapsed) : 0;
+    if (elapsed < SLOPE_SHARE * roundMs) return;
+    const usual = this.#usualChanges[usage]!;
+    usual.reads = Math.min(USUAL_READS, usual.reads + 1);
+    usual.change += (Math.abs(change) - usual.change) / usual.reads;
   }
 
-  /** How often a round a cell is worth reading for the sake of a line. */
-  function readsFor(
-    cell: number,
-    usage: number,
-    line: ThresholdLine,
-    roundMs: DurationMs,
-  ): { rising: number; near: number } {
-    const distance = line.sign * (line.value - values[cell]!);
-    // Beyond the line a timer waits; where there is no value, nobody knows.
+  /** How many reads per round a cell is worth because of a threshold. */
+  #readsFor(cell: number, usage: number, line: ThresholdLine, roundMs: DurationMs): { rising: number; near: number } {
+    const distance = line.sign * (line.value - this.#values[cell]!);
+    // Beyond the threshold the policy's timer asks for reads. NaN: the value is missing.
     if (!(distance >= 0)) return { rising: 0, near: 0 };
-    const movement = line.sign * slopes[cell]! * roundMs;
-    const lead = movement > alarming(usage) ? Math.min(RISING_READS_MAX, movement / (LEAD_SHARE * distance)) : 0;
+    const movement = line.sign * this.#slopes[cell]! * roundMs;
+    const isRising = movement > this.#alarmingChange(usage);
+    const lead = isRising ? Math.min(RISING_READS_MAX, movement / (LEAD_SHARE * distance)) : 0;
     return {
-      rising: line.sign === surprises[cell] ? SURPRISE_READS : lead,
+      rising: line.sign === this.#surprises[cell] ? SURPRISE_READS : lead,
       near: distance < NEAR_MARGIN ? Math.min(NEAR_READS_MAX, (READS_MIN * NEAR_MARGIN) / distance) : 0,
     };
   }
-
-  return {
-    recordReading(slot, reading, at, roundMs) {
-      const cell = slot * USAGES.length;
-      readAt = growColumn(readAt, slot, Number.NaN);
-      values = growColumn(values, cell + USAGES.length);
-      slopes = growColumn(slopes, cell + USAGES.length);
-      surprises = growColumn(surprises, cell + USAGES.length);
-      const elapsed = at - readAt[slot]!;
-      readAt[slot] = at;
-      USAGES.forEach((name, usage) => {
-        updateSlope(cell + usage, usage, reading[name], elapsed, roundMs);
-      });
-    },
-    forgetNode(slot) {
-      if (slot < readAt.length) readAt[slot] = Number.NaN;
-    },
-    forgetAll: () => void readAt.fill(Number.NaN),
-    setThresholds(thresholds) {
-      lines = USAGES.map((name) =>
-        thresholds
-          .filter(({ usage }) => usage === name)
-          .map(({ value, side }) => ({ value, sign: side === "above" ? 1 : -1 })),
-      );
-    },
-    outlook(slot, roundMs) {
-      if (Number.isNaN(readAt[slot] ?? Number.NaN)) return null;
-      let rising = 0;
-      let near = 0;
-      lines.forEach((ofUsage, usage) => {
-        for (const line of ofUsage) {
-          const reads = readsFor(slot * USAGES.length + usage, usage, line, roundMs);
-          rising = Math.max(rising, reads.rising);
-          near = Math.max(near, reads.near);
-        }
-      });
-      const reads = Math.max(rising, near);
-      return reads < READS_MIN ? null : { kind: rising >= near ? "rising" : "near", afterMs: roundMs / reads };
-    },
-  };
 }

@@ -4,12 +4,12 @@ import { caCertificateProblem } from "../../src/api-client/certificates.ts";
 
 const [one, other] = rootCertificates as [string, string];
 
-test("one certificate, or several with words between them, are taken", () => {
+test("accepts one certificate, or several with text in between", () => {
   expect(caCertificateProblem(one)).toBeNull();
   expect(caCertificateProblem(`# the first\n${one}\n# the second\n${other}\n`)).toBeNull();
 });
 
-test("a file without a certificate is refused, and so is one that holds a broken one, by its number", () => {
+test("rejects a file without a certificate, or with a broken one, whose number it names", () => {
   expect(caCertificateProblem("garbage")).toContain("holds no certificate");
   const broken = other.replace(/\n[A-Za-z0-9+/]{20}/, "\nAAAAAAAAAAAAAAAAAAAA");
   expect(caCertificateProblem(`${one}\n${broken}`)).toBe("holds a certificate that can't be read, number 2 of 2");

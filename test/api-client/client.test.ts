@@ -32,7 +32,7 @@ describe("a service that fails", () => {
     expect(calls).toHaveLength(times);
   });
 
-  test("a page of HTML is quoted at its beginning, with its content type", async () => {
+  test("quotes the beginning of an HTML page, with its content type", async () => {
     const { get } = createClientSetup({ fault: { kind: "html" } });
     const answer = await get();
     expect(answer.ok ? "" : answer.error.message).toMatch(/expected JSON, got text\/html.* beginning with "<!/i);
@@ -40,13 +40,13 @@ describe("a service that fails", () => {
 
   test.each<[ClientSetup, string]>([
     [{ fault: { kind: "bad_json" } }, "the JSON is cut off after"],
-    [{ service: { compression: "br" } }, 'the body is compressed with "br", which was not asked for'],
-  ])("%o is told by what is wrong with the body", async (setting, problem) => {
+    [{ service: { compression: "br" } }, 'the body is compressed with "br", which was not requested'],
+  ])("%o is reported with the problem of the body", async (setting, problem) => {
     const answer = await createClientSetup(setting).get();
     expect(answer).toMatchObject({ ok: false, error: { kind: "not_json", message: expect.stringContaining(problem) } });
   });
 
-  test("a redirect names its target and what to change, and the key goes nowhere else", async () => {
+  test("a redirect is reported with its target and advice, and the key is not sent to it", async () => {
     const sent: TransportRequest[] = [];
     const { get } = createClientSetup({
       fault: { kind: "redirect", location: "http://127.0.0.1:1/elsewhere" },
@@ -65,7 +65,7 @@ describe("a service that fails", () => {
     expect(sent.map(({ path }) => path)).toEqual([readStatsCall.path]);
   });
 
-  test("a fault that passes is overcome by trying again", async () => {
+  test("retries overcome a temporary fault", async () => {
     const { get, service, clock, client } = createClientSetup({ fault: { kind: "status", status: 500 } });
     const answer = client.get(readStatsCall, "walk", new AbortController().signal);
     await clock.advance(300);
@@ -98,7 +98,7 @@ describe("429", () => {
 });
 
 describe("the API key", () => {
-  test("a key that lacks a scope gets an error that names the scope", async () => {
+  test("a 403 is reported with the missing scope", async () => {
     const { get, calls } = createClientSetup({ secret: fixedKey(SESSIONS_KEY) });
     const answer = await get(listNodesCall({ page: 1, limit: 10 }));
     expect(answer.ok ? "" : answer.error.kind).toBe("forbidden");
@@ -106,14 +106,14 @@ describe("the API key", () => {
     expect(calls).toEqual(["nodes_list 403"]);
   });
 
-  test("what a 401 states of limits is of no key of ours, and nothing is learned from it", async () => {
+  test("the rate limit headers of a 401 are ignored", async () => {
     const { get, calls, office: rateLimiter } = createClientSetup({ secret: fixedKey("no-key") });
     await get();
     expect(calls).toEqual(["stats 401"]);
-    expect(rateLimiter.ledger.accounts.session_monitoring.headers.lastStatement).toBeNull();
+    expect(rateLimiter.ledger.categories.session_monitoring.headers.lastStatement).toBeNull();
   });
 
-  test("after a 401 the key's file is read again, and a renewed key is used at once", async () => {
+  test("after a 401 the key file is read again, and a renewed key is used at once", async () => {
     let key = "old-key";
     const { get, calls } = createClientSetup({
       secret: {
@@ -128,7 +128,7 @@ describe("the API key", () => {
     expect(calls).toEqual(["stats 401", "stats 200"]);
   });
 
-  test("no error tells the key", async () => {
+  test("no error contains the key", async () => {
     for (const [fault] of kinds) {
       const { get } = createClientSetup({ fault, secret: fixedKey("the-secret-key-itself") });
       const answer = await get();
@@ -137,7 +137,7 @@ describe("the API key", () => {
   });
 });
 
-describe("every choice of the service", () => {
+describe("every variant of the service", () => {
   const choices: Partial<ServiceOptions>[] = [
     ...(["token_bucket", "fixed_window", "sliding_window"] as const).flatMap((limiter) =>
       (["category", "plan", "off"] as const).map((rateLimitHeaders) => ({ limiter, rateLimitHeaders })),
@@ -146,21 +146,16 @@ describe("every choice of the service", () => {
     { plan: "starter" },
     { plan: "enterprise" },
   ];
-  test.each(choices)(
-    "a hundred calls under %o are answered, none by 429, and a missing node is not_found",
-    async (options) => {
-      const { clock, client, service, get } = createClientSetup({ service: options });
-      const answers = Array.from({ length: 100 }, () =>
-        client.get(readStatsCall, "walk", new AbortController().signal),
-      );
-      await clock.advance(600_000);
-      const failed = (await Promise.all(answers)).filter((answer) => !answer.ok);
-      expect(rateLimitedCount(service)).toBe(0);
-      expect(failed).toEqual([]);
-      const missing = await get(readNodeCall("node_that_is_not"));
-      expect(missing.ok ? "" : missing.error.kind).toBe("not_found");
-    },
-  );
+  test.each(choices)("a hundred calls under %o get no 429, and a missing node is not_found", async (options) => {
+    const { clock, client, service, get } = createClientSetup({ service: options });
+    const answers = Array.from({ length: 100 }, () => client.get(readStatsCall, "walk", new AbortController().signal));
+    await clock.advance(600_000);
+    const failed = (await Promise.all(answers)).filter((answer) => !answer.ok);
+    expect(rateLimitedCount(service)).toBe(0);
+    expect(failed).toEqual([]);
+    const missing = await get(readNodeCall("node_that_is_not"));
+    expect(missing.ok ? "" : missing.error.kind).toBe("not_found");
+  });
 });
 
 test("every call is counted in the store before it is sent", async () => {
@@ -179,7 +174,7 @@ test("every call is counted in the store before it is sent", async () => {
   expect(counted).toEqual([1, 2, 3]);
 });
 
-test("calls under way while the key is renewed are all tried again with the new one", async () => {
+test("calls in flight while the key is renewed are retried with the new one", async () => {
   let key = "old-key";
   const { client, clock, calls } = createClientSetup({
     secret: { value: () => key, refresh: () => ({ ok: true, value: false }) },
@@ -192,7 +187,7 @@ test("calls under way while the key is renewed are all tried again with the new 
   expect(calls).toContain("stats 401");
 });
 
-test("a key's file that can't be read is told with the 401", async () => {
+test("a key file that can't be read is reported with the 401", async () => {
   const secret: Secret = { value: () => "old-key", refresh: () => ({ ok: false, error: "key.txt is empty" }) };
   const answer = await createClientSetup({ secret }).get();
   expect(answer.ok ? "" : answer.error.message).toMatch(/the API key is not accepted; key.txt is empty$/);
@@ -204,7 +199,7 @@ test("the service's clock is known from its Date headers to within a second", as
   expect(Math.abs(client.clockSkewMs()! - 90_000)).toBeLessThanOrEqual(1_000);
 });
 
-test("our own clock may be set without moving the service's time, and the skew shows it at once", async () => {
+test("setting our wall clock does not change the service's time, and shows in the skew at once", async () => {
   const { get, client, clock } = createClientSetup();
   expect(client.serviceTime(clock.monotonic())).toBeNull();
   await get();

@@ -32,7 +32,7 @@ function renewable(old: string, renewed: string): Secret {
   };
 }
 
-test("the request's path goes behind the URL's, and it says who asks", async () => {
+test("appends the path of the request to that of the URL, and sends a User-Agent", async () => {
   const { url, requests: seen } = await startHttpServer(() => ({ body: "{}" }));
   const { peer } = peerOf({ url: `${url}/prometheus/` });
   expect(await peer.request(query, neverAnswers)).toMatchObject({ ok: true, value: { status: 200 } });
@@ -66,7 +66,7 @@ describe("credentials", () => {
     expect(seen.map(({ headers }) => headers.authorization)).toEqual([basic("me:p@ss"), basic("me:100%")]);
   });
 
-  test("after a 401 the secret is read again, and a renewed one is used at once; one that is not, is not", async () => {
+  test("after a 401 the secret is read again, and the request is retried only if it was renewed", async () => {
     const { url, requests: seen } = await startHttpServer(({ headers }) => ({
       status: headers.authorization === "Bearer new" ? 200 : 401,
     }));
@@ -83,8 +83,8 @@ describe("credentials", () => {
   });
 });
 
-describe("a peer that fails", () => {
-  test("without an answer for ten seconds is given up, and said so", async () => {
+describe("a failing server", () => {
+  test("fails after ten seconds without a response", async () => {
     const { url, waitForRequests: came } = await startHttpServer(() => null);
     const { peer, clock } = peerOf({ url });
     const asked = peer.request(query, neverAnswers);
@@ -93,26 +93,26 @@ describe("a peer that fails", () => {
     expect(await asked).toEqual({ ok: false, error: "no whole answer within 10 s" });
   });
 
-  test("is given up with the caller's signal", async () => {
+  test("fails when the caller's signal aborts", async () => {
     const { url, waitForRequests: came } = await startHttpServer(() => null);
     const abort = new AbortController();
     const asked = peerOf({ url }).peer.request(query, abort.signal);
     await came(1);
     abort.abort();
-    expect(await asked).toEqual({ ok: false, error: "the call was given up" });
+    expect(await asked).toEqual({ ok: false, error: "the call was canceled" });
   });
 
-  test("where nobody listens is told with the reason", async () => {
+  test("fails with the reason if there is no listener", async () => {
     const asked = await peerOf({ url: "http://127.0.0.1:1" }).peer.request(query, neverAnswers);
     expect(asked).toEqual({ ok: false, error: expect.stringContaining("ECONNREFUSED") });
   });
 
-  test.each(["ftp://127.0.0.1/", "no URL at all"])("%s is no URL, and is not told", async (url) => {
+  test.each(["ftp://127.0.0.1/", "no URL at all"])("%s is not a URL, and is not quoted", async (url) => {
     const asked = await peerOf({ url: fixedKey(url) }).peer.request(query, neverAnswers);
     expect(asked).toEqual({ ok: false, error: "its URL is no http or https URL" });
   });
 
-  test("breaks the connection is asked once more where that changes nothing, and told nothing twice", async () => {
+  test("that resets the connection gets a GET twice and a POST once", async () => {
     const { url, requests: seen } = await startHttpServer((_, number) => (number % 2 === 1 ? "reset" : {}));
     const { peer } = peerOf({ url });
     expect(await peer.request(query, neverAnswers)).toMatchObject({ ok: true });
@@ -121,7 +121,7 @@ describe("a peer that fails", () => {
     expect(seen).toHaveLength(3);
   });
 
-  test("redirects, and is not followed", async () => {
+  test("that redirects is not followed", async () => {
     const { url, requests: seen } = await startHttpServer(() => ({ status: 302 }));
     expect(await peerOf({ url }).peer.request(query, neverAnswers)).toMatchObject({ value: { status: 302 } });
     expect(seen).toHaveLength(1);
@@ -153,12 +153,12 @@ describe("over TLS", () => {
   };
   const ours = () => ({ ca: fixedKey(cert), cert: fixedKey(cert), key: fixedKey(key), serverName: "peer.test" });
 
-  test("its certificate is checked by ca and server name, and ours is shown", async () => {
+  test("checks the server's certificate by CA and name, and sends the client certificate", async () => {
     const { url } = await startTls();
     expect(await peerOf({ url, tls: ours() }).peer.request(query, neverAnswers)).toMatchObject({ ok: true });
   });
 
-  test("an authority, a name or a certificate of ours that doesn't fit is told, and nothing is sent", async () => {
+  test("reports a wrong CA, name or client certificate, and sends nothing", async () => {
     const { url, requests: seen } = await startTls();
     const { ca, cert: shown, key: ourKey } = ours();
     const wrong = [
@@ -174,7 +174,7 @@ describe("over TLS", () => {
     expect(seen).toHaveLength(0);
   });
 
-  test("insecure_skip_verify takes any certificate, and renewed ones of ours are used from the next request on", async () => {
+  test("accepts any certificate with insecure_skip_verify, and uses a renewed client certificate from the next request on", async () => {
     const { url } = await startTls();
     const shown = renewable("garbage", cert);
     const { peer } = peerOf({ url, tls: { cert: shown, key: fixedKey(key), insecureSkipVerify: true } });

@@ -9,11 +9,11 @@ const problemOf = (body: string | Uint8Array, headers: Record<string, string> = 
   return read.ok ? "none" : read.error;
 };
 
-test("a JSON body is read", () => {
+test("parses a JSON body", () => {
   expect(readJson({ status: 200, headers: {}, body: Buffer.from('{"a":1}') })).toEqual({ ok: true, value: { a: 1 } });
 });
 
-test("every beginning of a JSON body is said to be cut off, and where", () => {
+test("reports where truncated JSON is cut off", () => {
   const whole = '{"data":[{"id":"node_1","uptime":1.5,"up":true}],"total":1}';
   for (let length = 1; length < whole.length; length++) {
     const part = whole.slice(0, length);
@@ -28,21 +28,23 @@ test.each([
   ['{"a":x}', 'the JSON is broken: Unexpected token \'x\', "{"a":x}" is not valid JSON'],
   [" \n", "expected JSON, got an empty body"],
   ["Bad Gateway", 'expected JSON, got application/json beginning with "Bad Gateway"'],
-])("%o is said to be wrong where it is", (body, problem) => {
+])("%o is reported with its problem", (body, problem) => {
   expect(problemOf(body)).toBe(problem);
 });
 
-test("a compressed body that can't be read is named as such", () => {
+test("reports a compressed body that can't be read", () => {
   const zipped = gzipSync("{}");
   expect(problemOf(zipped, { "content-encoding": "BR" })).toBe(
-    'the body is compressed with "br", which was not asked for',
+    'the body is compressed with "br", which was not requested',
   );
-  expect(problemOf(zipped, {})).toBe("the body is compressed with gzip, and no Content-Encoding says so");
-  expect(problemOf("{", { "content-encoding": "gzip" })).toBe("the body is not the gzip that its header says");
+  expect(problemOf(zipped, {})).toBe("the body is compressed with gzip, but has no Content-Encoding");
+  expect(problemOf("{", { "content-encoding": "gzip" })).toBe(
+    "the body is not gzip although its Content-Encoding says so",
+  );
   expect(problemOf("{", { "content-encoding": "identity" })).toContain("cut off");
 });
 
-test.each(["{},", "1,", "["])("a body that repeats %s a million times is refused before it is parsed", (unit) => {
+test.each(["{},", "1,", "["])("a body that repeats %s a million times is rejected before it is parsed", (unit) => {
   const body = Buffer.from(`[${unit.repeat(1_000_001)}`);
   expect(readJson({ status: 200, headers: {}, body })).toEqual({
     ok: false,

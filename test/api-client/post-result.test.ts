@@ -50,8 +50,8 @@ function open(setting: ClientSetup = {}) {
 
 const doneJson = (result: PostResult) => (result.kind === "done" ? result.json : result);
 
-describe("an action that the service takes", () => {
-  test("a quarantine carries reason and minutes, and its echo is read", async () => {
+describe("an action that the service accepts", () => {
+  test("a quarantine sends reason and minutes, and decodes the response", async () => {
     const { post, sent, node, statusOf } = open();
     const result = await post(quarantine);
     expect(decodeActionReply(doneJson(result))).toEqual({
@@ -69,7 +69,7 @@ describe("an action that the service takes", () => {
     expect(statusOf(node)).toBe("quarantined");
   });
 
-  test("a reboot says whether it is forced, and a disconnect has no body and no content type", async () => {
+  test("a reboot sends force, and a disconnect has no body and no content type", async () => {
     const { post, sent } = open();
     await post(disconnect);
     await post(reboot);
@@ -94,7 +94,7 @@ describe("an action that the service takes", () => {
     }
   });
 
-  test("an answer that is no JSON is done, with a remark that quotes it", async () => {
+  test("a response that is not JSON is done, with a remark that quotes it", async () => {
     const { post } = open({ fault: { kind: "html" } });
     expect(await post(reboot)).toMatchObject({
       kind: "done",
@@ -111,7 +111,7 @@ const answering =
     request: async () => ({ ok: true, value: { status, headers, body: Buffer.from(body) } }),
   });
 
-describe("an action that the service doesn't take", () => {
+describe("an action that the service rejects", () => {
   test.each(["code", "nested", "text", "empty"] as const)(
     "404 and 409 are refusals, whatever shape errors have: %s",
     async (errorBody) => {
@@ -123,7 +123,7 @@ describe("an action that the service doesn't take", () => {
     },
   );
 
-  test("a node that is rebooting already refuses another reboot, and the message quotes why", async () => {
+  test("a reboot of a rebooting node is refused with the reason", async () => {
     const { client, clock, node } = open();
     const act = () => client.post(actionCall(node, reboot), new AbortController().signal);
     const both = [act(), act()];
@@ -133,12 +133,12 @@ describe("an action that the service doesn't take", () => {
     expect(second).toMatchObject({ kind: "refused", status: 409, message: expect.stringContaining("node_rebooting") });
   });
 
-  test("a reason that the service finds wrong is a refusal", async () => {
+  test("an invalid reason is refused", async () => {
     const { post } = open();
     expect(await post({ ...quarantine, reason: "" })).toMatchObject({ kind: "refused", status: 400 });
   });
 
-  test("2xx with success false is a refusal, and tells the service's message", async () => {
+  test("2xx with success false is refused, with the message of the service", async () => {
     const { post } = open({ wrap: answering(200, '{"success":false,"message":"node is locked"}') });
     expect(await post(reboot)).toEqual({
       kind: "refused",
@@ -147,14 +147,14 @@ describe("an action that the service doesn't take", () => {
     });
   });
 
-  test("a key without nodes:write is told as credentials, with the scope that it lacks", async () => {
+  test("a key without nodes:write is a credentials error that names the missing scope", async () => {
     const { post, posts } = open({ secret: fixedKey(SESSIONS_KEY) });
     expect(await post(reboot)).toMatchObject({ kind: "credentials", status: 403 });
     expect(await post(reboot)).toHaveProperty("message", expect.stringContaining("lack the scope nodes:write"));
     expect(posts()).toBe(2);
   });
 
-  test("a 401 reads the key's file again, and posts no second time", async () => {
+  test("a 401 reads the key file again, and does not send the POST again", async () => {
     let refreshed = 0;
     const secret: Secret = {
       value: () => "old-key",
@@ -169,7 +169,7 @@ describe("an action that the service doesn't take", () => {
     expect(posts()).toBe(1);
   });
 
-  test("a 429 tells how long to wait, and is not sent again by itself", async () => {
+  test("a 429 returns the wait, and the POST is not sent again", async () => {
     const { post, posts } = open({ fault: { kind: "status", status: 429, retryAfter: "7" } });
     expect(await post(reboot)).toMatchObject({ kind: "limited", retryAfterMs: 7_000 });
     const { post: unsaid } = open({ fault: { kind: "status", status: 429 } });
@@ -186,21 +186,21 @@ const doubts: readonly [FaultKind, RegExp][] = [
   [{ kind: "lost_reply" }, /reset/],
   [{ kind: "slow_drip", bytesPerSecond: 1 }, /no whole answer/],
   [{ kind: "huge_body", bytes: 20 * 2 ** 20 }, /larger than/],
-  [{ kind: "redirect", location: "http://127.0.0.1:1/" }, /answered 302, to "http.*may have passed the request on/],
+  [{ kind: "redirect", location: "http://127.0.0.1:1/" }, /answered 302, to "http.*may have forwarded the request/],
 ];
 
-describe("an answer that leaves the action in doubt", () => {
-  test.each(doubts)("%o: told so, and posted once", async (fault, message) => {
+describe("a response that leaves the action in doubt", () => {
+  test.each(doubts)("%o: in doubt, and sent once", async (fault, message) => {
     const { post, posts } = open({ fault });
     expect(await post(reboot)).toEqual({ kind: "in_doubt", message: expect.stringMatching(message) });
     expect(posts()).toBe(1);
   });
 
-  test("given up while it is under way, it is in doubt", async () => {
+  test("canceled while in flight: in doubt", async () => {
     const { post, posts } = open({ fault: { kind: "hang" } });
     expect(await post(reboot, { aborts: true })).toEqual({
       kind: "in_doubt",
-      message: "given up while it was under way",
+      message: "canceled while it was in flight",
     });
     expect(posts()).toBe(1);
   });
@@ -220,7 +220,7 @@ describe("an action that was not sent", () => {
     expect(await post(reboot)).toMatchObject({ kind: "not_sent" });
   });
 
-  test("no leave of the budget within five minutes: not sent, and never begun to be", async () => {
+  test("no permit within five minutes: not sent", async () => {
     const { service, post, get, posts } = open({ fault: { kind: "status", status: 429, retryAfter: "900" } });
     await get({ endpoint: "node", path: "/v1/nodes/x" });
     service.setFaults([]);
@@ -230,7 +230,7 @@ describe("an action that was not sent", () => {
     expect([began, posts()]).toEqual([0, 0]);
   });
 
-  test("what onSending throws keeps it from being sent, and the permit goes back as if it never was", async () => {
+  test("an error of onSending prevents the POST, and the permit is returned unused", async () => {
     const { post, posts, office: rateLimiter, store, calls } = open();
     const onSending = () => {
       throw new Error("the disk is full");
@@ -242,18 +242,18 @@ describe("an action that was not sent", () => {
     expect([rateLimiter.ledger.monthUsed, store.calls.since("2026-03-01")]).toEqual([1, 1]);
   });
 
-  test("given up before, or by onSending itself: not sent", async () => {
+  test("canceled before, or by onSending: not sent", async () => {
     const { client, clock, node, posts } = open();
     const abort = new AbortController();
     const posting = client.post(actionCall(node, reboot), abort.signal, () => abort.abort());
     await clock.advance(60_000);
-    expect(await posting).toEqual({ kind: "not_sent", message: "given up before it was sent" });
+    expect(await posting).toEqual({ kind: "not_sent", message: "canceled before it was sent" });
     expect(await client.post(actionCall(node, reboot), abort.signal)).toMatchObject({ kind: "not_sent" });
     expect(posts()).toBe(0);
   });
 });
 
-test("onSending is called once there is leave, and nothing happens between it and the request", async () => {
+test("onSending is called with a permit, right before the request", async () => {
   const order: string[] = [];
   const {
     client,
@@ -280,7 +280,7 @@ test("onSending is called once there is leave, and nothing happens between it an
   expect(clock.now()).toBe(START_MS + 60_000);
 });
 
-test("an action's answer that says nothing, or nonsense, says nothing", () => {
+test("an empty or invalid response to an action has only null fields", () => {
   const nothing = { success: null, message: null, durationMinutes: null, disconnectedSessions: null };
   for (const json of [null, 7, "done", [], {}]) expect(decodeActionReply(json)).toEqual(nothing);
   const nonsense = { success: "yes", message: 7, duration_minutes: "90", disconnected_sessions: -1 };

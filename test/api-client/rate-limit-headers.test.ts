@@ -16,11 +16,11 @@ test.each([
   ["soon", null],
   ["Infinity", null],
   ["Sat, 28 Feb 2026 23:59:00 GMT", null],
-])("Retry-After %j asks for a wait of %s ms; null: for none", (text, wait) => {
+])("Retry-After %j means a wait of %s ms", (text, wait) => {
   expect(parseRetryAfter({ "retry-after": text }, NOW)).toBe(wait);
 });
 
-test("an HTTP-date in Retry-After is counted from the answer's own Date", () => {
+test("an HTTP-date in Retry-After is compared with the Date header", () => {
   const headers = { "retry-after": "Sun, 01 Mar 2026 01:00:10 GMT", date: "Sun, 01 Mar 2026 01:00:00 GMT" };
   expect(parseRetryAfter(headers, NOW)).toBe(10_000);
 });
@@ -35,11 +35,11 @@ test.each([
   ["100", "1001"],
   ["1e2", "5"],
   ["999999999999999", "5"],
-])("a limit of %s with %s left can't be true, and is no statement", (limit, remaining) => {
+])("a limit of %s with %s remaining is implausible and ignored", (limit, remaining) => {
   expect(limits(limit, remaining)).toBeNull();
 });
 
-test("a burst of twice the limit may be left", () => {
+test("twice the limit may remain", () => {
   expect(limits("100", "200")).toEqual({ limit: 100, remaining: 200, resetAt: null });
 });
 
@@ -47,7 +47,7 @@ test.each([
   ["a minute ahead", 60, 61_000],
   ["a minute ago", -60, null],
   ["a year ahead", 365 * 24 * 3_600, null],
-])("a reset %s counts only where it is ahead, and within a month", (_, after, resetAt) => {
+])("a reset %s counts only if it is in the future and within a month", (_, after, resetAt) => {
   const headers = {
     ...{ "x-ratelimit-limit": "100", "x-ratelimit-remaining": "5" },
     "x-ratelimit-reset": String(NOW / 1_000 + after),

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
 import type { CallCounter } from "../../src/model/ports.ts";
-import type { Permit } from "../../src/rate-limit/account.ts";
+import type { Permit } from "../../src/rate-limit/ledger.ts";
 import type { Category, Lane } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { createPlanLimits, createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
@@ -25,7 +25,7 @@ function open(calls: CallCounter = createMemoryStateStore().calls) {
   const order: string[] = [];
   const ask = (category: Category, lane: Lane, signal = new AbortController().signal) =>
     rateLimiter.acquire(category, lane, signal).then((permit) => {
-      order.push(permit === null ? `${lane} given up` : lane);
+      order.push(permit === null ? `${lane} canceled` : lane);
       return permit;
     });
   const answer = (permit: Permit | null, remaining: number) =>
@@ -33,7 +33,7 @@ function open(calls: CallCounter = createMemoryStateStore().calls) {
   return { clock, log, office: rateLimiter, order, ask, answer, waits, foreign: externalUsage };
 }
 
-test("actions are served first, the rest in turn, and suspects before routine details", async () => {
+test("serves actions first, the classes in turn, and suspects before routine details", async () => {
   const { clock, order, ask, answer } = open();
   const learning = ask("node_management", "stats");
   await clock.advance(1_000);
@@ -46,7 +46,7 @@ test("actions are served first, the rest in turn, and suspects before routine de
   expect(order).toEqual(["stats", "action", "walk", "suspect", "detail", "stats", "detail"]);
 });
 
-test("calls that wait at the same time are served in the ratio of the weights", async () => {
+test("serves concurrent calls in the ratio of the weights", async () => {
   const { clock, order, ask, answer, office: rateLimiter } = open();
   const learning = ask("node_management", "walk");
   await clock.advance(1_000);
@@ -64,7 +64,7 @@ test("calls that wait at the same time are served in the ratio of the weights", 
   expect(Math.abs(walks - 0.75 * served.length)).toBeLessThanOrEqual(2);
 });
 
-test("a lane that its own category holds back does not hold up another category", async () => {
+test("a held category does not delay another one", async () => {
   const { clock, order, ask, answer } = open();
   answer(await Promise.all([ask("node_management", "walk"), clock.advance(1_000)]).then(([permit]) => permit), 5);
   void ask("node_management", "walk");
@@ -73,7 +73,7 @@ test("a lane that its own category holds back does not hold up another category"
   expect(order).toEqual(["walk", "stats"]);
 });
 
-test("who gives up waiting gets no permit, takes none from the others, and is counted nowhere", async () => {
+test("a canceled call gets no permit and is not counted", async () => {
   const { clock, order, ask, office: rateLimiter } = open();
   const giveUp = new AbortController();
   giveUp.abort();
@@ -84,11 +84,11 @@ test("who gives up waiting gets no permit, takes none from the others, and is co
   await clock.advance(5_000);
   later.abort();
   await clock.advance(5_000);
-  expect(order).toEqual(["walk", "detail given up"]);
+  expect(order).toEqual(["walk", "detail canceled"]);
   expect(rateLimiter.ledger.monthUsed).toBe(1);
 });
 
-test("a store that refuses to count is said once, the count goes on in memory, and is made up for", async () => {
+test("logs once if the store fails, counts in memory, and stores the calls later", async () => {
   let isFull = true;
   let counted = 0;
   const {
@@ -119,7 +119,7 @@ test("a store that refuses to count is said once, the count goes on in memory, a
   expect(log.lines.at(-1)).toMatchObject({ level: "info", fields: { calls: 3 } });
 });
 
-test("a month that turns while the daemon runs opens what the old one had closed", async () => {
+test("calls are available again when a new month starts", async () => {
   const used = new Map([["2026-03-01", 1_000_000]]);
   const { clock, order, ask } = open({ since: (day) => used.get(day) ?? 0, add: () => {} });
   void ask("node_management", "walk");
@@ -129,7 +129,7 @@ test("a month that turns while the daemon runs opens what the old one had closed
   expect(order).toEqual(["walk"]);
 });
 
-test("calls of others are told of and counted in the month once each, as they are proved", async () => {
+test("reports each proven external call once, and counts it in the month", async () => {
   const { clock, ask, answer, office: rateLimiter, foreign: externalUsage } = open();
   for (const remaining of [99, 68, 67]) {
     const permit = ask("node_management", "walk");
@@ -141,7 +141,7 @@ test("calls of others are told of and counted in the month once each, as they ar
   expect(rateLimiter.externalCalls().node_management).toBeGreaterThan(30);
 });
 
-test("calls that a full disk did not store are stored at the stop", async () => {
+test("flush stores the calls that a full disk did not store", async () => {
   let isFull = true;
   let stored = 0;
   const { clock, ask, answer, office } = open({

@@ -9,7 +9,7 @@ const nodes = listNodesCall({ page: 1, limit: 10 });
 
 const always = (fault: FaultKind): Fault => ({ afterMs: 0, forMs: 365 * 24 * 60 * MINUTE_MS, fault });
 
-test("an X-RateLimit-Limit of 0 is no statement: polling goes on at the even pace", async () => {
+test("ignores an X-RateLimit-Limit of 0 and continues at the even pace", async () => {
   const { clock, client, service, calls } = createClientSetup();
   service.setFaults([always({ kind: "limit_headers", limit: "0", remaining: "0" })]);
   const load = startSaturatingLoad(client, clock, nodes);
@@ -19,7 +19,7 @@ test("an X-RateLimit-Limit of 0 is no statement: polling goes on at the even pac
 });
 
 describe("an overloaded service", () => {
-  test("503 with Retry-After: 600 is not asked again for ten minutes, not even by a retry", async () => {
+  test("gets no call for ten minutes after a 503 with Retry-After: 600, not even a retry", async () => {
     const { clock, client, calls } = createClientSetup({ fault: { kind: "status", status: 503, retryAfter: "600" } });
     const load = startSaturatingLoad(client, clock, readStatsCall);
     await clock.advance(10 * MINUTE_MS);
@@ -27,7 +27,7 @@ describe("an overloaded service", () => {
     expect(calls.length).toBeLessThanOrEqual(8);
   });
 
-  test("another category is still asked", async () => {
+  test("still gets calls of another category", async () => {
     const { clock, client, calls } = createClientSetup({
       fault: { kind: "status", status: 503, retryAfter: "600" },
       match: "/v1/sessions",
@@ -41,7 +41,7 @@ describe("an overloaded service", () => {
     expect(calls.filter((call) => call === "nodes_list 200").length).toBeGreaterThan(700);
   });
 
-  test("a Retry-After of a day is asked about after a quarter of an hour", async () => {
+  test("gets a call after a quarter of an hour although Retry-After is a day", async () => {
     const { clock, client, calls } = createClientSetup({ fault: { kind: "status", status: 503, retryAfter: "86400" } });
     const load = startSaturatingLoad(client, clock, readStatsCall);
     await clock.advance(16 * MINUTE_MS);
@@ -50,7 +50,7 @@ describe("an overloaded service", () => {
     expect(calls.length).toBeLessThanOrEqual(17);
   });
 
-  test("a short Retry-After is waited for by the retry", async () => {
+  test("gets the retry after a short Retry-After", async () => {
     const { clock, client, service, calls } = createClientSetup({
       fault: { kind: "status", status: 503, retryAfter: "3" },
     });
@@ -63,7 +63,7 @@ describe("an overloaded service", () => {
   });
 });
 
-test("a repeated Retry-After: 1 is asked ever more rarely, as the backoff doubles", async () => {
+test("calls become rarer with each Retry-After: 1, as the backoff doubles", async () => {
   const { clock, client, calls } = createClientSetup({ fault: { kind: "status", status: 429, retryAfter: "1" } });
   const load = startSaturatingLoad(client, clock, readStatsCall, 1);
   await clock.advance(30 * MINUTE_MS);
@@ -75,8 +75,8 @@ test("a repeated Retry-After: 1 is asked ever more rarely, as the backoff double
 describe.each<FaultKind>([
   { kind: "status", status: 502, bare: true },
   { kind: "status", status: 429, retryAfter: "7", bare: true },
-])("one answer of a gateway without X-RateLimit headers: $status", (fault) => {
-  test("after a burst, polling goes on within ten seconds", async () => {
+])("one response of a gateway without X-RateLimit headers: $status", (fault) => {
+  test("polling continues within ten seconds", async () => {
     const { clock, client, service, calls } = createClientSetup();
     const refused = () => calls.includes(`nodes_list ${"status" in fault ? fault.status : ""}`);
     // A first look, and a full bucket: 200 left.

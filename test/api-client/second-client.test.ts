@@ -13,7 +13,7 @@ const rate = ({ ownCalls: ours }: SharedReport, from: number, until: number): nu
   ours.slice(from, until).reduce((sum, calls) => sum + calls, 0) / (until - from);
 
 describe.each(limiters)("a second client of the key, under a %s", (limiter) => {
-  test("one that calls steadily is refused nothing, nor are we, and we spend most of what it leaves", async () => {
+  test("steady calls cause no 429 for either, and we use most of what is left", async () => {
     const report = await runSharedHours({ service: byCategory(limiter), minutes: 30, seconds: [steady] });
     expect(report.rejected).toEqual({ ownPerMinute: [], externalPerMinute: [] });
     // 100 a minute less their 40 leaves 60.
@@ -22,7 +22,7 @@ describe.each(limiters)("a second client of the key, under a %s", (limiter) => {
     expect(report.reported.node_management).toBeLessThanOrEqual(report.externalCalls);
   });
 
-  test("one that comes unannounced and goes again is made room for at once, and we have its share back in six minutes", async () => {
+  test("calls that start and stop are left room at once, and we use it again within six minutes", async () => {
     const visit = { ...steady, everyMs: 1_000, fromMinute: 10, untilMinute: 20 };
     const report = await runSharedHours({ service: byCategory(limiter), minutes: 35, seconds: [visit] });
     expect(report.rejected).toEqual({ ownPerMinute: [], externalPerMinute: [] });
@@ -31,7 +31,7 @@ describe.each(limiters)("a second client of the key, under a %s", (limiter) => {
     expect(rate(report, 27, 35)).toBeGreaterThan(74);
   });
 
-  test("one that calls 60 times at once every ten minutes is refused at first, and never once its pauses are known", async () => {
+  test("bursts of 60 calls every ten minutes get 429 at first, and none once the pauses are known", async () => {
     const bursts = { ...steady, calls: 60, everyMs: 600_000, jitter: 0 };
     const report = await runSharedHours({ service: byCategory(limiter), minutes: 60, seconds: [bursts] });
     expect(report.externalCalls).toBe(360);
@@ -42,7 +42,7 @@ describe.each(limiters)("a second client of the key, under a %s", (limiter) => {
     expect(rate(report, known, 60)).toBeGreaterThan(24);
   });
 
-  test("one within the reserve is refused nothing, nor are we, though no header tells of it", async () => {
+  test("calls within the reserve cause no 429 for either, even without headers", async () => {
     const report = await runSharedHours({
       service: { ...byCategory(limiter), rateLimitHeaders: "off" },
       minutes: 30,
@@ -53,7 +53,7 @@ describe.each(limiters)("a second client of the key, under a %s", (limiter) => {
     expect(rate(report, 0, 30)).toBeGreaterThan(74);
   });
 
-  test("one beyond the reserve, of which no header tells, is made room for by refusals, more seldom each time", async () => {
+  test("calls beyond the reserve without headers are left room after 429s, which become rarer", async () => {
     const report = await runSharedHours({
       service: { ...byCategory(limiter), rateLimitHeaders: "off" },
       minutes: 60,
@@ -66,14 +66,14 @@ describe.each(limiters)("a second client of the key, under a %s", (limiter) => {
   });
 });
 
-test("what others called counts in the month, and survives in the store", async () => {
+test("external calls count in the month and are stored", async () => {
   const report = await runSharedHours({ service: byCategory("sliding_window"), minutes: 15, seconds: [steady] });
   const ours = report.ownCalls.reduce((sum, calls) => sum + calls, 0);
   expect(report.monthCalls).toBeGreaterThan(ours + 0.95 * report.externalCalls);
   expect(report.monthCalls).toBeLessThan(ours + 1.05 * report.externalCalls);
 });
 
-test("headers that speak of the plan tell of others in either category, and the plan's minute is shared with them", async () => {
+test("headers that state the plan's limit show external calls of both categories, which are left room", async () => {
   const categories = ["node_management", "session_monitoring"] as const;
   const report = await runSharedHours({
     service: { limiter: "sliding_window", rateLimitHeaders: "plan", plan: "starter" },

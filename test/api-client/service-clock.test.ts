@@ -10,7 +10,7 @@ const answers = fc.array(fc.record({ restMs: fc.nat(5_000), thereMs: fc.nat(300)
   maxLength: 60,
 });
 
-test("the service's time is known to within a second and the way of the fastest answer, whatever the others took", () => {
+test("is accurate to a second plus the shortest latency", () => {
   fc.assert(
     fc.property(fc.integer({ min: -3_600_000, max: 3_600_000 }), answers, (skewMs, given) => {
       const clock = createServiceClock();
@@ -27,7 +27,7 @@ test("the service's time is known to within a second and the way of the fastest 
   );
 });
 
-test("many answers leave less than a tenth of a second", () => {
+test("is accurate to a tenth of a second after many responses", () => {
   const clock = createServiceClock();
   for (let call = 0; call < 100; call++) {
     const sentAt = START + call * 1_730;
@@ -36,7 +36,7 @@ test("many answers leave less than a tenth of a second", () => {
   expect(Math.abs(clock.timeAt(START)! - (START + 7_654))).toBeLessThan(100);
 });
 
-test("a service whose clock was set is followed", () => {
+test("follows a service whose clock was set", () => {
   const clock = createServiceClock();
   expect(clock.timeAt(0)).toBeNull();
   clock.recordDate(START, 0, 0);
@@ -44,7 +44,7 @@ test("a service whose clock was set is followed", () => {
   expect(clock.timeAt(10_000)).toBe(START + 90_500);
 });
 
-test("a monotonic clock that drifts by 50 parts in a million for a month is followed to within a second", () => {
+test("is accurate to a second after a month of drift by 50 parts per million", () => {
   const clock = createServiceClock();
   for (let at = 0; at < 30 * 86_400_000; at += 61_234) {
     const serviceAt = START + at * (1 + 50e-6);

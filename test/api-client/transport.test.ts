@@ -58,8 +58,8 @@ async function accept(onSocket: (socket: Socket) => void) {
   return { server, port, sockets };
 }
 
-describe("a POST goes out once", () => {
-  test("to a server that closes every connection behind its answer, many at a time", async () => {
+describe("a POST is sent once", () => {
+  test("to a server that closes each connection after its response, with many concurrent requests", async () => {
     const { seen, url } = await serve((_, response) => {
       response.end("{}", () => response.socket?.destroy());
     });
@@ -76,7 +76,7 @@ describe("a POST goes out once", () => {
     expect(seen.filter(({ method }) => method === "POST")).toHaveLength(40);
   });
 
-  test("and over a connection of its own, though idle ones are there", async () => {
+  test("over a new connection, even if there are idle ones", async () => {
     const { seen, url } = await serve((_, response) => void response.end("{}"));
     const transport = transportTo(url);
     for (const request of [get, get, post, post]) await transport.request(request, never);
@@ -86,7 +86,7 @@ describe("a POST goes out once", () => {
     expect([first, second, third]).not.toContain(fourth);
   });
 
-  test("to a server that resets the connection when it has read the request: reset, and counted once", async () => {
+  test("to a server that resets the connection after it read the request", async () => {
     const { seen, url } = await serve((request) => {
       request.resume().on("end", () => request.socket.resetAndDestroy());
     });
@@ -96,7 +96,7 @@ describe("a POST goes out once", () => {
     expect(seen).toHaveLength(3);
   });
 
-  test("to a server that hangs up in the midst of its answer", async () => {
+  test("to a server that closes the connection during its response", async () => {
     const { seen, url } = await serve((_, response) => {
       response.writeHead(200, { "content-length": "100" });
       response.write("{", () => response.destroy());
@@ -106,7 +106,7 @@ describe("a POST goes out once", () => {
     expect(seen).toHaveLength(1);
   });
 
-  test("one without a body says that its length is 0", async () => {
+  test("with a Content-Length of 0 if it has no body", async () => {
     const { seen, url } = await serve((_, response) => void response.end());
     const { body: _, ...bare } = post;
     expect(await transportTo(url).request(bare, never)).toMatchObject({ ok: true, value: { status: 200 } });
@@ -114,20 +114,20 @@ describe("a POST goes out once", () => {
   });
 });
 
-describe("what surely never reached the service is told so", () => {
-  test("nobody listens: unreachable", async () => {
+describe("a request that certainly did not reach the service is reported as such", () => {
+  test("no listener: unreachable", async () => {
     const { server, port } = await accept(() => {});
     await new Promise<void>((resolve) => void server.close(() => resolve()));
     const outcome = await transportTo(`http://127.0.0.1:${port}`).request(post, never);
     expect(outcome).toMatchObject({ ok: false, error: { kind: "unreachable" } });
   });
 
-  test("a name that is nobody's: unreachable", async () => {
+  test("an unknown host name: unreachable", async () => {
     const outcome = await transportTo("http://nobody.invalid").request(post, never);
     expect(outcome).toMatchObject({ ok: false, error: { kind: "unreachable" } });
   });
 
-  test("a peer that breaks the TLS handshake, or speaks none: unreachable", async () => {
+  test("a server that fails the TLS handshake, or has no TLS: unreachable", async () => {
     const rude = await accept((socket) => void socket.once("data", () => socket.resetAndDestroy()));
     const plain = await accept((socket) => void socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"));
     for (const { port } of [rude, plain]) {
@@ -136,7 +136,7 @@ describe("what surely never reached the service is told so", () => {
     }
   });
 
-  test("given up while the handshake hangs: told at once, and never sent though the handshake may end later", async () => {
+  test("canceled during the handshake: fails at once, and is not sent when the handshake ends", async () => {
     let arrived = () => {};
     const hello = new Promise<void>((resolve) => {
       arrived = resolve;
@@ -150,21 +150,21 @@ describe("what surely never reached the service is told so", () => {
     expect(sockets).toHaveLength(1);
   });
 
-  test("given up before it began: nothing is sent", async () => {
+  test("canceled before it began: not sent", async () => {
     const { seen, url } = await serve((_, response) => void response.end());
     const outcome = await transportTo(url).request(post, AbortSignal.abort());
     expect(outcome).toMatchObject({ ok: false, error: { kind: "aborted", unsent: true } });
     expect(seen).toHaveLength(0);
   });
 
-  test("given up once the service has it: nothing is said of it", async () => {
+  test("canceled after it was sent: not reported as unsent", async () => {
     const abort = new AbortController();
     const { url } = await serve(() => abort.abort());
     const outcome = await transportTo(url).request(post, abort.signal);
-    expect(outcome).toEqual({ ok: false, error: { kind: "aborted", message: "the call was given up" } });
+    expect(outcome).toEqual({ ok: false, error: { kind: "aborted", message: "the call was canceled" } });
   });
 
-  test("a request that is given up behind a connection still coming about never goes out when it does", async () => {
+  test("canceled while it waits for a connection: not sent when that opens", async () => {
     let letIn = (_: Socket) => {};
     const first = new Promise<Socket>((resolve) => {
       letIn = resolve;
@@ -193,7 +193,7 @@ describe("compression", () => {
   const encodedAs = (encoding: string, body: Uint8Array) => (_: IncomingMessage, response: ServerResponse) =>
     void response.writeHead(200, { "content-encoding": encoding }).end(body);
 
-  test.each([get, post])("gzip is asked for and taken, whatever the method", async (request) => {
+  test.each([get, post])("requests and accepts gzip for all methods", async (request) => {
     const asked: unknown[] = [];
     const { url } = await serve((incoming, response) => {
       asked.push(incoming.headers["accept-encoding"]);
@@ -205,14 +205,14 @@ describe("compression", () => {
     expect(outcome.ok && outcome.value.headers).not.toHaveProperty("content-encoding");
   });
 
-  test("a body that is small on the wire and too large when it is decompressed is dropped", async () => {
+  test("a body that is too large when decompressed fails", async () => {
     const bomb = gzipSync(Buffer.alloc(BODY_BYTES_MAX + 1));
     expect(bomb.length).toBeLessThan(BODY_BYTES_MAX / 500);
     const { url } = await serve(encodedAs("gzip", bomb));
     expect(await transportTo(url).request(get, never)).toMatchObject({ ok: false, error: { kind: "too_large" } });
   });
 
-  test("a body of the largest size is taken, compressed or not", async () => {
+  test("accepts a body of the maximum size, compressed or not", async () => {
     const whole = Buffer.alloc(BODY_BYTES_MAX);
     for (const { url } of [
       await serve(encodedAs("gzip", gzipSync(whole))),
@@ -227,7 +227,7 @@ describe("compression", () => {
     ["br", brotliCompressSync("{}")],
     ["gzip", gzipSync("a longer text").subarray(0, 15)],
     ["gzip, br", gzipSync("{}")],
-  ])("a body in %s that can't be decompressed stays as it is, with its header", async (encoding, bytes) => {
+  ])("a body in %s that can't be decompressed is returned as it is, with its header", async (encoding, bytes) => {
     const { url } = await serve(encodedAs(encoding, bytes));
     const outcome = await transportTo(url).request(post, never);
     expect(outcome.ok && outcome.value.headers["content-encoding"]).toBe(encoding);
@@ -242,7 +242,7 @@ describe("the proxy of the environment", () => {
     return transport;
   };
 
-  test("is taken where the configuration says so, but for hosts of NO_PROXY", async () => {
+  test("is used if configured, except for hosts in NO_PROXY", async () => {
     const asked: string[] = [];
     const proxy = await serve((request, response) => {
       asked.push(request.url!);

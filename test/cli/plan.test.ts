@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type PlanOptions, runPlan } from "../../src/cli/plan.ts";
 import { openStateStore } from "../../src/journal/sqlite.ts";
-import { utcDay } from "../../src/rate-limit/billing-month.ts";
+import { utcDay } from "../../src/rate-limit/monthly-budget.ts";
 import { createTempFolder } from "../integration/folder.ts";
 import { configText, startNetwork } from "../integration/simulated-network.ts";
 import { captureOutput } from "./terminal.ts";

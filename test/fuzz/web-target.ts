@@ -4,7 +4,7 @@ import type { Random } from "../../src/base/random.ts";
 import { ok } from "../../src/base/result.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
 import type { Clock, Log } from "../../src/model/ports.ts";
-import { billingMonthOf } from "../../src/rate-limit/billing-month.ts";
+import { billingMonthOf } from "../../src/rate-limit/monthly-budget.ts";
 import { createEventLog } from "../../src/web/api/event-log.ts";
 import { createHistory } from "../../src/web/api/history.ts";
 import { nodesView, nodeView } from "../../src/web/api/node-views.ts";

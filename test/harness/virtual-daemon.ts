@@ -1,4 +1,5 @@
-import { type CallObserver, createApiClient } from "../../src/api-client/client.ts";
+import type { CallObserver } from "../../src/api-client/call-attempt.ts";
+import { createApiClient } from "../../src/api-client/client.ts";
 import { createRateLimiter, type RateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { createServiceClock, type ServiceClock } from "../../src/api-client/service-clock.ts";
 import { seededRandom } from "../../src/base/random.ts";

@@ -29,8 +29,8 @@ const timers = (count: number, prefix: string) =>
 
 const LARGE = 20_000;
 
-describe("a disk that is full", () => {
-  test("makes a commit throw and leave nothing, and once there is room the next one is written", () => {
+describe("a full disk", () => {
+  test("makes a commit throw without a trace, and the next one succeeds once there is space", () => {
     const database = new DatabaseSync(join(folder, "proxywarden.db"));
     database.exec("PRAGMA journal_mode = WAL");
     migrate(database);
@@ -49,7 +49,7 @@ describe("a disk that is full", () => {
     database.close();
   });
 
-  test("is survived where the system itself refuses the log its next byte", async () => {
+  test("makes writes throw also if the operating system rejects them", async () => {
     const body = `
       process.on("SIGXFSZ", () => {});
       const { journal, calls } = store.value;
@@ -73,12 +73,12 @@ describe("a disk that is full", () => {
   });
 });
 
-describe("a database that breaks under a running store", () => {
+describe("a database that is damaged while it is in use", () => {
   test.each([
     ["noise over all but its first page", (path: string) => overwrite(path, 4_096, 0xa5)],
     ["zeros over all but its first page", (path: string) => overwrite(path, 4_096, 0)],
     ["half of it cut off", (path: string) => truncateSync(path, 4_096 * Math.floor(statSync(path).size / 8_192))],
-  ])("%s: commits throw, nothing hangs, and the next start says damaged", (_, damage) => {
+  ])("%s: commits throw, nothing hangs, and the next start reports damage", (_, damage) => {
     const store = opened();
     // Larger than what SQLite keeps of it in memory.
     store.journal.commit(timers(4 * LARGE, "timer"));
@@ -94,7 +94,7 @@ describe("a database that breaks under a running store", () => {
   });
 });
 
-describe("a store whose files went from under it", () => {
+describe("a store whose files are moved or removed", () => {
   test.each(["proxywarden.db", "proxywarden.lock"])(
     "%s: what is committed would be lost, or be a second daemon's, so it throws",
     (name) => {
@@ -114,7 +114,7 @@ describe("a store whose files went from under it", () => {
   );
 });
 
-test("where not even a rollback succeeds nothing stays open: later writes throw, and what was in it is gone", () => {
+test("closes the database if a rollback fails: later writes throw, and the transaction is gone", () => {
   const path = join(folder, "proxywarden.db");
   const database = new DatabaseSync(path);
   migrate(database);
@@ -135,7 +135,7 @@ test("where not even a rollback succeeds nothing stays open: later writes throw,
   again.close();
 });
 
-test("a database that somebody else writes to makes a commit throw, at once, and it is written afterwards", () => {
+test("a commit throws at once while another process writes, and succeeds afterwards", () => {
   const store = opened();
   const other = new DatabaseSync(join(folder, "proxywarden.db"));
   other.exec("BEGIN IMMEDIATE");

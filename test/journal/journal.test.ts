@@ -38,13 +38,13 @@ const impossible = { kind: "decision", row: decisionOf(Number.NaN) } as const;
 
 const ids = (rows: readonly { readonly id: string }[]) => rows.map(({ id }) => id);
 
-describe("a journal gives back, to the letter, what a plain list would", () => {
+describe("a journal returns exactly what an in-memory journal does", () => {
   const commits = fc.array(fc.record({ changes: fc.array(anyChange, { maxLength: 12 }), isRefused: fc.boolean() }), {
     maxLength: 6,
   });
   const looks = fc.record({ since: anyInstant, queries: fc.array(anyQuery, { minLength: 1, maxLength: 5 }) });
 
-  test("whatever was committed, a refused commit leaving no trace", () => {
+  test("after arbitrary commits, with failed ones leaving no trace", () => {
     fc.assert(
       fc.property(commits, looks, (commits, { since, queries }) => {
         const { journal, close } = createMemoryStateStore();
@@ -66,7 +66,7 @@ describe("a journal gives back, to the letter, what a plain list would", () => {
     );
   });
 
-  test("and the same after it was closed and opened again", () => {
+  test("after it was closed and opened again", () => {
     fc.assert(
       fc.property(fc.array(anyChange, { maxLength: 30 }), (changes) => {
         const plain = createInMemoryJournal();
@@ -85,8 +85,8 @@ describe("a journal gives back, to the letter, what a plain list would", () => {
   });
 });
 
-describe("what a journal loads", () => {
-  test("holds an episode that is open, however old, with all its actions", () => {
+describe("loading a journal", () => {
+  test("returns open episodes of any age with all their actions", () => {
     const { journal } = createMemoryStateStore();
     journal.commit([
       { kind: "episode", row: episodeOf(1) },
@@ -101,7 +101,7 @@ describe("what a journal loads", () => {
     expect(ids(journal.load(50).episodes)).toEqual(["ep-1", "ep-3"]);
   });
 
-  test("holds the facts of the journal, and no others", () => {
+  test("returns only the facts of the journal", () => {
     const { journal, facts } = createMemoryStateStore();
     facts.write("month.used_before", "7");
     facts.write("wardens", "many");
@@ -113,31 +113,31 @@ describe("what a journal loads", () => {
     expect(facts.read("wardens")).toBe("many");
   });
 
-  test("counts from 0 where nothing was ever numbered", () => {
+  test("returns 0 as the last number of an empty journal", () => {
     expect(createMemoryStateStore().journal.load(0).lastNumber).toBe(0);
   });
 });
 
 describe("a commit", () => {
-  test("refuses a fact that would never be loaded, and an id that has no number, whole", () => {
+  test("fails as a whole for an invalid fact key or an id without a number", () => {
     const { journal } = createMemoryStateStore();
     const timer = { kind: "timer", row: timerOf("node_1") } as const;
     expect(() => journal.commit([timer, { kind: "fact", key: "breaker", value: "open" }])).toThrow(
       "begin with warden.",
     );
     const nameless = { ...episodeOf(1), id: "ep-" };
-    expect(() => journal.commit([timer, { kind: "episode", row: nameless }])).toThrow("is the id of no episode");
+    expect(() => journal.commit([timer, { kind: "episode", row: nameless }])).toThrow("is not the id of an episode");
     expect(journal.load(0).timers).toEqual([]);
   });
 
-  test("never lets a row take the place of another one whose number it has", () => {
+  test("never overwrites another row with the same number", () => {
     const { journal } = createMemoryStateStore();
     journal.commit([{ kind: "action", row: actionOf(1, "ep-1") }]);
     expect(() => journal.commit([{ kind: "action", row: { ...actionOf(1, "ep-1"), id: "ep-1" } }])).toThrow("UNIQUE");
     expect(ids(journal.load(0).actions)).toEqual(["act-1"]);
   });
 
-  test("of 20,000 timers returns within a second, on a disk", () => {
+  test("of 20,000 timers takes less than a second on disk", () => {
     const store = opened();
     const changes = (trueMs: number) =>
       Array.from({ length: 20_000 }, (_, index) => ({ kind: "timer", row: timerOf(`node_${index}`, trueMs) }) as const);
@@ -151,7 +151,7 @@ describe("a commit", () => {
 });
 
 describe("a query", () => {
-  test("gives the newest first, also where the clock was set back in between", () => {
+  test("returns the newest rows first, even if the clock was set back", () => {
     const { journal } = createMemoryStateStore();
     const at = [10, 30, 20, 30];
     journal.commit(at.map((each, step) => ({ kind: "decision", row: decisionOf(each, { step }) })));
@@ -164,7 +164,7 @@ describe("a query", () => {
     expect(journal.decisions({ limit: 1, until: 29 }).map(({ step }) => step)).toEqual([2]);
   });
 
-  test("is bounded, whatever it asks for", () => {
+  test("is limited, whatever limit is requested", () => {
     const { journal } = createMemoryStateStore();
     const changes = Array.from(
       { length: QUERY_ROWS_MAX + 1 },
@@ -200,7 +200,7 @@ describe("every statement of the journal", () => {
     }
   }
 
-  test("finds its rows by an index, and sorts none that it doesn't give", () => {
+  test("uses an index, and sorts only rows that it returns", () => {
     const database = new DatabaseSync(":memory:");
     migrate(database);
     const { database: recorder, statements } = recording(database);

@@ -37,7 +37,7 @@ const committing = `
     say(String(round));
   }`;
 
-test("every commit that was acknowledged before a kill is there after it, and no part of another", async () => {
+test("every acknowledged commit survives a kill, and no part of any other does", async () => {
   for (let kill = 0; kill < KILLS; kill++) {
     const other = startOtherProcess(folder, committing);
     const overrides: string[] = [];

@@ -23,7 +23,7 @@ test("a new database gets every migration, and a second run changes nothing", ()
   expect(database.prepare("SELECT value FROM facts").get()).toEqual({ value: "yes" });
 });
 
-test("a database of an older version gets only what it lacks", () => {
+test("an older database gets only the missing migrations", () => {
   const database = new DatabaseSync(":memory:");
   migrate(database, ["CREATE TABLE first (a)"]);
   migrate(database, ["CREATE TABLE first (a)", "CREATE TABLE second (a)"]);
@@ -31,7 +31,7 @@ test("a database of an older version gets only what it lacks", () => {
   expect(schemaVersion(database)).toBe(2);
 });
 
-test("a database of the first version keeps its calls and facts, and gets a journal", () => {
+test("a database of version 1 keeps its calls and facts and gets a journal", () => {
   // The first version as it was released: nobody may change it by changing the list.
   const path = join(mkdtempSync(join(tmpdir(), "migrations-")), "proxywarden.db");
   const first = new DatabaseSync(path);
@@ -65,7 +65,7 @@ test("a database of the first version keeps its calls and facts, and gets a jour
   rmSync(dirname(path), { recursive: true });
 });
 
-test("every table of the newest version is strict: no column takes what isn't of its type", () => {
+test("every table is strict and accepts only values of the column types", () => {
   const database = new DatabaseSync(":memory:");
   migrate(database);
   const loose = database
@@ -74,7 +74,7 @@ test("every table of the newest version is strict: no column takes what isn't of
   expect(loose).toEqual([]);
 });
 
-test("a migration that fails half way leaves the version before it, whole", () => {
+test("a failed migration leaves the previous version unchanged", () => {
   const database = new DatabaseSync(":memory:");
   const migrations = ["CREATE TABLE first (a)", "CREATE TABLE second (a); CREATE TABLE first (a)"];
   expect(() => migrate(database, migrations)).toThrow("already exists");

@@ -54,8 +54,8 @@ function expectRows(reader = reading()) {
   reader.close();
 }
 
-describe("a journal is read", () => {
-  test("while a daemon holds its folder, which it goes on holding", () => {
+describe("a journal can be read", () => {
+  test("while a daemon holds its folder", () => {
     const store = opened();
     store.journal.commit(rows);
     expectRows();
@@ -64,7 +64,7 @@ describe("a journal is read", () => {
     store.close();
   });
 
-  test("after its daemon has stopped, and the next one starts as if nobody had looked", () => {
+  test("after its daemon has stopped, without an effect on the next one", () => {
     const store = opened();
     store.journal.commit(rows);
     store.close();
@@ -85,7 +85,7 @@ describe("a journal is read", () => {
     expect(readFileSync(`${path}-wal`).equals(log)).toBe(true);
   });
 
-  test("as it was at one moment, whatever is written meanwhile", () => {
+  test("as a snapshot, whatever is written meanwhile", () => {
     const store = opened();
     store.journal.commit(rows);
     const reader = reading();
@@ -99,7 +99,7 @@ describe("a journal is read", () => {
     store.close();
   });
 
-  test("without a byte of the database changing", () => {
+  test("without a change to the database", () => {
     const store = opened();
     store.journal.commit(rows);
     store.close();
@@ -109,39 +109,37 @@ describe("a journal is read", () => {
   });
 });
 
-describe("there is nothing to read, and it is said why,", () => {
+describe("reading fails with a reason", () => {
   const failure = (of = folder) => {
     const reader = openStoreReadOnly(of);
     return reader.ok ? "it was read" : `${reader.error.kind}: ${reader.error.message}`;
   };
 
-  test("in a folder without a database, which gets none", () => {
-    expect(failure()).toBe(
-      `missing: ${folder} holds no journal; state.path must be the folder that a daemon has run with`,
-    );
+  test("in a folder without a database, and creates none", () => {
+    expect(failure()).toBe(`missing: ${folder} holds no journal; state.path must be the folder that a daemon has used`);
     expect(failure(join(folder, "not", "there"))).toContain("missing: ");
     writeFileSync(join(folder, "file"), "");
     expect(failure(join(folder, "file"))).toContain("missing: ");
     expect(readdirSync(folder)).toEqual(["file"]);
   });
 
-  test("in a database of an earlier version, which stays as it is", () => {
+  test("for a database of an earlier version, which is not changed", () => {
     const earlier = new DatabaseSync(path);
     migrate(earlier, MIGRATIONS.slice(0, 1));
     earlier.close();
-    const message = `older: ${path} has schema version 1, and this proxywarden reads ${MIGRATIONS.length}; start the daemon of this version on it once, which brings it up to date`;
+    const message = `older: ${path} has schema version 1, and this proxywarden reads ${MIGRATIONS.length}; start the daemon of this version on it once, which migrates it`;
     expect(failure()).toBe(message);
     expect(failure()).toBe(message);
   });
 
-  test("in a database of a later version", () => {
+  test("for a database of a later version", () => {
     const later = new DatabaseSync(path);
     later.exec("PRAGMA user_version = 99");
     later.close();
     expect(failure()).toContain(`newer: ${path} has schema version 99`);
   });
 
-  test("in a file that is no database", () => {
+  test("for a file that is not a database", () => {
     writeFileSync(path, "This is no database. ".repeat(100));
     expect(failure()).toContain(`damaged: ${path} is damaged`);
   });

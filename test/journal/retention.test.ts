@@ -26,7 +26,7 @@ const remainingRows = (journal: Journal) => {
 };
 
 describe("pruning", () => {
-  test("forgets what ended before an instant, and nothing that ended at it or after", () => {
+  test("deletes what ended before a time, and nothing that ended at that time or later", () => {
     const { journal } = createMemoryStateStore();
     journal.commit([
       { kind: "episode", row: closedEpisodeOf(1, 99) },
@@ -57,7 +57,7 @@ describe("pruning", () => {
     expect(journal.load(0).facts.get("warden.breaker")).toBe("open");
   });
 
-  test("never forgets an open episode, nor what it did, nor an action that isn't over, nor that one's episode", () => {
+  test("never deletes open episodes and their actions, or unfinished actions and their episodes", () => {
     const { journal } = createMemoryStateStore();
     journal.commit([
       { kind: "episode", row: episodeOf(1, { state: "quarantined" }) },
@@ -76,7 +76,7 @@ describe("pruning", () => {
     });
   });
 
-  test("keeps the rows of the greatest numbers, so that no number is given twice", () => {
+  test("keeps the rows with the highest numbers, so that no number is used twice", () => {
     const { journal } = createMemoryStateStore();
     journal.commit([
       { kind: "episode", row: closedEpisodeOf(7, 1) },
@@ -88,7 +88,7 @@ describe("pruning", () => {
     expect(remainingRows(journal)).toMatchObject({ episodes: ["ep-7"], actions: ["act-9"] });
   });
 
-  test("keeps the last decision about an open episode: it still stands", () => {
+  test("keeps the last decision about an open episode", () => {
     const { journal } = createMemoryStateStore();
     journal.commit([
       { kind: "episode", row: episodeOf(1) },
@@ -101,7 +101,7 @@ describe("pruning", () => {
     expect(journal.decisions({ limit: 9 }).map(({ step }) => step)).toEqual([2]);
   });
 
-  test("does a bounded part of the work at each call, the oldest first, and all of it in the end", () => {
+  test("deletes a limited number of rows per call, oldest first, and eventually all", () => {
     const { journal } = createMemoryStateStore();
     journal.commit(
       Array.from({ length: 2 * PRUNE_ROWS_MAX }, (_, at) => ({ kind: "decision", row: decisionOf(at) }) as const),
@@ -113,7 +113,7 @@ describe("pruning", () => {
     expect(journal.decisions({ limit: 1 })).toEqual([]);
   });
 
-  test("of any journal forgets nothing that may still matter, and leaves nothing that may not", () => {
+  test("deletes exactly the rows that are no longer needed from any journal", () => {
     fc.assert(
       fc.property(fc.array(anyChange, { minLength: 10, maxLength: 60 }), anyInstant, (changes, before) => {
         const { journal, close } = createMemoryStateStore();
@@ -150,7 +150,7 @@ describe("pruning", () => {
   });
 });
 
-test("decisions beyond the most that are kept go with the commit that adds to them, the oldest first", () => {
+test("a commit deletes the oldest decisions beyond the maximum", () => {
   const database = new DatabaseSync(":memory:");
   migrate(database);
   const journal = createJournal(database);

@@ -28,7 +28,7 @@ describe.each([
   ["on disk", () => opened()],
   ["in memory", createMemoryStateStore],
 ])("a store %s", (_, open) => {
-  test("counts the calls of each month by itself", () => {
+  test("counts the calls from a day on", () => {
     const store = open();
     expect(store.calls.since("2026-11-01")).toBe(0);
     for (let call = 0; call < 3; call++) store.calls.add("2026-11-01", 1);
@@ -40,7 +40,7 @@ describe.each([
     store.close();
   });
 
-  test("keeps the last value of a fact, letter by letter", () => {
+  test("keeps the exact last value of a fact", () => {
     const store = open();
     expect(store.facts.read("baseline")).toBeNull();
     store.facts.write("baseline", "1");
@@ -59,7 +59,7 @@ describe.each([
 });
 
 describe("the store's folder", () => {
-  test("is made if need be, and remembers from one opening to the next", () => {
+  test("is created if missing, and keeps its data", () => {
     const path = join(folder, "deep", "state");
     const first = opened(path);
     first.calls.add("2026-11-01", 1);
@@ -71,7 +71,7 @@ describe("the store's folder", () => {
     second.close();
   });
 
-  test("is held by one opener at a time, also within a process", () => {
+  test("is opened only once at a time, even within a process", () => {
     const first = opened();
     expect(openStateStore(folder)).toMatchObject({ ok: false, error: { kind: "held" } });
     first.calls.add("2026-11-01", 1);
@@ -79,7 +79,7 @@ describe("the store's folder", () => {
     opened().close();
   });
 
-  test("is refused, by name, while another process holds it, and free once that process is killed", async () => {
+  test("is held while another process has it open, and released when that process is killed", async () => {
     const other = startOtherProcess(folder, `say("holding")`);
     expect(await other.line()).toBe("holding");
     expect(openStateStore(folder)).toEqual({
@@ -93,13 +93,13 @@ describe("the store's folder", () => {
     opened().close();
   });
 
-  test("is refused to another process while we hold it", async () => {
+  test("is held for other processes while we have it open", async () => {
     const store = opened();
     expect(await startOtherProcess(folder, "").line()).toBe("held");
     store.close();
   });
 
-  test("can still be read by others while it is held", () => {
+  test("can be read by others while it is held", () => {
     const store = opened();
     store.calls.add("2026-11-01", 1);
     const reader = new DatabaseSync(join(folder, "proxywarden.db"), { readOnly: true });
@@ -108,19 +108,19 @@ describe("the store's folder", () => {
     store.close();
   });
 
-  test("that can't be one is refused by name", () => {
+  test("that is unusable is named in the error", () => {
     writeFileSync(join(folder, "file"), "");
     for (const path of [join(folder, "file"), join(folder, "file", "below")]) {
       const store = openStateStore(path);
       expect(store).toMatchObject({ ok: false, error: { kind: "unusable" } });
       expect(store.ok ? "" : store.error.message).toContain(path);
-      expect(store.ok ? "" : store.error.message).toContain("state.path must be a folder we may write to");
+      expect(store.ok ? "" : store.error.message).toContain("state.path must be a writable folder");
     }
   });
 });
 
 describe("the database", () => {
-  test("has every call that was counted, even when the process was killed", async () => {
+  test("has every counted call, even if the process is killed", async () => {
     const other = startOtherProcess(folder, `for (;;) { store.value.calls.add("2026-11-01", 1); say("counted"); }`);
     for (let call = 0; call < 50; call++) expect(await other.line()).toBe("counted");
     await other.kill();
@@ -129,14 +129,14 @@ describe("the database", () => {
     store.close();
   });
 
-  test("keeps a write-ahead log, so that readers and the writer don't block each other", () => {
+  test("uses a write-ahead log, so that readers and the writer do not block each other", () => {
     opened().close();
     const database = new DatabaseSync(join(folder, "proxywarden.db"));
     expect(database.prepare("PRAGMA journal_mode").get()).toEqual({ journal_mode: "wal" });
     database.close();
   });
 
-  test("of a later version is refused, and left as it is", () => {
+  test("of a later version is rejected and not changed", () => {
     opened().close();
     const path = join(folder, "proxywarden.db");
     const later = new DatabaseSync(path);
@@ -153,7 +153,7 @@ describe("the database", () => {
     ["is text", (path: string) => writeFileSync(path, "This is no database. ".repeat(100))],
     ["lost its end", (path: string) => truncateSync(path, 4_096)],
     ["has noise for its second page", (path: string) => overwrite(path, 4_096, Buffer.alloc(4_096, 0xa5))],
-  ])("that %s is refused with its name and the way out, and the folder is free again", (_, damage) => {
+  ])("that %s is rejected with its name and what to do, and the folder is released", (_, damage) => {
     const path = join(folder, "proxywarden.db");
     const store = opened();
     for (let call = 0; call < 10; call++) store.calls.add("2026-11-01", 1);
@@ -168,7 +168,7 @@ describe("the database", () => {
     expect(existsSync(path)).toBe(true);
   });
 
-  test("of somebody else, of a version like ours, is refused as damaged, and the folder is free again", () => {
+  test("of another program with the same version is rejected as damaged, and the folder is released", () => {
     const path = join(folder, "proxywarden.db");
     const externalUsage = new DatabaseSync(path);
     externalUsage.exec(`CREATE TABLE theirs (a); PRAGMA user_version = ${MIGRATIONS.length}`);

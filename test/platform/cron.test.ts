@@ -94,8 +94,8 @@ describe("the problem of an expression", () => {
   );
 
   test.each([
-    ["61 * * * *", "61 is no minute"],
-    ["99 99 * * *", "99 is no minute; 99 is no hour"],
+    ["61 * * * *", "61 is not a valid minute"],
+    ["99 99 * * *", "99 is not a valid minute; 99 is not a valid hour"],
     ["* * *", "expected 5 or 6 fields but got 3"],
     ["", "pattern includes illegal characters"],
     ["0 0 30 2 *", "30 2 is an impossible day of month"],

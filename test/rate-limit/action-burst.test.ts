@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { createLedger } from "../../src/rate-limit/account.ts";
 import { availabilityOf } from "../../src/rate-limit/availability.ts";
-import { settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
+import { createLedger } from "../../src/rate-limit/ledger.ts";
 import type { Category, Limits, PLANS } from "../../src/rate-limit/limits.ts";
+import { settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
 import { LIMITER_SETUPS, limitsWithoutPlan } from "./limited-service.ts";
 import { type SaturatedDay, simulateDay } from "./saturated-day.ts";
 
@@ -11,8 +11,8 @@ const plans = ["starter", "business", "enterprise"] as const;
 const services = LIMITER_SETUPS.flatMap((limiting) => plans.map((plan) => ({ ...limiting, plan })));
 const NEVER = Number.MAX_SAFE_INTEGER;
 
-/** A thousand actions at once in each category, again and again, beside polling without end. */
-const flooded = (
+/** A thousand actions at once in each category, repeatedly, besides constant polling. */
+const withActions = (
   parts: Pick<SaturatedDay, "limiter" | "headers"> & { plan: keyof typeof PLANS } & Partial<SaturatedDay>,
 ): SaturatedDay => ({
   limits: limitsWithoutPlan(parts.plan),
@@ -26,27 +26,27 @@ const flooded = (
   ...parts,
 });
 
-describe.each(services)("1,000 actions at once, against a $limiter that speaks of $headers, plan $plan", (service) => {
-  test("nobody is ever refused, actions go on, and so does polling", () => {
-    const report = simulateDay(flooded(service));
+describe.each(services)("1,000 actions at once, $limiter with headers: $headers, plan $plan", (service) => {
+  test("cause no 429, and both actions and polling continue", () => {
+    const report = simulateDay(withActions(service));
     expect(report.rejected).toBe(0);
     expect(report.actions).toBeGreaterThan(39 * 40);
-    // A full bucket that was spent at once is paid for first: 180 calls at 80 a minute.
+    // A full bucket that was used up at once is paid for first: 180 calls at 80 per minute.
     const isBucket = service.limiter === "token_bucket" && service.headers !== "off" && service.plan === "enterprise";
     expect(report.pollingGapMs).toBeLessThan((isBucket ? 2.5 : 1.1) * MINUTE);
   });
 
   test.each([20 * MINUTE, 3 * MINUTE, MINUTE / 2])(
-    "nobody is refused where the process is killed every %i ms in the midst of them",
+    "cause no 429 if the process is killed every %i ms meanwhile",
     (restartEveryMs) => {
-      expect(simulateDay(flooded({ ...service, restartEveryMs })).rejected).toBe(0);
+      expect(simulateDay(withActions({ ...service, restartEveryMs })).rejected).toBe(0);
     },
   );
 
-  test("another user of the key, who keeps to half of the reserve, is never refused", () => {
-    // The Starter plan's reserve is one for both categories together.
-    const others = service.plan === "starter" ? 4 : 8;
-    const report = simulateDay(flooded({ ...service, externalCallsPerMinute: others }));
+  test("cause no 429 for another user of the key within half of the reserve", () => {
+    // Both categories share the reserve of the Starter plan.
+    const externalCallsPerMinute = service.plan === "starter" ? 4 : 8;
+    const report = simulateDay(withActions({ ...service, externalCallsPerMinute }));
     expect(report.rejected + report.externalRejected).toBe(0);
   });
 });
@@ -56,7 +56,7 @@ const answered = (remaining: number) => ({
   reading: { limit: 100, remaining, resetAt: null },
 });
 
-/** How many actions go out one after another at an instant, none of them answered. */
+/** Number of actions that may be sent at once. */
 function actionsAtOnce(limits: Limits, category: Category, remaining: number | null): number {
   const ledger = createLedger(limits, 0, 0);
   const now = 30 * MINUTE;
@@ -68,19 +68,19 @@ function actionsAtOnce(limits: Limits, category: Category, remaining: number | n
   return calls;
 }
 
-test("at once go as many actions as half of the reserve holds, whatever the headers say is left", () => {
+test("as many actions as half of the reserve may be sent at once, however many calls remain", () => {
   expect(actionsAtOnce(limitsWithoutPlan("enterprise"), "node_management", null)).toBe(10);
   expect(actionsAtOnce(limitsWithoutPlan("enterprise"), "node_management", 199)).toBe(10);
   expect(actionsAtOnce(limitsWithoutPlan("enterprise"), "session_monitoring", null)).toBe(50);
   expect(actionsAtOnce(limitsWithoutPlan("starter"), "session_monitoring", null)).toBe(9);
 });
 
-test("actions leave half of the reserve of what the service says is left", () => {
+test("actions leave half of the reserve of the remaining calls", () => {
   expect(actionsAtOnce(limitsWithoutPlan("enterprise"), "node_management", 14)).toBe(4);
   expect(actionsAtOnce(limitsWithoutPlan("enterprise"), "node_management", 10)).toBe(0);
 });
 
-test("a process in its first window doesn't run ahead: the one before may have done so", () => {
+test("actions don't use the reserve in the first window of a process, since the previous one may have", () => {
   const ledger = createLedger(limitsWithoutPlan("enterprise"), 0, 0);
   settlePermit(
     ledger,
@@ -89,37 +89,37 @@ test("a process in its first window doesn't run ahead: the one before may have d
     0,
     5_000,
   );
-  const actionReserveAt = (now: number) => {
+  const waitReasonAt = (now: number) => {
     takePermit(ledger, "node_management", "walk", now);
     return availabilityOf(ledger, "node_management", "action", now).waitReason;
   };
-  expect(actionReserveAt(50_000)).toBe("pace");
-  expect(actionReserveAt(70_000)).toBeNull();
+  expect(waitReasonAt(50_000)).toBe("pace");
+  expect(waitReasonAt(70_000)).toBeNull();
 });
 
-test("actions leave others half of the reserve of concurrent requests", () => {
+test("actions leave half of the reserve of concurrent requests", () => {
   const ledger = createLedger(limitsWithoutPlan("starter"), 0, 0);
   let now = 0;
-  const opens = () => {
+  const availability = () => {
     now += 10 * MINUTE;
     const reading = { limit: 500, remaining: 499, resetAt: null };
-    ledger.accounts.session_monitoring.wasStated = true;
-    ledger.accounts.session_monitoring.headers.lastStatement = { ...reading, base: 10_000, at: now, settled: 0 };
+    ledger.categories.session_monitoring.wasStated = true;
+    ledger.categories.session_monitoring.headers.lastStatement = { ...reading, base: 10_000, at: now, settled: 0 };
     return availabilityOf(ledger, "session_monitoring", "action", now);
   };
-  while (opens().waitReason === null) takePermit(ledger, "session_monitoring", "action", now);
-  expect(opens().waitReason).toBe("concurrency");
+  while (availability().waitReason === null) takePermit(ledger, "session_monitoring", "action", now);
+  expect(availability().waitReason).toBe("concurrency");
   expect(ledger.inFlight).toBe(9);
 });
 
-test("a permit given back unused leaves nothing behind but the pace it paid", () => {
+test("an unused permit only leaves the pace that it paid", () => {
   const ledger = createLedger(limitsWithoutPlan("business"), 41, 0);
   settlePermit(ledger, takePermit(ledger, "node_management", "walk", 5_000), answered(80), 0, 5_100);
-  const { headers: view } = ledger.accounts.node_management;
-  const before = { ...view };
+  const { headers } = ledger.categories.node_management;
+  const before = { ...headers };
   const permit = takePermit(ledger, "node_management", "action", 20_000);
   expect(ledger.monthUsed).toBe(43);
   settlePermit(ledger, permit, { kind: "unused" }, 0, 21_000);
-  expect({ ...view }).toEqual(before);
+  expect({ ...headers }).toEqual(before);
   expect(ledger).toMatchObject({ monthUsed: 42, inFlight: 0 });
 });

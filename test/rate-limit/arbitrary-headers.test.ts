@@ -2,20 +2,20 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseRateLimitHeaders, parseRetryAfter } from "../../src/api-client/rate-limit-headers.ts";
 import { DAY_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { createLedger } from "../../src/rate-limit/account.ts";
 import { availabilityOf } from "../../src/rate-limit/availability.ts";
-import { settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
+import { createLedger } from "../../src/rate-limit/ledger.ts";
 import { CATEGORIES } from "../../src/rate-limit/limits.ts";
+import { settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
 import { limitsWithoutPlan } from "./limited-service.ts";
 
 const START_MS = Date.UTC(2026, 2, 1);
 /**
- * Whatever X-RateLimit headers say, a call goes out within a window and its rounding, or within ten learned windows; and
- * whatever the Retry-After of a 5xx says, within a quarter of an hour.
+ * Maximum wait without a 429: a window and its rounding, ten windows of a learned limit, or a quarter of an hour after a 5xx
+ * with Retry-After.
  */
 const WAIT_MS_MAX = 15 * MINUTE_MS + 2 * SECOND_MS;
-/** Whatever Retry-After says. */
-const ASKED_WAIT_MS_MAX = 31 * DAY_MS;
+/** Maximum wait after a 429. */
+const REJECTED_WAIT_MS_MAX = 31 * DAY_MS;
 
 const unusualValues = fc.constantFrom(
   "0",
@@ -36,7 +36,7 @@ const count = fc.oneof(
   fc.integer({ min: 90, max: 210 }).map(String),
   fc.nat(1e15).map(String),
 );
-/** Seconds from the answer, or anything. */
+/** Seconds after the response, or arbitrary text. */
 const reset = fc.oneof(unusualValues, fc.integer({ min: -100, max: 200 }), fc.integer({ min: -1e12, max: 1e12 }));
 const answer = fc.record({
   category: fc.constantFrom(...CATEGORIES),
@@ -58,7 +58,7 @@ const answer = fc.record({
 });
 
 const answers = fc.array(answer, { minLength: 50, maxLength: 400, size: "max" });
-const fineAnswers = answers.map((all) => all.map((received) => ({ ...received, status: 200 as const })));
+const successes = answers.map((all) => all.map((received) => ({ ...received, status: 200 as const })));
 
 type Answer = typeof answer extends fc.Arbitrary<infer Value> ? Value : never;
 
@@ -76,7 +76,7 @@ function headersOf(received: Answer, nowMs: number): Record<string, string> {
   );
 }
 
-/** Plays the answers, one call after another, each as soon as it may go. */
+/** Makes sequential calls with these responses, each as soon as it is available. */
 function playAnswers(answers: readonly Answer[], onWait: (waitMs: number) => void) {
   const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
   let now = 0;
@@ -92,40 +92,40 @@ function playAnswers(answers: readonly Answer[], onWait: (waitMs: number) => voi
     if (received.status === 429)
       settlePermit(ledger, permit, { kind: "refused", reading, retryAfterMs }, received.jitter, now);
     else {
-      const asked = received.status >= 500 ? retryAfterMs : null;
-      settlePermit(ledger, permit, { kind: "answered", reading, retryAfterMs: asked }, received.jitter, now);
+      const requestedMs = received.status >= 500 ? retryAfterMs : null;
+      settlePermit(ledger, permit, { kind: "answered", reading, retryAfterMs: requestedMs }, received.jitter, now);
     }
   }
   return { ledger, now };
 }
 
-describe("hundreds of answers with arbitrary headers", () => {
-  test("never stop polling for longer than a stated time", () => {
+describe("hundreds of responses with arbitrary headers", () => {
+  test("never stop polling for longer than the maximum wait", () => {
     fc.assert(
       fc.property(answers, (all) => {
-        const asks = all.some(({ status }) => status === 429);
+        const hasRejection = all.some(({ status }) => status === 429);
         playAnswers(all, (waitMs) =>
-          expect(waitMs).toBeLessThanOrEqual(asks ? ASKED_WAIT_MS_MAX + SECOND_MS : WAIT_MS_MAX),
+          expect(waitMs).toBeLessThanOrEqual(hasRejection ? REJECTED_WAIT_MS_MAX + SECOND_MS : WAIT_MS_MAX),
         );
       }),
       { numRuns: 100 },
     );
   });
 
-  test("without a refusal or an overload, never for longer than a window and its rounding", () => {
+  test("never stop polling for longer than a window and its rounding without a 429 or 5xx", () => {
     fc.assert(
-      fc.property(fineAnswers, (all) => {
+      fc.property(successes, (all) => {
         playAnswers(all, (waitMs) => expect(waitMs).toBeLessThanOrEqual(MINUTE_MS + 2 * SECOND_MS));
       }),
       { numRuns: 200 },
     );
   });
 
-  test("never count more calls of others in the month than the limits allow them", () => {
+  test("never count more external calls in the month than the limits allow", () => {
     fc.assert(
-      fc.property(fineAnswers, (all) => {
+      fc.property(successes, (all) => {
         const { ledger, now } = playAnswers(all, () => {});
-        // A full bucket may be emptied by others beside a window's calls.
+        // Others may also empty a full bucket.
         const windows = now / MINUTE_MS + 10;
         expect(ledger.externalUsage.node_management.likelyCalls()).toBeLessThanOrEqual(100 * windows);
         expect(ledger.externalUsage.session_monitoring.likelyCalls()).toBeLessThanOrEqual(500 * windows);

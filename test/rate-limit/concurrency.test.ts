@@ -11,17 +11,17 @@ test.each([
   { spacingMs: 1_000, latencyMs: 0, max: 40, calls: 4 },
   { spacingMs: 0, latencyMs: 50, max: 40, calls: 40 },
   { spacingMs: Number.POSITIVE_INFINITY, latencyMs: 50, max: 40, calls: 4 },
-])("keeps $calls calls under way at one every $spacingMs ms, $latencyMs ms each, at most $max", (row) => {
+])("needs $calls concurrent calls for one every $spacingMs ms with a latency of $latencyMs ms, at most $max", (row) => {
   expect(callsInFlightNeeded(row.spacingMs, row.latencyMs, row.max)).toBe(row.calls);
 });
 
-test("keeps within the plan's concurrency less the reserve, and within 256 where the plan has none", () => {
+test("is limited by the plan's concurrency less the reserve, and by 256", () => {
   expect(callsInFlightMax(createPlanLimits("starter"))).toBe(8);
   expect(callsInFlightMax(createPlanLimits("business"))).toBe(40);
   expect(callsInFlightMax(createPlanLimits("enterprise"))).toBe(256);
 });
 
-test("follows a latency that changes within a few dozen calls, and ignores a single slow one", () => {
+test("the mean latency follows a change within a few dozen calls, and a single slow call has little effect", () => {
   const latency = createMeanLatency();
   expect(latency.meanMs()).toBe(0);
   for (let call = 0; call < 100; call++) latency.record(50);

@@ -21,11 +21,11 @@ const behind = (gateway: Partial<Gateway>, parts: Partial<SaturatedDay> = {}): D
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0);
 
-/** What went on after the first hours, by the minute. */
-function steady({ minutes, minutesWithRejections: minutesRefused }: DayReport, from = WARM_UP_HOURS, to = HOURS) {
+/** Rates after the first hours. */
+function steady({ minutes, minutesWithRejections }: DayReport, from = WARM_UP_HOURS, to = HOURS) {
   const calls = sum(minutes.slice(from * 60, to * 60));
-  const refused = sum(minutesRefused.slice(from * 60, to * 60));
-  return { refused: refused / calls, admittedPerMinute: (calls - refused) / ((to - from) * 60) };
+  const rejected = sum(minutesWithRejections.slice(from * 60, to * 60));
+  return { rejected: rejected / calls, admittedPerMinute: (calls - rejected) / ((to - from) * 60) };
 }
 
 const gateways: readonly Partial<Gateway>[] = [
@@ -36,38 +36,41 @@ const gateways: readonly Partial<Gateway>[] = [
   { requestsPerMinute: 10, burst: 1, retryAfter: true },
 ];
 
-describe.each(gateways)("behind a gateway that limits without saying so: %o", (gateway) => {
-  test.each(["category", "off"] as const)("few calls are refused, and most that it allows are made (%s)", (headers) => {
-    const { refused, admittedPerMinute } = steady(behind(gateway, { headers }));
-    expect(refused).toBeLessThan(0.01);
-    expect(admittedPerMinute).toBeGreaterThan(0.85 * (gateway.requestsPerMinute ?? 40));
-  });
+describe.each(gateways)("behind a gateway that states no limit: %o", (gateway) => {
+  test.each(["category", "off"] as const)(
+    "few calls get 429, and most of the allowed calls are made (%s)",
+    (headers) => {
+      const { rejected, admittedPerMinute } = steady(behind(gateway, { headers }));
+      expect(rejected).toBeLessThan(0.01);
+      expect(admittedPerMinute).toBeGreaterThan(0.85 * (gateway.requestsPerMinute ?? 40));
+    },
+  );
 });
 
-describe.each(["starter", "business", "enterprise"] as const)("plan %s, both categories at once", (plan) => {
+describe.each(["starter", "business", "enterprise"] as const)("plan %s with calls of both categories", (plan) => {
   const both = (gateway: Partial<Gateway>) =>
     steady(behind(gateway, { limits: limitsWithoutPlan(plan), categories: ["node_management", "session_monitoring"] }));
 
-  test("a gateway that counts the categories together is shared", () => {
-    const { refused, admittedPerMinute } = both({});
-    expect(refused).toBeLessThan(0.01);
+  test("the categories share a gateway that counts them together", () => {
+    const { rejected, admittedPerMinute } = both({});
+    expect(rejected).toBeLessThan(0.01);
     expect(admittedPerMinute).toBeGreaterThan(0.85 * 40);
   });
 
-  test("a gateway that allows no burst starves neither, though each calls right after the other", () => {
-    const { refused, admittedPerMinute } = both({ burst: 1 });
-    expect(refused).toBeLessThan(0.01);
+  test("a gateway without burst starves neither category, although each calls right after the other", () => {
+    const { rejected, admittedPerMinute } = both({ burst: 1 });
+    expect(rejected).toBeLessThan(0.01);
     expect(admittedPerMinute).toBeGreaterThan(0.7 * 40);
   });
 });
 
-test.each([2, 10, 40, 70])("a limit of %i a minute that goes away is given back within two hours", (limit) => {
+test.each([2, 10, 40, 70])("a limit of %i per minute that is removed is forgotten within two hours", (limit) => {
   const report = behind({ requestsPerMinute: limit, burst: 5, untilMs: 3 * HOUR });
   expect(steady(report, 5, HOURS).admittedPerMinute).toBeGreaterThan(0.95 * 80);
-  expect(steady(report, 3, HOURS).refused).toBe(0);
+  expect(steady(report, 3, HOURS).rejected).toBe(0);
 });
 
-test("one refusal that nothing explains costs a tenth of the calls, and for minutes only", () => {
+test("an unexplained 429 costs a tenth of the calls, for minutes only", () => {
   const report = behind({ requestsPerMinute: 80, burst: 30, untilMs: 2 * 60_000 });
   expect(sum(report.minutesWithRejections)).toBeGreaterThan(0);
   expect(Math.min(...report.minutes.slice(3, 60))).toBeGreaterThan(0.6 * 80);

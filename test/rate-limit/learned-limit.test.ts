@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { createLedger } from "../../src/rate-limit/account.ts";
 import { gatewayAvailableAt, learnedLimitOf, payGatewayLimit } from "../../src/rate-limit/gateway-limit.ts";
 import {
   createLearnedLimit,
@@ -12,33 +11,34 @@ import {
   learnFromRejection,
   payLearnedLimit,
 } from "../../src/rate-limit/learned-limit.ts";
+import { createLedger } from "../../src/rate-limit/ledger.ts";
 import { limitsWithoutPlan } from "./limited-service.ts";
 
-const CEILING = { most: 80, windowMs: MINUTE_MS };
+const BASIS = { maximum: 80, windowMs: MINUTE_MS };
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** A limit of 40 calls a minute, learned at 0, and a call was answered since, but for what is said of it. */
-const learnedAs = (said: Partial<LearnedLimit> = {}): LearnedLimit => ({
+/** A limit of 40 calls per minute that was learned at 0, after which a call succeeded. */
+const learnedAs = (overrides: Partial<LearnedLimit> = {}): LearnedLimit => ({
   ...createLearnedLimit(),
   calls: 40,
   decreasedAt: 0,
-  ...said,
+  ...overrides,
 });
 
-/** The limit after a refusal, in calls a minute. */
-function afterRefusal(
+/** Records a 429. Returns the new limit in calls per minute. */
+function limitAfterRejection(
   learned: LearnedLimit,
-  { now = 0, sentAt = now, made = 100, othersAnsweredAt = NEVER }: Partial<Record<string, number>> = {},
+  { now = 0, sentAt = now, callsMade = 100, othersAnsweredAt = NEVER }: Partial<Record<string, number>> = {},
 ): number {
-  learnFromRejection(learned, { sentAt, callsMade: made, otherRoutesAnsweredAt: othersAnsweredAt }, CEILING, now);
+  learnFromRejection(learned, { sentAt, callsMade, othersAnsweredAt }, BASIS, now);
   return learned.calls;
 }
 
-test("where nothing was learned there is no limit, and no call pays or waits", () => {
+test("without a learned limit no call pays or waits", () => {
   const learned = createLearnedLimit();
-  payLearnedLimit(learned, "action", CEILING, 0);
+  payLearnedLimit(learned, "action", BASIS, 0);
   expect(hasLearnedLimit(learned)).toBe(false);
-  expect(currentLearnedLimit(learned, CEILING, 0)).toBe(Number.POSITIVE_INFINITY);
+  expect(currentLearnedLimit(learned, BASIS, 0)).toBe(Number.POSITIVE_INFINITY);
   expect([learned.pace.paidUntil, learned.actions.paidUntil]).toEqual([NEVER, NEVER]);
   expect([learnedLimitAvailableAt(learned, "walk"), learnedLimitAvailableAt(learned, "action")]).toEqual([
     NEVER,
@@ -46,57 +46,57 @@ test("where nothing was learned there is no limit, and no call pays or waits", (
   ]);
 });
 
-describe("a refusal", () => {
-  test("first takes a tenth off what is called at most, however few calls were made", () => {
+describe("a 429", () => {
+  test("first sets the limit to a tenth below the maximum, however few calls were made", () => {
     const learned = createLearnedLimit();
-    expect(afterRefusal(learned, { now: 1_000, made: 10 })).toBe(72);
+    expect(limitAfterRejection(learned, { now: 1_000, callsMade: 10 })).toBe(72);
     expect(learned).toMatchObject({ decreasedAt: 1_000, hasSucceeded: false, previousCalls: 0 });
   });
 
-  test("then takes a tenth off what was called, but no more than half of the limit", () => {
-    const limits = [100, 40, 30, 10].map((made) => afterRefusal(learnedAs(), { made }));
+  test("then sets the limit to a tenth below the call rate, but at least to half", () => {
+    const limits = [100, 40, 30, 10].map((callsMade) => limitAfterRejection(learnedAs(), { callsMade }));
     expect(limits).toEqual([36, 36, 27, 20]);
   });
 
-  test("counts once for calls that were under way together", () => {
-    expect(afterRefusal(learnedAs({ decreasedAt: 1_000 }), { now: 2_000, sentAt: 999 })).toBe(40);
-    expect(afterRefusal(learnedAs({ decreasedAt: 1_000 }), { now: 1_000, sentAt: 1_000 })).toBe(36);
+  test("counts once for concurrent calls", () => {
+    expect(limitAfterRejection(learnedAs({ decreasedAt: 1_000 }), { now: 2_000, sentAt: 999 })).toBe(40);
+    expect(limitAfterRejection(learnedAs({ decreasedAt: 1_000 }), { now: 1_000, sentAt: 1_000 })).toBe(36);
   });
 
-  test("of calls in a row counts only where another category is answered meanwhile, and halves the limit", () => {
-    const unanswered = (said: Partial<LearnedLimit> = {}) => learnedAs({ hasSucceeded: false, ...said });
-    expect(afterRefusal(unanswered(), { othersAnsweredAt: 0 })).toBe(40);
+  test("right after another one halves the limit, but only if calls of another category succeeded in between", () => {
+    const unanswered = (overrides: Partial<LearnedLimit> = {}) => learnedAs({ hasSucceeded: false, ...overrides });
+    expect(limitAfterRejection(unanswered(), { othersAnsweredAt: 0 })).toBe(40);
     const learned = unanswered();
-    expect(afterRefusal(learned, { othersAnsweredAt: 1 })).toBe(20);
+    expect(limitAfterRejection(learned, { othersAnsweredAt: 1 })).toBe(20);
     expect(learned.previousCalls).toBe(40);
-    expect(afterRefusal(learned, { othersAnsweredAt: 1 })).toBe(10);
+    expect(limitAfterRejection(learned, { othersAnsweredAt: 1 })).toBe(10);
     expect(learned.previousCalls).toBe(40);
-    expect(afterRefusal(unanswered({ calls: 1.5 }), { othersAnsweredAt: 1 })).toBe(1);
-    expect(afterRefusal(unanswered({ calls: 0.5 }), { othersAnsweredAt: 1 })).toBe(0.5);
+    expect(limitAfterRejection(unanswered({ calls: 1.5 }), { othersAnsweredAt: 1 })).toBe(1);
+    expect(limitAfterRejection(unanswered({ calls: 0.5 }), { othersAnsweredAt: 1 })).toBe(0.5);
   });
 
-  test("after an answer makes the limit before refusals in a row obsolete", () => {
+  test("after a success forgets the limit before 429s in a row", () => {
     const learned = learnedAs({ previousCalls: 50 });
-    afterRefusal(learned);
+    limitAfterRejection(learned);
     expect(learned.previousCalls).toBe(0);
   });
 
-  test("after an hour without one takes back what was only tried, and no more than a tenth", () => {
-    const of = (now: number, made = 3) => afterRefusal(learnedAs({ calls: 4 }), { now, made });
+  test("after an hour without one reverts the fast growth, or decreases the limit by a tenth", () => {
+    const limitAt = (now: number) => limitAfterRejection(learnedAs({ calls: 4 }), { now, callsMade: 3 });
     const proven = 4 * 0.9 ** -0.6;
-    expect(of(HOUR_MS)).toBeCloseTo(2.7, 9);
-    expect(of(HOUR_MS + 1)).toBeCloseTo(proven * 0.9, 3);
-    expect(of(HOUR_MS + 20 * MINUTE_MS)).toBeCloseTo(proven, 9);
+    expect(limitAt(HOUR_MS)).toBeCloseTo(2.7, 9);
+    expect(limitAt(HOUR_MS + 1)).toBeCloseTo(proven * 0.9, 3);
+    expect(limitAt(HOUR_MS + 20 * MINUTE_MS)).toBeCloseTo(proven, 9);
   });
 
-  test("leaves a call in ten minutes", () => {
-    expect(afterRefusal(learnedAs({ calls: 0.1 }), { made: 0 })).toBe(0.1);
+  test("leaves at least one call in ten minutes", () => {
+    expect(limitAfterRejection(learnedAs({ calls: 0.1 }), { callsMade: 0 })).toBe(0.1);
   });
 });
 
-describe("a limit without a refusal", () => {
-  test("gives a tenth back in 400 calls, and doubles every ten minutes after an hour, up to what is called at most", () => {
-    const at = (now: number, calls: number) => currentLearnedLimit(learnedAs({ calls }), CEILING, now);
+describe("a limit without a 429", () => {
+  test("recovers a tenth in 400 calls, and doubles every ten minutes after an hour, up to the maximum", () => {
+    const at = (now: number, calls: number) => currentLearnedLimit(learnedAs({ calls }), BASIS, now);
     expect(at(0, 40)).toBe(40);
     expect(at(10 * MINUTE_MS, 40)).toBeCloseTo(40 / 0.9, 9);
     expect(at(HOUR_MS, 4)).toBeCloseTo(4 * 0.9 ** -0.6, 9);
@@ -105,19 +105,19 @@ describe("a limit without a refusal", () => {
     expect(at(3 * HOUR_MS, 4)).toBe(80);
   });
 
-  test("is forgotten after six hours, at an answer", () => {
+  test("is forgotten at the first success after six hours", () => {
     const answered = (now: number, sentAt = now) => {
       const learned = learnedAs();
-      learnFromAnswer(learned, sentAt, CEILING, now);
+      learnFromAnswer(learned, sentAt, BASIS, now);
       return hasLearnedLimit(learned);
     };
     expect([answered(6 * HOUR_MS - 1), answered(6 * HOUR_MS), answered(6 * HOUR_MS, -1)]).toEqual([true, false, true]);
   });
 
-  test("comes back fast to what it was before refusals in a row", () => {
-    const answered = (formerly: number) => {
-      const learned = learnedAs({ calls: 10, previousCalls: formerly, hasSucceeded: false });
-      learnFromAnswer(learned, 0, CEILING, 0);
+  test("quickly returns to its value before 429s in a row", () => {
+    const answered = (previousCalls: number) => {
+      const learned = learnedAs({ calls: 10, previousCalls, hasSucceeded: false });
+      learnFromAnswer(learned, 0, BASIS, 0);
       return [learned.calls, learned.hasSucceeded];
     };
     expect([answered(40), answered(15), answered(10), answered(0)]).toEqual([
@@ -127,27 +127,27 @@ describe("a limit without a refusal", () => {
       [10, true],
     ]);
     const later = learnedAs({ calls: 10, previousCalls: 40 });
-    learnFromAnswer(later, 5_000, CEILING, 6_000);
+    learnFromAnswer(later, 5_000, BASIS, 6_000);
     expect(later.decreasedAt).toBe(6_000);
   });
 
-  test("takes no answer to a call from before the refusal for one", () => {
+  test("ignores successes of calls that were sent before the 429", () => {
     const learned = learnedAs({ decreasedAt: 1_000, hasSucceeded: false });
-    learnFromAnswer(learned, 999, CEILING, 2_000);
+    learnFromAnswer(learned, 999, BASIS, 2_000);
     expect(learned.hasSucceeded).toBe(false);
-    learnFromAnswer(learned, 1_000, CEILING, 2_000);
+    learnFromAnswer(learned, 1_000, BASIS, 2_000);
     expect(learned.hasSucceeded).toBe(true);
   });
 });
 
-test("under a learned limit calls come evenly, and actions take half of them at most", () => {
+test("under a learned limit calls are spaced evenly, and actions use at most half of them", () => {
   const learned = learnedAs({ calls: 10 });
-  payLearnedLimit(learned, "walk", CEILING, 0);
+  payLearnedLimit(learned, "walk", BASIS, 0);
   expect([learned.pace.paidUntil, learned.actions.paidUntil]).toEqual([6_000, NEVER]);
-  payLearnedLimit(learned, "action", CEILING, 0);
+  payLearnedLimit(learned, "action", BASIS, 0);
   expect([learned.pace.paidUntil, learned.actions.paidUntil]).toEqual([12_000, 12_000]);
   learned.decreasedAt = 12_000;
-  payLearnedLimit(learned, "action", CEILING, 12_000);
+  payLearnedLimit(learned, "action", BASIS, 12_000);
   expect([learned.pace.paidUntil, learned.actions.paidUntil]).toEqual([18_000, 24_000]);
   expect([learnedLimitAvailableAt(learned, "walk"), learnedLimitAvailableAt(learned, "action")]).toEqual([
     18_000, 24_000,
@@ -156,8 +156,8 @@ test("under a learned limit calls come evenly, and actions take half of them at 
   expect(learnedLimitAvailableAt(learned, "action")).toBe(30_000);
 });
 
-describe("something in front of the service that limits calls", () => {
-  test("is unknown at first: no call pays for it", () => {
+describe("the limit of a gateway", () => {
+  test("is unknown at first, so no call pays for it", () => {
     const ledger = createLedger(limitsWithoutPlan("enterprise"), 0, 0);
     payGatewayLimit(ledger, "node_management", "action", 0);
     expect(learnedLimitOf(ledger, "node_management", 0)).toBe(null);
@@ -165,9 +165,9 @@ describe("something in front of the service that limits calls", () => {
     expect(ledger.gatewayPace.paidUntil).toBe(NEVER);
   });
 
-  test("spaces the calls of all categories, at the sum of what each of them may make", () => {
+  test("spaces the calls of all categories at the sum of their limits", () => {
     const ledger = createLedger(limitsWithoutPlan("enterprise"), 0, 0);
-    Object.assign(ledger.accounts.node_management.learned, { calls: 10, decreasedAt: 0 });
+    Object.assign(ledger.categories.node_management.learned, { calls: 10, decreasedAt: 0 });
     expect([learnedLimitOf(ledger, "node_management", 0), learnedLimitOf(ledger, "session_monitoring", 0)]).toEqual([
       10,
       null,

@@ -10,19 +10,19 @@ const day = (parts: Pick<SaturatedDay, "limiter" | "headers" | "limits" | "categ
   ...parts,
 });
 
-describe.each(LIMITER_SETUPS)("against a $limiter whose headers speak of: $headers", ({ limiter, headers }) => {
-  test("a day of unending node calls, killed now and then, is never refused, and spends what it may", () => {
+describe.each(LIMITER_SETUPS)("with a $limiter whose headers state: $headers", ({ limiter, headers }) => {
+  test("a day of constant node calls, with restarts, gets no 429 and uses the allowed calls", () => {
     const report = simulateDay(
       day({ limiter, headers, limits: limitsWithoutPlan("enterprise"), categories: ["node_management"], hours: 24 }),
     );
     expect(report.rejected).toBe(0);
     expect(report.callsPerMinute).toBeGreaterThan(0.93 * 80);
-    // A full bucket that the service shows is spent after each restart: 180 calls every 20 minutes at the most.
-    const shownBursts = limiter === "token_bucket" && headers !== "off" ? 180 / 20 : 0;
-    expect(report.callsPerMinute).toBeLessThanOrEqual(80 + shownBursts);
+    // A full bucket that the service states is used up after each restart: up to 180 calls every 20 minutes.
+    const statedBursts = limiter === "token_bucket" && headers !== "off" ? 180 / 20 : 0;
+    expect(report.callsPerMinute).toBeLessThanOrEqual(80 + statedBursts);
   });
 
-  test("a day under the Starter plan, whose minute is less than the categories' sum, is never refused", () => {
+  test("a day under the Starter plan, whose limit per minute is below the sum of the categories, gets no 429", () => {
     const report = simulateDay(
       day({
         limiter,
@@ -37,7 +37,7 @@ describe.each(LIMITER_SETUPS)("against a $limiter whose headers speak of: $heade
     expect(report.callsPerMinute).toBeLessThanOrEqual(80);
   });
 
-  test("hours under the Business plan, with both categories full, are never refused", () => {
+  test("hours of constant calls in both categories under the Business plan get no 429", () => {
     const report = simulateDay(
       day({
         limiter,
@@ -54,7 +54,7 @@ describe.each(LIMITER_SETUPS)("against a $limiter whose headers speak of: $heade
 });
 
 test.each(LIMITER_SETUPS)(
-  "another user of the key who keeps to the reserve costs us no 429 ($limiter, $headers)",
+  "another user of the key within the reserve causes no 429 ($limiter, $headers)",
   ({ limiter, headers }) => {
     const limits = limitsWithoutPlan("enterprise");
     const report = simulateDay({
@@ -66,7 +66,7 @@ test.each(LIMITER_SETUPS)(
   },
 );
 
-test("a service that names the next token as its reset is polled at the same rate, and never refuses", () => {
+test("a service whose reset is the time of the next token is polled at the same rate without a 429", () => {
   const limits = limitsWithoutPlan("enterprise");
   const parts = day({
     limiter: "token_bucket",

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { createLedger, type Ledger } from "../../src/rate-limit/account.ts";
 import { availabilityOf } from "../../src/rate-limit/availability.ts";
-import { type CallOutcome, settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
+import { createLedger, type Ledger } from "../../src/rate-limit/ledger.ts";
 import { PLANS } from "../../src/rate-limit/limits.ts";
+import { type CallOutcome, settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
 import { limitsWithoutPlan } from "./limited-service.ts";
 
-const refusedWaits = (retryAfterMs: number | null, jitter: number, rejections: number): number[] => {
+const waitsAfterRejections = (retryAfterMs: number | null, jitter: number, rejections: number): number[] => {
   const ledger = createLedger(limitsWithoutPlan("enterprise"), 0, 0);
   let now = 10_000;
   return Array.from({ length: rejections }, () => {
@@ -18,17 +18,17 @@ const refusedWaits = (retryAfterMs: number | null, jitter: number, rejections: n
   });
 };
 
-test("refusals without Retry-After wait 1 s, 2 s, 4 s and so on, to five minutes, with full jitter", () => {
-  const whole = refusedWaits(null, 1, 11).map((ms) => ms / 1_000);
+test("429s without Retry-After wait 1 s, 2 s, 4 s and so on up to five minutes, with full jitter", () => {
+  const whole = waitsAfterRejections(null, 1, 11).map((ms) => ms / 1_000);
   expect(whole).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
-  expect(refusedWaits(null, 0.5, 4)).toEqual([1_000, 1_000, 2_000, 4_000]);
+  expect(waitsAfterRejections(null, 0.5, 4)).toEqual([1_000, 1_000, 2_000, 4_000]);
 });
 
-test("a refusal with Retry-After waits as told, and a second more, for it is cut to seconds", () => {
-  expect(refusedWaits(7_000, 0, 2)).toEqual([8_000, 8_000]);
+test("a 429 with Retry-After waits as long, plus a second for rounding", () => {
+  expect(waitsAfterRejections(7_000, 0, 2)).toEqual([8_000, 8_000]);
 });
 
-test("a refusal that states the plan's limit holds both categories", () => {
+test("a 429 that states the plan's limit holds both categories", () => {
   const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
   const permit = takePermit(ledger, "node_management", "walk", 10_000);
   const reading = { limit: 500, remaining: 0, resetAt: null };
@@ -36,75 +36,75 @@ test("a refusal that states the plan's limit holds both categories", () => {
   expect(availabilityOf(ledger, "session_monitoring", "action", 10_000)).toEqual({ at: 31_000, waitReason: "refused" });
 });
 
-const node = (ledger: Ledger, at: number, outcome: CallOutcome) =>
+const callNodes = (ledger: Ledger, at: number, outcome: CallOutcome) =>
   settlePermit(ledger, takePermit(ledger, "node_management", "walk", at), outcome, 0, at);
 
-const bare: CallOutcome = { kind: "refused", reading: null, retryAfterMs: 20_000 };
+const unexplained: CallOutcome = { kind: "refused", reading: null, retryAfterMs: 20_000 };
 
-test("a refusal that states nothing may concern the whole account, and holds both categories", () => {
+test("a 429 without headers may concern the whole account, and holds both categories", () => {
   const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
-  node(ledger, 10_000, bare);
+  callNodes(ledger, 10_000, unexplained);
   expect(availabilityOf(ledger, "session_monitoring", "action", 10_000)).toEqual({ at: 31_000, waitReason: "refused" });
 });
 
-test("where the other category is answered between two refusals, they concern their own category alone", () => {
+test("429s concern only their category if a call of the other one succeeds in between", () => {
   const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
-  node(ledger, 10_000, bare);
+  callNodes(ledger, 10_000, unexplained);
   const session = takePermit(ledger, "session_monitoring", "walk", 40_000);
   settlePermit(ledger, session, { kind: "answered", reading: null }, 0, 40_000);
-  node(ledger, 60_000, bare);
+  callNodes(ledger, 60_000, unexplained);
   expect(availabilityOf(ledger, "session_monitoring", "action", 60_000).at).toBeLessThan(61_000);
   expect(availabilityOf(ledger, "node_management", "action", 60_000)).toEqual({ at: 81_000, waitReason: "refused" });
 });
 
-test("a category that is held in doubt is open afterwards for as long, whatever the other one is answered", () => {
+test("a category that was held for the 429 of another is available for as long afterwards", () => {
   const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
-  const sessionsOpenAt = (now: number) => availabilityOf(ledger, "session_monitoring", "walk", now).at;
-  const asksForHours: CallOutcome = { kind: "refused", reading: null, retryAfterMs: 3_600_000 };
-  node(ledger, 10_000, asksForHours);
-  expect(sessionsOpenAt(10_000)).toBe(310_000);
-  node(ledger, 320_000, asksForHours);
-  expect(sessionsOpenAt(320_000)).toBeLessThan(321_000);
-  settlePermit(ledger, takePermit(ledger, "session_monitoring", "walk", 320_000), bare, 0, 320_000);
-  expect(sessionsOpenAt(320_000)).toBe(341_000);
+  const sessionsAvailableAt = (now: number) => availabilityOf(ledger, "session_monitoring", "walk", now).at;
+  const rejectedForHours: CallOutcome = { kind: "refused", reading: null, retryAfterMs: 3_600_000 };
+  callNodes(ledger, 10_000, rejectedForHours);
+  expect(sessionsAvailableAt(10_000)).toBe(310_000);
+  callNodes(ledger, 320_000, rejectedForHours);
+  expect(sessionsAvailableAt(320_000)).toBeLessThan(321_000);
+  settlePermit(ledger, takePermit(ledger, "session_monitoring", "walk", 320_000), unexplained, 0, 320_000);
+  expect(sessionsAvailableAt(320_000)).toBe(341_000);
   expect(availabilityOf(ledger, "node_management", "walk", 320_000).at).toBe(320_000 + 3_601_000);
 });
 
-test("a refusal that states the category's limit holds that category alone", () => {
+test("a 429 that states the category's limit holds only that category", () => {
   const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
-  node(ledger, 10_000, { ...bare, reading: { limit: 100, remaining: 0, resetAt: null } });
+  callNodes(ledger, 10_000, { ...unexplained, reading: { limit: 100, remaining: 0, resetAt: null } });
   expect(availabilityOf(ledger, "session_monitoring", "action", 10_000).waitReason).toBeNull();
 });
 
-test("refusals of calls that were under way together double the wait once", () => {
+test("429s of concurrent calls double the wait once", () => {
   const ledger = createLedger(limitsWithoutPlan("enterprise"), 0, 0);
   const permits = [1, 2, 3, 4, 5].map(() => takePermit(ledger, "node_management", "walk", 10_000));
   for (const permit of permits)
     settlePermit(ledger, permit, { kind: "refused", reading: null, retryAfterMs: null }, 1, 10_050);
-  expect(ledger.accounts.node_management.uncertainHold.until).toBe(11_050);
+  expect(ledger.categories.node_management.uncertainHold.until).toBe(11_050);
 });
 
-test("a repeated Retry-After waits for the doubled backoff once that is longer", () => {
-  const waits = refusedWaits(1_000, 1, 11).map((ms) => ms / 1_000);
+test("a repeated Retry-After is replaced by the doubled backoff once that is longer", () => {
+  const waits = waitsAfterRejections(1_000, 1, 11).map((ms) => ms / 1_000);
   expect(waits).toEqual([2, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
 });
 
-test("an overload holds its category for as long as it asks, up to a quarter of an hour", () => {
+test("an overloaded service holds its category for the requested time, up to a quarter of an hour", () => {
   const ledger = createLedger(limitsWithoutPlan("business"), 0, 0);
-  node(ledger, 10_000, { kind: "answered", reading: null, retryAfterMs: 60_000 });
+  callNodes(ledger, 10_000, { kind: "answered", reading: null, retryAfterMs: 60_000 });
   expect(availabilityOf(ledger, "node_management", "action", 10_000)).toEqual({ at: 71_000, waitReason: "refused" });
-  node(ledger, 100_000, { kind: "answered", reading: null, retryAfterMs: 86_400_000 });
+  callNodes(ledger, 100_000, { kind: "answered", reading: null, retryAfterMs: 86_400_000 });
   expect(availabilityOf(ledger, "node_management", "action", 100_000).at).toBe(1_000_000);
 });
 
-test("a month that polling has spent is still open to actions", () => {
+test("actions may use the rest of a month that polling has used up", () => {
   const limits = { ...limitsWithoutPlan("starter"), plan: PLANS.starter };
   const ledger = createLedger(limits, 99_000, 0);
   expect(availabilityOf(ledger, "node_management", "walk", 10_000).waitReason).toBe("month");
   expect(availabilityOf(ledger, "node_management", "action", 10_000).waitReason).toBeNull();
 });
 
-test("polling leaves the plan's concurrency its reserve, and actions may use it", () => {
+test("polling leaves a reserve of the plan's concurrency, which actions may use", () => {
   const limits = { ...limitsWithoutPlan("enterprise"), plan: { ...PLANS.enterprise, concurrentRequests: 10 } };
   const ledger = createLedger(limits, 0, 0);
   const reading = { limit: 500, remaining: 499, resetAt: null };
@@ -123,14 +123,14 @@ test("polling leaves the plan's concurrency its reserve, and actions may use it"
   expect(availabilityOf(ledger, "session_monitoring", "action", 101_000).waitReason).toBeNull();
 });
 
-test("a call pays for its category and for the plan when it is sent, and an action among actions as well", () => {
+test("a call pays for its category and the plan, and an action also among actions", () => {
   const paidBy = (lane: "walk" | "action") => {
     const ledger = createLedger(limitsWithoutPlan("starter"), 7, 0);
     takePermit(ledger, "node_management", lane, 100_000);
-    const { pace, actions } = ledger.accounts.node_management;
+    const { pace, actions } = ledger.categories.node_management;
     const { plan, planActions, inFlight, monthUsed } = ledger;
-    const costs = [pace, plan, actions, planActions].map(({ paidUntil: paidAt }) =>
-      Math.max(0, Math.round(paidAt - 100_000)),
+    const costs = [pace, plan, actions, planActions].map(({ paidUntil }) =>
+      Math.max(0, Math.round(paidUntil - 100_000)),
     );
     return { costs, inFlight, monthUsed };
   };
@@ -138,11 +138,11 @@ test("a call pays for its category and for the plan when it is sent, and an acti
   expect(paidBy("action")).toEqual({ costs: [759, 759, 1_500, 1_500], inFlight: 1, monthUsed: 8 });
 });
 
-test("a call that was not sent is none of the month, and a lost one is", () => {
+test("a call that was not sent does not count in the month, and a lost one does", () => {
   const usedAfter = (kind: "unused" | "lost") => {
     const ledger = createLedger(limitsWithoutPlan("starter"), 7, 0);
     settlePermit(ledger, takePermit(ledger, "node_management", "walk", 1_000), { kind }, 0, 1_100);
-    return [ledger.monthUsed, ledger.inFlight, ledger.accounts.node_management.headers.sent];
+    return [ledger.monthUsed, ledger.inFlight, ledger.categories.node_management.headers.sent];
   };
   expect([usedAfter("unused"), usedAfter("lost")]).toEqual([
     [7, 0, 0],

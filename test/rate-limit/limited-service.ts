@@ -3,39 +3,39 @@ import { CATEGORIES, type Category, type Limits, type PLANS } from "../../src/ra
 import { createLimiter, type Limiter } from "../../src/simulator/http/limiter.ts";
 import { createPlanLimits } from "../harness/virtual-daemon.ts";
 
-/** How a service limits its callers, and what it says of it. */
+/** Rate limits of a service, and how it states them. */
 export interface LimiterSetup {
   readonly limits: Limits;
   readonly limiter: LimiterKind;
   readonly headers: "category" | "plan" | "off";
   readonly reset: "full" | "next_token";
-  /** What limits all calls in front of the service; absent: nothing does. */
+  /** Gateway in front of the service; absent: none. */
   readonly gateway?: Gateway;
 }
 
-/** A gateway in front of the service: its refusals state nothing, and what it refuses the service doesn't count. */
+/** A gateway in front of the service. Its 429s state no limit, and the service does not count the rejected calls. */
 export interface Gateway {
   readonly limiter: LimiterKind;
   readonly requestsPerMinute: number;
   readonly burst: number;
-  /** Whether its refusals carry a true Retry-After. */
+  /** Whether its 429s have a correct Retry-After. */
   readonly retryAfter: boolean;
-  /** It is gone from then on; Infinity: never. */
+  /** When it is removed. */
   readonly untilMs: number;
 }
 
-/** Every kind of limiter, with every kind of headers. */
+/** All kinds of limiters and headers. */
 export const LIMITERS = ["token_bucket", "fixed_window", "sliding_window"] as const;
 export const HEADERS = ["category", "plan", "off"] as const;
 export const LIMITER_SETUPS = LIMITERS.flatMap((limiter) => HEADERS.map((headers) => ({ limiter, headers })));
 
-/** The spec's limits under one of its plans, but for the month. */
+/** The limits of one of the spec's plans, without a limit per month. */
 export function limitsWithoutPlan(plan: keyof typeof PLANS): Limits {
   const limits = createPlanLimits(plan);
   return { ...limits, plan: { ...limits.plan, callsPerMonth: null } };
 }
 
-/** What one answer says of the limits. */
+/** What a response states about the limits. */
 export interface StatedHeaders {
   readonly kind: "answered" | "refused";
   readonly headers: { limit: number; remaining: number; resetEpochSeconds: number } | null;
@@ -45,7 +45,7 @@ export interface StatedHeaders {
 
 const EPOCH_MS = Date.UTC(2026, 0, 1);
 
-/** The limits of a service, by the simulator's own limiters, and nothing behind them. */
+/** Creates a service that only applies its rate limits, with the limiters of the simulator. */
 export function createLimitedService({ limits, limiter, headers, reset, gateway }: LimiterSetup) {
   const limiterOf = (requests: number, burst: number): Limiter =>
     createLimiter(limiter, { limit: requests, burst, windowMs: 60_000, reset });
@@ -55,19 +55,19 @@ export function createLimitedService({ limits, limiter, headers, reset, gateway 
       return [category, limiterOf(requests, burst)];
     }),
   ) as Record<Category, Limiter>;
-  const rpm = limits.plan.requestsPerMinute;
-  const plan = rpm === null ? null : limiterOf(rpm, rpm);
-  const front =
+  const { requestsPerMinute } = limits.plan;
+  const plan = requestsPerMinute === null ? null : limiterOf(requestsPerMinute, requestsPerMinute);
+  const gatewayLimiter =
     gateway === undefined
       ? null
       : createLimiter(gateway.limiter, {
           ...{ limit: gateway.requestsPerMinute, burst: gateway.burst, windowMs: 60_000 },
         });
   return {
-    /** A call arrives `now`. */
+    /** Responds to a call. */
     answer(category: Category, now: number): StatedHeaders {
       const epoch = EPOCH_MS + now;
-      const passed = front === null || now >= gateway!.untilMs ? null : front.take(epoch);
+      const passed = gatewayLimiter === null || now >= gateway!.untilMs ? null : gatewayLimiter.take(epoch);
       if (passed?.admitted === false) {
         const retryAfterSeconds = gateway!.retryAfter ? passed.retryAfterSeconds : null;
         return { kind: "refused", headers: null, dateMs: epoch, retryAfterSeconds };

@@ -1,46 +1,54 @@
 import { expect, test } from "vitest";
 import { actionReserveOf, allowanceOf, externalFloorOf, PLANS, reservedCalls } from "../../src/rate-limit/limits.ts";
 import { pollingCallsLeft } from "../../src/rate-limit/monthly-budget.ts";
-import { actionRate, createPace, evenRate, paceAvailableAt, payForCall } from "../../src/rate-limit/pacing.ts";
+import { categoryPaceRates, createPace, paceAvailableAt, payForCall } from "../../src/rate-limit/pacing.ts";
 import { limitsWithoutPlan } from "./limited-service.ts";
 
 const DAY_MS = 86_400_000;
 const WINDOW_MS = 60_000;
 
-test("polling keeps the reserve, rounded up, and never less than 12 %", () => {
+/** Pace rates under a limit of which polling leaves 20 %. */
+function paceRatesOf(requests: number) {
+  const limits = limitsWithoutPlan("enterprise");
+  const category = { requests, burst: requests, windowMs: WINDOW_MS };
+  const categories = { ...limits.categories, node_management: category };
+  return categoryPaceRates({ ...limits, categories }, "node_management");
+}
+
+test("polling leaves the reserve, rounded up, and at least 12 %", () => {
   expect([reservedCalls(100, 0.2), reservedCalls(99, 0.2), reservedCalls(100, 0), reservedCalls(5, 0.2)]).toEqual([
     20, 20, 12, 1,
   ]);
 });
 
-test("actions may use half of the reserve, as far as others don't need it", () => {
+test("actions may use half of the reserve unless others need it", () => {
   expect(allowanceOf(100, 0.2, 0)).toEqual({ polling: 80, reserved: 20, actionReserve: 10 });
   expect(allowanceOf(100, 0.2, 15)).toEqual({ polling: 80, reserved: 20, actionReserve: 5 });
   expect(allowanceOf(100, 0.2, 20)).toEqual({ polling: 80, reserved: 20, actionReserve: 0 });
   expect([actionReserveOf(20), actionReserveOf(21), actionReserveOf(1)]).toEqual([10, 10, 0]);
 });
 
-test("others who need more than the reserve get it, but for one call of ours", () => {
+test("external usage above the reserve leaves at least one polling call", () => {
   expect(allowanceOf(100, 0.2, 50)).toEqual({ polling: 50, reserved: 50, actionReserve: 0 });
   expect(allowanceOf(100, 0.2, 200)).toEqual({ polling: 1, reserved: 100, actionReserve: 0 });
 });
 
-test("2 % of a limit are left to others in any case, rounded up", () => {
+test("2 % of a limit, rounded up, are always left to others", () => {
   expect([externalFloorOf(100), externalFloorOf(101), externalFloorOf(10)]).toEqual([2, 3, 1]);
 });
 
-test("at an even pace no window holds more calls than may be spent, those back to back included", () => {
-  expect(evenRate(80, WINDOW_MS)).toEqual({ costMs: WINDOW_MS / 79, capacity: 1 });
-  expect(evenRate(400, WINDOW_MS)).toEqual({ costMs: WINDOW_MS / 392, capacity: 8 });
-  expect(evenRate(1, WINDOW_MS)).toEqual({ costMs: WINDOW_MS, capacity: 1 });
+test("at the even pace no window exceeds the polling calls, including those sent back to back", () => {
+  expect(paceRatesOf(100).evenPace).toEqual({ costMs: WINDOW_MS / 79, capacity: 1 });
+  expect(paceRatesOf(500).evenPace).toEqual({ costMs: WINDOW_MS / 392, capacity: 8 });
+  expect(paceRatesOf(1).evenPace).toEqual({ costMs: WINDOW_MS, capacity: 1 });
 });
 
-test("actions take half of what may be spent in the long run", () => {
-  expect(actionRate(80, 10, WINDOW_MS)).toEqual({ costMs: 1_500, capacity: 10 });
-  expect(actionRate(1, 0, WINDOW_MS)).toEqual({ costMs: WINDOW_MS, capacity: 1 });
+test("actions may use half of the polling calls in the long run", () => {
+  expect(paceRatesOf(100).actionPace).toEqual({ costMs: 1_500, capacity: 10 });
+  expect(paceRatesOf(1).actionPace).toEqual({ costMs: WINDOW_MS, capacity: 1 });
 });
 
-test("a pace begins empty, saves up its capacity, and no more than that", () => {
+test("a pace starts empty and saves at most its capacity", () => {
   const rate = { costMs: 100, capacity: 3 };
   const pace = createPace(rate, 1_000);
   expect(paceAvailableAt(pace, rate)).toBe(1_100);
@@ -50,10 +58,10 @@ test("a pace begins empty, saves up its capacity, and no more than that", () => 
   expect(paceAvailableAt(pace, rate)).toBe(8_900);
 });
 
-test("polling leaves actions 1 % of the month, or what they come to, but no more than half of what is left", () => {
+test("polling leaves actions 1 % of the month or what they need, but at most half of the calls left", () => {
   const limits = { ...limitsWithoutPlan("starter"), plan: PLANS.starter };
-  const left = (used: number, actionsADay: number) =>
-    pollingCallsLeft(limits, { callsUsed: used, leftMs: 10 * DAY_MS }, actionsADay);
+  const left = (used: number, actionsPerDay: number) =>
+    pollingCallsLeft(limits, { callsUsed: used, leftMs: 10 * DAY_MS }, actionsPerDay);
   expect(left(50_000, 0)).toBe(49_000);
   expect(left(50_000, 1_000)).toBe(40_000);
   expect(left(50_000, 10_000)).toBe(25_000);

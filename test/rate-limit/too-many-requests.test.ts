@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { createLedger, type Ledger } from "../../src/rate-limit/account.ts";
 import { hasLearnedLimit } from "../../src/rate-limit/learned-limit.ts";
-import { settlePermit, takePermit } from "../../src/rate-limit/ledger.ts";
+import { createLedger, type Ledger } from "../../src/rate-limit/ledger.ts";
 import type { LimitReading } from "../../src/rate-limit/limit-headers.ts";
 import type { Category, Lane, Limits } from "../../src/rate-limit/limits.ts";
+import { settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
 import { headersExplainRejection, rejectedUntil } from "../../src/rate-limit/too-many-requests.ts";
 
 const WINDOW_MS = 60_000;
-/** What one action costs among actions in the node category, of which ten go back to back. */
+/** Cost of an action of the node category among actions, of which ten may be sent back to back. */
 const ACTION_COST_MS = 1_500;
 
 const limits: Limits = {
@@ -19,18 +19,18 @@ const limits: Limits = {
   reserve: 0.2,
 };
 const start = () => createLedger(limits, 0, 0);
-const spent = (limit: number): LimitReading => ({ limit, remaining: 0, resetAt: null });
+const usedUp = (limit: number): LimitReading => ({ limit, remaining: 0, resetAt: null });
 
-interface Said {
+interface RejectionOptions {
   readonly category?: Category;
   readonly lane?: Lane;
   readonly reading?: LimitReading | null;
   readonly retryAfterMs?: number | null;
 }
 
-/** A call that is refused as soon as it is sent, with a backoff that is not shortened. */
-function refuse(ledger: Ledger, now: number, said: Said = {}): void {
-  const { category = "node_management", lane = "walk", reading = null, retryAfterMs = null } = said;
+/** Makes a call that gets 429 at once, with the maximum backoff. */
+function reject(ledger: Ledger, now: number, options: RejectionOptions = {}): void {
+  const { category = "node_management", lane = "walk", reading = null, retryAfterMs = null } = options;
   settlePermit(ledger, takePermit(ledger, category, lane, now), { kind: "refused", reading, retryAfterMs }, 1, now);
 }
 
@@ -41,63 +41,63 @@ function answer(ledger: Ledger, now: number, lane: Lane = "walk", reading: Limit
 const untilOf = (ledger: Ledger, lane: Lane = "walk", category: Category = "node_management") =>
   rejectedUntil(ledger, category, lane);
 
-describe("headers explain a refusal", () => {
-  test("where nothing is left of a limit that is configured", () => {
-    const explained = (limit: number) => headersExplainRejection(start(), "node_management", spent(limit));
+describe("headers explain a 429", () => {
+  test("if nothing remains of a configured limit", () => {
+    const explained = (limit: number) => headersExplainRejection(start(), "node_management", usedUp(limit));
     expect([100, 500, 50, 1_000_000].map(explained)).toEqual([true, true, true, true]);
     expect([77, 600].map(explained)).toEqual([false, false]);
   });
 
-  test("where nothing is left of a limit that an answer stated before", () => {
+  test("if nothing remains of a limit that was stated before", () => {
     const ledger = start();
     answer(ledger, 1_000, "walk", { limit: 77, remaining: 70, resetAt: null });
-    expect(headersExplainRejection(ledger, "node_management", spent(77))).toBe(true);
-    expect(headersExplainRejection(ledger, "session_monitoring", spent(77))).toBe(false);
+    expect(headersExplainRejection(ledger, "node_management", usedUp(77))).toBe(true);
+    expect(headersExplainRejection(ledger, "session_monitoring", usedUp(77))).toBe(false);
   });
 
-  test("not where something is left, or where there are none", () => {
+  test("not if calls remain, or if there are no headers", () => {
     const reading = { limit: 100, remaining: 1, resetAt: null };
     expect(headersExplainRejection(start(), "node_management", reading)).toBe(false);
     expect(headersExplainRejection(start(), "node_management", null)).toBe(false);
   });
 });
 
-describe("a refusal that headers explain", () => {
+describe("a 429 that headers explain", () => {
   const held = (reading: LimitReading) => {
     const ledger = start();
-    refuse(ledger, 10_000, { reading, retryAfterMs: 20_000 });
+    reject(ledger, 10_000, { reading, retryAfterMs: 20_000 });
     return ledger;
   };
 
-  test("of the category holds it, after which calls come by their pace and one action at once", () => {
-    const ledger = held(spent(100));
+  test("holds its category, after which calls are paced and one action is sent at once", () => {
+    const ledger = held(usedUp(100));
     expect([untilOf(ledger), untilOf(ledger, "walk", "session_monitoring")]).toEqual([
       31_000,
       Number.NEGATIVE_INFINITY,
     ]);
-    const { pace, actions, learned } = ledger.accounts.node_management;
+    const { pace, actions, learned } = ledger.categories.node_management;
     expect([pace.paidUntil, actions.paidUntil]).toEqual([31_000, 31_000 + 9 * ACTION_COST_MS]);
     expect(hasLearnedLimit(learned)).toBe(false);
   });
 
-  test("of the plan holds both categories", () => {
-    const ledger = held(spent(500));
+  test("holds both categories if it states the plan's limit", () => {
+    const ledger = held(usedUp(500));
     expect([untilOf(ledger), untilOf(ledger, "walk", "session_monitoring")]).toEqual([31_000, 31_000]);
   });
 
-  test("is not shortened by a later one that asks for less", () => {
-    const ledger = held(spent(100));
-    refuse(ledger, 11_000, { reading: spent(100), retryAfterMs: 1_000 });
+  test("is not shortened by a later one with a shorter Retry-After", () => {
+    const ledger = held(usedUp(100));
+    reject(ledger, 11_000, { reading: usedUp(100), retryAfterMs: 1_000 });
     expect(untilOf(ledger)).toBe(31_000);
   });
 });
 
-describe("a refusal that nothing explains", () => {
-  test("holds both categories, and a limit is learned from it", () => {
+describe("a 429 that headers do not explain", () => {
+  test("holds both categories and teaches a limit", () => {
     const ledger = start();
-    refuse(ledger, 10_000, { retryAfterMs: 20_000 });
+    reject(ledger, 10_000, { retryAfterMs: 20_000 });
     expect([untilOf(ledger), untilOf(ledger, "walk", "session_monitoring")]).toEqual([31_000, 31_000]);
-    const { node_management, session_monitoring } = ledger.accounts;
+    const { node_management, session_monitoring } = ledger.categories;
     expect([node_management.pace.paidUntil, session_monitoring.pace.paidUntil]).toEqual([31_000, 31_000]);
     expect(node_management.actions.paidUntil).toBe(31_000 + 9 * ACTION_COST_MS);
     expect([hasLearnedLimit(node_management.learned), hasLearnedLimit(session_monitoring.learned)]).toEqual([
@@ -107,53 +107,57 @@ describe("a refusal that nothing explains", () => {
     expect(node_management.learned.calls).toBe(72);
   });
 
-  test("holds its category for five minutes at most, and its route for as long as it asks", () => {
+  test("holds its category for at most five minutes, and its route for the requested time", () => {
     const ledger = start();
-    refuse(ledger, 10_000, { retryAfterMs: 3_600_000 });
+    reject(ledger, 10_000, { retryAfterMs: 3_600_000 });
     expect([untilOf(ledger), untilOf(ledger, "detail")]).toEqual([3_611_000, 310_000]);
   });
 
-  test("after a hold leaves the category open for as long, but for actions if it was one", () => {
-    const again = (now: number, lane: Lane) => {
+  test("leaves the category available after a hold for as long, but not for actions if it was one", () => {
+    const secondHold = (now: number, lane: Lane) => {
       const ledger = start();
-      refuse(ledger, 10_000);
-      refuse(ledger, now, { lane });
-      const { uncertainHold: doubt, actions } = ledger.accounts.node_management;
-      return { since: doubt.at, until: doubt.until, actionsFrom: actions.paidUntil - 9 * ACTION_COST_MS };
+      reject(ledger, 10_000);
+      reject(ledger, now, { lane });
+      const { uncertainHold, actions } = ledger.categories.node_management;
+      return {
+        since: uncertainHold.at,
+        until: uncertainHold.until,
+        actionsFrom: actions.paidUntil - 9 * ACTION_COST_MS,
+      };
     };
-    expect(again(10_500, "detail")).toEqual({ since: 10_000, until: 12_500, actionsFrom: 12_500 });
-    expect(again(11_999, "detail")).toEqual({ since: 10_000, until: 11_000, actionsFrom: 11_000 });
-    expect(again(11_999, "action")).toEqual({ since: 10_000, until: 11_000, actionsFrom: 13_999 });
-    expect(again(12_000, "detail")).toEqual({ since: 12_000, until: 14_000, actionsFrom: 14_000 });
+    expect(secondHold(10_500, "detail")).toEqual({ since: 10_000, until: 12_500, actionsFrom: 12_500 });
+    expect(secondHold(11_999, "detail")).toEqual({ since: 10_000, until: 11_000, actionsFrom: 11_000 });
+    expect(secondHold(11_999, "action")).toEqual({ since: 10_000, until: 11_000, actionsFrom: 13_999 });
+    expect(secondHold(12_000, "detail")).toEqual({ since: 12_000, until: 14_000, actionsFrom: 14_000 });
   });
 
-  test("concerns its route alone where the others are answered as often", () => {
+  test("concerns only its route if the others succeed as often", () => {
     const ledger = start();
     for (let call = 0; call < 20; call++) answer(ledger, 1_000 + call, "detail");
-    for (const now of [100_000, 200_000]) refuse(ledger, now);
-    const { calls } = ledger.accounts.node_management.learned;
-    refuse(ledger, 300_000, { retryAfterMs: 60_000 });
+    for (const now of [100_000, 200_000]) reject(ledger, now);
+    const { calls } = ledger.categories.node_management.learned;
+    reject(ledger, 300_000, { retryAfterMs: 60_000 });
     expect([untilOf(ledger), untilOf(ledger, "detail")]).toEqual([361_000, 202_000]);
-    expect(ledger.accounts.node_management.learned.calls).toBe(calls);
+    expect(ledger.categories.node_management.learned.calls).toBe(calls);
   });
 
-  test("holds all routes where the others are refused as well", () => {
+  test("holds all routes if the others get 429 as well", () => {
     const ledger = start();
-    for (let call = 0; call < 20; call++) refuse(ledger, 1_000 + call * 10_000, { lane: "detail" });
-    for (const now of [1_000_000, 2_000_000]) refuse(ledger, now);
-    refuse(ledger, 3_000_000);
+    for (let call = 0; call < 20; call++) reject(ledger, 1_000 + call * 10_000, { lane: "detail" });
+    for (const now of [1_000_000, 2_000_000]) reject(ledger, now);
+    reject(ledger, 3_000_000);
     expect(untilOf(ledger, "detail")).toBe(3_300_000);
   });
 });
 
-describe("an answer", () => {
-  test("to a call sent after the last refusal ends the row of refusals", () => {
+describe("a response", () => {
+  test("to a call sent after the last 429 resets the count of 429s in a row", () => {
     const rejections = (sentAt: number) => {
       const ledger = start();
       const permit = takePermit(ledger, "node_management", "walk", sentAt);
-      refuse(ledger, 10_000);
+      reject(ledger, 10_000);
       settlePermit(ledger, permit, { kind: "answered", reading: null }, 0, 20_000);
-      const { rejections: ofAll, routes } = ledger.accounts.node_management;
+      const { rejections: ofAll, routes } = ledger.categories.node_management;
       return [ofAll, routes.walk.rejectionsInRow];
     };
     expect([rejections(9_999), rejections(10_000)]).toEqual([
@@ -162,18 +166,18 @@ describe("an answer", () => {
     ]);
   });
 
-  test("of an overloaded service holds its category, and then calls come by their pace", () => {
+  test("of an overloaded service holds its category, after which calls are paced", () => {
     const ledger = start();
     const permit = takePermit(ledger, "node_management", "walk", 10_000);
     settlePermit(ledger, permit, { kind: "answered", reading: null, retryAfterMs: 60_000 }, 0, 10_000);
-    expect([untilOf(ledger), ledger.accounts.node_management.pace.paidUntil]).toEqual([71_000, 71_000]);
+    expect([untilOf(ledger), ledger.categories.node_management.pace.paidUntil]).toEqual([71_000, 71_000]);
     expect(untilOf(ledger, "walk", "session_monitoring")).toBe(Number.NEGATIVE_INFINITY);
   });
 
-  test("that asks for nothing holds nothing", () => {
+  test("without Retry-After holds nothing", () => {
     const ledger = start();
     answer(ledger, 10_000);
     expect(untilOf(ledger)).toBe(Number.NEGATIVE_INFINITY);
-    expect(ledger.accounts.node_management).toMatchObject({ lastTriedAt: 10_000, answeredAt: 10_000 });
+    expect(ledger.categories.node_management).toMatchObject({ lastTriedAt: 10_000, answeredAt: 10_000 });
   });
 });

@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createDeadlineQueue } from "../../src/scheduling/deadline-queue.ts";
-import { createRoundRobin } from "../../src/scheduling/round-robin.ts";
+import { DeadlineQueue } from "../../src/scheduling/deadline-queue.ts";
+import { RoundRobin } from "../../src/scheduling/round-robin.ts";
 
 const SLOTS = 200;
 const CAUSES = 3;
 const slots = fc.nat(SLOTS - 1);
 
-test("deadlines come out as a plain list of them sorted would give them, by cause, whatever was set and cleared", () => {
+test("returns deadlines in the order of a sorted list, by cause, whatever was set and cleared", () => {
   const steps = fc.array(
     fc.record({
       slot: slots,
@@ -19,7 +19,7 @@ test("deadlines come out as a plain list of them sorted would give them, by caus
   );
   fc.assert(
     fc.property(steps, (taken) => {
-      const deadlines = createDeadlineQueue(CAUSES);
+      const deadlines = new DeadlineQueue(CAUSES);
       const plain = new Map<number, { cause: number; due: number }>();
       for (const { slot, cause, due, isCleared } of taken) {
         if (isCleared) {
@@ -48,11 +48,11 @@ test("deadlines come out as a plain list of them sorted would give them, by caus
   );
 });
 
-test("turns come in the order of a plain list from which slots are removed and to which they are appended", () => {
+test("returns turns in the order of a list from which slots are removed and to which they are appended", () => {
   const steps = fc.array(fc.record({ slot: slots, isRemoved: fc.boolean() }), { maxLength: 600 });
   fc.assert(
     fc.property(steps, (taken) => {
-      const turns = createRoundRobin();
+      const turns = new RoundRobin();
       let plain: number[] = [];
       for (const { slot, isRemoved } of taken) {
         plain = plain.filter((each) => each !== slot);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createDetailFailures } from "../../src/scheduling/detail-failures.ts";
 
-test("failures are the nodes' own once another read succeeds", () => {
+test("attributes failures to the nodes once another read succeeds", () => {
   const failures = createDetailFailures();
   failures.recordFailure("a", true);
   failures.recordFailure("b", true);
@@ -9,14 +9,14 @@ test("failures are the nodes' own once another read succeeds", () => {
   expect(failures.recordSuccess("c")).toEqual([]);
 });
 
-test("a failure that says nothing about a node, and one of a node that could be read since, are not the node's own", () => {
+test("does not attribute failures that may not be the node's, or of a node that was read since", () => {
   const failures = createDetailFailures();
   failures.recordFailure("a", false);
   failures.recordFailure("b", true);
   expect(failures.recordSuccess("b")).toEqual([]);
 });
 
-test("four failures in a row lead to a probe, and failed probes to longer waits, up to five minutes", () => {
+test("suspects the service after four failures in a row, and doubles the wait after each failed probe, up to five minutes", () => {
   const failures = createDetailFailures();
   for (const id of ["a", "b", "c"]) failures.recordFailure(id, true);
   expect(failures.isServiceSuspected()).toBe(false);
@@ -32,7 +32,7 @@ test("four failures in a row lead to a probe, and failed probes to longer waits,
   expect(failures.probeSpacingMs(600_000)).toBe(600_000);
 });
 
-test("one success ends the suspicion", () => {
+test("trusts the service after one success", () => {
   const failures = createDetailFailures();
   for (const id of ["a", "b", "c", "d", "e"]) failures.recordFailure(id, true);
   failures.recordProbeFailure();
@@ -41,7 +41,7 @@ test("one success ends the suspicion", () => {
   expect(failures.probeSpacingMs(1_000)).toBe(1_000);
 });
 
-test("after a probe that succeeded, the next sixty reads bring no suspicion", () => {
+test("does not suspect the service in the sixty reads after a successful probe", () => {
   const failures = createDetailFailures();
   const fail = (count: number) => {
     for (let read = 0; read < count; read++) failures.recordFailure(`node_${read}`, true);
@@ -54,7 +54,7 @@ test("after a probe that succeeded, the next sixty reads bring no suspicion", ()
   expect(failures.isServiceSuspected()).toBe(true);
 });
 
-test("reads that succeed are among the sixty", () => {
+test("counts successful reads among the sixty", () => {
   const failures = createDetailFailures();
   const fail = (count: number) => {
     for (let read = 0; read < count; read++) failures.recordFailure(`node_${read}`, true);

@@ -1,15 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { NodeRecord } from "../../src/model/node.ts";
-import {
-  createDetailPriority,
-  type DetailChoice,
-  type DetailPriority,
-  readsBetweenMax,
-} from "../../src/scheduling/detail-priority.ts";
+import { type DetailChoice, DetailPriority, readsBetweenMax } from "../../src/scheduling/detail-priority.ts";
 import { listRecord, prioritiesAfterWalk, range, usage } from "./node-fixtures.ts";
 
-/** The reads that follow, each of which succeeds. */
+/** Takes the next reads, all of which succeed. */
 function reads(
   priority: DetailPriority,
   { from, count, round }: { from: number; count: number; round: number },
@@ -25,13 +20,13 @@ const changed = (priority: DetailPriority, slots: readonly number[], at: number)
   for (const slot of slots) priority.recordListed(slot, listRecord({ status: "maintenance" }), at);
 };
 
-test("nobody is chosen where nobody is", () => {
-  expect(createDetailPriority().takeNext(0, 1_000)).toBeNull();
+test("chooses nothing without nodes", () => {
+  expect(new DetailPriority().takeNext(0, 1_000)).toBeNull();
 });
 
-describe("in their turn", () => {
-  test("nodes that were never tried come first, oldest first, then whoever was read longest ago", () => {
-    const priority = createDetailPriority();
+describe("routine reads", () => {
+  test("choose nodes that were never tried first, then the one that was read longest ago", () => {
+    const priority = new DetailPriority();
     for (const slot of [2, 0, 1]) priority.addNode(slot);
     expect(reads(priority, { from: 0, count: 4, round: 3 }).map(({ slot }) => slot)).toEqual([2, 0, 1, 2]);
     priority.addNode(3);
@@ -40,14 +35,14 @@ describe("in their turn", () => {
     expect(priority.hasUnreadNodes()).toBe(false);
   });
 
-  test("a node that somebody else read goes to the end", () => {
+  test("put a node that was read for another reason at the end", () => {
     const { priority, now } = prioritiesAfterWalk(3);
     priority.recordRead(0, usage(0.5), now);
     expect(reads(priority, { from: now, count: 3, round: 3 }).map(({ slot }) => slot)).toEqual([1, 2, 0]);
   });
 
-  test("a node that was never tried is no suspect, whatever its record does", () => {
-    const priority = createDetailPriority();
+  test("never make a node suspect that was never tried", () => {
+    const priority = new DetailPriority();
     for (const slot of range(0, 20)) priority.addNode(slot);
     for (const status of ["online", "offline"] as const) priority.recordListed(19, listRecord({ status }), 0);
     expect(reads(priority, { from: 1, count: 20, round: 20 })).toEqual(
@@ -55,7 +50,7 @@ describe("in their turn", () => {
     );
   });
 
-  test("who left is not chosen, even if somebody waits for it", () => {
+  test("do not choose a removed node, even if a policy waits for it", () => {
     const { priority, now } = prioritiesAfterWalk(30);
     priority.setPolicyDeadlines(new Map([[7, now]]));
     priority.removeNode(7);
@@ -64,7 +59,7 @@ describe("in their turn", () => {
     expect(reads(priority, { from: now, count: 60, round: 30 }).some(({ slot }) => slot === 7)).toBe(false);
   });
 
-  test("whoever comes into a slot has no past: neither its record nor its usage surprises", () => {
+  test("do not compare a node with the previous one in its slot", () => {
     const { priority, now } = prioritiesAfterWalk(30);
     priority.removeNode(7);
     priority.addNode(7);
@@ -74,8 +69,8 @@ describe("in their turn", () => {
   });
 });
 
-describe("before its turn", () => {
-  test("a node on which a policy waits is read when the look counts, and not before", () => {
+describe("a suspect", () => {
+  test("is read when a policy needs it, and not before", () => {
     const { priority, now } = prioritiesAfterWalk(100);
     priority.setPolicyDeadlines(new Map([[99, now + 40]]));
     const picks = reads(priority, { from: now, count: 50, round: 100 });
@@ -83,14 +78,14 @@ describe("before its turn", () => {
     expect(picks[40]).toEqual({ slot: 99, cause: "awaited" });
   });
 
-  test("a wait that is over is forgotten", () => {
+  test("is forgotten when the policy no longer waits", () => {
     const { priority, now } = prioritiesAfterWalk(100);
     priority.setPolicyDeadlines(new Map([[99, now + 40]]));
     priority.setPolicyDeadlines(new Map());
     expect(reads(priority, { from: now, count: 90, round: 100 }).every(({ cause }) => cause === null)).toBe(true);
   });
 
-  test("a node whose record changed abruptly is read at once, and once", () => {
+  test("is read once if its record changed abruptly", () => {
     const { priority, now } = prioritiesAfterWalk(100);
     changed(priority, [70], now);
     const picks = reads(priority, { from: now, count: 60, round: 100 });
@@ -98,7 +93,7 @@ describe("before its turn", () => {
     expect(picks.filter(({ slot }) => slot === 70)).toHaveLength(1);
   });
 
-  test("a node that came near a line is soon looked at again, then some times a round, and not once the line is gone", () => {
+  test("is read several times per round near a threshold, until the threshold is removed", () => {
     const { priority, now } = prioritiesAfterWalk(100);
     priority.recordRead(50, usage(0.88), now);
     const readsOf = (from: number) => {
@@ -119,7 +114,7 @@ describe("before its turn", () => {
     expect(readsOf(now + 300).length).toBeLessThan(5);
   });
 
-  test("a node whose read failed is tried again, but not all the time", () => {
+  test("is tried again after a failed read, but not constantly", () => {
     const { priority, now } = prioritiesAfterWalk(200);
     let tries = 0;
     for (let at = now; at < now + 200; at++) {
@@ -132,7 +127,7 @@ describe("before its turn", () => {
     expect(tries).toBeLessThanOrEqual(9);
   });
 
-  test("the earlier of two reasons counts, whichever came first", () => {
+  test("has the earlier of two deadlines, whichever was set first", () => {
     const { priority, now } = prioritiesAfterWalk(100);
     changed(priority, [70], now);
     priority.setPolicyDeadlines(
@@ -149,7 +144,7 @@ describe("before its turn", () => {
     ]);
   });
 
-  test("no cause crowds out another: one node of one cause is read at once among five hundred of another", () => {
+  test("is read at once even if five hundred nodes have another cause", () => {
     const manyChanged = prioritiesAfterWalk(1_000);
     changed(manyChanged.priority, range(0, 500), manyChanged.now);
     manyChanged.priority.setPolicyDeadlines(new Map([[900, manyChanged.now + 10]]));
@@ -164,8 +159,8 @@ describe("before its turn", () => {
   });
 });
 
-describe("however many are suspect", () => {
-  test("every second read is routine, and five of six in the long run", () => {
+describe("with many suspects", () => {
+  test("at least every second read is routine, and five of six in the long run", () => {
     const { priority, now } = prioritiesAfterWalk(300);
     const causes = range(now, now + 1_200).map((at) => {
       priority.setPolicyDeadlines(new Map(range(0, 300).map((slot) => [slot, at])));
@@ -178,7 +173,7 @@ describe("however many are suspect", () => {
     expect(suspects).toBeGreaterThan(1_200 / 6);
   });
 
-  test("no node that can be read waits longer than it may, whatever comes, changes, is waited for, fails and leaves", () => {
+  test("no readable node waits for more than readsBetweenMax reads, whatever happens to the fleet", () => {
     const NODES = 40;
     const slot = fc.nat(NODES - 1);
     const event = fc.oneof(
@@ -233,7 +228,7 @@ describe("however many are suspect", () => {
   });
 });
 
-test("the same calls give the same choices", () => {
+test("is deterministic", () => {
   const choices = () => {
     const { priority, now } = prioritiesAfterWalk(50);
     changed(priority, [3, 30, 17], now);
@@ -243,7 +238,7 @@ test("the same calls give the same choices", () => {
   expect(choices()).toEqual(choices());
 });
 
-test("usages that mean nothing any more make no suspects", () => {
+test("forgetUsage removes the suspects of usages", () => {
   const { priority, now } = prioritiesAfterWalk(30);
   priority.setThresholds([{ usage: "diskUsage", value: 0.9, side: "above" }]);
   priority.recordRead(5, usage(0.89), now);
@@ -256,7 +251,7 @@ test("usages that mean nothing any more make no suspects", () => {
   expect(priority.suspectAt()).toBe(Number.POSITIVE_INFINITY);
 });
 
-test("a node waits for a fifth more reads than there are nodes, and for the suspects that were saved up for", () => {
+test("readsBetweenMax adds a fifth for suspects, and the saved suspect reads", () => {
   expect(readsBetweenMax(100, 0)).toBeCloseTo(120 + 8 + 2);
   expect(readsBetweenMax(1_000, 10)).toBeCloseTo(1_212 + 50 + 2);
 });

@@ -20,7 +20,7 @@ function against(seed: number, creepMs: DetectionTrial["creepMs"]) {
 }
 
 test.each([1, 2, 3])(
-  "creeps of one to eight hours are found at least ten times faster than by round robin, jumps within 1.25 times (seed %i)",
+  "rises over one to eight hours are found at least ten times faster than by round robin, jumps within 1.25 times (seed %i)",
   (seed) => {
     const { creepsFaster, jumpsSlower } = against(seed, { min: HOUR_MS, max: 8 * HOUR_MS });
     expect(creepsFaster).toBeGreaterThan(10);
@@ -29,7 +29,7 @@ test.each([1, 2, 3])(
 );
 
 test.each([4, 5])(
-  "creeps that take less than a round are found at least three times faster, where one read sees them on the way (seed %i)",
+  "rises shorter than a round are found at least three times faster if one read shows them (seed %i)",
   (seed) => {
     const { creepsFaster, jumpsSlower } = against(seed, { min: 40 * MINUTE_MS, max: 60 * MINUTE_MS });
     expect(creepsFaster).toBeGreaterThan(3);

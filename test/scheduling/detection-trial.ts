@@ -1,7 +1,7 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { type Threshold, USAGES } from "../../src/model/policy/policy.ts";
-import { createDetailPriority } from "../../src/scheduling/detail-priority.ts";
+import { DetailPriority } from "../../src/scheduling/detail-priority.ts";
 import type { UsageReading } from "../../src/scheduling/usage-trend.ts";
 
 /** Something goes wrong with a node, which only its detail shows. */
@@ -28,7 +28,7 @@ export interface DetectionTrial {
   readonly seed: number;
 }
 
-/** Whose detail is read next. */
+/** Chooses whose detail is read next. */
 export interface DetailReader {
   next(now: number, roundMs: DurationMs): number;
   observe(node: number, reading: UsageReading, at: number): void;
@@ -40,10 +40,13 @@ export const roundRobin = ({ nodes }: DetectionTrial): DetailReader => {
 };
 
 export const byPriority = ({ nodes }: DetectionTrial): DetailReader => {
-  const priority = createDetailPriority();
+  const priority = new DetailPriority();
   priority.setThresholds(lines);
   for (let node = 0; node < nodes; node++) priority.addNode(node);
-  return { next: (now, roundMs) => priority.takeNext(now, roundMs)!.slot, observe: priority.recordRead };
+  return {
+    next: (now, roundMs) => priority.takeNext(now, roundMs)!.slot,
+    observe: (node, reading, at) => priority.recordRead(node, reading, at),
+  };
 };
 
 const lines: readonly Threshold[] = USAGES.map((usage) => ({ usage, value: 0.9, side: "above" }));
@@ -51,7 +54,7 @@ const LINE = 0.9;
 const FULL = 0.99;
 const LATENCY_MS = 100;
 
-/** How late a fault of each kind is seen after it crossed the threshold: the median, in minutes. */
+/** Median time in minutes from the crossing of the threshold to the detection, by kind of fault. */
 export function medianDelays(
   trial: DetectionTrial,
   readerOf: (trial: DetectionTrial) => DetailReader,
@@ -60,7 +63,7 @@ export function medianDelays(
   const reader = readerOf(trial);
   const spacing = MINUTE_MS / trial.callsPerMinute;
   const roundMs = trial.nodes * spacing;
-  // Some disks stand near the line for good; load and its noise are the processors' and a little of the memory's.
+  // Some disks are always near the threshold. Noise affects the CPU, and the memory a little.
   const healthy = Float32Array.from({ length: trial.nodes * USAGES.length }, (_, cell) =>
     cell % 3 === 2 && random() < 0.02 ? 0.86 + 0.03 * random() : 0.2 + 0.4 * random(),
   );
@@ -73,7 +76,7 @@ export function medianDelays(
     const noise = 0.1 * (random() - 0.5);
     const usages = [0, 1, 2].map((usage) => healthy[3 * node + usage]! + noise * [1, 0.2, 0][usage]!);
     const fault = faultByNode.get(node);
-    // A fault that was found is mended.
+    // A detected fault is repaired.
     if (fault !== undefined && at >= fault.from && fault.foundAt > at) {
       const begin = healthy[3 * node + fault.usage]!;
       usages[fault.usage] = begin + (FULL - begin) * Math.min(1, (at - fault.from) / fault.fillsInMs);
@@ -86,7 +89,7 @@ export function medianDelays(
   return { creep: median(delays("creep")), jump: median(delays("jump")) };
 }
 
-/** Faults after two rounds of a fleet that is well, each of a node of its own, as many of each kind. */
+/** Creates faults after two healthy rounds, each on a different node, as many of each kind. */
 function faultsOf(
   trial: DetectionTrial,
   roundMs: DurationMs,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createDetailPriority, type DetailPriority } from "../../src/scheduling/detail-priority.ts";
+import { DetailPriority } from "../../src/scheduling/detail-priority.ts";
 import { prioritiesAfterWalk, range, usage } from "./node-fixtures.ts";
 
 /** Steps at which a node is read out of rounds of a hundred, while each of its reads fails. */
@@ -12,7 +12,7 @@ function triesOf(priority: DetailPriority, failing: number, from: number, count:
   });
 }
 
-test("a node is tried again soon, once, and then in every second, fourth and eighth of its turns", () => {
+test("retries a failed read early once, and then skips 1, 3 and 7 turns", () => {
   const { priority, now } = prioritiesAfterWalk(100);
   const tries = triesOf(priority, 99, now, 3_000);
   const rounds = tries.slice(1).map((at, index) => Math.round((at - tries[index]!) / 100));
@@ -21,7 +21,7 @@ test("a node is tried again soon, once, and then in every second, fourth and eig
   expect(priority.failingNodes()).toBe(1);
 });
 
-test("one success ends that, and so does leaving", () => {
+test("stops skipping turns after a success, and when the node is removed", () => {
   const { priority, now } = prioritiesAfterWalk(100);
   triesOf(priority, 99, now, 1_000);
   priority.recordRead(99, usage(0.5), now + 1_000);
@@ -34,7 +34,7 @@ test("one success ends that, and so does leaving", () => {
   expect(priority.takeNext(now + 1_300, 100)).toEqual({ slot: 98, cause: null });
 });
 
-test("a policy that waits for a failing node does not have it read more often than it may fail", () => {
+test("does not read a failing node more often because a policy waits for it", () => {
   const { priority, now } = prioritiesAfterWalk(100);
   triesOf(priority, 99, now, 1_000);
   const tries = range(now + 1_000, now + 2_000).filter((at) => {
@@ -44,7 +44,7 @@ test("a policy that waits for a failing node does not have it read more often th
   expect(tries.length).toBeLessThanOrEqual(11);
 });
 
-test("all nodes are read, turn by turn, where all of them fail", () => {
+test("reads all nodes in turn if all of them fail", () => {
   const { priority, now } = prioritiesAfterWalk(10);
   const slots = range(now, now + 200).map((at) => {
     const { slot } = priority.takeNext(at, 10)!;
@@ -54,7 +54,7 @@ test("all nodes are read, turn by turn, where all of them fail", () => {
   expect(new Set(slots.slice(-10)).size).toBe(10);
 });
 
-test("a probe is a node from anywhere, whose last read succeeded if there are some, and never one that left", () => {
+test("probes a node from anywhere, if possible one whose last read succeeded, and never a removed one", () => {
   const { priority, now } = prioritiesAfterWalk(100);
   for (const slot of range(0, 50)) {
     priority.takeNext(now, 100);
@@ -68,5 +68,5 @@ test("a probe is a node from anywhere, whose last read succeeded if there are so
   });
   expect(probes.every((slot) => slot >= 50 && slot < 99)).toBe(true);
   expect(new Set(probes).size).toBeGreaterThan(15);
-  expect(createDetailPriority().takeProbe(now)).toBeNull();
+  expect(new DetailPriority().takeProbe(now)).toBeNull();
 });

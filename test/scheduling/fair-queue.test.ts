@@ -1,11 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import {
-  createFairQueue,
-  TRAFFIC_CLASSES,
-  type TrafficClass,
-  type TrafficShares,
-} from "../../src/scheduling/fair-queue.ts";
+import { FairQueue, TRAFFIC_CLASSES, type TrafficClass, type TrafficShares } from "../../src/scheduling/fair-queue.ts";
 
 const weights: fc.Arbitrary<Readonly<Record<TrafficClass, number>>> = fc
   .array(fc.integer({ min: 1, max: 50 }), { minLength: 4, maxLength: 4 })
@@ -16,14 +11,14 @@ const sharesOf = (given: Readonly<Record<TrafficClass, number>>, savedMax = 0): 
     TRAFFIC_CLASSES.map((flow) => [flow, { weight: given[flow], savedMax }]),
   ) as unknown as TrafficShares;
 
-test("flows that always wait are served in the ratio of their weights, to within one call each", () => {
+test("classes that always wait are served in the ratio of their weights, to within one call each", () => {
   fc.assert(
     fc.property(
       weights,
       fc.subarray([...TRAFFIC_CLASSES], { minLength: 1 }),
       fc.integer({ min: 1, max: 400 }),
       (given, flows, calls) => {
-        const share = createFairQueue();
+        const share = new FairQueue();
         share.setShares(sharesOf(given));
         const served: Record<TrafficClass, number> = { nodes: 0, sessions: 0, details: 0, stats: 0 };
         for (let call = 0; call < calls; call++) {
@@ -42,8 +37,8 @@ test("flows that always wait are served in the ratio of their weights, to within
   );
 });
 
-test("a flow that may save nothing up gets its share from the end of its rest on, and no more", () => {
-  const share = createFairQueue();
+test("a class without saved calls gets only its share after it was idle", () => {
+  const share = new FairQueue();
   for (let call = 0; call < 100; call++) share.recordServed("nodes");
   share.activate("details");
   const order: TrafficClass[] = [];
@@ -56,8 +51,8 @@ test("a flow that may save nothing up gets its share from the end of its rest on
   expect(order.slice(0, 2)).toContain("details");
 });
 
-test("a flow that was idle is served the calls of one run at once, and its share from then on", () => {
-  const share = createFairQueue();
+test("an idle class gets its saved calls at once, and its share from then on", () => {
+  const share = new FairQueue();
   share.setShares(sharesOf({ nodes: 1, sessions: 1, details: 1, stats: 1 }, 5));
   for (let call = 0; call < 100; call++) share.recordServed("details");
   share.activate("nodes");
@@ -71,8 +66,8 @@ test("a flow that was idle is served the calls of one run at once, and its share
   expect(order.slice(5).filter((flow) => flow === "nodes").length).toBeLessThanOrEqual(11);
 });
 
-test("runs that take just their share are each served at once", () => {
-  const share = createFairQueue();
+test("runs within their share are served at once", () => {
+  const share = new FairQueue();
   const pages = 5;
   const callsPerRun = 100;
   share.setShares({

@@ -2,12 +2,12 @@ import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import type { NodeRecord } from "../../src/model/node.ts";
-import { createListBaselines } from "../../src/scheduling/list-baseline.ts";
+import { ListBaselines } from "../../src/scheduling/list-baseline.ts";
 import { listRecord } from "./node-fixtures.ts";
 
 /** Lists of a node, a minute apart, each as it usually is but for what is said: which of them are abrupt. */
 function abrupt(overrides: readonly Partial<NodeRecord>[]): readonly number[] {
-  const baselines = createListBaselines();
+  const baselines = new ListBaselines();
   const random = seededRandom(3);
   return overrides.flatMap((each, minute) => {
     const usual = { activeSessions: 40 + Math.floor(6 * random()), bandwidthGb: 500 + minute * (0.9 + 0.2 * random()) };
@@ -18,7 +18,7 @@ function abrupt(overrides: readonly Partial<NodeRecord>[]): readonly number[] {
 const usualRecord = (records: number): Partial<NodeRecord>[] => Array.from({ length: records }, () => ({}));
 
 describe("a list record", () => {
-  test("that is as it was stands out in nothing, however long it goes on", () => {
+  test("without a change is never abrupt", () => {
     expect(abrupt(usualRecord(1_000))).toEqual([]);
   });
 
@@ -30,33 +30,33 @@ describe("a list record", () => {
     },
   );
 
-  test("with a new status stands out once when it comes and once when it goes", () => {
+  test("is abrupt once when the status changes, and once when it changes back", () => {
     const gone = Array.from({ length: 5 }, (): Partial<NodeRecord> => ({ status: "offline" }));
     expect(abrupt([{}, ...gone, ...usualRecord(5)])).toEqual([1, 6]);
   });
 
-  test("with half of the sessions gone, or twice as many, stands out, and what follows is the new usual", () => {
+  test("is abrupt with half or twice the sessions, which become the new baseline", () => {
     for (const activeSessions of [15, 90]) {
       expect(abrupt([...usualRecord(10), ...Array.from({ length: 20 }, () => ({ activeSessions }))])).toEqual([10]);
     }
   });
 
-  test("with what was usual before the last jump stands out again", () => {
+  test("is abrupt again when the sessions return to the old baseline", () => {
     expect(
       abrupt([...usualRecord(10), ...Array.from({ length: 6 }, () => ({ activeSessions: 90 })), ...usualRecord(5)]),
     ).toEqual([10, 16]);
   });
 
-  test("with some sessions more or less does not", () => {
+  test("is not abrupt with slightly more or fewer sessions", () => {
     expect(abrupt([...usualRecord(10), { activeSessions: 48 }, { activeSessions: 33 }])).toEqual([]);
   });
 
-  test("of a node with a handful of sessions does not stand out by two more or less", () => {
+  test("is not abrupt with two more or fewer of a handful of sessions", () => {
     const few = [2, 3, 2, 4, 3, 2, 2, 3, 5, 1, 0, 2].map((activeSessions) => ({ activeSessions }));
     expect(abrupt(few)).toEqual([]);
   });
 
-  test("whose bandwidth jumps stands out; one that begins anew or is missing does not", () => {
+  test("is abrupt if the bandwidth jumps, but not if it is reset or missing", () => {
     const steady = (minutes: number, perMinute: number, from = 500) =>
       Array.from({ length: minutes }, (_, minute) => ({ activeSessions: 40, bandwidthGb: from + perMinute * minute }));
     const before = steady(10, 1);
@@ -65,8 +65,8 @@ describe("a list record", () => {
     expect(abrupt([...before, { activeSessions: null, bandwidthGb: null }, ...steady(5, 1, 511)])).toEqual([]);
   });
 
-  test("of another node in the same slot is compared with nothing", () => {
-    const baselines = createListBaselines();
+  test("is not compared with the previous node in the slot", () => {
+    const baselines = new ListBaselines();
     for (let minute = 0; minute < 20; minute++) baselines.recordAndCheck(3, listRecord({}), minute * MINUTE_MS);
     baselines.forgetNode(3);
     const other = listRecord({

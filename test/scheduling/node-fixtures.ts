@@ -1,5 +1,5 @@
 import type { NodeRecord } from "../../src/model/node.ts";
-import { createDetailPriority, type DetailPriority } from "../../src/scheduling/detail-priority.ts";
+import { DetailPriority } from "../../src/scheduling/detail-priority.ts";
 import type { UsageReading } from "../../src/scheduling/usage-trend.ts";
 
 /** A node as a list shows it, but for what a test says otherwise. */
@@ -23,7 +23,7 @@ export const usage = (diskUsage: number): UsageReading => ({ cpuUsage: 0.2, memo
 
 /** A priority over some nodes that were all read once, and whose records were seen often enough to be known. */
 export function prioritiesAfterWalk(nodes: number): { priority: DetailPriority; now: number } {
-  const priority = createDetailPriority();
+  const priority = new DetailPriority();
   priority.setThresholds([{ usage: "diskUsage", value: 0.9, side: "above" }]);
   for (let slot = 0; slot < nodes; slot++) priority.addNode(slot);
   for (let now = 0; now < nodes; now++) priority.recordRead(priority.takeNext(now, nodes)!.slot, usage(0.5), now);

@@ -2,31 +2,30 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { COLLECTORS, type Collector } from "../../src/model/snapshot.ts";
 import type { Limits } from "../../src/rate-limit/limits.ts";
+import { type Plan, planPolling } from "../../src/scheduling/planner.ts";
 import {
   CATEGORY_OF_COLLECTOR,
   callsPerRun,
-  type Plan,
   type PlanInput,
-  planPolling,
   pollingCapacityOf,
   type RequestedInterval,
-} from "../../src/scheduling/planner.ts";
+} from "../../src/scheduling/polling-capacity.ts";
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 
-const wish = fc
+const requestedInterval = fc
   .tuple(fc.constantFrom(10_000, MINUTE, 5 * MINUTE, 60 * MINUTE), fc.boolean())
   .map(([intervalMs, isCron]): RequestedInterval => ({ intervalMs, isCron: isCron && intervalMs === 60 * MINUTE }));
 const requestedIntervals: fc.Arbitrary<PlanInput["requestedIntervals"]> = fc.record({
-  nodes: wish,
+  nodes: requestedInterval,
   details: fc.oneof(
     fc.constant(null),
     fc.constantFrom(5, 15, 600).map((m) => ({ intervalMs: m * MINUTE, isCron: false })),
   ),
-  sessions: fc.option(wish),
-  stats: fc.option(wish),
-  hourly: fc.option(wish),
+  sessions: fc.option(requestedInterval),
+  stats: fc.option(requestedInterval),
+  hourly: fc.option(requestedInterval),
 });
 const limits: fc.Arbitrary<Limits> = fc.record({
   categories: fc.record({
@@ -65,7 +64,7 @@ const rateOf = (planned: Plan, input: PlanInput, collectors: readonly Collector[
     return sum + (callsPerRun(collector, input) * MINUTE) / intervalMs;
   }, 0);
 
-test("whatever is asked, no limit is planned beyond, but by bells, and a wish is stretched by a limit that is used up", () => {
+test("never plans beyond a limit except for cron schedules, and slows a collector down only if a limit is used up", () => {
   fc.assert(
     fc.property(inputs, (input) => {
       const planned = planPolling(input);
@@ -99,7 +98,7 @@ function expectNoLonger(first: Plan, second: Plan, collectors: readonly Collecto
   }
 }
 
-test("more of the month or of the plan's minute makes no interval longer, nor does a smaller fleet", () => {
+test("more calls per month or minute, or a smaller fleet, make no interval longer", () => {
   const changes = fc.record({
     freed: fc.nat(500_000),
     more: fc.nat(500),
@@ -130,7 +129,7 @@ test("more of the month or of the plan's minute makes no interval longer, nor do
   );
 });
 
-test("more of a category makes no interval of its own longer; what others and actions take makes none shorter", () => {
+test("more calls of a category make none of its intervals longer; external usage and actions make none shorter", () => {
   fc.assert(
     fc.property(inputs, fc.nat(500), (input, more) => {
       const first = planPolling(input);

@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { COLLECTORS } from "../../src/model/snapshot.ts";
 import { runBudgetOf } from "../../src/rate-limit/monthly-budget.ts";
-import { FRESH_MS_MAX, type PlanInput, planPolling, pollingCapacityOf } from "../../src/scheduling/planner.ts";
+import { FRESH_MS_MAX, planPolling } from "../../src/scheduling/planner.ts";
+import { type PlanInput, pollingCapacityOf } from "../../src/scheduling/polling-capacity.ts";
 import { createPlanLimits } from "../harness/virtual-daemon.ts";
 import { limitsWithoutPlan } from "../rate-limit/limited-service.ts";
 
@@ -24,13 +25,13 @@ const input = (parts: Partial<PlanInput>): PlanInput => ({
   ...parts,
 });
 
-test("wishes that the limits carry are met as they are", () => {
+test("meets requested intervals that fit the limits", () => {
   const planned = planPolling(input({}));
   for (const collector of COLLECTORS) expect(planned[collector]).toMatchObject({ slowdown: 1, boundBy: null });
   expect(planned.details?.callsPerMinute).toBeCloseTo(500 / 15);
 });
 
-test("5,000 nodes' details are stretched by the node category, and the list keeps its minute", () => {
+test("slows down the details of 5,000 nodes, but not their list", () => {
   const planned = planPolling(input({ nodes: 5_000, nodePages: 5 }));
   expect(planned.nodes).toMatchObject({ intervalMs: MINUTE, boundBy: null });
   expect(planned.details).toMatchObject({ boundBy: "node_management" });
@@ -38,7 +39,7 @@ test("5,000 nodes' details are stretched by the node category, and the list keep
   expect(planned.details?.intervalMs).toBeCloseTo((5_000 / 75) * MINUTE);
 });
 
-test("where a limit binds, a list pays for its repeated pages and lookups with a longer interval", () => {
+test("if a limit binds, a list pays for its repeated pages and lookups with a longer interval", () => {
   const calm = planPolling(input({ nodes: 5_000, nodePages: 50 }));
   const planned = planPolling(input({ nodes: 5_000, nodePages: 50, walkCalls: { nodes: 60 } }));
   expect(planned.nodes!.intervalMs).toBeCloseTo(1.2 * MINUTE);
@@ -48,7 +49,7 @@ test("where a limit binds, a list pays for its repeated pages and lookups with a
   expect(small.nodes).toMatchObject({ intervalMs: MINUTE, boundBy: null, callsPerMinute: 2 });
 });
 
-test("on the Starter plan the month binds, and what is planned for it is the month", () => {
+test("on the Starter plan the month binds, and the plan uses all of it", () => {
   const planned = planPolling(input({ limits: createPlanLimits("starter") }));
   const calls = COLLECTORS.reduce((sum, collector) => sum + planned[collector]!.callsPerMinute, 0);
   expect(calls).toBeCloseTo(99_000 / (30 * 24 * 60));
@@ -56,21 +57,21 @@ test("on the Starter plan the month binds, and what is planned for it is the mon
   expect(planned.hourly).toMatchObject({ slowdown: 1, boundBy: null });
 });
 
-test("what is not collected is not planned, and leaves its share to the others", () => {
+test("a collector that is off leaves its share to the others", () => {
   const base = input({ limits: createPlanLimits("starter") });
   const planned = planPolling({ ...base, requestedIntervals: { ...base.requestedIntervals, details: null } });
   expect(planned.details).toBeNull();
   expect(planned.sessions!.callsPerMinute).toBeGreaterThan(planPolling(base).sessions!.callsPerMinute);
 });
 
-test("a month that is spent plans nothing more, however near its end is", () => {
+test("plans no calls in a month that is used up", () => {
   const planned = planPolling(
     input({ limits: createPlanLimits("starter"), month: { callsUsed: 100_000, leftMs: MINUTE } }),
   );
   expect(planned.nodes).toMatchObject({ intervalMs: Number.POSITIVE_INFINITY, boundBy: "month" });
 });
 
-test("no plan asks for more than any limit carries, stretches below 1, or leaves room where a wish is stretched", () => {
+test("no plan exceeds a limit, has a slowdown below 1, or slows a collector down without need", () => {
   const inputs = fc.record({
     nodes: fc.nat(100_000),
     nodePages: fc.integer({ min: 1, max: 2_000 }),
@@ -113,7 +114,7 @@ test("no plan asks for more than any limit carries, stretches below 1, or leaves
   );
 });
 
-test("a wish of a month is kept, and a fleet too large for its month is read more slowly than in a week", () => {
+test("keeps a requested interval of a month, and reads a fleet that is too large for its month in more than a week", () => {
   const base = input({ nodes: 100, limits: createPlanLimits("starter") });
   const rare = planPolling({
     ...base,
@@ -124,13 +125,13 @@ test("a wish of a month is kept, and a fleet too large for its month is read mor
   expect(large.details!.intervalMs).toBeGreaterThan(60 * 24 * 60 * MINUTE);
 });
 
-test("data count as fresh for three intervals, or three times as long as a run takes", () => {
+test("data is fresh for three intervals, or three times the duration of a run", () => {
   expect(planPolling(input({})).nodes!.freshMs).toBe(3 * MINUTE);
   expect(planPolling(input({ measuredDurations: { nodes: 5 * MINUTE } })).nodes!.freshMs).toBe(15 * MINUTE);
   expect(planPolling(input({ measuredDurations: { nodes: 10 } })).nodes!.freshMs).toBe(3 * MINUTE);
 });
 
-test("once the month is spent, the last interval at which something could be spent says what is fresh", () => {
+test("once the month is used up, data is fresh by the last finite interval", () => {
   const month = { callsUsed: 100_000, leftMs: 10 * 24 * 60 * MINUTE };
   const spent = planPolling(
     input({ limits: createPlanLimits("starter"), month, pacedIntervals: { nodes: 4 * MINUTE } }),
@@ -139,14 +140,14 @@ test("once the month is spent, the last interval at which something could be spe
   expect(spent.sessions).toMatchObject({ pacedMs: MINUTE, freshMs: 3 * MINUTE });
 });
 
-test("a run that is put off to the next month doesn't make older data fresh", () => {
+test("postponing a run to the next month does not make older data fresh", () => {
   const month = { callsUsed: 98_500, leftMs: 10 * 24 * 60 * MINUTE };
   const planned = planPolling(input({ limits: createPlanLimits("starter"), month, sessionPages: 1_000 })).sessions!;
   expect(planned.intervalMs).toBeGreaterThanOrEqual(month.leftMs);
   expect(planned.freshMs).toBeLessThanOrEqual(FRESH_MS_MAX.sessions);
 });
 
-test("however slowly it is read, nothing counts as fresh for longer than its maximum, unless it was asked for so rarely", () => {
+test("data is fresh for at most its maximum, unless a longer interval is configured", () => {
   const requestedIntervals = { ...input({}).requestedIntervals, stats: every(7 * 24 * 60 * MINUTE) };
   const planned = planPolling(
     input({ requestedIntervals, nodes: 100_000, nodePages: 2_000, limits: createPlanLimits("starter") }),
@@ -156,14 +157,14 @@ test("however slowly it is read, nothing counts as fresh for longer than its max
   expect(planned.stats!.freshMs).toBe(3 * 7 * 24 * 60 * MINUTE);
 });
 
-test("a run may take what it is expected to, and beyond that a share of what is left of the month", () => {
+test("a run may use its expected calls, or a share of the calls left in the month", () => {
   expect(runBudgetOf(1_000, 99_000)).toEqual({ callsAtOnce: 1_980, calls: 9_900 });
   expect(runBudgetOf(1_000, 2_000)).toEqual({ callsAtOnce: 1_000, calls: 2_000 });
   expect(runBudgetOf(1, 0)).toEqual({ callsAtOnce: 20, calls: 20 });
   expect(runBudgetOf(1, null).calls).toBe(Number.POSITIVE_INFINITY);
 });
 
-test("polling leaves actions the calls that they made of late, by the hour or by the day, but no more than half", () => {
+test("leaves actions the calls of the last hour or day, but at most half", () => {
   const actions = { node_management: { hour: 120, day: 120 }, session_monitoring: { hour: 0, day: 1_440 } };
   expect(pollingCapacityOf(input({ actions }))).toMatchObject({
     node_management: 78,
@@ -175,14 +176,14 @@ test("polling leaves actions the calls that they made of late, by the hour or by
   expect(pollingCapacityOf(input({ actions: many })).node_management).toBe(40);
 });
 
-test("a month's calls come evenly over what is left of it, those that runs paid ahead with them", () => {
+test("spreads the calls left evenly over the rest of the month, including those paid ahead", () => {
   const starter = (callsUsed: number) =>
     input({ limits: createPlanLimits("starter"), month: { callsUsed, leftMs: 100 * MINUTE } });
   expect([pollingCapacityOf(starter(98_000)).month, pollingCapacityOf(starter(98_000), 500).month]).toEqual([10, 15]);
   expect([pollingCapacityOf(starter(99_000)).month, pollingCapacityOf(starter(99_000), 500).month]).toEqual([0, 0]);
 });
 
-test("what policies read gets twice as much of a scarce limit", () => {
+test("collectors that policies read get twice the share of a scarce limit", () => {
   const ratio = (reads: PlanInput["reads"]) => {
     const planned = planPolling(
       input({ limits: createPlanLimits("starter"), ...(reads === undefined ? {} : { reads }) }),
@@ -193,7 +194,7 @@ test("what policies read gets twice as much of a scarce limit", () => {
   expect(ratio(new Set(["details"]))).toBeCloseTo(2);
 });
 
-test("data are half an interval old on average, and an interval at most; details of a scarce limit a little older", () => {
+test("data is half an interval old on average and an interval at most; details under a scarce limit are slightly older", () => {
   const planned = planPolling(input({}));
   expect(planned.nodes!.age).toEqual({ medianMs: MINUTE / 2, worstMs: MINUTE });
   expect(planned.hourly!.age).toEqual({ medianMs: 30 * MINUTE, worstMs: 60 * MINUTE });
@@ -204,7 +205,7 @@ test("data are half an interval old on average, and an interval at most; details
   expect(age.worstMs).toBeCloseTo(intervalMs * (1.2 + 0.05 + 2 / 5_000), 3);
 });
 
-test("sessions are as old as their walk takes beside that, with the calls that nothing else needs", () => {
+test("the age of sessions includes the duration of their walk, which uses the calls that others leave", () => {
   const ofWalk = (calls: number) => ({ medianMs: (MINUTE + calls) / 2, worstMs: MINUTE + calls });
   const walkMs = (rate: number) => (5 * MINUTE) / rate;
   const near = ({ medianMs, worstMs }: { medianMs: number; worstMs: number }) => [
@@ -218,7 +219,7 @@ test("sessions are as old as their walk takes beside that, with the calls that n
   expect(near(business.sessions!.age)).toEqual(near(ofWalk(walkMs(underPlan))));
 });
 
-test("a run that the month can't pay to its end is put off, and what is promised to others is not there", () => {
+test("postpones a run that the month can't finish, without the calls promised to other runs", () => {
   const sessions = (runs?: PlanInput["runs"], sessionPages = 400) => {
     const month = { callsUsed: 98_000, leftMs: 60 * MINUTE };
     return planPolling(

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Threshold } from "../../src/model/policy/policy.ts";
-import { createUsageTrends, type UsageOutlook } from "../../src/scheduling/usage-trend.ts";
+import { type UsageOutlook, UsageTrends } from "../../src/scheduling/usage-trend.ts";
 
 /** A round takes a hundred. */
 const ROUND = 100;
@@ -8,15 +8,15 @@ const nines: readonly Threshold[] = [{ usage: "diskUsage", value: 0.9, side: "ab
 
 /** Where a disk goes after some reads; the others stand still. */
 function outlookAfter(reads: readonly (readonly [at: number, disk: number])[], lines = nines): UsageOutlook | null {
-  const trends = createUsageTrends();
+  const trends = new UsageTrends();
   trends.setThresholds(lines);
   for (const [at, diskUsage] of reads)
     trends.recordReading(0, { cpuUsage: 0.1, memoryUsage: 0.1, diskUsage }, at, ROUND);
   return trends.outlook(0, ROUND);
 }
 
-describe("a disk that stands still", () => {
-  test("far from every line waits for its turn", () => {
+describe("a constant usage", () => {
+  test("is not read before its turn far from every threshold", () => {
     expect(outlookAfter([[0, 0.7]])).toBeNull();
     expect(
       outlookAfter([
@@ -26,23 +26,23 @@ describe("a disk that stands still", () => {
     ).toBeNull();
   });
 
-  test("near a line is read two to four times a round, the nearer the more often", () => {
+  test("is read two to four times per round near a threshold, more often the nearer it is", () => {
     expect(outlookAfter([[0, 0.8501]])?.afterMs).toBeCloseTo(50, 0);
     expect(outlookAfter([[0, 0.867]])?.afterMs).toBeCloseTo(33, 0);
     expect(outlookAfter([[0, 0.899]])).toEqual({ kind: "near", afterMs: 25 });
   });
 
-  test("beyond the line waits for its turn: whoever drew the line waits by a timer", () => {
+  test("is not read before its turn beyond the threshold, where the policy's timer asks for reads", () => {
     expect(outlookAfter([[0, 0.91]])).toBeNull();
   });
 
-  test("is near a line from above where trouble is below", () => {
+  test("is near a threshold from above if the policy matches below it", () => {
     const below: readonly Threshold[] = [{ usage: "diskUsage", value: 0.1, side: "below" }];
     expect(outlookAfter([[0, 0.11]], below)?.kind).toBe("near");
     expect(outlookAfter([[0, 0.09]], below)).toBeNull();
   });
 
-  test("of which nothing is known, or no more, waits for its turn", () => {
+  test("is not read before its turn if it is unknown or forgotten", () => {
     expect(outlookAfter([[0, Number.NaN]])).toBeNull();
     expect(
       outlookAfter([
@@ -50,7 +50,7 @@ describe("a disk that stands still", () => {
         [50, Number.NaN],
       ]),
     ).toBeNull();
-    const trends = createUsageTrends();
+    const trends = new UsageTrends();
     trends.setThresholds(nines);
     trends.recordReading(0, { cpuUsage: 0.1, memoryUsage: 0.1, diskUsage: 0.89 }, 0, ROUND);
     trends.forgetNode(0);
@@ -58,8 +58,8 @@ describe("a disk that stands still", () => {
   });
 });
 
-describe("a disk that fills", () => {
-  test("is looked at again soon when nothing foretold it: it may have begun a moment ago", () => {
+describe("a rising usage", () => {
+  test("is read again soon if the rise was unexpected, since it may have just begun", () => {
     const after = outlookAfter([
       [0, 0.3],
       [100, 0.5],
@@ -67,7 +67,7 @@ describe("a disk that fills", () => {
     expect(after).toEqual({ kind: "rising", afterMs: 100 / 16 });
   });
 
-  test("as it was foretold is looked at a third of the way to the line", () => {
+  test("is read after a third of the time to the threshold if the rise was expected", () => {
     const after = outlookAfter([
       [0, 0.1],
       [100, 0.4],
@@ -78,7 +78,7 @@ describe("a disk that fills", () => {
     expect(after?.afterMs).toBeCloseTo(200 / 3 / 3, 0);
   });
 
-  test("and did not fill on at the second look is no suspect any more", () => {
+  test("is no longer suspect if it did not rise further at the second read", () => {
     expect(
       outlookAfter([
         [0, 0.3],
@@ -88,7 +88,7 @@ describe("a disk that fills", () => {
     ).toBeNull();
   });
 
-  test("fast is seen at the second look: its line comes sooner than a round makes believe", () => {
+  test("shows its real slope at the second read", () => {
     const after = outlookAfter([
       [0, 0.3],
       [100, 0.4],
@@ -98,7 +98,7 @@ describe("a disk that fills", () => {
     expect(after?.afterMs).toBeCloseTo(10.5 / 3, 1);
   });
 
-  test("is never looked at more than 64 times a round", () => {
+  test("is read at most 64 times per round", () => {
     expect(
       outlookAfter([
         [0, 0.5],
@@ -109,7 +109,7 @@ describe("a disk that fills", () => {
     ).toBe(100 / 64);
   });
 
-  test("by no more than is usual is read as one that stands still", () => {
+  test("is treated as constant if the rise is usual", () => {
     const after = outlookAfter([
       [0, 0.87],
       [100, 0.89],
@@ -117,7 +117,7 @@ describe("a disk that fills", () => {
     expect(after).toEqual({ kind: "near", afterMs: 25 });
   });
 
-  test("away from the line is no suspect", () => {
+  test("is not suspect if it moves away from the threshold", () => {
     expect(
       outlookAfter([
         [0, 0.8],
@@ -126,8 +126,8 @@ describe("a disk that fills", () => {
     ).toBeNull();
   });
 
-  test("with all the others is none either: what is usual is learned from the whole fleet", () => {
-    const trends = createUsageTrends();
+  test("is not suspect if it rises with the whole fleet", () => {
+    const trends = new UsageTrends();
     trends.setThresholds(nines);
     const ramp = (round: number, slot: number) => 0.2 + 0.1 * round + 0.01 * (slot % 3);
     for (let round = 0; round < 4; round++) {

@@ -34,28 +34,28 @@ import {
   withoutFields,
 } from "./fields.ts";
 
-/** A remark on one record. `id` is null where even that could not be read. */
+/** A problem with one record. `id`: null if it could not be read. */
 export interface RecordRemark {
   readonly reason: RejectReason;
   readonly id: string | null;
-  /** What was found and what would be right. */
+  /** What was found and what would be valid. */
   readonly detail: string;
 }
 
-/** Called with every remark while records are read. */
+/** Called with each remark while records are decoded. */
 export type OnRemark = (remark: RecordRemark) => void;
 
-/** One page of a list (spec, section 2.5), its records still unread. `limit` is what the service echoed, if it is one. */
+/** One page of a list (spec, section 2.5) with records that are not decoded yet. `limit`: page size as stated; null: none. */
 export interface RawPage {
   readonly records: readonly unknown[];
   readonly limit: number | null;
   readonly total: number;
 }
 
-/** Records of one page: no body that a transport accepts holds more of the usual size. They are folded in one go. */
+/** Maximum number of records in a page, which are processed at once: a body of maximum size has fewer ordinary records. */
 const PAGE_RECORDS_MAX = 50_000;
 
-/** Reads the envelope of a list. */
+/** Decodes the envelope of a list. */
 export function decodePage(json: unknown): Result<RawPage, ApiError> {
   const { data, pagination } = asRawRecord(json);
   const { limit, total } = asRawRecord(pagination);
@@ -68,11 +68,11 @@ export function decodePage(json: unknown): Result<RawPage, ApiError> {
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
-/** The error of a body that is not `what`. `problem`: where it differs, and how. */
+/** Returns the error for a body that is not `what`. `problem`: the field, what was expected and what was found. */
 export const wrongShape = (what: string, problem: string): Result<never, ApiError> =>
   fail({ kind: "wrong_shape", message: `this is not ${what}: ${problem}` });
 
-/** Numeric fields of a node with the check and the reader of each. */
+/** Numeric fields of a node, each with its check and conversion. */
 const numberFields = (rows: typeof LISTED_NUMBERS | typeof DETAIL_NUMBERS) =>
   Object.entries(rows).map(([name, { field, kind }]) =>
     kind === "time"
@@ -107,19 +107,19 @@ const sessionFields: FieldChecks = {
   country: isText,
 };
 
-/** Reads a node of the list (spec, section 2.1); null, with a remark, where it can't be read. */
+/** Decodes a node of the list (spec, section 2.1); null, with a remark, if it is unreadable. */
 export function decodeNodeRecord(json: unknown, onRemark: OnRemark): NodeRecord | null {
   const raw = decodeRecord(json, nodeFields, onRemark);
   return raw === null ? null : toNode<NodeRecord>(raw, listedNumbers, onRemark);
 }
 
-/** Reads a node in detail form (spec, section 2.1); null, with a remark, where it can't be read. */
+/** Decodes the detail of a node (spec, section 2.1); null, with a remark, if it is unreadable. */
 export function decodeNodeDetail(json: unknown, onRemark: OnRemark): NodeDetail | null {
   const raw = decodeRecord(json, detailFields, onRemark);
   return raw === null ? null : toNode<NodeDetail>(raw, [...listedNumbers, ...detailNumbers], onRemark);
 }
 
-/** Reads a session of the list (spec, section 2.2); null, with a remark, where it can't be read. */
+/** Decodes a session of the list (spec, section 2.2); null, with a remark, if it is unreadable. */
 export function decodeSessionRecord(json: unknown, onRemark: OnRemark): SessionRecord | null {
   const raw = decodeRecord(json, sessionFields, onRemark);
   if (raw === null) return null;
@@ -138,16 +138,16 @@ export function decodeSessionRecord(json: unknown, onRemark: OnRemark): SessionR
   };
 }
 
-/** What an action's answer says (spec, sections 4.3 to 4.5: most of it is not shown). Null: it doesn't say. */
+/** Response to an action (spec, sections 4.3 to 4.5). Null: not stated. */
 export interface ActionReply {
   readonly success: boolean | null;
   readonly message: string | null;
-  /** Of a quarantine: how long it will last. */
+  /** Duration of a quarantine. */
   readonly durationMinutes: number | null;
   readonly disconnectedSessions: number | null;
 }
 
-/** Reads an action's answer. Whatever is not as the spec has it counts as not said. */
+/** Decodes the response to an action. Fields that are missing or invalid are null. */
 export function decodeActionReply(json: unknown): ActionReply {
   const raw = asRawRecord(json);
   const number = (value: unknown) => (isQuantity(value) ? quantityOrNull(value) : null);
@@ -159,10 +159,7 @@ export function decodeActionReply(json: unknown): ActionReply {
   };
 }
 
-/**
- * The record as an object with an id, in which a field that is not what it must be is missing, with a remark; null, with
- * a remark, where there is no object or no id.
- */
+/** Checks a record and removes invalid fields, with a remark; null, with a remark, if it is not an object or has no id. */
 function decodeRecord(json: unknown, fields: FieldChecks, onRemark: OnRemark): RawRecord | null {
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
     onRemark({ reason: "not_an_object", id: null, detail: `found ${describeJson(json)}; a record is an object` });
@@ -176,19 +173,19 @@ function decodeRecord(json: unknown, fields: FieldChecks, onRemark: OnRemark): R
   return dropInvalidFields(raw, fields, raw.id, onRemark);
 }
 
-/** The record with its wrong fields missing, and one remark that describes the first of them. */
+/** Removes the invalid fields of a record, with one remark that describes the first of them. */
 export function dropInvalidFields(
   raw: RawRecord,
   fields: FieldChecks,
   id: string | null,
   onRemark: OnRemark,
 ): RawRecord {
-  const wrong = findInvalidFields(raw, fields);
-  if (wrong === null) return raw;
-  const [{ field, reason, expected: right }, ...others] = wrong;
+  const invalid = findInvalidFields(raw, fields);
+  if (invalid === null) return raw;
+  const [{ field, reason, expected }, ...others] = invalid;
   const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
-  onRemark({ reason, id, detail: `${field} is ${describeJson(raw[field])}; ${right}${more}` });
-  return withoutFields(raw, wrong);
+  onRemark({ reason, id, detail: `${field} is ${describeJson(raw[field])}; ${expected}${more}` });
+  return withoutFields(raw, invalid);
 }
 
 function toNode<N extends NodeRecord>(raw: RawRecord, numbers: ReturnType<typeof numberFields>, onRemark: OnRemark): N {

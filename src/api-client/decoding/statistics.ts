@@ -24,7 +24,7 @@ const statisticsFields: FieldChecks = {
   top_protocols: isList,
 };
 
-/** Reads the aggregate statistics (spec, section 2.3). An odd field is unknown, an odd entry left out, with a remark. */
+/** Decodes the aggregate statistics (spec, section 2.3). Invalid fields are null and invalid entries omitted, with a remark. */
 export function decodeStatistics(json: unknown, onRemark: OnRemark): Result<SessionStatistics, ApiError> {
   const raw = dropInvalidFields(asRawRecord(json), statisticsFields, null, onRemark);
   if (Object.keys(statisticsFields).every((field) => (raw[field] ?? null) === null)) {
@@ -36,29 +36,27 @@ export function decodeStatistics(json: unknown, onRemark: OnRemark): Result<Sess
     bandwidthTodayGb: quantityOrNull(raw.bandwidth_today_gb),
     peakConcurrentSessions: quantityOrNull(raw.peak_concurrent_sessions),
     averageDurationSeconds: quantityOrNull(raw.average_session_duration_seconds),
-    topCountries: decodeTopList(raw.top_countries, "country", onRemark).map(({ name, sessions }) => ({
-      country: name,
-      sessions,
-    })),
-    topProtocols: decodeTopList(raw.top_protocols, "protocol", onRemark).map(({ name, sessions }) => ({
-      protocol: name,
-      sessions,
-    })),
+    topCountries: decodeTopList(raw.top_countries, "country", onRemark),
+    topProtocols: decodeTopList(raw.top_protocols, "protocol", onRemark),
   });
 }
 
-function decodeTopList(entries: unknown, field: string, onRemark: OnRemark) {
+function decodeTopList<Field extends string>(entries: unknown, field: Field, onRemark: OnRemark) {
   return ((entries ?? []) as readonly unknown[]).flatMap((entry) => {
     const raw = asRawRecord(entry);
     const [name, sessions] = [raw[field], raw.sessions];
-    if (isIdentifier(name) && isQuantity(sessions)) return [{ name, sessions: quantityOrNull(sessions) ?? 0 }];
-    const right = `an entry has a ${field}, which is ${IDENTIFIER_EXPECTED}, and a number of sessions from 0`;
-    onRemark({ reason: "wrong_type", id: null, detail: `found ${describeJson(entry)}; ${right}` });
+    if (isIdentifier(name) && isQuantity(sessions)) {
+      return [
+        { [field]: name, sessions: quantityOrNull(sessions) ?? 0 } as Record<Field, string> & { sessions: number },
+      ];
+    }
+    const expected = `an entry has a ${field}, which is ${IDENTIFIER_EXPECTED}, and a number of sessions from 0`;
+    onRemark({ reason: "wrong_type", id: null, detail: `found ${describeJson(entry)}; ${expected}` });
     return [];
   });
 }
 
-/** Hours that are taken of the hourly statistics: a day has 24, and a service may show some days. */
+/** Maximum number of hours in the hourly statistics: a service may show several days. */
 const HOURS_MAX = 300;
 
 const hourFields: FieldChecks = {
@@ -68,8 +66,8 @@ const hourFields: FieldChecks = {
 };
 
 /**
- * Reads the hourly statistics (spec, section 2.4), in the order of time. An odd number is unknown, and an entry whose
- * hour can't be read is left out, with a remark.
+ * Decodes the hourly statistics (spec, section 2.4), sorted by time. Invalid numbers are null, and entries with an invalid
+ * hour are omitted, with a remark.
  */
 export function decodeHourly(json: unknown, onRemark: OnRemark): Result<readonly HourlyEntry[], ApiError> {
   const { data } = asRawRecord(json);

@@ -5,46 +5,47 @@ import type { RawPage } from "../decoding/records.ts";
 import type { PageQuery } from "../endpoints.ts";
 import type { ApiError } from "../errors.ts";
 
-/** What was learned of a list, kept between walks. The spec defines neither the largest page nor the first page number. */
+/** What walks have shown about a list. The spec defines neither the maximum page size nor the first page number. */
 export interface ListBehaviour {
-  /** Page size that the configuration asks for. */
+  /** Page size as configured. */
   readonly requestedLimit: number;
-  /** Page size that is asked for: the requested one, or `PAGE_LIMIT_FALLBACK` if the service refused it. */
+  /** Page size to request: the configured one, or a smaller one if the service rejected it. */
   limit: number;
-  /** Walks so far: after every `WALKS_TO_DISTRUST_TOTAL` the page size and the last page are learned anew. */
+  /** Number of walks so far. */
   walks: number;
-  /** Records that a full page holds; null before the first walk. */
+  /** Number of records of a full page; null before the first walk. */
   pageSize: number | null;
-  /** Of a list on one page, the longest that was followed by nothing new: a first page no longer than it is the last. */
+  /** Greatest length of a first page that was proven to be the only one: a shorter one is the only one as well. */
   singlePageMax: number;
-  /** The total at which a list that ends on a full page was seen to end; null: none was. */
+  /** A total that was proven to match the records of the list; null: none. */
   provenTotal: number | null;
-  /** Whether the service answered every page with the first one. */
+  /** Whether the service returned the first page for every page number. */
   ignoresPage: boolean;
-  /** Number of the first page; taken for 1 until a walk that misses a page finds a page 0. */
+  /** Number of the first page; 1 until a page 0 is found. */
   first: 0 | 1;
-  /** Whether {@link first} has been proved. */
+  /** Whether {@link first} is proven. */
   firstKnown: boolean;
-  /** Walks in a row that missed about a page although no page failed. */
+  /** Number of walks in a row that missed about a page although no page failed. */
   shortWalks: number;
-  /** The total less the records shown, as the last walks had it. */
+  /** Difference between total and records in recent walks. */
   difference: TotalDifference;
-  /** How long its pages take, from sending. */
+  /** Mean latency of a page. */
   readonly latency: MeanLatency;
 }
 
-/** How many more records a list counts than it shows; negative: fewer. */
+/** How many more records a list states than it shows; negative: fewer. */
 interface TotalDifference {
-  /** Of the last walk. */
+  /** Difference in the last walk. */
   readonly records: number;
-  /** Of the first walk of those that had about this difference. */
+  /** Difference in the first of the walks in a row with a similar one. */
   readonly first: number;
-  /** Walks in a row that had just this difference, and that had about the first one: within half a page. */
+  /** Number of walks in a row with exactly this difference. */
   readonly same: number;
+  /** Number of walks in a row whose difference was within half a page of the first. */
   readonly similar: number;
 }
 
-/** Creates the state of a list that was never walked. */
+/** Creates the state of a list before its first walk. */
 export const createListBehaviour = (requestedLimit: number): ListBehaviour => ({
   requestedLimit,
   limit: requestedLimit,
@@ -63,30 +64,30 @@ export const createListBehaviour = (requestedLimit: number): ListBehaviour => ({
 /** A list to walk. */
 export interface ListWalk {
   fetch(query: PageQuery, signal: AbortSignal): Promise<Result<{ page: RawPage; at: MonotonicMs }, ApiError>>;
-  /** Takes in the records of one page; returns how many of them this walk had not seen before. */
+  /** Processes the records of one page. Returns the number of those that are new in this walk. */
   fold(records: readonly unknown[], at: MonotonicMs): number;
   readonly behaviour: ListBehaviour;
-  /** Pages to keep under way at once, from 1; asked again after each page. */
+  /** Maximum number of concurrent pages, at least 1; read again after each page. */
   inFlight(): number;
 }
 
-/** How a walk went. */
+/** Result of a walk. */
 export interface WalkReport {
   /**
-   * `reached`: the walk came to the end of the list. `refused`: the service refused every page past some record, with a
-   * 4xx. `cut`: the walk was given up before the end.
+   * `reached`: the walk reached the end of the list. `refused`: the service answered 4xx to all pages after a certain record.
+   * `cut`: the walk was stopped before the end.
    */
   readonly end: "reached" | "refused" | "cut";
-  /** Records that the list counts, by the answer that came last. */
+  /** Number of records in the list, as the last response stated it. */
   readonly total: number;
-  /** Distinct records seen. */
+  /** Number of distinct records. */
   readonly seen: number;
-  /** Whether every record is accounted for: no page failed, and the total differs from what was seen by as much as always. */
+  /** Whether no record is missing: no page failed, and the total matches the records or has its constant difference. */
   readonly isExact: boolean;
-  /** By how much the total always differs from the records seen: about constant, as of the walks before; 0: it does not. */
+  /** The constant difference between total and records, as of the walks before; 0: none. */
   readonly difference: number;
-  /** Pages read, repeated ones included. */
+  /** Number of pages read, including those read twice. */
   readonly pages: number;
-  /** The first failure of a page; null where all came. */
+  /** The first failure of a page; null: none. */
   readonly error: ApiError | null;
 }

@@ -7,32 +7,33 @@ import { type FetchedPage, WalkProgress } from "./walk-progress.ts";
 export const PAGE_LIMIT_FALLBACK = 100;
 /** Requested if the service rejects that too: the spec shows no largest limit. */
 const PAGE_LIMIT_MIN = 20;
-/** What was learned is tried again after so many walks: the refusal of a page size may have been a passing fault. */
-const WALKS_TO_DISTRUST_TOTAL = 100;
-/** Where a list ends is proved again, by one page more, after so many walks: its total may no longer be true. */
-const WALKS_TO_TRUST_TOTAL = 30;
+/** The configured page size is tried again after this many walks: its rejection may have been a temporary fault. */
+const WALKS_PER_PAGE_SIZE = 100;
+/** The end of a list is proven again, with one more page, after this many walks: its total may have become wrong. */
+const WALKS_PER_PROVEN_END = 30;
 
-/** Walks a list to its end (spec, section 2.5). Fails only where the first page fails. */
+/** Reads a list to its end (spec, section 2.5). Fails only if the first page fails. */
 export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Result<WalkReport, ApiError>> {
   const { behaviour } = walk;
   const first = await fetchFirstPage(walk, signal);
   if (!first.ok) return first;
   const progress = new WalkProgress(walk);
-  progress.take(behaviour.first, first);
-  const read = async (page: number) => progress.take(page, await walk.fetch({ page, limit: behaviour.limit }, signal));
-  const underWay = new Set<Promise<void>>();
+  progress.record(behaviour.first, first);
+  const read = async (page: number) =>
+    progress.record(page, await walk.fetch({ page, limit: behaviour.limit }, signal));
+  const inFlight = new Set<Promise<void>>();
   const startReading = () => {
-    while (underWay.size < walk.inFlight() && progress.hasMore() && !signal.aborted) {
-      const page = progress.takeNext();
+    while (inFlight.size < walk.inFlight() && progress.hasMore() && !signal.aborted) {
+      const page = progress.takeNextPage();
       const reading: Promise<void> = read(page).then(() => {
-        underWay.delete(reading);
+        inFlight.delete(reading);
         startReading();
       });
-      underWay.add(reading);
+      inFlight.add(reading);
     }
   };
   startReading();
-  while (underWay.size > 0) await Promise.race(underWay);
+  while (inFlight.size > 0) await Promise.race(inFlight);
   if (progress.missesAPage() && !behaviour.firstKnown && !signal.aborted) await probePageZero(walk, progress, signal);
   for (const page of progress.gaps()) if (progress.isWorthwhile() && !signal.aborted) await read(page);
   for (const page of progress.head()) {
@@ -42,15 +43,15 @@ export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Res
   return ok(progress.close(first.value.page.limit));
 }
 
-/** The first page, whatever its number. */
+/** Reads the first page, which has the number 1 or 0. */
 async function fetchFirstPage(walk: ListWalk, signal: AbortSignal): Promise<FetchedPage> {
   const { behaviour } = walk;
-  if (behaviour.walks % WALKS_TO_DISTRUST_TOTAL === 0) setPageLimit(behaviour, behaviour.requestedLimit);
-  if (behaviour.walks % WALKS_TO_TRUST_TOTAL === 0) forgetLastPage(behaviour);
+  if (behaviour.walks % WALKS_PER_PAGE_SIZE === 0) setPageLimit(behaviour, behaviour.requestedLimit);
+  if (behaviour.walks % WALKS_PER_PROVEN_END === 0) forgetEnd(behaviour);
   behaviour.walks++;
   const fetched = await fetchPage(walk, behaviour.first, signal);
   if (fetched.ok || !isRequestRejected(fetched.error) || behaviour.firstKnown || behaviour.first === 0) return fetched;
-  // A service that counts its pages from 0 may refuse page 1 of a short list.
+  // A service that counts pages from 0 may reject page 1 of a short list.
   const zero = await fetchPage(walk, 0, signal);
   if (!zero.ok) return fetched;
   behaviour.first = 0;
@@ -58,7 +59,7 @@ async function fetchFirstPage(walk: ListWalk, signal: AbortSignal): Promise<Fetc
   return zero;
 }
 
-/** One page; where its size is refused and a smaller one is not, with the smaller one for a while. */
+/** Reads a page. If the service rejects its size, tries smaller ones, and keeps the first that it accepts. */
 async function fetchPage(walk: ListWalk, page: number, signal: AbortSignal): Promise<FetchedPage> {
   const { behaviour } = walk;
   let fetched = await walk.fetch({ page, limit: behaviour.limit }, signal);
@@ -70,21 +71,20 @@ async function fetchPage(walk: ListWalk, page: number, signal: AbortSignal): Pro
   return fetched;
 }
 
-/** Another page size ends on another last page. */
 function setPageLimit(behaviour: ListBehaviour, limit: number): void {
   behaviour.limit = limit;
-  forgetLastPage(behaviour);
+  forgetEnd(behaviour);
 }
 
-/** Has the next walk find out anew where the list ends. */
-function forgetLastPage(behaviour: ListBehaviour): void {
+/** Makes the next walk prove again where the list ends. */
+function forgetEnd(behaviour: ListBehaviour): void {
   behaviour.singlePageMax = 0;
   behaviour.provenTotal = null;
 }
 
 /**
- * A walk that misses a page may have begun on the second page of a service that counts from 0. Its page 0 is then nearly
- * all new; that of a service that takes page 0 for page 1 is not.
+ * Finds out whether a walk that misses a page began on the second page because the service counts from 0: then most records
+ * of page 0 are new. If the service treats page 0 as page 1, they are not.
  */
 async function probePageZero(walk: ListWalk, progress: WalkProgress, signal: AbortSignal): Promise<void> {
   const { behaviour } = walk;
@@ -94,8 +94,8 @@ async function probePageZero(walk: ListWalk, progress: WalkProgress, signal: Abo
     return;
   }
   const isRepeating = progress.isRepeating();
-  const fresh = progress.take(0, fetched);
-  // A service that answers every page with one and the same proves nothing.
+  const fresh = progress.record(0, fetched);
+  // A service that ignores the page number proves nothing.
   if (isRepeating) return;
   if (fresh > fetched.value.page.records.length / 2) behaviour.first = 0;
   behaviour.firstKnown = true;

@@ -2,47 +2,47 @@ import { missingRecords } from "../../inventory/walk-completeness.ts";
 import { type ApiError, isPermanent, isRequestRejected } from "../errors.ts";
 import type { ListWalk, WalkReport } from "./list-walk.ts";
 
-/** Pages of one walk: ten million sessions are not more at 500 a page. */
+/** Maximum pages of one walk: ten million sessions at 500 per page. */
 const PAGES_MAX = 20_000;
-/** Pages in a row that repeat others after which a walk ends: the total is wrong, or the service ignores `page`. */
-const PAGES_WITHOUT_NEWS_MAX = 3;
-/** A page repeats others if it has fewer new records than this share: some join while a list is walked. */
+/** A walk ends after this many repeated pages in a row: the total is wrong, or the service ignores `page`. */
+const REPEATED_PAGES_MAX = 3;
+/** A page is repeated if it has fewer new records than this share: a few are added while a list is walked. */
 const NEW_RECORDS_SHARE = 0.05;
-/** Pages that are read again where the list shifted, as a share of the walk's pages, and at least. */
+/** Maximum number of pages to read again because the list shifted: a share of all pages, or a minimum. */
 const REREADS_SHARE = 0.1;
 const REREADS_MIN = 2;
-/** Walks in a row that must agree on the difference between total and records before it is accepted. */
+/** Walks in a row that must show the same difference between total and records before it is accepted. */
 const CONSTANT_WALKS = 3;
-/** After so many walks in a row that missed a page, what was learned of the first page is doubted. */
+/** After this many walks in a row that missed a page, the number of the first page is determined again. */
 const SHORT_WALKS_MAX = 3;
-/** Pages in a row that may fail before the rest is not asked for, and all in all as a share of those asked for. */
+/** A walk is cut short after this many failed pages in a row, or if more than this share of the pages failed. */
 const FAILURES_IN_A_ROW_MAX = 5;
 const FAILURES_SHARE_MAX = 0.25;
 
-/** A page as it was fetched, or why it was not. */
+/** A page, or why it could not be read. */
 export type FetchedPage = Awaited<ReturnType<ListWalk["fetch"]>>;
 
-/** What a walk has seen so far: whether there is more to read, where the list shifted, and what the next walk should know. */
+/** Progress of one walk: whether there are more pages, where the list shifted, and what to remember for the next walk. */
 export class WalkProgress {
   readonly #walk: ListWalk;
   readonly #failures: ApiError[] = [];
   #failedInARow = 0;
-  /** The 4xx at which the pages ended: past the end of the list, or past the last record that the service shows. */
-  #refusal: ApiError | null = null;
-  /** By page number the total that its answer stated. */
+  /** The 4xx of a page after the last one: after the end of the list, or after the last record that the service shows. */
+  #rejection: ApiError | null = null;
+  /** Total that each page stated, by page number. */
   readonly #totals = new Map<number, number>();
   #next: number;
   #total = 0;
   #received = 0;
   #seen = 0;
   #pages = 0;
-  /** Pages that were asked for and are answered, or have failed. */
+  /** Number of pages that were read or failed. */
   #settled = 1;
-  /** The longest page so far: a short one says nothing of how many a full one holds. */
-  #size = 1;
-  /** Number and length of the last page that brought a new record. */
-  #last = { page: 0, length: 0 };
-  #barren = 0;
+  /** Number of records of the longest page so far. */
+  #pageSize = 1;
+  /** Number and length of the last page that was not repeated. */
+  #lastPage = { page: 0, length: 0 };
+  #repeatedInARow = 0;
   #end: "open" | WalkReport["end"] = "open";
 
   constructor(walk: ListWalk) {
@@ -50,8 +50,8 @@ export class WalkProgress {
     this.#next = walk.behaviour.first + 1;
   }
 
-  /** Takes in a page; returns how many of its records are new. */
-  take(number: number, fetched: FetchedPage): number {
+  /** Records a page. Returns the number of its records that are new. */
+  record(number: number, fetched: FetchedPage): number {
     if (number > this.#walk.behaviour.first) this.#settled++;
     if (!fetched.ok) {
       this.#fail(number, fetched.error);
@@ -63,23 +63,23 @@ export class WalkProgress {
     this.#total = page.total;
     this.#totals.set(number, page.total);
     this.#received += page.records.length;
-    this.#size = Math.max(this.#size, page.records.length);
+    this.#pageSize = Math.max(this.#pageSize, page.records.length);
     const fresh = this.#walk.fold(page.records, at);
     this.#seen += fresh;
-    const isBarren = fresh < page.records.length * NEW_RECORDS_SHARE || page.records.length === 0;
-    this.#barren = isBarren ? this.#barren + 1 : 0;
-    if (!isBarren && number >= this.#last.page) this.#last = { page: number, length: page.records.length };
-    if (!isBarren && number > this.#walk.behaviour.first) this.#walk.behaviour.ignoresPage = false;
+    const isRepeated = fresh < page.records.length * NEW_RECORDS_SHARE || page.records.length === 0;
+    this.#repeatedInARow = isRepeated ? this.#repeatedInARow + 1 : 0;
+    if (!isRepeated && number >= this.#lastPage.page) this.#lastPage = { page: number, length: page.records.length };
+    if (!isRepeated && number > this.#walk.behaviour.first) this.#walk.behaviour.ignoresPage = false;
     const isPastEnd =
-      page.records.length === 0 && (number - this.#walk.behaviour.first) * this.#size >= this.#planned();
-    if (this.#end === "open" && (isPastEnd || this.#barren >= PAGES_WITHOUT_NEWS_MAX)) this.#end = "reached";
+      page.records.length === 0 && (number - this.#walk.behaviour.first) * this.#pageSize >= this.#expectedRecords();
+    if (this.#end === "open" && (isPastEnd || this.#repeatedInARow >= REPEATED_PAGES_MAX)) this.#end = "reached";
     return fresh;
   }
 
   #fail(number: number, error: ApiError): void {
-    // Some services answer a page past the end with a 4xx, and some every page past some record.
-    if (isRequestRejected(error) && number > this.#last.page) {
-      this.#refusal ??= error;
+    // Some services answer 4xx to pages after the end, some to all pages after a certain record.
+    if (isRequestRejected(error) && number > this.#lastPage.page) {
+      this.#rejection ??= error;
       if (this.#end === "open") this.#end = "reached";
       return;
     }
@@ -89,35 +89,36 @@ export class WalkProgress {
   }
 
   /** Takes the number of the next page to read. */
-  takeNext(): number {
+  takeNextPage(): number {
     return this.#next++;
   }
 
+  /** Whether to read another page. */
   hasMore(): boolean {
     const asked = this.#next - this.#walk.behaviour.first;
     if (asked >= PAGES_MAX && this.#end === "open") this.#end = "cut";
     if (this.#end !== "open") return false;
-    // One page more shows whether the service still ignores the number.
+    // A second page shows whether the service still ignores the page number.
     if (this.#walk.behaviour.ignoresPage) return asked < 2;
-    if (asked * this.#size < this.#planned()) return true;
-    // Where pages were shorter than others, the rest is on further ones.
-    const isShort = this.#planned() - this.#seen > this.#size * NEW_RECORDS_SHARE;
+    if (asked * this.#pageSize < this.#expectedRecords()) return true;
+    // If some pages were shorter than others, the remaining records are on further ones.
+    const isShort = this.#expectedRecords() - this.#seen > this.#pageSize * NEW_RECORDS_SHARE;
     if (this.#settled === asked && this.#failures.length === 0 && isShort) return true;
-    // By its total the list ends here. Only a page that is not full proves that it does.
-    const { page, length } = this.#last;
+    // The list ends here according to its total. Only a page that is not full proves it.
+    const { page, length } = this.#lastPage;
     const { singlePageMax, provenTotal } = this.#walk.behaviour;
     if ((asked === 1 && length <= singlePageMax) || this.#total === provenTotal) return false;
-    return page === this.#next - 1 && length >= this.#size;
+    return page === this.#next - 1 && length >= this.#pageSize;
   }
 
-  /** Records to be expected: the total less the difference that it always has. */
-  #planned(): number {
-    const accepted = this.#accepted();
-    // A total that is wrong by a large number is never exact: half a page is no reason for another one.
-    return this.#total - accepted - (Math.abs(accepted) > this.#size / 2 ? this.#size / 2 : 0);
+  /** Number of records to expect: the total less the accepted difference. */
+  #expectedRecords(): number {
+    const accepted = this.#acceptedDifference();
+    // A total with a large difference is never exact: half a page of records is not worth another call.
+    return this.#total - accepted - (Math.abs(accepted) > this.#pageSize / 2 ? this.#pageSize / 2 : 0);
   }
 
-  /** Whether another page may fare better than those that failed. */
+  /** Whether another page may succeed although some failed. */
   isWorthwhile(): boolean {
     const failuresMax = Math.max(FAILURES_IN_A_ROW_MAX, Math.floor(this.#settled * FAILURES_SHARE_MAX));
     return (
@@ -127,35 +128,35 @@ export class WalkProgress {
     );
   }
 
-  /** Records that the list counts and that were not seen, beyond the difference that it always shows. */
+  /** Number of records missing from the total, beyond the accepted difference. */
   missing(): number {
-    return missingRecords({ total: this.#total, seen: this.#seen }, this.#accepted());
+    return missingRecords({ total: this.#total, seen: this.#seen }, this.#acceptedDifference());
   }
 
-  /** The difference that the list always shows. A small one that varies is that of a list in motion. */
-  #accepted(): number {
+  /** The constant difference between total and records; 0: none, or a small one that varies as the list changes. */
+  #acceptedDifference(): number {
     const { records, same, similar } = this.#walk.behaviour.difference;
-    const isLarge = Math.abs(records) > this.#size / 2;
+    const isLarge = Math.abs(records) > this.#pageSize / 2;
     return same >= CONSTANT_WALKS || (isLarge && similar >= CONSTANT_WALKS) ? records : 0;
   }
 
-  /** Whether the records that were not seen fill a page: a walk of a service that counts from 0 may have begun on its second. */
+  /** Whether about a page of records is missing: if the service counts pages from 0, the walk began on the second one. */
   missesAPage(): boolean {
-    return this.#fillAPage(this.#total - this.#seen);
+    return this.#fillsAPage(this.#total - this.#seen);
   }
 
-  /** Whether about a page of the records that came had come before: the service may ignore the page number. */
+  /** Whether about a page of records came twice: the service may ignore the page number. */
   isRepeating(): boolean {
-    return this.#received - this.#seen >= this.#size / 2;
+    return this.#received - this.#seen >= this.#pageSize / 2;
   }
 
-  #fillAPage(missed: number): boolean {
-    return this.#failures.length === 0 && missed > 0 && missed >= Math.min(this.#size, this.#total) / 2;
+  #fillsAPage(records: number): boolean {
+    return this.#failures.length === 0 && records > 0 && records >= Math.min(this.#pageSize, this.#total) / 2;
   }
 
   /**
-   * Pages to read again because a record left while the list was walked: the total fell from this page to the next, so the
-   * first record of the next page may have slid to the end of this one, unseen. Empty where the list shifts all over.
+   * Pages to read again because a record was removed during the walk: if the total fell from one page to the next, the first
+   * record of the next page may have moved to the end of the one before. Empty if too many pages shifted.
    */
   gaps(): readonly number[] {
     if (!this.#canRepair()) return [];
@@ -165,72 +166,77 @@ export class WalkProgress {
     return gaps.length <= this.#rereadsMax() ? gaps : [];
   }
 
-  /** Pages to read again because records joined at the head: they pushed as many others onto a later page, seen twice. */
+  /** Pages to read again because records were added at the start of the list, which moved others to later pages. */
   head(): readonly number[] {
     const { first } = this.#walk.behaviour;
     if (!this.#canRepair() || this.missing() <= 0) return [];
-    const joined = Math.max(this.#received - this.#seen, this.#total - (this.#totals.get(first) ?? this.#total));
-    const length = Math.min(Math.ceil(joined / this.#size), this.#rereadsMax());
+    const added = Math.max(this.#received - this.#seen, this.#total - (this.#totals.get(first) ?? this.#total));
+    const length = Math.min(Math.ceil(added / this.#pageSize), this.#rereadsMax());
     return Array.from({ length }, (_, index) => first + index);
   }
 
   #canRepair(): boolean {
-    const isWhole = this.#end === "open" || this.#end === "reached";
-    return isWhole && this.#failures.length === 0 && this.#refusal === null && this.#barren < PAGES_WITHOUT_NEWS_MAX;
+    const isComplete = this.#end === "open" || this.#end === "reached";
+    return (
+      isComplete && this.#failures.length === 0 && this.#rejection === null && this.#repeatedInARow < REPEATED_PAGES_MAX
+    );
   }
 
   #rereadsMax(): number {
     return Math.max(REREADS_MIN, Math.floor(this.#totals.size * REREADS_SHARE));
   }
 
-  /** Gives the walk up before the end of the list. */
+  /** Ends the walk before the end of the list. */
   cut(): void {
     this.#end = "cut";
   }
 
-  /** Ends the walk: keeps for the next one what it showed. `echo`: the page size that the service says is in force. */
+  /** Ends the walk and remembers its results for the next one. `echo`: the page size that the service states. */
   close(echo: number | null): WalkReport {
-    const difference = this.#accepted();
+    const difference = this.#acceptedDifference();
     this.#learn(echo);
-    const isRefused = this.#end !== "cut" && this.#refusal !== null && this.#total - this.#seen >= this.#size / 2;
-    const isWhole = this.#failures.length === 0 && this.#end !== "cut" && !isRefused;
+    const isRejected =
+      this.#end !== "cut" && this.#rejection !== null && this.#total - this.#seen >= this.#pageSize / 2;
+    const isComplete = this.#failures.length === 0 && this.#end !== "cut" && !isRejected;
     return {
-      end: isRefused ? "refused" : this.#end === "open" ? "reached" : this.#end,
+      end: isRejected ? "refused" : this.#end === "open" ? "reached" : this.#end,
       total: this.#total,
       seen: this.#seen,
-      isExact: isWhole && (this.#total === this.#seen || this.#walk.behaviour.difference.same >= CONSTANT_WALKS),
+      isExact: isComplete && (this.#total === this.#seen || this.#walk.behaviour.difference.same >= CONSTANT_WALKS),
       difference,
       pages: this.#pages,
-      error: this.#failures[0] ?? (isRefused ? this.#refusal : null),
+      error: this.#failures[0] ?? (isRejected ? this.#rejection : null),
     };
   }
 
   #learn(echo: number | null): void {
-    const { behaviour: habits } = this.#walk;
-    const isSinglePage = this.#last.page <= habits.first;
-    if (this.#end === "reached" && this.#total === this.#seen) habits.provenTotal = this.#total;
-    habits.pageSize = isSinglePage ? Math.max(this.#size, Math.min(echo ?? this.#size, habits.limit)) : this.#size;
-    habits.shortWalks = this.#fillAPage(this.missing()) ? habits.shortWalks + 1 : 0;
-    if (habits.shortWalks >= SHORT_WALKS_MAX) {
-      habits.shortWalks = 0;
-      habits.firstKnown = false;
-      habits.first = 1;
+    const { behaviour } = this.#walk;
+    const isSinglePage = this.#lastPage.page <= behaviour.first;
+    if (this.#end === "reached" && this.#total === this.#seen) behaviour.provenTotal = this.#total;
+    behaviour.pageSize = isSinglePage
+      ? Math.max(this.#pageSize, Math.min(echo ?? this.#pageSize, behaviour.limit))
+      : this.#pageSize;
+    behaviour.shortWalks = this.#fillsAPage(this.missing()) ? behaviour.shortWalks + 1 : 0;
+    if (behaviour.shortWalks >= SHORT_WALKS_MAX) {
+      behaviour.shortWalks = 0;
+      behaviour.firstKnown = false;
+      behaviour.first = 1;
     }
     if (this.#end === "cut" || this.#failures.length > 0) return;
-    if (this.#seen > 0 && this.#seen >= this.#total) habits.firstKnown = true;
-    if (isSinglePage && this.#barren >= PAGES_WITHOUT_NEWS_MAX) habits.ignoresPage = true;
-    if (isSinglePage && this.#last.length < habits.limit) {
-      habits.singlePageMax = Math.max(habits.singlePageMax, this.#last.length);
+    if (this.#seen > 0 && this.#seen >= this.#total) behaviour.firstKnown = true;
+    if (isSinglePage && this.#repeatedInARow >= REPEATED_PAGES_MAX) behaviour.ignoresPage = true;
+    if (isSinglePage && this.#lastPage.length < behaviour.limit) {
+      behaviour.singlePageMax = Math.max(behaviour.singlePageMax, this.#lastPage.length);
     }
-    const { difference: before } = habits;
+    const { difference: previous } = behaviour;
     const records = this.#total - this.#seen;
-    // Compared with the first of its kind: a difference that creeps is none that is always there.
-    const isSimilar = Math.abs(records - before.first) <= this.#size / 2;
-    habits.difference = {
+    // Compared with the first similar one: a difference that slowly grows is not constant.
+    const isSimilar = Math.abs(records - previous.first) <= this.#pageSize / 2;
+    behaviour.difference = {
       records,
-      first: isSimilar ? before.first : records,
-      same: records === before.records ? before.same + 1 : 1,
-      similar: isSimilar ? before.similar + 1 : 1,
+      first: isSimilar ? previous.first : records,
+      same: records === previous.records ? previous.same + 1 : 1,
+      similar: isSimilar ? previous.similar + 1 : 1,
     };
   }
 }

@@ -12,7 +12,7 @@ import { openStoreReadOnly } from "../../journal/reader.ts";
 import { createMemoryStateStore } from "../../journal/sqlite.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { createSystemClock } from "../../platform/clock.ts";
-import { billingMonthOf } from "../../rate-limit/billing-month.ts";
+import { billingMonthOf } from "../../rate-limit/monthly-budget.ts";
 
 /** Number of nodes and sessions given on the command line; absent: not given. */
 export interface GivenCounts {

@@ -78,7 +78,7 @@ function toneOf(status: NodeStatus): ReportLine["tone"] {
 
 function budgetLine({ ledger, snapshot }: StatusSnapshot): string {
   const detailed = snapshot?.fleet.detailedAt.reduce((count, at) => count + (Number.isNaN(at) ? 0 : 1), 0) ?? 0;
-  const [node, session] = CATEGORIES.map((category) => remainingAtLeast(ledger.accounts[category].headers) ?? "?");
+  const [node, session] = CATEGORIES.map((category) => remainingAtLeast(ledger.categories[category].headers) ?? "?");
   const active = snapshot?.sessions ? sessionsByStatus(snapshot.sessions).active : "?";
   const data = `${active} active sessions, ${detailed} nodes in detail`;
   return `${data} | ${ledger.monthUsed} calls; remaining now: ${node} node calls, ${session} session calls`;

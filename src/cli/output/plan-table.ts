@@ -3,7 +3,8 @@ import { formatPercent } from "../../base/percent.ts";
 import type { NetworkSize } from "../../collectors/polling-plan.ts";
 import { COLLECTORS, type Collector } from "../../model/snapshot.ts";
 import { pollingCallsPerMonth } from "../../rate-limit/limits.ts";
-import type { Bound, CollectorPlan, Plan, PlanInput } from "../../scheduling/planner.ts";
+import type { CollectorPlan, Plan } from "../../scheduling/planner.ts";
+import type { Bound, PlanInput } from "../../scheduling/polling-capacity.ts";
 import { alignColumns } from "./text.ts";
 
 /** Source of the network's size: the command line, the daemon's state, or the service. */

@@ -11,45 +11,45 @@ import {
   type Limits,
   reservedCalls,
 } from "../limits.ts";
-import { createExternalUsageOfLimit, type ExternalUsageOfLimit, OBSERVATIONS_PER_WINDOW } from "./usage-of-limit.ts";
+import { ExternalUsageOfLimit, OBSERVATIONS_PER_WINDOW } from "./usage-of-limit.ts";
 
-/** Limits that an answer may speak of: its category's, or the plan's over all of them. */
+/** The limits that headers may state: that of a category, or the plan's over all categories. */
 export const LIMIT_SCOPES = [...CATEGORIES, "plan"] as const;
 export type LimitScope = (typeof LIMIT_SCOPES)[number];
 
-/** A call of ours, and when it went out. */
+/** One of our calls, and when it was sent. */
 interface SentCall {
   readonly category: Category;
   readonly at: MonotonicMs;
 }
 
-/** What other users of the key do, by limit. */
+/** Calls of other users of the API key, by limit. */
 export interface ExternalUsage extends Readonly<Record<LimitScope, ExternalUsageOfLimit>> {
-  /** What the headers were seen to speak of; null: nothing yet that tells. */
-  statedScopes: "category" | "plan" | null;
+  /** Which kind of limit the headers state; null: not known yet. */
+  statedScope: "category" | "plan" | null;
 }
 
-/** Nothing known yet. */
+/** Creates a state without observations. */
 export const createExternalUsage = (): ExternalUsage => ({
-  node_management: createExternalUsageOfLimit(),
-  session_monitoring: createExternalUsageOfLimit(),
-  plan: createExternalUsageOfLimit(),
-  statedScopes: null,
+  node_management: new ExternalUsageOfLimit(),
+  session_monitoring: new ExternalUsageOfLimit(),
+  plan: new ExternalUsageOfLimit(),
+  statedScope: null,
 });
 
-/** A call in `category` went out. */
+/** Records that a call was sent. */
 export function recordCallSent(externalUsage: ExternalUsage, category: Category, now: MonotonicMs): void {
   externalUsage[category].recordSent(now);
   externalUsage.plan.recordSent(now);
 }
 
-/** It never did, after all. */
+/** Records that a call was not sent after all. */
 export function recordCallUnsent(externalUsage: ExternalUsage, category: Category, sentAt: MonotonicMs): void {
   externalUsage[category].recordUnsent(sentAt);
   externalUsage.plan.recordUnsent(sentAt);
 }
 
-/** It came to an end, and nobody knows whether the service counted it: if so, then by `countedBy`. */
+/** Records that a call ended in doubt: the service counts it by `countedBy`, or never. */
 export function recordCallInDoubt(
   externalUsage: ExternalUsage,
   limits: Limits,
@@ -61,7 +61,7 @@ export function recordCallInDoubt(
   externalUsage.plan.recordInDoubt(countedBy, MINUTE_MS, now);
 }
 
-/** It was answered. An answer without headers may come from something in front of the service, which counts nothing. */
+/** Records a response. One without headers is in doubt: a proxy in front of the service may have sent it. */
 export function recordCallAnswered(
   externalUsage: ExternalUsage,
   limits: Limits,
@@ -75,13 +75,13 @@ export function recordCallAnswered(
   }
   const scope = limitScopeOf(externalUsage, limits, category, reading.limit);
   const { windowMs } = limits.categories[category];
-  // A limit larger than ours is of something wider: what is missing from it may be of other accounts, and of their months.
+  // A limit above the category's covers more than our account: calls missing from it may not count in our month.
   const isOwn = scope === category && reading.limit <= limits.categories[category].requests;
   externalUsage[category].recordAnswered(at, isOwn ? reading : null, windowMs, now);
   externalUsage.plan.recordAnswered(at, scope === "plan" ? reading : null, MINUTE_MS, now);
 }
 
-/** It was refused. What the refusal says tells of others only where it names a limit that we know, and that is spent. */
+/** Records a 429. It shows external usage only if it states a known limit of which nothing remains. */
 export function recordCallRejected(
   externalUsage: ExternalUsage,
   limits: Limits,
@@ -92,12 +92,12 @@ export function recordCallRejected(
   recordCallInDoubt(externalUsage, limits, category, now, now);
   if (reading === null || reading.remaining > 0) return;
   const { requests, windowMs } = limits.categories[category];
-  // Of a plan and a category that are as large, the plan is spent first.
+  // If the limits of plan and category are equal, the plan's is used up first.
   if (reading.limit === limits.plan.requestsPerMinute) externalUsage.plan.recordRejected(reading.limit, MINUTE_MS, now);
   else if (reading.limit === requests) externalUsage[category].recordRejected(reading.limit, windowMs, now);
 }
 
-/** Calls a minute that others are expected to make under the plan, in all categories. */
+/** External calls to expect per minute over all categories. */
 export function expectedCallsOfPlan(externalUsage: ExternalUsage, limits: Limits, now: MonotonicMs): number {
   const ofCategories = CATEGORIES.reduce(
     (sum, category) =>
@@ -107,44 +107,34 @@ export function expectedCallsOfPlan(externalUsage: ExternalUsage, limits: Limits
   return Math.max(externalUsage.plan.expectedCalls(now), ofCategories);
 }
 
-/** What asks to go. */
+/** A call that waits for a permit. */
 export interface CallRequest {
   readonly category: Category;
   readonly lane: Lane;
-  /** So many calls are left, by what the service stated; null: it stated nothing. */
-  readonly left: number | null;
+  /** Remaining calls of the category as stated; null: not stated. */
+  readonly remaining: number | null;
 }
 
-/** When a call may go and still leave others what they are expected to need, under its category and the plan. */
+/** When a call may be sent so that category and plan leave enough for the expected external usage. */
 export function availableBesideExternalUsage(
   externalUsage: ExternalUsage,
   limits: Limits,
   request: CallRequest,
   now: MonotonicMs,
 ): MonotonicMs {
-  const { category, lane, left } = request;
+  const { category, lane, remaining } = request;
   const { requests, windowMs } = limits.categories[category];
-  const ofPlan = limits.plan.requestsPerMinute;
-  const inCategory = {
-    limit: requests,
-    reserve: limits.reserve,
-    windowMs,
-    expected: externalUsage[category].expectedCalls(now),
-  };
-  const inPlan = { limit: ofPlan ?? 0, reserve: limits.reserve, windowMs: MINUTE_MS };
-  // A bucket that holds more than a window's calls has some for everybody.
-  const isAmple = externalUsage[category].isTokenBucket() && left !== null && left > requests;
-  return Math.max(
-    isAmple ? now : capacityAvailableAt(externalUsage[category], inCategory, lane, now),
-    ofPlan === null
-      ? now
-      : capacityAvailableAt(
-          externalUsage.plan,
-          { ...inPlan, expected: expectedCallsOfPlan(externalUsage, limits, now) },
-          lane,
-          now,
-        ),
-  );
+  const { reserve } = limits;
+  const { requestsPerMinute } = limits.plan;
+  const usage = externalUsage[category];
+  // A bucket that holds more calls than a window's has enough for all users.
+  const isAmple = usage.isTokenBucket() && remaining !== null && remaining > requests;
+  const inCategory = { limit: requests, reserve, windowMs, expected: usage.expectedCalls(now) };
+  const ofCategory = isAmple ? now : capacityAvailableAt(usage, inCategory, lane, now);
+  if (requestsPerMinute === null) return Math.max(ofCategory, now);
+  const expected = expectedCallsOfPlan(externalUsage, limits, now);
+  const inPlan = { limit: requestsPerMinute, reserve, windowMs: MINUTE_MS, expected };
+  return Math.max(ofCategory, capacityAvailableAt(externalUsage.plan, inPlan, lane, now));
 }
 
 interface LimitCapacity {
@@ -154,25 +144,25 @@ interface LimitCapacity {
   readonly expected: number;
 }
 
-/** Our own calls of a window's length are to leave the others theirs, and to come evenly where those need much. */
+/** When our calls in a window length leave enough for others. If others need more than the reserve, ours are also spaced evenly. */
 function capacityAvailableAt(
   usage: ExternalUsageOfLimit,
   { limit, reserve, windowMs, expected }: LimitCapacity,
   lane: Lane,
   now: MonotonicMs,
 ): MonotonicMs {
-  const isMuch = expected > reservedCalls(limit, reserve);
-  if (expected === 0 || (usage.isTokenBucket() && !isMuch)) return now;
+  const exceedsReserve = expected > reservedCalls(limit, reserve);
+  if (expected === 0 || (usage.isTokenBucket() && !exceedsReserve)) return now;
   const { polling, actionReserve } = allowanceOf(limit, reserve, expected);
   if (lane === "action")
     return usage.ownCallsFewerThan(polling + Math.max(actionReserve, externalFloorOf(limit)), windowMs, now);
-  const spaced = isMuch ? usage.lastOwnCallAt() + windowMs / Math.max(OBSERVATIONS_PER_WINDOW, polling) : now;
+  const spaced = exceedsReserve ? usage.lastOwnCallAt() + windowMs / Math.max(OBSERVATIONS_PER_WINDOW, polling) : now;
   return Math.max(spaced, usage.ownCallsFewerThan(polling, windowMs, now));
 }
 
 /**
- * The limit that a header speaks of. Where that may be either, it is taken for the plan's until an answer tells: all our
- * calls are counted there, so that none of them is taken for one of others.
+ * The limit that a header states. If it could be either, it is taken for the plan's until a response shows which one it is:
+ * all our calls count there, so none of them is mistaken for an external one.
  */
 export function limitScopeOf(
   externalUsage: ExternalUsage,
@@ -182,8 +172,8 @@ export function limitScopeOf(
 ): LimitScope {
   const own = limits.categories[category].requests;
   const ofPlan = limits.plan.requestsPerMinute;
-  if (own !== ofPlan && stated === own) externalUsage.statedScopes = "category";
-  if (own !== ofPlan && stated === ofPlan) externalUsage.statedScopes = "plan";
+  if (own !== ofPlan && stated === own) externalUsage.statedScope = "category";
+  if (own !== ofPlan && stated === ofPlan) externalUsage.statedScope = "plan";
   if (stated !== ofPlan) return category;
-  return externalUsage.statedScopes === "category" && own === ofPlan ? category : "plan";
+  return externalUsage.statedScope === "category" && own === ofPlan ? category : "plan";
 }

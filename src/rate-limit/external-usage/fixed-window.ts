@@ -4,106 +4,102 @@ import { ROUNDING_MS } from "../limit-headers.ts";
 import { type LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
 import type { OwnCalls } from "./own-calls.ts";
 
-/** By so much a window may begin before its time. */
-const CLOCK_SLIP_MS: DurationMs = SECOND_MS;
-/** A reset may be stated so much later than a window from now: reset and Date are both rounded, and so is their difference. */
-const RESET_SLIP_MS: DurationMs = 3 * ROUNDING_MS;
-/** The end of a window that went unseen is reckoned to have gone on as the last part of it that was seen. */
-const OBSERVATIONS_PER_WINDOW = 4;
+/** How much too early a window may start. */
+const EARLY_START_MS_MAX: DurationMs = SECOND_MS;
+/** How much further than a window away a reset may be: the reset, Date and their difference are all rounded. */
+const LATE_RESET_MS_MAX: DurationMs = 3 * ROUNDING_MS;
+/** The unobserved end of a window is extrapolated from the last observed part of this length. */
+const EXTRAPOLATION_PARTS = 4;
 
-/** When a window began: its reset is cut to seconds, and so is the clock that it is counted from. */
+/** Range of times in which a window may have started: the reset and the clock it is compared with are in whole seconds. */
 interface StartRange {
   readonly earliest: MonotonicMs;
   readonly latest: MonotonicMs;
 }
 
-/** Calls of others in the window, as they were seen at a moment. */
+/** External calls in the current window, as observed at a time. */
 interface Observation {
   readonly at: MonotonicMs;
   readonly calls: number;
 }
 
-/** A window that begins anew as a whole, when it was said to: what is left only falls until then. */
-export function createFixedWindowHypothesis(): LimiterHypothesis {
-  let last: LimitStatement | null = null;
-  let began: StartRange | null = null;
-  /** Of the first window: what was spent before it was first looked at, by whomever. */
-  let before = 0;
-  /** The last part of a window up to the last statement, and what was seen just before that. */
-  let observations: Observation[] = [];
-  let lastWindow = 0;
-  let proved = 0;
-  let hidden = 0;
+/** A window that is reset as a whole at the stated time. Until then the remaining calls only decrease. */
+export class FixedWindowHypothesis implements LimiterHypothesis {
+  readonly isTokenBucket = false;
+  provenCalls = 0;
+  hiddenCalls = 0;
+  lastWindowCalls = 0;
+  #last: LimitStatement | null = null;
+  #start: StartRange | null = null;
+  /** Calls that were spent in the first window before the first statement, no matter by which user. */
+  #initialCalls = 0;
+  /** Observations of the last part of the window, after the newest one that is older. */
+  #observations: Observation[] = [];
 
-  const seen = (): number => observations.at(-1)?.calls ?? 0;
-
-  /** What others did after the last statement of a window went with the window, unseen: not more than was left. */
-  function endWindow(next: StartRange, windowMs: DurationMs): void {
-    const first = observations[0]!;
-    const { at, calls } = observations.at(-1)!;
-    const endedAt = Math.min(middle(next), middle(began!) + windowMs);
-    const seenMs = Math.max(windowMs / OBSERVATIONS_PER_WINDOW, at - first.at);
-    const unseenMs = Math.min(last!.remaining, ((calls - first.calls) * Math.max(0, endedAt - at)) / seenMs);
-    hidden += unseenMs;
-    lastWindow = calls + unseenMs;
-    begin(next);
+  update(statement: LimitStatement, own: OwnCalls): boolean {
+    const { answeredAt, limit, remaining, resetAt, windowMs } = statement;
+    if (remaining >= limit || resetAt === null || resetAt > answeredAt + windowMs + LATE_RESET_MS_MAX) return false;
+    if (!this.#updateStart(statement, own)) return false;
+    this.#last = statement;
+    const ownMost = own.sentBy(answeredAt) - own.endedBefore(this.#start!.earliest);
+    const calls = Math.max(this.#observedCalls(), limit - remaining - ownMost - this.#initialCalls);
+    this.#observe(answeredAt, calls, windowMs);
+    return true;
   }
 
-  function begin(span: StartRange): void {
-    began = span;
-    observations = [{ at: middle(span), calls: 0 }];
+  callsInWindow(now: MonotonicMs): number {
+    if (this.#start === null || this.#last === null) return 0;
+    return now < this.#start.latest + this.#last.windowMs ? this.#observedCalls() : 0;
   }
 
-  /** Follows windows that begin anew; false: one did that can't have, or something came back without one. */
-  function recordStart(statement: LimitStatement, own: OwnCalls): boolean {
+  #observedCalls(): number {
+    return this.#observations.at(-1)?.calls ?? 0;
+  }
+
+  /** Updates the start of the window. Returns false if it contradicts earlier ones, or if calls came back within a window. */
+  #updateStart(statement: LimitStatement, own: OwnCalls): boolean {
     const { sentAt, remaining, windowMs } = statement;
-    const span = startRangeOf(statement);
-    if (began === null || last === null) {
-      begin(span);
-      const ownLeast = Math.max(0, own.endedBefore(sentAt) - own.sentBy(span.latest)) + 1;
-      before = Math.max(0, statement.limit - remaining - ownLeast);
+    const [start, last, next] = [this.#start, this.#last, startRangeOf(statement)];
+    if (start === null || last === null) {
+      this.#startWindow(next);
+      const ownLeast = Math.max(0, own.endedBefore(sentAt) - own.sentBy(next.latest)) + 1;
+      this.#initialCalls = Math.max(0, statement.limit - remaining - ownLeast);
       return true;
     }
-    if (span.earliest > began.latest) {
-      if (span.latest < began.earliest + windowMs - CLOCK_SLIP_MS) return false;
-      endWindow(span, windowMs);
-      before = 0;
+    if (next.earliest > start.latest) {
+      if (next.latest < start.earliest + windowMs - EARLY_START_MS_MAX) return false;
+      this.#endWindow(Math.min(middleOf(next), middleOf(start) + windowMs), last.remaining, windowMs);
+      this.#startWindow(next);
+      this.#initialCalls = 0;
       return true;
     }
-    if (span.latest < began.earliest) return false;
-    began = { earliest: Math.max(began.earliest, span.earliest), latest: Math.min(began.latest, span.latest) };
+    if (next.latest < start.earliest) return false;
+    this.#start = { earliest: Math.max(start.earliest, next.earliest), latest: Math.min(start.latest, next.latest) };
     const ownSince = own.endedBefore(sentAt) - own.sentBy(last.answeredAt) - own.inDoubtAfter(last.sentAt);
     return remaining <= last.remaining - Math.max(0, ownSince) - 1 + MISMATCHES_MAX;
   }
 
-  function observe(at: MonotonicMs, calls: number, windowMs: DurationMs): void {
-    proved += calls - seen();
-    observations.push({ at, calls });
-    observations = observations.slice(
-      Math.max(
-        0,
-        observations.findLastIndex((observation) => observation.at <= at - windowMs / OBSERVATIONS_PER_WINDOW),
-      ),
-    );
+  #startWindow(start: StartRange): void {
+    this.#start = start;
+    this.#observations = [{ at: middleOf(start), calls: 0 }];
   }
 
-  return {
-    isTokenBucket: false,
-    provenCalls: () => proved,
-    hiddenCalls: () => hidden,
-    callsInWindow: (now) => (began === null || last === null || now >= began.latest + last.windowMs ? 0 : seen()),
-    lastWindowCalls: () => lastWindow,
-    update(statement, own) {
-      const { answeredAt, limit, remaining, windowMs } = statement;
-      if (remaining >= limit || statement.resetAt === null) return false;
-      if (statement.resetAt > answeredAt + windowMs + RESET_SLIP_MS) return false;
-      if (!recordStart(statement, own)) return false;
-      last = statement;
-      const ownMost = own.sentBy(answeredAt) - own.endedBefore(began!.earliest);
-      observe(answeredAt, Math.max(seen(), limit - remaining - ownMost - before), windowMs);
-      return true;
-    },
-  };
+  /** Estimates the external calls between the last statement of a window and its end: at most those that remained. */
+  #endWindow(endedAt: MonotonicMs, remaining: number, windowMs: DurationMs): void {
+    const first = this.#observations[0]!;
+    const { at, calls } = this.#observations.at(-1)!;
+    const observedMs = Math.max(windowMs / EXTRAPOLATION_PARTS, at - first.at);
+    const unobserved = Math.min(remaining, ((calls - first.calls) * Math.max(0, endedAt - at)) / observedMs);
+    this.hiddenCalls += unobserved;
+    this.lastWindowCalls = calls + unobserved;
+  }
+
+  #observe(at: MonotonicMs, calls: number, windowMs: DurationMs): void {
+    this.provenCalls += calls - this.#observedCalls();
+    this.#observations.push({ at, calls });
+    const from = this.#observations.findLastIndex((each) => each.at <= at - windowMs / EXTRAPOLATION_PARTS);
+    this.#observations = this.#observations.slice(Math.max(0, from));
+  }
 }
 
 function startRangeOf({ sentAt, answeredAt, resetAt, windowMs }: LimitStatement): StartRange {
@@ -111,4 +107,4 @@ function startRangeOf({ sentAt, answeredAt, resetAt, windowMs }: LimitStatement)
   return { earliest: latest - (answeredAt - sentAt) - 2 * ROUNDING_MS, latest };
 }
 
-const middle = ({ earliest, latest }: StartRange): MonotonicMs => (earliest + latest) / 2;
+const middleOf = ({ earliest, latest }: StartRange): MonotonicMs => (earliest + latest) / 2;

@@ -2,124 +2,115 @@ import type { DurationMs } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 
-/** Foretells from what others did in a window what they may do in the next. */
-export interface UsageForecast {
-  /** They made so many calls in the window that it is. */
-  record(calls: number, windowMs: DurationMs, at: MonotonicMs): void;
-  /** They made so many in some window up to now; how fast they go on it doesn't say. */
-  restore(calls: number, windowMs: DurationMs, at: MonotonicMs): void;
-  /** Calls that they may make in a window; 0: there are none, or none any more. */
-  expected(now: MonotonicMs): number;
-}
-
-/** Others are expected to do again what they did in any of so many windows … */
+/** Windows for which external calls are remembered, at least: they may recur after a few quiet windows. */
 const WINDOWS_REMEMBERED_MIN = 5;
-/** … and those who make pauses, after the longest pause from which they came back, and half as much again … */
+/** Users who pause are remembered for their longest pause times this. */
 const PAUSES_COVERED = 1.5;
-/** … but not for ever: who comes more seldom lives in the reserve. */
+/** Windows for which external calls are remembered, at most: rarer ones have to fit into the reserve. */
 const WINDOWS_REMEMBERED_MAX = 30;
-/** Pauses are looked for in so many windows. */
+/** Windows in which pauses are searched for. */
 const STORED_WINDOWS_MAX = 60;
-/** They pause where they do less than this of what they do when they come back. */
+/** A window with fewer calls than this share of a later one is part of a pause before it. */
 const PAUSE_SHARE: Share = 0.5;
-/** Beyond what they did, others may do so much more … */
+/** Margin on top of the observed calls: a share of them, and a number of calls. */
 const MARGIN: Share = 0.1;
-/** … and so many calls. */
 const MARGIN_CALLS = 1;
-/** Who does more than ever before is taken to go on as in the last part of a window. */
+/** A rise above all remembered windows is extrapolated from the last part of a window of this length. */
 const TREND_PARTS = 4;
-/** For that, counts are kept by so many slices of a window. */
+/** Counts for the extrapolation are kept by slices of a window. */
 const SLICES = 60;
 
-interface Window {
+interface WindowMaximum {
   readonly index: number;
-  /** The most that was seen in it. */
   most: number;
 }
 
-/** Nothing noted yet. */
-export function createUsageForecast(): UsageForecast {
-  let windows: Window[] = [];
-  /** Of all windows: while it is none, there is nothing to reckon. */
-  let highest = 0;
-  let remembered = WINDOWS_REMEMBERED_MIN;
-  let rise = { calls: 0, until: Number.NEGATIVE_INFINITY };
-  let length: DurationMs = 1;
-  const callRate = createCallRate();
+/** Predicts from the external calls of recent windows how many to expect in the next one. */
+export class UsageForecast {
+  #windows: WindowMaximum[] = [];
+  /** Maximum of all windows. */
+  #highest = 0;
+  #remembered = WINDOWS_REMEMBERED_MIN;
+  #rise = { calls: 0, until: Number.NEGATIVE_INFINITY };
+  #windowMs: DurationMs = 1;
+  readonly #rate = new CallRate();
 
-  /** The most of the windows that are remembered in the one of `index`, without those from `end` on. */
-  function mostRemembered(index: number, end: number): number {
-    const pastWindows = windows.filter((each) => each.index >= index - remembered && each.index < end);
-    return pastWindows.reduce((most, each) => Math.max(most, each.most), 0);
+  /** Records the calls so far in the current window, and whether they are rising. */
+  record(calls: number, windowMs: DurationMs, at: MonotonicMs): void {
+    this.recordWindow(calls, windowMs, at);
+    const { index } = this.#windows.at(-1)!;
+    const previousMost = this.#mostRemembered(index, index);
+    const extrapolated = this.#rate.extrapolate(calls, windowMs, at);
+    if (calls > addMargin(previousMost) && extrapolated > calls) {
+      this.#rise = { calls: extrapolated, until: at + windowMs / TREND_PARTS };
+    } else if (at >= this.#rise.until) this.#rise = { calls: 0, until: at };
   }
 
-  function remember(calls: number, windowMs: DurationMs, at: MonotonicMs): void {
-    length = windowMs;
+  /** Records the calls of a window up to `at`, which say nothing about their rate. */
+  recordWindow(calls: number, windowMs: DurationMs, at: MonotonicMs): void {
+    this.#windowMs = windowMs;
     const index = Math.floor(at / windowMs);
-    if (windows.at(-1)?.index !== index) {
-      windows = windows.filter((each) => each.index > index - STORED_WINDOWS_MAX);
-      highest = windows.reduce((most, each) => Math.max(most, each.most), 0);
-      windows.push({ index, most: 0 });
-      remembered = rememberedWindows(windows);
+    if (this.#windows.at(-1)?.index !== index) {
+      this.#windows = this.#windows.filter((each) => each.index > index - STORED_WINDOWS_MAX);
+      this.#highest = mostOf(this.#windows);
+      this.#windows.push({ index, most: 0 });
+      this.#remembered = rememberedWindows(this.#windows);
     }
-    const current = windows.at(-1)!;
+    const current = this.#windows.at(-1)!;
     if (calls <= current.most) return;
     current.most = calls;
-    highest = Math.max(highest, calls);
-    remembered = rememberedWindows(windows);
+    this.#highest = Math.max(this.#highest, calls);
+    this.#remembered = rememberedWindows(this.#windows);
   }
 
-  return {
-    restore: remember,
-    record(calls, windowMs, at) {
-      remember(calls, windowMs, at);
-      const { index } = windows.at(-1)!;
-      const before = mostRemembered(index, index);
-      const calledOn = callRate.goesOnTo(calls, windowMs, at);
-      if (calls > addMargin(before) && calledOn > calls) rise = { calls: calledOn, until: at + windowMs / TREND_PARTS };
-      else if (at >= rise.until) rise = { calls: 0, until: at };
-    },
-    expected(now) {
-      if (highest < 1 && rise.calls < 1) return 0;
-      const index = Math.floor(now / length);
-      const seen = mostRemembered(index, index + 1);
-      // A rise ends with a count that says so, for others go on while we wait; without one, after a window.
-      const most = now < rise.until + length ? Math.max(seen, rise.calls) : seen;
-      return most < 1 ? 0 : Math.ceil(addMargin(most));
-    },
-  };
+  /** Calls to expect in a window; 0: none. */
+  expected(now: MonotonicMs): number {
+    if (this.#highest < 1 && this.#rise.calls < 1) return 0;
+    const index = Math.floor(now / this.#windowMs);
+    const observed = this.#mostRemembered(index, index + 1);
+    // A rise lasts until a later count shows its end, since others continue while we wait, but at most for a window.
+    const most = now < this.#rise.until + this.#windowMs ? Math.max(observed, this.#rise.calls) : observed;
+    return most < 1 ? 0 : Math.ceil(addMargin(most));
+  }
+
+  /** Maximum of the windows before `end` that are still remembered in the window `index`. */
+  #mostRemembered(index: number, end: number): number {
+    return mostOf(this.#windows.filter((each) => each.index >= index - this.#remembered && each.index < end));
+  }
 }
+
+const mostOf = (windows: readonly WindowMaximum[]): number =>
+  windows.reduce((most, each) => Math.max(most, each.most), 0);
 
 const addMargin = (calls: number): number => calls * (1 + MARGIN) + MARGIN_CALLS;
 
-/** For how many windows others are remembered, by the longest pause that they made. */
-function rememberedWindows(windows: readonly Window[]): number {
-  const pauses = windows.map(({ index, most }, place) => {
-    const before = windows.slice(0, place).findLast((each) => each.most >= Math.max(1, most * PAUSE_SHARE));
-    return before === undefined || most < 1 ? 0 : index - before.index;
+/** Number of windows for which to remember external calls, by the longest pause between them. */
+function rememberedWindows(windows: readonly WindowMaximum[]): number {
+  const pauses = windows.map(({ index, most }, position) => {
+    const previous = windows.slice(0, position).findLast((each) => each.most >= Math.max(1, most * PAUSE_SHARE));
+    return previous === undefined || most < 1 ? 0 : index - previous.index;
   });
   const longest = Math.ceil(PAUSES_COVERED * Math.max(0, ...pauses));
   return Math.min(WINDOWS_REMEMBERED_MAX, Math.max(WINDOWS_REMEMBERED_MIN, longest));
 }
 
-/** How fast a count grows. */
-function createCallRate() {
-  /** The least count of each slice of the last part of a window, and of the one before them. */
-  let slices: { readonly index: number; readonly at: MonotonicMs; least: number }[] = [];
-  return {
-    /** What a count comes to in a window's length, if it goes on as in the last part of one. */
-    goesOnTo(count: number, windowMs: DurationMs, at: MonotonicMs): number {
-      const partMs = windowMs / TREND_PARTS;
-      const index = Math.floor((at * SLICES) / windowMs);
-      if (slices.at(-1)?.index !== index) {
-        const old = slices.filter((slice) => slice.at <= at - partMs);
-        slices = [...old.slice(-1), ...slices.slice(old.length), { index, at, least: count }];
-      }
-      const last = slices.at(-1)!;
-      last.least = Math.min(last.least, count);
-      const from = slices.reduce((lower, slice) => (slice.least <= lower.least ? slice : lower));
-      const grownMs = Math.min(windowMs, Math.max(partMs, at - from.at));
-      return count + ((count - from.least) * (windowMs - grownMs)) / grownMs;
-    },
-  };
+/** Growth rate of a count. */
+class CallRate {
+  /** The minimum count of each slice in the last part of a window, and of the slice before them. */
+  #slices: { readonly index: number; readonly at: MonotonicMs; least: number }[] = [];
+
+  /** The count after a whole window if it keeps growing as in the last part of one. */
+  extrapolate(count: number, windowMs: DurationMs, at: MonotonicMs): number {
+    const partMs = windowMs / TREND_PARTS;
+    const index = Math.floor((at * SLICES) / windowMs);
+    if (this.#slices.at(-1)?.index !== index) {
+      const old = this.#slices.filter((slice) => slice.at <= at - partMs);
+      this.#slices = [...old.slice(-1), ...this.#slices.slice(old.length), { index, at, least: count }];
+    }
+    const last = this.#slices.at(-1)!;
+    last.least = Math.min(last.least, count);
+    const from = this.#slices.reduce((lowest, slice) => (slice.least <= lowest.least ? slice : lowest));
+    const grownMs = Math.min(windowMs, Math.max(partMs, at - from.at));
+    return count + ((count - from.least) * (windowMs - grownMs)) / grownMs;
+  }
 }

@@ -2,7 +2,7 @@ import type { MonotonicMs } from "../../model/time.ts";
 import type { LimitReading } from "../limit-headers.ts";
 import type { OwnCalls } from "./own-calls.ts";
 
-/** What one answer stated of a limit. The service counted its call at some moment from its sending to its answer. */
+/** What one response stated about a limit. The service counted the call at some time from `sentAt` to `answeredAt`. */
 export interface LimitStatement extends LimitReading {
   readonly sentAt: MonotonicMs;
   readonly answeredAt: MonotonicMs;
@@ -10,23 +10,26 @@ export interface LimitStatement extends LimitReading {
 }
 
 /**
- * A kind of limiter, taken for the service's own: what others must have called, if it is. The spec names none, so all
- * kinds are followed side by side, until what is stated rules them out.
+ * Assumes that the service uses one kind of rate limiter and derives from its statements how many external calls it has
+ * counted. The spec does not name the kind, so all kinds are tracked in parallel until a statement contradicts them.
  */
 export interface LimiterHypothesis {
-  /** Takes in a statement on a call that was sent after the last was answered; false: this kind would never have stated it. */
+  /**
+   * Processes the statement about a call that was sent after the previous one was answered. Returns false if this kind of
+   * limiter cannot have made the statement.
+   */
   update(statement: LimitStatement, own: OwnCalls): boolean;
-  /** Calls of others since the beginning that the statements prove: never more than there were. */
-  provenCalls(): number;
-  /** Calls of others beyond those that are likely, and that this kind of limiter hides. */
-  hiddenCalls(): number;
-  /** Calls of others that were proved to be in the window that it is, or in the last one's length. */
+  /** External calls since the start that the statements prove; a lower bound. */
+  readonly provenCalls: number;
+  /** Estimate of the external calls beyond the proven ones that this kind of limiter hides. */
+  readonly hiddenCalls: number;
+  /** External calls that are proven for the current window; for a token bucket, for the last window length. */
   callsInWindow(now: MonotonicMs): number;
-  /** What the last whole window likely came to, where its end was not seen; 0: nothing beyond what was seen. */
-  lastWindowCalls(): number;
-  /** Whether calls come back one by one, by time alone, and may be saved up beyond the limit. */
+  /** Estimate of the external calls in the last whole window if its end was not observed; 0: no estimate. */
+  readonly lastWindowCalls: number;
+  /** Whether calls are refilled one by one and may accumulate beyond the limit. */
   readonly isTokenBucket: boolean;
 }
 
-/** By so many calls a statement may miss what a kind expects before it is another kind: clocks are not exact. */
+/** Calls by which a statement may differ from what a limiter allows before it is ruled out: clocks are not exact. */
 export const MISMATCHES_MAX = 2;

@@ -1,93 +1,124 @@
 import type { MonotonicMs } from "../../model/time.ts";
 
 /**
- * Our own calls, as the service may have counted them: each at some moment between its sending and its end. Counts are
- * from the beginning on, so that they can be subtracted from one another; what is long past is forgotten.
+ * Our own calls, as the service may have counted them: each at some time between its sending and its end. All counts
+ * start with the first call, so they can be subtracted from one another. Old calls are forgotten.
  */
-export interface OwnCalls {
-  recordSent(at: MonotonicMs): void;
-  /** Takes back the sending at `at`: nothing went out. */
-  recordUnsent(at: MonotonicMs): void;
-  /** A call was answered, and so was counted by now. */
-  recordEnd(at: MonotonicMs): void;
-  /** A call came to an end of which nobody knows whether it was counted; if it is, then by `countedBy`. */
-  recordInDoubt(at: MonotonicMs, countedBy: MonotonicMs): void;
-  /** Calls sent at `at` or before. */
-  sentBy(at: MonotonicMs): number;
-  /** When the last call was sent; -Infinity: none was, of late. */
-  lastSent(): MonotonicMs;
-  /** Calls that had ended before `at`. */
-  endedBefore(at: MonotonicMs): number;
-  /** Calls that ended in doubt after `at`. */
-  inDoubtAfter(at: MonotonicMs): number;
-  /** The moment at which the n-th call from the beginning ended; Infinity: it has not. Of one long past, any moment then. */
-  endOf(n: number): MonotonicMs;
-  /** Forgets what lies before `at`, now and then. */
-  forget(at: MonotonicMs): void;
+export class OwnCalls {
+  readonly #sent = new TimeList();
+  readonly #ended = new TimeList();
+  readonly #inDoubt = new TimeList();
+
+  recordSent(at: MonotonicMs): void {
+    this.#sent.add(at);
+  }
+
+  /** Removes a call recorded as sent at `at`: it was not sent. */
+  recordUnsent(at: MonotonicMs): void {
+    this.#sent.remove(at);
+  }
+
+  /** Records that a call was answered, and so counted by `at`. */
+  recordEnd(at: MonotonicMs): void {
+    this.#ended.add(at);
+  }
+
+  /** Records that a call ended at `at` in doubt: the service counts it by `countedBy`, or never. */
+  recordInDoubt(at: MonotonicMs, countedBy: MonotonicMs): void {
+    this.#ended.add(countedBy);
+    this.#inDoubt.add(at);
+  }
+
+  /** Number of calls sent at or before `at`. */
+  sentBy(at: MonotonicMs): number {
+    return this.#sent.countUpTo(at);
+  }
+
+  /** When the last call was sent; -Infinity: none recently. */
+  lastSentAt(): MonotonicMs {
+    return this.#sent.last();
+  }
+
+  /** Number of calls that ended before `at`. */
+  endedBefore(at: MonotonicMs): number {
+    return this.#ended.countBefore(at);
+  }
+
+  /** Number of calls that ended in doubt after `at`. */
+  inDoubtAfter(at: MonotonicMs): number {
+    return this.#inDoubt.countUpTo(Number.POSITIVE_INFINITY) - this.#inDoubt.countUpTo(at);
+  }
+
+  /** When the n-th call ended, counted from 1; Infinity: not yet; -Infinity: it is forgotten. */
+  endOf(n: number): MonotonicMs {
+    return this.#ended.nth(n);
+  }
+
+  /** Allows calls before `at` to be forgotten. */
+  forget(at: MonotonicMs): void {
+    for (const times of [this.#sent, this.#ended, this.#inDoubt]) times.forget(at);
+  }
 }
 
-/** Entries beyond which forgetting is worth the moving. */
+/** Number of entries from which forgetting is worth the copying. */
 const ENTRIES_MAX = 512;
 
-/** No calls yet. */
-export function createOwnCalls(): OwnCalls {
-  const sent = createTimeList();
-  const ended = createTimeList();
-  const inDoubt = createTimeList();
-  return {
-    recordSent: (at) => sent.add(at),
-    recordUnsent: (at) => sent.remove(at),
-    recordEnd: (at) => ended.add(at),
-    recordInDoubt(at, countedBy) {
-      ended.add(countedBy);
-      inDoubt.add(at);
-    },
-    lastSent: () => sent.last(),
-    sentBy: (at) => sent.upTo(at),
-    endedBefore: (at) => ended.before(at),
-    inDoubtAfter: (at) => inDoubt.upTo(Number.POSITIVE_INFINITY) - inDoubt.upTo(at),
-    endOf: (n) => ended.nth(n),
-    forget(at) {
-      for (const times of [sent, ended, inDoubt]) times.forget(at);
-    },
-  };
-}
+/** Times in ascending order. Counts include forgotten ones. */
+class TimeList {
+  readonly #times: MonotonicMs[] = [];
+  #forgotten = 0;
 
-/** Moments in their order, counted from the first one ever. */
-function createTimeList() {
-  const times: MonotonicMs[] = [];
-  let forgotten = 0;
+  add(at: MonotonicMs): void {
+    if (this.#times.length === 0 || this.last() <= at) this.#times.push(at);
+    else this.#times.splice(this.#indexAfter(at), 0, at);
+  }
 
-  /** Index of the first moment after `at`, or, `inclusive`, of the first that is not before it. */
-  function find(at: MonotonicMs, inclusive: boolean): number {
-    let low = 0;
-    let high = times.length;
+  remove(at: MonotonicMs): void {
+    const index = this.#indexFrom(at);
+    if (this.#times[index] === at) this.#times.splice(index, 1);
+    else this.#forgotten--;
+  }
+
+  last(): MonotonicMs {
+    return this.#times.at(-1) ?? Number.NEGATIVE_INFINITY;
+  }
+
+  countUpTo(at: MonotonicMs): number {
+    return this.#forgotten + this.#indexAfter(at);
+  }
+
+  countBefore(at: MonotonicMs): number {
+    return this.#forgotten + this.#indexFrom(at);
+  }
+
+  nth(n: number): MonotonicMs {
+    if (n <= this.#forgotten) return Number.NEGATIVE_INFINITY;
+    return this.#times[n - this.#forgotten - 1] ?? Number.POSITIVE_INFINITY;
+  }
+
+  forget(at: MonotonicMs): void {
+    if (this.#times.length < ENTRIES_MAX || this.#times[this.#times.length >> 1]! >= at) return;
+    this.#forgotten += this.#times.splice(0, this.#indexFrom(at)).length;
+  }
+
+  /** Index of the first time after `at`. */
+  #indexAfter(at: MonotonicMs): number {
+    return this.#firstIndex((time) => time > at);
+  }
+
+  /** Index of the first time not before `at`. */
+  #indexFrom(at: MonotonicMs): number {
+    return this.#firstIndex((time) => time >= at);
+  }
+
+  /** Index of the first time that matches. If a time matches, all later ones must. */
+  #firstIndex(matches: (time: MonotonicMs) => boolean): number {
+    let [low, high] = [0, this.#times.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (times[middle]! > at || (inclusive && times[middle] === at)) high = middle;
+      if (matches(this.#times[middle]!)) high = middle;
       else low = middle + 1;
     }
     return low;
   }
-
-  return {
-    add(at: MonotonicMs): void {
-      if (times.length === 0 || times.at(-1)! <= at) times.push(at);
-      else times.splice(find(at, false), 0, at);
-    },
-    remove(at: MonotonicMs): void {
-      const index = find(at, true);
-      if (times[index] === at) times.splice(index, 1);
-      else forgotten--;
-    },
-    last: (): MonotonicMs => times.at(-1) ?? Number.NEGATIVE_INFINITY,
-    upTo: (at: MonotonicMs): number => forgotten + find(at, false),
-    before: (at: MonotonicMs): number => forgotten + find(at, true),
-    nth: (n: number): MonotonicMs =>
-      n <= forgotten ? Number.NEGATIVE_INFINITY : (times[n - forgotten - 1] ?? Number.POSITIVE_INFINITY),
-    forget(at: MonotonicMs): void {
-      if (times.length < ENTRIES_MAX || times[times.length >> 1]! >= at) return;
-      forgotten += times.splice(0, find(at, true)).length;
-    },
-  };
 }

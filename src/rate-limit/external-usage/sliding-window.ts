@@ -1,45 +1,51 @@
 import type { MonotonicMs } from "../../model/time.ts";
-import { type LimiterHypothesis, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
+import { type LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
+import type { OwnCalls } from "./own-calls.ts";
 
-/** What was proved by when. */
+/** External calls that were proven at a time. */
 interface Proof {
   readonly at: MonotonicMs;
   readonly calls: number;
 }
 
-/** A window that slides: what is left is the limit less the calls of the last window's length, whoever made them. */
-export function createSlidingWindowHypothesis(): LimiterHypothesis {
-  let firstAt: MonotonicMs | null = null;
-  /** What was spent when it was first looked at: it may have been the process before this one, so it is no others'. */
-  let before = 0;
-  let inWindow = 0;
-  let readAt: MonotonicMs = Number.NEGATIVE_INFINITY;
-  let length = 0;
-  /** Whenever more was proved, since a window before the last statement, and the last one before that. */
-  let proofs: Proof[] = [{ at: Number.NEGATIVE_INFINITY, calls: 0 }];
+/** A sliding window: what remains is the limit less all calls of the last window length. */
+export class SlidingWindowHypothesis implements LimiterHypothesis {
+  readonly isTokenBucket = false;
+  readonly hiddenCalls = 0;
+  readonly lastWindowCalls = 0;
+  provenCalls = 0;
+  #firstAt: MonotonicMs | null = null;
+  /** Calls spent before the first statement. The previous process may have made them, so they don't count as external. */
+  #initialCalls = 0;
+  #callsInWindow = 0;
+  #sentAt: MonotonicMs = Number.NEGATIVE_INFINITY;
+  #windowMs = 0;
+  /** The proofs of the last window, after the newest one that is older. */
+  #proofs: Proof[] = [{ at: Number.NEGATIVE_INFINITY, calls: 0 }];
 
-  return {
-    isTokenBucket: false,
-    provenCalls: () => proofs.at(-1)!.calls,
-    hiddenCalls: () => 0,
-    callsInWindow: (now) => (now < readAt + length ? inWindow : 0),
-    lastWindowCalls: () => 0,
-    update({ sentAt, answeredAt, limit, remaining, windowMs }, own) {
-      const spent = limit - remaining;
-      const ownLeast = own.endedBefore(sentAt) + 1 - own.sentBy(answeredAt - windowMs);
-      if (spent < ownLeast - own.inDoubtAfter(sentAt - 2 * windowMs) - MISMATCHES_MAX) return false;
-      const ownMost = own.sentBy(answeredAt) - own.endedBefore(sentAt - windowMs);
-      if (firstAt === null) before = Math.max(0, spent - ownLeast);
-      firstAt ??= answeredAt;
-      inWindow = Math.max(0, spent - ownMost - (sentAt - firstAt < windowMs ? before : 0));
-      // They came after whatever was proved a window ago or earlier.
-      const old = proofs.findLastIndex(({ at }) => at <= sentAt - windowMs);
-      if (old > 0) proofs = proofs.slice(old);
-      const calls = Math.max(proofs.at(-1)!.calls, proofs[0]!.calls + inWindow);
-      if (calls > proofs.at(-1)!.calls) proofs.push({ at: answeredAt, calls });
-      readAt = sentAt;
-      length = windowMs;
-      return true;
-    },
-  };
+  update({ sentAt, answeredAt, limit, remaining, windowMs }: LimitStatement, own: OwnCalls): boolean {
+    const spent = limit - remaining;
+    const ownLeast = own.endedBefore(sentAt) + 1 - own.sentBy(answeredAt - windowMs);
+    if (spent < ownLeast - own.inDoubtAfter(sentAt - 2 * windowMs) - MISMATCHES_MAX) return false;
+    const ownMost = own.sentBy(answeredAt) - own.endedBefore(sentAt - windowMs);
+    if (this.#firstAt === null) this.#initialCalls = Math.max(0, spent - ownLeast);
+    this.#firstAt ??= answeredAt;
+    const initialCalls = sentAt - this.#firstAt < windowMs ? this.#initialCalls : 0;
+    this.#callsInWindow = Math.max(0, spent - ownMost - initialCalls);
+    // The calls in this window came after all those that were proven a window ago or earlier.
+    const lastOld = this.#proofs.findLastIndex(({ at }) => at <= sentAt - windowMs);
+    if (lastOld > 0) this.#proofs = this.#proofs.slice(lastOld);
+    const calls = this.#proofs[0]!.calls + this.#callsInWindow;
+    if (calls > this.provenCalls) {
+      this.provenCalls = calls;
+      this.#proofs.push({ at: answeredAt, calls });
+    }
+    this.#sentAt = sentAt;
+    this.#windowMs = windowMs;
+    return true;
+  }
+
+  callsInWindow(now: MonotonicMs): number {
+    return now < this.#sentAt + this.#windowMs ? this.#callsInWindow : 0;
+  }
 }

@@ -1,98 +1,92 @@
+import type { DurationMs } from "../../base/duration.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { type LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
 import type { OwnCalls } from "./own-calls.ts";
 
-/** Calls that are reckoned to have hidden, at most, for each time that one shows. */
+/** Maximum estimate of hidden calls for each statement that proves some. */
 const HIDDEN_CALLS_MAX = 8;
 
 /**
- * A bucket that fills evenly. Its balance is what is left, with our own calls added and without what flowed in since the
- * clock's beginning: calls of others lower it, and so does time while the bucket is full, and nothing ever raises it. A
- * full bucket hides calls: those that it made good by the time of our next one.
+ * A bucket that is refilled evenly. Its balance is what remains, plus our own calls, less what was refilled since time 0.
+ * External calls lower the balance, and so does time while the bucket is full; nothing raises it. A full bucket hides the
+ * calls that it refilled before our next call.
  */
-export function createTokenBucketHypothesis(): LimiterHypothesis {
-  let last: LimitStatement | null = null;
-  /** The most that was ever left after a call of ours: a full bucket holds that, and the call. */
-  let most = 0;
-  /** Own calls that surely were counted when the last statement was made. */
-  let counted = 0;
+export class TokenBucketHypothesis implements LimiterHypothesis {
+  readonly isTokenBucket = true;
+  readonly lastWindowCalls = 0;
+  provenCalls = 0;
+  hiddenCalls = 0;
+  #last: LimitStatement | null = null;
+  /** Most calls that ever remained after one of ours: a full bucket holds one more. */
+  #remainingMost = 0;
+  /** Own calls that were certainly counted by the last statement. */
+  #ownCounted = 0;
   /** Bounds of the balance. */
-  let low = 0;
-  let high = 0;
-  let proved = 0;
-  let hidden = 0;
-  let recent: { readonly at: MonotonicMs; readonly calls: number }[] = [];
+  #low = 0;
+  #high = 0;
+  #recent: { readonly at: MonotonicMs; readonly calls: number }[] = [];
 
-  /** Takes down that others made so many calls since the statement `before`; for `hidingMs` the bucket may have been full. */
-  function prove(
-    calls: number,
-    hidingMs: number,
-    before: LimitStatement,
-    { sentAt, answeredAt, windowMs, limit }: LimitStatement,
-  ) {
-    proved += calls;
-    recent = recent.filter(({ at }) => at > answeredAt - windowMs);
-    recent.push({ at: answeredAt, calls });
-    // As many more hid as the time in which they could is longer than the time in which they could not.
-    const gapMs = (sentAt + answeredAt - before.sentAt - before.answeredAt) / 2;
-    const showingMs = Math.max(gapMs - hidingMs, windowMs / limit);
-    hidden += Math.min(HIDDEN_CALLS_MAX, Math.max(0, gapMs - showingMs) / showingMs);
+  update(statement: LimitStatement, own: OwnCalls): boolean {
+    const { sentAt, answeredAt, limit, remaining, windowMs } = statement;
+    const last = this.#last;
+    this.#last = statement;
+    this.#remainingMost = Math.max(this.#remainingMost, remaining);
+    const perMs = limit / windowMs;
+    const ownLeast = own.endedBefore(sentAt) + 1;
+    const ownMost = own.sentBy(answeredAt);
+    const low = remaining + ownLeast - perMs * answeredAt;
+    const high = remaining + 1 + ownMost - perMs * sentAt;
+    const countedBefore = this.#ownCounted;
+    this.#ownCounted = ownLeast;
+    if (last === null || last.limit !== limit) {
+      [this.#low, this.#high] = [low, high];
+      return true;
+    }
+    const ifFull = this.#leastIfFull(countedBefore, ownLeast, statement, own);
+    const ifNeverFull = this.#low + perMs * sentAt;
+    const calls = Math.floor(Math.min(ifNeverFull, ifFull) - (remaining + 1 + ownMost)) + 1;
+    this.#low = Math.min(this.#low, ifFull - perMs * answeredAt);
+    if (calls > 0) {
+      this.#recordProven(calls, Math.max(0, ifNeverFull - ifFull) / perMs, last, statement);
+      this.#low -= calls;
+      this.#high -= calls;
+    }
+    // Calls in doubt may never have been counted, although `ownMost` includes them.
+    this.#high += own.inDoubtAfter(last.sentAt);
+    if (low > this.#high + MISMATCHES_MAX) return false;
+    const isShifted = low > this.#high;
+    this.#low = isShifted ? low : Math.max(this.#low, low);
+    this.#high = isShifted ? high : Math.min(this.#high, high);
+    return true;
+  }
+
+  callsInWindow(now: MonotonicMs): number {
+    const since = now - (this.#last?.windowMs ?? 0);
+    return this.#recent.reduce((sum, { at, calls }) => sum + (at > since ? calls : 0), 0);
+  }
+
+  /** Records external calls since the statement `last`. `fullMs`: how long the bucket may have been full in between. */
+  #recordProven(calls: number, fullMs: DurationMs, last: LimitStatement, statement: LimitStatement): void {
+    const { sentAt, answeredAt, windowMs, limit } = statement;
+    this.provenCalls += calls;
+    this.#recent = this.#recent.filter(({ at }) => at > answeredAt - windowMs);
+    this.#recent.push({ at: answeredAt, calls });
+    // Hidden calls are estimated as the ratio of the time in which they were hidden to the time in which they were not.
+    const gapMs = (sentAt + answeredAt - last.sentAt - last.answeredAt) / 2;
+    const visibleMs = Math.max(gapMs - fullMs, windowMs / limit);
+    this.hiddenCalls += Math.min(HIDDEN_CALLS_MAX, Math.max(0, gapMs - visibleMs) / visibleMs);
   }
 
   /**
-   * What is left and our own calls come to at least, if the bucket was full at some moment since the last statement: it
-   * may have been before any of the calls that were counted since, and the longer ago, the more flowed in.
+   * Lower bound of remaining plus own calls if the bucket was full at some time since the last statement. That may have
+   * been before any of the own calls `from` to `to` counted since; the earlier it was, the more was refilled.
    */
-  function leastCallsIfFull(
-    from: number,
-    to: number,
-    { sentAt, limit, windowMs }: LimitStatement,
-    own: OwnCalls,
-  ): number {
-    let least = most + to;
+  #leastIfFull(from: number, to: number, { sentAt, limit, windowMs }: LimitStatement, own: OwnCalls): number {
+    let least = this.#remainingMost + to;
     for (let calls = from; calls < to - 1; calls++) {
-      const inflow = (Math.max(0, sentAt - own.endOf(calls + 1)) * limit) / windowMs;
-      least = Math.min(least, most + 1 + calls + inflow);
+      const refilled = (Math.max(0, sentAt - own.endOf(calls + 1)) * limit) / windowMs;
+      least = Math.min(least, this.#remainingMost + 1 + calls + refilled);
     }
     return least;
   }
-
-  return {
-    isTokenBucket: true,
-    provenCalls: () => proved,
-    hiddenCalls: () => hidden,
-    lastWindowCalls: () => 0,
-    callsInWindow: (now) =>
-      recent.reduce((sum, { at, calls }) => sum + (at > now - (last?.windowMs ?? 0) ? calls : 0), 0),
-    update(statement, own) {
-      const { sentAt, answeredAt, limit, remaining, windowMs } = statement;
-      const before = last;
-      last = statement;
-      most = Math.max(most, remaining);
-      const perMs = limit / windowMs;
-      const ownLeast = own.endedBefore(sentAt) + 1;
-      const ownMost = own.sentBy(answeredAt);
-      const atLeast = remaining + ownLeast - perMs * answeredAt;
-      const below = remaining + 1 + ownMost - perMs * sentAt;
-      const countedBefore = counted;
-      counted = ownLeast;
-      if (before === null || before.limit !== limit) {
-        [low, high] = [atLeast, below];
-        return true;
-      }
-      const full = leastCallsIfFull(countedBefore, ownLeast, statement, own);
-      const unhindered = low + perMs * sentAt;
-      const calls = Math.floor(Math.min(unhindered, full) - (remaining + 1 + ownMost)) + 1;
-      low = Math.min(low, full - perMs * answeredAt);
-      if (calls > 0) {
-        prove(calls, Math.max(0, unhindered - full) / perMs, before, statement);
-        [low, high] = [low - calls, high - calls];
-      }
-      // A call that was never counted is added all the same.
-      high += own.inDoubtAfter(before.sentAt);
-      if (atLeast > high + MISMATCHES_MAX) return false;
-      [low, high] = atLeast > high ? [atLeast, below] : [Math.max(low, atLeast), Math.min(high, below)];
-      return true;
-    },
-  };
 }

@@ -2,177 +2,201 @@ import type { DurationMs } from "../../base/duration.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { LimitReading } from "../limit-headers.ts";
 import { externalFloorOf } from "../limits.ts";
-import { createFixedWindowHypothesis } from "./fixed-window.ts";
-import { createUsageForecast } from "./forecast.ts";
+import { FixedWindowHypothesis } from "./fixed-window.ts";
+import { UsageForecast } from "./forecast.ts";
 import type { LimiterHypothesis, LimitStatement } from "./limiter-hypothesis.ts";
-import { createOwnCalls } from "./own-calls.ts";
-import { createSlidingWindowHypothesis } from "./sliding-window.ts";
-import { createTokenBucketHypothesis } from "./token-bucket.ts";
+import { OwnCalls } from "./own-calls.ts";
+import { SlidingWindowHypothesis } from "./sliding-window.ts";
+import { TokenBucketHypothesis } from "./token-bucket.ts";
 
-/** What others do under one limit of our key, learned from what answers say is left of it. */
-export interface ExternalUsageOfLimit {
-  /** A call of ours went out. */
-  recordSent(at: MonotonicMs): void;
-  /** It never did, after all. */
-  recordUnsent(at: MonotonicMs): void;
-  /** It was answered, and so was counted; `reading`: what the answer stated of this limit, if it did. */
-  recordAnswered(sentAt: MonotonicMs, reading: LimitReading | null, windowMs: DurationMs, now: MonotonicMs): void;
-  /** It came to an end, and nobody knows whether it was counted: if so, then by `countedBy`. */
-  recordInDoubt(countedBy: MonotonicMs, windowMs: DurationMs, now: MonotonicMs): void;
-  /** It was refused because nothing of `limit` was left. */
-  recordRejected(limit: number, windowMs: DurationMs, now: MonotonicMs): void;
-  /** Calls of others since this process began that are proved, whichever kind of limiter it is. Never falls. */
-  provenCalls(): number;
-  /** The same with those that likely were there, and that the limiter hid. Never falls. */
-  likelyCalls(): number;
-  /** Calls of others that were proved to be in the window that it is. 0 for a bucket, which has none. */
-  callsInWindow(now: MonotonicMs): number;
-  /** Whether the limit is a bucket, as far as is known. */
-  isTokenBucket(): boolean;
-  /** Calls that others may make in a window, by what they did lately, and a margin; 0: there are none. */
-  expectedCalls(now: MonotonicMs): number;
-  /** Calls of ours in the window's length up to `now`, at most. */
-  ownRecentCalls(windowMs: DurationMs, now: MonotonicMs): number;
-  /** When our last call went out; -Infinity: none did of late. */
-  lastOwnCallAt(): MonotonicMs;
-  /**
-   * When our own calls in a window's length are fewer than `calls`, or the last one is so long ago that another is due
-   * for what its answer tells; Infinity: not before some are answered.
-   */
-  ownCallsFewerThan(calls: number, windowMs: DurationMs, now: MonotonicMs): MonotonicMs;
-}
-
-/** However little is left to us, so many calls look in a window how things stand. */
+/** Minimum number of calls per window that observe the limit, however little external usage leaves. */
 export const OBSERVATIONS_PER_WINDOW = 4;
-/** A kind of limiter that was ruled out is tried again after so many windows: something odd may have happened once. */
+/** A ruled out hypothesis is restarted after this many windows: the contradiction may have been a single fault. */
 const RULED_OUT_WINDOWS = 10;
-/** Then it has to last for so many before what it says is believed, unless no other is left. */
-const PROOF_WINDOWS = 2;
-/** Own calls are kept for so many windows. */
+/** A restarted hypothesis is on probation for this many windows: it counts only if no other one is left. */
+const PROBATION_WINDOWS = 2;
+/** Own calls are kept for this many windows. */
 const STORED_WINDOWS_MAX = 3;
 
-/** One kind of limiter that the service may have. */
-interface Hypothesis {
+/** A hypothesis and its state. */
+interface Candidate {
   readonly create: () => LimiterHypothesis;
-  kind: LimiterHypothesis;
-  /** What was known when it was taken up: it counts from there. */
-  total: number;
-  likely: number;
-  /** Null: it is not ruled out. */
+  hypothesis: LimiterHypothesis;
+  /** Proven and likely calls at the time it was started; its own counts come on top. */
+  provenBefore: number;
+  likelyBefore: number;
+  /** Null: not ruled out. */
   ruledOutUntil: MonotonicMs | null;
-  /** Of one that was taken up again; null: its word counts as any other's. */
-  provedAt: MonotonicMs | null;
+  /** End of the probation of a restarted hypothesis; null: not on probation. */
+  probationUntil: MonotonicMs | null;
 }
 
-/** Nothing known yet. */
-export function createExternalUsageOfLimit(): ExternalUsageOfLimit {
-  const own = createOwnCalls();
-  const forecast = createUsageForecast();
-  const hypotheses = [createSlidingWindowHypothesis, createFixedWindowHypothesis, createTokenBucketHypothesis].map(
-    (create): Hypothesis => ({ create, kind: create(), total: 0, likely: 0, ruledOutUntil: null, provedAt: null }),
+/** Calls of other users of the API key under one limit, derived from what responses state about it. */
+export class ExternalUsageOfLimit {
+  readonly #own = new OwnCalls();
+  readonly #forecast = new UsageForecast();
+  readonly #candidates = [
+    () => new SlidingWindowHypothesis(),
+    () => new FixedWindowHypothesis(),
+    () => new TokenBucketHypothesis(),
+  ].map(
+    (create): Candidate => ({
+      create,
+      hypothesis: create(),
+      provenBefore: 0,
+      likelyBefore: 0,
+      ruledOutUntil: null,
+      probationUntil: null,
+    }),
   );
-  let total = 0;
-  let likely = 0;
-  /** As it was last stated. */
-  let limit = 0;
+  #provenCalls = 0;
+  #likelyCalls = 0;
+  /** The limit as last stated. */
+  #limit = 0;
   /** When the last call that stated it was answered. */
-  let lastAt = Number.NEGATIVE_INFINITY;
-  /** Those that may be it, of the kind that needs the fewest calls of others, be it buckets or windows. */
-  let hypothesesNow: readonly LimiterHypothesis[] = [];
+  #lastAnsweredAt = Number.NEGATIVE_INFINITY;
+  /** The possible hypotheses of the kind, bucket or window, that needs the fewest external calls. */
+  #possible: readonly LimiterHypothesis[] = [];
 
-  function read(statement: LimitStatement): void {
-    const { sentAt, answeredAt, windowMs } = statement;
-    // One that overlaps the last may have been counted before it.
-    if (sentAt < lastAt) return;
-    lastAt = answeredAt;
-    for (const hypothesis of hypotheses) {
-      if (hypothesis.ruledOutUntil !== null && hypothesis.ruledOutUntil <= answeredAt) {
-        const provedAt = answeredAt + PROOF_WINDOWS * windowMs;
-        Object.assign(hypothesis, { kind: hypothesis.create(), total, likely, ruledOutUntil: null, provedAt });
-      }
-      if (hypothesis.ruledOutUntil === null && !hypothesis.kind.update(statement, own)) {
-        hypothesis.ruledOutUntil = answeredAt + RULED_OUT_WINDOWS * windowMs;
-      }
-    }
-    weighHypotheses(mostLikely(hypotheses, answeredAt));
-    if (hypothesesNow.length === 0) return;
-    const calls = Math.max(
-      ...hypothesesNow.flatMap((kind) => [kind.callsInWindow(answeredAt), kind.lastWindowCalls()]),
-    );
-    forecast.record(calls, windowMs, answeredAt);
-    // They took all but the last before we had made room: some of theirs may have been refused.
-    const isSpent = statement.remaining <= externalFloorOf(limit);
-    const isCrowded = ownLately(windowMs, answeredAt) + forecast.expected(answeredAt) > limit + externalFloorOf(limit);
-    if (isSpent && isCrowded) dropOldCalls(windowMs, answeredAt);
+  recordSent(at: MonotonicMs): void {
+    this.#own.recordSent(at);
   }
 
-  /** What all of them agree on is proved. */
-  function weighHypotheses(possible: readonly Hypothesis[]): void {
+  /** Removes a call recorded as sent at `at`: it was not sent. */
+  recordUnsent(at: MonotonicMs): void {
+    this.#own.recordUnsent(at);
+  }
+
+  /** Records a response. `reading`: what it stated about this limit; null: nothing. */
+  recordAnswered(sentAt: MonotonicMs, reading: LimitReading | null, windowMs: DurationMs, now: MonotonicMs): void {
+    if (reading !== null) {
+      this.#limit = reading.limit;
+      // If the call overlaps the last one, the service may have counted it earlier.
+      if (sentAt >= this.#lastAnsweredAt) this.#update({ sentAt, answeredAt: now, ...reading, windowMs });
+    }
+    this.#own.recordEnd(now);
+    this.#own.forget(now - STORED_WINDOWS_MAX * windowMs);
+  }
+
+  /** Records that a call ended in doubt: the service counts it by `countedBy`, or never. */
+  recordInDoubt(countedBy: MonotonicMs, windowMs: DurationMs, now: MonotonicMs): void {
+    this.#own.recordInDoubt(now, countedBy);
+    this.#own.forget(now - STORED_WINDOWS_MAX * windowMs);
+  }
+
+  /** Records a 429 because nothing of `limit` remained. */
+  recordRejected(limit: number, windowMs: DurationMs, now: MonotonicMs): void {
+    this.#limit = limit;
+    this.#recordSpent(windowMs, now);
+  }
+
+  /** External calls since the process started that are proven whatever the kind of limiter. Never decreases. */
+  provenCalls(): number {
+    return this.#provenCalls;
+  }
+
+  /** The proven calls and those that the limiter probably hid. Never decreases. */
+  likelyCalls(): number {
+    return Math.floor(this.#likelyCalls);
+  }
+
+  /** External calls that are proven for the current window; 0 for a token bucket, which has none. */
+  callsInWindow(now: MonotonicMs): number {
+    if (this.#possible.length === 0 || this.isTokenBucket()) return 0;
+    return Math.min(...this.#possible.map((each) => each.callsInWindow(now)));
+  }
+
+  /** Whether the limiter is a token bucket, as far as is known. */
+  isTokenBucket(): boolean {
+    return this.#possible[0]?.isTokenBucket ?? false;
+  }
+
+  /** External calls to expect per window, margin included; 0: none. */
+  expectedCalls(now: MonotonicMs): number {
+    return Math.min(this.#limit, this.#forecast.expected(now));
+  }
+
+  /** Upper bound of our own calls in the window length before `now`. */
+  ownRecentCalls(windowMs: DurationMs, now: MonotonicMs): number {
+    return this.#own.sentBy(now) - this.#own.endedBefore(now - windowMs);
+  }
+
+  /** When our last call was sent; -Infinity: none recently. */
+  lastOwnCallAt(): MonotonicMs {
+    return this.#own.lastSentAt();
+  }
+
+  /**
+   * When our own calls in a window length will be fewer than `calls`, or the next observation is due if that is earlier.
+   * Infinity: only after a call in flight is answered.
+   */
+  ownCallsFewerThan(calls: number, windowMs: DurationMs, now: MonotonicMs): MonotonicMs {
+    const lastToLeave = this.#own.sentBy(now) - Math.max(0, calls - 1);
+    if (lastToLeave <= this.#own.endedBefore(now - windowMs)) return now;
+    return Math.min(this.#own.endOf(lastToLeave) + windowMs, this.lastOwnCallAt() + windowMs / OBSERVATIONS_PER_WINDOW);
+  }
+
+  #update(statement: LimitStatement): void {
+    const { answeredAt, windowMs } = statement;
+    this.#lastAnsweredAt = answeredAt;
+    for (const candidate of this.#candidates) this.#updateCandidate(candidate, statement);
+    this.#weighCandidates(possibleCandidates(this.#candidates, answeredAt));
+    if (this.#possible.length === 0) return;
+    const calls = Math.max(...this.#possible.flatMap((each) => [each.callsInWindow(answeredAt), each.lastWindowCalls]));
+    this.#forecast.record(calls, windowMs, answeredAt);
+    // External calls used up the limit before we had made room for them, so some of them may have been rejected.
+    const floor = externalFloorOf(this.#limit);
+    const needed = this.ownRecentCalls(windowMs, answeredAt) + this.#forecast.expected(answeredAt);
+    if (statement.remaining <= floor && needed > this.#limit + floor) this.#recordSpent(windowMs, answeredAt);
+  }
+
+  #updateCandidate(candidate: Candidate, statement: LimitStatement): void {
+    const { answeredAt, windowMs } = statement;
+    if (candidate.ruledOutUntil !== null) {
+      if (answeredAt < candidate.ruledOutUntil) return;
+      candidate.hypothesis = candidate.create();
+      candidate.provenBefore = this.#provenCalls;
+      candidate.likelyBefore = this.#likelyCalls;
+      candidate.ruledOutUntil = null;
+      candidate.probationUntil = answeredAt + PROBATION_WINDOWS * windowMs;
+    }
+    if (!candidate.hypothesis.update(statement, this.#own)) {
+      candidate.ruledOutUntil = answeredAt + RULED_OUT_WINDOWS * windowMs;
+    }
+  }
+
+  /** Updates the counts: proven is what all possible hypotheses agree on. */
+  #weighCandidates(possible: readonly Candidate[]): void {
     if (possible.length === 0) {
-      hypothesesNow = [];
+      this.#possible = [];
       return;
     }
-    const totalOf = (hypothesis: Hypothesis) => hypothesis.total + hypothesis.kind.provenCalls();
-    const least = possible.reduce((best, each) => (totalOf(each) < totalOf(best) ? each : best));
-    hypothesesNow = possible.flatMap(({ kind }) => (kind.isTokenBucket === least.kind.isTokenBucket ? [kind] : []));
-    total = Math.max(total, totalOf(least));
-    likely = Math.max(likely, total, Math.min(...possible.map((each) => each.likely + likelyCallsOf(each.kind))));
+    const provenBy = ({ provenBefore, hypothesis }: Candidate) => provenBefore + hypothesis.provenCalls;
+    const likelyBy = ({ likelyBefore, hypothesis }: Candidate) =>
+      likelyBefore + (hypothesis.provenCalls + hypothesis.hiddenCalls);
+    const best = possible.reduce((least, each) => (provenBy(each) < provenBy(least) ? each : least));
+    this.#possible = possible
+      .map(({ hypothesis }) => hypothesis)
+      .filter(({ isTokenBucket }) => isTokenBucket === best.hypothesis.isTokenBucket);
+    this.#provenCalls = Math.max(this.#provenCalls, provenBy(best));
+    this.#likelyCalls = Math.max(this.#likelyCalls, this.#provenCalls, Math.min(...possible.map(likelyBy)));
   }
 
-  /** Nothing is left: what isn't ours is theirs. What more they wanted nobody says, so half of ours is left to them. */
-  function dropOldCalls(windowMs: DurationMs, now: MonotonicMs): void {
-    forecast.restore(Math.max(0, limit - ownLately(windowMs, now) / 2), windowMs, now);
+  /**
+   * Records that the limit is used up: all calls but ours are external. How many more others wanted is unknown, so half of
+   * ours are counted as theirs.
+   */
+  #recordSpent(windowMs: DurationMs, now: MonotonicMs): void {
+    this.#forecast.recordWindow(Math.max(0, this.#limit - this.ownRecentCalls(windowMs, now) / 2), windowMs, now);
   }
-
-  /** Calls of ours in a window's length, at most. */
-  const ownLately = (windowMs: DurationMs, now: MonotonicMs): number =>
-    own.sentBy(now) - own.endedBefore(now - windowMs);
-
-  return {
-    recordSent: (at) => own.recordSent(at),
-    recordUnsent: (at) => own.recordUnsent(at),
-    recordAnswered(sentAt, reading, windowMs, now) {
-      if (reading !== null) {
-        ({ limit } = reading);
-        read({ sentAt, answeredAt: now, ...reading, windowMs });
-      }
-      own.recordEnd(now);
-      own.forget(now - STORED_WINDOWS_MAX * windowMs);
-    },
-    recordInDoubt(countedBy, windowMs, now) {
-      own.recordInDoubt(now, countedBy);
-      own.forget(now - STORED_WINDOWS_MAX * windowMs);
-    },
-    recordRejected(stated, windowMs, now) {
-      limit = stated;
-      dropOldCalls(windowMs, now);
-    },
-    provenCalls: () => total,
-    likelyCalls: () => Math.floor(likely),
-    callsInWindow: (now) =>
-      hypothesesNow.length === 0 || hypothesesNow[0]!.isTokenBucket
-        ? 0
-        : Math.min(...hypothesesNow.map((kind) => kind.callsInWindow(now))),
-    isTokenBucket: () => hypothesesNow[0]?.isTokenBucket ?? false,
-    expectedCalls: (now) => Math.min(limit, forecast.expected(now)),
-    ownRecentCalls: ownLately,
-    lastOwnCallAt: () => own.lastSent(),
-    ownCallsFewerThan(calls, windowMs, now) {
-      const leaving = own.sentBy(now) - Math.max(0, calls - 1);
-      if (leaving <= own.endedBefore(now - windowMs)) return now;
-      return Math.min(own.endOf(leaving) + windowMs, own.lastSent() + windowMs / OBSERVATIONS_PER_WINDOW);
-    },
-  };
 }
 
-/** Those that were never ruled out; where none is left, those that lasted since they were taken up again. */
-function mostLikely(hypotheses: readonly Hypothesis[], now: MonotonicMs): readonly Hypothesis[] {
-  const possible = hypotheses.filter(({ ruledOutUntil }) => ruledOutUntil === null);
-  const first = possible.filter(({ provedAt }) => provedAt === null);
-  if (first.length > 0) return first;
-  const provenLongest = possible.filter(({ provedAt }) => provedAt! <= now);
-  for (const hypothesis of provenLongest) hypothesis.provedAt = null;
-  return provenLongest;
+/** The candidates that were never ruled out, or else those that have passed their probation. */
+function possibleCandidates(candidates: readonly Candidate[], now: MonotonicMs): readonly Candidate[] {
+  const possible = candidates.filter(({ ruledOutUntil }) => ruledOutUntil === null);
+  const established = possible.filter(({ probationUntil }) => probationUntil === null);
+  if (established.length > 0) return established;
+  const passed = possible.filter(({ probationUntil }) => probationUntil! <= now);
+  for (const candidate of passed) candidate.probationUntil = null;
+  return passed;
 }
-
-const likelyCallsOf = (kind: LimiterHypothesis): number => kind.provenCalls() + kind.hiddenCalls();

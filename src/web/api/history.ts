@@ -76,8 +76,8 @@ function takeSample(statusSnapshot: StatusSnapshot) {
     nodes: fleet?.count ?? null,
     online: fleet?.status.filter((status, slot) => status === ONLINE && fleet.ids[slot] !== "").length ?? null,
     active_sessions: sessions && sessionsByStatus(sessions).active,
-    node_management_left: remainingAtLeast(ledger.accounts.node_management.headers),
-    session_monitoring_left: remainingAtLeast(ledger.accounts.session_monitoring.headers),
+    node_management_left: remainingAtLeast(ledger.categories.node_management.headers),
+    session_monitoring_left: remainingAtLeast(ledger.categories.session_monitoring.headers),
     month_calls: ledger.monthUsed,
   };
 }

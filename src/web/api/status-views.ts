@@ -3,12 +3,12 @@ import { NODE_STATUSES, type NodeStatus } from "../../model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionStatus } from "../../model/session.ts";
 import { COLLECTORS, type Collector, type Fleet, type SessionSummary, type Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import type { Ledger } from "../../rate-limit/account.ts";
 import { availabilityOf } from "../../rate-limit/availability.ts";
-import type { BillingMonth } from "../../rate-limit/billing-month.ts";
 import { expectedCallsOfPlan } from "../../rate-limit/external-usage/external-usage.ts";
+import type { Ledger } from "../../rate-limit/ledger.ts";
 import { callsInFlight, remainingAtLeast } from "../../rate-limit/limit-headers.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
+import type { BillingMonth } from "../../rate-limit/monthly-budget.ts";
 import type { Plan } from "../../scheduling/planner.ts";
 import { sortedTimes } from "./fleet-columns.ts";
 import { byName, iso, isoAt, seconds, secondsOf } from "./notation.ts";
@@ -80,7 +80,7 @@ export function budgetView(statusSnapshot: StatusSnapshot) {
 }
 
 function categoryView(ledger: Ledger, category: (typeof CATEGORIES)[number], now: MonotonicMs) {
-  const { headers: view, rejections } = ledger.accounts[category];
+  const { headers: view, rejections } = ledger.categories[category];
   const { lastStatement: stated } = view;
   const { requests, burst, windowMs } = ledger.limits.categories[category];
   const { at, waitReason } = availabilityOf(ledger, category, "detail", now);

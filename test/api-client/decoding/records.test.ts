@@ -29,7 +29,7 @@ function remarksOf(read: (json: unknown, onRemark: (remark: RecordRemark) => voi
   return { record, remarks };
 }
 
-test("a node of the list is read field by field", () => {
+test("decodes all fields of a listed node", () => {
   const { record, remarks } = remarksOf(decodeNodeRecord, node);
   expect(remarks).toEqual([]);
   expect(record).toEqual({
@@ -61,7 +61,7 @@ test.each([
   [{ ...node, id: undefined }, "missing_id", `id is missing; it is ${UNICODE}`],
   [{ ...node, id: "node_\ud800" }, "missing_id", `id is "node_\\ud800"; it is ${UNICODE}`],
   [{ ...node, id: "node_\ufffd" }, "missing_id", `id is "node_\ufffd"; it is ${UNICODE}`],
-])("%o is skipped, and the remark says what was found and what would be right", (json, reason, detail) => {
+])("%o is skipped, with a remark about what was found and what is valid", (json, reason, detail) => {
   const { record, remarks } = remarksOf(decodeNodeRecord, json);
   expect(record).toBeNull();
   expect(remarks).toMatchObject([{ reason, detail }]);
@@ -83,7 +83,7 @@ test.each([
   ],
   ["last_seen", "yesterday", "lastSeenMs", "bad_time", 'last_seen is "yesterday"; it is an ISO 8601 timestamp'],
   ["last_seen", "", "lastSeenMs", "bad_time", 'last_seen is ""; it is an ISO 8601 timestamp'],
-])("%s of %o makes that field unknown and no other, with a remark", (field, value, key, reason, detail) => {
+])("%s of %o makes only that field unknown, with a remark", (field, value, key, reason, detail) => {
   for (const read of [decodeNodeRecord, decodeNodeDetail]) {
     const { record, remarks } = remarksOf(read, { ...node, [field]: value });
     expect(record).toEqual({ ...(read(node, () => {}) as object), [key]: null });
@@ -91,7 +91,7 @@ test.each([
   }
 });
 
-test("a record with several odd fields makes one remark, which counts the others", () => {
+test("a record with several invalid fields causes one remark, which counts the others", () => {
   const { record, remarks } = remarksOf(decodeNodeRecord, { ...node, last_seen: "", uptime_hours: -1, version: 3 });
   expect(record).toMatchObject({ status: "online", lastSeenMs: null, uptimeHours: null, version: null });
   expect(remarks).toMatchObject([
@@ -99,7 +99,7 @@ test("a record with several odd fields makes one remark, which counts the others
   ]);
 });
 
-test("a session with odd fields keeps its state, and names no customer and no node by an id that is none", () => {
+test("a session with invalid fields keeps its status, without invalid ids of customer and node", () => {
   const unusualRecord = { customer_id: "cust_\udc00", node_id: "node_\ufffd", duration_seconds: -1, country: "DE" };
   const { record, remarks } = remarksOf(decodeSessionRecord, {
     id: "s",
@@ -112,21 +112,21 @@ test("a session with odd fields keeps its state, and names no customer and no no
   expect(remarks).toHaveLength(1);
 });
 
-test("an empty id of a customer or a node is a missing one", () => {
+test("an empty id of a customer or a node is missing", () => {
   const session = { id: "s", status: "active", session_type: "http", customer_id: "", node_id: "" };
   const { record, remarks } = remarksOf(decodeSessionRecord, session);
   expect(record).toMatchObject({ customerId: null, nodeId: null });
   expect(remarks).toEqual([]);
 });
 
-test("an unknown status is taken as unknown, with a remark that lists the known ones", () => {
+test("an unknown status becomes unknown, with a remark that lists the known ones", () => {
   const { record, remarks } = remarksOf(decodeNodeRecord, { ...node, status: "hibernating" });
   expect(record).toMatchObject({ status: "unknown" });
   expect(remarks).toMatchObject([{ reason: "unknown_status", id: "node_1" }]);
   expect(remarks[0]!.detail).toContain("known are online, offline, quarantined, rebooting, maintenance");
 });
 
-test("the model's own word for an unknown status is no status of the service", () => {
+test('"unknown" is not a known status of the service', () => {
   expect(remarksOf(decodeNodeRecord, { ...node, status: "unknown" }).remarks).toMatchObject([
     { reason: "unknown_status" },
   ]);
@@ -137,19 +137,19 @@ test("a timestamp without a zone is UTC, wherever the daemon runs", () => {
   expect(record).toMatchObject({ lastSeenMs: Date.UTC(2026, 2, 1) });
 });
 
-test("a detail carries usage as it was written, whatever its scale", () => {
+test("a detail has usages as stated, whatever their scale", () => {
   const detail = { ...node, cpu_usage: 45.2, memory_usage: 0.5, disk_usage: null, created_at: "2026-01-01T00:00:00Z" };
   const { record } = remarksOf(decodeNodeDetail, detail);
   expect(record).toMatchObject({ cpuUsage: 45.2, memoryUsage: 0.5, diskUsage: null, updatedAtMs: null });
 });
 
-test("a session of an unknown type is taken as unknown, with a remark", () => {
+test("a session type that is not known becomes unknown, with a remark", () => {
   const { record, remarks } = remarksOf(decodeSessionRecord, { id: "sess_1", status: "active", session_type: "quic" });
   expect(record).toMatchObject({ id: "sess_1", type: "unknown", status: "active" });
   expect(remarks).toMatchObject([{ reason: "unknown_type" }]);
 });
 
-test("no JSON whatever makes a reader throw, and what is not read is remarked on", () => {
+test("no JSON makes a decoder throw, and each skipped record causes a remark", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (json) => {
       for (const read of [decodeNodeRecord, decodeNodeDetail, decodeSessionRecord]) {
@@ -174,12 +174,12 @@ test("a value that is nested deeper than the stack is rejected like any other", 
   expect(details[0]).toBe("found a list that is nested too deeply to be shown; a record is an object");
 });
 
-test("a page without its total is no page, and the error says where it falls short", () => {
+test("a page without a total is an error that names the field", () => {
   const page = decodePage({ data: [], pagination: { page: 1, limit: 10 } });
   expect(page.ok ? "" : page.error.message).toContain("this is not a page: pagination.total");
 });
 
-test("a page of more records than a body of the usual size holds is no page", () => {
+test("a page with too many records is an error", () => {
   const page = (records: number) => ({ data: new Array(records).fill(node), pagination: { total: records } });
   expect(decodePage(page(50_000))).toMatchObject({ ok: true });
   const refused = decodePage(page(50_001));
@@ -189,12 +189,12 @@ test("a page of more records than a body of the usual size holds is no page", ()
   expect(decodePage(unusualRecord)).toMatchObject({ ok: false, error: { kind: "wrong_shape" } });
 });
 
-test("a page that states an odd limit is a page", () => {
+test("a page may state an invalid limit", () => {
   const page = decodePage({ data: [1], pagination: { page: 1, limit: "50", total: 1 } });
   expect(page).toEqual({ ok: true, value: { records: [1], limit: null, total: 1 } });
 });
 
-test("an odd field of the statistics is unknown, and hides none of the others", () => {
+test("an invalid field of the statistics is null and does not affect others", () => {
   const remarks: RecordRemark[] = [];
   const stats = decodeStatistics(
     { active_sessions: 7, average_session_duration_seconds: -1, top_countries: "none" },
@@ -207,18 +207,18 @@ test("an odd field of the statistics is unknown, and hides none of the others", 
   expect(remarks).toMatchObject([{ reason: "wrong_type", id: null }]);
 });
 
-test("statistics of which no field can be read are none", () => {
+test("statistics without a readable field are an error", () => {
   expect(decodeStatistics({ active_sessions: "7" }, () => {}).ok).toBe(false);
   expect(decodeStatistics([], () => {}).ok).toBe(false);
 });
 
-test("an odd number of an hour is unknown, and the rest of the hour stands", () => {
+test("an invalid number of an hour is null and does not affect others", () => {
   const hour = { hour: "2026-03-01T01:00:00Z", active_sessions: 4, bandwidth_gb: -1 };
   const hours = decodeHourly({ data: [hour] }, () => {});
   expect(hours).toMatchObject({ ok: true, value: [{ activeSessions: 4, bandwidthGb: null }] });
 });
 
-test("hours are given in the order of time, without those that can't be read", () => {
+test("hours are sorted by time, without unreadable ones", () => {
   const hours = decodeHourly(
     {
       data: [{ hour: "2026-03-01T02:00:00Z" }, "odd", { hour: "2026-03-01T01:00:00Z", new_sessions: 4 }],
@@ -231,7 +231,7 @@ test("hours are given in the order of time, without those that can't be read", (
   ]);
 });
 
-test("odd entries of a top list are left out one by one", () => {
+test("invalid entries of a top list are omitted", () => {
   const unusualRecord = [
     { country: null, sessions: 1 },
     { country: "x".repeat(300), sessions: 1 },

@@ -5,7 +5,7 @@ import { ok } from "../../../src/base/result.ts";
 import { walkOf } from "./page-list.ts";
 
 describe("a difference between the total and the records", () => {
-  test("is accepted once three walks in a row agree on it, and costs no further page from then on", async () => {
+  test("is accepted after three equal walks in a row, and costs no extra page from then on", async () => {
     const { walk, asked } = walkOf({ total: 181, missing: 1, zeroIsOne: true });
     for (let round = 0; round < 2; round++) {
       expect(await walk()).toMatchObject({ value: { isExact: false, difference: 0 } });
@@ -16,7 +16,7 @@ describe("a difference between the total and the records", () => {
     expect(asked).toEqual([{ page: 1, limit: 1_000 }]);
   });
 
-  test("that changes is not", async () => {
+  test("is not accepted if it changes", async () => {
     let missing = 1;
     const list = {
       total: 181,
@@ -30,7 +30,7 @@ describe("a difference between the total and the records", () => {
     expect(await walk()).toMatchObject({ value: { isExact: false, difference: 1 } });
   });
 
-  test("in the other direction is found, too: a total that is too low hides no record", async () => {
+  test("is accepted as well if the total is too low, which hides no record", async () => {
     const everything = Array.from({ length: 350 }, (_, index) => index);
     const { walk, habits: behaviour } = walkOf({ total: 350, stated: 100, clamp: 100, records: () => everything });
     expect(await walk()).toMatchObject({ value: { end: "reached", isExact: false, seen: 350, total: 100 } });
@@ -38,7 +38,7 @@ describe("a difference between the total and the records", () => {
   });
 });
 
-describe("a list that shifts while it is walked", () => {
+describe("a list that changes during a walk", () => {
   /** A list, newest first, that changes after so many pages were asked for. */
   const shifting = (before: number[], after: number[], from: number) =>
     walkOf({
@@ -49,13 +49,13 @@ describe("a list that shifts while it is walked", () => {
     });
   const descending = (from: number, length: number) => Array.from({ length }, (_, index) => from - index);
 
-  test("has its head read again for the records that joined there", async () => {
+  test("is read again at the start for records that were added there", async () => {
     const { walk, seen } = shifting(descending(500, 500), descending(503, 503), 2);
     expect(await walk()).toMatchObject({ value: { isExact: true, total: 503 } });
     expect(seen.has(503)).toBe(true);
   });
 
-  test("has the place read again at which a record left and the next one slid past the reader", async () => {
+  test("is read again where a record was removed and the next one moved", async () => {
     const before = descending(500, 500);
     const { walk, seen } = shifting(
       before,
@@ -91,7 +91,7 @@ describe("a total of billions", () => {
   };
   const hundred = Array.from({ length: 100 }, (_, index) => index);
 
-  test("makes no walk of millions of pages", async () => {
+  test("causes no walk of millions of pages", async () => {
     const { pages, report } = await countPages((page) => [page]);
     expect(report).toMatchObject({ value: { end: "cut", isExact: false } });
     expect(pages).toBeLessThanOrEqual(20_001);
@@ -102,19 +102,19 @@ describe("a total of billions", () => {
     expect(pages).toBeLessThanOrEqual(5);
   });
 
-  test("ends the walk after a few pages that repeat the first", async () => {
+  test("ends the walk after a few repeated pages", async () => {
     const { pages } = await countPages(() => hundred);
     expect(pages).toBeLessThanOrEqual(7);
   });
 });
 
-describe("a service that counts its pages from 0 and refuses those past the end", () => {
+describe("a service that counts pages from 0 and rejects those after the end", () => {
   const rejectsPagesPast = (total: number) => {
     const pages = Math.ceil(total / 50);
     return walkOf({ total, clamp: 50, first: 0, fails: (page) => (page >= pages ? "not_found" : null) });
   };
 
-  test.each([30, 180])("has all %i records read", async (total) => {
+  test.each([30, 180])("all %i records are read", async (total) => {
     const { walk, habits: behaviour } = rejectsPagesPast(total);
     await walk();
     expect(await walk()).toMatchObject({ ok: true, value: { end: "reached", seen: total, error: null } });
@@ -125,18 +125,18 @@ describe("a service that counts its pages from 0 and refuses those past the end"
 describe("pages in the middle of a list", () => {
   const everything = Array.from({ length: 500 }, (_, index) => index);
 
-  test("that are empty do not end the walk", async () => {
+  test("do not end the walk if they are empty", async () => {
     const list = walkOf({ total: 500, clamp: 50, empty: (page) => page === 4, records: () => everything });
     expect(await list.walk()).toMatchObject({ value: { seen: 450, total: 500 } });
   });
 
-  test("that are shorter than others leave the rest to further pages", async () => {
+  test("lead to further pages if they are shorter than others", async () => {
     const list = walkOf({ total: 500, clamp: 50, records: () => everything, shorter: 10 });
     expect(await list.walk()).toMatchObject({ value: { isExact: true, seen: 500 } });
   });
 });
 
-test("a service that repeated its first page for a while is read whole as soon as it no longer does", async () => {
+test("a list is complete again once the service no longer repeats its first page", async () => {
   let isIgnored = true;
   const list = walkOf({ total: 500, clamp: 100, ignoresPage: () => isIgnored });
   for (let round = 0; round < 5; round++) await list.walk();

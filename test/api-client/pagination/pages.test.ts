@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { PAGE_LIMIT_FALLBACK } from "../../../src/api-client/pagination/pages.ts";
 import { walkOf } from "./page-list.ts";
 
-test("whatever the total, the clamp, the echo, the refusal and the first number: every record is seen and accounted for", async () => {
+test("every record is read, whatever the total, maximum page size, stated limit, errors and first page number", async () => {
   const lists = fc.record({
     total: fc.nat(2_500),
     clamp: fc.integer({ min: 1, max: 1_500 }),
@@ -26,8 +26,8 @@ test("whatever the total, the clamp, the echo, the refusal and the first number:
   );
 });
 
-describe("what is learned is kept", () => {
-  test("a service that clamps to 100 is asked for as many pages as it really takes, the second time without a try", async () => {
+describe("knowledge about a list is kept", () => {
+  test("a service with a maximum page size of 100 gets no extra call in the second walk", async () => {
     const { walk, asked } = walkOf({ total: 250, clamp: 100, first: 0 });
     await walk();
     asked.length = 0;
@@ -35,7 +35,7 @@ describe("what is learned is kept", () => {
     expect(asked.map(({ page }) => page)).toEqual([0, 1, 2]);
   });
 
-  test("a refused limit is asked for once, then never again", async () => {
+  test("a rejected limit is requested once", async () => {
     const { walk, asked, habits: behaviour } = walkOf({ total: 150, reject: 100 });
     await walk();
     expect(behaviour.limit).toBe(PAGE_LIMIT_FALLBACK);
@@ -45,8 +45,8 @@ describe("what is learned is kept", () => {
   });
 });
 
-describe("what was learned wrongly does not stay, and costs little", () => {
-  test("an empty list proves nothing of where its pages begin", async () => {
+describe("wrong knowledge is corrected at little cost", () => {
+  test("an empty list does not prove the number of the first page", async () => {
     let total = 0;
     const list = {
       first: 0,
@@ -62,7 +62,7 @@ describe("what was learned wrongly does not stay, and costs little", () => {
     expect(behaviour.first).toBe(0);
   });
 
-  test("a service that counts from 0 is found out after a time in which it ignored the page number", async () => {
+  test("a service that counts from 0 is detected after it ignored the page number for a while", async () => {
     let isIgnored = true;
     const { walk, seen, habits: behaviour } = walkOf({ total: 120, clamp: 50, first: 0, ignoresPage: () => isIgnored });
     for (let walks = 0; walks < 5; walks++) await walk();
@@ -73,25 +73,25 @@ describe("what was learned wrongly does not stay, and costs little", () => {
     expect(behaviour.first).toBe(0);
   });
 
-  test("a service that takes page 0 for page 1 is not taken for one that counts from 0", async () => {
+  test("a service that treats page 0 as page 1 does not count from 0", async () => {
     const { walk, habits: behaviour } = walkOf({ total: 300, clamp: 100, zeroIsOne: true, missing: 20 });
     for (let round = 0; round < 5; round++) expect(await walk()).toMatchObject({ value: { seen: 280, total: 300 } });
     expect(behaviour.first).toBe(1);
   });
 
-  test("one record on the first page makes no walk of a thousand pages", async () => {
+  test("a first page with one record causes no walk of a thousand pages", async () => {
     const { walk, asked } = walkOf({ total: 1_001, clamp: 1_000, first: 0 });
     expect(await walk()).toMatchObject({ value: { isExact: true } });
     expect(asked.length).toBeLessThanOrEqual(6);
   });
 
-  test("a short first page makes no walk of pages as short", async () => {
+  test("a short first page does not set the page size", async () => {
     const { walk, asked } = walkOf({ total: 20_000, clamp: 1_000, shortFirst: 2 });
     await walk();
     expect(asked.length).toBeLessThanOrEqual(25);
   });
 
-  test("a limit that was refused once in passing is asked for again later", async () => {
+  test("a limit that was rejected once is requested again later", async () => {
     let isRefused = true;
     const { walk, habits: behaviour } = walkOf({
       total: 150,
@@ -106,7 +106,7 @@ describe("what was learned wrongly does not stay, and costs little", () => {
     expect(behaviour.limit).toBe(1_000);
   });
 
-  test("a refusal that the smaller page meets too changes nothing", async () => {
+  test("a rejection of the smaller page as well changes nothing", async () => {
     const { walk, habits: behaviour } = walkOf({ total: 150, fails: () => "client_error" });
     expect(await walk()).toMatchObject({ ok: false, error: { kind: "client_error" } });
     expect(behaviour.limit).toBe(1_000);
@@ -114,13 +114,13 @@ describe("what was learned wrongly does not stay, and costs little", () => {
 });
 
 describe("a walk is not exact", () => {
-  test("when a page in the middle fails, and reports the first error", async () => {
+  test("if a page fails, and reports the first error", async () => {
     const { walk } = walkOf({ total: 500, clamp: 100, fails: (page) => (page === 3 ? "server_error" : null) });
     const report = await walk();
     expect(report).toMatchObject({ ok: true, value: { isExact: false, seen: 400, error: { kind: "server_error" } } });
   });
 
-  test("when the list shows less than its total", async () => {
+  test("if the list shows fewer records than its total", async () => {
     const records = (asked: number) => Array.from({ length: asked > 1 ? 90 : 100 }, (_, index) => index);
     const { walk } = walkOf({ total: 100, records }, 50);
     expect(await walk()).toMatchObject({
@@ -128,7 +128,7 @@ describe("a walk is not exact", () => {
     });
   });
 
-  test("when the service refuses every page past some record: what came before is kept", async () => {
+  test("if the service rejects all pages after a certain record, and keeps those before", async () => {
     const { walk, asked } = walkOf({
       total: 1_000,
       clamp: 100,
@@ -139,32 +139,32 @@ describe("a walk is not exact", () => {
   });
 });
 
-describe("a walk is given up", () => {
-  test("at once after a 429: the refused cycle is abandoned", async () => {
+describe("a walk ends early", () => {
+  test("at once after a 429", async () => {
     const { walk, asked } = walkOf({ total: 10_000, clamp: 100, fails: (page) => (page >= 3 ? "rate_limited" : null) });
     expect(await walk()).toMatchObject({ value: { end: "cut", error: { kind: "rate_limited" } } });
     expect(asked.length).toBeLessThanOrEqual(6);
   });
 
-  test("after five failed pages in a row: no storm of retries over a broken list", async () => {
+  test("after five failed pages in a row", async () => {
     const { walk, asked } = walkOf({ total: 10_000, clamp: 100, fails: (page) => (page > 1 ? "timeout" : null) });
     expect(await walk()).toMatchObject({ value: { end: "cut" } });
     expect(asked.length).toBeLessThanOrEqual(8);
   });
 
-  test("not for three bad pages: the rest of the list is read", async () => {
+  test("but not for three failed pages", async () => {
     const bad = (page: number) => (page >= 2 && page <= 4 ? "server_error" : null);
     const { walk } = walkOf({ total: 4_000, clamp: 100, fails: bad });
     expect(await walk()).toMatchObject({ value: { end: "reached", seen: 3_700, error: { kind: "server_error" } } });
   });
 
-  test("whole where the first page fails", async () => {
+  test("with an error if the first page fails", async () => {
     const { walk } = walkOf({ total: 100, fails: () => "unreachable" });
     expect(await walk()).toMatchObject({ ok: false, error: { kind: "unreachable" } });
   });
 });
 
-test("a service that rejects a limit over 25 is walked with a smaller one, whatever the configuration asks for", async () => {
+test("a list with a maximum limit of 25 is walked with a smaller one, whatever is configured", async () => {
   for (const requested of [1_000, 100, 50]) {
     const { walk, seen, asked } = walkOf({ total: 150, reject: 25 }, requested);
     expect(await walk()).toMatchObject({ ok: true, value: { isExact: true } });

@@ -2,9 +2,8 @@ import { describe, expect, test } from "vitest";
 import {
   availableBesideExternalUsage,
   createExternalUsage,
-  type ExternalUsage,
 } from "../../../src/rate-limit/external-usage/external-usage.ts";
-import type { ExternalUsageOfLimit } from "../../../src/rate-limit/external-usage/usage-of-limit.ts";
+import { ExternalUsageOfLimit } from "../../../src/rate-limit/external-usage/usage-of-limit.ts";
 import type { Lane, Limits } from "../../../src/rate-limit/limits.ts";
 
 const WINDOW_MS = 60_000;
@@ -21,62 +20,64 @@ const limitsWith = (requestsPerMinute: number | null): Limits => ({
 });
 
 describe("availability beside external usage", () => {
-  const stub = (said: Partial<ExternalUsageOfLimit>): ExternalUsageOfLimit => ({
-    ...createExternalUsage().plan,
-    ...{
+  const usageWith = (overrides: Partial<ExternalUsageOfLimit>): ExternalUsageOfLimit => {
+    const defaults: Partial<ExternalUsageOfLimit> = {
       expectedCalls: () => 0,
       isTokenBucket: () => false,
       lastOwnCallAt: () => NEVER,
       ownCallsFewerThan: (calls) => calls * 1_000,
-    },
-    ...said,
-  });
-  const until = (
-    said: Partial<ExternalUsageOfLimit>,
-    {
-      lane = "walk",
-      left = null,
-      plan,
-      ofPlan = {},
-    }: { lane?: Lane; left?: number | null; plan?: number; ofPlan?: Partial<ExternalUsageOfLimit> } = {},
+    };
+    return Object.assign(new ExternalUsageOfLimit(), defaults, overrides);
+  };
+  interface Options {
+    readonly lane?: Lane;
+    readonly remaining?: number | null;
+    readonly plan?: number;
+    readonly ofPlan?: Partial<ExternalUsageOfLimit>;
+  }
+  const availableAt = (
+    overrides: Partial<ExternalUsageOfLimit>,
+    { lane = "walk", remaining = null, plan, ofPlan = {} }: Options = {},
   ) => {
-    const others: ExternalUsage = { ...createExternalUsage(), node_management: stub(said), plan: stub(ofPlan) };
-    return availableBesideExternalUsage(
-      others,
-      limitsWith(plan ?? null),
-      { category: "node_management", lane, left },
-      7,
-    );
+    const usage = { ...createExternalUsage(), node_management: usageWith(overrides), plan: usageWith(ofPlan) };
+    const request = { category: "node_management", lane, remaining } as const;
+    return availableBesideExternalUsage(usage, limitsWith(plan ?? null), request, 7);
   };
 
   test("is immediate if no calls are expected, or if they fit into a bucket's reserve", () => {
-    expect(until({})).toBe(7);
-    expect(until({ expectedCalls: () => 20, isTokenBucket: () => true })).toBe(7);
-    expect(until({ expectedCalls: () => 21, isTokenBucket: () => true })).toBe(79_000);
+    expect(availableAt({})).toBe(7);
+    expect(availableAt({ expectedCalls: () => 20, isTokenBucket: () => true })).toBe(7);
+    expect(availableAt({ expectedCalls: () => 21, isTokenBucket: () => true })).toBe(79_000);
   });
 
   test("leaves expected calls room in the window; actions may use their part of the reserve", () => {
-    expect(until({ expectedCalls: () => 10 })).toBe(80_000);
-    expect(until({ expectedCalls: () => 10 }, { lane: "action" })).toBe(90_000);
-    expect(until({ expectedCalls: () => 50 }, { lane: "action" })).toBe(52_000);
+    expect(availableAt({ expectedCalls: () => 10 })).toBe(80_000);
+    expect(availableAt({ expectedCalls: () => 10 }, { lane: "action" })).toBe(90_000);
+    expect(availableAt({ expectedCalls: () => 50 }, { lane: "action" })).toBe(52_000);
   });
 
   test("spaces our calls evenly if others need more than the reserve", () => {
-    expect(until({ expectedCalls: () => 20, lastOwnCallAt: () => 90_000 })).toBe(80_000);
-    expect(until({ expectedCalls: () => 50, lastOwnCallAt: () => 90_000 })).toBe(90_000 + WINDOW_MS / 50);
-    expect(until({ expectedCalls: () => 99, lastOwnCallAt: () => 90_000 })).toBe(90_000 + WINDOW_MS / 4);
+    expect(availableAt({ expectedCalls: () => 20, lastOwnCallAt: () => 90_000 })).toBe(80_000);
+    expect(availableAt({ expectedCalls: () => 50, lastOwnCallAt: () => 90_000 })).toBe(90_000 + WINDOW_MS / 50);
+    expect(availableAt({ expectedCalls: () => 99, lastOwnCallAt: () => 90_000 })).toBe(90_000 + WINDOW_MS / 4);
   });
 
   test("is immediate while a bucket holds more than the calls of a window", () => {
-    const much = { expectedCalls: () => 50, isTokenBucket: () => true };
-    expect([until(much, { left: 100 }), until(much, { left: 101 }), until(much)]).toEqual([50_000, 7, 50_000]);
-    expect(until({ expectedCalls: () => 50 }, { left: 101 })).toBe(50_000);
+    const bucket = { expectedCalls: () => 50, isTokenBucket: () => true };
+    expect([
+      availableAt(bucket, { remaining: 100 }),
+      availableAt(bucket, { remaining: 101 }),
+      availableAt(bucket),
+    ]).toEqual([50_000, 7, 50_000]);
+    expect(availableAt({ expectedCalls: () => 50 }, { remaining: 101 })).toBe(50_000);
   });
 
   test("leaves room under the plan for calls expected in any category", () => {
-    expect(until({ expectedCalls: () => 10 }, { plan: 500 })).toBe(400_000);
-    expect(until({}, { plan: 500, ofPlan: { expectedCalls: () => 200 } })).toBe(300_000);
-    expect(until({}, { plan: 500 })).toBe(7);
-    expect(until({ expectedCalls: () => 50, isTokenBucket: () => true }, { left: 101, plan: 500 })).toBe(400_000);
+    expect(availableAt({ expectedCalls: () => 10 }, { plan: 500 })).toBe(400_000);
+    expect(availableAt({}, { plan: 500, ofPlan: { expectedCalls: () => 200 } })).toBe(300_000);
+    expect(availableAt({}, { plan: 500 })).toBe(7);
+    expect(availableAt({ expectedCalls: () => 50, isTokenBucket: () => true }, { remaining: 101, plan: 500 })).toBe(
+      400_000,
+    );
   });
 });

@@ -1,23 +1,23 @@
 import type { LimiterHypothesis } from "../../../src/rate-limit/external-usage/limiter-hypothesis.ts";
-import { createOwnCalls } from "../../../src/rate-limit/external-usage/own-calls.ts";
+import { OwnCalls } from "../../../src/rate-limit/external-usage/own-calls.ts";
 
 export const WINDOW_MS = 60_000;
 export const LIMIT = 100;
 
 interface StatementOptions {
   readonly limit?: number;
-  /** How long the answer took. */
+  /** Latency of the response. */
   readonly tookMs?: number;
-  /** When the window began that the answer's reset ends; resets are rounded up by a second. */
+  /** Start of the window that the stated reset ends. Resets are rounded up by a second. */
   readonly beganAt?: number;
 }
 
-/** A kind of limiter that follows the statements on our calls, of which one token comes back each 600 ms. */
-export function followStatements(kind: LimiterHypothesis) {
-  const own = createOwnCalls();
+/** Feeds a hypothesis with the statements about our calls. A token bucket refills one call every 600 ms. */
+export function followStatements(hypothesis: LimiterHypothesis) {
+  const own = new OwnCalls();
   return {
-    kind,
-    /** A call of ours whose answer states what remains; false: the kind is ruled out. */
+    hypothesis,
+    /** Makes a call whose response states the remaining calls. Returns false if that rules the hypothesis out. */
     call(
       sentAt: number,
       remaining: number,
@@ -26,19 +26,27 @@ export function followStatements(kind: LimiterHypothesis) {
       const answeredAt = sentAt + tookMs;
       own.recordSent(sentAt);
       const resetAt = beganAt + WINDOW_MS + 1_000;
-      const isPossible = kind.update({ sentAt, answeredAt, limit, remaining, resetAt, windowMs: WINDOW_MS }, own);
+      const isPossible = hypothesis.update({ sentAt, answeredAt, limit, remaining, resetAt, windowMs: WINDOW_MS }, own);
       own.recordEnd(answeredAt);
       return isPossible;
     },
-    /** A call of ours whose answer states nothing. */
+    /** Makes a call whose response states nothing. */
     bareCall(at: number) {
       own.recordSent(at);
       own.recordEnd(at);
     },
-    /** A call of ours that may have been counted or not. */
+    /** Makes a call that may or may not have been counted. */
     doubtfulCall(at: number) {
       own.recordSent(at);
       own.recordInDoubt(at, at);
     },
   };
 }
+
+/** All counts of a hypothesis at time 0. */
+export const countsOf = (hypothesis: LimiterHypothesis) => ({
+  proven: hypothesis.provenCalls,
+  hidden: hypothesis.hiddenCalls,
+  inWindow: hypothesis.callsInWindow(0),
+  lastWindow: hypothesis.lastWindowCalls,
+});

@@ -1,28 +1,28 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createOwnCalls } from "../../../src/rate-limit/external-usage/own-calls.ts";
+import { OwnCalls } from "../../../src/rate-limit/external-usage/own-calls.ts";
 
-test("calls are counted by when they went out and by when they surely had been counted", () => {
-  const own = createOwnCalls();
+test("counts calls by the time of their sending and of their end", () => {
+  const own = new OwnCalls();
   own.recordSent(10);
   own.recordSent(20);
   own.recordEnd(30);
   expect([own.sentBy(9), own.sentBy(10), own.sentBy(20)]).toEqual([0, 1, 2]);
   expect([own.endedBefore(30), own.endedBefore(31)]).toEqual([0, 1]);
   expect([own.endOf(1), own.endOf(2)]).toEqual([30, Number.POSITIVE_INFINITY]);
-  expect(own.lastSent()).toBe(20);
+  expect(own.lastSentAt()).toBe(20);
 });
 
-test("a call in doubt may be counted until its time is over, and it is told that there was one", () => {
-  const own = createOwnCalls();
+test("a call in doubt ends when the service must have counted it, and is counted as in doubt", () => {
+  const own = new OwnCalls();
   own.recordSent(10);
   own.recordInDoubt(50, 1_050);
   expect([own.endedBefore(1_050), own.endedBefore(1_051)]).toEqual([0, 1]);
   expect([own.inDoubtAfter(49), own.inDoubtAfter(50)]).toEqual([1, 0]);
 });
 
-test("a call that never went out leaves nothing behind, also where its sending is forgotten already", () => {
-  const own = createOwnCalls();
+test("removes a call that was not sent, even if its sending is forgotten already", () => {
+  const own = new OwnCalls();
   own.recordSent(10);
   own.recordSent(20);
   own.recordUnsent(10);
@@ -33,11 +33,11 @@ test("a call that never went out leaves nothing behind, also where its sending i
   expect(own.sentBy(3_000)).toBe(2_000);
 });
 
-test("what is forgotten stays in every count that is asked for later", () => {
+test("forgotten calls stay in all later counts", () => {
   const times = fc.array(fc.integer({ min: 0, max: 5_000 }), { minLength: 600, maxLength: 2_000 });
   fc.assert(
     fc.property(times, fc.integer({ min: 0, max: 5_000 }), fc.nat(5_000), (sent, forgotten, later) => {
-      const own = createOwnCalls();
+      const own = new OwnCalls();
       for (const at of sent) {
         own.recordSent(at);
         own.recordEnd(at + 7);

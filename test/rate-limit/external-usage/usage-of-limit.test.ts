@@ -6,62 +6,66 @@ import { type CallFate, runSharedKey, type SharedKeyEvent } from "./shared-key.t
 
 const MINUTE = 60_000;
 
-const often = <T>(weight: number, arbitrary: fc.Arbitrary<T>) => ({ weight, arbitrary });
-const between = (min: number, max: number) => fc.integer({ min, max });
+const weighted = <T>(weight: number, arbitrary: fc.Arbitrary<T>) => ({ weight, arbitrary });
+const integerBetween = (min: number, max: number) => fc.integer({ min, max });
 const gaps = fc.oneof(
-  often(18, between(0, 1_500)),
-  often(6, between(0, 20)),
-  often(3, between(1_000, 30_000)),
-  often(1, between(30_000, 300_000)),
+  weighted(18, integerBetween(0, 1_500)),
+  weighted(6, integerBetween(0, 20)),
+  weighted(3, integerBetween(1_000, 30_000)),
+  weighted(1, integerBetween(30_000, 300_000)),
 );
 const fates = fc.oneof(
-  often(20, fc.constant<CallFate>("answered")),
-  often(1, fc.constantFrom<CallFate>("lost_before", "lost_after", "unsent", "bare")),
+  weighted(20, fc.constant<CallFate>("answered")),
+  weighted(1, fc.constantFrom<CallFate>("lost_before", "lost_after", "unsent", "bare")),
 );
-/** Anything may happen, at any time. */
-const happenings = (others: fc.Arbitrary<number>): fc.Arbitrary<SharedKeyEvent[]> => {
-  const happening = fc.record({
+/** Arbitrary calls of ours and external ones. */
+const scripts = (externalCalls: fc.Arbitrary<number>): fc.Arbitrary<SharedKeyEvent[]> => {
+  const event = fc.record({
     afterMs: gaps,
     category: fc.oneof(
-      often(3, fc.constant<Category>("node_management")),
-      often(1, fc.constant<Category>("session_monitoring")),
+      weighted(3, fc.constant<Category>("node_management")),
+      weighted(1, fc.constant<Category>("session_monitoring")),
     ),
-    externalCalls: others,
+    externalCalls,
     fate: fates,
-    outMs: between(1, 400),
-    backMs: between(1, 400),
+    outMs: integerBetween(1, 400),
+    backMs: integerBetween(1, 400),
   });
-  return fc.array(happening, { minLength: 50, maxLength: 400, size: "max" });
+  return fc.array(event, { minLength: 50, maxLength: 400, size: "max" });
 };
-const nowAndThen = fc.oneof(often(15, fc.constant(0)), often(5, fc.constant(1)), often(1, between(2, 60)));
-const limitings = (parts: Pick<LimiterSetup, "limiter" | "headers">): fc.Arbitrary<LimiterSetup> =>
+const occasionalCalls = fc.oneof(
+  weighted(15, fc.constant(0)),
+  weighted(5, fc.constant(1)),
+  weighted(1, integerBetween(2, 60)),
+);
+const limiterSetups = (parts: Pick<LimiterSetup, "limiter" | "headers">): fc.Arbitrary<LimiterSetup> =>
   fc.record({
     ...{ limiter: fc.constant(parts.limiter), headers: fc.constant(parts.headers) },
     limits: fc.constantFrom(...(["starter", "business", "enterprise"] as const).map(limitsWithoutPlan)),
     reset: fc.constantFrom("full", "next_token"),
   });
 
-describe.each(LIMITER_SETUPS)("of a $limiter that speaks of: $headers", (service) => {
-  test("never more calls of others are taken for proved than the service admitted, whatever becomes of ours", () => {
+describe.each(LIMITER_SETUPS)("with a $limiter whose headers state: $headers", (service) => {
+  test("never proves more external calls than the service admitted, whatever happens to our calls", () => {
     fc.assert(
-      fc.property(limitings(service), happenings(nowAndThen), (limiting, script) => {
+      fc.property(limiterSetups(service), scripts(occasionalCalls), (limiting, script) => {
         runSharedKey(limiting, script, (learned, admitted) => expect(learned).toBeLessThanOrEqual(admitted));
       }),
       { numRuns: 40 },
     );
   });
 
-  test("where nobody else calls, nothing is proved, nothing is likely, and nothing is expected", () => {
+  test("proves and expects nothing without external calls", () => {
     fc.assert(
-      fc.property(limitings(service), happenings(fc.constant(0)), (limiting, script) => {
-        const isRefused = { ever: false };
+      fc.property(limiterSetups(service), scripts(fc.constant(0)), (limiting, script) => {
+        let wasRejected = false;
         const { learned, likely, ledger } = runSharedKey(
           limiting,
           script,
-          (_, __, now, { accounts, externalUsage: others }) => {
-            isRefused.ever ||= Object.values(accounts).some(({ rejections }) => rejections > 0);
-            // A script that asks for more than the limit admits is told that it is spent, and can't know by whom.
-            if (!isRefused.ever) expect(others.node_management.expectedCalls(now)).toBe(0);
+          (_, __, now, { categories, externalUsage }) => {
+            wasRejected ||= Object.values(categories).some(({ rejections }) => rejections > 0);
+            // After a 429 the limit is used up, and it is unknown by whom.
+            if (!wasRejected) expect(externalUsage.node_management.expectedCalls(now)).toBe(0);
           },
         );
         expect([learned, likely]).toEqual([0, 0]);
@@ -76,7 +80,7 @@ const call = (afterMs: number, others = 0): SharedKeyEvent => ({
   ...{ afterMs, externalCalls: others, category: "node_management", fate: "answered", outMs: 30, backMs: 30 },
 });
 
-/** Ours come once in `ours` milliseconds, theirs once in `theirs`, for half an hour, with no common measure. */
+/** One of our calls every `ours` milliseconds and an external one every `theirs`, for half an hour. */
 function* steadily(ours: number, theirs: number): Generator<SharedKeyEvent> {
   let [own, other, now] = [0, 350, 0];
   while (now < 30 * MINUTE) {
@@ -89,10 +93,10 @@ function* steadily(ours: number, theirs: number): Generator<SharedKeyEvent> {
 }
 
 test.each(LIMITER_SETUPS.filter(({ headers }) => headers !== "off"))(
-  "nearly all calls of one who calls steadily are proved by a $limiter that speaks of: $headers",
+  "proves most steady external calls with a $limiter whose headers state: $headers",
   (service) => {
     const limits = limitsWithoutPlan(service.headers === "plan" ? "starter" : "enterprise");
-    // Of a bucket more than flows back, so that it is not full; of a window not more than it holds.
+    // More calls than a bucket refills, so that it is never full, but not more than a window holds.
     const script = service.limiter === "token_bucket" ? steadily(753, 2_003) : steadily(1_009, 1_499);
     const { learned, admitted } = runSharedKey({ ...service, limits, reset: "full" }, script);
     expect(admitted).toBeGreaterThan(800);
@@ -101,7 +105,7 @@ test.each(LIMITER_SETUPS.filter(({ headers }) => headers !== "off"))(
 );
 
 test.each(LIMITERS)(
-  "what a %s had spent when it was first looked at may have been the process before this one",
+  "does not count calls before the first statement of a %s, which the previous process may have made",
   (limiter) => {
     const limiting = { limiter, headers: "category", limits: limitsWithoutPlan("enterprise"), reset: "full" } as const;
     const script = [call(1_000, 30), ...new Array(100).fill(call(1_000))];
@@ -109,7 +113,7 @@ test.each(LIMITERS)(
   },
 );
 
-test.each(LIMITERS)("answers of something in front of the service don't hide what a %s says of others", (limiter) => {
+test.each(LIMITERS)("responses without headers do not hide external calls with a %s", (limiter) => {
   const limiting = { limiter, headers: "category", limits: limitsWithoutPlan("enterprise"), reset: "full" } as const;
   const bare: SharedKeyEvent = { ...call(1_000), fate: "bare" };
   const round = [...new Array(4).fill(bare), ...new Array(8).fill(call(1_000)), call(0, 10), call(1_000)];
@@ -118,7 +122,7 @@ test.each(LIMITERS)("answers of something in front of the service don't hide wha
   expect(learned).toBeGreaterThan(50);
 });
 
-test("a bucket that is full hides calls that cost nobody anything: few are proved, and about as many are likely as were", () => {
+test("a full bucket hides calls: few are proven, and the estimate is close to the actual number", () => {
   const limiting = { limiter: "token_bucket", headers: "category", limits: limitsWithoutPlan("enterprise") } as const;
   const { learned, likely, admitted } = runSharedKey({ ...limiting, reset: "full" }, steadily(2_003, 4_999));
   expect(learned / admitted).toBeLessThan(0.5);
@@ -130,13 +134,13 @@ test.each([
   { limiter: "token_bucket", isBucket: true },
   { limiter: "fixed_window", isBucket: false },
   { limiter: "sliding_window", isBucket: false },
-] as const)("of a $limiter it is found out whether it is a bucket", ({ limiter, isBucket }) => {
+] as const)("detects whether a $limiter is a token bucket", ({ limiter, isBucket }) => {
   const limiting = { limiter, headers: "category", limits: limitsWithoutPlan("enterprise"), reset: "full" } as const;
   const { ledger } = runSharedKey(limiting, steadily(1_009, 1_499));
   expect(ledger.externalUsage.node_management.isTokenBucket()).toBe(isBucket);
 });
 
-test("what others had of a window is theirs no more in the next", () => {
+test("external calls of a fixed window do not count in the next one", () => {
   const limiting = {
     limiter: "fixed_window",
     headers: "category",

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { billingMonthOf } from "../../../src/rate-limit/billing-month.ts";
+import { billingMonthOf } from "../../../src/rate-limit/monthly-budget.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { createHistory, recordHistory } from "../../../src/web/api/history.ts";
 import type { StatusSnapshot } from "../../../src/web/api/status-views.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { billingMonthOf } from "../../../src/rate-limit/billing-month.ts";
+import { billingMonthOf } from "../../../src/rate-limit/monthly-budget.ts";
 import { nodesView, nodeView } from "../../../src/web/api/node-views.ts";
 import type { StatusSnapshot } from "../../../src/web/api/status-views.ts";
 import { budgetView, statusLine, statusView } from "../../../src/web/api/status-views.ts";

@@ -1,12 +1,12 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { createCurrentTransport } from "../../src/api-client/current-transport.ts";
+import { createCurrentTransport } from "../../src/api-client/transport.ts";
 
 const never = new AbortController().signal;
 const get = { method: "GET", path: "/", headers: {} } as const;
 
-test("a request in flight outlives the options that it was sent by", async () => {
+test("a request in flight completes after the options changed", async () => {
   const current = createCurrentTransport();
   onTestFinished(() => current.close());
   // No answer goes out before both requests are there.

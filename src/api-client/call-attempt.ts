@@ -1,0 +1,159 @@
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import type { EndpointLabel } from "../metrics/label-values.ts";
+import type {
+  Clock,
+  Secret,
+  Transport,
+  TransportFailure,
+  TransportRequest,
+  TransportResponse,
+} from "../model/ports.ts";
+import type { EpochMs, MonotonicMs } from "../model/time.ts";
+import { availabilityOf, type WaitReason } from "../rate-limit/availability.ts";
+import type { LimitReading } from "../rate-limit/limit-headers.ts";
+import type { Category, Lane } from "../rate-limit/limits.ts";
+import type { CallOutcome } from "../rate-limit/permits.ts";
+import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
+import type { ApiError } from "./errors.ts";
+import { parseRateLimitHeaders, parseRetryAfter, resetEpochSeconds, serviceDate } from "./rate-limit-headers.ts";
+import type { RateLimiter } from "./rate-limiter.ts";
+import type { ServiceClock } from "./service-clock.ts";
+import { startTimeout } from "./timeout.ts";
+
+/** Receives the result of each call. */
+export interface CallObserver {
+  /** `code`: the status code, or the kind of failure. */
+  onCall(endpoint: EndpointLabel, code: string, tookMs: DurationMs): void;
+  /** Called with each rate limit that a response states. */
+  onLimitStated(category: Category, limit: number, remaining: number, resetEpochSeconds: number | null): void;
+  onRejected(category: Category): void;
+}
+
+/** What an attempt needs. */
+export interface CallAttemptDeps {
+  readonly transport: Transport;
+  readonly rateLimiter: RateLimiter;
+  readonly clock: Clock;
+  readonly secret: Secret;
+  readonly timeoutMs: DurationMs;
+  readonly observer: CallObserver;
+  /** Sent as User-Agent. */
+  readonly agent: string;
+  readonly serviceClock: ServiceClock;
+}
+
+/** Result of one attempt to make a call. */
+export type CallAttempt =
+  | {
+      readonly kind: "answered";
+      readonly response: TransportResponse;
+      readonly at: MonotonicMs;
+      /** The API key that the request carried. */
+      readonly key: string;
+    }
+  /** `isUnsent`: the service has certainly not received anything. */
+  | { readonly kind: "failed"; readonly error: ApiError; readonly isUnsent: boolean };
+
+/** Maximum wait for a permit: by then the data is due again. */
+const PERMIT_WAIT_MS_MAX: DurationMs = 5 * MINUTE_MS;
+
+const CANCELED_UNSENT = "canceled before it was sent";
+
+/** Waits for a permit and sends a call once. `onSending` is called right before; if it throws, the call is not sent. */
+export async function attemptCall(
+  deps: CallAttemptDeps,
+  call: Call | ActionCall,
+  lane: Lane,
+  signal: AbortSignal,
+  onSending?: () => void,
+): Promise<CallAttempt> {
+  const { clock, rateLimiter, observer } = deps;
+  const { category } = ENDPOINTS[call.endpoint];
+  const permitTimeout = startTimeout(clock, PERMIT_WAIT_MS_MAX, signal);
+  const permit = await rateLimiter.acquire(category, lane, permitTimeout.signal);
+  permitTimeout.stop();
+  if (permit === null) {
+    if (!permitTimeout.expired()) return unsent({ kind: "aborted", message: CANCELED_UNSENT });
+    return unsent(noPermitError(availabilityOf(rateLimiter.ledger, category, lane, clock.monotonic()).waitReason));
+  }
+  const key = deps.secret.value();
+  const problem = problemBeforeSending(signal, onSending);
+  if (problem !== null) {
+    rateLimiter.release(permit, { kind: "unused" });
+    return unsent({ kind: "aborted", message: problem });
+  }
+  const sentAt = clock.monotonic();
+  const timeout = startTimeout(clock, deps.timeoutMs, signal);
+  const sent = await deps.transport.request(requestOf(call, key, deps.agent), timeout.signal);
+  timeout.stop();
+  const at = clock.monotonic();
+  if (!sent.ok) {
+    rateLimiter.release(permit, { kind: "lost" });
+    const error = failureError(sent.error, timeout.expired(), deps.timeoutMs);
+    observer.onCall(call.endpoint, error.kind, at - sentAt);
+    return { kind: "failed", error, isUnsent: sent.error.kind === "unreachable" || sent.error.unsent === true };
+  }
+  const response = sent.value;
+  const reading = parseRateLimitHeaders(response.headers, at);
+  rateLimiter.release(permit, callOutcomeOf(call.endpoint, response, reading, clock.now()));
+  observer.onCall(call.endpoint, String(response.status), at - sentAt);
+  if (response.status === 429) observer.onRejected(category);
+  if (reading !== null) {
+    observer.onLimitStated(category, reading.limit, reading.remaining, resetEpochSeconds(response.headers));
+  }
+  const date = serviceDate(response.headers);
+  if (date !== null) deps.serviceClock.recordDate(date, sentAt, at);
+  return { kind: "answered", response, at, key };
+}
+
+const unsent = (error: ApiError): CallAttempt => ({ kind: "failed", error, isUnsent: true });
+
+function requestOf(call: Call | ActionCall, key: string, agent: string): TransportRequest {
+  const { method } = ENDPOINTS[call.endpoint];
+  const headers = { authorization: `Bearer ${key}`, accept: "application/json", "user-agent": agent };
+  const body = "body" in call ? call.body : null;
+  if (body === null) return { method, path: call.path, headers };
+  return { method, path: call.path, headers: { ...headers, "content-type": "application/json" }, body };
+}
+
+/** Why a call with a permit must not be sent; null: it may be sent. */
+function problemBeforeSending(signal: AbortSignal, onSending?: () => void): string | null {
+  if (signal.aborted) return CANCELED_UNSENT;
+  try {
+    onSending?.();
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  return signal.aborted ? CANCELED_UNSENT : null;
+}
+
+function noPermitError(waitReason: WaitReason | null): ApiError {
+  const within = `within ${PERMIT_WAIT_MS_MAX / MINUTE_MS} minutes`;
+  return waitReason === "refused"
+    ? { kind: "rate_limited", message: `the service rejected earlier calls with 429 and allows no call ${within}` }
+    : { kind: "budget", message: `the rate limits leave no room for the call ${within}` };
+}
+
+function callOutcomeOf(
+  endpoint: EndpointLabel,
+  response: TransportResponse,
+  reading: LimitReading | null,
+  now: EpochMs,
+): CallOutcome {
+  // Without a valid key the call does not count under our limits.
+  if (response.status === 401) return { kind: "answered", reading: null };
+  const retryAfterMs = parseRetryAfter(response.headers, now);
+  if (response.status === 429) return { kind: "refused", reading, retryAfterMs };
+  // A 5xx for a single node may concern only that node, so it does not delay other calls.
+  const isOverload = response.status >= 500 && endpoint !== "node";
+  return { kind: "answered", reading, retryAfterMs: isOverload ? retryAfterMs : null };
+}
+
+function failureError(failure: TransportFailure, isTimeout: boolean, timeoutMs: DurationMs): ApiError {
+  if (failure.kind !== "aborted") return { kind: failure.kind, message: failure.message };
+  if (isTimeout) {
+    const missing = failure.unsent ? "no connection" : "no whole answer";
+    return { kind: "timeout", message: `${missing} within ${timeoutMs / SECOND_MS} s` };
+  }
+  return { kind: "aborted", message: failure.unsent ? CANCELED_UNSENT : "canceled while it was in flight" };
+}

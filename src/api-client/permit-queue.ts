@@ -1,0 +1,91 @@
+import type { MonotonicMs } from "../model/time.ts";
+import type { Permit } from "../rate-limit/ledger.ts";
+import type { Category, Lane } from "../rate-limit/limits.ts";
+import {
+  FairQueue,
+  TRAFFIC_CLASSES,
+  type TrafficClass,
+  type TrafficShares,
+  trafficClassOf,
+} from "../scheduling/fair-queue.ts";
+
+/** A call that waits for a permit. */
+export interface WaitingCall {
+  readonly category: Category;
+  readonly lane: Lane;
+  readonly since: MonotonicMs;
+  grant(permit: Permit): void;
+}
+
+/**
+ * Calls that wait for a permit. Actions come first; the traffic classes share the rest by weight. Within a class calls are
+ * served in the order of their arrival, but suspects precede routine details.
+ */
+export class PermitQueue {
+  readonly #fairQueue = new FairQueue();
+  readonly #queues: Readonly<Record<TrafficClass | "action", WaitingCall[]>> = {
+    action: [],
+    nodes: [],
+    sessions: [],
+    details: [],
+    stats: [],
+  };
+
+  setShares(shares: TrafficShares): void {
+    this.#fairQueue.setShares(shares);
+  }
+
+  isEmpty(): boolean {
+    return Object.values(this.#queues).every((queue) => queue.length === 0);
+  }
+
+  /** Adds a call. Resolves to its permit; if `signal` aborts first, to null, after a call of `onAbort`. */
+  wait(call: Omit<WaitingCall, "grant">, signal: AbortSignal, onAbort: () => void): Promise<Permit | null> {
+    return new Promise((resolve) => {
+      const abort = () => {
+        const queue = this.#queueOf(waiting);
+        queue.splice(queue.indexOf(waiting), 1);
+        onAbort();
+        resolve(null);
+      };
+      const grant = (permit: Permit) => {
+        signal.removeEventListener("abort", abort);
+        resolve(permit);
+      };
+      const waiting: WaitingCall = { ...call, grant };
+      signal.addEventListener("abort", abort, { once: true });
+      this.#add(waiting);
+    });
+  }
+
+  /** Removes and grants all calls for which `mayGrant` returns true. It is asked for each call right before the grant. */
+  serve(mayGrant: (call: WaitingCall) => boolean, grant: (call: WaitingCall) => void): void {
+    const tryGrant = (queue: WaitingCall[], index: number): boolean => {
+      const call = queue[index]!;
+      if (!mayGrant(call)) return false;
+      queue.splice(index, 1);
+      grant(call);
+      return true;
+    };
+    const { action } = this.#queues;
+    for (let index = 0; index < action.length; ) if (!tryGrant(action, index)) index++;
+    for (;;) {
+      const waiting = TRAFFIC_CLASSES.filter((each) => this.#queues[each].length > 0);
+      const served = this.#fairQueue.order(waiting).find((each) => tryGrant(this.#queues[each], 0));
+      if (served === undefined) return;
+      this.#fairQueue.recordServed(served);
+    }
+  }
+
+  #add(call: WaitingCall): void {
+    const queue = this.#queueOf(call);
+    const trafficClass = trafficClassOf(call.category, call.lane);
+    if (trafficClass !== null && queue.length === 0) this.#fairQueue.activate(trafficClass);
+    const routine = call.lane === "suspect" ? queue.findIndex(({ lane }) => lane === "detail") : -1;
+    queue.splice(routine < 0 ? queue.length : routine, 0, call);
+  }
+
+  #queueOf({ category, lane }: WaitingCall): WaitingCall[] {
+    return this.#queues[trafficClassOf(category, lane) ?? "action"];
+  }
+}

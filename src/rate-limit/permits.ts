@@ -1,0 +1,78 @@
+import type { DurationMs } from "../base/duration.ts";
+import type { MonotonicMs } from "../model/time.ts";
+import {
+  recordCallAnswered,
+  recordCallInDoubt,
+  recordCallRejected,
+  recordCallSent,
+  recordCallUnsent,
+} from "./external-usage/external-usage.ts";
+import { payGatewayLimit } from "./gateway-limit.ts";
+import type { Ledger, Permit } from "./ledger.ts";
+import { type LimitReading, recordAnswered, recordLost, recordSent, recordUnsent } from "./limit-headers.ts";
+import type { Category, Lane } from "./limits.ts";
+import { categoryPaceRates, payForCall, planPaceRates } from "./pacing.ts";
+import { headersExplainRejection, recordAnswer, recordTooManyRequests } from "./too-many-requests.ts";
+
+/**
+ * Outcome of a call. `answered`: any status but 429; `retryAfterMs`: wait requested by an overloaded service. `refused`: 429.
+ * `lost`: no response, the service may have counted it. `unused`: not sent, and not counted.
+ */
+export type CallOutcome =
+  | { readonly kind: "answered"; readonly reading: LimitReading | null; readonly retryAfterMs?: DurationMs | null }
+  | { readonly kind: "refused"; readonly reading: LimitReading | null; readonly retryAfterMs: DurationMs | null }
+  | { readonly kind: "lost" }
+  | { readonly kind: "unused" };
+
+/** Takes a permit. Call it only if `availabilityOf` returned `at <= now`. */
+export function takePermit(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Permit {
+  const state = ledger.categories[category];
+  const rates = categoryPaceRates(ledger.limits, category);
+  const planRates = planPaceRates(ledger.limits);
+  payForCall(state.pace, rates.evenPace, now);
+  payForCall(ledger.plan, planRates.evenPace, now);
+  if (lane === "action") {
+    payForCall(state.actions, rates.actionPace, now);
+    payForCall(ledger.planActions, planRates.actionPace, now);
+  }
+  payGatewayLimit(ledger, category, lane, now);
+  recordCallSent(ledger.externalUsage, category, now);
+  ledger.inFlight++;
+  ledger.monthUsed++;
+  return { category, lane, at: now, mark: recordSent(state.headers) };
+}
+
+/** Returns a permit with the outcome of its call. `jitter`, 0 to 1, randomizes the backoff after a 429. */
+export function settlePermit(
+  ledger: Ledger,
+  permit: Permit,
+  outcome: CallOutcome,
+  jitter: number,
+  now: MonotonicMs,
+): void {
+  const { limits, externalUsage } = ledger;
+  const { category } = permit;
+  const state = ledger.categories[category];
+  ledger.inFlight--;
+  if (outcome.kind === "unused") {
+    // The pace is not refunded: calls granted since then rely on it.
+    ledger.monthUsed--;
+    recordUnsent(state.headers);
+    recordCallUnsent(externalUsage, category, permit.at);
+    return;
+  }
+  if (outcome.kind === "lost") {
+    const countedBy = now + limits.categories[category].windowMs;
+    recordLost(state.headers, countedBy);
+    recordCallInDoubt(externalUsage, limits, category, countedBy, now);
+    return;
+  }
+  const { kind, reading } = outcome;
+  const isExplained = headersExplainRejection(ledger, category, reading);
+  const recordUsage = kind === "refused" ? recordCallRejected : recordCallAnswered;
+  recordUsage(externalUsage, limits, permit, reading, now);
+  recordAnswered(state.headers, permit.mark, reading, now);
+  state.wasStated = reading !== null;
+  if (kind === "answered") recordAnswer(ledger, permit, outcome.retryAfterMs ?? null, now);
+  else recordTooManyRequests(ledger, permit, { ...outcome, isExplained, jitter }, now);
+}

@@ -1,0 +1,126 @@
+import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
+import type { Collector } from "../model/snapshot.ts";
+import { LIMIT_SCOPES, type LimitScope } from "../rate-limit/external-usage/external-usage.ts";
+import {
+  CATEGORIES,
+  type Category,
+  type Limits,
+  pollingCallsPerMinute,
+  pollingCallsPerWindow,
+} from "../rate-limit/limits.ts";
+import { type LastRun, type MonthUsage, pollingCallsLeft } from "../rate-limit/monthly-budget.ts";
+import { ACTION_SHARE } from "../rate-limit/pacing.ts";
+import type { RecentCalls } from "../rate-limit/recent-calls.ts";
+
+/** Schedule of a collector as configured. */
+export interface RequestedInterval {
+  /** Time between two runs; for details, the maximum age of a node's detail. */
+  readonly intervalMs: DurationMs;
+  /** Whether it is a cron schedule: a longer planned interval skips some of its times. */
+  readonly isCron: boolean;
+}
+
+/** Input of the planner. An unknown count is taken as the minimum, one call. */
+export interface PlanInput {
+  /** Null: not collected. */
+  readonly requestedIntervals: Readonly<Record<Collector, RequestedInterval | null>>;
+  readonly nodes: number;
+  readonly nodePages: number;
+  readonly sessionPages: number;
+  readonly limits: Limits;
+  readonly month: MonthUsage;
+  /** Last started run by collector; absent: none known. */
+  readonly runs?: Readonly<Partial<Record<Collector, LastRun>>>;
+  /** Mean calls of a walk, including repeated pages and lookups; absent: one call per page. */
+  readonly walkCalls?: Readonly<Partial<Record<"nodes" | "sessions", number>>>;
+  /** Duration of the last complete run by collector; absent: not measured. */
+  readonly measuredDurations?: Readonly<Partial<Record<Collector, DurationMs>>>;
+  /** The `pacedMs` of each collector in the last plan; absent: none. */
+  readonly pacedIntervals?: Readonly<Partial<Record<Collector, DurationMs>>>;
+  /** Recent calls of actions; absent: none. */
+  readonly actions?: Readonly<Record<Category, RecentCalls>>;
+  /** Calls expected from other users of the key per window; for the plan, per minute. Absent: none. */
+  readonly externalCalls?: Readonly<Record<LimitScope, number>>;
+  /** Limits learned from 429s, in calls per window; null: the stated limit applies. Absent: none known. */
+  readonly learnedLimits?: Readonly<Record<Category, number | null>>;
+  /** Collectors whose data the loaded policies read; absent: none. */
+  readonly reads?: ReadonlySet<Collector>;
+}
+
+/** A limit that can slow down a collector. */
+export type Bound = LimitScope | "month";
+export const PLAN_BOUNDS: readonly Bound[] = [...LIMIT_SCOPES, "month"];
+
+/** Rate limit category of each collector. */
+export const CATEGORY_OF_COLLECTOR: Readonly<Record<Collector, Category>> = {
+  nodes: "node_management",
+  details: "node_management",
+  sessions: "session_monitoring",
+  stats: "session_monitoring",
+  hourly: "session_monitoring",
+};
+
+/** Mean calls of one run, at least its pages; for details, of one round. */
+export function callsPerRun(
+  collector: Collector,
+  input: Pick<PlanInput, "nodes" | "nodePages" | "sessionPages" | "walkCalls">,
+): number {
+  const walkCalls = collector === "nodes" || collector === "sessions" ? (input.walkCalls?.[collector] ?? 0) : 0;
+  return Math.max(pagesOf(collector, input), walkCalls);
+}
+
+/** Calls of one run without repeated pages and lookups. */
+export function pagesOf(collector: Collector, input: Pick<PlanInput, "nodes" | "nodePages" | "sessionPages">): number {
+  switch (collector) {
+    case "nodes":
+      return Math.max(1, input.nodePages);
+    case "details":
+      return Math.max(1, input.nodes);
+    case "sessions":
+      return Math.max(1, input.sessionPages);
+    case "stats":
+    case "hourly":
+      return 1;
+    default:
+      return collector satisfies never;
+  }
+}
+
+/** Whether a limit applies to a collector. */
+export const isLimitedBy = (collector: Collector, bound: Bound): boolean =>
+  bound === "plan" || bound === "month" || CATEGORY_OF_COLLECTOR[collector] === bound;
+
+/**
+ * Polling calls per minute under each limit, after the calls of actions and other users; null: no such limit.
+ * `paidAhead`: calls of the month that runs have made ahead of their rate.
+ */
+export function pollingCapacityOf(input: PlanInput, paidAhead = 0): Readonly<Record<Bound, number | null>> {
+  const { limits, month, externalCalls } = input;
+  const left = monthlyCallsLeft(input);
+  const withoutActions = (calls: number, actions: number) => Math.max(calls * (1 - ACTION_SHARE), calls - actions);
+  const ofCategory = (category: Category) => {
+    const learned = input.learnedLimits?.[category];
+    const calls = pollingCallsPerWindow(limits, category, externalCalls?.[category], learned) * MINUTE_MS;
+    return withoutActions(calls / limits.categories[category].windowMs, actionsPerMinute(input, category));
+  };
+  const planCalls = pollingCallsPerMinute(limits, externalCalls?.plan);
+  const actions = CATEGORIES.reduce((sum, category) => sum + actionsPerMinute(input, category), 0);
+  return {
+    node_management: ofCategory("node_management"),
+    session_monitoring: ofCategory("session_monitoring"),
+    plan: planCalls === null ? null : withoutActions(planCalls, actions),
+    month: left === null ? null : (left + (left > 0 ? paidAhead : 0)) / Math.max(1, month.leftMs / MINUTE_MS),
+  };
+}
+
+/** Calls that polling may still make in the month; null: the plan has no such cap. */
+export function monthlyCallsLeft({ limits, month, actions }: PlanInput): number | null {
+  const actionsPerDay = CATEGORIES.reduce((sum, category) => sum + (actions?.[category].day ?? 0), 0);
+  return pollingCallsLeft(limits, month, actionsPerDay);
+}
+
+/** Rate of actions in the last hour or the last day, whichever is higher. */
+function actionsPerMinute({ actions }: PlanInput, category: Category): number {
+  const { hour, day } = actions?.[category] ?? { hour: 0, day: 0 };
+  return Math.max((hour * MINUTE_MS) / HOUR_MS, (day * MINUTE_MS) / DAY_MS);
+}
