@@ -7,6 +7,7 @@ import { isDryRun } from "../policy/facts.ts";
 import { nextStep } from "../policy/guards/guard.ts";
 import type { RemediationContext } from "./context.ts";
 import { ActionPlanner, type PlannedStep } from "./evaluation/action-planner.ts";
+import { lapseApprovals } from "./evaluation/approvals.ts";
 import { findCandidate, firingNodes, hasCurrentSessions, nextAction } from "./evaluation/candidates.ts";
 import { detailDeadlines } from "./evaluation/detail-demand.ts";
 import { QUERY_INTERVAL_MS } from "./evaluation/external-blockers.ts";
@@ -44,6 +45,8 @@ export class RemediationRound {
   readonly #identities: NodeIdentities;
   readonly #detectExternalActions: () => void;
   readonly #sendFleetAlerts: (trust: TrustAssessment) => void;
+  /** Sequence of the snapshot that was assessed last. */
+  #assessed = 0;
   #prunedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
 
   constructor(context: RemediationContext, signals: ExecutionSignals) {
@@ -64,21 +67,12 @@ export class RemediationRound {
 
   /** Runs the round, and sets the gauges of remediation. */
   async run(): Promise<void> {
-    const { client, clock, inventory, observed, remediationState } = this.#context;
-    remediationState.checkClock(client.serviceTime(clock.monotonic()));
-    // Journals the time, and what could not be journaled before.
-    remediationState.record([]);
+    await this.#assess();
     // Before the first complete walk a node that is not listed is not gone.
-    if (observed.fleet.settledAt === null) {
+    if (this.#context.observed.fleet.settledAt === null) {
       this.#setGauges();
       return;
     }
-    const trust = this.trustTracker.current();
-    if (trust.isUntrusted) this.#ruleEvaluator.markUntrusted();
-    else await this.#evaluate();
-    inventory.setDetailDeadlines(detailDeadlines(this.#context));
-    this.fleetHealth.update(trust.isUntrusted);
-    this.#sendFleetAlerts(trust);
     await this.#queryExternalBlockers();
     const factsOf = this.#guardFacts.collectOnce();
     const steps = await this.#actionPlanner.plan(factsOf);
@@ -88,6 +82,23 @@ export class RemediationRound {
       this.#setGauges();
     }
     this.#prune();
+  }
+
+  /** Brings everything that decisions depend on up to date with the latest snapshot. */
+  async #assess(): Promise<void> {
+    const { client, clock, inventory, observed, remediationState } = this.#context;
+    this.#assessed = observed.latest!.snapshot.sequence;
+    remediationState.checkClock(client.serviceTime(clock.monotonic()));
+    // Journals the time, and what could not be journaled before.
+    remediationState.record([]);
+    if (observed.fleet.settledAt === null) return;
+    const trust = this.trustTracker.current();
+    if (trust.isUntrusted) this.#ruleEvaluator.markUntrusted();
+    else await this.#evaluate();
+    inventory.setDetailDeadlines(detailDeadlines(this.#context));
+    this.fleetHealth.update(trust.isUntrusted);
+    this.#sendFleetAlerts(trust);
+    remediationState.runBatched(() => lapseApprovals(this.#context));
   }
 
   /** Brings timers and episodes up to date with the snapshot. */
@@ -119,6 +130,11 @@ export class RemediationRound {
     let factsOf = plannedOn;
     for (const planned of steps) {
       if (this.#signals.noNewSteps.aborted) return;
+      // A step may wait for minutes, and the data that came meanwhile may show a storm, or that a node recovered.
+      if (this.#context.observed.latest!.snapshot.sequence !== this.#assessed) {
+        await this.#assess();
+        factsOf = this.#guardFacts.collectOnce();
+      }
       const isNotify = nextStep(planned.candidate)?.action === "notify";
       if (!isNotify && !hasCurrentSessions(this.#context, planned.candidate)) continue;
       const dryRun = isDryRun(planned.candidate.active);
@@ -141,6 +157,7 @@ export class RemediationRound {
     if (this.#identities.isReplaced(action.node)) return "the node is gone";
     // The node has just been read: others may have acted on it since the last walk.
     this.#detectExternalActions();
+    this.fleetHealth.update(this.trustTracker.current().isUntrusted);
     const candidate = findCandidate(this.#context, action.policy, action.node);
     return precondition(action, candidate, this.#guardFacts.collect(action.shadow));
   }

@@ -6,7 +6,7 @@ import { beginEpisode } from "../../policy/episodes/episode.ts";
 import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/facts.ts";
 import type { Candidate } from "../../policy/guards/guard.ts";
 import { commitTransition, type TransitionDeps } from "../execution/episode-transitions.ts";
-import { lapseApprovals, requestApproval } from "./approvals.ts";
+import { requestApproval } from "./approvals.ts";
 import { awaitsNextStep, buildCandidate, type CandidateDeps, findCandidate, firingNodes } from "./candidates.ts";
 import { DecisionLog } from "./decision-log.ts";
 import type { FactsOf } from "./guard-facts.ts";
@@ -36,7 +36,6 @@ export class ActionPlanner {
   /** Returns the steps to take, the node that has been firing longest first. Begins the episodes that may begin. */
   async plan(factsOf: FactsOf): Promise<readonly PlannedStep[]> {
     const { policies, remediationState } = this.#context;
-    remediationState.runBatched(() => lapseApprovals(this.#context));
     const planned: PlannedStep[] = [];
     for (const active of policies.active()) {
       const firing = firingNodes(remediationState, active.policy.rule.name);
@@ -55,7 +54,7 @@ export class ActionPlanner {
 
   /**
    * Returns the candidate of a planned step if it may still be taken, and records the decision. It is decided on again only
-   * if `facts` are not the ones that it was planned on, because an earlier step of the round changed them.
+   * if `facts` are not the ones that it was planned on, because an earlier step of the round or newer data changed them.
    */
   confirm(planned: PlannedStep, facts: GuardFacts): Candidate | null {
     if (planned.facts === facts) {
@@ -64,7 +63,7 @@ export class ActionPlanner {
     }
     const { active, node } = planned.candidate;
     const candidate = findCandidate(this.#context, active.policy.rule.name, node.id);
-    if (candidate === null) return null;
+    if (candidate === null || candidate.evaluation.verdict === "false") return null;
     const decision = decide(candidate, facts);
     this.decisionLog.record(decision);
     return decision.verdict === "act" ? candidate : null;
