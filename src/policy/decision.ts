@@ -4,7 +4,7 @@ import { type GuardFacts, isInFlight } from "./facts.ts";
 import { GUARDS, HOLD_REASON_ROWS } from "./guards/all-guards.ts";
 import { type Candidate, nextStep } from "./guards/guard.ts";
 import type { Policy } from "./policy.ts";
-import type { RemediationRecords } from "./remediation-state.ts";
+import type { RemediationRecords } from "./remediation-records.ts";
 
 /** Returns every blocker of the candidate's next step. */
 export function findBlockers(candidate: Candidate, facts: GuardFacts): readonly Blocker[] {

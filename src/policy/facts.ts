@@ -12,7 +12,7 @@ import type { Incident } from "./guards/correlated-failure.ts";
 import type { EffectiveLimits } from "./guards/limits.ts";
 import type { Breaker, Storm } from "./guards/storm-and-breaker.ts";
 import type { Policy } from "./policy.ts";
-import type { RemediationRecords } from "./remediation-state.ts";
+import type { RemediationRecords } from "./remediation-records.ts";
 
 /** A policy as it is in force. */
 export interface ActivePolicy {

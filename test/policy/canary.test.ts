@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Action, Episode } from "../../src/model/remediation/episode.ts";
 import { findCanary } from "../../src/policy/decision.ts";
-import { createRemediationRecords } from "../../src/policy/remediation-state.ts";
+import { RemediationRecords } from "../../src/policy/remediation-records.ts";
 import { actionOf, episodeOf } from "../journal/arbitrary-changes.ts";
 import { activePolicy, NOON } from "./guard-case.ts";
 
@@ -27,7 +27,7 @@ function attemptedEpisode(
 
 function canaryAmong(all: readonly [Episode, Action][], stuck: readonly string[] = []): string | null {
   const rows = { episodes: all.map(([episode]) => episode), actions: all.map(([, action]) => action) };
-  const records = createRemediationRecords({ ...rows, timers: [], holds: [], facts: new Map(), lastNumber: 0 });
+  const records = new RemediationRecords({ ...rows, timers: [], holds: [], facts: new Map(), lastNumber: 0 });
   return findCanary(policy, records, ({ id }) => !stuck.includes(id))?.id ?? null;
 }
 

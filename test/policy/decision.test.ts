@@ -205,12 +205,14 @@ describe("an episode begins", () => {
   });
 });
 
-test("a decision looks at the node's own past and at none of the other episodes: many nodes may fire at once", () => {
+test("a decision reads the node's own episodes and not those of the whole fleet: many nodes may fire at once", () => {
   const facts = buildFacts({ episodes: [openEpisode(), episodeOf(2, { node: "node_1" })] });
   const refuse = () => {
     throw new Error("all episodes were read");
   };
-  const casebook = { ...facts.records, openEpisodes: refuse, actions: refuse, closed: refuse, allHolds: refuse };
+  const { records } = facts;
+  Object.assign(records, { openEpisodes: refuse, closedEpisodes: refuse, actions: refuse, allHolds: refuse });
   const candidate = buildCandidate({ active: activePolicy({}, { proven: false }), episode: openEpisode() });
-  expect(decide(candidate, { ...facts, records: casebook }).verdict).toBe("act");
+  expect(decide(candidate, facts).verdict).toBe("act");
+  expect(() => records.openEpisodes()).toThrow("all episodes were read");
 });

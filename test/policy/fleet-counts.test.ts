@@ -10,7 +10,7 @@ import {
   type TimerRow,
 } from "../../src/model/remediation/episode.ts";
 import { type ActivePolicy, countFleet, disruptedEpisodes, isInFlight } from "../../src/policy/facts.ts";
-import { createRemediationRecords } from "../../src/policy/remediation-state.ts";
+import { RemediationRecords } from "../../src/policy/remediation-records.ts";
 import { actionOf, episodeOf } from "../journal/arbitrary-changes.ts";
 import { buildFleet, type NodeFixture } from "../metrics/snapshot-fixtures.ts";
 import { activePolicy, NOON, timerRow } from "./guard-case.ts";
@@ -30,7 +30,7 @@ const recordsOf = ({
   episodes = [],
   actions = [],
 }: Pick<FleetScenario, "timers" | "episodes" | "actions">) =>
-  createRemediationRecords({ timers, episodes, actions, holds: [], facts: new Map(), lastNumber: 0 });
+  new RemediationRecords({ timers, episodes, actions, holds: [], facts: new Map(), lastNumber: 0 });
 
 function countScenario({ nodes, policies = [activePolicy()], shadow: dryRun = false, ...rest }: FleetScenario) {
   return countFleet(buildFleet(nodes), recordsOf(rest), policies, dryRun);

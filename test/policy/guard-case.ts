@@ -14,7 +14,7 @@ import type { Candidate } from "../../src/policy/guards/guard.ts";
 import { effectiveLimits } from "../../src/policy/guards/limits.ts";
 import { CLOSED_BREAKER } from "../../src/policy/guards/storm-and-breaker.ts";
 import { compilePolicy } from "../../src/policy/policy.ts";
-import { createRemediationRecords } from "../../src/policy/remediation-state.ts";
+import { RemediationRecords } from "../../src/policy/remediation-records.ts";
 import type { Timer } from "../../src/policy/timers/timer.ts";
 import type { PolicyEvaluation, Verdict } from "../../src/policy/timers/verdict.ts";
 import { defaultSafety, rebootOffline } from "../harness/policies.ts";
@@ -113,7 +113,7 @@ export function buildFacts(overrides: GuardCaseOptions = {}): GuardFacts {
   const { timers = [], episodes = [], actions = [], holds = [], policies = [activePolicy()] } = overrides;
   const safety = { ...defaultSafety, ...overrides.safety };
   const dryRun = overrides.facts?.dryRun ?? false;
-  const records = createRemediationRecords({ timers, episodes, actions, holds, facts: new Map(), lastNumber: 0 });
+  const records = new RemediationRecords({ timers, episodes, actions, holds, facts: new Map(), lastNumber: 0 });
   const survey = countFleet(buildFleet(overrides.nodes ?? hundredNodes), records, policies, dryRun);
   return {
     now: NOON,

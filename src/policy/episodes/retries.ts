@@ -2,7 +2,7 @@ import type { NodeId } from "../../model/node.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
 import type { Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
-import type { RemediationRecords } from "../remediation-state.ts";
+import type { RemediationRecords } from "../remediation-records.ts";
 
 /** Whether an episode counts as a try: one in which nothing was done does not, unless it was given up. */
 export const countsAsAttempt = ({ acted, state }: Episode): boolean => acted > 0 || state === "given_up";

@@ -2,7 +2,7 @@ import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import { createRemediationRecords, type RemediationRecords } from "../../policy/remediation-state.ts";
+import { RemediationRecords } from "../../policy/remediation-records.ts";
 import { createJournalClock, type JournalClock } from "./journal-clock.ts";
 
 /** The journal and its image in memory, kept as one. */
@@ -74,7 +74,7 @@ export function openRemediationState({
   const clockStamp = journal.facts().get(CLOCK_FACT);
   const journalClock = createJournalClock(clockStamp === undefined ? null : Number(clockStamp), clock, log);
   const { now, epochOf } = journalClock;
-  const records = createRemediationRecords(journal.load(now() - EPISODE_MEMORY_MS));
+  const records = new RemediationRecords(journal.load(now() - EPISODE_MEMORY_MS));
   const pendingChanges = new Map<string, JournalChange>();
   let writeError: string | null = null;
   let changeNumber = 0;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
-import { createRemediationRecords } from "../../../src/policy/remediation-state.ts";
+import { RemediationRecords } from "../../../src/policy/remediation-records.ts";
 import { createEpisodeGauge, EPISODE_SERIES_MAX } from "../../../src/remediation/status/episode-gauge.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
@@ -54,7 +54,7 @@ test("one of a dry run is shown as well, with what it would have done, and a sto
 });
 
 test("a thousand are shown, those beyond firing first, and one that ends makes room", async () => {
-  const records = createRemediationRecords({
+  const records = new RemediationRecords({
     timers: [],
     episodes: [],
     actions: [],
