@@ -7,7 +7,7 @@ import type { Blocker } from "../model/remediation/decision.ts";
 import type { Action, Episode } from "../model/remediation/episode.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
-import { slotsById } from "./cel/field-values.ts";
+import { slotsById } from "./cel/field-readers.ts";
 import type { Incident } from "./guards/correlated-failure.ts";
 import type { EffectiveLimits } from "./guards/limits.ts";
 import type { Breaker, Storm } from "./guards/storm-and-breaker.ts";

@@ -2,7 +2,8 @@ import type { DurationMs } from "../../base/duration.ts";
 import type { Collector } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { Expression } from "../cel/expression.ts";
-import type { EvaluatedNode, MissingReason } from "../cel/field-values.ts";
+import type { MissingReason } from "../cel/field-readers.ts";
+import type { EvaluatedNode } from "../cel/field-values.ts";
 import type { Field, FieldName } from "../cel/fields.ts";
 import type { Value } from "../cel/term.ts";
 
