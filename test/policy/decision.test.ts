@@ -58,7 +58,7 @@ describe("a decision", () => {
     const active = activePolicy({ steps: [steps.reboot] });
     const at = (step: number) => decisionText({ active, episode: openEpisode({ step, acted: 1 }) });
     expect(at(0)).toEqual(NO_BLOCKERS);
-    expect(at(1)).toEqual(["retry_limit: the policy has 1 steps, and the episode has used them all: given up"]);
+    expect(at(1)).toEqual(["retry_limit: the episode has taken all 1 steps of the policy: given up"]);
   });
 });
 

@@ -6,7 +6,7 @@ const seen: ObservedOutcome = {
   unknowns: ["node.cpu_usage: stale"],
   timer: "firing",
   blockers: [
-    { reason: "window", detail: "outside of nights" },
+    { reason: "window", detail: "outside nights" },
     { reason: "storm", detail: "3 of 11 nodes are unhealthy" },
   ],
   actions: [
@@ -30,13 +30,11 @@ describe("a failed expectation names the actual outcome and why:", () => {
     [{ timer: "pending" }, ["timer: expected pending, got firing"]],
     [
       { held: ["storm"] },
-      [
-        "held: expected storm, got storm, window\n    window: outside of nights\n    storm: 3 of 11 nodes are unhealthy",
-      ],
+      ["held: expected storm, got storm, window\n    window: outside nights\n    storm: 3 of 11 nodes are unhealthy"],
     ],
     [
       { held: [] },
-      ["held: expected none, got storm, window\n    window: outside of nights\n    storm: 3 of 11 nodes are unhealthy"],
+      ["held: expected none, got storm, window\n    window: outside nights\n    storm: 3 of 11 nodes are unhealthy"],
     ],
     [{ actions: [] }, ["actions: expected none, got reboot: ineffective, forced reboot"]],
     [{ actions: ["reboot"] }, ["actions: expected reboot, got reboot: ineffective, forced reboot"]],

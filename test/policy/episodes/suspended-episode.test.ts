@@ -24,8 +24,8 @@ const quarantine = (overrides: Partial<Quarantine> = {}): Quarantine => ({
 });
 
 describe("a suspended episode", () => {
-  const back = (overrides: Partial<Episode>, hasActionUnderWay = false) =>
-    resumeEpisode(openEpisode({ state: "suspended", acted: 1, ...overrides }), hasActionUnderWay, LATER).state;
+  const back = (overrides: Partial<Episode>, hasActionInFlight = false) =>
+    resumeEpisode(openEpisode({ state: "suspended", acted: 1, ...overrides }), hasActionInFlight, LATER).state;
 
   test("goes on at once only where an action of ours or our quarantine is under way", () => {
     expect(back({}, true)).toBe("acting");

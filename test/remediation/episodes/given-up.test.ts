@@ -63,7 +63,7 @@ test("a node given up stays so over a kill at the end of its last episode, until
   expect(blockers).toMatchObject([
     {
       reason: "retry_limit",
-      detail: `given up: 2 episodes in a row did not heal it; the hold ends when the node is seen healthy, or with "release ${node}"`,
+      detail: `given up: 2 episodes in a row did not heal it; the hold ends when the node is healthy, or with "release ${node}"`,
     },
   ]);
   // An operator mends it; later it fails again.

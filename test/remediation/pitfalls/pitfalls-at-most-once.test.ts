@@ -37,7 +37,7 @@ test("a node that is well again by the time of the action is read once more, and
   expect(context.holdReasons(node!)).toEqual(["paused"]);
   context.controller().operatorCommands.resume();
   await context.advance(SECOND_MS);
-  expect(context.actions()).toMatchObject([{ state: "withdrawn", detail: "it is not unhealthy any more" }]);
+  expect(context.actions()).toMatchObject([{ state: "withdrawn", detail: "the node is no longer unhealthy" }]);
   await context.advance(HOUR_MS);
   expect(context.postCount()).toBe(0);
   await context.stop();

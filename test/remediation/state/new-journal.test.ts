@@ -20,7 +20,7 @@ test("a new state folder takes the hour before for used up evenly: max_actions i
   expect(blockers).toMatchObject([
     {
       reason: "max_actions",
-      detail: expect.stringMatching(/^2 actions within 1h, of 2 at most; .* 2 of them are assumed/),
+      detail: expect.stringMatching(/^2 actions within 1h; the limit is 2; .* 2 of them are assumed/),
     },
   ]);
   await context.advance(15 * MINUTE_MS);
