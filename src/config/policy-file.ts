@@ -99,7 +99,7 @@ function duplicateNames(files: readonly PolicyFile[]): ConfigProblem[] {
         firstPositions.set(name, `${file}:${position.line}:${position.column}`);
         return [];
       }
-      const expected = `must be a name of its own: it is already given at ${first}`;
+      const expected = `must be unique, but it is already used at ${first}`;
       return [toProblem(file, { ...position, path, found: quote(name), expected })];
     }),
   );

@@ -108,15 +108,15 @@ rate_limit: { interval: 100ms, burst: 20 }
     ],
     [
       `tls_server_config: { ${TLS}, client_ca_file: ca.crt }`,
-      "1:1: tls_server_config.client_auth_type: missing; must ask for a certificate where there are authorities to check it against",
+      "1:1: tls_server_config.client_auth_type: missing; must request a certificate if there are certificate authorities",
     ],
     [
       `tls_server_config: { ${TLS}, client_auth_type: VerifyClientCertIfGiven, client_allowed_sans: [a] }`,
-      /1:79: tls_server_config\.client_auth_type: found "VerifyClientCertIfGiven"; must be RequireAndVerifyClientCert or RequireAnyClientCert where/,
+      /1:79: tls_server_config\.client_auth_type: found "VerifyClientCertIfGiven"; must be RequireAndVerifyClientCert or RequireAnyClientCert if/,
     ],
     [
       `tls_server_config: { ${TLS}, client_auth_type: RequireAnyClientCert, client_allowed_sans: [] }`,
-      /client_allowed_sans: found a list; must have at least one name; left out, every name is let in$/,
+      /client_allowed_sans: found a list; must have at least one name, or be left out to allow every name$/,
     ],
     [
       `tls_server_config: { ${TLS}, cipher_suites: [TLS_RSA_WITH_RC4_128_SHA] }`,
@@ -152,7 +152,7 @@ rate_limit: { interval: 100ms, burst: 20 }
     ],
     [
       "rate_limit: { interval: 1d }",
-      '1:25: rate_limit.interval: found "1d"; must be a duration as Go has it, such as 100ms or 1.5s, or 0 for no limit',
+      '1:25: rate_limit.interval: found "1d"; must be a Go duration, such as 100ms or 1.5s, or 0 for no limit',
     ],
     [
       "rate_limit: { interval: 1s, burst: -1 }",
