@@ -1,7 +1,7 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
 import { type CheckContext, readOptionsOf, readReferencedFile } from "./checks.ts";
-import { type ConfigProblem, mergeProblems, quote, toProblem } from "./diagnostics/problem.ts";
+import { type ConfigProblem, DOCUMENT_START, mergeProblems, quote, toProblem } from "./diagnostics/problem.ts";
 import { policyFileSchema } from "./schema/policy.ts";
 import { type ReadDocument, readYaml } from "./schema-reader.ts";
 import { TEXT_LENGTH_MAX } from "./yaml/document.ts";
@@ -27,8 +27,6 @@ export interface PolicyFile {
 
 /** A glob that matches more files is most likely wrong. */
 const FILES_MAX = 200;
-
-const DOCUMENT_START = { line: 1, column: 1, path: [] } as const;
 
 /** Reads policy files, in the given order. Fails with every problem of all of them. */
 export function readPolicyFiles(

@@ -183,7 +183,7 @@ rate_limit: { interval: 100ms, burst: 20 }
     expect(warnings(`basic_auth_users: { ann: ${cheap} }\nhttp_server_config: { http2: true }`)).toEqual([
       "web.yml:1:19: basic_auth_users: without tls_server_config passwords are sent in plain text",
       "web.yml:1:26: basic_auth_users.ann: the hash has a cost of 4; below 10 a stolen hash can be guessed quickly",
-      "web.yml:2:30: http_server_config.http2: HTTP/2 is not spoken: clients that prefer it speak HTTP/1.1",
+      "web.yml:2:30: http_server_config.http2: HTTP/2 is not supported: clients that prefer it use HTTP/1.1",
     ]);
     expect(
       warnings(`tls_server_config: { ${TLS}, min_version: TLS11, client_auth_type: RequireAndVerifyClientCert }`),
@@ -193,7 +193,7 @@ rate_limit: { interval: 100ms, burst: 20 }
     ]);
     expect(warnings("tls_server_config: { min_version: TLS13 }\nrate_limit: { interval: 1s }")).toEqual([
       "web.yml:1:20: tls_server_config: it names no certificate, so plain HTTP is served",
-      "web.yml:2:13: rate_limit: a burst of 0 refuses every request but health checks",
+      "web.yml:2:13: rate_limit: a burst of 0 rejects every request except health checks",
     ]);
   });
 });

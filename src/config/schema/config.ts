@@ -1,12 +1,12 @@
 import { z } from "zod";
 import type { DurationMs } from "../../base/duration.ts";
 import { NODE_LABELS } from "../../model/node-labels.ts";
-import { camelKeys } from "./camel-keys.ts";
 import { endpoint } from "./http-client.ts";
 import { safetySchema } from "./safety.ts";
 import { serviceSchema } from "./service.ts";
 import { intervalsSchema } from "./time-intervals.ts";
 import {
+  camelKeys,
   duration,
   exactlyOneOf,
   filePath,
@@ -14,6 +14,7 @@ import {
   list,
   nonBlankText,
   oneOf,
+  rejectDuplicateNames,
   section,
   share,
   text,
@@ -197,6 +198,7 @@ const receiver = exactlyOneOf(
 );
 
 const receivers = list(receiver, "receivers", RECEIVERS_MAX)
+  .superRefine(rejectDuplicateNames)
   .default([])
   .describe("Receivers of notifications: those of notify steps, and those about the fleet.");
 
@@ -216,20 +218,8 @@ const sections = section({
   receivers,
 });
 
-/** Reports every entry of a list that has the same name as an earlier one. */
-function rejectDuplicates(context: z.core.$RefinementCtx, key: string, entries: readonly { readonly name: string }[]) {
-  entries.forEach(({ name }, index) => {
-    const first = entries.findIndex((entry) => entry.name === name);
-    if (first === index) return;
-    const message = `must be unique, but ${key}[${first}] has the same name`;
-    context.issues.push({ code: "custom", message, path: [key, index, "name"], input: name });
-  });
-}
-
 /** The whole configuration with types, defaults, ranges and descriptions. The reference and the JSON Schema are generated from it. */
 export const configSchema = sections.superRefine((config, context) => {
-  rejectDuplicates(context, "time_intervals", config.time_intervals);
-  rejectDuplicates(context, "receivers", config.receivers);
   config.receivers.forEach((receiver, index) => {
     if (receiver.alertmanager === undefined || config.alertmanager !== undefined) return;
     const message = "needs the section alertmanager, with its url";

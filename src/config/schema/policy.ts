@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { MINUTE_MS } from "../../base/duration.ts";
 import { type ExternalBlocker, MODES, type PolicyRule, type Step } from "../../model/policy/policy.ts";
-import { camelKeys } from "./camel-keys.ts";
 import { meaningOf } from "./introspection.ts";
 import {
   booleanFlag,
+  camelKeys,
   duration,
   exactlyOneOf,
   expression,

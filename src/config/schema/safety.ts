@@ -1,8 +1,17 @@
 import type { z } from "zod";
 import { FAILURE_DOMAINS, type PerFailureDomain } from "../../model/policy/failure-domain.ts";
 import { MODES } from "../../model/policy/policy.ts";
-import { camelKeys } from "./camel-keys.ts";
-import { booleanFlag, duration, expression, oneOf, RUN_ALWAYS, section, share, wholeNumber } from "./value-types.ts";
+import {
+  booleanFlag,
+  camelKeys,
+  duration,
+  expression,
+  oneOf,
+  RUN_ALWAYS,
+  section,
+  share,
+  wholeNumber,
+} from "./value-types.ts";
 
 /** Largest number of nodes in a limit, larger than any fleet. */
 const NODES_MAX = 1_000_000;

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { Fault, FaultKind } from "../../model/scenario.ts";
-import { camelKeys } from "./camel-keys.ts";
 import { meaningOf } from "./introspection.ts";
 import {
   booleanFlag,
+  camelKeys,
   duration,
   oneOf,
   rejectValue,

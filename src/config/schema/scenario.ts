@@ -14,10 +14,10 @@ import {
 import type { ConfigProblem } from "../diagnostics/problem.ts";
 import { readYaml } from "../schema-reader.ts";
 import type { YamlSource } from "../yaml/document.ts";
-import { camelKeys } from "./camel-keys.ts";
 import { faultSchema } from "./scenario-faults.ts";
 import {
   booleanFlag,
+  camelKeys,
   duration,
   durationOrNever,
   list,

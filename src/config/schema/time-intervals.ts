@@ -1,6 +1,15 @@
 import { z } from "zod";
 import type { IntervalSpec, NumberRange, TimeInterval } from "../../model/policy/time-interval.ts";
-import { list, nonBlankText, RUN_ALWAYS, rejectValue, section, text, valueKinds } from "./value-types.ts";
+import {
+  list,
+  nonBlankText,
+  RUN_ALWAYS,
+  rejectDuplicateNames,
+  rejectValue,
+  section,
+  text,
+  valueKinds,
+} from "./value-types.ts";
 
 /** Most ranges of one list. */
 const RANGES_MAX = 100;
@@ -186,6 +195,7 @@ const interval = section({
 
 /** The section `time_intervals`, in Alertmanager's format. */
 export const intervalsSchema = list(interval, "time intervals", INTERVALS_MAX)
+  .superRefine(rejectDuplicateNames)
   .default([])
   .describe(
     "Named time intervals for the `windows` of policies, in Alertmanager's format. A time is within an interval if it matches every list that is set; it matches a list if it is within any of its ranges.",

@@ -181,3 +181,35 @@ export function exactlyOneOf<Section extends z.ZodObject>(section: Section, ...k
 
 /** For checks over several keys of a section: they run even if one of the keys is invalid. */
 export const RUN_ALWAYS = { when: ({ value }: { value: unknown }) => typeof value === "object" && value !== null };
+
+type CamelCase<Text extends string> = Text extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<CamelCase<Tail>>}`
+  : Text;
+
+/** A section with camelCase keys; the keys of `Durations` end in `Ms`. */
+type CamelKeys<Section, Durations extends keyof Section = never> = {
+  [Key in keyof Section as Key extends string
+    ? `${CamelCase<Key>}${Key extends Durations ? "Ms" : ""}`
+    : never]: Section[Key];
+};
+
+/** Renames the keys of a section to camelCase, in the same order; those of `durations` get the suffix `Ms`. */
+export function camelKeys<Section extends object, Durations extends keyof Section = never>(
+  section: Section,
+  ...durations: readonly Durations[]
+): CamelKeys<Section, Durations> {
+  const entries = Object.entries(section).map(([key, value]) => {
+    const name = key.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+    return [durations.some((duration) => duration === key) ? `${name}Ms` : name, value];
+  });
+  return Object.fromEntries(entries) as CamelKeys<Section, Durations>;
+}
+
+/** Reports every entry of a list that has the same name as an earlier one. */
+export function rejectDuplicateNames(entries: readonly { readonly name: string }[], context: z.core.$RefinementCtx) {
+  for (const [index, { name }] of entries.entries()) {
+    if (entries.findIndex((entry) => entry.name === name) === index) continue;
+    const message = "must be unique, but an earlier entry has the same name";
+    context.issues.push({ code: "custom", message, path: [index, "name"], input: name });
+  }
+}

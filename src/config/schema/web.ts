@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { filePath, list, rejectValue, section, valueKinds, webFilePath } from "./value-types.ts";
+import { filePath, list, rejectDuplicateNames, rejectValue, section, valueKinds, webFilePath } from "./value-types.ts";
 
 /** The address that the daemon listens on. An empty host means all interfaces; with port 0 the system chooses one. */
 export interface ListenAddress {
@@ -54,6 +54,7 @@ export const webSection = section({
       "File with settings for TLS, client certificates, users and headers in the format of Prometheus' exporter-toolkit (below). It is read again when it or a file that it names changes. Unset: plain HTTP without authentication.",
     ),
   operators: list(operator, "operators", OPERATORS_MAX)
+    .superRefine(rejectDuplicateNames)
     .default([])
     .describe(
       "Operators who may send commands. The journal records each command with the name of the operator whose token it carried. Without operators and without `admin_token_file` there are no routes for commands; otherwise `/-/reload` needs a token as well.",
@@ -68,12 +69,10 @@ export const webSection = section({
     ),
 })
   .superRefine(({ operators, admin_token_file }, context) => {
-    const names = operators.map(({ name }) => name);
-    for (const [index, name] of names.entries()) {
-      if (names.indexOf(name) === index && (name !== ADMIN_OPERATOR || admin_token_file === undefined)) continue;
-      const expected = `must be unique: ${name} is already the name of ${names.indexOf(name) < index ? "an operator" : "the operator of admin_token_file"}`;
-      context.issues.push({ code: "custom", message: expected, path: ["operators", index, "name"], input: name });
-    }
+    const index = operators.findIndex(({ name }) => name === ADMIN_OPERATOR);
+    if (index < 0 || admin_token_file === undefined) return;
+    const message = `must be unique: ${ADMIN_OPERATOR} is already the name of the operator of admin_token_file`;
+    context.issues.push({ code: "custom", message, path: ["operators", index, "name"], input: ADMIN_OPERATOR });
   })
   .prefault({})
   .describe("HTTP server of the daemon.");

@@ -104,7 +104,7 @@ describe("is rejected with the position and the expected value:", () => {
     ],
     [
       "receivers: [{ name: a, webhook_url_file: f }, { name: a, webhook_url_file: g }]",
-      '2:55: receivers[1].name: found "a"; must be unique, but receivers[0] has the same name',
+      '2:55: receivers[1].name: found "a"; must be unique, but an earlier entry has the same name',
     ],
   ])("%s", (text, expected) => {
     expect(configErrors(withService(text))).toEqual([expected]);

@@ -158,6 +158,6 @@ describe("is rejected with the expected value:", () => {
 test("two intervals can't have the same name", () => {
   const text = "time_intervals:\n  - { name: n, months: [1] }\n  - { name: n, months: [2] }\n";
   expect(configErrors(withService(text))).toEqual([
-    '4:13: time_intervals[1].name: found "n"; must be unique, but time_intervals[0] has the same name',
+    '4:13: time_intervals[1].name: found "n"; must be unique, but an earlier entry has the same name',
   ]);
 });

@@ -44,7 +44,7 @@ test("check says what the policies could touch at worst, and what would be under
   ]);
   expect({ code, err }).toEqual({
     code: 0,
-    err: `warning: ${policies}:3:11: policies[0].mode: enforce is above safety.mode, which is approve: approve is in force\n`,
+    err: `warning: ${policies}:3:11: policies[0].mode: enforce is above safety.mode, which limits it to approve\n`,
   });
 });
 
