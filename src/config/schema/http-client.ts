@@ -35,7 +35,7 @@ const authorization = exactlyOneOf(
     credentials: nonBlankText(CREDENTIALS_EXPECTED, { name: "string", secret: "the credential" })
       .regex(/^[\x20-\x7e]*$/, `must be ${CREDENTIALS_EXPECTED}`)
       .exactOptional()
-      .describe("Credentials, which follow the type in the header. Either this or `credentials_file`."),
+      .describe("Credentials in the header. Either this or `credentials_file`."),
     credentials_file: filePath()
       .exactOptional()
       .describe("File that contains the credentials. Either this or `credentials`."),
@@ -46,14 +46,12 @@ const authorization = exactlyOneOf(
 
 /** How to verify a server's certificate, and the client certificate, in Prometheus' format. */
 export const tlsConfig = section({
-  ca_file: filePath()
-    .exactOptional()
-    .describe("PEM file of the certificate authorities that verify the server's certificate."),
+  ca_file: filePath().exactOptional().describe("PEM file of the authorities that verify the server's certificate."),
   cert_file: filePath().exactOptional().describe("PEM file of the client certificate. Requires `key_file`."),
   key_file: filePath().exactOptional().describe("PEM file of the key of the client certificate."),
   server_name: nonBlankText("the name of a server", { name: "string" })
     .exactOptional()
-    .describe("Name in the server's certificate, if it is not the host of the URL."),
+    .describe("Name in the server's certificate. Unset: the host of the URL."),
   insecure_skip_verify: booleanFlag()
     .default(false)
     .describe("Disables the verification of the server's certificate. Not for production."),
@@ -65,9 +63,7 @@ export const tlsConfig = section({
 const authSections = {
   basic_auth: basicAuth.exactOptional().describe("User name and password. Either this or `authorization`."),
   authorization: authorization.exactOptional().describe("Authorization header. Either this or `basic_auth`."),
-  tls_config: tlsConfig
-    .exactOptional()
-    .describe("Verification of the server's certificate, and the client certificate."),
+  tls_config: tlsConfig.exactOptional().describe("TLS settings."),
 };
 
 const hasOneAuthMethod = (value: object): boolean => !("basic_auth" in value && "authorization" in value);

@@ -56,9 +56,7 @@ export const testNodeSchema = section({
     .describe(`Status that the service reports: ${NODE_STATUSES.join(", ")}.`),
   last_seen: series("word, now or frozen", "now", wordOf(["now", "frozen"]))
     .exactOptional()
-    .describe(
-      "`now`: the service keeps seeing the node; `frozen`: it no longer does. Unset: it does while the node is online.",
-    ),
+    .describe("Whether last_seen moves on. Unset: while the node is online."),
   uptime_hours: count(1_000_000)
     .exactOptional()
     .describe("Hours of uptime. Unset: 1000 at the start, and 0 after a reboot."),
@@ -73,11 +71,11 @@ export const testNodeSchema = section({
     active: count(SESSIONS_MAX).exactOptional().describe("Active sessions."),
     connecting: count(SESSIONS_MAX).exactOptional().describe("Connecting sessions."),
     closed: count(SESSIONS_MAX).exactOptional().describe("Closed sessions; each walk shows new ones."),
-    error: count(SESSIONS_MAX).exactOptional().describe("Sessions that ended with an error; each walk shows new ones."),
+    error: count(SESSIONS_MAX).exactOptional().describe("Failed sessions; each walk shows new ones."),
     timeout: count(SESSIONS_MAX).exactOptional().describe("Sessions that timed out; each walk shows new ones."),
   })
     .prefault({})
-    .describe("Sessions of the node in the session list, by status."),
+    .describe("Sessions in the session list, by status."),
 });
 
 const fleet = section({
@@ -86,7 +84,7 @@ const fleet = section({
   region: requiredText("a region").default("eu-central").describe("Their region."),
 })
   .prefault({})
-  .describe("Additional nodes of the fleet, which count for limits by percentage.");
+  .describe("Additional nodes, which count for limits by percentage.");
 
 const expectation = section({
   at: duration("0s", "365d").describe("Time since the start of the test."),
@@ -104,7 +102,7 @@ const expectation = section({
   actions: list(
     text("an action", { name: "action" }).regex(
       /^(?:disconnect|(?:forced )?reboot|quarantine)(?:: (?:verified|ineffective|refused|failed|in_doubt|dry_run))?$/,
-      "must be disconnect, reboot, forced reboot or quarantine, optionally with its outcome, as in reboot: verified",
+      "must be disconnect, reboot, forced reboot or quarantine, or one with its outcome, as in reboot: verified",
     ),
     "actions",
     EXPECTATIONS_MAX,
@@ -150,9 +148,7 @@ export const policyTestSchema = section({
     })
     .prefault("2026-01-05T12:00:00Z")
     .describe("Start time of each test, which matters for windows."),
-  interval: duration("10s", "1h")
-    .prefault("1m")
-    .describe("Interval of walks of the lists and of reads of each detail."),
+  interval: duration("10s", "1h").prefault("1m").describe("Interval of walks and of reads of each detail."),
   safety: safetySchema,
   time_intervals: intervalsSchema,
   tests: list(policyTest, "tests", TESTS_MAX).min(1, "must have at least one test").describe("Tests."),

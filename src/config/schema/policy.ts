@@ -29,7 +29,7 @@ const REASON_LENGTH_MAX = 500;
 
 const verify = (within: string, otherwise: string) =>
   section({
-    within: duration("1s", "1d").prefault(within).describe("Time after which the step times out."),
+    within: duration("1s", "1d").prefault(within).describe("Time after which the step ends."),
     expect: expression()
       .exactOptional()
       .describe(`Condition that shows that the step worked. The step ends as soon as it holds. Unset: ${otherwise}.`),
@@ -60,7 +60,7 @@ const steps = [
         "Reason that is sent to the service. `{{policy}}`, `{{when}}`, `{{episode}}` and `{{node}}` are replaced by the policy's name, its `when` expression, the episode's id and the node's id.",
       ),
     verify: verify("5m", "the node's status is quarantined"),
-  }).describe("Quarantines the node: takes it out of service for the given duration."),
+  }).describe("Quarantines the node."),
   section({
     action: z.literal("notify"),
     receiver: nonBlankText("the name of a receiver", { name: "name of a receiver", check: "receiver" }).describe(
@@ -100,7 +100,7 @@ const retry = section({
   episodes: wholeNumber(0, 100).default(2).describe("Maximum number of episodes of a node within `forget_after`."),
   every: duration("1m", "365d")
     .prefault("6h")
-    .describe("Minimum time between an episode that did not heal the node and the next one."),
+    .describe("Time from an episode that did not heal the node to the next one."),
   forget_after: duration("1m", "365d").prefault("24h").describe("Time after which an episode no longer counts."),
 })
   .transform((value, context) => {
@@ -111,7 +111,7 @@ const retry = section({
     return camelKeys(value, "every", "forget_after");
   })
   .prefault({})
-  .describe("How often the policy treats a node before it gives up and reports it.");
+  .describe("How often a node is treated before it is given up and reported.");
 
 function toStep(step: z.output<(typeof steps)[number]>): Step {
   if (step.action !== "quarantine") return step;
@@ -123,9 +123,7 @@ const policySection = section({
   name: text("a name", { name: "name" })
     .regex(NAME_PATTERN, NAME_EXPECTED)
     .describe("Name of the policy, unique across all files: at most 64 letters, digits, `-`, `_` and `.`."),
-  mode: oneOf(MODES)
-    .default("dry_run")
-    .describe("What the policy may do, limited by `safety.mode`: record actions, ask for approval, or act."),
+  mode: oneOf(MODES).default("dry_run").describe("What the policy may do, limited by `safety.mode`."),
   match: expression().exactOptional().describe("Nodes that the policy applies to. Unset: every node."),
   when: expression().describe(
     "Condition of an unhealthy node. It is unknown if a field that it needs is unknown or too old.",
@@ -155,7 +153,7 @@ const policySection = section({
     WINDOWS_MAX,
   )
     .default([])
-    .describe("Names of time intervals in which the policy may act. Empty: always."),
+    .describe("Time intervals in which the policy may act. Empty: always."),
   blocked_by: list(blockedByEntry, "mappings with query or alerts", BLOCKED_BY_MAX)
     .prefault([])
     .describe(
@@ -173,9 +171,7 @@ const policy = policySection.transform(({ for: forMs, match = null, max_age = nu
 
 /** A policy file. */
 export const policyFileSchema = section({
-  policies: list(policy, "policies", POLICIES_MAX).describe(
-    "Policies. If several fire on a node, the first one in this order acts.",
-  ),
+  policies: list(policy, "policies", POLICIES_MAX).describe("Policies. If several fire on a node, the first one acts."),
 });
 
 /** The keys of a policy, for the reference. */

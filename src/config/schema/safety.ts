@@ -36,19 +36,17 @@ const perDomain = (meaning: string, limit: string) =>
 const trust = section({
   min_inventory: share(0, 100)
     .prefault("80%")
-    .describe("Minimum size of a walk, as a share of the largest complete walk in 7 days."),
+    .describe("Minimum share of the nodes of the largest complete walk in 7 days."),
   max_missing: share(0, 100)
     .prefault("2%")
     .describe("Maximum share of the list's total that a walk may miss, after missing nodes were looked up by id."),
   max_unknown: share(0, 100)
     .prefault("10%")
-    .describe("Maximum share of list records that are unreadable or have an unknown status."),
+    .describe("Maximum share of records that are unreadable or have an unknown status."),
   max_freshest_last_seen: duration("1s", "30d")
     .prefault("5m")
     .describe("Maximum age of the freshest `last_seen` of the fleet."),
-  warmup_walks: wholeNumber(0, 100)
-    .default(2)
-    .describe("Number of complete walks after a start before any action is taken."),
+  warmup_walks: wholeNumber(0, 100).default(2).describe("Complete walks after a start before any action."),
 })
   .transform((section) => camelKeys(section, "max_freshest_last_seen"))
   .prefault({})
@@ -57,7 +55,7 @@ const trust = section({
 const breaker = section({
   percent: share(0, 100).prefault("5%").describe("Share of the fleet."),
   amount: nodes().default(10).describe("Number of nodes."),
-  within: duration("1m", "1d").prefault("1h").describe("Period in which nodes that begin to fire are counted."),
+  within: duration("1m", "1d").prefault("1h").describe("Period that is counted."),
 })
   .transform(({ percent, amount, within }) => ({ share: percent, amount, withinMs: within }))
   .prefault({})
@@ -69,9 +67,7 @@ const correlated = section({
   by: oneOf(FAILURE_DOMAINS).default("region").describe("Failure domain in which nodes are counted."),
   nodes: nodes(2).default(5).describe("Number of nodes in the failure domain."),
   percent: share(0, 100).prefault("50%").describe("Share of the nodes in the failure domain."),
-  within: duration("1s", "7d")
-    .prefault("5m")
-    .describe("Period in which nodes that become unhealthy are counted, extended to two walks if that is longer."),
+  within: duration("1s", "7d").prefault("5m").describe("Period that is counted; at least two walks."),
 })
   .transform(({ by, nodes, percent, within }) => ({ by, nodes, share: percent, withinMs: within }))
   .prefault({})
@@ -91,7 +87,7 @@ export const safetySchema = section({
     .transform(({ percent }) => ({ share: percent }))
     .prefault({})
     .describe(
-      "Maximum share of nodes that are offline, of unknown status or firing at the same time. Above it there is a storm, and no action is taken.",
+      "Maximum share of nodes that are offline, of unknown status or firing at once. Above it, no action is taken (storm).",
     ),
   max_disrupted: section({
     percent: share(0, 100).prefault("5%").describe("Share of the fleet; above 0, it is at least one node."),
@@ -125,22 +121,20 @@ export const safetySchema = section({
   breaker,
   approval_ttl: duration("1m", "30d")
     .prefault("4h")
-    .describe("Time after which an approval, or a request for one, expires. Downtime counts."),
+    .describe("Time after which an approval, or a request for one, expires, including downtime."),
   cooldown: duration("0s", "30d").prefault("30m").describe("Minimum time between two episodes of a node."),
   storm_cooldown: duration("0s", "30d")
     .prefault("30m")
-    .describe("Minimum time after a storm, a correlated failure or untrusted data before actions are taken again."),
+    .describe("Time without actions after a storm, a correlated failure or untrusted data."),
   correlated,
   canary: booleanFlag()
     .default(true)
-    .describe("Whether the first action of a new or changed policy must be verified before a second one is sent."),
+    .describe("Whether the first action of a new or changed policy is verified before others are sent."),
   protected: expression()
     .exactOptional()
     .describe("Nodes on which no action is ever taken. Unset: no node is protected."),
   efficacy: section({
-    window: wholeNumber(1, 1_000)
-      .default(10)
-      .describe("Number of different nodes, the ones that the policy treated most recently."),
+    window: wholeNumber(1, 1_000).default(10).describe("Number of nodes, the ones treated most recently."),
     min_success: share(0, 100).prefault("50%").describe("Minimum share of them that were healed."),
   })
     .transform((section) => camelKeys(section))

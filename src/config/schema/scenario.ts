@@ -99,9 +99,7 @@ const service = (defaults: ServiceOptions) =>
       .describe("Compression of bodies: none, gzip if `Accept-Encoding` names it, or always gzip or brotli."),
     token_bucket_reset: oneOf(["full", "next_token"])
       .default(defaults.tokenBucketReset)
-      .describe(
-        "Whether X-RateLimit-Reset of a token bucket is the time at which it is full, or the time of the next token.",
-      ),
+      .describe("What X-RateLimit-Reset of a token bucket states: when it is full, or when it has a token."),
     node_list: listOptions(["joined", ...sortOrders(NODE_ORDERS)], defaults.nodeList).describe(
       "Behavior of the node list; `joined` is the order in which nodes joined the fleet.",
     ),

@@ -42,8 +42,7 @@ const timeRange = section({
   end_time: clockTime().describe("End of the range, exclusive; `24:00` is the end of the day."),
 }).transform((range, context) => {
   if (range.end_time <= range.start_time) {
-    const expected =
-      "must be later than start_time; for a range across midnight, write one that ends at 24:00 and one that starts at 00:00";
+    const expected = "must be later than start_time; split a range over midnight into one to 24:00 and one from 00:00";
     context.issues.push({ code: "custom", message: expected, path: ["end_time"], input: range.end_time });
   }
   return { startMinute: range.start_time, endMinute: range.end_time };
@@ -121,8 +120,7 @@ const daysOfMonth = rangeList({
     return day === null || day === 0 || Math.abs(day) > MONTH_DAYS_MAX ? null : day;
   },
   problem({ begin, end }) {
-    if (begin < 0 && end > 0)
-      return "must not begin with a day counted from the end of the month and end with one counted from its start";
+    if (begin < 0 && end > 0) return "must not begin with a negative day and end with a positive one";
     const fromStart = (day: number) => (day < 0 ? MONTH_DAYS_MIN + day : day);
     const advice =
       ' in a month of 28 days; write two ranges, such as "25:31" and "1:5", or begin earlier, such as "27:-1"';
@@ -136,10 +134,10 @@ const specShape = {
   times: list(timeRange, "mappings with start_time and end_time", RANGES_MAX)
     .nullable()
     .exactOptional()
-    .describe("Times of day. Unset: the whole day. Here and below, an empty list matches nothing."),
+    .describe("Times of day. Unset: all. Here and below, an empty list matches nothing."),
   weekdays: weekdays.describe("Days of the week, by name; the week begins on sunday. Unset: all."),
   days_of_month: daysOfMonth.describe(
-    "Days of the month; negative days count from the end, and `-1` is the last day. Unset: all.",
+    "Days of the month; negative days count from the end: `-1` is the last. Unset: all.",
   ),
   months: months.describe("Months, by name or number. Unset: all."),
   years: years.describe("Years. Unset: all."),
@@ -149,7 +147,7 @@ const specShape = {
     .register(valueKinds, { name: "time zone", check: "timezone" })
     .nullable()
     .exactOptional()
-    .describe("IANA time zone of the times and days, or `Local` for the time zone of the machine. Unset: UTC."),
+    .describe("IANA time zone, or `Local` for that of the machine. Unset: UTC."),
 };
 
 const spec = section(specShape)

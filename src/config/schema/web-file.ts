@@ -51,10 +51,8 @@ const tlsServerConfig = section({
     .describe("Key of the certificate, in PEM. Either this or `key_file`."),
   client_ca: certificate("certificates of authorities")
     .exactOptional()
-    .describe("Certificate authorities for client certificates, in PEM. Either this or `client_ca_file`."),
-  cert_file: optionalFile().describe(
-    "PEM file of the certificate and its intermediate certificates. Either this or `cert`.",
-  ),
+    .describe("Authorities of client certificates, in PEM. Either this or `client_ca_file`."),
+  cert_file: optionalFile().describe("PEM file of the certificate chain. Either this or `cert`."),
   key_file: optionalFile().describe("PEM file of the key of the certificate. Either this or `key`."),
   client_auth_type: oneOf(CLIENT_AUTH_TYPES)
     .register(valueKinds, { name: CLIENT_AUTH_TYPES.join(", "), mayBeBlank: true })
@@ -63,7 +61,7 @@ const tlsServerConfig = section({
       "Client authentication, by Go's names. Unset: `NoClientCert`. Only `RequireAndVerifyClientCert` rejects clients without a certificate signed by the authorities; `RequireClientCert` is the same as `RequireAnyClientCert`.",
     ),
   client_ca_file: optionalFile().describe(
-    "PEM file of the certificate authorities for client certificates. Either this or `client_ca`.",
+    "PEM file of the authorities of client certificates. Either this or `client_ca`.",
   ),
   client_allowed_sans: list(nonBlankText("a subject alternative name", { name: "string" }), "names", SANS_MAX)
     .min(1, "must have at least one name, or be left out to allow every name")
@@ -80,10 +78,10 @@ const tlsServerConfig = section({
     ),
   prefer_server_cipher_suites: booleanFlag()
     .default(true)
-    .describe("Whether to use the server's order of cipher suites instead of the client's."),
+    .describe("Whether to prefer the server's order of cipher suites."),
   curve_preferences: list(oneOf(curves), "curves", curves.length)
     .default([])
-    .describe("Elliptic curves, in order of preference. Empty: OpenSSL's default."),
+    .describe("Elliptic curves by preference. Empty: OpenSSL's default."),
 })
   .refine((value) => !isTls(value) || hasExactlyOne(value, "cert", "cert_file"), {
     ...RUN_ALWAYS,
@@ -163,16 +161,9 @@ const httpServerConfig = section({
 const INTERVAL_EXPECTED = "must be a Go duration, such as 100ms or 1.5s, or 0 for no limit";
 
 /** Nanoseconds of each unit of Go's `time.ParseDuration`, which accepts both characters for micro. */
-const GO_UNITS: Readonly<Record<string, number>> = {
-  ns: 1,
-  us: 1e3,
-  "\u00b5s": 1e3,
-  "\u03bcs": 1e3,
-  ms: 1e6,
-  s: 1e9,
-  m: 6e10,
-  h: 3.6e12,
-};
+const GO_UNITS = new Map(
+  Object.entries({ ns: 1, us: 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, ms: 1e6, s: 1e9, m: 6e10, h: 3.6e12 }),
+);
 const GO_DURATION = /^\+?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)$/;
 /** Go stores nanoseconds in 64 bits: about 292 years. */
 const GO_NANOSECONDS_MAX = 2 ** 63;
@@ -181,7 +172,7 @@ const GO_NANOSECONDS_MAX = 2 ** 63;
 function parseGoDuration(written: string): DurationMs | null {
   if (!GO_DURATION.test(written)) return null;
   const terms = [...written.matchAll(/([\d.]+)(\D+)/g)];
-  const nanoseconds = terms.reduce((sum, [, count, unit]) => sum + Number(count) * GO_UNITS[unit!]!, 0);
+  const nanoseconds = terms.reduce((sum, [, count, unit]) => sum + Number(count) * GO_UNITS.get(unit!)!, 0);
   return nanoseconds < GO_NANOSECONDS_MAX ? nanoseconds / 1e6 : null;
 }
 

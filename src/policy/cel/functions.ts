@@ -44,7 +44,7 @@ const MISSING_IS_UNKNOWN = "a missing field is already unknown";
 /** CEL features that policies do not support: why, and what to write instead. */
 export const UNSUPPORTED_SYNTAX: ReadonlyMap<string, string> = new Map([
   ["/", "a division by 0 has no value; use ratio(a, b), which is unknown if b is 0"],
-  ["%", "the remainder by 0 is undefined"],
+  ["%", "the remainder by 0 has no value"],
   ["matches", "regular expressions can take unbounded time; use contains, startsWith or endsWith"],
   ["has", MISSING_IS_UNKNOWN],
   ["exists", WRITE_OUT_CASES],

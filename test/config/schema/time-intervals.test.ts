@@ -90,11 +90,11 @@ describe("is rejected with the expected value:", () => {
   test.each([
     [
       "times: [{ start_time: '23:00', end_time: '05:00' }]",
-      '4:46: time_intervals[0].times[0].end_time: found "05:00"; must be later than start_time; for a range across midnight, write one that ends at 24:00 and one that starts at 00:00',
+      '4:46: time_intervals[0].times[0].end_time: found "05:00"; must be later than start_time; split a range over midnight into one to 24:00 and one from 00:00',
     ],
     [
       "times: [{ start_time: '08:00', end_time: '08:00' }]",
-      '4:46: time_intervals[0].times[0].end_time: found "08:00"; must be later than start_time; for a range across midnight, write one that ends at 24:00 and one that starts at 00:00',
+      '4:46: time_intervals[0].times[0].end_time: found "08:00"; must be later than start_time; split a range over midnight into one to 24:00 and one from 00:00',
     ],
     [
       "times: [{ start_time: '9:00', end_time: '10:00' }]",
@@ -122,7 +122,7 @@ describe("is rejected with the expected value:", () => {
     ],
     [
       "days_of_month: ['-3:2']",
-      '4:21: time_intervals[0].days_of_month[0]: found "-3:2"; must not begin with a day counted from the end of the month and end with one counted from its start',
+      '4:21: time_intervals[0].days_of_month[0]: found "-3:2"; must not begin with a negative day and end with a positive one',
     ],
     [
       "days_of_month: ['-1:-3']",
