@@ -38,7 +38,7 @@ test("the canary is the oldest episode that can proceed", () => {
   expect(canaryAmong([])).toBeNull();
 });
 
-test("the canary is the episode with an action under way, whatever else can proceed, also if its node is gone", () => {
+test("the canary is the episode with an action in flight, even if others can proceed or its node is gone", () => {
   for (const state of ["posting", "sent"] as const) {
     expect(canaryAmong([attemptedEpisode(1), attemptedEpisode(2, { state: "acting" }, { state })], ["ep-2"])).toBe(
       "ep-2",
@@ -49,13 +49,13 @@ test("the canary is the episode with an action under way, whatever else can proc
   }
 });
 
-test("an episode is no canary before it has sent an action under the current text", () => {
+test("an episode is not the canary before it has sent an action under the current version", () => {
   expect(canaryAmong([attemptedEpisode(1, {}, { sentAt: null })])).toBeNull();
   expect(canaryAmong([attemptedEpisode(1, {}, { fingerprint: "as it was" })])).toBeNull();
   expect(canaryAmong([attemptedEpisode(1, { fingerprint: "as it was" })])).toBe("ep-1");
 });
 
-test("an episode of another policy, of a dry run, or that is closed is no canary", () => {
+test("an episode of another policy, of a dry run or a closed one is not the canary", () => {
   expect(canaryAmong([attemptedEpisode(1, { policy: "another" })])).toBeNull();
   expect(canaryAmong([attemptedEpisode(1, { shadow: true })])).toBeNull();
   expect(canaryAmong([attemptedEpisode(1, { state: "given_up", closedAt: NOON })])).toBeNull();

@@ -17,14 +17,14 @@ const seen: ObservedOutcome = {
 
 const about = { atMs: 0, node: "node_1", policy: "p" };
 
-test("what is as expected falls short of nothing: reasons in any order, outcomes only where they are named", () => {
+test("a met expectation has no mismatch: reasons in any order, outcomes only if named", () => {
   const expected = { ...about, verdict: "unknown", timer: "firing", held: ["window", "storm"] } as const;
   expect(findMismatches({ ...expected, actions: ["reboot", "forced reboot"] }, seen)).toEqual([]);
   expect(findMismatches({ ...expected, actions: ["reboot: ineffective", "forced reboot"] }, seen)).toEqual([]);
   expect(findMismatches(about, seen)).toEqual([]);
 });
 
-describe("a failed expectation names the actual outcome and why:", () => {
+describe("a failed expectation names the actual outcome and its cause:", () => {
   test.each<readonly [expected: object, lines: readonly string[]]>([
     [{ verdict: "true" }, ["verdict: expected true, got unknown (node.cpu_usage: stale)"]],
     [{ timer: "pending" }, ["timer: expected pending, got firing"]],
@@ -55,7 +55,7 @@ describe("a failed expectation names the actual outcome and why:", () => {
   });
 });
 
-test("actions have names of their own", () => {
+test("actionText distinguishes forced reboots", () => {
   expect(actionText({ kind: "disconnect" })).toBe("disconnect");
   expect(actionText({ kind: "quarantine", reason: "r", durationMinutes: 5 })).toBe("quarantine");
 });
