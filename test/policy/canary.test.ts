@@ -8,7 +8,7 @@ import { activePolicy, NOON } from "./guard-case.ts";
 const { policy } = activePolicy();
 const { fingerprint } = policy;
 
-/** An open episode with one action that was ineffective, but for what is said of both. */
+/** An open episode with one ineffective action. */
 function attemptedEpisode(
   number: number,
   overrides: Partial<Episode> = {},

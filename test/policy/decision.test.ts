@@ -117,22 +117,22 @@ describe("the mode approve", () => {
   const active = activePolicy({}, { mode: "approve" });
   const asked = (state: Action["state"], more: Partial<Action> = {}) =>
     actionOf(2, "ep-1", { node: "node_0", state, sentAt: null, outcome: null, detail: null, ...more });
-  const told = (actions: readonly Action[], candidate: Partial<Candidate> = {}) =>
+  const blockers = (actions: readonly Action[], candidate: Partial<Candidate> = {}) =>
     decisionText({ active, episode: openEpisode({ step: 1 }), ...candidate }, { actions });
 
   test("holds a step until it is approved", () => {
-    expect(told([])).toEqual(["approval: approval by an operator is required"]);
-    expect(told([asked("awaiting", { step: 1 })])).toEqual(["approval: act-2 is waiting for approval"]);
-    expect(told([asked("awaiting", { step: 0 })])).toEqual(["approval: approval by an operator is required"]);
-    expect(told([asked("approved", { step: 1 })], { approved: true })).toEqual(NO_BLOCKERS);
+    expect(blockers([])).toEqual(["approval: approval by an operator is required"]);
+    expect(blockers([asked("awaiting", { step: 1 })])).toEqual(["approval: act-2 is waiting for approval"]);
+    expect(blockers([asked("awaiting", { step: 0 })])).toEqual(["approval: approval by an operator is required"]);
+    expect(blockers([asked("approved", { step: 1 })], { approved: true })).toEqual(NO_BLOCKERS);
   });
 
   test("does not ask for a rejected step again in the episode", () => {
-    expect(told([asked("rejected", { step: 1 })])).toEqual(["rejected: act-2 was rejected"]);
-    expect(told([asked("rejected", { step: 1, detail: "a person rejected act-2: not on a Friday" })])).toEqual([
+    expect(blockers([asked("rejected", { step: 1 })])).toEqual(["rejected: act-2 was rejected"]);
+    expect(blockers([asked("rejected", { step: 1, detail: "a person rejected act-2: not on a Friday" })])).toEqual([
       "rejected: a person rejected act-2: not on a Friday",
     ]);
-    expect(told([asked("rejected", { step: 0 })])).toEqual(["approval: approval by an operator is required"]);
+    expect(blockers([asked("rejected", { step: 0 })])).toEqual(["approval: approval by an operator is required"]);
   });
 
   test("names the last request that expired and the pending one", () => {
@@ -140,14 +140,17 @@ describe("the mode approve", () => {
       actionOf(number, "ep-1", { node: "node_0", state: "lapsed", step: 1, detail: `nobody answered ${number}` }),
     );
     const waiting = asked("awaiting", { id: "act-3", step: 1 });
-    expect(told(lapsed)).toEqual(["approval: approval by an operator is required; act-2 lapsed: nobody answered 2"]);
-    expect(told([...lapsed, waiting])).toEqual([
+    expect(blockers(lapsed)).toEqual([
+      "approval: approval by an operator is required; act-2 lapsed: nobody answered 2",
+    ]);
+    expect(blockers([...lapsed, waiting])).toEqual([
       "approval: act-3 is waiting for approval; act-2 lapsed: nobody answered 2",
     ]);
   });
 
   test("is the only mode that asks for approval", () => {
-    for (const mode of ["dry_run", "enforce"] as const) expect(told([], { active: { ...active, mode } })).toEqual([]);
+    for (const mode of ["dry_run", "enforce"] as const)
+      expect(blockers([], { active: { ...active, mode } })).toEqual([]);
   });
 });
 

@@ -15,7 +15,7 @@ import { actionOf, episodeOf } from "../journal/arbitrary-changes.ts";
 import { buildFleet, type NodeFixture } from "../metrics/snapshot-fixtures.ts";
 import { activePolicy, NOON, timerRow } from "./guard-case.ts";
 
-/** What a survey is made of. */
+/** The inputs of the counts. */
 interface FleetScenario {
   readonly nodes: readonly (NodeFixture | null)[];
   readonly timers?: readonly TimerRow[];
@@ -122,7 +122,7 @@ test("a lost node counts as unhealthy, disrupted and in its region; a node that 
   expect(seen.domains.country.get("DE")).toEqual({ nodes: 2, online: 1, disrupted: 1 });
 });
 
-describe("the survey", () => {
+describe("fleet counts", () => {
   const ids = Array.from({ length: 12 }, (_, index) => `node_${index}`);
   const sketch = fc.record({
     status: fc.constantFrom(...NODE_STATUSES),

@@ -23,9 +23,9 @@ import { rebootOffline, steps } from "../../harness/policies.ts";
 import { actionOf } from "../../journal/arbitrary-changes.ts";
 import { NOON, openEpisode } from "../guard-case.ts";
 
-const OBSERVATION_EVENTS = NODE_STATUSES.map((status) => `look ${status}`);
+const OBSERVATION_EVENTS = NODE_STATUSES.map((status) => `observe ${status}`);
 
-/** What may become of an episode as it stands; what is told more often happens more often. */
+/** The possible events in each state. An event that is listed several times is more likely. */
 const POSSIBLE_EVENTS: Readonly<Record<(typeof OPEN_STATES)[number], readonly string[]>> = {
   firing: [
     "send",
@@ -44,8 +44,8 @@ const POSSIBLE_EVENTS: Readonly<Record<(typeof OPEN_STATES)[number], readonly st
     "verified",
     "ineffective",
     "ineffective",
-    "look quarantined",
-    "look quarantined",
+    "observe quarantined",
+    "observe quarantined",
     "in_doubt",
     "vanish",
     ...OBSERVATION_EVENTS,
@@ -89,7 +89,7 @@ function applyEvent(course: EpisodeRun, event: string, rule: PolicyRule): void {
   }
   if (event === "outlast") course.now = Math.max(now, episode.quarantine?.endsAt ?? now);
   else if (event === "vanish") course.episode = markUnlisted(episode, now);
-  else if (event.startsWith("look ")) {
+  else if (event.startsWith("observe ")) {
     const status = NODE_STATUSES.find((each) => event.endsWith(` ${each}`))!;
     course.episode = observeStatus(episode, status, now);
   } else if (state === "acting") end(course, event, rule);

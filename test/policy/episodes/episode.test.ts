@@ -188,8 +188,8 @@ describe("a quarantine of ours", () => {
   });
 
   test("continues during later steps", () => {
-    const kept = quarantine();
-    expect(recordSent(openEpisode({ quarantine: kept }), reboot, null, LATER).quarantine).toEqual(kept);
+    const existing = quarantine();
+    expect(recordSent(openEpisode({ quarantine: existing }), reboot, null, LATER).quarantine).toEqual(existing);
   });
 
   test("is ours once it was observed", () => {

@@ -8,11 +8,12 @@ import { NOON, openEpisode } from "../guard-case.ts";
 
 const LATER = NOON + 5 * MINUTE_MS;
 const reboot = actionOf(2, "ep-1", { sentAt: NOON });
-const acting = (said: Partial<Episode> = {}) => openEpisode({ state: "acting", acted: 1, ...said });
+const acting = (overrides: Partial<Episode> = {}) => openEpisode({ state: "acting", acted: 1, ...overrides });
 const quarantine = { action: "act-3", endsAt: NOON + 2 * HOUR_MS, seen: true, seenOnline: 0, overdue: false };
 
 describe("a node on which an operator acts during our step", () => {
-  const seen = (status: NodeStatus, said: Partial<Episode> = {}) => observeStatus(acting(said), status, LATER).repaired;
+  const seen = (status: NodeStatus, overrides: Partial<Episode> = {}) =>
+    observeStatus(acting(overrides), status, LATER).repaired;
 
   test("is repaired by the operator if it is in maintenance or in a quarantine that is not ours", () => {
     expect([seen("maintenance"), seen("quarantined")]).toEqual([true, true]);

@@ -8,11 +8,11 @@ import { buildFacts } from "../guard-case.ts";
 
 const rule = rebootOffline({ retry: { episodes: 9, everyMs: HOUR_MS, forgetAfterMs: 10 } });
 
-/** A try of the policy that ended without healing the node, opened five before it closed, but for what is said of it. */
-const failed = (number: number, closedAt: number, said: Partial<Episode> = {}): Episode =>
+/** An episode of the policy that did not heal the node. It lasted five milliseconds. */
+const failed = (number: number, closedAt: number, overrides: Partial<Episode> = {}): Episode =>
   closedEpisodeOf(number, closedAt, {
     ...{ node: "node_0", state: "given_up", acted: 1, openedAt: closedAt - 5 },
-    ...said,
+    ...overrides,
   });
 
 const inRow = (episodes: readonly Episode[], holds: readonly NodeHold[] = []) =>
@@ -33,8 +33,8 @@ test("consecutive failures start after the last episode that healed the node", (
 
 test("consecutive failures exclude other policies and nodes, dry runs and episodes without an action", () => {
   const others: Partial<Episode>[] = [{ policy: "another" }, { node: "node_1" }, { shadow: true }];
-  for (const said of [...others, { state: "cleared", acted: 0 } as const]) {
-    expect(inRow([failed(1, 100), failed(2, 105, said), failed(3, 110)])).toEqual(["ep-1", "ep-3"]);
+  for (const other of [...others, { state: "cleared", acted: 0 } as const]) {
+    expect(inRow([failed(1, 100), failed(2, 105, other), failed(3, 110)])).toEqual(["ep-1", "ep-3"]);
   }
 });
 
@@ -51,10 +51,10 @@ test("attempts before an operator released the node don't count", () => {
 
 test("a node is given up until its hold has an end, which is when it was released", () => {
   const of = (hold: Partial<NodeHold>) => {
-    const { records: casebook } = buildFacts({
+    const { records } = buildFacts({
       holds: [holdOf("node_0", { kind: "given_up", policy: rule.name, ...hold })],
     });
-    return [givenUpHold(casebook, "node_0", rule.name) !== null, releasedAt(casebook, "node_0", rule.name)];
+    return [givenUpHold(records, "node_0", rule.name) !== null, releasedAt(records, "node_0", rule.name)];
   };
   expect(of({})).toEqual([true, 0]);
   expect(of({ until: 7 })).toEqual([false, 7]);

@@ -14,7 +14,7 @@ import { NOON } from "../guard-case.ts";
 
 const WITHIN = 15 * MINUTE_MS;
 const END = NOON + WITHIN;
-/** What can't be told by then won't be. */
+/** When an unknown result becomes final. */
 const EXTENDED_END = END + WITHIN;
 /** When a step is given up whose node was not seen since. */
 const UNOBSERVED_END = END + UNOBSERVED_MS_MAX;
@@ -29,7 +29,7 @@ type Kind = keyof typeof requests;
 const sentAction = (kind: Kind): Action =>
   actionOf(1, "ep-1", { request: requests[kind], state: "sent", sentAt: NOON, endedAt: null, outcome: null });
 
-/** What becomes of a step of 15 minutes: seen a minute after it was sent, freshly, but for what is said. */
+/** Evaluates a step of 15 minutes; by default a minute after it was sent, on a fresh record. */
 const stepResultOf = (kind: Kind, seen: Partial<StepObservation>, expect: string | null = null) =>
   evaluateStep(
     sentAction(kind),

@@ -91,7 +91,7 @@ describe("nodes of one region or country that fail together", () => {
   });
 });
 
-/** Every window that begins with an onset is looked at; those with enough nodes are joined where they overlap. */
+/** Checks every window that begins with an onset, and merges overlapping ones with enough nodes. */
 function referenceClusters(onsets: readonly Onset[], size: number) {
   const windows = [...new Set(onsets.map((each) => each.at))]
     .sort((a, b) => a - b)

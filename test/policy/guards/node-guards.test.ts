@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { NodeStatus } from "../../../src/model/node.ts";
-import type { Episode, NodeHold } from "../../../src/model/remediation/episode.ts";
+import type { Action, Episode, NodeHold } from "../../../src/model/remediation/episode.ts";
 import type { Candidate, GuardRow } from "../../../src/policy/guards/guard.ts";
 import { holdGuard, otherEpisodeGuard, protectedGuard, statusGuard } from "../../../src/policy/guards/node-guards.ts";
 import { backoffGuard, cooldownGuard, retryGuard } from "../../../src/policy/guards/retry-guards.ts";
@@ -23,15 +23,12 @@ const blockersOfGuard = (guard: GuardRow, candidate: Partial<Candidate> = {}, fa
 
 const NO_BLOCKERS: readonly string[] = [];
 
-describe("a protected node", () => {
+test("a protected node is held, and so is one for which safety.protected is unknown", () => {
   const blockers = (answer: "true" | "false" | "unknown") =>
     blockersOfGuard(protectedGuard, { node: buildObservation({ protected: answer }) });
-
-  test("is held, and so is one for which safety.protected is unknown", () => {
-    expect(blockers("true")).toEqual(["protected: the node is protected by safety.protected"]);
-    expect(blockers("unknown")).toEqual(["protected: the fields that safety.protected reads are unknown"]);
-    expect(blockers("false")).toEqual(NO_BLOCKERS);
-  });
+  expect(blockers("true")).toEqual(["protected: the node is protected by safety.protected"]);
+  expect(blockers("unknown")).toEqual(["protected: the fields that safety.protected reads are unknown"]);
+  expect(blockers("false")).toEqual(NO_BLOCKERS);
 });
 
 describe("a hold", () => {
@@ -92,23 +89,16 @@ describe("the status guard", () => {
     const notOurs = ["status: the node is rebooting, not caused by one of our actions"];
     const episode = openEpisode({ acted: 1 });
     const sent = actionOf(2, "ep-1", { node: "node_0", sentAt: NOON - MINUTE_MS });
+    const afterAction = (changes: Partial<Action>) =>
+      blockers("rebooting", episode, { episodes: [episode], actions: [{ ...sent, ...changes }] });
     expect(blockers("rebooting")).toEqual(notOurs);
     expect(blockers("rebooting", episode)).toEqual(notOurs);
-    expect(
-      blockers("rebooting", episode, { episodes: [episode], actions: [{ ...sent, request: { kind: "disconnect" } }] }),
-    ).toEqual(notOurs);
-    expect(blockers("rebooting", episode, { episodes: [episode], actions: [{ ...sent, sentAt: null }] })).toEqual(
-      notOurs,
-    );
-    expect(blockers("rebooting", episode, { episodes: [episode], actions: [{ ...sent, episode: "ep-9" }] })).toEqual(
-      notOurs,
-    );
-    expect(blockers("rebooting", episode, { episodes: [episode], actions: [{ ...sent, outcome: "failed" }] })).toEqual(
-      notOurs,
-    );
-    expect(
-      blockers("rebooting", episode, { episodes: [episode], actions: [{ ...sent, sentAt: NOON - HOUR_MS - 1 }] }),
-    ).toEqual(notOurs);
+    expect(afterAction({ request: { kind: "disconnect" } })).toEqual(notOurs);
+    expect(afterAction({ sentAt: null })).toEqual(notOurs);
+    expect(afterAction({ episode: "ep-9" })).toEqual(notOurs);
+    expect(afterAction({ outcome: "failed" })).toEqual(notOurs);
+    expect(afterAction({ sentAt: NOON - HOUR_MS - 1 })).toEqual(notOurs);
+    expect(afterAction({})).toEqual(NO_BLOCKERS);
     const another = episodeOf(9, { node: "node_0", policy: "another", acted: 1 });
     const actions = [{ ...sent, episode: "ep-9" }];
     expect(blockers("rebooting", null, { episodes: [another], actions })).toEqual([
@@ -118,7 +108,6 @@ describe("the status guard", () => {
     expect(blockers("rebooting", null, { episodes: [over], actions })).toEqual([
       "status: the node is rebooting, after one of our actions",
     ]);
-    expect(blockers("rebooting", episode, { episodes: [episode], actions: [sent] })).toEqual(NO_BLOCKERS);
   });
 
   test("treats a quarantine as ours until the time at which it should end", () => {

@@ -5,7 +5,7 @@ import { INACTIVE, observeCondition, type Timer, type TimerRule } from "../../..
 
 const rule: TimerRule = { forMs: 30 * MINUTE_MS, clearForMs: 20 * MINUTE_MS, gapMsMax: 3 * HOUR_MS };
 
-/** A timer after looks at some minutes, each with what it found. */
+/** A timer after observations at some minutes. */
 const timerAfterObservations = (
   ...observations: readonly [minute: number, verdict: "true" | "false" | "unknown"][]
 ): Timer =>
@@ -15,7 +15,7 @@ const timerAfterObservations = (
     INACTIVE,
   );
 
-/** The minute of the next look, where the last was at `minute`. */
+/** The minute of the next useful read after one at `minute`. */
 const nextReadMinute = (timer: Timer, minute: number, age: Partial<DetailFreshness> = {}) =>
   nextUsefulReadAt(timer, rule, { observedAt: minute * MINUTE_MS, maxAgeMs: 3 * HOUR_MS, roundMs: HOUR_MS, ...age }) /
   MINUTE_MS;

@@ -14,9 +14,9 @@ import { type ModelObservation, modelTimerAfter, type TimerView } from "./timer-
 
 const PROPERTY_RUNS = { numRuns: 2_000 };
 
-/** In order; the same data may be looked at again, and may then even show something else. */
+/** Observations in order; the same data may be observed again, even with another verdict. */
 const observationsFor = observationsWith(mostlyOneStep, mostlyNone, onceInTen);
-/** Every look at new data of one age. */
+/** Observations that all have new data of one age. */
 const freshObservations = observationsWith(
   mostlyOneStep.map((step) => step + 1),
   fc.constant(0),
@@ -134,7 +134,7 @@ test("a timer fires with a true observation and ends with a false one, never wit
   );
 });
 
-/** Position, among the looks, of the first firing; and of the first end after it. Never: infinity. */
+/** Index of the observation that made the timer fire first, and of the first end after it; Infinity: never. */
 function firstFiringAndEnd(timers: readonly Timer[]): { fires: number; ends: number } {
   const fires = timers.findIndex(({ state }) => state === "firing");
   const ends = fires < 0 ? -1 : timers.findIndex(({ state }, index) => index > fires && state === "inactive");

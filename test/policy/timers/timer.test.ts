@@ -22,7 +22,7 @@ const observation = (minute: number, verdict: Observation["verdict"]): Observati
   now: EPOCH + minute * MINUTE_MS,
 });
 
-/** `t`, `f`, `u`: a look a minute; `.`: a minute without one. */
+/** `t`, `f`, `u`: true, false or unknown, one observation a minute; `.`: a minute without one. */
 function observeAll(verdicts: string, from: Timer = INACTIVE, by: TimerRule = rule, firstMinute = 0): Timer {
   const words = { t: "true", f: "false", u: "unknown" } as const;
   return [...verdicts].reduce((timer, letter, minute) => {
@@ -45,8 +45,7 @@ describe("a timer", () => {
     ["a gap of at most max_age counts", "t....t", "pending 5m 0m"],
     ["a longer gap neither counts nor resets it", "ttt.....t", "pending 2m 0m"],
     ["it continues to count after a longer gap", "ttt.....ttt", "pending 4m 0m"],
-    ["only unknowns leave it inactive", "uuuu", "inactive 0m 0m"],
-    ["only falses leave it inactive", "ffff", "inactive 0m 0m"],
+    ["unknown and false leave it inactive", "uuffuu", "inactive 0m 0m"],
   ])("%s", (_, verdicts, expected) => {
     expect(timerText(observeAll(verdicts))).toBe(expected);
   });
@@ -215,7 +214,7 @@ describe("a timer with an unknown verdict", () => {
     expect(timerText(observeAll("u", after, rule, 76))).toBe("firing 15m 0m");
   });
 
-  test("lapses with the first observation after long untrusted data, but not because of downtime", () => {
+  test("lapses after long untrusted data, but not because of downtime", () => {
     expect(timerText(observeAll("t", markUntrusted(firingTimer, EPOCH + 15 * MINUTE_MS), rule, 36))).toBe(
       "lapsed 0m 0m",
     );
@@ -251,14 +250,11 @@ describe("a reload", () => {
     expect(timerText(observeAll("t".repeat(15), demoted, longer, 16))).toBe("firing 30m 0m");
   });
 
-  test.each(["f", "fff", "fffu"])(
-    "that raises `for` ends a firing timer that was last observed as false (%s)",
-    (verdicts) => {
-      expect(applyRuleChange(observeAll(verdicts, firingTimer, rule, 16), longer)).toBe(INACTIVE);
-    },
-  );
+  test.each(["f", "fff", "fffu"])("that raises `for` ends a firing timer last observed as false (%s)", (verdicts) => {
+    expect(applyRuleChange(observeAll(verdicts, firingTimer, rule, 16), longer)).toBe(INACTIVE);
+  });
 
-  test("that lowers `for` makes a timer fire only with the next true", () => {
+  test("that lowers `for` fires only with the next true", () => {
     const pending = observeAll("t".repeat(10));
     const shorter = { ...rule, forMs: 5 * MINUTE_MS };
     expect(applyRuleChange(pending, shorter)).toBe(pending);
