@@ -106,8 +106,8 @@ export function checkValue(check: LoaderCheck, value: string, checkContext: Chec
       return why === null ? null : { expected: `must be a cron expression of five or six fields: ${why}` };
     }
     case "expression": {
-      const fault = source.checks.expression(value);
-      return fault === null ? null : { expected: `must be a CEL expression: ${fault.message}`, offset: fault.offset };
+      const problem = source.checks.expression(value);
+      return problem && { expected: `must be a CEL expression: ${problem.message}`, offset: problem.offset };
     }
     case "template":
       return checkTemplate(value);

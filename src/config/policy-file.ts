@@ -15,7 +15,7 @@ export interface LoadedPolicy {
   readonly column: number;
 }
 
-/** The policies, in the order in which they act. */
+/** Returns the rules of some policies, in the same order. */
 export const policyRulesOf = (policies: readonly LoadedPolicy[]): readonly PolicyRule[] =>
   policies.map(({ policy }) => policy);
 
@@ -75,7 +75,7 @@ function readPolicies(
   return read.ok ? ok({ file, read: read.value }) : read;
 }
 
-/** The policies of some files, in the order in which they act. */
+/** Returns the policies of some files, in order. */
 export const policiesInOrder = (files: readonly PolicyFile[]): LoadedPolicy[] =>
   files.flatMap(({ file, read }) =>
     read.value.policies.map((policy, index) => ({

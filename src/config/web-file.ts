@@ -32,7 +32,7 @@ export function readWebFile(file: string, from: CheckContext): Result<LoadedWebF
   return ok({ webFile: toWebFile({ file, config }, from), warnings: findWebWarnings(config, marks, file) });
 }
 
-/** Makes a configuration that was read before readable again. */
+/** Returns a configuration that can be read again. */
 export function toWebFile({ file, config }: Pick<WebFile, "file" | "config">, from: CheckContext): WebFile {
   const reread = (readFile: ReadFile) => {
     const read = loadWebFile(file, from, readFile);
@@ -41,7 +41,7 @@ export function toWebFile({ file, config }: Pick<WebFile, "file" | "config">, fr
   return { file, config, reread };
 }
 
-/** A thousand users need 8,000. The file is read on the main thread: more tokens would block it for over 50 ms. */
+/** A thousand users need 8,000. The file is read on the main thread, which more tokens would block for over 50 ms. */
 const TOKENS_MAX = 10_000;
 /** A thousand users are a thousand values. Aliases of aliases turn few tokens into many values. */
 const VALUES_MAX = 3_000;
@@ -64,7 +64,7 @@ function findWebWarnings(config: WebConfig, marks: Marks, file: string): ConfigP
   const warnings: Warning[] = [...usersWarnings(config), ...(tls === undefined ? [] : tlsWarnings(tls))];
   const http2: Path = ["http_server_config", "http2"];
   if (tls === undefined && marks.has(markKey(["tls_server_config"]))) {
-    const message = "it names no certificate, so plain HTTP is served";
+    const message = "it has no certificate, so the server uses plain HTTP";
     warnings.push(warning(["tls_server_config"], "must name a certificate, or be left out", message));
   }
   if (rate !== undefined && rate.interval > 0 && rate.burst === 0) {

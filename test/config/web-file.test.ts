@@ -192,7 +192,7 @@ rate_limit: { interval: 100ms, burst: 20 }
       expect.stringContaining("client_auth_type: without client_ca_file the public CAs are trusted"),
     ]);
     expect(warnings("tls_server_config: { min_version: TLS13 }\nrate_limit: { interval: 1s }")).toEqual([
-      "web.yml:1:20: tls_server_config: it names no certificate, so plain HTTP is served",
+      "web.yml:1:20: tls_server_config: it has no certificate, so the server uses plain HTTP",
       "web.yml:2:13: rate_limit: a burst of 0 rejects every request except health checks",
     ]);
   });

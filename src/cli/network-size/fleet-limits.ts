@@ -32,12 +32,12 @@ export function formatLimits(config: Config, size: FleetSize | null): string {
     return limit === null ? [] : [`${Math.min(limit, limits.maxDisrupted)} per ${domain}`];
   });
   const source = size.source === "options" ? "--nodes" : "as last seen by the daemon";
-  const actions = `${countWithNoun(limits.maxActions, "action")} in ${formatDuration(safety.maxActions.perMs)}`;
+  const actions = `${countWithNoun(safety.maxActions.amount, "action")} in ${formatDuration(safety.maxActions.perMs)}`;
   const unhealthy = `${countWithNoun(limits.maxUnhealthy, "node")} ${limits.maxUnhealthy === 1 ? "is" : "are"} unhealthy`;
   const firing = `${countWithNoun(limits.breaker, "node")} fire within ${formatDuration(safety.breaker.withinMs)}`;
   const terms = [
     `at most ${[`${countWithNoun(limits.maxDisrupted, "node")} disrupted at once`, ...perDomain].join(", ")}`,
-    `at most ${actions}, ${limits.maxInFlight} in flight`,
+    `at most ${actions}, ${safety.maxInFlight} in flight`,
     `no action while more than ${unhealthy}`,
     `the breaker opens when more than ${firing}`,
   ];

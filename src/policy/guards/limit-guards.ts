@@ -19,16 +19,16 @@ export const inFlightGuard: GuardRow = {
       policyWide: true,
     },
   },
-  check: ({ node }, { inFlight, limits }) => {
+  check: ({ node }, { inFlight, safety: { maxInFlight } }) => {
     // An action in flight on the node itself belongs to its episode and only blocks other nodes.
     const others = inFlight.filter((action) => action.node !== node.id);
-    if (others.length < limits.maxInFlight) return [];
+    if (others.length < maxInFlight) return [];
     const names = others.slice(0, NAMES_MAX).map(({ id, node }) => `${id} on ${node}`);
     const which = names.length === 0 ? "" : `: ${names.join(", ")}`;
     return [
       {
         reason: "in_flight",
-        detail: `${others.length} of ${limits.maxInFlight} actions in flight are not yet verified${which}`,
+        detail: `${others.length} of ${maxInFlight} actions in flight are not yet verified${which}`,
       },
     ];
   },
@@ -120,16 +120,14 @@ export const maxActionsGuard: GuardRow = {
       policyWide: true,
     },
   },
-  check: (_candidate, { sentAtTimes, assumedActionCount, limits: { maxActions }, safety, now }) => {
-    if (sentAtTimes.length < maxActions) return [];
-    const { perMs } = safety.maxActions;
+  check: (_candidate, { sentAtTimes, assumedActionCount, safety, now }) => {
+    const { amount, perMs } = safety.maxActions;
+    if (sentAtTimes.length < amount) return [];
     const next =
-      maxActions === 0
-        ? ""
-        : `; the next in ${formatSecondsLeft(blockingSince(sentAtTimes, maxActions) + perMs - now)}`;
+      amount === 0 ? "" : `; the next in ${formatSecondsLeft(blockingSince(sentAtTimes, amount) + perMs - now)}`;
     const assumed =
       assumedActionCount === 0 ? "" : `; ${assumedActionCount} of them are assumed because the journal is new`;
-    const detail = `${sentAtTimes.length} actions within ${formatDuration(perMs)}; the limit is ${maxActions}${next}${assumed}`;
+    const detail = `${sentAtTimes.length} actions within ${formatDuration(perMs)}; the limit is ${amount}${next}${assumed}`;
     return [{ reason: "max_actions", detail }];
   },
 };

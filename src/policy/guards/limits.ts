@@ -4,15 +4,13 @@ import type { Safety } from "../../config/schema/safety.ts";
 import { FAILURE_DOMAINS, type FailureDomain } from "../../model/policy/failure-domain.ts";
 import type { EpochMs } from "../../model/time.ts";
 
-/** Absolute limits for a fleet of a given size. */
+/** The limits by percentage in nodes, for a fleet of a given size. */
 export interface EffectiveLimits {
   /** A storm begins if more nodes than this are unhealthy at once. */
   readonly maxUnhealthy: number;
   readonly maxDisrupted: number;
   /** The breaker opens if more nodes than this fire within its period. */
   readonly breaker: number;
-  readonly maxInFlight: number;
-  readonly maxActions: number;
 }
 
 /** Returns the limits for a fleet of `nodes` nodes. */
@@ -21,8 +19,6 @@ export function effectiveLimits(safety: Safety, nodes: number): EffectiveLimits 
     maxUnhealthy: nodesOfShare(safety.maxUnhealthy.share, nodes),
     maxDisrupted: Math.min(safety.maxDisrupted.amount, nodesOfShare(safety.maxDisrupted.share, nodes)),
     breaker: Math.max(safety.breaker.amount, nodesOfShare(safety.breaker.share, nodes)),
-    maxInFlight: safety.maxInFlight,
-    maxActions: safety.maxActions.amount,
   };
 }
 
@@ -61,8 +57,8 @@ export function limitsByName(safety: Safety, nodes: number): Readonly<Record<str
     ["max_disrupted", limits.maxDisrupted],
     ...per("max_disrupted_per", safety.maxDisruptedPer),
     ...per("min_online_per", safety.minOnlinePer),
-    ["max_in_flight", limits.maxInFlight],
-    ["max_actions", limits.maxActions],
+    ["max_in_flight", safety.maxInFlight],
+    ["max_actions", safety.maxActions.amount],
     ["breaker", limits.breaker],
   ]);
 }

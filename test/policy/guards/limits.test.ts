@@ -21,7 +21,7 @@ describe("effective limits", () => {
     [220, { maxUnhealthy: 44, maxDisrupted: 5, breaker: 11 }],
     [100_000, { maxUnhealthy: 20_000, maxDisrupted: 5, breaker: 5_000 }],
   ])("of a fleet of %i nodes with the default safety", (nodes, expected) => {
-    expect(limits(nodes)).toEqual({ ...expected, maxInFlight: 1, maxActions: 6 });
+    expect(limits(nodes)).toEqual(expected);
   });
 
   test("shares round down, with rounding errors compensated", () => {
