@@ -111,7 +111,7 @@ test("an incident whose nodes stay unhealthy ends six hours after the last of th
   expect(context.postCount()).toBe(0);
   expect(context.holdReasons(five(context)[0]!)).toEqual(["correlated"]);
   const explained = context.controller().view.explain(five(context)[0]!);
-  expect(explained.policies[0]!.blockers[0]!.detail).toMatch(/it ends 30m after .* at the latest at 2026-03-01T06:0\d/);
+  expect(explained.policies[0]!.blockers[0]!.detail).toMatch(/it ends 30m after .* and no later than 2026-03-01T06:0\d/);
   await context.advance(2 * HOUR_MS + 30 * MINUTE_MS);
   expect(nodesActedOn(context).toSorted()).toEqual([...five(context)].toSorted());
   await context.stop();
