@@ -2,6 +2,9 @@ import type { Budget, Category, Collector, Status } from "../api.ts";
 import { bar, byId, createElement, createFiller, tick } from "../dom.ts";
 import { formatCount, formatDuration, formatPercent, humanize } from "../format.ts";
 
+/** Slowdowns below this are not shown: they would read 1.0. */
+const SLOWDOWN_SHOWN_MIN = 1.05;
+
 const fillBudget = createFiller(byId("budget"));
 const fillNote = createFiller(byId("budget-note"));
 const fillFresh = createFiller(byId("fresh"));
@@ -133,7 +136,7 @@ function freshnessRow(name: string, { planned, age_seconds, failure }: Collector
   const age = age_seconds?.max ?? null;
   const share = age === null ? 0 : age / planned.fresh_seconds;
   const slowdown =
-    planned.stretch > 1.001
+    planned.stretch >= SLOWDOWN_SHOWN_MIN
       ? ` · slowed down ${planned.stretch.toFixed(1)}× by ${humanize(planned.bound_by ?? "the plan")}`
       : "";
   const problem = failure === null ? "" : `${humanize(failure.reason)}: ${failure.message} · `;
