@@ -1,8 +1,8 @@
 import { formatDuration } from "../base/duration.ts";
 import { fail } from "../base/result.ts";
 import { policyRulesOf } from "../config/policy-file.ts";
-import { camelKeys } from "../config/schema/camel-keys.ts";
 import { type LoadedPolicyTests, testNodeSchema } from "../config/schema/policy-test.ts";
+import { camelKeys } from "../config/schema/value-types.ts";
 import { positionIn } from "../config/yaml/position.ts";
 import type { PolicyTest, ScriptedNode } from "../model/policy/policy-test.ts";
 import type { RemediationRules } from "../remediation/context.ts";

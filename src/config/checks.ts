@@ -3,7 +3,7 @@ import { nearest } from "../base/nearest-word.ts";
 import { fail, type Result } from "../base/result.ts";
 import { REASON_PLACEHOLDERS } from "../model/policy/policy.ts";
 import { LOCAL_ZONE } from "../model/policy/time-interval.ts";
-import { type ConfigProblem, toProblem } from "./diagnostics/problem.ts";
+import { type ConfigProblem, DOCUMENT_START, toProblem } from "./diagnostics/problem.ts";
 import type { Config } from "./schema/config.ts";
 import type { LoaderCheck } from "./schema/value-types.ts";
 import type { ReadOptions, ValueProblem } from "./schema-reader.ts";
@@ -29,7 +29,7 @@ export interface ConfigChecks {
   /** Returns what is wrong with a cron expression; null: it is valid. */
   cron(expression: string): string | null;
   /** The names of all metric families. */
-  readonly families: ReadonlySet<string> | readonly string[];
+  readonly families: readonly string[];
   /** Returns what is wrong with a CEL expression, and at which character (from 0); null: it is valid. */
   expression(text: string): { readonly message: string; readonly offset: number } | null;
   /** The fields that a valid CEL expression reads. */
@@ -55,8 +55,6 @@ export interface DefinedNames {
   readonly alertmanager: boolean;
 }
 
-const DOCUMENT_START = { line: 1, column: 1, path: [] } as const;
-
 /** Reads a file that another file names. */
 export function readReferencedFile(
   file: string,
@@ -78,6 +76,9 @@ export interface CheckContext {
   readonly names: DefinedNames | null;
 }
 
+/** Resolves a path that is relative to a folder. */
+export const resolveFrom = (folder: string, path: string): string => (isAbsolute(path) ? path : join(folder, path));
+
 /** Creates the context of a configuration file, which collects the files that globs find in `found`. */
 export function createCheckContext(source: ConfigSource): CheckContext & { readonly found: ReadonlySet<string> } {
   const folder = dirname(source.file);
@@ -87,7 +88,7 @@ export function createCheckContext(source: ConfigSource): CheckContext & { reado
     for (const path of paths) found.add(path);
     return paths;
   };
-  return { source, resolvePath: (path) => (isAbsolute(path) ? path : join(folder, path)), find, names: null, found };
+  return { source, resolvePath: (path) => resolveFrom(folder, path), find, names: null, found };
 }
 
 /** Options to read a file with the checks of a context. */
@@ -105,13 +106,13 @@ export function checkValue(check: LoaderCheck, value: string, checkContext: Chec
       return why === null ? null : { expected: `must be a cron expression of five or six fields: ${why}` };
     }
     case "expression": {
-      const fault = source.checks.expression(value);
-      return fault === null ? null : { expected: `must be a CEL expression: ${fault.message}`, offset: fault.offset };
+      const problem = source.checks.expression(value);
+      return problem && { expected: `must be a CEL expression: ${problem.message}`, offset: problem.offset };
     }
     case "template":
       return checkTemplate(value);
     case "family":
-      return checkName("metric family", value, [...source.checks.families]);
+      return checkName("metric family", value, source.checks.families);
     case "receiver":
       return names && checkName("receiver", value, names.receivers, "receivers");
     case "window":

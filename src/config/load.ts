@@ -10,7 +10,7 @@ import { readWebFile, type WebFile } from "./web-file.ts";
 /** A valid configuration, and the warnings about it. */
 export interface LoadedConfig {
   readonly config: Config;
-  /** In the order in which they act: by the paths of their files, then by their position. */
+  /** Ordered by the paths of their files, then by position. If several fire on a node, the first one acts. */
   readonly policies: readonly LoadedPolicy[];
   /** Null: no web configuration file is named. */
   readonly webFile: WebFile | null;
@@ -26,9 +26,9 @@ export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly 
   const { resolvePath } = checkContext;
   const webPaths = new Set<string>();
   const check: ReadOptions["check"] = (kind, value) => {
-    const refusal = checkValue(kind, value, checkContext);
-    if (kind === "web" && refusal === null && source.readFile !== undefined) webPaths.add(resolvePath(value));
-    return refusal;
+    const problem = checkValue(kind, value, checkContext);
+    if (kind === "web" && problem === null && source.readFile !== undefined) webPaths.add(resolvePath(value));
+    return problem;
   };
   const main = readYaml(configSchema, source, { check, resolvePath });
   const names = main.ok ? definedNames(main.value.value) : null;

@@ -1,7 +1,7 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
 import { type CheckContext, readOptionsOf, readReferencedFile } from "./checks.ts";
-import { type ConfigProblem, mergeProblems, quote, toProblem } from "./diagnostics/problem.ts";
+import { type ConfigProblem, DOCUMENT_START, mergeProblems, quote, toProblem } from "./diagnostics/problem.ts";
 import { policyFileSchema } from "./schema/policy.ts";
 import { type ReadDocument, readYaml } from "./schema-reader.ts";
 import { TEXT_LENGTH_MAX } from "./yaml/document.ts";
@@ -15,7 +15,7 @@ export interface LoadedPolicy {
   readonly column: number;
 }
 
-/** The policies, in the order in which they act. */
+/** Returns the rules of some policies, in the same order. */
 export const policyRulesOf = (policies: readonly LoadedPolicy[]): readonly PolicyRule[] =>
   policies.map(({ policy }) => policy);
 
@@ -27,8 +27,6 @@ export interface PolicyFile {
 
 /** A glob that matches more files is most likely wrong. */
 const FILES_MAX = 200;
-
-const DOCUMENT_START = { line: 1, column: 1, path: [] } as const;
 
 /** Reads policy files, in the given order. Fails with every problem of all of them. */
 export function readPolicyFiles(
@@ -77,7 +75,7 @@ function readPolicies(
   return read.ok ? ok({ file, read: read.value }) : read;
 }
 
-/** The policies of some files, in the order in which they act. */
+/** Returns the policies of some files, in order. */
 export const policiesInOrder = (files: readonly PolicyFile[]): LoadedPolicy[] =>
   files.flatMap(({ file, read }) =>
     read.value.policies.map((policy, index) => ({
@@ -99,7 +97,7 @@ function duplicateNames(files: readonly PolicyFile[]): ConfigProblem[] {
         firstPositions.set(name, `${file}:${position.line}:${position.column}`);
         return [];
       }
-      const expected = `must be a name of its own: it is already given at ${first}`;
+      const expected = `must be unique, but it is already used at ${first}`;
       return [toProblem(file, { ...position, path, found: quote(name), expected })];
     }),
   );

@@ -40,18 +40,18 @@ export function readYaml<S extends z.ZodType>(
   const { marks } = document;
   if (marks.size === 0) return fail(toProblems(source.file, document.findings));
   const raw = source.isGoYaml ? (document.value ?? {}) : document.value;
-  const refusals: Finding[] = [];
+  const checkFindings: Finding[] = [];
   for (const mark of marks.values()) {
     if (source.isGoYaml) adaptToGo(schema, mark, raw);
     const kind = scalarKind(schema, mark, raw);
     if (kind === null) continue;
-    if (!isPastListMax(schema, mark, raw)) refusals.push(...runCheck(kind, mark, raw, rules));
+    if (!isPastListMax(schema, mark, raw)) checkFindings.push(...runCheck(kind, mark, raw, rules));
     adaptValue(schema, kind, mark, raw, rules);
   }
   const parsed = schema.safeParse(raw);
   const context = { schema, value: raw, marks };
   const issues = parsed.success ? [] : parsed.error.issues.flatMap((issue) => toFindings(issue, context));
-  const findings = [...document.findings, ...refusals, ...issues];
+  const findings = [...document.findings, ...checkFindings, ...issues];
   if (parsed.success && findings.length === 0) return ok({ value: parsed.data, marks });
   return fail(toProblems(source.file, findings));
 }
@@ -73,11 +73,11 @@ function runCheck(kind: ValueKind, mark: Mark, raw: unknown, rules: ReadOptions)
   const value = valueAt(raw, mark.path);
   // The schema rejects values that are not text, and empty ones.
   if (kind.check === undefined || typeof value !== "string" || value.trim() === "") return [];
-  const refusal = rules.check(kind.check, value);
-  if (refusal === null) return [];
-  const { offset, ...said } = refusal;
+  const problem = rules.check(kind.check, value);
+  if (problem === null) return [];
+  const { offset, ...finding } = problem;
   const position = offset === undefined ? mark.position : (mark.positionAt?.(offset) ?? mark.position);
-  return [{ ...position, path: mark.path, found: quoteFrom(mark, value, offset ?? 0), ...said }];
+  return [{ ...position, path: mark.path, found: quoteFrom(mark, value, offset ?? 0), ...finding }];
 }
 
 /** Quotes a text from one of its characters on. */

@@ -1,10 +1,11 @@
-import { dirname, isAbsolute, join } from "node:path";
+import { dirname } from "node:path";
 import { ok, type Result } from "../base/result.ts";
-import { type CheckContext, readOptionsOf, readReferencedFile } from "./checks.ts";
-import { byPosition, type ConfigProblem, type Path, toProblem } from "./diagnostics/problem.ts";
+import { type CheckContext, readOptionsOf, readReferencedFile, resolveFrom } from "./checks.ts";
+import type { ConfigProblem, Path } from "./diagnostics/problem.ts";
+import { type Warning, warning, warningProblems } from "./diagnostics/warnings.ts";
 import { type WebConfig, webSchema } from "./schema/web-file.ts";
 import { readYaml } from "./schema-reader.ts";
-import { type Marks, markKey, positionIn } from "./yaml/position.ts";
+import { type Marks, markKey } from "./yaml/position.ts";
 
 /** Reads a file; the error names the file and the reason. */
 export type ReadFile = (path: string) => Result<string, string>;
@@ -28,10 +29,10 @@ export function readWebFile(file: string, from: CheckContext): Result<LoadedWebF
   const read = loadWebFile(file, from, from.source.readFile);
   if (!read.ok) return read;
   const { value: config, marks } = read.value;
-  return ok({ webFile: toWebFile({ file, config }, from), warnings: findWarnings(config, marks, file) });
+  return ok({ webFile: toWebFile({ file, config }, from), warnings: findWebWarnings(config, marks, file) });
 }
 
-/** Makes a configuration that was read before readable again. */
+/** Returns a configuration that can be read again. */
 export function toWebFile({ file, config }: Pick<WebFile, "file" | "config">, from: CheckContext): WebFile {
   const reread = (readFile: ReadFile) => {
     const read = loadWebFile(file, from, readFile);
@@ -40,7 +41,7 @@ export function toWebFile({ file, config }: Pick<WebFile, "file" | "config">, fr
   return { file, config, reread };
 }
 
-/** A thousand users need 8,000. The file is read on the main thread: more tokens would block it for over 50 ms. */
+/** A thousand users need 8,000. The file is read on the main thread, which more tokens would block for over 50 ms. */
 const TOKENS_MAX = 10_000;
 /** A thousand users are a thousand values. Aliases of aliases turn few tokens into many values. */
 const VALUES_MAX = 3_000;
@@ -48,7 +49,7 @@ const VALUES_MAX = 3_000;
 function loadWebFile(file: string, from: CheckContext, readFile: ReadFile | undefined) {
   const text = readReferencedFile(file, readFile);
   if (!text.ok) return text;
-  const resolvePath = (path: string) => (isAbsolute(path) ? path : join(dirname(file), path));
+  const resolvePath = (path: string) => resolveFrom(dirname(file), path);
   const source = { ...from.source, ...(readFile === undefined ? {} : { readFile }) };
   const checkContext: CheckContext = { ...from, source, resolvePath };
   return readYaml(
@@ -58,32 +59,23 @@ function loadWebFile(file: string, from: CheckContext, readFile: ReadFile | unde
   );
 }
 
-/** A warning about a valid file: where it is, what is advised, and why. */
-type Warning = readonly [path: Path, expected: string, message: string];
-
-function findWarnings(config: WebConfig, marks: Marks, file: string): ConfigProblem[] {
+function findWebWarnings(config: WebConfig, marks: Marks, file: string): ConfigProblem[] {
   const { tls_server_config: tls, http_server_config: http, rate_limit: rate } = config;
-  const warnings = [...usersWarnings(config), ...(tls === undefined ? [] : tlsWarnings(tls))];
+  const warnings: Warning[] = [...usersWarnings(config), ...(tls === undefined ? [] : tlsWarnings(tls))];
   const http2: Path = ["http_server_config", "http2"];
   if (tls === undefined && marks.has(markKey(["tls_server_config"]))) {
-    const message = "it names no certificate, so plain HTTP is served";
-    warnings.push([["tls_server_config"], "must name a certificate, or be left out", message]);
+    const message = "it has no certificate, so the server uses plain HTTP";
+    warnings.push(warning(["tls_server_config"], "must name a certificate, or be left out", message));
   }
   if (rate !== undefined && rate.interval > 0 && rate.burst === 0) {
-    warnings.push([
-      ["rate_limit"],
-      "must have a burst of 1 or more",
-      "a burst of 0 refuses every request but health checks",
-    ]);
+    const message = "a burst of 0 rejects every request except health checks";
+    warnings.push(warning(["rate_limit"], "must have a burst of 1 or more", message));
   }
   if (http.http2 && marks.has(markKey(http2))) {
-    warnings.push([http2, "may be left out", "HTTP/2 is not spoken: clients that prefer it speak HTTP/1.1"]);
+    const message = "HTTP/2 is not supported: clients that prefer it use HTTP/1.1";
+    warnings.push(warning(http2, "may be left out", message));
   }
-  return warnings
-    .map(([path, expected, message]) =>
-      toProblem(file, { ...positionIn(marks, path), path, found: "nothing", expected, message }),
-    )
-    .toSorted(byPosition);
+  return warningProblems(warnings, marks, file);
 }
 
 /** A stolen hash of a lower cost can be guessed quickly. */
@@ -94,13 +86,12 @@ function usersWarnings({ basic_auth_users: users, tls_server_config: tls }: WebC
     const cost = Number(hash.slice(4, 6));
     const message = `the hash has a cost of ${cost}; below ${BCRYPT_COST_ADVISED_MIN} a stolen hash can be guessed quickly`;
     const path = ["basic_auth_users", user];
-    return cost < BCRYPT_COST_ADVISED_MIN
-      ? [[path, `must have a cost of ${BCRYPT_COST_ADVISED_MIN} or more`, message]]
-      : [];
+    if (cost >= BCRYPT_COST_ADVISED_MIN) return [];
+    return [warning(path, `must have a cost of ${BCRYPT_COST_ADVISED_MIN} or more`, message)];
   });
   if (tls !== undefined || Object.keys(users).length === 0) return weakHashes;
   const message = "without tls_server_config passwords are sent in plain text";
-  return [[["basic_auth_users"], "must go with tls_server_config", message], ...weakHashes];
+  return [warning(["basic_auth_users"], "must be used with tls_server_config", message), ...weakHashes];
 }
 
 function tlsWarnings(tls: NonNullable<WebConfig["tls_server_config"]>): Warning[] {
@@ -108,13 +99,13 @@ function tlsWarnings(tls: NonNullable<WebConfig["tls_server_config"]>): Warning[
   const warnings: Warning[] = [];
   if (oldest === "TLS10" || oldest === "TLS11") {
     const message = `${oldest} is insecure, and allows SHA-1 signatures`;
-    warnings.push([["tls_server_config", "min_version"], "must be TLS12 or TLS13", message]);
+    warnings.push(warning(["tls_server_config", "min_version"], "must be TLS12 or TLS13", message));
   }
   const verifies = type === "RequireAndVerifyClientCert" || type === "VerifyClientCertIfGiven";
   if (verifies && client_ca === undefined && client_ca_file === undefined) {
     const message =
       "without client_ca_file the public CAs are trusted: every client with a certificate from one of them is admitted";
-    warnings.push([["tls_server_config", "client_auth_type"], "must go with client_ca_file", message]);
+    warnings.push(warning(["tls_server_config", "client_auth_type"], "must be used with client_ca_file", message));
   }
   return warnings;
 }

@@ -4,7 +4,7 @@ import { type GuardFacts, isInFlight } from "./facts.ts";
 import { GUARDS, HOLD_REASON_ROWS } from "./guards/all-guards.ts";
 import { type Candidate, nextStep } from "./guards/guard.ts";
 import type { Policy } from "./policy.ts";
-import type { RemediationRecords } from "./remediation-state.ts";
+import type { RemediationRecords } from "./remediation-records.ts";
 
 /** Returns every blocker of the candidate's next step. */
 export function findBlockers(candidate: Candidate, facts: GuardFacts): readonly Blocker[] {
@@ -15,9 +15,9 @@ export function findBlockers(candidate: Candidate, facts: GuardFacts): readonly 
 }
 
 /**
- * Returns the canary episode of a policy that is not proven under its current text: the one with an action in flight, even if
- * its node has left the list; otherwise the oldest one that has sent an action and can proceed. Null: the next episode to act
- * becomes the canary.
+ * Returns the canary episode of a policy whose current version is not proven: the episode with an action in flight, even if
+ * its node has left the list; otherwise the oldest episode that has sent an action and can proceed. Null: the next episode to
+ * act becomes the canary.
  */
 export function findCanary(
   { rule, fingerprint }: Policy,
@@ -33,18 +33,18 @@ export function findCanary(
   return candidates.find((episode) => sentActionsOf(episode).some(isInFlight)) ?? candidates.find(canProceed) ?? null;
 }
 
-/** Whether a canary can proceed: its next step is due, and nothing holds it that doesn't hold every node of its policy. */
+/** Whether a canary can proceed: its next step is due, and only blockers that hold every node of its policy hold it. */
 export const canProceed = (candidate: Candidate, facts: GuardFacts): boolean =>
   isDue(candidate) &&
   findBlockers(candidate, { ...facts, canaryEpisode: () => null }).every(
     ({ reason }) => HOLD_REASON_ROWS[reason].policyWide,
   );
 
-/** Whether a step is due: the timer fires, `when` is still true, and no step is under way. */
+/** Whether a step is due: the timer is firing, `when` is still true, and no step is in progress. */
 const isDue = ({ evaluation, timer, episode }: Candidate): boolean =>
   evaluation.verdict === "true" && timer.state === "firing" && (episode === null || episode.state === "firing");
 
-/** Decides on a candidate whose timer fires: act if there are no blockers, otherwise hold. */
+/** Decides on a candidate with a firing timer: act if there are no blockers, otherwise hold. */
 export function decide(candidate: Candidate, facts: GuardFacts): Decision {
   const { active, node, episode, evaluation } = candidate;
   const blockers = findBlockers(candidate, facts);
@@ -66,8 +66,8 @@ export const mayBeginEpisode = ({ blockers }: Decision): boolean =>
   blockers.every(({ reason }) => !HOLD_REASON_ROWS[reason].preventsEpisode);
 
 /**
- * Returns why an action that was decided on must not be sent; null: it may be sent. `candidate`: its node under its policy,
- * observed after the decision; null: the node is gone.
+ * Returns why a planned action must not be sent; null: it may be sent. `candidate`: the node under its policy as observed after
+ * the decision; null: the node is gone.
  */
 export function precondition(action: Action, candidate: Candidate | null, facts: GuardFacts): string | null {
   if (candidate === null) return "the node is gone";
@@ -79,5 +79,5 @@ export function precondition(action: Action, candidate: Candidate | null, facts:
   const approved = candidate.approved || action.approvedAt !== undefined;
   const blockers = findBlockers({ ...candidate, approved }, facts);
   if (blockers.length > 0) return blockers.map(({ reason, detail }) => `${reason}: ${detail}`).join("; ");
-  return isDue(candidate) ? null : "it is not unhealthy any more";
+  return isDue(candidate) ? null : "the node is no longer unhealthy";
 }

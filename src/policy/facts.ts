@@ -7,40 +7,40 @@ import type { Blocker } from "../model/remediation/decision.ts";
 import type { Action, Episode } from "../model/remediation/episode.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
-import { slotsById } from "./cel/field-values.ts";
+import { slotsById } from "./cel/field-readers.ts";
 import type { Incident } from "./guards/correlated-failure.ts";
 import type { EffectiveLimits } from "./guards/limits.ts";
 import type { Breaker, Storm } from "./guards/storm-and-breaker.ts";
 import type { Policy } from "./policy.ts";
-import type { RemediationRecords } from "./remediation-state.ts";
+import type { RemediationRecords } from "./remediation-records.ts";
 
-/** A policy as it is in force. */
+/** A policy and its current status. */
 export interface ActivePolicy {
   readonly policy: Policy;
-  /** The least of its own mode, the ceiling, and what its efficacy leaves it. */
+  /** The lowest of its own mode, `safety.mode`, and dry_run if its efficacy is too low. */
   readonly mode: Mode;
-  /** Whether it has fallen back to dry_run for healing too little. */
+  /** Whether it has fallen back to dry_run because its efficacy is too low. */
   readonly hasFallenBack: boolean;
-  /** Whether an action under this text was verified. */
+  /** Whether an action under this version of the policy was verified. */
   readonly proven: boolean;
 }
 
-/** Dry runs have limits of their own and are never counted together with real actions. */
+/** Whether a policy only records actions. Dry runs have separate limits and are never counted with real actions. */
 export const isDryRun = ({ mode }: ActivePolicy): boolean => mode === "dry_run";
 
-/** Nodes of one region or country, lost ones included. */
+/** Node counts of one region or country, including lost nodes. */
 export interface DomainCount {
   readonly nodes: number;
-  /** Online, and not disrupted: one that we took out a moment ago may still be listed as online. */
+  /** Online and not disrupted: a node that we disrupted recently may still be listed as online. */
   readonly online: number;
   readonly disrupted: number;
 }
 
 /** Node counts of the fleet, as the limits use them. */
 export interface FleetCounts {
-  /** Nodes of the fleet, and lost ones. Nodes that left without an action of ours are no part of it. */
+  /** Nodes of the fleet and lost nodes. Nodes that left without an action of ours don't count. */
   readonly nodes: number;
-  /** Offline, of unknown status, firing, or disrupted. */
+  /** Offline, of unknown status, firing or disrupted. */
   readonly unhealthy: number;
   readonly disrupted: ReadonlySet<NodeId>;
   /** Episodes whose node is lost: see {@link isLost}. */
@@ -48,10 +48,10 @@ export interface FleetCounts {
   readonly domains: Readonly<Record<FailureDomain, ReadonlyMap<string, DomainCount>>>;
 }
 
-/** What guards read besides the node itself, either for real actions or for dry runs. */
+/** What guards read besides the candidate, either for real actions or for dry runs. */
 export interface GuardFacts {
   readonly now: EpochMs;
-  /** Our wall clock and the service's: a window must be open on both. */
+  /** The time on our clock and on the service's: a window must be open on both. */
   readonly instants: readonly EpochMs[];
   readonly dryRun: boolean;
   readonly safety: Safety;
@@ -61,7 +61,7 @@ export interface GuardFacts {
   readonly pauseDetail: string | null;
   /** Why the journal can't be written; null: it can. */
   readonly journalError: string | null;
-  /** Why the service rejects our actions; null: it accepts them, as far as is known. */
+  /** Why the service rejects our actions; null: it has not rejected one recently. */
   readonly credentialsError: string | null;
   readonly trustBlockers: readonly Blocker[];
   readonly storm: Storm | null;
@@ -69,11 +69,11 @@ export interface GuardFacts {
   readonly incidents: readonly Incident[];
   /** Actions that are sent and not yet verified. */
   readonly inFlight: readonly Action[];
-  /** When actions were sent, within the time that max_actions counts. */
+  /** When actions were sent, within the period of max_actions. */
   readonly sentAtTimes: readonly EpochMs[];
   /** How many of them are assumed because the journal is new. */
   readonly assumedActionCount: number;
-  /** Returns what the windows and external blockers of a policy hold now. */
+  /** Returns the blockers from the windows and external blockers of a policy. */
   policyBlockers(policy: Policy): readonly Blocker[];
   /** Returns the canary episode of an unproven policy; null: there is none, and the next episode to act becomes it. */
   canaryEpisode(active: ActivePolicy): Episode | null;
@@ -88,13 +88,13 @@ export const isUnlisted = ({ state, unlistedAt }: Episode): boolean =>
 
 /**
  * Whether the node of an episode is lost: it left the list after an action of ours. It counts as disrupted, as unhealthy and
- * as a failure of its policy until it is back or an operator accepts the loss.
+ * as a failure of its policy until it returns or an operator accepts the loss.
  */
 export const isLost = (episode: Episode): boolean => !episode.shadow && episode.acted > 0 && isUnlisted(episode);
 
 /**
- * Episodes whose node our actions make unavailable: a step is under way, our quarantine lasts, or the node is lost. One a
- * node: several policies may have lost the same node.
+ * Returns the episodes whose node is disrupted: a step is in progress, our quarantine lasts, or the node is lost. One for each
+ * node, because several policies may have lost the same one.
  */
 export function disruptedEpisodes(records: RemediationRecords, dryRun: boolean): readonly Episode[] {
   const episodes = records.openEpisodes().filter((episode) => {
@@ -105,10 +105,10 @@ export function disruptedEpisodes(records: RemediationRecords, dryRun: boolean):
   return [...new Map(episodes.map((episode) => [episode.node, episode])).values()];
 }
 
-/** How long after we sent a reboot it explains a rebooting node, or a fallen uptime. */
+/** For this long, a reboot that we sent explains a rebooting node or a lower uptime. */
 const OWN_REBOOT_MS: DurationMs = HOUR_MS;
 
-/** Whether an action is a reboot of ours that a node may show now. */
+/** Whether an action is a reboot that may have been executed recently. */
 export const isRecentReboot = ({ request, sentAt, outcome }: Action, now: EpochMs): boolean =>
   request.kind === "reboot" &&
   sentAt !== null &&
@@ -116,14 +116,14 @@ export const isRecentReboot = ({ request, sentAt, outcome }: Action, now: EpochM
   outcome !== "failed" &&
   outcome !== "refused";
 
-/** Whether we have rebooted a node lately, under any policy. */
+/** Whether we rebooted a node recently, under any policy. */
 export function wasRebootedByUs(records: RemediationRecords, node: NodeId, now: EpochMs): boolean {
   return [...records.closedEpisodesOf(node, false), ...records.openEpisodesOf(node, false)]
     .flatMap(({ id }) => records.actionsOf(id))
     .some((action) => isRecentReboot(action, now));
 }
 
-/** Whether the node was offline before the first action of its episode: a quarantine takes nothing away from the fleet. */
+/** Whether the node was offline before the first action of its episode. Then a quarantine does not disrupt it. */
 const wasOffline = (records: RemediationRecords, { id }: Episode): boolean =>
   records.actionsOf(id).find(({ sentAt }) => sentAt !== null)?.statusBefore === "offline";
 
@@ -132,8 +132,8 @@ const UNKNOWN = NODE_STATUSES.indexOf("unknown");
 const ONLINE = NODE_STATUSES.indexOf("online");
 
 /**
- * Counts the nodes of the fleet. Firing nodes of `policies` count: for dry runs those of all, otherwise those of policies that
- * act. Counts by location first, because a fleet has many nodes and few locations and this blocks the event loop.
+ * Counts the nodes of a fleet. Nodes count as unhealthy if a timer of `policies` is firing on them; unless `dryRun` is set,
+ * policies in dry_run are ignored. Counts by location first: this blocks the event loop, and a fleet has few locations.
  */
 export function countFleet(
   fleet: Fleet,
@@ -141,15 +141,16 @@ export function countFleet(
   policies: readonly ActivePolicy[],
   dryRun: boolean,
 ): FleetCounts {
-  const { ids, locationIndex: place, status, locations: places } = fleet;
+  const { ids, locationIndex, status, locations } = fleet;
   const slots = slotsById(ids);
-  const totals = { nodes: newCounter(places), online: newCounter(places), disrupted: newCounter(places) };
+  const newCounter = () => new Uint32Array(locations.length);
+  const totals = { nodes: newCounter(), online: newCounter(), disrupted: newCounter() };
   const isUnhealthy = new Uint8Array(fleet.slots);
   for (let slot = 0; slot < fleet.slots; slot++) {
     if (ids[slot] === "") continue;
     const state = status[slot]!;
-    totals.nodes[place[slot]!]!++;
-    if (state === ONLINE) totals.online[place[slot]!]!++;
+    totals.nodes[locationIndex[slot]!]!++;
+    if (state === ONLINE) totals.online[locationIndex[slot]!]!++;
     if (state === OFFLINE || state === UNKNOWN) isUnhealthy[slot] = 1;
   }
   const disrupted = disruptedEpisodes(records, dryRun);
@@ -158,8 +159,8 @@ export function countFleet(
     const slot = slots.get(node);
     if (slot === undefined) continue;
     isUnhealthy[slot] = 1;
-    totals.disrupted[place[slot]!]!++;
-    if (status[slot] === ONLINE) totals.online[place[slot]!]!--;
+    totals.disrupted[locationIndex[slot]!]!++;
+    if (status[slot] === ONLINE) totals.online[locationIndex[slot]!]!--;
   }
   for (const { policy } of policies.filter((each) => dryRun || !isDryRun(each))) {
     for (const [node, { state }] of records.timersOf(policy.rule.name)) {
@@ -167,10 +168,10 @@ export function countFleet(
       if (slot !== undefined && state === "firing") isUnhealthy[slot] = 1;
     }
   }
-  const counts = countByDomain(fleet, totals);
+  const domains = countByDomain(fleet, totals);
   for (const episode of notListed) {
     for (const domain of FAILURE_DOMAINS) {
-      addToDomain(counts[domain], episode[domain], { nodes: 1, online: 0, disrupted: 1 });
+      addToDomain(domains[domain], episode[domain], { nodes: 1, online: 0, disrupted: 1 });
     }
   }
   return {
@@ -178,24 +179,22 @@ export function countFleet(
     unhealthy: isUnhealthy.reduce((sum, each) => sum + each, notListed.length),
     disrupted: new Set(disrupted.map(({ node }) => node)),
     lost: disrupted.filter(isLost),
-    domains: counts,
+    domains,
   };
 }
 
 type LocationCounters = Readonly<Record<keyof DomainCount, Uint32Array>>;
 
-const newCounter = (places: Fleet["locations"]): Uint32Array => new Uint32Array(places.length);
-
-/** Sums the counts of locations by region and by country. */
+/** Adds up the counts of locations by region and by country. */
 function countByDomain(
-  { locations: places }: Fleet,
+  { locations }: Fleet,
   totals: LocationCounters,
 ): Record<FailureDomain, Map<string, DomainCount>> {
   const counts = { region: new Map<string, DomainCount>(), country: new Map<string, DomainCount>() };
-  for (const [index, place] of places.entries()) {
+  for (const [index, location] of locations.entries()) {
     const count = { nodes: totals.nodes[index]!, online: totals.online[index]!, disrupted: totals.disrupted[index]! };
     if (count.nodes === 0) continue;
-    for (const domain of FAILURE_DOMAINS) addToDomain(counts[domain], place[domain], count);
+    for (const domain of FAILURE_DOMAINS) addToDomain(counts[domain], location[domain], count);
   }
   return counts;
 }
@@ -219,6 +218,6 @@ export interface NodeObservation {
   readonly status: NodeStatus;
   readonly country: string;
   readonly region: string;
-  /** The verdict of `safety.protected` on it. */
+  /** The verdict of `safety.protected`. */
   readonly protected: "true" | "false" | "unknown";
 }

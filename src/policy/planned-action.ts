@@ -4,7 +4,7 @@ import type { EpochMs } from "../model/time.ts";
 import { isDryRun } from "./facts.ts";
 import { type Candidate, nextStep } from "./guards/guard.ts";
 
-/** Most characters of the reason that a quarantine carries. */
+/** Longest reason of a quarantine that is sent, in characters. */
 const QUARANTINE_REASON_CHARACTERS_MAX = 500;
 
 /** Returns the action of a candidate's next step, with its evidence. Throws if the step is not an action. */
@@ -45,9 +45,8 @@ function actionRequestOf(candidate: Candidate): ActionRequest {
       return { kind: "reboot", force: step.force };
     case "quarantine": {
       const { id, policy, node } = candidate.episode!;
-      const values: Readonly<Record<string, string>> = {
-        ...{ policy, when: candidate.active.policy.rule.when, episode: id, node },
-      };
+      const { when } = candidate.active.policy.rule;
+      const values: Readonly<Record<string, string>> = { policy, when, episode: id, node };
       const reason = step.reason.replace(/\{\{\s*(\w+)\s*\}\}/g, (_, name: string) => values[name] ?? "");
       return {
         kind: "quarantine",

@@ -5,21 +5,21 @@ import type { Expression } from "./cel/expression.ts";
 import { FIELDS, type Field } from "./cel/fields.ts";
 import { fieldsOfTerm, type Value, walkTerms } from "./cel/term.ts";
 
-/** A state of a node, by field: one value of each that some expression reads. */
+/** A sampled state of a node: a value for each field that the expressions read. */
 export type SampledState = ReadonlyMap<Field, Value>;
 
-/** The moment that samples are of; timestamps lie around it. */
+/** The time of every sample; timestamps are before it. */
 export const SAMPLE_NOW = Date.UTC(2026, 0, 5, 12);
 
-/** Most states that are compared: all combinations up to this number, otherwise this many random ones. */
+/** Number of combinations up to which all are sampled; of more, this many random ones. */
 const STATES_MAX = 20_000;
 const SEED = 1;
-/** Distance of a sample from a bound. */
+/** Distance of a sample from a constant that it is compared with. */
 const BOUND_OFFSET = 0.001;
 
 /**
- * States of a node on both sides of every bound that the expressions name: where they differ at all, it is most likely
- * on one of these. The same expressions give the same states.
+ * Yields states of a node with values on both sides of every constant in the expressions, where two versions of a condition are
+ * most likely to differ. The same expressions yield the same states.
  */
 export function* sampleStates(expressions: readonly Expression[]): Generator<SampledState> {
   const named = new Set(expressions.flatMap(({ fields }) => fields));
@@ -39,11 +39,11 @@ export function* sampleStates(expressions: readonly Expression[]): Generator<Sam
   }
 }
 
-/** Whether an expression holds in a state; what is not known doesn't. */
+/** Whether an expression is true in a state; false if it is unknown. */
 export const isTrueIn = ({ fields, evaluate }: Expression, state: SampledState): boolean =>
   evaluate(fields.map((field) => state.get(field)!)) === true;
 
-/** Constants that an expression sets against a field. */
+/** Returns the constants that expressions compare a field with. */
 const comparedConstants = (field: Field, expressions: readonly Expression[]): readonly Value[] =>
   expressions
     .flatMap(({ condition }) => [...walkTerms(condition)])
@@ -51,14 +51,14 @@ const comparedConstants = (field: Field, expressions: readonly Expression[]): re
     .filter((test) => fieldsOfTerm(test).includes(field))
     .flatMap((test) => [...walkTerms(test)].flatMap((part) => (part.kind === "literal" ? [part.value] : [])));
 
-/** Values of a field on both sides of whatever it is compared with, from the smallest on. */
+/** Returns values of a field on both sides of the constants, in ascending order. */
 function sampledValues({ name, type, range }: Field, bounds: readonly Value[]): readonly Value[] {
   if (name === "now") return [SAMPLE_NOW];
   const numbers = bounds.filter((value) => typeof value === "number");
   switch (type) {
     case "string": {
       const texts = bounds.filter((value) => typeof value === "string");
-      // What begins, ends or holds a text is not the text itself.
+      // Strings that contain a constant at their beginning or end.
       const withNeighbours = texts.flatMap((text) => [`${text}-x`, `x-${text}`]);
       return range === "status" ? KNOWN_STATUSES : [...new Set([...texts, "another", ...withNeighbours])];
     }
@@ -81,7 +81,7 @@ function sampledValues({ name, type, range }: Field, bounds: readonly Value[]): 
   }
 }
 
-/** A status that is not known counts as missing: no expression reads it. */
+/** An unknown status counts as missing. */
 const KNOWN_STATUSES = NODE_STATUSES.filter((status) => status !== "unknown");
 
 const ascending = (values: readonly number[]): readonly number[] => [...new Set(values)].sort((a, b) => a - b);

@@ -4,17 +4,22 @@ import { compilePolicy, type Policy } from "./policy.ts";
 import { isTrueIn, SAMPLE_NOW, type SampledState, sampleStates } from "./policy-diff-samples.ts";
 import { actionText } from "./test-expectation.ts";
 
-/** How a policy differs from what it was, in one respect. */
+/** One difference between two versions of a policy. */
 export interface PolicyDifference {
   readonly policy: string;
-  /** The key that differs; `policy`: all of it. */
+  /** The key that differs; `policy`: the whole policy. */
   readonly key: string;
-  /** `more`: it could newly touch nodes, or sooner; `less`: it no longer does, or later; `other`: neither for sure. */
+  /** `more`: the policy may act on more nodes, or sooner; `less`: on fewer, or later; `other`: neither is certain. */
   readonly effect: "more" | "less" | "other";
   readonly text: string;
 }
 
-/** What new policies could newly touch, and what they no longer do. */
+type Effect = PolicyDifference["effect"];
+
+/** A difference without the name of its policy. */
+type KeyDifference = Omit<PolicyDifference, "policy">;
+
+/** Returns how new policies differ from the ones that they replace. */
 export function comparePolicies(
   before: readonly PolicyRule[],
   after: readonly PolicyRule[],
@@ -25,121 +30,123 @@ export function comparePolicies(
   return [
     ...after.flatMap((rule) => {
       const was = old.get(rule.name);
-      return was === undefined ? [describePresence(rule, "more", "is new")] : comparePolicy(was, rule);
+      if (was === undefined) return [describePresence(rule, "more", "is new")];
+      return comparePolicy(was, rule).map((difference) => ({ policy: rule.name, ...difference }));
     }),
     ...removed.map((rule) => describePresence(rule, "less", "is gone")),
     ...compareOrder(before, after),
   ];
 }
 
-/** A policy that is in dry_run or only notifies never acts on a node, so adding or removing it changes nothing. */
-const describePresence = (rule: PolicyRule, effect: "more" | "less", what: string): PolicyDifference => ({
+/** A policy in dry_run, or with notify steps only, acts on no node whether or not it exists. */
+const describePresence = (rule: PolicyRule, effect: Effect, what: string): PolicyDifference => ({
   policy: rule.name,
   key: "policy",
   effect: rule.mode !== "dry_run" && rule.steps.some(({ action }) => action !== "notify") ? effect : "other",
   text: `${what}: ${rule.mode}, ${stepsText(rule.steps)}, when ${rule.when}`,
 });
 
-function comparePolicy(was: PolicyRule, is: PolicyRule): readonly PolicyDifference[] {
-  const found: PolicyDifference[] = [];
-  const addDifference = (key: string, effect: PolicyDifference["effect"], text: string) =>
-    found.push({ policy: is.name, key, effect, text });
-  const compareValue = (key: string, from: number, to: number, spell: (value: number) => string, moreIfUp: boolean) => {
-    if (from !== to) addDifference(key, to > from === moreIfUp ? "more" : "less", `${spell(to)}, was ${spell(from)}`);
-  };
-  const oldMode = MODES.indexOf(was.mode);
-  compareValue("mode", oldMode, MODES.indexOf(is.mode), (index) => MODES[index]!, true);
-  if (was.match !== is.match || was.when !== is.when)
-    found.push(...compareSelection(compilePolicy(was), compilePolicy(is)));
-  compareValue("for", was.forMs, is.forMs, formatDuration, false);
-  compareValue("clear_for", was.clearForMs, is.clearForMs, formatDuration, false);
-  if (was.maxAgeMs !== is.maxAgeMs)
-    addDifference("max_age", "other", `${ageText(is.maxAgeMs)}, was ${ageText(was.maxAgeMs)}`);
-  found.push(...compareSteps(was, is));
-  compareValue("retry.episodes", was.retry.episodes, is.retry.episodes, String, true);
-  compareValue("retry.every", was.retry.everyMs, is.retry.everyMs, formatDuration, false);
-  compareValue("retry.forget_after", was.retry.forgetAfterMs, is.retry.forgetAfterMs, formatDuration, false);
-  // No window is every hour; one window more is more hours.
-  const always = [was, is].map(({ windows }) => windows.length === 0) as [boolean, boolean];
-  if (always[0] !== always[1]) addDifference("windows", always[1] ? "more" : "less", describeWindowsChange(was, is));
-  else found.push(...compareLists(is.name, "windows", was.windows, is.windows, "more"));
-  const obstacles = ({ blockedBy }: PolicyRule) => blockedBy.map((each) => JSON.stringify(each));
-  found.push(...compareLists(is.name, "blocked_by", obstacles(was), obstacles(is), "less"));
-  return found;
+const comparePolicy = (was: PolicyRule, is: PolicyRule): readonly KeyDifference[] => [
+  ...NUMBERS.flatMap((row) => compareNumber(row, was, is)),
+  ...compareSelection(was, is),
+  ...compareMaxAge(was.maxAgeMs, is.maxAgeMs),
+  ...compareSteps(was.steps, is.steps),
+  ...compareWindows(was.windows, is.windows),
+  ...compareLists("blocked_by", was.blockedBy.map(toJson), is.blockedBy.map(toJson), "less"),
+];
+
+/** A key with a number, and the effect of a larger number. */
+interface NumberRow {
+  readonly key: string;
+  readonly ifLarger: Effect;
+  read(rule: PolicyRule): number;
+  format(value: number): string;
 }
 
-/** Nodes that only one of the versions selects, with a state of such a node as an example. */
-function compareSelection(was: Policy, is: Policy): readonly PolicyDifference[] {
-  const expressions = [was.match, was.when, is.match, is.when].flatMap((each) => each ?? []);
-  const expressionOf = ({ match, when }: Policy, state: SampledState) =>
-    (match === null || isTrueIn(match, state)) && isTrueIn(when, state);
-  const examples: { more: SampledState | null; less: SampledState | null } = { more: null, less: null };
-  for (const state of sampleStates(expressions)) {
-    const [before, after] = [expressionOf(was, state), expressionOf(is, state)];
-    if (after && !before) examples.more ??= state;
-    if (before && !after) examples.less ??= state;
-    if (examples.more !== null && examples.less !== null) break;
-  }
-  const key = was.rule.when === is.rule.when ? "match" : was.rule.match === is.rule.match ? "when" : "match and when";
-  const policy = is.rule.name;
-  const found: PolicyDifference[] = [];
-  if (examples.more !== null)
-    found.push({ policy, key, effect: "more", text: `newly matched: ${stateText(examples.more)}` });
-  if (examples.less !== null)
-    found.push({ policy, key, effect: "less", text: `no longer matched: ${stateText(examples.less)}` });
+const durationRow = (key: string, read: NumberRow["read"]): NumberRow => {
+  return { key, ifLarger: "less", read, format: formatDuration };
+};
+
+const NUMBERS: readonly NumberRow[] = [
+  { key: "mode", ifLarger: "more", read: ({ mode }) => MODES.indexOf(mode), format: (index) => MODES[index]! },
+  durationRow("for", ({ forMs }) => forMs),
+  durationRow("clear_for", ({ clearForMs }) => clearForMs),
+  { key: "retry.episodes", ifLarger: "more", read: ({ retry }) => retry.episodes, format: String },
+  durationRow("retry.every", ({ retry }) => retry.everyMs),
+  durationRow("retry.forget_after", ({ retry }) => retry.forgetAfterMs),
+];
+
+function compareNumber({ key, ifLarger, read, format }: NumberRow, was: PolicyRule, is: PolicyRule): KeyDifference[] {
+  const [from, to] = [read(was), read(is)];
+  if (from === to) return [];
+  return [{ key, effect: to > from ? ifLarger : opposite(ifLarger), text: `${format(to)}, was ${format(from)}` }];
+}
+
+const opposite = (effect: Effect): Effect => (effect === "more" ? "less" : "more");
+
+/** Compares which nodes two versions select, with an example of a node that only one of them selects. */
+function compareSelection(was: PolicyRule, is: PolicyRule): KeyDifference[] {
+  if (was.match === is.match && was.when === is.when) return [];
+  const key = was.when === is.when ? "match" : was.match === is.match ? "when" : "match and when";
+  const [before, after] = [compilePolicy(was), compilePolicy(is)];
+  const states = [
+    ...sampleStates([before.match, before.when, after.match, after.when].filter((each) => each !== null)),
+  ];
+  const added = states.find((state) => selects(after, state) && !selects(before, state));
+  const removed = states.find((state) => selects(before, state) && !selects(after, state));
+  const found: KeyDifference[] = [];
+  if (added !== undefined) found.push({ key, effect: "more", text: `newly matched: ${stateText(added)}` });
+  if (removed !== undefined) found.push({ key, effect: "less", text: `no longer matched: ${stateText(removed)}` });
   if (found.length > 0) return found;
+  const text = "changed text; no sampled node is matched by only one of the two versions";
+  return [{ key, effect: "other", text }];
+}
+
+const selects = ({ match, when }: Policy, state: SampledState): boolean =>
+  (match === null || isTrueIn(match, state)) && isTrueIn(when, state);
+
+const compareMaxAge = (was: number | null, is: number | null): KeyDifference[] =>
+  was === is ? [] : [{ key: "max_age", effect: "other", text: `${ageText(is)}, was ${ageText(was)}` }];
+
+const ageText = (age: number | null): string => (age === null ? "three intervals" : formatDuration(age));
+
+function compareSteps(was: readonly Step[], is: readonly Step[]): KeyDifference[] {
+  if (toJson(was) === toJson(is)) return [];
+  const found = compareLists("steps", was.map(stepText), is.map(stepText), "more");
+  if (found.length > 0) return found;
+  const text = `${stepsText(is)}, was ${stepsText(was)}: order, number or verification`;
+  return [{ key: "steps", effect: "other", text }];
+}
+
+/** A policy without windows may act at any time. */
+function compareWindows(was: readonly string[], is: readonly string[]): KeyDifference[] {
+  if ((was.length === 0) === (is.length === 0)) return compareLists("windows", was, is, "more");
+  const windowsText = (names: readonly string[]) => names.join(", ") || "always";
+  const effect = is.length === 0 ? "more" : "less";
+  return [{ key: "windows", effect, text: `${windowsText(is)}, was ${windowsText(was)}` }];
+}
+
+/** Compares two lists regardless of order and repetition. */
+function compareLists(key: string, was: readonly string[], is: readonly string[], ifAdded: Effect): KeyDifference[] {
+  const added = [...new Set(is)].filter((each) => !was.includes(each));
+  const removed = [...new Set(was)].filter((each) => !is.includes(each));
   return [
-    { policy, key, effect: "other", text: "changed text; no sampled node is matched by only one of the two versions" },
+    ...added.map((each) => ({ key, effect: ifAdded, text: `newly ${each}` })),
+    ...removed.map((each) => ({ key, effect: opposite(ifAdded), text: `no longer ${each}` })),
   ];
 }
 
-function compareSteps(was: PolicyRule, is: PolicyRule): readonly PolicyDifference[] {
-  if (JSON.stringify(was.steps) === JSON.stringify(is.steps)) return [];
-  const [before, after] = [was, is].map(({ steps }) => new Set(steps.map(stepText))) as [Set<string>, Set<string>];
-  const added = [...after].filter((each) => !before.has(each));
-  const removed = [...before].filter((each) => !after.has(each));
-  const found: PolicyDifference[] = [];
-  if (added.length > 0)
-    found.push({ policy: is.name, key: "steps", effect: "more", text: `newly ${added.join(", ")}` });
-  if (removed.length > 0)
-    found.push({ policy: is.name, key: "steps", effect: "less", text: `no longer ${removed.join(", ")}` });
-  if (found.length > 0) return found;
-  const text = `${stepsText(is.steps)}, was ${stepsText(was.steps)}: order, number or verification`;
-  return [{ policy: is.name, key: "steps", effect: "other", text }];
-}
-
-function compareLists(
-  policy: string,
-  key: string,
-  before: readonly string[],
-  after: readonly string[],
-  ifAdded: "more" | "less",
-): readonly PolicyDifference[] {
-  const ifRemoved = ifAdded === "more" ? "less" : "more";
-  const noted = (effect: PolicyDifference["effect"], what: string) => (each: string) => ({
-    policy,
-    key,
-    effect,
-    text: `${what} ${each}`,
-  });
-  return [
-    ...after.filter((each) => !before.includes(each)).map(noted(ifAdded, "newly")),
-    ...before.filter((each) => !after.includes(each)).map(noted(ifRemoved, "no longer")),
-  ];
-}
-
-/** The first policy that fires has the node: another order gives some nodes to others. */
+/** The first policy that fires acts on the node, so another order may change which policy that is. */
 function compareOrder(before: readonly PolicyRule[], after: readonly PolicyRule[]): readonly PolicyDifference[] {
-  const names = (rules: readonly PolicyRule[], others: readonly PolicyRule[]) =>
+  const sharedNames = (rules: readonly PolicyRule[], others: readonly PolicyRule[]) =>
     rules.map(({ name }) => name).filter((name) => others.some((other) => other.name === name));
-  const [was, is] = [names(before, after), names(after, before)];
-  if (was.join("\n") === is.join("\n")) return [];
-  const first = is.find((name, index) => was[index] !== name)!;
+  const [was, is] = [sharedNames(before, after), sharedNames(after, before)];
+  const first = is.find((name, index) => was[index] !== name);
+  if (first === undefined) return [];
   return [{ policy: first, key: "order", effect: "other", text: `now ${is.join(", ")}; was ${was.join(", ")}` }];
 }
 
-const describeWindowsChange = (was: PolicyRule, is: PolicyRule): string =>
-  is.windows.length === 0 ? `always, was ${was.windows.join(", ")}` : `${is.windows.join(", ")}, was always`;
+const toJson = (value: unknown): string => JSON.stringify(value);
 
 const stepsText = (steps: readonly Step[]): string => steps.map(stepText).join(", ");
 
@@ -157,8 +164,6 @@ function stepText(step: Step): string {
       return step satisfies never;
   }
 }
-
-const ageText = (age: number | null): string => (age === null ? "three intervals" : formatDuration(age));
 
 const stateText = (state: SampledState): string =>
   [...state]

@@ -1,10 +1,10 @@
 import type { Expectation } from "../model/policy/policy-test.ts";
 import type { Action, ActionRequest } from "../model/remediation/episode.ts";
 
-/** What a policy makes of a node at the moment of an expectation. */
+/** State of a node under a policy at the time of an expectation. */
 export interface ObservedOutcome {
   readonly verdict: "true" | "false" | "unknown";
-  /** Why the verdict is unknown, in words. */
+  /** Why the verdict is unknown. */
   readonly unknowns: readonly string[];
   readonly timer: "inactive" | "pending" | "firing";
   readonly blockers: readonly { readonly reason: string; readonly detail: string }[];
@@ -12,7 +12,7 @@ export interface ObservedOutcome {
   readonly actions: readonly Pick<Action, "request" | "outcome">[];
 }
 
-/** How what is seen falls short of what was expected, a line each; none: it doesn't. */
+/** Returns a line for each difference from an expectation. */
 export function findMismatches(expected: Expectation, seen: ObservedOutcome): readonly string[] {
   const lines: string[] = [];
   const why = seen.unknowns.length === 0 ? "" : ` (${seen.unknowns.join(", ")})`;
@@ -33,18 +33,15 @@ export function findMismatches(expected: Expectation, seen: ObservedOutcome): re
   return lines;
 }
 
-/** An action as expectations name it: `disconnect`, `reboot`, `forced reboot` or `quarantine`. */
+/** Returns the name of an action in expectations: `disconnect`, `reboot`, `forced reboot` or `quarantine`. */
 export function actionText(request: ActionRequest): string {
   return request.kind === "reboot" && request.force ? "forced reboot" : request.kind;
 }
 
-/** What an expectation may name. */
-export const ACTION_TEXTS = ["disconnect", "reboot", "forced reboot", "quarantine"] as const;
-
 const outcomeText = ({ request, outcome }: ObservedOutcome["actions"][number]): string =>
   outcome === null ? actionText(request) : `${actionText(request)}: ${outcome}`;
 
-/** An outcome that is not named is not compared. */
+/** Compares outcomes only where the expectation names one. */
 const actionsMatch = (expected: readonly string[], seen: ObservedOutcome["actions"]): boolean =>
   expected.length === seen.length &&
   expected.every((text, index) =>

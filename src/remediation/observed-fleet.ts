@@ -4,7 +4,8 @@ import type { NodeId } from "../model/node.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
 import type { Collector, Fleet, Snapshot } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
-import { createEvaluationScope, type EvaluationScope, slotsById } from "../policy/cel/field-values.ts";
+import { slotsById } from "../policy/cel/field-readers.ts";
+import { createEvaluationScope, type EvaluationScope } from "../policy/cel/field-values.ts";
 import type { Plan } from "../scheduling/planner.ts";
 
 /** The last snapshot, and how policies read it. */

@@ -3,7 +3,7 @@ import type { Action } from "../model/remediation/episode.ts";
 import type { Expression } from "../policy/cel/expression.ts";
 import type { ActivePolicy } from "../policy/facts.ts";
 import { compilePolicy, lowerMode, mustCompile, type Policy } from "../policy/policy.ts";
-import type { RemediationRecords } from "../policy/remediation-state.ts";
+import type { RemediationRecords } from "../policy/remediation-records.ts";
 import type { RemediationRules } from "./context.ts";
 
 /** Fact: the fingerprint of the policy under which an action was verified. */

@@ -2,7 +2,7 @@ import type { Action } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import { withdrawEpisode } from "../policy/episodes/episode.ts";
 import { isInFlight } from "../policy/facts.ts";
-import { isUnfinished } from "../policy/remediation-state.ts";
+import { isUnfinished } from "../policy/remediation-records.ts";
 import { INACTIVE } from "../policy/timers/timer.ts";
 import type { RemediationContext } from "./context.ts";
 import { STORM } from "./evaluation/fleet-health.ts";

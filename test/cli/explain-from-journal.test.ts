@@ -67,7 +67,7 @@ describe("explain reads the journal", () => {
       "            opened 2026-11-21 03:15:00 UTC",
       "            at step 2 of 2 (forced reboot), 1 sent",
       "  decision  hold on step 2, 2026-11-21 03:15:00 UTC, mode enforce",
-      "            - window: outside of nights, which begins at 23:00",
+      "            - window: outside nights, which begins at 23:00",
       "            - max_actions: 6 of 6 actions within 1h",
     ]);
     expect(paragraph(out, "actions").filter((line) => line.includes("act-"))).toHaveLength(2);

@@ -37,7 +37,7 @@ reboot-offline (enforce)
             opened 2026-11-21 03:15:00 UTC
             at step 2 of 4 (forced reboot), 1 sent
   decision  hold on step 2, 2026-11-21 03:15:00 UTC, mode enforce
-            - window: outside of nights, which begins at 23:00
+            - window: outside nights, which begins at 23:00
             - max_actions: 6 of 6 actions within 1h
   now       1 reason would hold an action
             - approval: act-3 waits for approval

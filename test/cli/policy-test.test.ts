@@ -140,7 +140,7 @@ test("--output json prints every test, and every failure with its position", asy
 describe("an invalid file exits with 1 and the position of each error:", () => {
   test.each<readonly [from: string, to: string, error: RegExp]>([
     ["online for 5m", "onlin for 5m", /tests\.yaml:6:\d+: tests\[0\]\.nodes\[0\]\.status: .*must be a status/],
-    ["online for 5m", "online", /must say for how long each but the last one stays/],
+    ["online for 5m", "online", /must have a duration for each value except the last one/],
     [
       "at: 8m, node: node_1",
       "at: 8m, node: node_2",
@@ -155,7 +155,7 @@ describe("an invalid file exits with 1 and the position of each error:", () => {
     ],
     ["policy.yaml", "none.yaml", /must find at least one file/],
     ["expect:", "expects:", /unknown key; did you mean "expect"\?/],
-    ["id: node_1", "id: fleet_1", /must be an id of its own/],
+    ["id: node_1", "id: fleet_1", /must be unique, and not an id such as fleet_1/],
   ])("%s as %s", async (from, to, error) => {
     const { code, out, err } = await run([folderWith([[from, to]])]);
     expect(code).toBe(1);

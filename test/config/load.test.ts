@@ -172,15 +172,15 @@ describe("the service's own keys are checked:", () => {
     ["base_url: ftp://proxy.example.net", `3:13: service.base_url: found "ftp://proxy.example.net"; ${url}`],
     [
       "base_url: https://proxy.example.net/v1/",
-      '3:13: service.base_url: found "https://proxy.example.net/v1/"; must be a URL without the /v1 at its end: it is appended to every request',
+      '3:13: service.base_url: found "https://proxy.example.net/v1/"; must be a URL without /v1 at its end, which is appended to every request',
     ],
     [
       "base_url: https://me:secret@proxy.example.net",
-      '3:13: service.base_url: found "https://***@proxy.example.net"; must be a URL without credentials: the key goes into api_key_file',
+      '3:13: service.base_url: found "https://***@proxy.example.net"; must be a URL without credentials; set api_key_file instead',
     ],
     [
       "base_url: https://proxy.example.net?a=1",
-      '3:13: service.base_url: found "https://proxy.example.net?a=1"; must be a URL without a query and without a fragment',
+      '3:13: service.base_url: found "https://proxy.example.net?a=1"; must be a URL without a query or fragment',
     ],
     ["timeout: 10s", `1:1: service.base_url: missing; ${url}`],
   ])("%s", (line, expected) => {
@@ -267,7 +267,7 @@ test("files that the configuration names must exist and not be empty", () => {
 test("warns only of an unset usage scale and a key in plain text", () => {
   const service = "service:\n  base_url: 'https://h'\n  api_key: ";
   expect(configWarnings(`${service}sesame\n`)).toEqual([
-    "1:1: service.usage_scale: not set: cpu, memory and disk usage are exported by no family and read by no policy",
+    "1:1: service.usage_scale: not set: CPU, memory and disk usage are not exported, and unknown in policies",
     "3:12: service.api_key: the API key is written in plain text; take it from the environment, or name its file as api_key_file",
   ]);
   expect(configWarnings(`${service}\${KEY}\n  usage_scale: percent\n`, { KEY: "sesame" })).toEqual([]);

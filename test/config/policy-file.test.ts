@@ -70,8 +70,8 @@ describe("reports", () => {
   test("if a name is given twice, with both places", () => {
     const files = { "a.yaml": named("one", "two"), "b.yaml": named("three", "two", "three") };
     expect(errorsOf("policies: ['*.yaml']\n", files)).toEqual([
-      'b.yaml:3:13: policies[1].name: found "two"; must be a name of its own: it is already given at a.yaml:3:13',
-      'b.yaml:4:13: policies[2].name: found "three"; must be a name of its own: it is already given at b.yaml:2:13',
+      'b.yaml:3:13: policies[1].name: found "two"; must be unique, but it is already used at a.yaml:3:13',
+      'b.yaml:4:13: policies[2].name: found "three"; must be unique, but it is already used at b.yaml:2:13',
     ]);
   });
 

@@ -108,15 +108,15 @@ rate_limit: { interval: 100ms, burst: 20 }
     ],
     [
       `tls_server_config: { ${TLS}, client_ca_file: ca.crt }`,
-      "1:1: tls_server_config.client_auth_type: missing; must ask for a certificate where there are authorities to check it against",
+      "1:1: tls_server_config.client_auth_type: missing; must request a certificate if there are certificate authorities",
     ],
     [
       `tls_server_config: { ${TLS}, client_auth_type: VerifyClientCertIfGiven, client_allowed_sans: [a] }`,
-      /1:79: tls_server_config\.client_auth_type: found "VerifyClientCertIfGiven"; must be RequireAndVerifyClientCert or RequireAnyClientCert where/,
+      /1:79: tls_server_config\.client_auth_type: found "VerifyClientCertIfGiven"; must be RequireAndVerifyClientCert or RequireAnyClientCert if/,
     ],
     [
       `tls_server_config: { ${TLS}, client_auth_type: RequireAnyClientCert, client_allowed_sans: [] }`,
-      /client_allowed_sans: found a list; must have at least one name; left out, every name is let in$/,
+      /client_allowed_sans: found a list; must have at least one name, or be left out to allow every name$/,
     ],
     [
       `tls_server_config: { ${TLS}, cipher_suites: [TLS_RSA_WITH_RC4_128_SHA] }`,
@@ -152,7 +152,7 @@ rate_limit: { interval: 100ms, burst: 20 }
     ],
     [
       "rate_limit: { interval: 1d }",
-      '1:25: rate_limit.interval: found "1d"; must be a duration as Go has it, such as 100ms or 1.5s, or 0 for no limit',
+      '1:25: rate_limit.interval: found "1d"; must be a Go duration, such as 100ms or 1.5s, or 0 for no limit',
     ],
     [
       "rate_limit: { interval: 1s, burst: -1 }",
@@ -183,7 +183,7 @@ rate_limit: { interval: 100ms, burst: 20 }
     expect(warnings(`basic_auth_users: { ann: ${cheap} }\nhttp_server_config: { http2: true }`)).toEqual([
       "web.yml:1:19: basic_auth_users: without tls_server_config passwords are sent in plain text",
       "web.yml:1:26: basic_auth_users.ann: the hash has a cost of 4; below 10 a stolen hash can be guessed quickly",
-      "web.yml:2:30: http_server_config.http2: HTTP/2 is not spoken: clients that prefer it speak HTTP/1.1",
+      "web.yml:2:30: http_server_config.http2: HTTP/2 is not supported: clients that prefer it use HTTP/1.1",
     ]);
     expect(
       warnings(`tls_server_config: { ${TLS}, min_version: TLS11, client_auth_type: RequireAndVerifyClientCert }`),
@@ -192,8 +192,8 @@ rate_limit: { interval: 100ms, burst: 20 }
       expect.stringContaining("client_auth_type: without client_ca_file the public CAs are trusted"),
     ]);
     expect(warnings("tls_server_config: { min_version: TLS13 }\nrate_limit: { interval: 1s }")).toEqual([
-      "web.yml:1:20: tls_server_config: it names no certificate, so plain HTTP is served",
-      "web.yml:2:13: rate_limit: a burst of 0 refuses every request but health checks",
+      "web.yml:1:20: tls_server_config: it has no certificate, so the server uses plain HTTP",
+      "web.yml:2:13: rate_limit: a burst of 0 rejects every request except health checks",
     ]);
   });
 });

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import type { Action, Episode } from "../../src/model/remediation/episode.ts";
 import { findCanary } from "../../src/policy/decision.ts";
-import { createRemediationRecords } from "../../src/policy/remediation-state.ts";
+import { RemediationRecords } from "../../src/policy/remediation-records.ts";
 import { actionOf, episodeOf } from "../journal/arbitrary-changes.ts";
 import { activePolicy, NOON } from "./guard-case.ts";
 
 const { policy } = activePolicy();
 const { fingerprint } = policy;
 
-/** An open episode with one action that was ineffective, but for what is said of both. */
+/** An open episode with one ineffective action. */
 function attemptedEpisode(
   number: number,
   overrides: Partial<Episode> = {},
@@ -27,7 +27,7 @@ function attemptedEpisode(
 
 function canaryAmong(all: readonly [Episode, Action][], stuck: readonly string[] = []): string | null {
   const rows = { episodes: all.map(([episode]) => episode), actions: all.map(([, action]) => action) };
-  const records = createRemediationRecords({ ...rows, timers: [], holds: [], facts: new Map(), lastNumber: 0 });
+  const records = new RemediationRecords({ ...rows, timers: [], holds: [], facts: new Map(), lastNumber: 0 });
   return findCanary(policy, records, ({ id }) => !stuck.includes(id))?.id ?? null;
 }
 
@@ -38,7 +38,7 @@ test("the canary is the oldest episode that can proceed", () => {
   expect(canaryAmong([])).toBeNull();
 });
 
-test("the canary is the episode with an action under way, whatever else can proceed, also if its node is gone", () => {
+test("the canary is the episode with an action in flight, even if others can proceed or its node is gone", () => {
   for (const state of ["posting", "sent"] as const) {
     expect(canaryAmong([attemptedEpisode(1), attemptedEpisode(2, { state: "acting" }, { state })], ["ep-2"])).toBe(
       "ep-2",
@@ -49,13 +49,13 @@ test("the canary is the episode with an action under way, whatever else can proc
   }
 });
 
-test("an episode is no canary before it has sent an action under the current text", () => {
+test("an episode is not the canary before it has sent an action under the current version", () => {
   expect(canaryAmong([attemptedEpisode(1, {}, { sentAt: null })])).toBeNull();
   expect(canaryAmong([attemptedEpisode(1, {}, { fingerprint: "as it was" })])).toBeNull();
   expect(canaryAmong([attemptedEpisode(1, { fingerprint: "as it was" })])).toBe("ep-1");
 });
 
-test("an episode of another policy, of a dry run, or that is closed is no canary", () => {
+test("an episode of another policy, of a dry run or a closed one is not the canary", () => {
   expect(canaryAmong([attemptedEpisode(1, { policy: "another" })])).toBeNull();
   expect(canaryAmong([attemptedEpisode(1, { shadow: true })])).toBeNull();
   expect(canaryAmong([attemptedEpisode(1, { state: "given_up", closedAt: NOON })])).toBeNull();

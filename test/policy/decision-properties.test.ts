@@ -33,18 +33,18 @@ const reasonsGiven = (all: readonly Reason[], rule = {}) =>
   new Set(decideWith(all, rule).blockers.map(({ reason }) => reason));
 
 describe("every reason to hold", () => {
-  test.each(CAUSED_REASONS)("%s alone holds, and is the only reason reported", (reason) => {
+  test.each(CAUSED_REASONS)("%s alone holds the node and is the only reason reported", (reason) => {
     const { verdict, blockers } = decideWith([reason]);
     expect(verdict).toBe("hold");
     expect(blockers.map((each) => each.reason)).toEqual([reason]);
     expect(blockers[0]!.detail).not.toBe("");
   });
 
-  test("is tried here", () => {
+  test("has a case in this test", () => {
     expect(new Set(CAUSED_REASONS)).toEqual(new Set(HOLD_REASONS));
   });
 
-  test("is reported when many hold, and no other is", () => {
+  test("is reported if several apply, and no other reason is", () => {
     fc.assert(
       fc.property(someReasons, (all) => {
         expect(reasonsGiven(all)).toEqual(new Set(all));
@@ -53,7 +53,7 @@ describe("every reason to hold", () => {
     );
   });
 
-  test("is reported exactly as its guard returns it", () => {
+  test("is reported as its guard returns it", () => {
     fc.assert(
       fc.property(someReasons, (all) => {
         const { candidate, facts } = guardCase(all);
@@ -67,11 +67,11 @@ describe("every reason to hold", () => {
 });
 
 describe("a node is acted on", () => {
-  test("where nothing at all speaks against it", () => {
+  test("if nothing holds it", () => {
     expect(decideWith([])).toMatchObject({ verdict: "act", blockers: [] });
   });
 
-  test("only where nothing does, when is true, the timer fires, and no step is under way", () => {
+  test("only if nothing holds it, `when` is true, the timer is firing and no step is in progress", () => {
     const timers = fc.constantFrom("inactive" as const, "pending" as const, "firing" as const);
     const verdicts = fc.constantFrom("true" as const, "false" as const, "unknown" as const);
     const episodes = fc.constantFrom(null, "firing" as const, "acting" as const, "recovering" as const);
@@ -105,7 +105,7 @@ describe("a node is acted on", () => {
     expect(acts).toBeGreaterThan(10);
   });
 
-  test("never because of one more thing that speaks against it", () => {
+  test("never because of an additional blocker", () => {
     fc.assert(
       fc.property(someReasons, someReasons, (some, more) => {
         const both = [...new Set([...some, ...more])];
@@ -119,7 +119,7 @@ describe("a node is acted on", () => {
   });
 });
 
-test("a step that only notifies is held by doubt and repetition only", () => {
+test("a notify step is held only by unknown data and repetition", () => {
   const doubts: readonly Reason[] = [
     ...(["journal", "verdict_unknown", "other_episode", "cooldown", "retry_wait", "retry_limit", "backoff"] as const),
     ...EXCLUSIVE_REASONS.at(-1)!,
@@ -133,7 +133,7 @@ test("a step that only notifies is held by doubt and repetition only", () => {
   );
 });
 
-test("every guard names its reasons: a row says nothing else, and each reason has a row that says how its hold ends", () => {
+test("every guard returns only the reasons in its row, and each reason documents how its hold ends", () => {
   expect(new Set(GUARDS.flatMap(({ reasons }) => Object.keys(reasons)))).toEqual(new Set(HOLD_REASONS));
   for (const reason of CAUSED_REASONS) {
     const { candidate, facts } = guardCase([reason]);

@@ -26,7 +26,7 @@ const decisionText = (candidate: Partial<Candidate> = {}, facts: GuardCaseOption
 const NO_BLOCKERS: readonly string[] = [];
 
 describe("a decision", () => {
-  test("names the node that it is about, under which policy, in which mode, by what evidence, and when", () => {
+  test("contains the node, policy, mode, evidence and time", () => {
     const episode = openEpisode({ step: 1, acted: 1 });
     const active = activePolicy({}, { mode: "approve" });
     expect(decide(buildCandidate({ episode, active, approved: true }), buildFacts())).toEqual({
@@ -43,7 +43,7 @@ describe("a decision", () => {
     expect(decide(buildCandidate(), buildFacts())).toMatchObject({ episode: null, step: 0, mode: "enforce" });
   });
 
-  test("holds a node whose timer does not fire, or that is not unhealthy now, or whose step is under way", () => {
+  test("holds a node whose timer is not firing, that is healthy now, or whose step is in progress", () => {
     const verdict = (candidate: Partial<Candidate>) => decide(buildCandidate(candidate), buildFacts()).verdict;
     expect(verdict({})).toBe("act");
     expect(verdict({ timer: { ...firingTimer(), state: "pending" } })).toBe("hold");
@@ -54,16 +54,16 @@ describe("a decision", () => {
     for (const state of CLOSED_STATES) expect(verdict({ episode: openEpisode({ state }) })).toBe("hold");
   });
 
-  test("holds an episode that is past the last step, which a changed policy may have taken away", () => {
+  test("holds an episode after its last step, as after a change of the policy", () => {
     const active = activePolicy({ steps: [steps.reboot] });
     const at = (step: number) => decisionText({ active, episode: openEpisode({ step, acted: 1 }) });
     expect(at(0)).toEqual(NO_BLOCKERS);
-    expect(at(1)).toEqual(["retry_limit: the policy has 1 steps, and the episode has used them all: given up"]);
+    expect(at(1)).toEqual(["retry_limit: the episode has taken all 1 steps of the policy: given up"]);
   });
 });
 
 describe("the daemon's own state", () => {
-  test("holds every node, in its own words", () => {
+  test("holds every node", () => {
     expect(decisionText({}, { facts: { pauseDetail: "since noon: a release" } })).toEqual([
       "paused: since noon: a release",
     ]);
@@ -75,7 +75,7 @@ describe("the daemon's own state", () => {
     ]);
   });
 
-  test("401 and 403 hold every action with the reason credentials", () => {
+  test("holds every action with the reason credentials after 401 or 403", () => {
     const facts = buildFacts({ facts: { credentialsError: "POST answered 401" } });
     for (const step of [steps.disconnect, steps.reboot, steps.force, steps.quarantine]) {
       expect(decide(buildCandidate({ active: activePolicy({ steps: [step] }) }), facts).verdict).toBe("hold");
@@ -83,7 +83,7 @@ describe("the daemon's own state", () => {
   });
 });
 
-test("a step that only notifies is held by what is not known, and not by what limits actions", () => {
+test("a notify step is held by unknown data but not by limits on actions", () => {
   const candidate = {
     active: activePolicy({ steps: [steps.notify, steps.reboot] }),
     node: buildObservation({ protected: "true" }),
@@ -102,7 +102,7 @@ test("a step that only notifies is held by what is not known, and not by what li
   ).toEqual([...["paused", "warming_up", "protected", "max_actions"]]);
 });
 
-test("a verdict that is unknown holds, and names every field that is", () => {
+test("an unknown verdict holds the node and names every unknown field", () => {
   const evaluation = {
     ...buildEvaluation("unknown"),
     unknowns: [
@@ -113,45 +113,48 @@ test("a verdict that is unknown holds, and names every field that is", () => {
   expect(decisionText({ evaluation })).toEqual(["verdict_unknown: node.cpu_usage: stale, the expression: error"]);
 });
 
-describe("approve: an operator approves each action", () => {
+describe("the mode approve", () => {
   const active = activePolicy({}, { mode: "approve" });
   const asked = (state: Action["state"], more: Partial<Action> = {}) =>
     actionOf(2, "ep-1", { node: "node_0", state, sentAt: null, outcome: null, detail: null, ...more });
-  const told = (actions: readonly Action[], candidate: Partial<Candidate> = {}) =>
+  const blockers = (actions: readonly Action[], candidate: Partial<Candidate> = {}) =>
     decisionText({ active, episode: openEpisode({ step: 1 }), ...candidate }, { actions });
 
-  test("holds until that very step is approved", () => {
-    expect(told([])).toEqual(["approval: approval by an operator is required"]);
-    expect(told([asked("awaiting", { step: 1 })])).toEqual(["approval: act-2 is waiting for approval"]);
-    expect(told([asked("awaiting", { step: 0 })])).toEqual(["approval: approval by an operator is required"]);
-    expect(told([asked("approved", { step: 1 })], { approved: true })).toEqual(NO_BLOCKERS);
+  test("holds a step until it is approved", () => {
+    expect(blockers([])).toEqual(["approval: approval by an operator is required"]);
+    expect(blockers([asked("awaiting", { step: 1 })])).toEqual(["approval: act-2 is waiting for approval"]);
+    expect(blockers([asked("awaiting", { step: 0 })])).toEqual(["approval: approval by an operator is required"]);
+    expect(blockers([asked("approved", { step: 1 })], { approved: true })).toEqual(NO_BLOCKERS);
   });
 
-  test("a step that was rejected is not asked for again in the episode", () => {
-    expect(told([asked("rejected", { step: 1 })])).toEqual(["rejected: act-2 was rejected"]);
-    expect(told([asked("rejected", { step: 1, detail: "a person rejected act-2: not on a Friday" })])).toEqual([
+  test("does not ask for a rejected step again in the episode", () => {
+    expect(blockers([asked("rejected", { step: 1 })])).toEqual(["rejected: act-2 was rejected"]);
+    expect(blockers([asked("rejected", { step: 1, detail: "a person rejected act-2: not on a Friday" })])).toEqual([
       "rejected: a person rejected act-2: not on a Friday",
     ]);
-    expect(told([asked("rejected", { step: 0 })])).toEqual(["approval: approval by an operator is required"]);
+    expect(blockers([asked("rejected", { step: 0 })])).toEqual(["approval: approval by an operator is required"]);
   });
 
-  test("names the last request that lapsed, and the one that waits now", () => {
+  test("names the last request that expired and the pending one", () => {
     const lapsed = [1, 2].map((number) =>
       actionOf(number, "ep-1", { node: "node_0", state: "lapsed", step: 1, detail: `nobody answered ${number}` }),
     );
     const waiting = asked("awaiting", { id: "act-3", step: 1 });
-    expect(told(lapsed)).toEqual(["approval: approval by an operator is required; act-2 lapsed: nobody answered 2"]);
-    expect(told([...lapsed, waiting])).toEqual([
+    expect(blockers(lapsed)).toEqual([
+      "approval: approval by an operator is required; act-2 lapsed: nobody answered 2",
+    ]);
+    expect(blockers([...lapsed, waiting])).toEqual([
       "approval: act-3 is waiting for approval; act-2 lapsed: nobody answered 2",
     ]);
   });
 
-  test("is asked for in no other mode", () => {
-    for (const mode of ["dry_run", "enforce"] as const) expect(told([], { active: { ...active, mode } })).toEqual([]);
+  test("is the only mode that asks for approval", () => {
+    for (const mode of ["dry_run", "enforce"] as const)
+      expect(blockers([], { active: { ...active, mode } })).toEqual([]);
   });
 });
 
-describe("the canary of a changed policy: the first action is verified before a second is sent", () => {
+describe("the canary of a changed policy", () => {
   const changed = activePolicy({}, { proven: false });
   const tried = (episode: Partial<Episode>, candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) => {
     const canary = () => episodeOf(5, { node: "node_7", ...episode });
@@ -159,7 +162,7 @@ describe("the canary of a changed policy: the first action is verified before a 
   };
   const held = "canary: the policy is new or changed, and node_7 (ep-5) is the canary";
 
-  test("holds all but the node on which it is being tried, and says how that ends", () => {
+  test("holds all other nodes and reports how that ends", () => {
     expect(tried({ state: "acting" })).toEqual([
       `${held}; the hold ends when an action on it is verified, or when it can't proceed`,
     ]);
@@ -169,13 +172,13 @@ describe("the canary of a changed policy: the first action is verified before a 
     ]);
   });
 
-  test("is over once an action under this text was verified, and where safety wants none", () => {
+  test("is not needed after an action was verified, or if safety.canary is false", () => {
     expect(tried({ state: "acting" }, { active: activePolicy() })).toEqual(NO_BLOCKERS);
     expect(tried({ state: "acting" }, {}, { safety: { canary: false } })).toEqual(NO_BLOCKERS);
     expect(tried({ state: "acting" }, { active: { ...changed, mode: "dry_run" } })).toEqual(NO_BLOCKERS);
   });
 
-  test("can proceed unless something holds it that doesn't hold every node of its policy", () => {
+  test("can proceed unless a blocker holds it that does not hold every node of its policy", () => {
     const stays = [
       ...["paused", "journal", "credentials", "warming_up", "inventory_incomplete", "inventory_shrunk"],
       ...["inventory_unknown", "last_seen_stale", "service_clock", "sight_cooldown", "window", "blocked_by"],
@@ -194,7 +197,7 @@ describe("an episode begins", () => {
   const may = (...held: readonly HoldReason[]) =>
     mayBeginEpisode(decisionOf(NOON, { blockers: held.map((reason) => ({ reason, detail: "…" })) }));
 
-  test("unless the node had one a while ago, has another, was given up, or is unhealthy with many others", () => {
+  test("unless the node had one recently, has another, was given up, or is unhealthy together with many others", () => {
     expect(may()).toBe(true);
     expect(HOLD_REASONS.filter((reason) => !may(reason))).toEqual([
       ...["other_episode", "cooldown", "retry_wait", "retry_limit"],
@@ -205,12 +208,14 @@ describe("an episode begins", () => {
   });
 });
 
-test("a decision looks at the node's own past and at none of the other episodes: many nodes may fire at once", () => {
+test("a decision reads the node's own episodes and not those of the whole fleet: many nodes may fire at once", () => {
   const facts = buildFacts({ episodes: [openEpisode(), episodeOf(2, { node: "node_1" })] });
   const refuse = () => {
     throw new Error("all episodes were read");
   };
-  const casebook = { ...facts.records, openEpisodes: refuse, actions: refuse, closed: refuse, allHolds: refuse };
+  const { records } = facts;
+  Object.assign(records, { openEpisodes: refuse, closedEpisodes: refuse, actions: refuse, allHolds: refuse });
   const candidate = buildCandidate({ active: activePolicy({}, { proven: false }), episode: openEpisode() });
-  expect(decide(candidate, { ...facts, records: casebook }).verdict).toBe("act");
+  expect(decide(candidate, facts).verdict).toBe("act");
+  expect(() => records.openEpisodes()).toThrow("all episodes were read");
 });

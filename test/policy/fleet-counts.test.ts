@@ -10,12 +10,12 @@ import {
   type TimerRow,
 } from "../../src/model/remediation/episode.ts";
 import { type ActivePolicy, countFleet, disruptedEpisodes, isInFlight } from "../../src/policy/facts.ts";
-import { createRemediationRecords } from "../../src/policy/remediation-state.ts";
+import { RemediationRecords } from "../../src/policy/remediation-records.ts";
 import { actionOf, episodeOf } from "../journal/arbitrary-changes.ts";
 import { buildFleet, type NodeFixture } from "../metrics/snapshot-fixtures.ts";
 import { activePolicy, NOON, timerRow } from "./guard-case.ts";
 
-/** What a survey is made of. */
+/** The inputs of the counts. */
 interface FleetScenario {
   readonly nodes: readonly (NodeFixture | null)[];
   readonly timers?: readonly TimerRow[];
@@ -30,7 +30,7 @@ const recordsOf = ({
   episodes = [],
   actions = [],
 }: Pick<FleetScenario, "timers" | "episodes" | "actions">) =>
-  createRemediationRecords({ timers, episodes, actions, holds: [], facts: new Map(), lastNumber: 0 });
+  new RemediationRecords({ timers, episodes, actions, holds: [], facts: new Map(), lastNumber: 0 });
 
 function countScenario({ nodes, policies = [activePolicy()], shadow: dryRun = false, ...rest }: FleetScenario) {
   return countFleet(buildFleet(nodes), recordsOf(rest), policies, dryRun);
@@ -48,7 +48,7 @@ describe("disrupted nodes", () => {
   const of = (overrides: Partial<Episode>, dryRun = false, actions: readonly Action[] = []) =>
     disruptedEpisodes(recordsOf({ episodes: [episodeOf(1, overrides)], actions }), dryRun).map((each) => each.node);
 
-  test("are those on which a step is under way, those in our quarantine, and those lost after an action", () => {
+  test("are those with a step in progress, in our quarantine, or lost after an action", () => {
     for (const state of OPEN_STATES) {
       expect(of({ state })).toEqual(state === "acting" ? ["node_1"] : []);
       expect(of({ state, quarantine })).toEqual(state === "suspended" ? [] : ["node_1"]);
@@ -61,7 +61,7 @@ describe("disrupted nodes", () => {
     expect(of({ state: "suspended", acted: 1, unlistedAt: 1, shadow: true }, true)).toEqual([]);
   });
 
-  test("are not those in our quarantine that were offline before the first action", () => {
+  test("do not include nodes in our quarantine that were offline before the first action", () => {
     const inQuarantine = { state: "quarantined", quarantine, acted: 2 } as const;
     const sent = (number: number, statusBefore: NodeStatus) => actionOf(number, "ep-1", { statusBefore });
     expect(of(inQuarantine, false, [sent(1, "offline"), sent(2, "offline")])).toEqual([]);
@@ -71,21 +71,21 @@ describe("disrupted nodes", () => {
     expect(of({ ...inQuarantine, state: "suspended", unlistedAt: 1 }, false, [sent(1, "offline")])).toEqual(["node_1"]);
   });
 
-  test("are counted of dry runs by themselves, and of real ones", () => {
+  test("are counted separately for dry runs", () => {
     expect(of({ state: "acting", shadow: true })).toEqual([]);
     expect(of({ state: "acting", shadow: true }, true)).toEqual(["node_1"]);
     expect(of({ state: "acting" }, true)).toEqual([]);
   });
 });
 
-test("an action is under way from when it is being sent until it was judged", () => {
+test("an action is in flight from sending until its verification", () => {
   const states = ["awaiting", "approved", "intended", "posting", "sent", "ended", "withdrawn"] as const;
   const under = states.filter((state) => isInFlight(actionOf(1, "ep-1", { state })));
   expect(under).toEqual(["posting", "sent"]);
 });
 
 describe("unhealthy", () => {
-  test("is who is offline, of an unknown status, firing, or under our hand: each once", () => {
+  test("are nodes that are offline, of unknown status, firing or disrupted, each counted once", () => {
     const nodes = NODE_STATUSES.map((status) => node(status, status));
     expect(countScenario({ nodes }).unhealthy).toBe(2);
     const timers = ["online", "offline", "rebooting"].map((id) => timerRow(id));
@@ -94,12 +94,12 @@ describe("unhealthy", () => {
     expect(countScenario({ nodes, timers, episodes }).unhealthy).toBe(5);
   });
 
-  test("is not who is only pending, or who is not in the fleet any more", () => {
+  test("are not nodes that are only pending or no longer in the fleet", () => {
     const timers = [timerRow("a", { state: "pending" }), timerRow("gone")];
     expect(countScenario({ nodes: [node("a")], timers }).unhealthy).toBe(0);
   });
 
-  test("is not who fires under a dry run alone, but in the survey of dry runs, where all policies count", () => {
+  test("are not nodes that fire only under a policy in dry_run, except in the counts for dry runs", () => {
     const dry = activePolicy({ name: "dry" }, { mode: "dry_run" });
     const scene = { nodes: [node("a"), node("b")], policies: [activePolicy(), dry] };
     const timers = [timerRow("a", { policy: "dry" }), timerRow("b")];
@@ -109,7 +109,7 @@ describe("unhealthy", () => {
   });
 });
 
-test("a lost node counts as unhealthy, disrupted, and as one of its place; one that left without an action counts as none", () => {
+test("a lost node counts as unhealthy, disrupted and in its region; a node that left without an action does not count", () => {
   const lost = (number: number, node: string, acted: number) =>
     episodeOf(number, { node, region: "s", state: "suspended", acted, unlistedAt: 1 });
   // Two policies may have lost the same node.
@@ -122,7 +122,7 @@ test("a lost node counts as unhealthy, disrupted, and as one of its place; one t
   expect(seen.domains.country.get("DE")).toEqual({ nodes: 2, online: 1, disrupted: 1 });
 });
 
-describe("the survey", () => {
+describe("fleet counts", () => {
   const ids = Array.from({ length: 12 }, (_, index) => `node_${index}`);
   const sketch = fc.record({
     status: fc.constantFrom(...NODE_STATUSES),
@@ -164,7 +164,7 @@ describe("the survey", () => {
       shadow: dryRun,
     }));
 
-  test("counts what a plain look at every node counts", () => {
+  test("equals counts made node by node", () => {
     fc.assert(
       fc.property(scenes, (scene) => {
         const { unhealthy, nodes, domains: places, disrupted } = countScenario(scene);

@@ -14,7 +14,7 @@ import type { Candidate } from "../../src/policy/guards/guard.ts";
 import { effectiveLimits } from "../../src/policy/guards/limits.ts";
 import { CLOSED_BREAKER } from "../../src/policy/guards/storm-and-breaker.ts";
 import { compilePolicy } from "../../src/policy/policy.ts";
-import { createRemediationRecords } from "../../src/policy/remediation-state.ts";
+import { RemediationRecords } from "../../src/policy/remediation-records.ts";
 import type { Timer } from "../../src/policy/timers/timer.ts";
 import type { PolicyEvaluation, Verdict } from "../../src/policy/timers/verdict.ts";
 import { defaultSafety, rebootOffline } from "../harness/policies.ts";
@@ -24,7 +24,7 @@ import { buildFleet, type NodeFixture } from "../metrics/snapshot-fixtures.ts";
 /** Noon, on the journal's clock. */
 export const NOON = Date.parse("2026-03-01T12:00:00Z");
 
-/** A policy in force, whose actions were verified before, but for what is said of it. */
+/** An active policy that is proven. */
 export function activePolicy(rule: Partial<PolicyRule> = {}, overrides: Partial<ActivePolicy> = {}): ActivePolicy {
   return {
     policy: compilePolicy(rebootOffline(rule)),
@@ -35,7 +35,7 @@ export function activePolicy(rule: Partial<PolicyRule> = {}, overrides: Partial<
   };
 }
 
-/** A node as guards see it: offline, in the region r-0 of DE. */
+/** An offline node in the region r-0 of DE. */
 export const buildObservation = (overrides: Partial<NodeObservation> = {}): NodeObservation => ({
   id: "node_0",
   status: "offline",
@@ -45,7 +45,7 @@ export const buildObservation = (overrides: Partial<NodeObservation> = {}): Node
   ...overrides,
 });
 
-/** A timer that has fired for a while. */
+/** A timer that has been firing since `since`. */
 export const firingTimer = (since: number = NOON - HOUR_MS): Timer => ({
   state: "firing",
   trueMs: HOUR_MS,
@@ -55,7 +55,7 @@ export const firingTimer = (since: number = NOON - HOUR_MS): Timer => ({
   unknownSince: null,
 });
 
-/** A timer of the journal, firing. */
+/** The journal row of a firing timer. */
 export const timerRow = (node: string, overrides: Partial<TimerRow> = {}): TimerRow => ({
   policy: "reboot-offline",
   node,
@@ -66,7 +66,7 @@ export const timerRow = (node: string, overrides: Partial<TimerRow> = {}): Timer
   ...overrides,
 });
 
-/** A judgement by its verdict. */
+/** An evaluation with this verdict. */
 export const buildEvaluation = (verdict: Verdict): PolicyEvaluation => ({
   verdict,
   unknowns: verdict === "unknown" ? [{ field: "node.status", why: "stale" }] : [],
@@ -76,7 +76,7 @@ export const buildEvaluation = (verdict: Verdict): PolicyEvaluation => ({
   fields: () => ({ "node.status": "offline" }),
 });
 
-/** A candidate that nothing speaks against, but for what is said of it. */
+/** A candidate that no guard holds. */
 export const buildCandidate = (overrides: Partial<Candidate> = {}): Candidate => ({
   active: activePolicy(),
   node: buildObservation(),
@@ -88,7 +88,7 @@ export const buildCandidate = (overrides: Partial<Candidate> = {}): Candidate =>
   ...overrides,
 });
 
-/** What a case is made of, beside what is said of the facts themselves. */
+/** The inputs from which facts are built, and overrides of the facts. */
 export interface GuardCaseOptions {
   readonly nodes?: readonly NodeFixture[];
   readonly timers?: readonly TimerRow[];
@@ -100,7 +100,7 @@ export interface GuardCaseOptions {
   readonly facts?: Partial<GuardFacts>;
 }
 
-/** Twenty nodes in each of five regions, all online but the first. */
+/** Twenty nodes in each of five regions, all online except the first. */
 export const hundredNodes: readonly NodeFixture[] = Array.from({ length: 100 }, (_, index) => ({
   id: `node_${index}`,
   status: index === 0 ? "offline" : "online",
@@ -108,20 +108,20 @@ export const hundredNodes: readonly NodeFixture[] = Array.from({ length: 100 }, 
   region: `r-${index % 5}`,
 }));
 
-/** The facts of a case: of a hundred nodes, and without anything that holds a node, but for what is said. */
+/** Facts about a hundred nodes that hold no node. */
 export function buildFacts(overrides: GuardCaseOptions = {}): GuardFacts {
   const { timers = [], episodes = [], actions = [], holds = [], policies = [activePolicy()] } = overrides;
   const safety = { ...defaultSafety, ...overrides.safety };
   const dryRun = overrides.facts?.dryRun ?? false;
-  const records = createRemediationRecords({ timers, episodes, actions, holds, facts: new Map(), lastNumber: 0 });
-  const survey = countFleet(buildFleet(overrides.nodes ?? hundredNodes), records, policies, dryRun);
+  const records = new RemediationRecords({ timers, episodes, actions, holds, facts: new Map(), lastNumber: 0 });
+  const fleetCounts = countFleet(buildFleet(overrides.nodes ?? hundredNodes), records, policies, dryRun);
   return {
     now: NOON,
     instants: [NOON],
     dryRun,
     safety,
-    limits: effectiveLimits(safety, survey.nodes),
-    fleetCounts: survey,
+    limits: effectiveLimits(safety, fleetCounts.nodes),
+    fleetCounts,
     records,
     pauseDetail: null,
     journalError: null,
@@ -139,7 +139,7 @@ export function buildFacts(overrides: GuardCaseOptions = {}): GuardFacts {
   };
 }
 
-/** Blockers as text: `reason: detail`. */
+/** Blockers as `reason: detail`. */
 export const blockerTexts = (blockers: readonly Blocker[]): readonly string[] =>
   blockers.map(({ reason, detail }) => `${reason}: ${detail}`);
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { NodeHold } from "../../src/model/remediation/episode.ts";
-import { createRemediationRecords } from "../../src/policy/remediation-state.ts";
+import { RemediationRecords } from "../../src/policy/remediation-records.ts";
 
 const hold = (node: string, until: number | null): NodeHold => {
   return { node, policy: null, kind: "ownership", at: 1, until, reason: "it was rebooted by another" };
@@ -15,7 +15,7 @@ test("pruning drops holds that ended before the given time and keeps the others"
     facts: new Map(),
     lastNumber: 0,
   };
-  const records = createRemediationRecords(contents);
+  const records = new RemediationRecords(contents);
   const lasting = [hold("node_2", 10), hold("node_3", null)];
   records.apply(lasting.map((row) => ({ kind: "hold", row })));
   records.prune(10);

@@ -13,8 +13,8 @@ const valuesOf = (name: string, text: string) => [
 const agesOf = (name: string, text: string) =>
   valuesOf(name, text).map((at) => formatDuration(SAMPLE_NOW - Number(at)));
 
-describe("values of a field lie on both sides of what it is compared with:", () => {
-  test("whole numbers, of which none is negative", () => {
+describe("sampled values are on both sides of the compared constants:", () => {
+  test("integers, none of them negative", () => {
     expect(valuesOf("node.uptime_hours", "node.uptime_hours > 5")).toEqual([0, 4, 5, 6]);
     expect(valuesOf("node.uptime_hours", "node.uptime_hours > 0")).toEqual([0, 1]);
     expect(valuesOf("node.uptime_hours", "node.uptime_hours > 2.5")).toEqual([0, 1, 4]);
@@ -25,18 +25,18 @@ describe("values of a field lie on both sides of what it is compared with:", () 
     expect(valuesOf("node.cpu_usage", "node.cpu_usage < 1.0")).toEqual([0, 0.999, 1]);
   });
 
-  test("other numbers, from 0 on", () => {
+  test("other numbers from 0", () => {
     expect(valuesOf("node.bandwidth_gb", "node.bandwidth_gb > 2.0")).toEqual([0, 1, 1.999, 2, 2.001]);
     expect(valuesOf("node.bandwidth_gb", "node.bandwidth_gb > 0.0")).toEqual([0, 0.001, 1]);
   });
 
-  test("instants of the past", () => {
+  test("timestamps of the past", () => {
     const seen = (duration: string) => agesOf("node.last_seen", `now - node.last_seen > duration("${duration}")`);
     expect(seen("10m")).toEqual(["1y", "11m", "10m", "9m", "0s"]);
     expect(seen("30s")).toEqual(["1y", "1m30s", "30s", "0s"]);
   });
 
-  test("texts, and what begins and ends with them", () => {
+  test("strings, and strings that begin or end with them", () => {
     expect(valuesOf("node.version", 'node.version == "1.2"')).toEqual(["1.2", "another", "1.2-x", "x-1.2"]);
     expect(valuesOf("node.version", 'node.version in ["1.2", "1.3"]')).toEqual([
       ...["1.2", "1.3", "another", "1.2-x", "x-1.2", "1.3-x", "x-1.3"],
@@ -44,20 +44,20 @@ describe("values of a field lie on both sides of what it is compared with:", () 
     expect(valuesOf("node.name", 'node.name.endsWith("-b")')).toEqual(["-b", "another", "-b-x", "x--b"]);
   });
 
-  test("states of a node, all that are known", () => {
+  test("all known statuses", () => {
     expect(valuesOf("node.status", 'node.status == "offline"')).toEqual([
       ...["online", "offline", "quarantined", "rebooting", "maintenance"],
     ]);
   });
 
-  test("of two fields, each by its own comparisons", () => {
+  test("of two fields, each for its own comparisons", () => {
     const text = 'node.uptime_hours > 5 && node.active_sessions < 90 && node.version == "1.2"';
     expect(valuesOf("node.uptime_hours", text)).toEqual([0, 4, 5, 6]);
     expect(valuesOf("node.active_sessions", text)).toEqual([0, 89, 90, 91]);
     expect(valuesOf("node.version", text)).toEqual(["1.2", "another", "1.2-x", "x-1.2"]);
   });
 
-  test("of a field and a text in one comparison, by what is of its kind", () => {
+  test("of a field compared with constants of several types, those of its type", () => {
     const text = 'node.uptime_hours > (node.version == "1.2" ? 5 : 7)';
     expect(valuesOf("node.uptime_hours", text)).toEqual([0, 4, 5, 6, 7, 8]);
     expect(valuesOf("node.version", text)).toEqual(["1.2", "another", "1.2-x", "x-1.2"]);
@@ -66,13 +66,13 @@ describe("values of a field lie on both sides of what it is compared with:", () 
 
 const pairsOf = (text: string) => [...sampleStates([mustCompile(text)])].map((state) => [...state.values()].join(" "));
 
-test("few states are all of the combinations, each once", () => {
+test("all combinations are sampled once if there are few", () => {
   const pairs = pairsOf("node.uptime_hours > 5 && node.active_sessions < 90");
   expect(pairs).toHaveLength(16);
   expect(new Set(pairs).size).toBe(16);
 });
 
-test("of many states 20,000 are drawn, the same ones each time", () => {
+test("20,000 of many combinations are sampled, always the same", () => {
   const numbers = ["node.uptime_hours", "node.active_sessions", "sessions.total", "sessions.active", "fleet.nodes"];
   const text = [...numbers, "fleet.online", "region.nodes", "region.online"].map((name) => `${name} > 5`).join(" && ");
   const states = pairsOf(text);
@@ -81,7 +81,7 @@ test("of many states 20,000 are drawn, the same ones each time", () => {
   expect(pairsOf(text)).toEqual(states);
 });
 
-test("a condition holds in a state only where it is true: an unknown one does not", () => {
+test("a condition holds in a sampled state only if it is true, not if it is unknown", () => {
   const [condition, doubtful] = ["node.uptime_hours > 5", "ratio(node.uptime_hours, node.active_sessions) < 1"].map(
     mustCompile,
   );

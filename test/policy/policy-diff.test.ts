@@ -10,11 +10,11 @@ const differenceTexts = (before: readonly PolicyRule[], after: readonly PolicyRu
 const differencesAfterChange = (before: Partial<PolicyRule>, after: Partial<PolicyRule>) =>
   differenceTexts([rebootOffline(before)], [rebootOffline(after)]);
 
-test("the same policies differ in nothing", () => {
+test("equal policies have no differences", () => {
   expect(differencesAfterChange({}, {})).toEqual([]);
 });
 
-describe("what makes a policy act more, or sooner, makes it act less, or later, the other way round:", () => {
+describe("a change that makes a policy act more or sooner has the opposite effect in reverse:", () => {
   test.each<readonly [less: Partial<PolicyRule>, more: Partial<PolicyRule>, more: string, less: string]>([
     [{ mode: "dry_run" }, { mode: "enforce" }, "mode: enforce, was dry_run", "mode: dry_run, was enforce"],
     [{ forMs: HOUR_MS }, { forMs: MINUTE_MS }, "for: 1m, was 1h", "for: 1h, was 1m"],
@@ -75,7 +75,7 @@ describe("what makes a policy act more, or sooner, makes it act less, or later, 
   });
 });
 
-test("a condition that is moved is shown by a node on each side", () => {
+test("a changed condition is shown with an example of a node that it matches and one that it no longer matches", () => {
   expect(
     differencesAfterChange({ when: 'node.status == "offline"' }, { when: 'node.status == "maintenance"' }),
   ).toEqual([
@@ -84,7 +84,7 @@ test("a condition that is moved is shown by a node on each side", () => {
   ]);
 });
 
-test("a condition that is only written differently is said to be that", () => {
+test("an equivalent condition is reported as changed text", () => {
   const one = 'node.status == "offline" && node.uptime_hours > 5';
   const other = '!(node.uptime_hours <= 5 || node.status != "offline")';
   expect(differencesAfterChange({ when: one }, { when: other })).toEqual([
@@ -92,7 +92,7 @@ test("a condition that is only written differently is said to be that", () => {
   ]);
 });
 
-test("many fields are sampled, and what differs by one of them is still found", () => {
+test("a difference in one of many fields is found", () => {
   const rest = ["cpu", "memory", "disk"].map((part) => `node.${part}_usage > 0.5 && fleet.median.${part}_usage < 0.9`);
   const when = (hours: number) => `${rest.join(" && ")} && node.uptime_hours > ${hours} && node.active_sessions > 3`;
   const [line, ...more] = differencesAfterChange({ when: when(20) }, { when: when(10) });
@@ -100,34 +100,37 @@ test("many fields are sampled, and what differs by one of them is still found", 
   expect(line).toMatch(/^more when: newly matched: .*node\.uptime_hours = (?:11|19|20)\b/);
 });
 
-test("a policy that is new or gone counts where it touches nodes", () => {
+test("a new or removed policy has an effect only if it acts on nodes", () => {
   const rule = rebootOffline({ steps: [steps.reboot, steps.notify] });
   const what = 'enforce, reboot, notify oncall, when node.status == "offline"';
   expect(differenceTexts([], [rule])).toEqual([`more policy: is new: ${what}`]);
   expect(differenceTexts([rule], [])).toEqual([`less policy: is gone: ${what}`]);
-  const [dry, telling] = [rebootOffline({ mode: "dry_run" }), rebootOffline({ steps: [steps.notify] })];
-  expect(comparePolicies([], [dry, { ...telling, name: "b" }]).map(({ effect }) => effect)).toEqual(["other", "other"]);
+  const [dryRun, notifyOnly] = [rebootOffline({ mode: "dry_run" }), rebootOffline({ steps: [steps.notify] })];
+  expect(comparePolicies([], [dryRun, { ...notifyOnly, name: "b" }]).map(({ effect }) => effect)).toEqual([
+    "other",
+    "other",
+  ]);
 });
 
-test("another order gives some nodes to another policy, and is reported once", () => {
+test("a changed order of policies is reported once", () => {
   const [a, b, c] = ["a", "b", "c"].map((name) => rebootOffline({ name }));
   expect(differenceTexts([a!, b!, c!], [b!, a!, c!])).toEqual(["other order: now b, a, c; was a, b, c"]);
   expect(comparePolicies([a!, b!], [a!, c!, b!]).map(({ key }) => key)).toEqual(["policy"]);
 });
 
-test("steps in another order, or verified in another way, are reported as a whole", () => {
+test("steps in another order are reported as a whole", () => {
   expect(
     differencesAfterChange({ steps: [steps.disconnect, steps.reboot] }, { steps: [steps.reboot, steps.disconnect] }),
   ).toEqual(["other steps: reboot, disconnect, was disconnect, reboot: order, number or verification"]);
 });
 
-test("another max_age neither reaches more nodes nor fewer for sure", () => {
+test("a changed max_age has no certain effect", () => {
   expect(differencesAfterChange({ maxAgeMs: null }, { maxAgeMs: HOUR_MS })).toEqual([
     "other max_age: 1h, was three intervals",
   ]);
 });
 
-test("a change of match and when together is shown under both", () => {
+test("a change of both match and when is reported under one key", () => {
   const before = { match: 'node.country == "DE"', when: 'node.status == "offline"' };
   const after = { match: 'node.country == "FR"', when: 'node.status == "maintenance"' };
   expect(differencesAfterChange(before, after)).toEqual([
@@ -136,12 +139,12 @@ test("a change of match and when together is shown under both", () => {
   ]);
 });
 
-test("the policy that a changed order reports is the first one that moved", () => {
+test("a changed order is reported for the first policy that moved", () => {
   const [a, b, c] = ["a", "b", "c"].map((name) => rebootOffline({ name }));
   expect(comparePolicies([a!, b!, c!], [a!, c!, b!]).map(({ policy, key }) => `${policy} ${key}`)).toEqual(["c order"]);
 });
 
-test("numbers of a state are written without the noise of binary fractions", () => {
+test("numbers of a sampled state are rounded", () => {
   expect(differencesAfterChange({ when: "node.cpu_usage > 0.31" }, { when: "node.cpu_usage > 0.3" })).toEqual([
     "more when: newly matched: node.cpu_usage = 0.301",
   ]);

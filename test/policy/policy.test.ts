@@ -6,7 +6,7 @@ import { rebootOffline, steps } from "../harness/policies.ts";
 describe("a policy's text", () => {
   const print = (changed: Parameters<typeof rebootOffline>[0]) => compilePolicy(rebootOffline(changed)).fingerprint;
 
-  test("is another one with every change, but for the mode", () => {
+  test("changes with every key except the mode", () => {
     const changes = [
       { when: 'node.status != "online"' },
       { match: 'node.country == "DE"' },
@@ -24,7 +24,7 @@ describe("a policy's text", () => {
     for (const mode of MODES) expect(print({ mode })).toBe(print({}));
   });
 
-  test("is about the same thing as long as match and when are the same", () => {
+  test("has the same condition key while match and when are the same", () => {
     const about = (changed: Parameters<typeof rebootOffline>[0]) => compilePolicy(rebootOffline(changed)).conditionKey;
     expect(about({ forMs: 1, steps: [steps.notify], windows: ["nights"], mode: "dry_run" })).toBe(about({}));
     expect(about({ when: "node.uptime_hours < 1" })).not.toBe(about({}));
@@ -32,7 +32,7 @@ describe("a policy's text", () => {
   });
 });
 
-test("what a step expects is compiled beside it", () => {
+test("the expectations of steps are compiled", () => {
   const expecting = { ...steps.reboot, verify: { withinMs: 1, expect: "node.uptime_hours < 1" } };
   const { expects, match } = compilePolicy(rebootOffline({ steps: [steps.notify, expecting, steps.force] }));
   expect(expects.map((each) => each?.fields.map(({ name }) => name) ?? null)).toEqual([
@@ -43,11 +43,11 @@ test("what a step expects is compiled beside it", () => {
   expect(match).toBeNull();
 });
 
-test("an expression that is none breaks loudly: the configuration's loader would have refused it", () => {
+test("an invalid expression throws, because the loader should have rejected it", () => {
   expect(() => mustCompile("node.state == 1")).toThrow('"node.state == 1": ');
 });
 
-test("of two modes the lesser holds", () => {
+test("lowerMode returns the lower of two modes", () => {
   const table = MODES.map((one) => MODES.map((other) => lowerMode(one, other)));
   expect(table).toEqual([
     ["dry_run", "dry_run", "dry_run"],
@@ -56,13 +56,13 @@ test("of two modes the lesser holds", () => {
   ]);
 });
 
-test("a policy is about what its fingerprint says", () => {
+test("the condition key can be computed from the fingerprint", () => {
   const policy = compilePolicy(rebootOffline({ match: 'node.country == "DE"' }));
   expect(conditionKeyOf(policy.fingerprint)).toBe(policy.conditionKey);
   expect(conditionKeyOf(compilePolicy(rebootOffline({})).fingerprint)).not.toBe(policy.conditionKey);
 });
 
-test("a policy reads what its match and its when name, each collector once", () => {
+test("policySources returns each collector of match and when once", () => {
   const of = (match: string | null, when: string) => policySources(compilePolicy(rebootOffline({ match, when })));
   expect(of(null, 'node.status == "offline"')).toEqual(["nodes"]);
   expect(of("node.cpu_usage > 0.9", "sessions.total == 0 && node.uptime_hours > 1 && node.disk_usage > 0.5")).toEqual([

@@ -6,7 +6,7 @@ const seen: ObservedOutcome = {
   unknowns: ["node.cpu_usage: stale"],
   timer: "firing",
   blockers: [
-    { reason: "window", detail: "outside of nights" },
+    { reason: "window", detail: "outside nights" },
     { reason: "storm", detail: "3 of 11 nodes are unhealthy" },
   ],
   actions: [
@@ -17,26 +17,24 @@ const seen: ObservedOutcome = {
 
 const about = { atMs: 0, node: "node_1", policy: "p" };
 
-test("what is as expected falls short of nothing: reasons in any order, outcomes only where they are named", () => {
+test("a met expectation has no mismatch: reasons in any order, outcomes only if named", () => {
   const expected = { ...about, verdict: "unknown", timer: "firing", held: ["window", "storm"] } as const;
   expect(findMismatches({ ...expected, actions: ["reboot", "forced reboot"] }, seen)).toEqual([]);
   expect(findMismatches({ ...expected, actions: ["reboot: ineffective", "forced reboot"] }, seen)).toEqual([]);
   expect(findMismatches(about, seen)).toEqual([]);
 });
 
-describe("a failed expectation names the actual outcome and why:", () => {
+describe("a failed expectation names the actual outcome and its cause:", () => {
   test.each<readonly [expected: object, lines: readonly string[]]>([
     [{ verdict: "true" }, ["verdict: expected true, got unknown (node.cpu_usage: stale)"]],
     [{ timer: "pending" }, ["timer: expected pending, got firing"]],
     [
       { held: ["storm"] },
-      [
-        "held: expected storm, got storm, window\n    window: outside of nights\n    storm: 3 of 11 nodes are unhealthy",
-      ],
+      ["held: expected storm, got storm, window\n    window: outside nights\n    storm: 3 of 11 nodes are unhealthy"],
     ],
     [
       { held: [] },
-      ["held: expected none, got storm, window\n    window: outside of nights\n    storm: 3 of 11 nodes are unhealthy"],
+      ["held: expected none, got storm, window\n    window: outside nights\n    storm: 3 of 11 nodes are unhealthy"],
     ],
     [{ actions: [] }, ["actions: expected none, got reboot: ineffective, forced reboot"]],
     [{ actions: ["reboot"] }, ["actions: expected reboot, got reboot: ineffective, forced reboot"]],
@@ -57,7 +55,7 @@ describe("a failed expectation names the actual outcome and why:", () => {
   });
 });
 
-test("actions have names of their own", () => {
+test("actionText distinguishes forced reboots", () => {
   expect(actionText({ kind: "disconnect" })).toBe("disconnect");
   expect(actionText({ kind: "quarantine", reason: "r", durationMinutes: 5 })).toBe("quarantine");
 });

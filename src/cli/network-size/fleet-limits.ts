@@ -31,12 +31,12 @@ export function formatLimits(config: Config, size: FleetSize | null): string {
     return limit === null ? [] : [`${Math.min(limit, limits.maxDisrupted)} per ${domain}`];
   });
   const source = size.source === "options" ? "--nodes" : "as last seen by the daemon";
-  const actions = `${countNoun(limits.maxActions, "action")} in ${formatDuration(safety.maxActions.perMs)}`;
+  const actions = `${countNoun(safety.maxActions.amount, "action")} in ${formatDuration(safety.maxActions.perMs)}`;
   const unhealthy = `${countNoun(limits.maxUnhealthy, "node")} ${limits.maxUnhealthy === 1 ? "is" : "are"} unhealthy`;
   const firing = `${countNoun(limits.breaker, "node")} fire within ${formatDuration(safety.breaker.withinMs)}`;
   const terms = [
     `at most ${[`${countNoun(limits.maxDisrupted, "node")} disrupted at once`, ...perDomain].join(", ")}`,
-    `at most ${actions}, ${limits.maxInFlight} in flight`,
+    `at most ${actions}, ${safety.maxInFlight} in flight`,
     `no action while more than ${unhealthy}`,
     `the breaker opens when more than ${firing}`,
   ];

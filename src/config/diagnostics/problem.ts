@@ -35,6 +35,9 @@ export interface Finding {
   readonly suggest?: () => string | null;
 }
 
+/** The position of a problem with a file as a whole. */
+export const DOCUMENT_START = { line: 1, column: 1, path: [] } as const;
+
 /** Largest number of problems listed. Later ones are often caused by earlier ones. */
 export const PROBLEMS_MAX = 50;
 

@@ -11,8 +11,8 @@ import { type Marks, markKey, positionIn } from "../yaml/position.ts";
 import { byPosition, type ConfigProblem, type Path, toProblem } from "./problem.ts";
 import { SECRET_FOUND } from "./zod-issues.ts";
 
-/** A warning about a valid configuration: where it is, what is advised, and why. */
-interface Warning {
+/** A warning about a valid file. */
+export interface Warning {
   readonly path: Path;
   readonly found?: string;
   readonly expected: string;
@@ -37,34 +37,33 @@ export function findWarnings(
     ...config.time_intervals.flatMap((interval, index) => windowWarnings(interval, index, marks)),
   ];
   return [
-    ...toProblems(own, marks, file),
+    ...warningProblems(own, marks, file),
     ...policyFiles.flatMap(({ file: policyFile, read }) => {
       const warnings = read.value.policies.flatMap((policy, index) =>
-        policyWarnings(policy, config, checks).map((said) => ({ ...said, path: ["policies", index, ...said.path] })),
+        policyWarnings(policy, config, checks).map((each) => ({ ...each, path: ["policies", index, ...each.path] })),
       );
-      return toProblems(warnings, read.marks, policyFile);
+      return warningProblems(warnings, read.marks, policyFile);
     }),
   ];
 }
 
-const toProblems = (warnings: readonly Warning[], marks: Marks, file: string): ConfigProblem[] =>
+/** Adds the positions of warnings, and orders them by position. */
+export const warningProblems = (warnings: readonly Warning[], marks: Marks, file: string): ConfigProblem[] =>
   warnings
-    .map((said) => toProblem(file, { found: "nothing", ...said, ...positionIn(marks, said.path) }))
+    .map((each) => toProblem(file, { found: "nothing", ...each, ...positionIn(marks, each.path) }))
     .toSorted(byPosition);
-
-const SCALE_EXPECTED = "must be ratio or percent, as the service means it";
 
 function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warning[] {
   if (service.usage_scale !== undefined) return [];
-  const unset = {
-    path: ["service", "usage_scale"],
-    expected: SCALE_EXPECTED,
-    message: "not set: cpu, memory and disk usage are exported by no family and read by no policy",
-  };
+  const unset = warning(
+    ["service", "usage_scale"],
+    "must be ratio or percent, whichever the service uses",
+    "not set: CPU, memory and disk usage are not exported, and unknown in policies",
+  );
   const usage = safety.protected === null ? [] : usageOf(checks.fields(safety.protected));
   if (usage.length === 0) return [unset];
-  const message = `reads ${usage.join(", ")} while service.usage_scale is not set: the nodes it protects are never known, so no node is acted on`;
-  return [unset, { path: ["safety", "protected"], expected: "must read what is known", message }];
+  const message = `reads ${usage.join(", ")} while service.usage_scale is not set: its verdict is always unknown, so no action is taken`;
+  return [unset, warning(["safety", "protected"], "must read known fields", message)];
 }
 
 const usageOf = (fields: readonly FieldUse[]): string[] =>
@@ -80,7 +79,7 @@ function secretWarnings(marks: Marks): Warning[] {
   });
 }
 
-/** Warns of limits that hold every action, and of those that hold none. */
+/** Warns about limits that hold every action, and about limits without effect. */
 function limitWarnings({ safety }: Config): Warning[] {
   const { trust, breaker } = safety;
   const noNodeAllowed: readonly (readonly [path: Path, limit: number | null])[] = [
@@ -96,12 +95,12 @@ function limitWarnings({ safety }: Config): Warning[] {
     [["trust", "min_inventory"], trust.minInventory === 0, "a walk that shows no node is trusted"],
     [["trust", "max_missing"], trust.maxMissing === 1, "a walk that misses every node is trusted"],
     [["trust", "max_unknown"], trust.maxUnknown === 1, "records that can't be read never make a walk untrusted"],
-    [["max_unhealthy", "percent"], safety.maxUnhealthy.share === 1, "nothing is ever a storm"],
+    [["max_unhealthy", "percent"], safety.maxUnhealthy.share === 1, "there is never a storm"],
   ];
   return [
     ...noNodeAllowed
       .filter(([, limit]) => limit === 0)
-      .map(([path]) => warning(["safety", ...path], "must be more than 0", "comes to 0: no node is acted on")),
+      .map(([path]) => warning(["safety", ...path], "must be more than 0", "is 0, so no action is taken")),
     ...everyNodeAllowed
       .filter(([, isOff]) => isOff)
       .map(([path, , what]) => warning(["safety", ...path], "must limit something", `limits nothing: ${what}`)),
@@ -113,30 +112,29 @@ const cronWarnings = (config: Config, { skippedRuns }: ConfigChecks): Warning[] 
     warning(["collect", collector, "cron"], "must run less often", message),
   );
 
-function warning(path: Path, expected: string, message: string): Warning {
-  return { path, expected, message };
-}
+/** Creates a warning that shows no value. */
+export const warning = (path: Path, expected: string, message: string): Warning => ({ path, expected, message });
 
 /** If policies act, an operator must be able to pause them, approve actions and reset the breaker. */
 function adminWarnings({ web, safety }: Config, policies: readonly PolicyRule[]): Warning[] {
   const acts = policies.some(({ mode }) => modeRank(mode) > 0 && modeRank(safety.mode) > 0);
   if (!acts || web.admin_token_file !== undefined || web.operators.length > 0) return [];
-  const message = "none: no operator can pause the daemon, approve an action or reset the breaker";
+  const message = "none, so no operator can pause the daemon, approve an action or reset the breaker";
   return [warning(["web", "operators"], "must name an operator", message)];
 }
 
 const modeRank = (mode: Mode): number => MODES.indexOf(mode);
 
-/** A window that ends at midnight is checked on every day of a leap year, or of its first year. */
+/** A window that ends at midnight is checked for every day of its first year, or of a leap year. */
 const LEAP_YEAR = 2028;
 const DAYS_CHECKED = 366;
 const DAY_MINUTES = 24 * 60;
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"] as const;
 
-/** Warns of windows that are never open, and of those that close at midnight because no range continues them. */
+/** Warns about windows that are never open, and about windows that close at midnight because no range continues them. */
 function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks): Warning[] {
   const path = ["time_intervals", index];
-  if (intervals.length === 0) return [warning(path, "must have an interval", "has no interval: it is never open")];
+  if (intervals.length === 0) return [warning(path, "must have an interval", "has no interval, so it is never open")];
   const isNested = marks.has(markKey([...path, "time_intervals"]));
   return intervals.flatMap((spec, specIndex) => {
     const here = isNested ? [...path, "time_intervals", specIndex] : path;
@@ -155,7 +153,7 @@ function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks
   });
 }
 
-/** A range that ends at midnight and is not continued on the next day is often a night that was split wrongly. */
+/** Warns about a range that ends at midnight and does not continue: often a night that was split incorrectly. */
 function midnightWarnings(spec: IntervalSpec, specs: readonly IntervalSpec[], path: Path): Warning[] {
   const evening =
     spec.times?.findIndex(({ startMinute, endMinute }) => startMinute > 0 && endMinute === DAY_MINUTES) ?? -1;
@@ -168,29 +166,29 @@ function midnightWarnings(spec: IntervalSpec, specs: readonly IntervalSpec[], pa
   for (let day = first; day < first + DAYS_CHECKED; day++) {
     if (!matchesDay(spec, day) || mornings.some((morning) => matchesDay(morning, day + 1))) continue;
     const date = new Date(day * DAY_MS);
-    const message = `ends at midnight, and nothing continues it at 00:00 on the next day, for example after ${WEEKDAYS[date.getUTCDay()]}, ${date.toISOString().slice(0, 10)}; the morning of a night is an interval of its own, with the days on which it falls`;
+    const message = `ends at midnight, and nothing continues it at 00:00 on the next day, for example after ${WEEKDAYS[date.getUTCDay()]}, ${date.toISOString().slice(0, 10)}; the morning of a night needs its own interval, with the days on which it falls`;
     return [warning([...path, "times", evening, "end_time"], "must be continued at 00:00", message)];
   }
   return [];
 }
 
-/** Paths are relative to the policy. */
+/** The warnings about a policy. Their paths are relative to it. */
 function policyWarnings(policy: PolicyRule, config: Config, checks: ConfigChecks): Warning[] {
   const warnings: Warning[] = [];
   const ceiling = config.safety.mode;
   if (modeRank(policy.mode) > modeRank(ceiling)) {
-    const message = `${policy.mode} is above safety.mode, which is ${ceiling}: ${ceiling} is in force`;
+    const message = `${policy.mode} is above safety.mode, which limits it to ${ceiling}`;
     warnings.push(warning(["mode"], `must be at most ${ceiling}`, message));
   }
   if (policy.retry.episodes === 0) {
-    warnings.push(warning(["retry", "episodes"], "must be more than 0", "is 0: this policy acts on no node"));
+    warnings.push(warning(["retry", "episodes"], "must be more than 0", "is 0, so this policy acts on no node"));
   }
   const expressions = expressionsOf(policy).map(([path, text]) => [path, checks.fields(text)] as const);
   for (const [path, fields] of expressions) {
     const usage = usageOf(fields);
     if (config.service.usage_scale !== undefined || usage.length === 0) continue;
     const message = `reads ${usage.join(", ")} while service.usage_scale is not set: its verdict is always unknown`;
-    warnings.push(warning(path, "must read what is known", message));
+    warnings.push(warning(path, "must read known fields", message));
   }
   const fields = expressions.flatMap(([, read]) => read);
   return [...warnings, ...ageWarnings(policy.maxAgeMs, fields, config)];
@@ -219,8 +217,7 @@ function ageWarnings(maxAge: DurationMs | null, fields: readonly FieldUse[], { c
     .map(({ source, key, every }) => {
       const names = fields.filter((field) => field.source === source).map(({ name }) => name);
       const read = [...new Set(names)].join(", ");
-      const requestedIntervalMs = `collect.${key}, which is ${formatDuration(every)}`;
-      const message = `is shorter than ${requestedIntervalMs}: ${read} will mostly be too old, and the verdict unknown`;
+      const message = `is shorter than collect.${key}, which is ${formatDuration(every)}: ${read} will usually be too old, and the verdict unknown`;
       return warning(["max_age"], `must be at least ${formatDuration(every)}`, message);
     });
 }

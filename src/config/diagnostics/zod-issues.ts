@@ -1,8 +1,8 @@
 import type { z } from "zod";
 import { nearest } from "../../base/nearest-word.ts";
 import { kindOf, schemaAt, sectionKeys } from "../schema/introspection.ts";
-import { type Mark, type Marks, markKey, type Position } from "../yaml/position.ts";
-import { type Finding, listNames, type Path, quote } from "./problem.ts";
+import { type Mark, type Marks, markKey } from "../yaml/position.ts";
+import { DOCUMENT_START, type Finding, listNames, type Path, quote } from "./problem.ts";
 
 /** What is needed to locate an issue and to describe the expected value. */
 export interface IssueContext {
@@ -13,8 +13,6 @@ export interface IssueContext {
 
 /** Stands for a secret in messages. */
 export const SECRET_FOUND = "a secret that is not shown";
-
-const DOCUMENT_START: Position = { line: 1, column: 1 };
 
 /** Turns a zod issue into findings: one for each wrong value or key. */
 export function toFindings(issue: z.core.$ZodIssue, context: IssueContext, base: Path = []): Finding[] {

@@ -36,7 +36,7 @@ const EXPECTATIONS_MAX = 1_000;
 /** Largest number of sessions of one node; each is a record. */
 const SESSIONS_MAX = 1_000;
 
-/** Ids of the healthy nodes that a test's fleet adds. */
+/** Ids of the healthy nodes that the fleet of a test adds. */
 const BACKGROUND_NODE_ID = /^fleet_\d+$/;
 
 const requiredText = (what: string) => nonBlankText(what, { name: "string" });
@@ -44,83 +44,85 @@ const statuses = () => series("status", "online", wordOf(NODE_STATUSES));
 const ratio = () => series("ratio from 0 to 1", "0.5", numberUpTo(1));
 const count = (max: number) => series("whole number", "3", wholeUpTo(max));
 
-/** A node of a test; every key but its id has a default, that of a healthy node. */
+/** A node of a test. By default it is healthy. */
 export const testNodeSchema = section({
-  id: requiredText("a node's id").describe("Its id."),
-  name: requiredText("a name").exactOptional().describe("Its name. Unset: its id."),
-  country: requiredText("a country").exactOptional().describe("Its country. Unset: the fleet's."),
-  region: requiredText("a region").exactOptional().describe("Its region. Unset: the fleet's."),
-  version: requiredText("a version").default("1.0.0").describe("Its version."),
+  id: requiredText("a node's id").describe("Id of the node."),
+  name: requiredText("a name").exactOptional().describe("Name of the node. Unset: its id."),
+  country: requiredText("a country").exactOptional().describe("Country of the node. Unset: that of the fleet."),
+  region: requiredText("a region").exactOptional().describe("Region of the node. Unset: that of the fleet."),
+  version: requiredText("a version").default("1.0.0").describe("Software version of the node."),
   status: statuses()
     .prefault("online")
-    .describe(`Its status, as the service shows it: ${NODE_STATUSES.join(", ")}.`),
+    .describe(`Status that the service reports: ${NODE_STATUSES.join(", ")}.`),
   last_seen: series("word, now or frozen", "now", wordOf(["now", "frozen"]))
     .exactOptional()
-    .describe("Whether the service hears of it. Unset: while it is online."),
+    .describe("Whether last_seen moves on. Unset: while the node is online."),
   uptime_hours: count(1_000_000)
     .exactOptional()
-    .describe("Unset: it has been up for 1000 hours, and begins anew when a reboot is over."),
-  active_sessions: count(1_000_000).prefault(0).describe("As the node list says."),
-  bandwidth_gb: series("number", "1.5", numberUpTo(Number.MAX_VALUE)).prefault(0).describe("As the list says."),
-  cpu_usage: ratio().prefault(0.2).describe("As its detail says."),
-  memory_usage: ratio().prefault(0.2).describe("As its detail says."),
-  disk_usage: ratio().prefault(0.2).describe("As its detail says."),
+    .describe("Hours of uptime. Unset: 1000 at the start, and 0 after a reboot."),
+  active_sessions: count(1_000_000).prefault(0).describe("Sessions in the node list."),
+  bandwidth_gb: series("number", "1.5", numberUpTo(Number.MAX_VALUE))
+    .prefault(0)
+    .describe("Bandwidth in the node list, in gigabytes."),
+  cpu_usage: ratio().prefault(0.2).describe("CPU usage in the node detail."),
+  memory_usage: ratio().prefault(0.2).describe("Memory usage in the node detail."),
+  disk_usage: ratio().prefault(0.2).describe("Disk usage in the node detail."),
   sessions: section({
-    active: count(SESSIONS_MAX).exactOptional().describe("Active ones."),
-    connecting: count(SESSIONS_MAX).exactOptional().describe("Connecting ones."),
-    closed: count(SESSIONS_MAX).exactOptional().describe("Closed ones, others at each walk."),
-    error: count(SESSIONS_MAX).exactOptional().describe("Ended by an error, others at each walk."),
-    timeout: count(SESSIONS_MAX).exactOptional().describe("Ended by a time-out, others at each walk."),
+    active: count(SESSIONS_MAX).exactOptional().describe("Active sessions."),
+    connecting: count(SESSIONS_MAX).exactOptional().describe("Connecting sessions."),
+    closed: count(SESSIONS_MAX).exactOptional().describe("Closed sessions; each walk shows new ones."),
+    error: count(SESSIONS_MAX).exactOptional().describe("Failed sessions; each walk shows new ones."),
+    timeout: count(SESSIONS_MAX).exactOptional().describe("Sessions that timed out; each walk shows new ones."),
   })
     .prefault({})
-    .describe("Its sessions in the session list, by status."),
+    .describe("Sessions in the session list, by status."),
 });
 
 const fleet = section({
-  nodes: wholeNumber(0, NODES_MAX).default(20).describe("Nodes beside those of the test; all of them are well."),
-  country: requiredText("a country").default("DE").describe("Where they are."),
-  region: requiredText("a region").default("eu-central").describe("Where they are."),
+  nodes: wholeNumber(0, NODES_MAX).default(20).describe("Number of additional nodes, all healthy."),
+  country: requiredText("a country").default("DE").describe("Their country."),
+  region: requiredText("a region").default("eu-central").describe("Their region."),
 })
   .prefault({})
-  .describe("The fleet around the nodes of the test: limits by share are about it too.");
+  .describe("Additional nodes, which count for limits by percentage.");
 
 const expectation = section({
-  at: duration("0s", "365d").describe("When, since the beginning of the test."),
-  node: requiredText("a node's id").describe("Id of a node of the test."),
-  policy: requiredText("the name of a policy").exactOptional().describe("May be left out where there is only one."),
+  at: duration("0s", "365d").describe("Time since the start of the test."),
+  node: requiredText("a node's id").describe("Id of a node in this test."),
+  policy: requiredText("the name of a policy")
+    .exactOptional()
+    .describe("Name of the policy. May be left out if there is only one."),
   verdict: oneOf(["true", "false", "unknown"])
     .exactOptional()
-    .describe('What it says of the node; in quotes: `"true"`.'),
-  timer: oneOf(["inactive", "pending", "firing"]).exactOptional().describe("How its timer stands."),
+    .describe('Verdict of the policy on the node, in quotes: `"true"`.'),
+  timer: oneOf(["inactive", "pending", "firing"]).exactOptional().describe("State of the timer."),
   held: list(oneOf(HOLD_REASONS), "reasons", HOLD_REASONS.length)
     .exactOptional()
-    .describe("Every reason that would hold an action now; `[]`: none."),
+    .describe("All reasons that would hold an action now; `[]`: none."),
   actions: list(
     text("an action", { name: "action" }).regex(
       /^(?:disconnect|(?:forced )?reboot|quarantine)(?:: (?:verified|ineffective|refused|failed|in_doubt|dry_run))?$/,
-      "must be disconnect, reboot, forced reboot or quarantine, with its outcome if that matters, as in reboot: verified",
+      "must be disconnect, reboot, forced reboot or quarantine, or one with its outcome, as in reboot: verified",
     ),
     "actions",
     EXPECTATIONS_MAX,
   )
     .exactOptional()
     .describe(
-      "Every action of the policy on the node so far, oldest first, as in `[reboot: ineffective, forced reboot]`.",
+      "All actions of the policy on the node so far, oldest first, as in `[reboot: ineffective, forced reboot]`.",
     ),
 });
 
 const policyTest = section({
-  name: requiredText("a sentence").describe("What holds, as a sentence."),
+  name: requiredText("a sentence").describe("What the test shows, as a sentence."),
   fleet,
-  nodes: list(testNodeSchema, "nodes", NODES_MAX)
-    .min(1, "must have at least one node")
-    .describe("What the test is about."),
+  nodes: list(testNodeSchema, "nodes", NODES_MAX).min(1, "must have at least one node").describe("Nodes under test."),
   blocked: series("word, no or yes", "no", (written) => (written === "yes" ? true : written === "no" ? false : null))
     .prefault("no")
-    .describe("Whether what `blocked_by` asks about is there."),
+    .describe("Whether the queries and alerts of `blocked_by` block."),
   expect: list(expectation, "expectations", EXPECTATIONS_MAX)
-    .min(1, "must expect something")
-    .describe("What is expected when."),
+    .min(1, "must have at least one expectation")
+    .describe("Expectations, each at a time."),
 });
 
 const START_EXPECTED = "must be a time such as 2026-11-20T23:30:00Z";
@@ -133,10 +135,10 @@ export const policyTestSchema = section({
     20,
   )
     .min(1, "must have at least one glob")
-    .describe("The policies under test: globs, relative to this file."),
+    .describe("Globs of the policy files under test, relative to this file."),
   mode: oneOf(["enforce", "as_written"])
     .default("enforce")
-    .describe("`enforce`: as if every policy, and `safety.mode`, said so; `as_written`: as they say."),
+    .describe("`enforce`: every policy and `safety.mode` are set to enforce; `as_written`: they are used unchanged."),
   start: z
     .string({ error: START_EXPECTED })
     .register(valueKinds, { name: "time" })
@@ -145,21 +147,21 @@ export const policyTestSchema = section({
       return Number.isNaN(at) ? rejectValue(context, value, START_EXPECTED) : at;
     })
     .prefault("2026-01-05T12:00:00Z")
-    .describe("When each test begins: windows depend on it."),
-  interval: duration("10s", "1h").prefault("1m").describe("Between two walks of the lists, and two reads of a detail."),
+    .describe("Start time of each test, which matters for windows."),
+  interval: duration("10s", "1h").prefault("1m").describe("Interval of walks and of reads of each detail."),
   safety: safetySchema,
   time_intervals: intervalsSchema,
-  tests: list(policyTest, "tests", TESTS_MAX).min(1, "must have at least one test").describe("The tests."),
+  tests: list(policyTest, "tests", TESTS_MAX).min(1, "must have at least one test").describe("Tests."),
 });
 
-/** A file of policy tests as it was read, and the policies that it names. */
+/** A file of policy tests and its policies. */
 export interface LoadedPolicyTests {
   readonly file: z.output<typeof policyTestSchema>;
   readonly policies: readonly LoadedPolicy[];
   readonly marks: Marks;
 }
 
-/** Reads a file of policy tests, and the policies that it names. Fails with every error of all of them. */
+/** Reads a file of policy tests and its policies. Fails with every error of all files. */
 export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests, readonly ConfigProblem[]> {
   const checkContext = createCheckContext(source);
   const main = readYaml(policyTestSchema, source, readOptionsOf(checkContext));
@@ -196,14 +198,14 @@ function nameFindings(
   };
   const findings = tests.flatMap(({ nodes, expect }, test) => {
     const ids = nodes.map(({ id }) => id);
-    const doubles = ids.flatMap((id, index) =>
+    const invalidIds = ids.flatMap((id, index) =>
       ids.indexOf(id) === index && !BACKGROUND_NODE_ID.test(id)
         ? []
         : [
             problem(
               ["tests", test, "nodes", index, "id"],
               quote(id),
-              "must be an id of its own, and not fleet_1 and so on",
+              "must be unique, and not an id such as fleet_1, which the fleet uses",
             ),
           ],
     );
@@ -220,7 +222,7 @@ function nameFindings(
       if (known.includes(policy)) return [];
       return [problem([...path, "policy"], quote(policy), `must be one of the policies: ${listNames(known)}`)];
     });
-    return [...doubles, ...unknownNodes];
+    return [...invalidIds, ...unknownNodes];
   });
   return toProblems(file, findings);
 }

@@ -1,19 +1,28 @@
 import type { z } from "zod";
 import { FAILURE_DOMAINS, type PerFailureDomain } from "../../model/policy/failure-domain.ts";
 import { MODES } from "../../model/policy/policy.ts";
-import { camelKeys } from "./camel-keys.ts";
-import { booleanFlag, duration, expression, oneOf, RUN_ALWAYS, section, share, wholeNumber } from "./value-types.ts";
+import {
+  booleanFlag,
+  camelKeys,
+  duration,
+  expression,
+  oneOf,
+  RUN_ALWAYS,
+  section,
+  share,
+  wholeNumber,
+} from "./value-types.ts";
 
-/** Largest number of nodes in a limit: more than any fleet has. */
+/** Largest number of nodes in a limit, larger than any fleet. */
 const NODES_MAX = 1_000_000;
 
 const nodes = (min = 0) => wholeNumber(min, NODES_MAX);
 
-/** A limit per failure domain: region, country or both. A domain that is not named has no limit. */
+/** A limit for each region, each country or both. Without a key there is no limit. */
 const perDomain = (meaning: string, limit: string) =>
   section({
-    region: nodes().exactOptional().describe(`${limit} of one region.`),
-    country: nodes().exactOptional().describe(`${limit} of one country.`),
+    region: nodes().exactOptional().describe(`${limit} region.`),
+    country: nodes().exactOptional().describe(`${limit} country.`),
   })
     .refine((value) => FAILURE_DOMAINS.some((domain) => domain in value), {
       ...RUN_ALWAYS,
@@ -27,107 +36,111 @@ const perDomain = (meaning: string, limit: string) =>
 const trust = section({
   min_inventory: share(0, 100)
     .prefault("80%")
-    .describe("Least share of the largest complete walk in 7 days that a walk must show."),
+    .describe("Minimum share of the nodes of the largest complete walk in 7 days."),
   max_missing: share(0, 100)
     .prefault("2%")
-    .describe("Largest share of the list's total that a walk may fail to show after nodes were looked up by id."),
+    .describe("Maximum share of the list's total that a walk may miss, after missing nodes were looked up by id."),
   max_unknown: share(0, 100)
     .prefault("10%")
-    .describe("Largest share of list records that may be rejected, or of an unknown status."),
+    .describe("Maximum share of records that are unreadable or have an unknown status."),
   max_freshest_last_seen: duration("1s", "30d")
     .prefault("5m")
-    .describe("Age that the freshest `last_seen` of the fleet may have."),
-  warmup_walks: wholeNumber(0, 100).default(2).describe("Complete walks after a start before any node is acted on."),
+    .describe("Maximum age of the freshest `last_seen` of the fleet."),
+  warmup_walks: wholeNumber(0, 100).default(2).describe("Complete walks after a start before any action."),
 })
   .transform((section) => camelKeys(section, "max_freshest_last_seen"))
   .prefault({})
-  .describe("When fleet data is trusted. While it is not, no node is acted on.");
+  .describe("When fleet data is trusted. While it is not, no action is taken.");
 
 const breaker = section({
   percent: share(0, 100).prefault("5%").describe("Share of the fleet."),
   amount: nodes().default(10).describe("Number of nodes."),
-  within: duration("1m", "1d").prefault("1h").describe("Time in which they began to fire."),
+  within: duration("1m", "1d").prefault("1h").describe("Period that is counted."),
 })
   .transform(({ percent, amount, within }) => ({ share: percent, amount, withinMs: within }))
   .prefault({})
-  .describe("Opens if more nodes fire than the larger of both, and stays open until an operator resets it.");
+  .describe(
+    "Circuit breaker. It opens if more nodes than the larger of `percent` and `amount` fire within the period, and stays open until an operator resets it.",
+  );
 
 const correlated = section({
-  by: oneOf(FAILURE_DOMAINS).default("region").describe("The failure domain that is counted."),
+  by: oneOf(FAILURE_DOMAINS).default("region").describe("Failure domain in which nodes are counted."),
   nodes: nodes(2).default(5).describe("Number of nodes in the failure domain."),
   percent: share(0, 100).prefault("50%").describe("Share of the nodes in the failure domain."),
-  within: duration("1s", "7d").prefault("5m").describe("Time in which they became unhealthy; at least two walks."),
+  within: duration("1s", "7d").prefault("5m").describe("Period that is counted; at least two walks."),
 })
   .transform(({ by, nodes, percent, within }) => ({ by, nodes, share: percent, withinMs: within }))
   .prefault({})
   .describe(
-    "If the smaller of both, and at least 2, become unhealthy together in one failure domain, it is one incident: receivers are notified, and no action is taken.",
+    "Correlated failure. If the smaller of `nodes` and `percent`, but at least 2 nodes, become unhealthy together in one failure domain, they are treated as one incident: receivers are notified, and no action is taken.",
   );
 
-/** The section `safety`: the limits over all policies. */
+/** The section `safety`: limits on all policies together. */
 export const safetySchema = section({
   mode: oneOf(MODES)
     .default("dry_run")
     .describe(
-      "The ceiling over every policy's own mode. `dry_run`: actions are recorded, not sent; `approve`: an operator approves each action; `enforce`: actions are sent.",
+      "Upper limit for the mode of every policy. `dry_run`: actions are recorded, not sent; `approve`: an operator approves each action; `enforce`: actions are sent.",
     ),
   trust,
   max_unhealthy: section({ percent: share(0, 100).prefault("20%").describe("Share of the fleet.") })
     .transform(({ percent }) => ({ share: percent }))
     .prefault({})
     .describe(
-      "Nodes offline, of unknown status or firing at once. Above it, a fleet-wide outage: no node is acted on.",
+      "Maximum share of nodes that are offline, of unknown status or firing at once. Above it, no action is taken (storm).",
     ),
   max_disrupted: section({
-    percent: share(0, 100).prefault("5%").describe("Share of the fleet; one above 0 comes to one node at least."),
+    percent: share(0, 100).prefault("5%").describe("Share of the fleet; above 0, it is at least one node."),
     amount: nodes().default(5).describe("Number of nodes."),
   })
     .transform(({ percent, amount }) => ({ share: percent, amount }))
     .prefault({})
     .describe(
-      "Nodes that our actions make unavailable at once: rebooting, disconnected, in our quarantine (unless they were offline before it), or gone from the list since we acted. The smaller counts.",
+      "Maximum number of nodes that our actions make unavailable at the same time: nodes that are rebooting, disconnected, in our quarantine (unless they were offline before it), or missing from the list since our action. The smaller of `percent` and `amount` counts.",
     ),
   max_disrupted_per: perDomain(
-    "The same in one failure domain: region, country or both.",
-    "Nodes that our actions make unavailable at once,",
+    "The same in one region, one country or both.",
+    "Maximum number of nodes that our actions make unavailable at the same time, in any",
   ),
   min_online_per: perDomain(
-    "An online node is not taken out where fewer than this would stay online: region, country or both.",
-    "Nodes that stay online",
+    "Minimum number of online nodes in a region, a country or both. No action is taken on an online node if fewer would stay online.",
+    "Minimum number of online nodes in any",
   ),
-  max_in_flight: wholeNumber(0, 1_000).default(1).describe("Actions sent and not yet verified."),
+  max_in_flight: wholeNumber(0, 1_000)
+    .default(1)
+    .describe("Maximum number of actions that are sent and not yet verified."),
   max_actions: section({
     amount: nodes().default(6).describe("Number of actions."),
-    per: duration("1m", "1d").prefault("1h").describe("Time in which they are sent."),
+    per: duration("1m", "1d").prefault("1h").describe("Period in which actions are counted."),
   })
     .transform((section) => camelKeys(section, "per"))
     .prefault({})
     .describe(
-      "Actions sent, of any kind; every attempt counts. Above it, all actions are held until some of these are older than that.",
+      "Maximum number of actions sent within a period, of any kind; every attempt counts. Further actions are held until earlier ones are older than the period.",
     ),
   breaker,
   approval_ttl: duration("1m", "30d")
     .prefault("4h")
-    .describe("An approval, or a request for one, expires after this. Time in which the daemon is down counts."),
-  cooldown: duration("0s", "30d").prefault("30m").describe("Between two episodes of one node."),
+    .describe("Time after which an approval, or a request for one, expires, including downtime."),
+  cooldown: duration("0s", "30d").prefault("30m").describe("Minimum time between two episodes of a node."),
   storm_cooldown: duration("0s", "30d")
     .prefault("30m")
-    .describe("After a fleet-wide outage, before any node is acted on again."),
+    .describe("Time without actions after a storm, a correlated failure or untrusted data."),
   correlated,
   canary: booleanFlag()
     .default(true)
-    .describe("Under a changed policy the first action is verified before a second one is sent."),
+    .describe("Whether the first action of a new or changed policy is verified before others are sent."),
   protected: expression()
     .exactOptional()
-    .describe("Nodes for which it holds are never acted on. Unset: no node is protected."),
+    .describe("Nodes on which no action is ever taken. Unset: no node is protected."),
   efficacy: section({
-    window: wholeNumber(1, 1_000).default(10).describe("Number of different nodes that the policy treated last."),
-    min_success: share(0, 100).prefault("50%").describe("Share of them that must have been healed."),
+    window: wholeNumber(1, 1_000).default(10).describe("Number of nodes, the ones treated most recently."),
+    min_success: share(0, 100).prefault("50%").describe("Minimum share of them that were healed."),
   })
     .transform((section) => camelKeys(section))
     .prefault({})
     .describe(
-      "Below it a policy falls back to dry_run, durably, until its text changes or an operator orders reset-breaker.",
+      "Minimum efficacy. Below it a policy falls back to dry_run until its text changes or an operator runs `reset-breaker`, even across restarts.",
     ),
 })
   .transform(({ protected: expression = null, ...section }) => ({
@@ -135,7 +148,7 @@ export const safetySchema = section({
     protected: expression,
   }))
   .prefault({})
-  .describe("The limits over all policies. Every kind of action counts against every limit.");
+  .describe("Limits on all policies together. Every kind of action counts against every limit.");
 
-/** The limits over all policies. Durations end in `Ms`; shares are 0 to 1. */
+/** Limits on all policies together. Durations end in `Ms`; shares are 0 to 1. */
 export type Safety = z.output<typeof safetySchema>;

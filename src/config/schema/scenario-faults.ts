@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { Fault, FaultKind } from "../../model/scenario.ts";
-import { camelKeys } from "./camel-keys.ts";
 import { meaningOf } from "./introspection.ts";
 import {
   booleanFlag,
+  camelKeys,
   duration,
   oneOf,
   rejectValue,
@@ -18,29 +18,33 @@ const MATCH_EXPECTED = "a method, the beginning of a path, or both, such as GET 
 const RETRY_AFTER_EXPECTED = "a number of seconds, or an HTTP-date in quotes";
 const LOCATION_EXPECTED = "the URL of a Location header, of visible ASCII characters";
 
-/** Keys that every fault has. */
+/** Keys of every fault. */
 const timingKeys = {
-  after: duration("0s", "365d").prefault("0s").describe("When it begins, from the start of the simulation."),
-  for: duration("1ms", "365d").describe("How long it lasts."),
+  after: duration("0s", "365d")
+    .prefault("0s")
+    .describe("Time from the start of the simulation until the fault begins."),
+  for: duration("1ms", "365d").describe("Duration of the fault."),
 };
 
-/** Keys of the faults that hit requests. */
+/** Keys of the faults that affect requests. */
 const matchKeys = {
   match: text(MATCH_EXPECTED, { name: "string" })
     .regex(/^(?:(?:GET|POST) )?\/\S*$|^(?:GET|POST)$/, `must be ${MATCH_EXPECTED}`)
     .exactOptional()
     .describe(
-      "The requests that it hits: a method, the beginning of a path, or both, as in `GET /v1/nodes`; with `?` at its end, the list alone. Unset: every request. Not for `region_dark` and `clock_skew`, which hit no requests.",
+      "Requests that the fault affects: a method, the beginning of a path, or both, as in `GET /v1/nodes`; with a trailing `?`, only the list. Unset: every request. Not for `region_dark` and `clock_skew`.",
     ),
   share: share(0, 100)
     .exactOptional()
-    .describe("Share of those requests that it hits. Unset: all of them. Not for `region_dark` and `clock_skew`."),
+    .describe(
+      "Share of those requests that the fault affects. Unset: all of them. Not for `region_dark` and `clock_skew`.",
+    ),
 };
 
-/** Keys that faults share. */
+/** Keys of all request faults. */
 const sharedKeys = { ...timingKeys, ...matchKeys };
 
-/** One kind of fault that hits requests: what all of them have, and what it needs beside. */
+/** Defines a fault that affects requests. */
 function requestFault<const Name extends FaultKind["kind"], const Shape extends z.core.$ZodShape>(
   kind: Name,
   meaning: string,
@@ -49,7 +53,7 @@ function requestFault<const Name extends FaultKind["kind"], const Shape extends 
   return section({ kind: z.literal(kind), ...sharedKeys, ...shape }).describe(meaning);
 }
 
-/** Defines a fault of the network or the clock, which applies to all requests. */
+/** Defines a fault of the network or the clock. */
 function networkFault<const Name extends FaultKind["kind"], const Shape extends z.core.$ZodShape>(
   kind: Name,
   meaning: string,
@@ -70,104 +74,100 @@ const headerText = () =>
     .exactOptional();
 
 const faults = [
-  requestFault("status", "Answers with an error status.", {
-    status: wholeNumber(200, 599).describe("The status."),
+  requestFault("status", "Responds with a status.", {
+    status: wholeNumber(200, 599).describe("HTTP status."),
     retry_after: z
       .union([wholeNumber(0, 86_400), secondsOrDate], { error: `must be ${RETRY_AFTER_EXPECTED}` })
       .transform(String)
       .exactOptional()
-      .describe("The Retry-After header: seconds, or an HTTP-date."),
+      .describe("Retry-After header: seconds, or an HTTP-date."),
     retry_after_date: duration("0s", "365d")
       .exactOptional()
-      .describe("The Retry-After header as an HTTP-date so much later than the answer. Instead of `retry_after`."),
+      .describe("Retry-After header as an HTTP-date this long after the response. Instead of `retry_after`."),
     bare: booleanFlag()
       .exactOptional()
       .describe(
-        "Whether a gateway in front of the service answers: without X-RateLimit headers, and without counting the request. Unset: false.",
+        "Whether a gateway in front of the service responds, without X-RateLimit headers and without counting the request. Unset: false.",
       ),
   }),
   requestFault(
     "gateway_limit",
-    "Limits requests in a gateway in front of the service: its 429 has no X-RateLimit headers.",
+    "Limits requests in a gateway in front of the service, whose 429 has no X-RateLimit headers.",
     {
-      requests_per_minute: wholeNumber(1, 1_000_000).describe("Requests that it lets through a minute."),
-      burst: wholeNumber(1, 1_000_000).describe("Requests that it lets through at once, after a rest."),
+      requests_per_minute: wholeNumber(1, 1_000_000).describe("Requests per minute that it lets through."),
+      burst: wholeNumber(1, 1_000_000).describe("Requests at once that it lets through."),
       retry_after: wholeNumber(0, 86_400)
         .exactOptional()
-        .describe("Seconds in the Retry-After header of its 429. Unset: no such header."),
+        .describe("Seconds in the Retry-After header of its 429. Unset: no header."),
     },
   ),
-  requestFault("limit_headers", "States these X-RateLimit headers, as they stand, in place of the true ones.", {
-    limit: headerText().describe("X-RateLimit-Limit. Unset: the true one."),
-    remaining: headerText().describe("X-RateLimit-Remaining. Unset: the true one."),
-    reset: headerText().describe("X-RateLimit-Reset. Unset: the true one."),
+  requestFault("limit_headers", "Replaces X-RateLimit headers.", {
+    limit: headerText().describe("X-RateLimit-Limit. Unset: the correct one."),
+    remaining: headerText().describe("X-RateLimit-Remaining. Unset: the correct one."),
+    reset: headerText().describe("X-RateLimit-Reset. Unset: the correct one."),
   }),
-  requestFault("hang", "Accepts the request and never answers.", {}),
-  requestFault("reset", "Breaks the connection before a byte of the answer.", {}),
+  requestFault("hang", "Accepts the request and never responds.", {}),
+  requestFault("reset", "Breaks the connection before the response.", {}),
   requestFault("truncate", "Breaks the connection in the middle of the body.", {}),
-  requestFault("bad_json", "Answers 200 with a body that is no JSON.", {}),
-  requestFault("html", "Answers 200 with an HTML page, as a proxy in between would.", {}),
-  requestFault("wrong_shape", "Answers 200 with JSON of another shape than the interface's.", {}),
+  requestFault("bad_json", "Responds 200 with a body that is not JSON.", {}),
+  requestFault("html", "Responds 200 with an HTML page, as a proxy might.", {}),
+  requestFault("wrong_shape", "Responds 200 with JSON of a wrong shape.", {}),
   requestFault(
     "bad_records",
-    "Spoils records of a list: an unknown status, a number out of range, no id, an awkward name or timestamp.",
+    "Makes records of a list invalid: an unknown status, a number out of range, no id, an unusual name or timestamp.",
     {
-      spoiled: share(0, 100).describe("Share of the records that are spoiled."),
+      spoiled: share(0, 100).describe("Share of the records that are invalid."),
     },
   ),
   requestFault(
     "many_labels",
-    "Gives the records of a list, and the top lists of the statistics, many countries, regions, nodes and customers.",
-    { values: wholeNumber(1, 10_000_000).describe("Different values of each label.") },
+    "Puts many countries, regions, nodes and customers into the records of a list and the top lists of the statistics.",
+    { values: wholeNumber(1, 10_000_000).describe("Number of different values of each label.") },
   ),
   requestFault("slow_drip", "Sends the body slowly.", {
-    bytes_per_second: wholeNumber(1, 1_000_000).describe("Bytes of the body that are sent a second."),
+    bytes_per_second: wholeNumber(1, 1_000_000).describe("Bytes of the body per second."),
   }),
-  requestFault("huge_body", "Answers 200 with a body that is far too large.", {
+  requestFault("huge_body", "Responds 200 with a body that is too large.", {
     bytes: wholeNumber(1, 1_000_000_000).describe("Size of the body."),
   }),
-  requestFault("redirect", "Redirects to another place.", {
+  requestFault("redirect", "Redirects to another URL.", {
     location: text(LOCATION_EXPECTED, { name: "string" })
       .regex(/^[\x21-\x7e]*$/, `must be ${LOCATION_EXPECTED}`)
-      .describe("The Location header."),
+      .describe("Location header."),
   }),
-  requestFault("lost_reply", "Does what the request asks, then breaks the connection.", {}),
+  requestFault("lost_reply", "Executes the request, then breaks the connection.", {}),
   requestFault(
     "vanished",
-    "Leaves a share of the records out of the lists. A node that is left out is not found by its id either, unless `match` names the list alone: `GET /v1/nodes?`.",
+    "Leaves a share of the records out of the lists. Such a node is not found by its id either, unless `match` is only the list: `GET /v1/nodes?`.",
     {
       missing: share(0, 100).describe("Share of the records that are missing."),
     },
   ),
-  requestFault("empty_list", "Lists nothing, and says that the total is 0.", {}),
-  requestFault(
-    "duplicates",
-    "Lists records twice: the first ones again at the end of the list, and counts them in its total.",
-    {
-      records: wholeNumber(1, 10_000).describe("How many are listed twice."),
-    },
-  ),
-  requestFault("page_ignored", "Answers every page of a list with the records of the first page.", {
+  requestFault("empty_list", "Returns empty lists with a total of 0.", {}),
+  requestFault("duplicates", "Repeats the first records at the end of the list and counts them in its total.", {
+    records: wholeNumber(1, 10_000).describe("Number of repeated records."),
+  }),
+  requestFault("page_ignored", "Responds to a request for any page with the records of the first page.", {
     states: oneOf(["requested", "first"])
       .default("requested")
-      .describe("The page number that the answer states: the one asked for, or that of the first page."),
+      .describe("Page number in the response: the requested one, or that of the first page."),
   }),
-  requestFault("bad_details", "Makes the details of a share of the nodes unreadable, always those of the same nodes.", {
+  requestFault("bad_details", "Makes the details of a share of the nodes unreadable, always of the same nodes.", {
     nodes: share(0, 100).describe("Share of the nodes."),
     answer: oneOf(["not_found", "unreadable", "server_error"]).describe(
-      "What a read of such a node gets: 404, 200 without a usable field, or 500.",
+      "Response to a read of such a node: 404, 200 without a usable field, or 500.",
     ),
   }),
-  requestFault("stale_last_seen", "Stops every node's last_seen, as a broken health checker would.", {}),
+  requestFault("stale_last_seen", "Freezes last_seen of every node, as a broken health checker might.", {}),
   networkFault("region_dark", "Takes every node of a region offline.", {
-    region: text("the name of a region", { name: "string" }).describe("The region."),
+    region: text("the name of a region", { name: "string" }).describe("Region."),
   }),
   networkFault("clock_skew", "Shifts the service's clock: its Date header and every timestamp.", {
-    skew: signedDuration().describe("By how much; `-90s` is behind."),
+    skew: signedDuration().describe("Offset; `-90s` sets the clock back."),
   }),
 ] as const;
 
-/** One entry of the fault script. */
+/** One fault of a scenario. */
 export const faultSchema = z
   .discriminatedUnion("kind", faults, { error: "must be a mapping with the keys kind, for and those of the kind" })
   .transform((entry, context): Fault => {
@@ -180,7 +180,7 @@ export const faultSchema = z
     return entry.share === undefined ? matched : { ...matched, share: entry.share };
   });
 
-/** The kinds of faults for the reference: the keys they share, and what each is and has beside. */
+/** The kinds of faults with their descriptions and keys, for the reference. */
 export function faultAlternatives() {
   const kinds = faults.map((fault) => {
     const keys = Object.entries(fault.shape).filter(([key]) => key !== "kind" && !Object.hasOwn(sharedKeys, key));
@@ -190,7 +190,7 @@ export function faultAlternatives() {
   return { common: sharedKeys, kinds };
 }
 
-/** What a fault does, without when and where. */
+/** The effect of a fault, without its time and requests. */
 function toFaultKind(entry: z.output<(typeof faults)[number]>): FaultKind {
   if (entry.kind === "region_dark") return { kind: entry.kind, region: entry.region };
   if (entry.kind === "clock_skew") return { kind: entry.kind, skewMs: entry.skew };

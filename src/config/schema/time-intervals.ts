@@ -1,8 +1,17 @@
 import { z } from "zod";
 import type { IntervalSpec, NumberRange, TimeInterval } from "../../model/policy/time-interval.ts";
-import { list, nonBlankText, RUN_ALWAYS, rejectValue, section, text, valueKinds } from "./value-types.ts";
+import {
+  list,
+  nonBlankText,
+  RUN_ALWAYS,
+  rejectDuplicateNames,
+  rejectValue,
+  section,
+  text,
+  valueKinds,
+} from "./value-types.ts";
 
-/** Ranges of one list: a day has 1440 minutes, a year 366 days. */
+/** Most ranges of one list. */
 const RANGES_MAX = 100;
 const INTERVALS_MAX = 100;
 const HOUR_MINUTES = 60;
@@ -16,7 +25,7 @@ const MONTHS = [
 const CLOCK_EXPECTED = "must be a time from 00:00 to 24:00, such as 08:30";
 const CLOCK_PATTERN = /^(?:([01]\d|2[0-3]):([0-5]\d)|24:00)$/;
 
-/** Minutes since midnight; 24:00 is midnight at the day's end. */
+/** A time of day, read as minutes since midnight; 24:00 is the end of the day. */
 const clockTime = () =>
   z
     .string({ error: CLOCK_EXPECTED })
@@ -29,18 +38,17 @@ const clockTime = () =>
     });
 
 const timeRange = section({
-  start_time: clockTime().describe("When it begins."),
-  end_time: clockTime().describe("When it ends, that minute not within; `24:00` is the day's end."),
+  start_time: clockTime().describe("Start of the range."),
+  end_time: clockTime().describe("End of the range, exclusive; `24:00` is the end of the day."),
 }).transform((range, context) => {
   if (range.end_time <= range.start_time) {
-    const expected =
-      "must be later than start_time; a range over midnight is written as two: one that ends at 24:00, one that starts at 00:00";
+    const expected = "must be later than start_time; split a range over midnight into one to 24:00 and one from 00:00";
     context.issues.push({ code: "custom", message: expected, path: ["end_time"], input: range.end_time });
   }
   return { startMinute: range.start_time, endMinute: range.end_time };
 });
 
-/** How the ends of a range are written and checked. */
+/** How the ends of a range are parsed and checked. */
 interface RangeEnds {
   readonly what: string;
   /** Null: not a valid end. */
@@ -49,7 +57,7 @@ interface RangeEnds {
   problem(range: NumberRange): string | null;
 }
 
-/** `begin:end`, or one of them alone; ends of digits may be written without quotes, as a number. */
+/** A list of ranges: `begin:end` or a single value, which may be a number. */
 function rangeList({ what, numberOf, problem: fault }: RangeEnds) {
   const expected = `must be ${what}`;
   const written = z.union([text(what, { name: what }), z.int().register(valueKinds, { name: "integer" })], {
@@ -72,7 +80,7 @@ const indexIn =
   (word: string): number | null =>
     names.includes(word) ? names.indexOf(word) + first : null;
 
-/** Parses a whole number as Alertmanager does; more digits fit no calendar. */
+/** Parses a whole number as Alertmanager does, of at most 15 digits. */
 const parseWholeNumber = (word: string): number | null => (/^[-+]?\d{1,15}$/.test(word) ? Number(word) : null);
 
 /** Rejects a range that ends before it begins, with advice on how to write it. */
@@ -102,7 +110,7 @@ const years = rangeList({
 });
 
 const MONTH_DAYS_MAX = 31;
-/** Ranges must be valid in the shortest month, where days counted from the end come earliest. */
+/** Ranges must be valid in the shortest month, in which days counted from the end are earliest. */
 const MONTH_DAYS_MIN = 28;
 
 const daysOfMonth = rangeList({
@@ -112,7 +120,7 @@ const daysOfMonth = rangeList({
     return day === null || day === 0 || Math.abs(day) > MONTH_DAYS_MAX ? null : day;
   },
   problem({ begin, end }) {
-    if (begin < 0 && end > 0) return "must not begin with a day from the month's end and end with one from its start";
+    if (begin < 0 && end > 0) return "must not begin with a negative day and end with a positive one";
     const fromStart = (day: number) => (day < 0 ? MONTH_DAYS_MIN + day : day);
     const advice =
       ' in a month of 28 days; write two ranges, such as "25:31" and "1:5", or begin earlier, such as "27:-1"';
@@ -126,10 +134,10 @@ const specShape = {
   times: list(timeRange, "mappings with start_time and end_time", RANGES_MAX)
     .nullable()
     .exactOptional()
-    .describe("Times of the day. Unset: all of it; an empty list, here and below, fits nothing."),
-  weekdays: weekdays.describe("Days of the week, by name; a week begins on sunday. Unset: all."),
+    .describe("Times of day. Unset: all. Here and below, an empty list matches nothing."),
+  weekdays: weekdays.describe("Days of the week, by name; the week begins on sunday. Unset: all."),
   days_of_month: daysOfMonth.describe(
-    "Days of the month; negative ones count from its end, `-1` being the last. Unset: all.",
+    "Days of the month; negative days count from the end: `-1` is the last. Unset: all.",
   ),
   months: months.describe("Months, by name or number. Unset: all."),
   years: years.describe("Years. Unset: all."),
@@ -139,7 +147,7 @@ const specShape = {
     .register(valueKinds, { name: "time zone", check: "timezone" })
     .nullable()
     .exactOptional()
-    .describe("IANA time zone of the times and days, or `Local`, the machine's. Unset: UTC."),
+    .describe("IANA time zone, or `Local` for that of the machine. Unset: UTC."),
 };
 
 const spec = section(specShape)
@@ -162,20 +170,20 @@ function toIntervalSpec({ times, weekdays, days_of_month, months, years, locatio
 const NESTED_KEY = "time_intervals";
 
 const interval = section({
-  name: nonBlankText("a name", { name: "string" }).describe("Name, for the `windows` of policies."),
+  name: nonBlankText("a name", { name: "string" }).describe("Name, referred to by the `windows` of policies."),
   ...specShape,
   [NESTED_KEY]: list(spec, "time intervals", INTERVALS_MAX)
     .nullable()
     .exactOptional()
     .describe(
-      "Intervals with the keys above, of which any may hold, as Alertmanager nests them. Instead of those keys, which are short for a list of one.",
+      "Alternative intervals with the keys above, as in Alertmanager. Instead of those keys, which are short for a list with one entry.",
     ),
 })
   .refine(
     (value) => !(NESTED_KEY in value) || Object.keys(value).every((key) => key === NESTED_KEY || key === "name"),
     {
       ...RUN_ALWAYS,
-      error: `must have nothing but a name beside ${NESTED_KEY}: what restricts an interval goes into it`,
+      error: `must have no key but name and ${NESTED_KEY}; put restrictions into ${NESTED_KEY}`,
     },
   )
   .transform(({ name, time_intervals, ...own }): TimeInterval => {
@@ -183,9 +191,10 @@ const interval = section({
     return { name, intervals: time_intervals ?? (isShort ? [toIntervalSpec(own)] : []) };
   });
 
-/** The section `time_intervals`: Alertmanager's format. */
+/** The section `time_intervals`, in Alertmanager's format. */
 export const intervalsSchema = list(interval, "time intervals", INTERVALS_MAX)
+  .superRefine(rejectDuplicateNames)
   .default([])
   .describe(
-    "Named times, for the `windows` of policies, as Alertmanager writes them. Within one interval every list that is given must fit, each by any of its ranges.",
+    "Named time intervals for the `windows` of policies, in Alertmanager's format. A time is within an interval if it matches every list that is set; it matches a list if it is within any of its ranges.",
   );

@@ -5,15 +5,15 @@ import { rejectValue, valueKinds } from "./value-types.ts";
 
 const SERIES_SPANS_MAX = 100;
 
-/** A span: `VALUE for DURATION`, or `VALUE` for the last one. */
+/** A span: `VALUE for DURATION`; the last one may be only `VALUE`. */
 const SPAN_PATTERN = /^\s*(\S.*?)(?:\s+for\s+(\S+))?\s*$/;
 
 /**
- * A value over time: one value, or a list of spans. `kind` is its name in the reference; `read` returns null for an invalid
- * value.
+ * A value over time: one value or a list of spans. `kind` is its name in the reference; `read` returns null if a value is
+ * invalid.
  */
 export function series<Value>(kind: string, example: string, read: (text: string) => Value | null) {
-  const expected = `must be a ${kind}, such as ${example}, or a list of such over time, as in [${example} for 10m, …]`;
+  const expected = `must be a ${kind}, such as ${example}, or a list over time, such as [${example} for 10m, …]`;
   const scalar = z.union([z.string(), z.number().min(0, expected)], { error: expected });
   const written = z
     .union([scalar, z.array(scalar).min(1, expected).max(SERIES_SPANS_MAX)], { error: expected })
@@ -23,7 +23,7 @@ export function series<Value>(kind: string, example: string, read: (text: string
     if (spans.includes(null)) return rejectValue(context, value, expected);
     const whole = spans as Span<Value>[];
     const isTimed = whole.slice(0, -1).every(({ forMs }) => Number.isFinite(forMs));
-    return isTimed ? whole : rejectValue(context, value, "must say for how long each but the last one stays");
+    return isTimed ? whole : rejectValue(context, value, "must have a duration for each value except the last one");
   });
 }
 
@@ -39,19 +39,19 @@ function durationOf(written: string): DurationMs | null {
   return read.ok && read.value > 0 ? read.value : null;
 }
 
-/** Reads one of some words. */
+/** Returns a reader of one of some words. */
 export const wordOf =
   <const Word extends string>(known: readonly Word[]) =>
   (written: string): Word | null =>
     known.find((word) => word === written) ?? null;
 
-/** Reads a number from 0. */
+/** Returns a reader of numbers from 0 to `max`. */
 export const numberUpTo = (max: number) => (written: string) => {
   const value = Number(written);
   return value >= 0 && value <= max ? value : null;
 };
 
-/** Reads a whole number from 0. */
+/** Returns a reader of whole numbers from 0 to `max`. */
 export const wholeUpTo = (max: number) => (written: string) => {
   const value = numberUpTo(max)(written);
   return Number.isInteger(value) ? value : null;

@@ -1,14 +1,14 @@
 /** OpenSSL's names of TLS versions by the names in Prometheus' web configuration, oldest first. */
 export const TLS_VERSIONS = { TLS10: "TLSv1", TLS11: "TLSv1.1", TLS12: "TLSv1.2", TLS13: "TLSv1.3" } as const;
 
-/** Cipher suites of TLS 1.3 by Go's names, which are OpenSSL's as well. As in Go, every list has them all. */
+/** Cipher suites of TLS 1.3 by Go's names, which OpenSSL uses as well. As in Go, they are always all enabled. */
 export const TLS13_SUITES = [
   "TLS_AES_128_GCM_SHA256",
   "TLS_AES_256_GCM_SHA384",
   "TLS_CHACHA20_POLY1305_SHA256",
 ] as const;
 
-/** Cipher suites up to TLS 1.2 that Go calls secure, by Go's names and in Go's order of preference, as OpenSSL calls them. */
+/** OpenSSL's names of the cipher suites up to TLS 1.2 that Go considers secure, by Go's names and in Go's order of preference. */
 export const TLS12_SUITES = {
   TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: "ECDHE-ECDSA-AES128-GCM-SHA256",
   TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256: "ECDHE-RSA-AES128-GCM-SHA256",
@@ -22,12 +22,12 @@ export const TLS12_SUITES = {
   TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA: "ECDHE-RSA-AES256-SHA",
 } as const;
 
-/** Curves by Go's names, as OpenSSL calls them. */
+/** OpenSSL's names of elliptic curves, by Go's names. */
 export const CURVES = { CurveP256: "P-256", CurveP384: "P-384", CurveP521: "P-521", X25519: "X25519" } as const;
 
 /**
- * Types of client authentication, by Go's names. `RequireClientCert` is an older name of `RequireAnyClientCert`, which
- * Prometheus still takes.
+ * Types of client authentication, by Go's names. `RequireClientCert` is an older name of `RequireAnyClientCert` that
+ * Prometheus still accepts.
  */
 export const CLIENT_AUTH_TYPES = [
   "NoClientCert",
@@ -37,4 +37,3 @@ export const CLIENT_AUTH_TYPES = [
   "VerifyClientCertIfGiven",
   "RequireAndVerifyClientCert",
 ] as const;
-export type ClientAuthType = (typeof CLIENT_AUTH_TYPES)[number];

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type DurationMs, parseDuration } from "../../base/duration.ts";
 import { parsePercent, type Share } from "../../base/percent.ts";
 
-/** Checks that need more than the schema; the loader makes them. */
+/** Checks that the loader makes, because they need more than the schema. */
 export type LoaderCheck =
   | "cron"
   | "expression"
@@ -18,7 +18,7 @@ export type LoaderCheck =
   | "web"
   | "window";
 
-/** What the reference, the loader and the error messages need to know about a value, beyond its zod schema. */
+/** Properties of a value for the reference, the loader and error messages, in addition to its zod schema. */
 export interface ValueKind {
   /** Its name in the reference, such as `duration`. */
   readonly name: string;
@@ -31,13 +31,13 @@ export interface ValueKind {
   readonly mayBeBlank?: boolean;
 }
 
-/** Kinds by the innermost zod schema of a key: the one that reads the written value. */
+/** Kinds by the innermost zod schema of a key, which parses the written value. */
 export const valueKinds = z.registry<ValueKind>();
 
 const DURATION_PATTERN = "(?:0|(?=\\d)(?:\\d+y)?(?:\\d+w)?(?:\\d+d)?(?:\\d+h)?(?:\\d+m)?(?:\\d+s)?(?:\\d+ms)?)";
 const DURATION_EXPECTED = "a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d";
 
-/** A duration as Prometheus writes it, within `min` and `max`; read as milliseconds. */
+/** A duration in Prometheus' format from `min` to `max`, read as milliseconds. */
 export function duration(min: string, max: string) {
   const range = `${min} to ${max}`;
   const written = z.string({ error: DURATION_EXPECTED }).meta({ pattern: `^${DURATION_PATTERN}$` });
@@ -62,7 +62,7 @@ export function durationOrNever() {
 
 /** A duration that may be negative, such as `-90s`. */
 export function signedDuration() {
-  const expected = "must be a duration such as 90s, or -90s for one into the past";
+  const expected = "must be a duration such as 90s or -90s";
   const written = z.string({ error: expected }).meta({ pattern: `^-?${DURATION_PATTERN}$` });
   return written.register(valueKinds, { name: "duration, may be negative" }).transform((value, context): number => {
     const read = parseDuration(value.replace(/^-/, ""));
@@ -73,7 +73,7 @@ export function signedDuration() {
 
 function durationBound(text: string): DurationMs {
   const read = parseDuration(text);
-  if (!read.ok) throw new Error(`a bound of the schema is no duration: ${text}`);
+  if (!read.ok) throw new Error(`invalid duration in the schema: ${text}`);
   return read.value;
 }
 
@@ -181,3 +181,35 @@ export function exactlyOneOf<Section extends z.ZodObject>(section: Section, ...k
 
 /** For checks over several keys of a section: they run even if one of the keys is invalid. */
 export const RUN_ALWAYS = { when: ({ value }: { value: unknown }) => typeof value === "object" && value !== null };
+
+type CamelCase<Text extends string> = Text extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<CamelCase<Tail>>}`
+  : Text;
+
+/** A section with camelCase keys; the keys of `Durations` end in `Ms`. */
+type CamelKeys<Section, Durations extends keyof Section = never> = {
+  [Key in keyof Section as Key extends string
+    ? `${CamelCase<Key>}${Key extends Durations ? "Ms" : ""}`
+    : never]: Section[Key];
+};
+
+/** Renames the keys of a section to camelCase, in the same order; those of `durations` get the suffix `Ms`. */
+export function camelKeys<Section extends object, Durations extends keyof Section = never>(
+  section: Section,
+  ...durations: readonly Durations[]
+): CamelKeys<Section, Durations> {
+  const entries = Object.entries(section).map(([key, value]) => {
+    const name = key.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+    return [durations.some((duration) => duration === key) ? `${name}Ms` : name, value];
+  });
+  return Object.fromEntries(entries) as CamelKeys<Section, Durations>;
+}
+
+/** Reports every entry of a list that has the same name as an earlier one. */
+export function rejectDuplicateNames(entries: readonly { readonly name: string }[], context: z.core.$RefinementCtx) {
+  for (const [index, { name }] of entries.entries()) {
+    if (entries.findIndex((entry) => entry.name === name) === index) continue;
+    const message = "must be unique, but an earlier entry has the same name";
+    context.issues.push({ code: "custom", message, path: [index, "name"], input: name });
+  }
+}

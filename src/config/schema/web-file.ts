@@ -26,7 +26,7 @@ const versions = keysOf(TLS_VERSIONS);
 const suites = [...TLS13_SUITES, ...keysOf(TLS12_SUITES)];
 const curves = keysOf(CURVES);
 
-/** Types that require a certificate of every client. */
+/** Types that require a certificate from every client. */
 const CERTIFICATE_REQUIRED_TYPES: readonly string[] = [
   "RequireAnyClientCert",
   "RequireClientCert",
@@ -44,48 +44,44 @@ const certificate = (what: string) =>
   );
 
 const tlsServerConfig = section({
-  cert: certificate("a certificate")
-    .exactOptional()
-    .describe("The certificate itself, in PEM. Either this or `cert_file`."),
+  cert: certificate("a certificate").exactOptional().describe("Certificate, in PEM. Either this or `cert_file`."),
   key: text("a private key in PEM", { name: "PEM", secret: "the key", mayBeBlank: true })
     .regex(/-----BEGIN [A-Z ]*PRIVATE KEY-----/, "must be a private key in PEM")
     .exactOptional()
-    .describe("The certificate's key itself, in PEM. Either this or `key_file`."),
+    .describe("Key of the certificate, in PEM. Either this or `key_file`."),
   client_ca: certificate("certificates of authorities")
     .exactOptional()
-    .describe("The authorities themselves, in PEM. Either this or `client_ca_file`."),
-  cert_file: optionalFile().describe(
-    "PEM file of the certificate, and of those between it and its authority. Either this or `cert`.",
-  ),
-  key_file: optionalFile().describe("PEM file of the certificate's key. Either this or `key`."),
+    .describe("Authorities of client certificates, in PEM. Either this or `client_ca_file`."),
+  cert_file: optionalFile().describe("PEM file of the certificate chain. Either this or `cert`."),
+  key_file: optionalFile().describe("PEM file of the key of the certificate. Either this or `key`."),
   client_auth_type: oneOf(CLIENT_AUTH_TYPES)
     .register(valueKinds, { name: CLIENT_AUTH_TYPES.join(", "), mayBeBlank: true })
     .exactOptional()
     .describe(
-      "What is asked of clients, as Go names it; left out: `NoClientCert`. Only `RequireAndVerifyClientCert` refuses clients without a certificate signed by the authorities; `RequireClientCert` is `RequireAnyClientCert`.",
+      "Client authentication, by Go's names. Unset: `NoClientCert`. Only `RequireAndVerifyClientCert` rejects clients without a certificate signed by the authorities; `RequireClientCert` is the same as `RequireAnyClientCert`.",
     ),
   client_ca_file: optionalFile().describe(
-    "PEM file of the authorities that clients' certificates are checked against. Either this or `client_ca`.",
+    "PEM file of the authorities of client certificates. Either this or `client_ca`.",
   ),
   client_allowed_sans: list(nonBlankText("a subject alternative name", { name: "string" }), "names", SANS_MAX)
-    .min(1, "must have at least one name; left out, every name is let in")
+    .min(1, "must have at least one name, or be left out to allow every name")
     .exactOptional()
     .describe(
-      "A client's certificate must have one of these as a subject alternative name (DNS, IP, e-mail or URI), to the letter. Only where a certificate is required.",
+      "Allowed subject alternative names (DNS, IP, email or URI) of client certificates, compared exactly. Only if a certificate is required.",
     ),
-  min_version: oneOf(versions).default("TLS12").describe("Oldest version of TLS that is spoken."),
-  max_version: oneOf(versions).default("TLS13").describe("Newest version of TLS that is spoken."),
+  min_version: oneOf(versions).default("TLS12").describe("Minimum TLS version."),
+  max_version: oneOf(versions).default("TLS13").describe("Maximum TLS version."),
   cipher_suites: list(oneOf(suites), "cipher suites", suites.length)
     .default([])
     .describe(
-      "Cipher suites up to TLS 1.2, by Go's names. Empty: all that Go calls secure. TLS 1.3 has its own, always.",
+      "Cipher suites up to TLS 1.2, by Go's names. Empty: all that Go considers secure. TLS 1.3 always uses its own.",
     ),
   prefer_server_cipher_suites: booleanFlag()
     .default(true)
-    .describe("Whether the order of `cipher_suites` counts, rather than the client's."),
+    .describe("Whether to prefer the server's order of cipher suites."),
   curve_preferences: list(oneOf(curves), "curves", curves.length)
     .default([])
-    .describe("Elliptic curves in order of preference. Empty: OpenSSL's own."),
+    .describe("Elliptic curves by preference. Empty: OpenSSL's default."),
 })
   .refine((value) => !isTls(value) || hasExactlyOne(value, "cert", "cert_file"), {
     ...RUN_ALWAYS,
@@ -100,19 +96,19 @@ const tlsServerConfig = section({
     error: "must have client_ca or client_ca_file, not both",
   })
   .superRefine((tls, context) => {
-    const say = (key: string, expected: string) =>
+    const reject = (key: string, expected: string) =>
       context.issues.push({ code: "custom", message: expected, path: [key], input: tls });
     if (versions.indexOf(tls.max_version) < versions.indexOf(tls.min_version)) {
-      say("max_version", `must not be older than min_version, which is ${tls.min_version}`);
+      reject("max_version", `must not be older than min_version, which is ${tls.min_version}`);
     }
     const type = tls.client_auth_type ?? "NoClientCert";
     const hasAuthorities = tls.client_ca !== undefined || tls.client_ca_file !== undefined;
     if (hasAuthorities && type === "NoClientCert") {
-      say("client_auth_type", "must ask for a certificate where there are authorities to check it against");
+      reject("client_auth_type", "must request a certificate if there are certificate authorities");
     }
     if (tls.client_allowed_sans !== undefined && !CERTIFICATE_REQUIRED_TYPES.includes(type)) {
-      const expected = "must be RequireAndVerifyClientCert or RequireAnyClientCert where client_allowed_sans is given";
-      say("client_auth_type", `${expected}: a client without a certificate has no name to compare`);
+      const expected = "must be RequireAndVerifyClientCert or RequireAnyClientCert if client_allowed_sans is set";
+      reject("client_auth_type", `${expected}, because a client without a certificate has no name to compare`);
     }
   })
   .transform((tls) => {
@@ -120,13 +116,13 @@ const tlsServerConfig = section({
     return isTls(tls) ? { ...others, client_auth_type } : undefined;
   });
 
-/** Whether a section enables TLS; as in the toolkit, versions and ciphers alone don't. */
+/** Whether a section enables TLS. As in exporter-toolkit, versions and ciphers alone don't. */
 function isTls(section: object): boolean {
-  const asking = ["cert", "cert_file", "key", "key_file", "client_ca", "client_ca_file", "client_auth_type"];
-  return asking.some((key) => key in section);
+  const enabling = ["cert", "cert_file", "key", "key_file", "client_ca", "client_ca_file", "client_auth_type"];
+  return enabling.some((key) => key in section);
 }
 
-/** Value of a header; a blank one counts as absent. */
+/** The value of a header; a blank value counts as absent. */
 function headerText(values: readonly string[] | null) {
   if (values !== null) return oneOf(values).exactOptional();
   const expected = "must be one line of ASCII characters";
@@ -138,65 +134,69 @@ function headerText(values: readonly string[] | null) {
 }
 
 const headers = section({
-  "Content-Security-Policy": headerText(null).describe("Instead of ours. Pages keep their own, which is stricter."),
-  "X-Frame-Options": headerText(["deny", "sameorigin"]).describe("Instead of ours, which is DENY."),
-  "X-Content-Type-Options": headerText(["nosniff"]).describe("Sent anyway."),
-  "X-XSS-Protection": headerText(null).describe("Sent as it stands; browsers of today ignore it."),
+  "Content-Security-Policy": headerText(null).describe(
+    "Replaces the default, except on pages, which have a stricter policy.",
+  ),
+  "X-Frame-Options": headerText(["deny", "sameorigin"]).describe("Replaces the default, DENY."),
+  "X-Content-Type-Options": headerText(["nosniff"]).describe("Always sent."),
+  "X-XSS-Protection": headerText(null).describe("Sent unchanged; current browsers ignore it."),
   "Strict-Transport-Security": headerText(null).describe(
-    "Sent as it stands. Browsers then take https alone for this host, whatever else runs on it.",
+    "Sent unchanged. Browsers then use only https for this host, including its other ports.",
   ),
 })
   .prefault({})
-  .describe("Headers of every answer beside ours: these and no others may be set.");
+  .describe("Additional response headers. Only these can be set.");
 
 const httpServerConfig = section({
   http2: booleanFlag()
     .default(true)
-    .describe("Taken, and without effect: HTTP/1.1 is spoken, which every client of HTTP/2 speaks as well."),
+    .describe(
+      "Accepted for compatibility, without effect: the server speaks HTTP/1.1, which every client of HTTP/2 supports.",
+    ),
   headers,
 })
   .prefault({})
-  .describe("How HTTP is spoken.");
+  .describe("HTTP settings.");
 
-const INTERVAL_EXPECTED = "must be a duration as Go has it, such as 100ms or 1.5s, or 0 for no limit";
+const INTERVAL_EXPECTED = "must be a Go duration, such as 100ms or 1.5s, or 0 for no limit";
 
-/** Nanoseconds by the unit of Go's `time.ParseDuration`, which accepts both signs for micro. */
-const GO_UNITS: Readonly<Record<string, number>> = {
-  ...{ ns: 1, us: 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, ms: 1e6, s: 1e9, m: 6e10, h: 3.6e12 },
-};
+/** Nanoseconds of each unit of Go's `time.ParseDuration`, which accepts both characters for micro. */
+const GO_UNITS = new Map(
+  Object.entries({ ns: 1, us: 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, ms: 1e6, s: 1e9, m: 6e10, h: 3.6e12 }),
+);
 const GO_DURATION = /^\+?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)$/;
-/** Go counts nanoseconds in 64 bits: some 292 years. */
+/** Go stores nanoseconds in 64 bits: about 292 years. */
 const GO_NANOSECONDS_MAX = 2 ** 63;
 
 /** Parses a duration of Go, such as `1.5s`; null: it is invalid. */
 function parseGoDuration(written: string): DurationMs | null {
   if (!GO_DURATION.test(written)) return null;
   const terms = [...written.matchAll(/([\d.]+)(\D+)/g)];
-  const nanoseconds = terms.reduce((sum, [, count, unit]) => sum + Number(count) * GO_UNITS[unit!]!, 0);
+  const nanoseconds = terms.reduce((sum, [, count, unit]) => sum + Number(count) * GO_UNITS.get(unit!)!, 0);
   return nanoseconds < GO_NANOSECONDS_MAX ? nanoseconds / 1e6 : null;
 }
 
 const interval = z
   .union([z.string(), z.literal(0)], { error: INTERVAL_EXPECTED })
-  .register(valueKinds, { name: "duration of Go, or 0" })
+  .register(valueKinds, { name: "Go duration, or 0" })
   .transform((value, context): DurationMs => {
     return parseGoDuration(String(value)) ?? rejectValue(context, value, INTERVAL_EXPECTED);
   })
   .prefault(0);
 
 const rateLimit = section({
-  interval: interval.describe("Time in which one more request is let in; `0`: no limit."),
+  interval: interval.describe("Time after which one more request is allowed; `0`: no limit."),
   burst: wholeNumber(0, 1_000_000)
     .default(0)
-    .describe("Requests that are let in at once after a quiet time. `0`: none ever is, where there is a limit."),
+    .describe("Largest number of requests at once. With a limit, `0` rejects every request."),
 })
   .exactOptional()
   .describe(
-    "A limit on the requests of all clients together, beside our own on each. Health routes are let in all the same.",
+    "Limit on the requests of all clients together, in addition to the built-in limit on each client. It does not apply to health routes.",
   );
 
 const HASH_EXPECTED =
-  "a bcrypt hash, $2a$, $2b$ or $2y$, of cost 4 to 18: a higher cost would take longer than a scraper waits";
+  "a bcrypt hash, $2a$, $2b$ or $2y$, of cost 4 to 18; a higher cost would take longer than a scraper waits";
 const USER_EXPECTED = "a user name, without colons and control characters";
 
 const users = z
@@ -215,12 +215,12 @@ const users = z
   .register(valueKinds, { name: "mapping of user names to bcrypt hashes", range: "cost 4 to 18" })
   .default({})
   .describe(
-    "Users of basic auth. Without users, no password is required. `/-/healthy` and `/-/ready` never require one, and an operator's token is accepted in its place.",
+    "Users of basic auth. Empty: no password is required. `/-/healthy` and `/-/ready` never require one, and an operator's token is accepted instead.",
   );
 
-/** The web configuration file: that of Prometheus' exporter-toolkit. The reference and the JSON Schema come from it. */
+/** The web configuration file of Prometheus' exporter-toolkit. The reference and the JSON Schema are generated from it. */
 export const webSchema = section({
-  tls_server_config: tlsServerConfig.exactOptional().describe("TLS. Left out: plain HTTP."),
+  tls_server_config: tlsServerConfig.exactOptional().describe("TLS settings. Unset: plain HTTP."),
   http_server_config: httpServerConfig,
   basic_auth_users: users,
   rate_limit: rateLimit,

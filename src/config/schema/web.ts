@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { filePath, list, rejectValue, section, valueKinds, webFilePath } from "./value-types.ts";
+import { filePath, list, rejectDuplicateNames, rejectValue, section, valueKinds, webFilePath } from "./value-types.ts";
 
-/** Where the daemon listens. An empty host is every interface. Port 0 lets the system choose. */
+/** The address that the daemon listens on. An empty host means all interfaces; with port 0 the system chooses one. */
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
@@ -41,8 +41,8 @@ const operator = section({
     .string({ error: OPERATOR_EXPECTED })
     .regex(/^[A-Za-z0-9._@-]{1,64}$/, OPERATOR_EXPECTED)
     .register(valueKinds, { name: "name" })
-    .describe("Name in the journal. No two operators have the same."),
-  token_file: filePath().describe("File that holds the operator's bearer token. It is read again when it changes."),
+    .describe("Unique name, which the journal records."),
+  token_file: filePath().describe("File that contains the operator's bearer token. It is read again when it changes."),
 });
 
 /** The section `web`: the daemon's own HTTP server. */
@@ -51,29 +51,28 @@ export const webSection = section({
   web_config_file: webFilePath()
     .exactOptional()
     .describe(
-      "File of TLS, client certificates, users and headers, in the format of Prometheus' exporter-toolkit (below). It and the files that it names are read again when they change. Unset: plain HTTP for everybody.",
+      "File with settings for TLS, client certificates, users and headers in the format of Prometheus' exporter-toolkit (below). It is read again when it or a file that it names changes. Unset: plain HTTP without authentication.",
     ),
   operators: list(operator, "operators", OPERATORS_MAX)
+    .superRefine(rejectDuplicateNames)
     .default([])
     .describe(
-      "Who may give orders: each order is journalled with the name of the operator whose token came with it. Without any, and without `admin_token_file`, there are no routes for orders; with any, `/-/reload` needs a token too.",
+      "Operators who may send commands. The journal records each command with the name of the operator whose token it carried. Without operators and without `admin_token_file` there are no routes for commands; otherwise `/-/reload` needs a token as well.",
     ),
   admin_token_file: filePath()
     .exactOptional()
-    .describe("File that holds the token of an operator named `admin`: short for an entry of `operators`."),
+    .describe("File that contains the token of an operator named `admin`. Short for an entry of `operators`."),
   trusted_proxies: list(network, "IP addresses and networks", TRUSTED_PROXIES_MAX)
     .default([])
     .describe(
-      "Reverse proxies whose `X-Forwarded-For` is believed. A request through one counts against the limits of the client that the header names: the last address that is not itself a trusted proxy. Connections of a trusted proxy have no limit but the one on all connections.",
+      "Reverse proxies whose `X-Forwarded-For` header is trusted. A request through one counts against the limits of the client: the last address in the header that is not itself a trusted proxy. Only the limit on all connections applies to connections from a trusted proxy.",
     ),
 })
   .superRefine(({ operators, admin_token_file }, context) => {
-    const names = operators.map(({ name }) => name);
-    for (const [index, name] of names.entries()) {
-      if (names.indexOf(name) === index && (name !== ADMIN_OPERATOR || admin_token_file === undefined)) continue;
-      const expected = `must be another name: ${name} is already that of ${names.indexOf(name) < index ? "an operator" : "the token in admin_token_file"}`;
-      context.issues.push({ code: "custom", message: expected, path: ["operators", index, "name"], input: name });
-    }
+    const index = operators.findIndex(({ name }) => name === ADMIN_OPERATOR);
+    if (index < 0 || admin_token_file === undefined) return;
+    const message = `must be unique: ${ADMIN_OPERATOR} is already the name of the operator of admin_token_file`;
+    context.issues.push({ code: "custom", message, path: ["operators", index, "name"], input: ADMIN_OPERATOR });
   })
   .prefault({})
-  .describe("The daemon's own HTTP server.");
+  .describe("HTTP server of the daemon.");

@@ -1,5 +1,5 @@
 import { Lexer, LineCounter, parseDocument, type YAMLError } from "yaml";
-import { type Finding, quote } from "../diagnostics/problem.ts";
+import { DOCUMENT_START, type Finding, quote } from "../diagnostics/problem.ts";
 import type { Environment } from "../environment.ts";
 import type { Marks } from "./position.ts";
 import { DEPTH_EXPECTED, DEPTH_FOUND, readTree } from "./tree.ts";
@@ -37,8 +37,6 @@ export const TEXT_LENGTH_MAX = 131_072;
 
 /** Tokens of a line with a key and a value. */
 const LINE_TOKENS = 8;
-
-const DOCUMENT_START = { line: 1, column: 1, path: [] } as const;
 
 /** Parses one YAML document. */
 export function parseYaml({ text, env, tokensMax, valuesMax, isGoYaml = false }: YamlSource): YamlDocument {

@@ -6,7 +6,6 @@ export type Mode = (typeof MODES)[number];
 
 /** What may be done to a node (spec, sections 4.3 to 4.5). */
 export const ACTION_KINDS = ["disconnect", "reboot", "quarantine"] as const;
-export type ActionKind = (typeof ACTION_KINDS)[number];
 
 /** How a step is verified: it ends after `withinMs`, or as soon as `expect` holds. */
 export interface StepVerification {

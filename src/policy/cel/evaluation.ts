@@ -11,24 +11,24 @@ import {
 
 /** Values of the fields, in the order of {@link Program.fields}; null: unknown. */
 type FieldValues = readonly (Value | null)[];
-/** Reads a value; null: unknown. */
+/** Computes a value; null: unknown. */
 type Reader<V extends Value> = (cells: FieldValues) => V | null;
 
-/** An expression that was checked, ready to run. */
+/** An executable condition. */
 export interface Program {
+  /** Every field in the text, including fields that evaluation may skip; at least one. */
   readonly fields: readonly Field[];
   /**
-   * The value over `values`, one a field, null where a field is unknown. Null: unknown. It is unknown where any part of it
-   * is, unless the other operand of `&&` or `||` settles it, or the part is the branch of a choice that is not taken.
+   * Evaluates the condition. `values` has one value for each of {@link fields}, in that order; null: the field is unknown.
+   * Timestamps are milliseconds since the Unix epoch. Returns null, unknown, if any part is unknown, except where the other
+   * operand of `&&` or `||` determines the result, and except for the branch of `? :` that is not taken.
    */
-  run(values: FieldValues): boolean | null;
+  evaluate(values: FieldValues): boolean | null;
 }
 
 /**
- * Turns a checked condition into closures over plain values. CEL checks expressions, and does not run them: its own
- * evaluator needs a BigInt for every int and an object for every instant.
- *
- * A number that is not finite (a ratio by 0, or an overflow) is unknown.
+ * Compiles a checked condition to closures over plain values. CEL's own evaluator is not used, because it needs a BigInt for
+ * every int and an object for every timestamp. A number that is not finite (a ratio by 0, or an overflow) is unknown.
  */
 export function compileProgram(condition: Term): Program {
   const fields = fieldsOfTerm(condition);
@@ -63,12 +63,12 @@ export function compileProgram(condition: Term): Program {
         return term satisfies never;
     }
   }
-  // CEL has checked the types of what stands here.
+  // CEL has checked these types.
   const truthOf = (term: Term) => read(term) as Reader<boolean>;
   const textOf = (term: Term) => read(term) as Reader<string>;
   const numbers = ([left, right]: TermPair) => [read(left) as Reader<number>, read(right) as Reader<number>] as const;
 
-  return { fields, run: truthOf(condition) };
+  return { fields, evaluate: truthOf(condition) };
 }
 
 const fieldReader =
@@ -122,7 +122,7 @@ function binary<From extends Value, To extends Value>(
   };
 }
 
-/** `&&` and `||` of three values: an operand that is `settling` settles it, whatever the other one is. */
+/** `&&` and `||` of three values: an operand with the `dominant` value determines the result. */
 function threeValuedLogic(left: Reader<boolean>, right: Reader<boolean>, dominant: boolean): Reader<boolean> {
   return (cells) => {
     const one = left(cells);

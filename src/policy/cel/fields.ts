@@ -1,11 +1,28 @@
 import type { Collector } from "../../model/snapshot.ts";
+import {
+  type AggregateScope,
+  aggregateCount,
+  aggregateMedian,
+  type FieldReader,
+  failedSessionCount,
+  failedSessionShare,
+  listNumber,
+  listText,
+  locationText,
+  nodeStatus,
+  recordTime,
+  sessionCount,
+  sessionTotal,
+  timestamp,
+  usage,
+} from "./field-readers.ts";
 
-/** What a field holds, in CEL's words; a timestamp is read as milliseconds since the Unix epoch, on the service's clock. */
+/** Type of a field in CEL. A timestamp is read as milliseconds since the Unix epoch on the service's clock. */
 export type FieldType = "string" | "int" | "double" | "timestamp";
 
 /**
- * Which values a field can have at all. A condition on any other value would never hold, or always, so it is refused:
- * `status`: a node state of the spec; `country`: two letters; `node_id`: begins with node_; `ratio`: 0 to 1.
+ * The values that a field can have: `status`: a node status of the spec; `country`: two letters; `node_id`: begins with
+ * node_; `ratio`: 0 to 1; null: any. A comparison with any other value would always or never hold, so it is rejected.
  */
 export type FieldRange = "status" | "country" | "node_id" | "ratio" | null;
 
@@ -13,139 +30,139 @@ interface FieldRow<Name extends string> {
   /** As expressions write it. */
   readonly name: Name;
   readonly type: FieldType;
-  /** The collector that brings it: its max_age is the field's. */
+  /** The collector that reads it, whose max_age applies. */
   readonly source: Extract<Collector, "nodes" | "details" | "sessions">;
-  readonly range: FieldRange;
-  /** Known only while a usage scale is declared and nothing contradicted it. */
-  readonly isUsage: boolean;
+  readonly read: FieldReader;
   /** What it means, in one sentence. */
   readonly help: string;
+  readonly range: FieldRange;
+  /** Whether it is known only while a usage scale is declared that no value contradicted. */
+  readonly isUsage: boolean;
 }
 
-const fieldRow = <Name extends string>(
+const row = <Name extends string>(
   name: Name,
   type: FieldType,
   source: FieldRow<Name>["source"],
+  read: FieldReader,
   help: string,
-  { range = null, isUsage = false }: { range?: FieldRange; isUsage?: boolean } = {},
-): FieldRow<Name> => ({ name, type, source, range, isUsage, help });
+  range: FieldRange = null,
+): FieldRow<Name> => ({ name, type, source, read, help, range, isUsage: false });
 
-const USAGE_RANGE = { range: "ratio", isUsage: true } as const;
-const RATIO_RANGE = { range: "ratio" } as const;
+const usageRow = <Name extends string>(name: Name, read: FieldReader, help: string): FieldRow<Name> => ({
+  ...row(name, "double", "details", read, help, "ratio"),
+  isUsage: true,
+});
+
+const STATUS_HELP = "Status of the node; missing if this version does not know the status.";
+const TOTAL_HELP = "Sessions of the node, including those that ended in the last five minutes.";
+const IF_STATES_KNOWN = "missing while the state of any session is unknown";
+const IF_FAILURES_SEEN =
+  "missing until the list has shown a failed session, and unknown while it shows some of which none failed in the last minute";
 
 const nodeRows = [
-  fieldRow("node.id", "string", "nodes", "Identifier of the node.", { range: "node_id" }),
-  fieldRow("node.name", "string", "nodes", "Name of the node."),
-  fieldRow(
-    "node.status",
-    "string",
+  row("node.id", "string", "nodes", listText("ids"), "Identifier of the node.", "node_id"),
+  row("node.name", "string", "nodes", listText("names"), "Name of the node."),
+  row("node.status", "string", "nodes", nodeStatus, STATUS_HELP, "status"),
+  row("node.country", "string", "nodes", locationText("country"), "Two-letter country code.", "country"),
+  row("node.region", "string", "nodes", locationText("region"), "Region label."),
+  row("node.ip_address", "string", "nodes", listText("ipAddresses"), "IP address of the node."),
+  row("node.version", "string", "nodes", listText("versions"), "Software version of the node."),
+  row(
+    "node.last_seen",
+    "timestamp",
     "nodes",
-    "State of the node; a state that this version does not know counts as missing.",
-    {
-      range: "status",
-    },
+    timestamp("lastSeenMs", "listedAt"),
+    "When the service last saw the node.",
   ),
-  fieldRow("node.country", "string", "nodes", "Two-letter country code.", { range: "country" }),
-  fieldRow("node.region", "string", "nodes", "Region label."),
-  fieldRow("node.ip_address", "string", "nodes", "IP address of the node."),
-  fieldRow("node.version", "string", "nodes", "Software version of the node."),
-  fieldRow("node.last_seen", "timestamp", "nodes", "When the service last saw the node."),
-  fieldRow("node.uptime_hours", "int", "nodes", "Whole hours of uptime."),
-  fieldRow("node.active_sessions", "int", "nodes", "Sessions, as the node's record counts them."),
-  fieldRow("node.bandwidth_gb", "double", "nodes", "Bandwidth in gigabytes of 1e9 bytes."),
-  fieldRow("node.cpu_usage", "double", "details", "CPU usage, 0 to 1.", USAGE_RANGE),
-  fieldRow("node.memory_usage", "double", "details", "Memory usage, 0 to 1.", USAGE_RANGE),
-  fieldRow("node.disk_usage", "double", "details", "Disk usage, 0 to 1.", USAGE_RANGE),
-  fieldRow("node.created_at", "timestamp", "details", "When the node was created."),
-  fieldRow("node.updated_at", "timestamp", "details", "When the node was last changed."),
+  row("node.uptime_hours", "int", "nodes", listNumber("uptimeHours"), "Whole hours of uptime."),
+  row("node.active_sessions", "int", "nodes", listNumber("activeSessions"), "Sessions according to the node's record."),
+  row("node.bandwidth_gb", "double", "nodes", listNumber("bandwidthGb"), "Bandwidth in gigabytes of 1e9 bytes."),
+  usageRow("node.cpu_usage", usage("cpuUsage"), "CPU usage, 0 to 1."),
+  usageRow("node.memory_usage", usage("memoryUsage"), "Memory usage, 0 to 1."),
+  usageRow("node.disk_usage", usage("diskUsage"), "Disk usage, 0 to 1."),
+  row("node.created_at", "timestamp", "details", timestamp("createdAtMs", "detailedAt"), "When the node was created."),
+  row("node.updated_at", "timestamp", "details", timestamp("updatedAtMs", "detailedAt"), "When the node last changed."),
 ] as const;
 
 const sessionRows = [
-  fieldRow(
-    "sessions.total",
-    "int",
-    "sessions",
-    "Sessions of the node: those that live, and those that ended within the last five minutes.",
-  ),
-  fieldRow(
-    "sessions.active",
-    "int",
-    "sessions",
-    "Those that transfer data; missing where the state of one is not known.",
-  ),
-  fieldRow(
-    "sessions.connecting",
-    "int",
-    "sessions",
-    "Those being established; missing where the state of one is not known.",
-  ),
-  fieldRow(
-    "sessions.closed",
-    "int",
-    "sessions",
-    "Those that ended normally within the last five minutes; missing where the state of one is not known.",
-  ),
-  fieldRow(
-    "sessions.error",
-    "int",
-    "sessions",
-    "Those that ended by an error within the last five minutes; missing until the list has ever shown a failed one, and unknown where none failed in the last minute.",
-  ),
-  fieldRow(
-    "sessions.timeout",
-    "int",
-    "sessions",
-    "Those that timed out within the last five minutes; missing until the list has ever shown a failed one, and unknown where none failed in the last minute.",
-  ),
-  fieldRow(
+  row("sessions.total", "int", "sessions", sessionTotal, TOTAL_HELP),
+  sessionRow("sessions.active", "active", `Sessions that transfer data; ${IF_STATES_KNOWN}.`),
+  sessionRow("sessions.connecting", "connecting", `Sessions being established; ${IF_STATES_KNOWN}.`),
+  sessionRow("sessions.closed", "closed", `Sessions that ended normally in the last five minutes; ${IF_STATES_KNOWN}.`),
+  failureRow("sessions.error", "error", "Sessions that ended with an error in the last five minutes"),
+  failureRow("sessions.timeout", "timeout", "Sessions that timed out in the last five minutes"),
+  row(
     "sessions.failed_ratio",
     "double",
     "sessions",
-    "Share of those in sessions.total that ended by error or timeout; missing without any, and until the list has ever shown a failed one; unknown where none failed in the last minute.",
-    RATIO_RANGE,
+    failedSessionShare,
+    `Share of sessions.total that ended with an error or timed out; missing without sessions; ${IF_FAILURES_SEEN}.`,
+    "ratio",
   ),
 ] as const;
 
-const fleetRows = aggregateRows("fleet", "the fleet");
-const regionRows = aggregateRows("region", "the node's region");
+const nowRow = row(
+  "now",
+  "timestamp",
+  "nodes",
+  recordTime,
+  "When the node's record was observed, on the service's clock.",
+);
 
-const nowRow = fieldRow("now", "timestamp", "nodes", "When the node's record was observed, on the service's clock.");
-
-const rows = [...nodeRows, ...sessionRows, ...fleetRows, ...regionRows, nowRow] as const;
+const rows = [
+  ...nodeRows,
+  ...sessionRows,
+  ...aggregateRows("fleet", "the fleet"),
+  ...aggregateRows("region", "the node's region"),
+  nowRow,
+] as const;
 
 /** Name of a field, as expressions write it. */
 export type FieldName = (typeof rows)[number]["name"];
-/** Something that expressions read of a node, its sessions, its region or the fleet. */
+/** A value that expressions can read of a node, its sessions, its region or the fleet. */
 export type Field = FieldRow<FieldName>;
 
-/** Every field, in the order in which the docs show them. */
+/** Every field, in the order of the documentation. */
 export const FIELDS: readonly Field[] = rows;
 
 const fieldsByName: ReadonlyMap<string, Field> = new Map(FIELDS.map((field) => [field.name, field]));
 
-/** The field of that name; null: there is none. */
+/** Returns the field of that name; null: there is none. */
 export const findField = (name: string): Field | null => fieldsByName.get(name) ?? null;
 
-function aggregateRows<Place extends "fleet" | "region">(prefix: Place, subject: string) {
-  const median = (part: string) =>
-    `Median ${part} usage of ${subject}; missing unless half of its nodes have a value within max_age.`;
+function sessionRow<Name extends string>(name: Name, status: "active" | "connecting" | "closed", help: string) {
+  return row(name, "int", "sessions", sessionCount(status), help);
+}
+
+function failureRow<Name extends string>(name: Name, status: "error" | "timeout", help: string) {
+  return row(name, "int", "sessions", failedSessionCount(status), `${help}; ${IF_FAILURES_SEEN}.`);
+}
+
+function aggregateRows<Scope extends AggregateScope>(scope: Scope, subject: string) {
+  const median = (name: string) =>
+    `Median ${name} usage of ${subject}; missing unless half of its nodes have a value within max_age.`;
+  const onlineHelp = `Online nodes of ${subject}; a node of unknown status does not count.`;
+  const shareHelp = `Share of the nodes of ${subject} that are online.`;
+  const onlineShare = aggregateCount(scope, ({ nodes, online }) => online / nodes);
   return [
-    fieldRow(`${prefix}.nodes`, "int", "nodes", `Nodes of ${subject}.`),
-    fieldRow(
-      `${prefix}.online`,
+    row(
+      `${scope}.nodes`,
       "int",
       "nodes",
-      `Nodes of ${subject} that are online; one whose state is not known is not.`,
+      aggregateCount(scope, ({ nodes }) => nodes),
+      `Nodes of ${subject}.`,
     ),
-    fieldRow(
-      `${prefix}.online_ratio`,
-      "double",
+    row(
+      `${scope}.online`,
+      "int",
       "nodes",
-      `Share of the nodes of ${subject} that are online.`,
-      RATIO_RANGE,
+      aggregateCount(scope, ({ online }) => online),
+      onlineHelp,
     ),
-    fieldRow(`${prefix}.median.cpu_usage`, "double", "details", median("CPU"), USAGE_RANGE),
-    fieldRow(`${prefix}.median.memory_usage`, "double", "details", median("memory"), USAGE_RANGE),
-    fieldRow(`${prefix}.median.disk_usage`, "double", "details", median("disk"), USAGE_RANGE),
+    row(`${scope}.online_ratio`, "double", "nodes", onlineShare, shareHelp, "ratio"),
+    usageRow(`${scope}.median.cpu_usage`, aggregateMedian(scope, "cpuUsage"), median("CPU")),
+    usageRow(`${scope}.median.memory_usage`, aggregateMedian(scope, "memoryUsage"), median("memory")),
+    usageRow(`${scope}.median.disk_usage`, aggregateMedian(scope, "diskUsage"), median("disk")),
   ] as const;
 }

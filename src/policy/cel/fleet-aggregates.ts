@@ -1,38 +1,36 @@
 import { NODE_STATUSES } from "../../model/node.ts";
+import type { Usage } from "../../model/policy/policy.ts";
 import type { Dated, Fleet } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 
-/** Columns whose median is known. */
-export type UsageColumn = "cpuUsage" | "memoryUsage" | "diskUsage";
-
-/** Nodes of a region, or of the fleet. */
+/** Node counts of a region or the fleet. */
 export interface NodeCounts {
   readonly nodes: number;
-  /** One whose status is not known is not counted as online. */
+  /** Without nodes of unknown status. */
   readonly online: number;
 }
 
-/** What a fleet comes to as a whole and by region; `region: null` is the fleet. */
+/** Node counts and medians of a fleet, as a whole (`region: null`) and by region. */
 export interface FleetAggregates {
-  /** Observed when the last complete walk ended. Null: no walk was complete yet, or no node stands there. */
+  /** Returns node counts as of the end of the last complete walk. Null: no walk was complete yet, or the region has no node. */
   counts(region: string | null): Dated<NodeCounts> | null;
   /**
-   * Middle of the values that are not older than `freshFrom`, as old as the oldest of them. Null: fewer than half of
-   * the nodes have one, no usage scale holds, or no walk was complete yet.
+   * Returns the median of the values observed since `freshFrom`, with the time of the oldest of them. Null: fewer than half of
+   * the nodes have such a value, no usage scale is declared, or no walk was complete yet.
    */
-  median(region: string | null, column: UsageColumn, freshFrom: MonotonicMs): Dated<number> | null;
+  median(region: string | null, column: Usage, freshFrom: MonotonicMs): Dated<number> | null;
 }
 
-/** Share of the nodes that must have a fresh value for their median to mean something. */
+/** Share of the nodes that must have a fresh value: a median of fewer is not representative. */
 const FRESH_SHARE_MIN = 0.5;
-/** Sets of medians of one usage kept for one fleet: at the ages of some policies, over a few looks at the same snapshot. */
+/** Cached sets of medians of one usage: policies with different max_age, over a few evaluations of one snapshot. */
 const MEDIAN_SETS_MAX = 32;
 
 const ONLINE = NODE_STATUSES.indexOf("online");
 
 const aggregatesByFleet = new WeakMap<Fleet, FleetAggregates>();
 
-/** The aggregates of a fleet: worked out when first asked for, and then kept for as long as the fleet is. */
+/** Returns the aggregates of a fleet; they are computed on first use and cached with the fleet. */
 export function fleetAggregates(fleet: Fleet): FleetAggregates {
   const known = aggregatesByFleet.get(fleet);
   if (known !== undefined) return known;
@@ -43,18 +41,18 @@ export function fleetAggregates(fleet: Fleet): FleetAggregates {
 
 type ByRegion<T> = ReadonlyMap<string | null, T>;
 
-/** The medians over the same values, whatever `freshFrom` it is that picks just these: it lies above `above`, and up to `upTo`. */
+/** Medians that are valid for every `freshFrom` that selects the same values. */
 interface MedianSet {
-  /** When the youngest value that is too old was observed. */
+  /** When the newest value that is not selected was observed. */
   readonly freshAfter: MonotonicMs;
-  /** When the oldest value that is not too old was observed. */
+  /** When the oldest selected value was observed. */
   readonly freshUpTo: MonotonicMs;
   readonly byRegion: ByRegion<Dated<number>>;
 }
 
 function createAggregates(fleet: Fleet): FleetAggregates {
   let countsByRegion: ByRegion<NodeCounts> | null = null;
-  const medianSets: Readonly<Record<UsageColumn, MedianSet[]>> = { cpuUsage: [], memoryUsage: [], diskUsage: [] };
+  const medianSets: Readonly<Record<Usage, MedianSet[]>> = { cpuUsage: [], memoryUsage: [], diskUsage: [] };
   const countsOf = (region: string | null) => {
     countsByRegion ??= countByRegion(fleet);
     return countsByRegion.get(region) ?? null;
@@ -68,7 +66,7 @@ function createAggregates(fleet: Fleet): FleetAggregates {
     median(region, column, freshFrom) {
       if (!fleet.usageKnown || fleet.settledAt === null) return null;
       const medians = medianSets[column];
-      let found = medians.find(({ freshAfter: above, freshUpTo: upTo }) => freshFrom > above && freshFrom <= upTo);
+      let found = medians.find(({ freshAfter, freshUpTo }) => freshFrom > freshAfter && freshFrom <= freshUpTo);
       if (found === undefined) {
         if (medians.length >= MEDIAN_SETS_MAX) medians.length = 0;
         found = findMedians(fleet, column, freshFrom, (group) => countsOf(group)?.nodes ?? 0);
@@ -79,12 +77,12 @@ function createAggregates(fleet: Fleet): FleetAggregates {
   };
 }
 
-/** The region of a slot, "" where its record did not say; null: the slot is empty. */
+/** The region of the node in a slot, "" if its record names none; null: the slot is empty. */
 function regionOf(fleet: Fleet, slot: number): string | null {
   return fleet.ids[slot] === "" ? null : (fleet.locations[fleet.locationIndex[slot]!]?.region ?? "");
 }
 
-/** Nodes whose record names no region count for the fleet alone. */
+/** The keys under which a node counts: a node without a region counts only for the fleet. */
 function groupsOf(region: string): readonly (string | null)[] {
   return region === "" ? [null] : [null, region];
 }
@@ -106,18 +104,18 @@ function countByRegion(fleet: Fleet): ByRegion<NodeCounts> {
 
 function findMedians(
   fleet: Fleet,
-  column: UsageColumn,
+  column: Usage,
   freshFrom: MonotonicMs,
   nodeCountOf: (group: string | null) => number,
 ): MedianSet {
   const samplesByGroup = new Map<string | null, { values: number[]; at: MonotonicMs }>();
-  let above = Number.NEGATIVE_INFINITY;
+  let freshAfter = Number.NEGATIVE_INFINITY;
   for (let slot = 0; slot < fleet.slots; slot++) {
     const [value, at] = [fleet[column][slot]!, fleet.detailedAt[slot]!];
     const region = regionOf(fleet, slot);
     if (region === null || !Number.isFinite(value) || !Number.isFinite(at)) continue;
     if (!(at >= freshFrom)) {
-      above = Math.max(above, at);
+      freshAfter = Math.max(freshAfter, at);
       continue;
     }
     for (const group of groupsOf(region)) {
@@ -127,15 +125,15 @@ function findMedians(
       samplesByGroup.set(group, samples);
     }
   }
-  const byPlace = new Map<string | null, Dated<number>>();
+  const byRegion = new Map<string | null, Dated<number>>();
   for (const [group, { values, at }] of samplesByGroup) {
     if (values.length < FRESH_SHARE_MIN * nodeCountOf(group)) continue;
-    byPlace.set(group, { value: median(values), at });
+    byRegion.set(group, { value: median(values), at });
   }
-  return { freshAfter: above, freshUpTo: samplesByGroup.get(null)?.at ?? Number.POSITIVE_INFINITY, byRegion: byPlace };
+  return { freshAfter, freshUpTo: samplesByGroup.get(null)?.at ?? Number.POSITIVE_INFINITY, byRegion };
 }
 
-/** The middle value; the mean of the two middle ones of an even number. */
+/** The middle value; of an even number of values, the mean of the two middle ones. */
 function median(values: readonly number[]): number {
   const sorted = Float64Array.from(values).sort();
   const middle = sorted.length >> 1;

@@ -1,60 +1,61 @@
 /** A function that expressions may call. */
 export interface FunctionRow {
   readonly name: "duration" | "timestamp" | "ratio" | "contains" | "startsWith" | "endsWith";
-  /** Called on a text, as in `node.name.contains("eu")`. */
+  /** Whether it is called on a string, as in `node.name.contains("eu")`. */
   readonly isMethod: boolean;
-  /** How it is written. */
+  /** An example of a call. */
   readonly form: string;
   readonly help: string;
 }
 
-/** Every function there is; what CEL has besides is refused. */
+/** The supported functions. Other functions of CEL are rejected. */
 export const FUNCTIONS: readonly FunctionRow[] = [
   {
     name: "duration",
     isMethod: false,
     form: 'duration("10m")',
-    help: "A length of time, written as everywhere in the configuration: 30s, 1h30m, 7d. Unlike CEL's own form, it has days; fractions such as 1.5h and negative durations are not accepted.",
+    help: "A duration in the format of the configuration: 30s, 1h30m, 7d. Unlike CEL's own format it has days, but no fractions such as 1.5h and no negative durations.",
   },
   {
     name: "timestamp",
     isMethod: false,
     form: 'timestamp("2026-01-31T00:00:00Z")',
-    help: "An instant, in ISO 8601, in UTC or with an offset.",
+    help: "A timestamp in ISO 8601, in UTC or with an offset.",
   },
   {
     name: "ratio",
     isMethod: false,
     form: "ratio(a, b)",
-    help: "a divided by b; unknown where b is 0.",
+    help: "a divided by b; unknown if b is 0.",
   },
-  { name: "contains", isMethod: true, form: 'TEXT.contains("eu")', help: "Whether the text has the other within it." },
+  { name: "contains", isMethod: true, form: 'TEXT.contains("eu")', help: "Whether the string contains the argument." },
   {
     name: "startsWith",
     isMethod: true,
     form: 'TEXT.startsWith("vip-")',
-    help: "Whether the text begins with the other.",
+    help: "Whether the string begins with the argument.",
   },
-  { name: "endsWith", isMethod: true, form: 'TEXT.endsWith("-1")', help: "Whether the text ends with the other." },
+  { name: "endsWith", isMethod: true, form: 'TEXT.endsWith("-1")', help: "Whether the string ends with the argument." },
 ];
 
-const WRITE_OUT_CASES = "write the cases out, joined by || or &&";
+const WRITE_OUT_CASES = "write each case and join them with || or &&";
+const MISSING_IS_UNKNOWN = "a missing field is already unknown";
 
-/** What CEL has and policies refuse, by how it is written, and what to do instead. */
+/** CEL features that policies do not support: why, and what to write instead. */
 export const UNSUPPORTED_SYNTAX: ReadonlyMap<string, string> = new Map([
   ["/", "a division by 0 has no value; use ratio(a, b), which is unknown if b is 0"],
-  ["%", "the remainder by 0 is undefined"],
+  ["%", "the remainder by 0 has no value"],
   ["matches", "regular expressions can take unbounded time; use contains, startsWith or endsWith"],
-  ["has", "a field that is missing is unknown by itself"],
+  ["has", MISSING_IS_UNKNOWN],
   ["exists", WRITE_OUT_CASES],
   ["exists_one", WRITE_OUT_CASES],
   ["all", WRITE_OUT_CASES],
   ["filter", WRITE_OUT_CASES],
   ["map", WRITE_OUT_CASES],
   ["bind", WRITE_OUT_CASES],
-  ["dyn", "it would hide the type of what it wraps"],
-  ["null", "a field that is missing is unknown by itself"],
+  ["dyn", "it hides the type of its argument"],
+  ["null", MISSING_IS_UNKNOWN],
 ]);
 
-/** The function of that name; null: there is none. */
+/** Returns the function of that name; null: there is none. */
 export const findFunction = (name: string): FunctionRow | null => FUNCTIONS.find((row) => row.name === name) ?? null;

@@ -1,6 +1,7 @@
 import { parseDuration } from "../../base/duration.ts";
 import { nearest } from "../../base/nearest-word.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
+import type { ExpressionProblem } from "./error-messages.ts";
 import { FIELDS, findField } from "./fields.ts";
 import { FUNCTIONS, type FunctionRow, findFunction, UNSUPPORTED_SYNTAX } from "./functions.ts";
 import {
@@ -13,19 +14,18 @@ import {
   type TermPair,
   type Value,
 } from "./term.ts";
-import type { ExpressionProblem } from "./type-errors.ts";
 
-/** A part of a parsed expression, as CEL gives it: what `args` are depends on `op`. */
-export interface SyntaxNode {
+/** A node of CEL's syntax tree. The type of `args` depends on `op`. */
+interface SyntaxNode {
   readonly op: string;
   readonly args: unknown;
-  /** Where it begins in the text. */
+  /** Index in the text. */
   readonly start: number;
 }
 
 /**
- * What of CEL a policy may use: everything else is refused here, by name, with what to write instead. What is taken
- * still has to pass CEL's own type check.
+ * Converts CEL's syntax tree. Rejects the CEL features that policies don't support, with what to write instead. Types are not
+ * checked here.
  */
 export function parseTerm(root: SyntaxNode): Result<Term, ExpressionProblem> {
   const problems: ExpressionProblem[] = [];
@@ -36,18 +36,18 @@ export function parseTerm(root: SyntaxNode): Result<Term, ExpressionProblem> {
   return term === null ? fail(problems[0]!) : ok(term);
 }
 
-/** Notes why something is refused; its null goes up to the root. */
+/** Records a problem. Returns null, which every caller passes up to the root. */
 type ReportProblem = (offset: number, message: string) => null;
 type TermReader = (node: SyntaxNode) => Term | null;
 
-function createTermReader(refuse: ReportProblem): TermReader {
+function createTermReader(reject: ReportProblem): TermReader {
   const read: TermReader = (node) => {
     const { op, args, start: offset } = node;
-    if (op === "value") return readLiteral(node, refuse);
-    if (op === "id" || op === ".") return readField(node, refuse);
-    if (op === "call") return readCall(node, read, refuse);
-    if (op === "rcall") return readMethodCall(node, read, refuse);
-    if (op === "in") return readInList(node, read, refuse);
+    if (op === "value") return readLiteral(node, reject);
+    if (op === "id" || op === ".") return readField(node, reject);
+    if (op === "call") return readCall(node, read, reject);
+    if (op === "rcall") return readMethodCall(node, read, reject);
+    if (op === "in") return readInList(node, read, reject);
     if (op === "-_") return readNegation(node, read);
     if (op === "!_") {
       const operand = read(args as SyntaxNode);
@@ -57,25 +57,25 @@ function createTermReader(refuse: ReportProblem): TermReader {
       const [test, yes, no] = (args as readonly SyntaxNode[]).map(read);
       return test && yes && no ? { kind: "choice", offset, test, sides: [yes, no] } : null;
     }
-    if (op === "list") return refuse(offset, "a list is only allowed after in");
-    if (op === "map") return refuse(offset, "maps are not supported");
-    if (op === "[]") return refuse(offset, "fields must be written as node.status, not with [ ]");
+    if (op === "list") return reject(offset, "a list is only allowed after in");
+    if (op === "map") return reject(offset, "maps are not supported");
+    if (op === "[]") return reject(offset, "fields must be written as node.status, not with [ ]");
     const reason = UNSUPPORTED_SYNTAX.get(op);
-    if (reason !== undefined) return refuse(offset, `${op} is refused: ${reason}`);
-    return readInfix(node, read, refuse);
+    if (reason !== undefined) return reject(offset, `${op} is not supported: ${reason}`);
+    return readInfix(node, read, reject);
   };
   return read;
 }
 
-function readInfix({ op, args, start: offset }: SyntaxNode, read: TermReader, refuse: ReportProblem): Term | null {
+function readInfix({ op, args, start: offset }: SyntaxNode, read: TermReader, reject: ReportProblem): Term | null {
   const sides = readPair(args as readonly SyntaxNode[], read);
   if (sides === null) return null;
   if (op === "&&" || op === "||") return { kind: "logic", offset, operator: op, sides };
   const comparison = COMPARISONS.find((operator) => operator === op);
   if (comparison !== undefined) return { kind: "comparison", offset, operator: comparison, sides };
   const arithmetic = ARITHMETIC.find((operator) => operator === op);
-  if (arithmetic === undefined) return refuse(offset, `${op} is refused`);
-  if (sides.some(isText)) return refuse(offset, "strings can't be concatenated");
+  if (arithmetic === undefined) return reject(offset, `${op} is not supported`);
+  if (sides.some(isText)) return reject(offset, "strings can't be concatenated");
   return { kind: "arithmetic", offset, operator: arithmetic, sides };
 }
 
@@ -92,30 +92,30 @@ function readNegation({ args, start: offset }: SyntaxNode, read: TermReader): Te
   return { kind: "minus", offset, operand };
 }
 
-function readLiteral({ args, start: offset }: SyntaxNode, refuse: ReportProblem): LiteralTerm | null {
-  if (args === null) return refuse(offset, `null is refused: ${UNSUPPORTED_SYNTAX.get("null")}`);
+function readLiteral({ args, start: offset }: SyntaxNode, reject: ReportProblem): LiteralTerm | null {
+  if (args === null) return reject(offset, `null is not supported: ${UNSUPPORTED_SYNTAX.get("null")}`);
   if (typeof args === "string" || typeof args === "boolean" || typeof args === "number") {
     return { kind: "literal", offset, value: args };
   }
-  if (typeof args !== "bigint") return refuse(offset, "neither bytes nor unsigned numbers are of use here");
+  if (typeof args !== "bigint") return reject(offset, "bytes and unsigned integers are not supported");
   const value = Number(args);
-  if (!Number.isSafeInteger(value)) return refuse(offset, "a whole number is at most 2^53 - 1");
+  if (!Number.isSafeInteger(value)) return reject(offset, "integers can be at most 2^53 - 1");
   return { kind: "literal", offset, value };
 }
 
-function readField(node: SyntaxNode, refuse: ReportProblem): Term | null {
+function readField(node: SyntaxNode, reject: ReportProblem): Term | null {
   const path = fieldPathOf(node);
-  if (path === null) return refuse(node.start, "only a field can be selected, as in node.status");
+  if (path === null) return reject(node.start, "only a field can be selected, as in node.status");
   const found = findField(path);
   if (found !== null) return { kind: "field", offset: node.start, field: found };
   const within = FIELDS.find(({ name }) => name.startsWith(`${path}.`));
   if (within !== undefined)
-    return refuse(node.start, `${path} is no value by itself; name a field of it, such as ${within.name}`);
+    return reject(node.start, `${path} is not a field; name one of its fields, such as ${within.name}`);
   const suggestion = suggestField(path);
-  return refuse(node.start, `unknown field ${path}${suggestion === null ? "" : `; did you mean ${suggestion}?`}`);
+  return reject(node.start, `unknown field ${path}${suggestion === null ? "" : `; did you mean ${suggestion}?`}`);
 }
 
-/** `fleet.cpu_usage` was meant to be `fleet.median.cpu_usage`, and `status` to be `node.status`. */
+/** Suggests `fleet.median.cpu_usage` for `fleet.cpu_usage`, and `node.status` for `status`. */
 function suggestField(path: string): string | null {
   const names = FIELDS.map(({ name }) => name);
   const segments = path.split(".");
@@ -131,78 +131,78 @@ function fieldPathOf({ op, args }: SyntaxNode): string | null {
   return path === null ? null : `${path}.${name}`;
 }
 
-function readInList({ args, start: offset }: SyntaxNode, read: TermReader, refuse: ReportProblem): Term | null {
+function readInList({ args, start: offset }: SyntaxNode, read: TermReader, reject: ReportProblem): Term | null {
   const [left, right] = args as readonly [SyntaxNode, SyntaxNode];
   const member = read(left);
-  if (right.op !== "list") return refuse(right.start, 'in needs a list, such as ["DE", "FR"]');
+  if (right.op !== "list") return reject(right.start, 'in needs a list, such as ["DE", "FR"]');
   const elements = right.args as readonly SyntaxNode[];
-  if (elements.length === 0) return refuse(right.start, "an empty list never matches");
+  if (elements.length === 0) return reject(right.start, "an empty list never matches");
   const list = elements.map((element) => {
     const term = read(element);
     if (term === null || term.kind === "literal") return term;
-    return refuse(element.start, "a list holds plain values");
+    return reject(element.start, "list elements must be constants");
   });
   return member !== null && hasNoNulls(list) ? { kind: "in", offset, member, list } : null;
 }
 
 const hasNoNulls = <T>(list: readonly (T | null)[]): list is readonly T[] => !list.includes(null);
 
-function readCall({ args, start: offset }: SyntaxNode, read: TermReader, refuse: ReportProblem): Term | null {
+function readCall({ args, start: offset }: SyntaxNode, read: TermReader, reject: ReportProblem): Term | null {
   const [name, operands] = args as readonly [string, readonly SyntaxNode[]];
-  const row = resolveFunction(name, offset, refuse);
+  const row = resolveFunction(name, offset, reject);
   if (row === null) return null;
-  if (row.isMethod) return refuse(offset, `${name} is written ${row.form}`);
-  if (row.name === "duration" || row.name === "timestamp") return readConstant(row, operands, offset, refuse);
+  if (row.isMethod) return reject(offset, `write it as ${row.form}`);
+  if (row.name === "duration" || row.name === "timestamp") return readConstant(row, operands, offset, reject);
   const sides = readPair(operands, read);
-  if (operands.length !== 2) return refuse(offset, `${name} is written ${row.form}`);
+  if (operands.length !== 2) return reject(offset, `write it as ${row.form}`);
   return sides === null ? null : { kind: "ratio", offset, sides };
 }
 
-function readMethodCall({ args, start: offset }: SyntaxNode, read: TermReader, refuse: ReportProblem): Term | null {
+function readMethodCall({ args, start: offset }: SyntaxNode, read: TermReader, reject: ReportProblem): Term | null {
   const [name, receiver, operands] = args as readonly [string, SyntaxNode, readonly SyntaxNode[]];
-  const row = resolveFunction(name, offset, refuse);
+  const row = resolveFunction(name, offset, reject);
   if (row === null) return null;
   const method = METHODS.find((known) => known === name);
-  if (method === undefined || operands.length !== 1) return refuse(offset, `${name} is written ${row.form}`);
+  if (method === undefined || operands.length !== 1) return reject(offset, `write it as ${row.form}`);
   const sides = readPair([receiver, operands[0]!], read);
   return sides === null ? null : { kind: "method", offset, method, sides };
 }
 
-function resolveFunction(name: string, offset: number, refuse: ReportProblem): FunctionRow | null {
+function resolveFunction(name: string, offset: number, reject: ReportProblem): FunctionRow | null {
   const reason = UNSUPPORTED_SYNTAX.get(name);
-  if (reason !== undefined) return refuse(offset, `${name} is refused: ${reason}`);
+  if (reason !== undefined) return reject(offset, `${name} is not supported: ${reason}`);
   const row = findFunction(name);
   if (row !== null) return row;
   const names = FUNCTIONS.map((known) => known.name);
   const suggestion = nearest(name, names);
-  const hint = suggestion === null ? `there are ${names.join(", ")}` : `did you mean ${suggestion}?`;
-  return refuse(offset, `unknown function ${name}; ${hint}`);
+  const hint = suggestion === null ? `the functions are ${names.join(", ")}` : `did you mean ${suggestion}?`;
+  return reject(offset, `unknown function ${name}; ${hint}`);
 }
 
-/** A length of time or an instant that is written out, worked out once. */
+/** Reads `duration("…")` or `timestamp("…")`. */
 function readConstant(
   row: FunctionRow,
   operands: readonly SyntaxNode[],
   offset: number,
-  refuse: ReportProblem,
+  reject: ReportProblem,
 ): LiteralTerm | null {
   const [operand] = operands;
   if (operands.length !== 1 || operand?.op !== "value" || typeof operand.args !== "string") {
-    return refuse(offset, `${row.name} takes a text that is written out, as in ${row.form}`);
+    return reject(offset, `${row.name} needs a string constant, as in ${row.form}`);
   }
   const read: Result<Value, string> =
-    row.name === "duration" ? parseDuration(operand.args) : parseInstant(operand.args);
-  return read.ok ? { kind: "literal", offset, value: read.value } : refuse(operand.start, read.error);
+    row.name === "duration" ? parseDuration(operand.args) : parseTimestamp(operand.args);
+  return read.ok ? { kind: "literal", offset, value: read.value } : reject(operand.start, read.error);
 }
 
 const isoTimestamp = /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
 
-function parseInstant(iso: string): Result<number, string> {
+function parseTimestamp(iso: string): Result<number, string> {
   const date = isoTimestamp.exec(iso)?.[1];
-  // Date.parse takes the 30th of February for the 2nd of March.
+  // Date.parse accepts February 30th as March 2nd.
   const midnight = date === undefined ? Number.NaN : Date.parse(`${date}T00:00:00Z`);
   if (Number.isNaN(midnight) || !new Date(midnight).toISOString().startsWith(date!)) {
-    return fail("a timestamp is ISO 8601 with a zone, such as 2026-01-31T00:00:00Z");
+    return fail("a timestamp must be ISO 8601 with a time zone, such as 2026-01-31T00:00:00Z");
   }
   return ok(Date.parse(iso));
 }

@@ -1,12 +1,12 @@
 import { nearest } from "../../base/nearest-word.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
+import type { ExpressionProblem } from "./error-messages.ts";
 import type { Field, FieldRange } from "./fields.ts";
-import { childTerms, isText, type LiteralTerm, type Term, type TermPair, type Value, walkTerms } from "./term.ts";
-import type { ExpressionProblem } from "./type-errors.ts";
+import { childTerms, isText, type Term, type TermPair, type Value, walkTerms } from "./term.ts";
 
 /**
- * The first part of an expression that would hold always, or never, whatever the node: a typo in a value, a percentage
- * where a ratio is meant, an empty text. Null: there is none.
+ * Returns the first part of a condition that always or never holds: a misspelled value, a percentage in place of a ratio, an
+ * empty string. Null: there is none.
  */
 export function findImplausible(condition: Term): ExpressionProblem | null {
   for (const term of walkTerms(condition)) {
@@ -24,7 +24,7 @@ function describeImplausible(term: Term): ExpressionProblem | null {
       return constantProblem(term) ?? firstProblem(term.list, (literal) => rangeProblem([term.member, literal]));
     case "method":
       return constantProblem(term) ?? emptyArgumentProblem(term.sides);
-    // What is true or false by itself: as a part of a condition, or as the whole of it.
+    // A constant boolean, as the whole condition or a part of it.
     case "literal":
       return typeof term.value === "boolean" ? constantProblem(term) : null;
     default:
@@ -64,17 +64,17 @@ function rangeProblem([left, right]: TermPair): ExpressionProblem | null {
   const [field, literal] = left.kind === "field" ? [left, right] : [right, left];
   if (field.kind !== "field" || literal.kind !== "literal") return null;
   const message = valueProblem(field.field, literal.value);
-  return message === null ? null : { message, offset: (literal as LiteralTerm).offset };
+  return message === null ? null : { message, offset: literal.offset };
 }
 
 function valueProblem({ name, range }: Field, value: Value): string | null {
-  if (value === "") return `${name} is never an empty text: it counts as missing, and the verdict is unknown`;
+  if (value === "") return `${name} is never empty: an empty value counts as missing, and the verdict is unknown`;
   return range === null ? null : RANGE_CHECKS[range](name, value);
 }
 
 const knownStatuses: readonly string[] = NODE_STATUSES.filter((status) => status !== "unknown");
 
-/** Among words equally near the one that begins alike comes first: "ofline" was meant to be offline, not online. */
+/** Orders words so that of equally near ones the one with the longest common prefix is suggested: for "ofline" offline, not online. */
 const byCommonPrefix = (words: readonly string[], word: string): readonly string[] =>
   words.toSorted((one, other) => commonPrefixLength(other, word) - commonPrefixLength(one, word));
 
@@ -91,13 +91,13 @@ const RANGE_CHECKS: Readonly<Record<NonNullable<FieldRange>, (name: string, valu
     const suggestion = nearest(String(value), byCommonPrefix(knownStatuses, String(value)));
     const list = knownStatuses.join(", ");
     return suggestion === null
-      ? `${JSON.stringify(value)} is no state of a node; one is ${list}`
-      : `${JSON.stringify(value)} is no state of a node; did you mean ${JSON.stringify(suggestion)}?`;
+      ? `${JSON.stringify(value)} is not a node status; the statuses are ${list}`
+      : `${JSON.stringify(value)} is not a node status; did you mean ${JSON.stringify(suggestion)}?`;
   },
   country: (name, value) =>
     /^[A-Za-z]{2}$/.test(String(value)) ? null : `${name} is two letters, so it is never ${JSON.stringify(value)}`,
   node_id: (name, value) =>
     /^node_./.test(String(value)) ? null : `${name} begins with node_, so it is never ${JSON.stringify(value)}`,
   ratio: (name, value) =>
-    Number(value) >= 0 && Number(value) <= 1 ? null : `${name} is a ratio from 0 to 1, so 90 % is written 0.9`,
+    Number(value) >= 0 && Number(value) <= 1 ? null : `${name} is a ratio from 0 to 1; write 0.9 for 90 %`,
 };

@@ -7,26 +7,26 @@ const operators = [...COMPARISONS, ...ARITHMETIC, "&&", "||", "!", "? :", "in"].
 const INTRO = `## Expressions
 
 \`match\`, \`when\`, \`verify.expect\` and \`safety.protected\` are conditions in CEL, the Common Expression Language, over the
-fields below. They are checked when the file is loaded: an unknown field, a wrong type, and a condition that would hold
-always or never are errors. Numbers of any kind compare with each other. There are the operators
-${operators.join(", ")},
-and constants such as \`"DE"\`, \`0.95\` and \`["DE", "FR"]\`.
+fields below. They are checked when the file is loaded: unknown fields, wrong types, and conditions that always or never hold
+are errors. Integers and doubles can be mixed. The operators are
+${operators.join(", ")}.
+Constants are written as in \`"DE"\`, \`0.95\` and \`["DE", "FR"]\`.
 
 A condition is true, false or **unknown**. A field is unknown if it is missing, null, older than the policy's \`max_age\`, or a
-usage whose scale is not known; \`ratio(a, b)\` is unknown where \`b\` is 0. A condition that reads something unknown is unknown,
-unless the other operand of \`&&\` or \`||\` settles it: \`node.status == "online" && node.cpu_usage > 0.9\` is false for a node that
-is offline, whatever its usage. Of \`? :\` only the branch that is taken counts.
+usage of unknown scale; \`ratio(a, b)\` is unknown if \`b\` is 0. A condition that reads an unknown value is unknown,
+unless the other operand of \`&&\` or \`||\` determines the result: \`node.status == "online" && node.cpu_usage > 0.9\` is false for
+an offline node, whatever its usage. Of \`? :\`, only the branch that is taken matters.
 
-A policy never acts on an unknown condition, and its timer stands still. A condition that stays unknown for longer than
+A policy never acts on an unknown condition, and its timer stops. A condition that stays unknown for longer than
 \`max_age + for\` suspends the episode and frees the node for other policies.`;
 
 const SOURCE_TEXTS: Readonly<Record<Field["source"], string>> = {
   nodes: "node list",
-  details: "detail of the node",
+  details: "node detail",
   sessions: "session list",
 };
 
-/** The part of docs/policies.md that says what expressions may name. */
+/** The section about expressions in docs/policies.md. */
 export const expressionReference = (): string =>
   [
     INTRO,
@@ -37,12 +37,12 @@ export const expressionReference = (): string =>
     ),
     "### Functions",
     table(
-      ["written", "meaning"],
+      ["example", "meaning"],
       FUNCTIONS.map(({ form, help }) => [code(form), help]),
     ),
-    "### What CEL has and policies refuse",
+    "### CEL features that policies do not support",
     table(
-      ["written", "why, and what to write instead"],
+      ["feature", "why, and what to write instead"],
       [...UNSUPPORTED_SYNTAX].map(([name, why]) => [code(name), why]),
     ),
   ].join("\n\n");

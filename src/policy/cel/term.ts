@@ -1,19 +1,19 @@
 import type { Field } from "./fields.ts";
 
-/** A plain value. Timestamps are milliseconds since the Unix epoch, durations milliseconds; numbers are always finite. */
+/** A value. Timestamps are milliseconds since the Unix epoch, durations milliseconds; numbers are finite. */
 export type Value = string | number | boolean;
 
-/** Operators between two values that give true or false. */
+/** Operators that compare two values. */
 export const COMPARISONS = ["==", "!=", "<", "<=", ">", ">="] as const;
 export type Comparison = (typeof COMPARISONS)[number];
-/** Operators between two numbers, instants or lengths of time. */
+/** Operators on two numbers, timestamps or durations. */
 export const ARITHMETIC = ["+", "-", "*"] as const;
 export type Arithmetic = (typeof ARITHMETIC)[number];
-/** Methods of a text. */
+/** Methods of a string. */
 export const METHODS = ["contains", "startsWith", "endsWith"] as const;
 export type Method = (typeof METHODS)[number];
 
-/** A part of an expression, after everything that policies refuse was refused. `offset`: where it begins in the text. */
+/** A node of the syntax tree, which has only supported syntax. `offset`: index in the text. */
 export type Term =
   | LiteralTerm
   | { readonly kind: "field"; readonly offset: number; readonly field: Field }
@@ -26,17 +26,17 @@ export type Term =
   | { readonly kind: "method"; readonly offset: number; readonly method: Method; readonly sides: TermPair }
   | { readonly kind: "in"; readonly offset: number; readonly member: Term; readonly list: readonly LiteralTerm[] };
 
-/** Two terms, in the order of the text. Of a method: what it is called on, and its argument; of a choice: yes and no. */
+/** Two terms, in the order of the text. Of a method: receiver and argument; of a choice: the values for true and false. */
 export type TermPair = readonly [Term, Term];
 
-/** A value written out; a constant `duration` or `timestamp` is one as well. */
+/** A constant, also one written as `duration("10m")` or `timestamp("…")`. */
 export interface LiteralTerm {
   readonly kind: "literal";
   readonly offset: number;
   readonly value: Value;
 }
 
-/** The terms that a term is made of. */
+/** The direct children of a term. */
 export function childTerms(term: Term): readonly Term[] {
   switch (term.kind) {
     case "literal":
@@ -60,20 +60,20 @@ export function childTerms(term: Term): readonly Term[] {
   }
 }
 
-/** The term itself and all within it, in the order of the text. */
+/** Yields a term and all its descendants, in the order of the text. */
 export function* walkTerms(term: Term): Generator<Term> {
   yield term;
   for (const part of childTerms(term)) yield* walkTerms(part);
 }
 
-/** Every field that the term names, once, in the order of the text. */
+/** Returns every field that a term reads, once, in the order of the text. */
 export function fieldsOfTerm(term: Term): readonly Field[] {
   const fields = new Set<Field>();
   for (const part of walkTerms(term)) if (part.kind === "field") fields.add(part.field);
   return [...fields];
 }
 
-/** Whether the value of the term is a text. */
+/** Whether the value of a term is a string. */
 export function isText(term: Term): boolean {
   if (term.kind === "literal") return typeof term.value === "string";
   if (term.kind === "field") return term.field.type === "string";

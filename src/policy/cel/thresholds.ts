@@ -4,25 +4,25 @@ import type { FieldName } from "./fields.ts";
 import type { Arithmetic, Comparison, Term, TermPair } from "./term.ts";
 
 /**
- * The lines that a condition draws through usages of a node: where a comparison of one of them with a constant changes
- * its mind, and on which side of it the condition is nearer to being true. What compares a usage with anything that is
- * not constant, such as the fleet's median, draws none. Each line once, in the order of the text.
+ * Returns the usage thresholds of a condition: the constants that it compares a usage of the node with, and the side on which
+ * the condition is more likely to hold. A comparison with anything but a constant, such as the fleet's median, has none. Each
+ * threshold is returned once, in the order of the text.
  */
 export function thresholdsOf({ condition }: Pick<Expression, "condition">): readonly Threshold[] {
-  const lines = new Map<string, Threshold>();
-  for (const { operator, sides, targets: towards } of comparisonsIn(condition, ["true"])) {
+  const thresholds = new Map<string, Threshold>();
+  for (const { operator, sides, targets } of comparisonsIn(condition, ["true"])) {
     const crossing = crossingPoint(operator, sides);
     if (crossing === null) continue;
-    for (const wanted of towards) {
-      const side = wanted === "true" ? crossing.side : OPPOSITE_SIDE[crossing.side];
+    for (const target of targets) {
+      const side = target === "true" ? crossing.side : OPPOSITE_SIDE[crossing.side];
       const threshold: Threshold = { ...crossing, side };
-      lines.set(JSON.stringify(threshold), threshold);
+      thresholds.set(JSON.stringify(threshold), threshold);
     }
   }
-  return [...lines.values()];
+  return [...thresholds.values()];
 }
 
-/** What a part of a condition has to become for the whole to come nearer to being true. */
+/** The outcomes of a part of a condition that can make the whole condition true. */
 type TargetOutcomes = readonly ("true" | "false")[];
 
 interface FoundComparison {
@@ -33,21 +33,21 @@ interface FoundComparison {
 
 const BOTH_OUTCOMES: TargetOutcomes = ["true", "false"];
 
-function comparisonsIn(term: Term, towards: TargetOutcomes): FoundComparison[] {
+function comparisonsIn(term: Term, targets: TargetOutcomes): FoundComparison[] {
   switch (term.kind) {
     case "comparison":
-      return [{ operator: term.operator, sides: term.sides, targets: towards }];
+      return [{ operator: term.operator, sides: term.sides, targets }];
     case "not":
       return comparisonsIn(
         term.operand,
-        towards.map((wanted) => (wanted === "true" ? "false" : "true")),
+        targets.map((target) => (target === "true" ? "false" : "true")),
       );
     case "logic":
-      return term.sides.flatMap((side) => comparisonsIn(side, towards));
+      return term.sides.flatMap((side) => comparisonsIn(side, targets));
     case "choice":
       return [
         ...comparisonsIn(term.test, BOTH_OUTCOMES),
-        ...term.sides.flatMap((side) => comparisonsIn(side, towards)),
+        ...term.sides.flatMap((side) => comparisonsIn(side, targets)),
       ];
     default:
       return [];
@@ -65,19 +65,19 @@ const SIDE_WHERE_TRUE: Readonly<Record<Comparison, Threshold["side"] | null>> = 
 
 const OPPOSITE_SIDE = { above: "below", below: "above" } as const;
 
-/** Where the comparison changes its mind; null: not at a constant value of one usage. */
+/** The value of a usage at which a comparison changes its result; null: there is no constant one of a single usage. */
 function crossingPoint(operator: Comparison, [left, right]: TermPair): Threshold | null {
   const side = SIDE_WHERE_TRUE[operator];
   const difference = addLinear(toLinear(left), toLinear(right), -1);
   if (side === null || difference === null || difference.usage === null) return null;
   const { usage, factor, constant } = difference;
-  // Without the 0, nothing less nothing would be a negative zero.
+  // Adding 0 turns -0 into 0.
   const value = -constant / factor + 0;
   if (!(value >= 0 && value <= 1)) return null;
   return { usage, value, side: factor > 0 ? side : OPPOSITE_SIDE[side] };
 }
 
-/** `factor * usage + constant`; without a usage, the constant alone. */
+/** `factor * usage + constant`; without a usage, only the constant. */
 interface LinearTerm {
   readonly usage: Usage | null;
   readonly factor: number;
@@ -90,7 +90,7 @@ const USAGE_FIELDS: Partial<Readonly<Record<FieldName, Usage>>> = {
   "node.disk_usage": "diskUsage",
 };
 
-/** A number as a multiple of one usage and a constant; null: it is no such thing. */
+/** Converts a term to a linear function of one usage; null: it is not one. */
 function toLinear(term: Term): LinearTerm | null {
   switch (term.kind) {
     case "literal":
@@ -119,18 +119,18 @@ function combineLinear(operator: Arithmetic, left: LinearTerm | null, right: Lin
   return right?.usage === null ? scaleLinear(left, right.constant) : null;
 }
 
-/** The sum of one and a multiple of another; null: of two usages it is nothing of one. */
-function addLinear(one: LinearTerm | null, other: LinearTerm | null, times: number): LinearTerm | null {
-  const more = scaleLinear(other, times);
-  if (one === null || more === null) return null;
-  if (one.usage !== null && more.usage !== null && one.usage !== more.usage) return null;
-  return normalizeLinear(one.usage ?? more.usage, one.factor + more.factor, one.constant + more.constant);
+/** Adds a multiple of another term; null: the sum depends on two usages. */
+function addLinear(one: LinearTerm | null, other: LinearTerm | null, times: 1 | -1): LinearTerm | null {
+  const addend = scaleLinear(other, times);
+  if (one === null || addend === null) return null;
+  if (one.usage !== null && addend.usage !== null && one.usage !== addend.usage) return null;
+  return normalizeLinear(one.usage ?? addend.usage, one.factor + addend.factor, one.constant + addend.constant);
 }
 
 const scaleLinear = (number: LinearTerm | null, times: number): LinearTerm | null =>
   number === null ? null : normalizeLinear(number.usage, number.factor * times, number.constant * times);
 
-/** A usage that is taken no times is none. */
+/** Drops a usage whose factor is 0; null: a number is not finite. */
 function normalizeLinear(usage: Usage | null, factor: number, constant: number): LinearTerm | null {
   if (!Number.isFinite(factor) || !Number.isFinite(constant)) return null;
   return factor === 0 ? { usage: null, factor, constant } : { usage, factor, constant };

@@ -3,19 +3,18 @@ import type { NodeId } from "../../model/node.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 
-/** How many of the nodes that a policy treated last were healed. */
+/** How many of the nodes that a policy treated most recently were healed. */
 export interface Efficacy {
-  /** Different nodes that count, at most the window. */
+  /** Number of different nodes that count, at most `safety.efficacy.window`. */
   readonly nodes: number;
   readonly healed: number;
-  /** Whether enough of them were tried, and too few healed. */
+  /** Whether enough nodes were treated, and too few of them healed. */
   readonly isTooLow: boolean;
 }
 
 /**
- * Measures how many nodes a policy heals. Of each node the last real episode under the same text counts that closed after `since`, or
- * whose node is lost (it is suspended), in which something was done and that ended by itself: what an operator lifted or
- * repaired, or a change of the policy, says nothing about it.
+ * Measures how many nodes a policy heals. For each node the last real episode under this version of the policy counts that has
+ * acted and closed after `since`, or whose node is lost. Episodes that an operator or a change of the policy ended don't count.
  */
 export function measureEfficacy(
   closed: Iterable<Episode>,
@@ -30,15 +29,15 @@ export function measureEfficacy(
     .sort((a, b) => endedAt(a) - endedAt(b));
   const lastOfNode = new Map<NodeId, Episode>();
   for (const episode of counted) {
-    // Deleted and set again, so that the map is in the order of the last treatments.
+    // Deleted first, so that the map is ordered by the last treatment.
     lastOfNode.delete(episode.node);
     lastOfNode.set(episode.node, episode);
   }
   const last = [...lastOfNode.values()].slice(-window);
   const healed = last.filter(({ state }) => state === "healed").length;
-  const isPoor = window > 0 && last.length >= window && healed < minSuccess * last.length - 1e-9;
-  return { nodes: last.length, healed, isTooLow: isPoor };
+  const isTooLow = window > 0 && last.length >= window && healed < minSuccess * last.length - 1e-9;
+  return { nodes: last.length, healed, isTooLow };
 }
 
-/** When an episode closed, or its node was lost. */
+/** When an episode closed or its node was lost. */
 const endedAt = ({ closedAt, stateAt }: Episode): EpochMs => closedAt ?? stateAt;

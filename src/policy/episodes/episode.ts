@@ -6,21 +6,21 @@ import type { EpochMs } from "../../model/time.ts";
 import { type ActivePolicy, isDryRun, isUnlisted, type NodeObservation } from "../facts.ts";
 import type { StepResult } from "./verification.ts";
 
-/** Delay before an action that was not sent is tried again, doubled each time up to the maximum. */
+/** Delay before another attempt at an action that was not sent; it doubles each time up to the maximum. */
 const SEND_BACKOFF_MS = MINUTE_MS;
 const SEND_BACKOFF_MS_MAX = 30 * MINUTE_MS;
-/** The wait after the first 429, doubled with each. */
+/** Delay after the first 429 without Retry-After; it doubles with each. */
 const RATE_LIMIT_BACKOFF_MS: DurationMs = SECOND_MS;
-/** Attempts of one step that may be answered with 429: more would only add to what the service refuses. */
+/** Attempts at one step that may be answered with 429, before the step is given up. */
 export const RATE_LIMITED_ATTEMPTS_MAX = 5;
-/** A quarantine that ends at most this early was not lifted: clocks differ, and durations are whole minutes. */
+/** A quarantine that ends this early was not lifted by an operator: clocks differ, and durations are whole minutes. */
 const QUARANTINE_SLACK_MS = MINUTE_MS;
 /** A quarantine that lasts this long after its end is overdue. */
 const QUARANTINE_OVERDUE_MS = 5 * MINUTE_MS;
-/** Observations in a row of an online node that show that its quarantine was lifted: one may be outdated. */
+/** A quarantine counts as lifted after this many consecutive observations of the node as online: one may be outdated. */
 const FREED_OBSERVATIONS_MIN = 2;
 
-/** The attempts of a step before the first one. */
+/** Attempt counters at the beginning of a step. */
 const NO_ATTEMPTS = { failures: 0, limited: 0, retryAt: null } as const;
 
 /** Returns a new episode. */
@@ -46,7 +46,7 @@ export function beginEpisode(active: ActivePolicy, node: NodeObservation, id: st
 }
 
 /**
- * What happens to an episode, from firing until it is closed.
+ * An event in the life of an episode, from firing until it is closed.
  *
  * ```
  * firing ──sent──▶ acting ──verified──▶ recovering ──healed──▶ healed
@@ -59,16 +59,17 @@ export function beginEpisode(active: ActivePolicy, node: NodeObservation, id: st
  * firing, acting, recovering, probation   ──steps_over─▶ given_up
  *   while our quarantine lasts            ──quarantined▶ quarantined
  * any open state                          ──unseen─────▶ suspended
- * suspended, its step's time is up        ──step_lost──▶ suspended, at the next step
+ * suspended, when its step times out      ──step_lost──▶ suspended, at the next step
  * suspended                               ──proven─────▶ firing, or the next step if a step had healed it
- *                                         ──acting, quarantined─▶ as it was, where that is under way
+ *                                         ──acting, quarantined─▶ acting or quarantined, if that still lasts
  *                                         ──cleared, healed─▶ closed
  * with our quarantine, lifted by an operator ──freed───▶ freed
  * any open state                          ──withdrawn──▶ withdrawn
  * ```
  *
- * `unseen` suspends an episode of any open state: its node left the fleet, or its timer lapsed. A suspended one has its node
- * no more. It goes on once `for` is proven again. One whose node left the list after an action is lost: no time ends it.
+ * `unseen` suspends an episode in any open state, because its node left the fleet or its timer lapsed. A suspended episode
+ * frees its node for other policies. It resumes when its timer fires again. If its node left the list after an action, the
+ * node is lost, and the episode stays suspended until the node returns or an operator accepts the loss.
  */
 export type EpisodeEvent =
   | "sent"
@@ -125,26 +126,26 @@ function transition(episode: Episode, event: EpisodeEvent, now: EpochMs): Episod
   return state in EPISODE_TRANSITIONS ? moved : { ...moved, closedAt: now, quarantine: null, retryAt: null };
 }
 
-/** After `when` was observed to be false for `clear_for`: closed. */
+/** Closes an episode after `when` was false for `clear_for`. */
 export const clearEpisode = (episode: Episode, now: EpochMs): Episode => {
   const recovered = episode.state === "suspended" ? episode.healed : episode.state !== "firing";
-  // What an operator has repaired is not healed by the policy.
+  // A node that an operator repaired was not healed by the policy.
   return transition(episode, recovered && episode.repaired !== true ? "healed" : "cleared", now);
 };
 
-/** Closes an episode that can't go on. */
+/** Closes an episode that can't continue. */
 export const withdrawEpisode = (episode: Episode, now: EpochMs): Episode => transition(episode, "withdrawn", now);
 
-/** After its verdict was unknown for too long. */
+/** Suspends an episode after its verdict was unknown for too long. */
 export const suspendEpisode = (episode: Episode, now: EpochMs): Episode => transition(episode, "unseen", now);
 
-/** After its node left the list. */
+/** Suspends an episode after its node left the list. */
 export const markUnlisted = (episode: Episode, now: EpochMs): Episode => ({
   ...(episode.state === "suspended" ? episode : suspendEpisode(episode, now)),
   unlistedAt: now,
 });
 
-/** After a step was sent, or may have been. `minutes`: how long a quarantine lasts, as the service said or as it was asked. */
+/** Updates an episode after a step was sent, or may have been. `minutes`: duration of a quarantine; null: as requested. */
 export function recordSent(episode: Episode, action: Action, minutes: number | null, now: EpochMs): Episode {
   const quarantine: Quarantine | null =
     action.request.kind !== "quarantine"
@@ -152,7 +153,7 @@ export function recordSent(episode: Episode, action: Action, minutes: number | n
       : {
           action: action.id,
           endsAt: (action.sentAt ?? now) + (minutes ?? action.request.durationMinutes) * MINUTE_MS,
-          // A dry run creates no quarantine that could be observed.
+          // The quarantine of a dry run can't be observed.
           seen: episode.shadow,
           seenOnline: 0,
           overdue: false,
@@ -161,16 +162,16 @@ export function recordSent(episode: Episode, action: Action, minutes: number | n
   return transition(sent, "sent", now);
 }
 
-/** After a step that was not sent: it is decided on again later. */
+/** Updates an episode after a step was not sent. It is attempted again after a delay. */
 export function recordUnsent(episode: Episode, now: EpochMs): Episode {
   const wait = Math.min(SEND_BACKOFF_MS_MAX, SEND_BACKOFF_MS * 2 ** Math.min(episode.failures, 16));
   return transition({ ...episode, failures: episode.failures + 1, retryAt: now + wait }, "unsent", now);
 }
 
 /**
- * After a 429: nothing was executed, and the same step is sent again. `retryAfterMs`: the wait that the service asks for;
- * null: it names none, and the wait doubles from 1 s (spec, section 7.1). After {@link RATE_LIMITED_ATTEMPTS_MAX} the episode is given up,
- * unless our quarantine is still to be watched.
+ * Updates an episode after a 429: nothing was executed, and the step is sent again. `retryAfterMs`: the delay that the service
+ * asked for; null: none, so the delay doubles from 1 s (spec, section 7.1). After {@link RATE_LIMITED_ATTEMPTS_MAX} attempts the
+ * episode is given up, or stays quarantined while our quarantine lasts.
  */
 export function recordRateLimited(episode: Episode, retryAfterMs: DurationMs | null, now: EpochMs): Episode {
   const limited = (episode.limited ?? 0) + 1;
@@ -180,13 +181,13 @@ export function recordRateLimited(episode: Episode, retryAfterMs: DurationMs | n
   return transition(next, next.quarantine === null ? "steps_over" : "quarantined", now);
 }
 
-/** After the service refused a step: the episode is given up, unless our quarantine is still to be watched. */
+/** Ends the steps of an episode: it is given up, or stays quarantined while our quarantine lasts. */
 export function recordRefused(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
   const atEnd = { ...episode, step: rule.steps.length };
   return transition(atEnd, atEnd.quarantine === null ? "steps_over" : "quarantined", now);
 }
 
-/** After a step ended. Only an ineffective one leads to the next. */
+/** Updates an episode after a step ended. Only an ineffective step leads to the next one. */
 export function recordStepResult(
   episode: Episode,
   action: Action,
@@ -208,19 +209,19 @@ export function recordStepResult(
   }
 }
 
-/** After the time of a step ended while its node was lost: it stays lost, and the next step follows once it is back. */
+/** Updates an episode whose step timed out while its node was lost. The next step follows when the node returns. */
 export function recordStepLost(episode: Episode, action: Action, now: EpochMs): Episode {
   const next = { ...withoutUnseenQuarantine(episode, action), step: episode.step + 1, ...NO_ATTEMPTS, healed: false };
   return transition(next, "step_lost", now);
 }
 
-/** The next step, or, where none is left, the end. */
+/** Moves an episode to the next step; if none is left, ends its steps. */
 export function advanceStep(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
   const next = { ...episode, step: episode.step + 1, ...NO_ATTEMPTS, healed: false };
   return next.step < rule.steps.length ? transition(next, "next_step", now) : recordRefused(next, rule, now);
 }
 
-/** Returns the episode after an observation of the node's status. */
+/** Updates an episode after an observation of the node's status. */
 export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs): Episode {
   const episode = isOperatorRepair(before, status) ? { ...before, repaired: true } : before;
   const { quarantine } = episode;
@@ -232,7 +233,7 @@ export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs)
   }
   if (now >= quarantine.endsAt - QUARANTINE_SLACK_MS) {
     if (episode.state !== "quarantined") return now >= quarantine.endsAt ? { ...episode, quarantine: null } : episode;
-    // Healed until the contrary shows: if the node vanishes now, the step is not taken once more when it is back.
+    // Marked as healed, so that the step is not repeated if the node vanishes now and returns.
     return now >= quarantine.endsAt
       ? transition({ ...episode, quarantine: null, healed: true }, "quarantine_over", now)
       : episode;
@@ -244,27 +245,27 @@ export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs)
   return { ...episode, quarantine: { ...quarantine, seenOnline } };
 }
 
-/** Whether an observation is the first to show that an operator works on the node during our step. */
+/** Whether an observation is the first to show that an operator is working on the node during our step. */
 const isOperatorRepair = ({ state, shadow: dryRun, repaired, quarantine }: Episode, status: NodeStatus): boolean =>
   (state === "acting" || state === "quarantined") &&
   !dryRun &&
   repaired !== true &&
   (status === "maintenance" || (status === "quarantined" && quarantine === null));
 
-/** The state of a suspended episode whose node is seen again: what is under way goes on, all else waits for its timer. */
-export function resumeEpisode(before: Episode, hasActionUnderWay: boolean, now: EpochMs): Episode {
+/** Resumes an action or quarantine of a suspended episode whose node is seen again; anything else waits for the timer. */
+export function resumeEpisode(before: Episode, hasActionInFlight: boolean, now: EpochMs): Episode {
   const episode = isUnlisted(before) ? { ...before, unlistedAt: null } : before;
-  if (hasActionUnderWay) return transition(episode, "acting", now);
+  if (hasActionInFlight) return transition(episode, "acting", now);
   return episode.quarantine === null ? episode : transition(episode, "quarantined", now);
 }
 
-/** A suspended episode after `for` was proven again: what a step has healed is a relapse, and gets the next step. */
+/** Resumes a suspended episode whose timer fires again. If a step had healed the node, this is a relapse: the next step follows. */
 export function refireEpisode(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
   if (episode.healed) return advanceStep(episode, rule, now);
   return episode.step < rule.steps.length ? transition(episode, "proven", now) : recordRefused(episode, rule, now);
 }
 
-/** Drops a quarantine that was never observed: it did not take effect. */
+/** Removes a quarantine that was never observed, because it did not take effect. */
 const withoutUnseenQuarantine = (episode: Episode, action: Action): Episode =>
   episode.quarantine !== null && episode.quarantine.action === action.id && !episode.quarantine.seen
     ? { ...episode, quarantine: null }

@@ -2,23 +2,23 @@ import type { NodeId } from "../../model/node.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
 import type { Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
-import type { RemediationRecords } from "../remediation-state.ts";
+import type { RemediationRecords } from "../remediation-records.ts";
 
-/** Whether an episode counts as a try: one in which nothing was done does not, unless it was given up. */
+/** Whether an episode counts as an attempt: it has acted or was given up. */
 export const countsAsAttempt = ({ acted, state }: Episode): boolean => acted > 0 || state === "given_up";
 
-/** The hold of a node that a policy has given up; null: it has not. */
+/** Returns the hold of a node that a policy has given up; null: there is none. */
 export const givenUpHold = (records: RemediationRecords, node: NodeId, policy: string): NodeHold | null =>
   records.holdsOn(node).find((hold) => hold.kind === "given_up" && hold.policy === policy && hold.until === null) ??
   null;
 
-/** When an operator released a node that a policy had given up: what was tried before counts no more; 0: never. */
+/** Returns when an operator released a node that a policy had given up; earlier attempts don't count. 0: never. */
 export const releasedAt = (records: RemediationRecords, node: NodeId, policy: string): EpochMs =>
   records.holdsOn(node).find((hold) => hold.kind === "given_up" && hold.policy === policy)?.until ?? 0;
 
 /**
- * The last real episodes in a row in which a policy did not heal a node, oldest first. One that begins later than
- * `retry.forget_after` after the one before it ended begins a new row.
+ * Returns the latest consecutive real episodes in which a policy did not heal a node, oldest first. They are consecutive if
+ * none begins later than `retry.forget_after` after the end of the one before.
  */
 export function consecutiveFailures(
   records: RemediationRecords,
@@ -29,12 +29,12 @@ export function consecutiveFailures(
   const attempts = records
     .closedEpisodesOf(node, false)
     .filter((episode) => episode.policy === name && countsAsAttempt(episode) && episode.closedAt! > after);
-  const row: Episode[] = [];
+  const failures: Episode[] = [];
   for (const episode of attempts.toReversed()) {
-    const next = row[0];
+    const next = failures[0];
     if (episode.state !== "given_up") break;
     if (next !== undefined && next.openedAt - episode.closedAt! > retry.forgetAfterMs) break;
-    row.unshift(episode);
+    failures.unshift(episode);
   }
-  return row;
+  return failures;
 }

@@ -8,28 +8,28 @@ import type { EpochMs } from "../../model/time.ts";
 export interface StepObservation {
   /** The journal's clock. */
   readonly now: EpochMs;
-  /** Whether its record was observed after the step was sent; if not, nothing else here counts. */
+  /** Whether the node was observed after the step was sent. If not, the fields below are ignored. */
   readonly isFresh: boolean;
   readonly status: NodeStatus;
-  /** What `when` says on data that was all observed after the step was sent. */
+  /** The verdict of `when` on data that was observed after the step was sent. */
   readonly when: "true" | "false" | "unknown";
-  /** What the step's own `expect` says; null: it has none. */
+  /** The verdict of the step's `expect`; null: it has none. */
   readonly expect: "true" | "false" | "unknown" | null;
 }
 
-/** How a step ended. `in_doubt`: the result can't be determined, and waiting longer would not help. */
+/** How a step ended. `in_doubt`: the result is still unknown after the extended time. */
 export type StepResult = "verified" | "ineffective" | "in_doubt";
 
-/** Minimum extension of a step whose result is unknown when its time is up. */
+/** Minimum extension of a step whose result is unknown when it times out. */
 const EXTENSION_MS_MIN: DurationMs = 10 * MINUTE_MS;
 
 /**
- * A step whose node is not seen stays under way so long, and counts as such: two walks of a large fleet on a small plan
- * settle by then whether the node is there or has left the list.
+ * A step whose node is not observed stays in progress for this long after its time: within it, two walks even of a large fleet
+ * on a small plan show whether the node has left the list.
  */
 export const UNOBSERVED_MS_MAX: DurationMs = 6 * HOUR_MS;
 
-/** Returns when the time of a step is up, and when an unknown result becomes final. */
+/** Returns when a step times out (`end`), and when an unknown result becomes final (`last`). */
 export function stepDeadlines(
   { sentAt }: Action,
   { withinMs }: StepVerification,
@@ -39,8 +39,8 @@ export function stepDeadlines(
 }
 
 /**
- * Evaluates a step by what was observed: it ends as soon as what is expected holds, or when its time is up; ended with `when`
- * false it is verified, with `when` true ineffective. Null: it goes on.
+ * Returns the result of a step; null: it is still in progress. The step ends as soon as its expectation is met, or when it
+ * times out. It is then verified if `when` is false, and ineffective if `when` is true.
  */
 export function evaluateStep(action: Action, verify: StepVerification, seen: StepObservation): StepResult | null {
   const { end, last } = stepDeadlines(action, verify);
@@ -48,19 +48,19 @@ export function evaluateStep(action: Action, verify: StepVerification, seen: Ste
   const isMet = seen.expect === null ? meetsDefaultExpectation(action, seen) : seen.expect === "true";
   if (!isMet && seen.now < end) return null;
   if (action.request.kind === "quarantine" && seen.status === "quarantined") {
-    // In quarantine `when` may be unknown. That the node is quarantined is what was asked for.
+    // `when` may be unknown during a quarantine; the status shows that the step took effect.
     return seen.when === "true" ? "ineffective" : "verified";
   }
   if (seen.when === "true") return "ineffective";
   if (seen.when === "unknown") return seen.now >= last ? "in_doubt" : null;
-  // A node that has not come back is not healed, even if `when` is false.
+  // A node that has not come back online is not healed, even if `when` is false.
   if (action.request.kind === "reboot" && !isMet && seen.status !== "online" && seen.status !== "maintenance") {
     return seen.now >= last ? "ineffective" : null;
   }
   return "verified";
 }
 
-/** What an action is expected to bring where its step does not say. Nothing shows that clients were disconnected. */
+/** Whether the default expectation of an action is met. No field shows that clients were disconnected. */
 function meetsDefaultExpectation({ request }: Action, { when, status }: StepObservation): boolean {
   switch (request.kind) {
     case "reboot":
@@ -74,23 +74,23 @@ function meetsDefaultExpectation({ request }: Action, { when, status }: StepObse
   }
 }
 
-/** Evidence of a reboot, from before and after it was sent. Instants are on the service's clock. */
+/** Evidence of a reboot from before and after it was sent. Times are on the service's clock. */
 export interface RebootEvidence {
   readonly uptimeHoursBefore: number | null;
   readonly uptimeHoursNow: number | null;
   readonly rebootingSeen: boolean;
-  /** When the record with the uptime of now was observed; null where the service's time is unknown. */
+  /** When `uptimeHoursNow` was observed; null: the service's time is unknown. */
   readonly observedAt: EpochMs | null;
   readonly postedAt: EpochMs | null;
 }
 
 /**
- * What shows that a reboot took place. Uptime is in whole hours (spec, section 2.1), so that a boot is known to an hour:
- * it surely lies after the POST only where even the earliest that the hours allow does.
+ * Returns what proves that a reboot took place. Uptime is in whole hours (spec, section 2.1), so the time of the boot is known to
+ * an hour: it is after the POST only if its earliest possible time is.
  */
 export function rebootProof({ uptimeHoursBefore, uptimeHoursNow, ...evidence }: RebootEvidence): RebootProof {
   const { rebootingSeen, observedAt, postedAt } = evidence;
-  // A record from before the POST knows nothing of it.
+  // A record from before the POST proves nothing.
   const isAfter = observedAt === null || postedAt === null || observedAt > postedAt;
   const uptime = isAfter ? uptimeHoursNow : null;
   if (uptimeHoursBefore !== null && uptime !== null && uptime < uptimeHoursBefore) return "uptime_fell";

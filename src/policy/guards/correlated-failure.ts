@@ -3,8 +3,8 @@ import type { NodeId } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 
 /**
- * A node went bad: a policy's condition became true that was observed not to hold before. What was true when it was looked
- * at for the first time (after a start, under another text, after untrusted data) is not an onset.
+ * A node became unhealthy: the condition of a policy was observed to be false, then true. A condition that is true in its
+ * first evaluation (after a start, a change of the policy or untrusted data) is not an onset.
  */
 export interface Onset {
   readonly policy: string;
@@ -15,57 +15,58 @@ export interface Onset {
 }
 
 /**
- * Nodes of one region or country that failed together; they are not acted on.
+ * Nodes of one region or country that failed together. No action is taken on them.
  *
- *   begins: enough onsets in one place within the time ──▶ lasts ◀──▶ cools down ──▶ over
- *   lasts → cools down: fewer of its nodes are bad than {@link nodesToContinue}
- *   lasts or cools down → over: {@link INCIDENT_MS_MAX} after the last onset
+ *   enough onsets in one region or country within the time ──▶ active ◀──▶ cool-down ──▶ over
+ *   active → cool-down: fewer of its nodes are unhealthy than {@link nodesToContinue}
+ *   active or cool-down → over: {@link INCIDENT_MS_MAX} after the last onset
  */
 export interface Incident {
+  /** Region or country. */
   readonly place: string;
-  /** Its first onset. */
+  /** Time of the first onset. */
   readonly from: EpochMs;
-  /** Its last onset. */
+  /** Time of the last onset. */
   readonly to: EpochMs;
-  /** All nodes that went bad with it, those that have recovered too. */
+  /** All nodes that failed, including nodes that have recovered. */
   readonly nodes: ReadonlySet<NodeId>;
-  /** End of its cool-down; null: it lasts. */
+  /** End of the cool-down; null: the incident is active. */
   readonly until: EpochMs | null;
 }
 
-/** An incident ends this long after its last onset: after that, the policies or an operator handle its nodes. */
+/** An incident ends this long after its last onset. After that, policies or an operator handle its nodes. */
 export const INCIDENT_MS_MAX: DurationMs = 6 * HOUR_MS;
 
-/** Returns how many of its nodes must be unhealthy for an incident to last: half of them, but at least `size`. */
+/** Returns how many of its nodes must be unhealthy for an incident to stay active: half of them, but at least `size`. */
 export const nodesToContinue = ({ nodes }: Incident, size: number): number => Math.max(size, Math.ceil(nodes.size / 2));
 
-/** Onsets that can still be part of an incident that begins. */
+/** Returns the onsets that can still be part of a new incident. */
 export const recentOnsets = (onsets: readonly Onset[], now: EpochMs, withinMs: DurationMs): readonly Onset[] =>
   onsets.some(({ at }) => at < now - withinMs) ? onsets.filter(({ at }) => at >= now - withinMs) : onsets;
 
 /**
- * The incidents after some onsets. `withinMs` is at least what two walks take, because nodes that go dark together are not
- * all seen in one walk. `sizeOf`: how many nodes of a place make an incident.
+ * Returns the incidents after some onsets. `withinMs` must be at least the duration of two walks, because one walk may not show
+ * all nodes that fail together. `sizeOf`: how many nodes of a region or country are an incident.
  */
 export function addOnsets(
-  before: readonly Incident[],
+  incidentsBefore: readonly Incident[],
   onsets: readonly Onset[],
   withinMs: DurationMs,
   sizeOf: (place: string) => number,
 ): readonly Incident[] {
-  let incidents = before;
-  for (const [place, onsetsOfPlace] of Map.groupBy(onsets, (onset) => onset.place)) {
-    for (const span of findClusters(onsetsOfPlace, withinMs, sizeOf(place))) {
+  let incidents = incidentsBefore;
+  for (const [place, onsetsThere] of Map.groupBy(onsets, (onset) => onset.place)) {
+    for (const span of findClusters(onsetsThere, withinMs, sizeOf(place))) {
       incidents = mergeIncident(incidents, { place, ...span, nodes: new Set(), until: null });
     }
     incidents = incidents.map((incident) =>
-      incident.place === place ? extendIncident(incident, onsetsOfPlace, withinMs) : incident,
+      incident.place === place ? extendIncident(incident, onsetsThere, withinMs) : incident,
     );
   }
   return incidents;
 }
 
-/** Returns the incidents with one more, merged with those of its region or country that it overlaps. */
+/** Adds an incident; it is merged with the incidents of its region or country that it overlaps. */
 export function mergeIncident(incidents: readonly Incident[], more: Incident): readonly Incident[] {
   const isSame = ({ place, from, to }: Incident) => place === more.place && from <= more.to && more.from <= to;
   const same = incidents.filter(isSame);
@@ -79,7 +80,7 @@ export function mergeIncident(incidents: readonly Incident[], more: Incident): r
   return [...incidents.filter((each) => !isSame(each)), combined];
 }
 
-/** The incident with the nodes that went bad during it, or within the time before or after. */
+/** Adds the nodes that failed during an incident, or at most `withinMs` before or after it. */
 function extendIncident(incident: Incident, onsets: readonly Onset[], withinMs: DurationMs): Incident {
   const { from, to, nodes } = incident;
   const newOnsets = onsets.filter(({ node, at }) => at >= from - withinMs && at <= to + withinMs && !nodes.has(node));
@@ -88,10 +89,10 @@ function extendIncident(incident: Incident, onsets: readonly Onset[], withinMs: 
     : { ...incident, nodes: new Set([...nodes, ...newOnsets.map(({ node }) => node)]) };
 }
 
-/** The incidents that are not over as of `now`. `isBad`: whether a node is bad now. */
+/** Returns the incidents that are not over. `isUnhealthy`: whether a node is unhealthy now. */
 export function updateIncidents(
-  before: readonly Incident[],
-  isBad: (node: NodeId) => boolean,
+  incidents: readonly Incident[],
+  isUnhealthy: (node: NodeId) => boolean,
   {
     now,
     cooldownMs,
@@ -102,10 +103,10 @@ export function updateIncidents(
     readonly sizeOf: (place: string) => number;
   },
 ): readonly Incident[] {
-  return before.flatMap((incident) => {
+  return incidents.flatMap((incident) => {
     if (now >= incident.to + INCIDENT_MS_MAX) return [];
-    const bad = [...incident.nodes].filter(isBad).length;
-    if (bad >= nodesToContinue(incident, sizeOf(incident.place))) {
+    const unhealthy = [...incident.nodes].filter(isUnhealthy).length;
+    if (unhealthy >= nodesToContinue(incident, sizeOf(incident.place))) {
       return incident.until === null ? incident : { ...incident, until: null };
     }
     const until = incident.until ?? now + cooldownMs;
@@ -114,17 +115,17 @@ export function updateIncidents(
   });
 }
 
-/** The incident that a node is part of; null: none. */
+/** Returns the incident that a node is part of; null: none. */
 export const findIncident = (incidents: readonly Incident[], node: NodeId): Incident | null =>
   incidents.find(({ nodes }) => nodes.has(node)) ?? null;
 
-/** Returns spans of onsets in which at least `size` different nodes fail within `withinMs`. */
+/** Returns the time spans in which at least `size` different nodes fail within `withinMs`. */
 function findClusters(onsets: readonly Onset[], withinMs: DurationMs, size: number) {
   const sorted = onsets.toSorted((a, b) => a.at - b.at);
-  // Usually there is none, which is found without counting nodes.
+  // Fast path: usually there is none, and no nodes need to be counted.
   if (!sorted.some(({ at }, index) => index >= size - 1 && at - sorted[index - size + 1]!.at <= withinMs)) return [];
   const found: { from: EpochMs; to: EpochMs }[] = [];
-  // Onsets of each node within the window that ends with the one looked at: a node is counted once.
+  // Number of onsets of each node within the window that ends with the current onset: a node counts once.
   const inWindow = new Map<NodeId, number>();
   let begin = 0;
   for (const { node, at } of sorted) {

@@ -2,7 +2,7 @@ import type { GuardRow } from "./guard.ts";
 
 const UNTRUSTED = "ProxywardenUntrusted";
 
-/** Holds everything while an operator has paused actions. */
+/** Holds every node while an operator has paused actions. */
 export const pauseGuard: GuardRow = {
   reasons: {
     paused: {
@@ -14,10 +14,10 @@ export const pauseGuard: GuardRow = {
       policyWide: true,
     },
   },
-  check: (_candidate, { pauseDetail: paused }) => (paused === null ? [] : [{ reason: "paused", detail: paused }]),
+  check: (_candidate, { pauseDetail }) => (pauseDetail === null ? [] : [{ reason: "paused", detail: pauseDetail }]),
 };
 
-/** Holds everything while the journal can't be written: an action that can't be recorded is not sent. */
+/** Holds every node while the journal can't be written. */
 export const journalGuard: GuardRow = {
   reasons: {
     journal: {
@@ -30,27 +30,27 @@ export const journalGuard: GuardRow = {
     },
   },
   appliesToNotify: true,
-  check: (_candidate, { journalError: journal }) =>
-    journal === null ? [] : [{ reason: "journal", detail: `the journal can't be written: ${journal}` }],
+  check: (_candidate, { journalError }) =>
+    journalError === null ? [] : [{ reason: "journal", detail: `the journal can't be written: ${journalError}` }],
 };
 
-/** Holds actions after the service rejected the API key. */
+/** Holds every node after the service rejected the API key. */
 export const credentialsGuard: GuardRow = {
   reasons: {
     credentials: {
-      counts: "answers to actions",
+      counts: "responses to actions",
       condition: "the service answered an action with 401 or 403",
-      ends: "automatically, after 15 minutes: then one action is tried",
+      ends: "automatically after 15 minutes, when one action is tried",
       operatorAction: "renew the API key, or give it the scope `nodes:write`",
       alert: "ProxywardenActionFailing",
       policyWide: true,
     },
   },
-  check: (_candidate, { credentialsError: credentials }) =>
-    credentials === null ? [] : [{ reason: "credentials", detail: credentials }],
+  check: (_candidate, { credentialsError }) =>
+    credentialsError === null ? [] : [{ reason: "credentials", detail: credentialsError }],
 };
 
-/** Holds everything while fleet data is not trusted. */
+/** Holds every node while fleet data is not trusted. */
 export const trustGuard: GuardRow = {
   reasons: {
     warming_up: {
@@ -62,9 +62,9 @@ export const trustGuard: GuardRow = {
     },
     inventory_incomplete: {
       counts: "nodes that the last walk missed",
-      condition: "it was cut off, or missed more than `safety.trust.max_missing`",
+      condition: "the walk was cut off, or missed more than `safety.trust.max_missing`",
       ends: "automatically, with the next complete walk, or with `accept-inventory`",
-      operatorAction: "find out why the list is incomplete; `accept-inventory` if it is right",
+      operatorAction: "find out why the list is incomplete; `accept-inventory` if it is correct",
       alert: UNTRUSTED,
       policyWide: true,
     },
@@ -77,10 +77,10 @@ export const trustGuard: GuardRow = {
       policyWide: true,
     },
     inventory_unknown: {
-      counts: "records that are unreadable or of an unknown status",
+      counts: "records that are unreadable or have an unknown status",
       condition: "there are more than `safety.trust.max_unknown`",
       ends: "automatically, with the next walk that shows fewer",
-      operatorAction: "compare what the service answers with what the log says of its records",
+      operatorAction: "compare the responses of the service with the log messages about its records",
       alert: UNTRUSTED,
       policyWide: true,
     },
@@ -93,16 +93,16 @@ export const trustGuard: GuardRow = {
       policyWide: true,
     },
     service_clock: {
-      counts: "Date headers, and after a downtime their distance from the wall clock",
+      counts: "Date headers and, after a downtime, their difference from the wall clock",
       condition:
-        "no answer of the service had one; or, after a downtime, the wall clock and the service's Date disagree",
-      ends: "automatically, with the first answer that has one; or once the two agree, after an hour at most",
+        "no response of the service had one, or after a downtime the wall clock and the service's Date disagree",
+      ends: "automatically, with the first response that has one, or once the two agree, after an hour at most",
       operatorAction: "configure the proxy in front of the service to keep the Date header; correct the wall clock",
       alert: UNTRUSTED,
       policyWide: true,
     },
     sight_cooldown: {
-      counts: "the time since fleet data is trusted again",
+      counts: "the time since fleet data became trusted again",
       condition: "it is shorter than `safety.storm_cooldown`",
       ends: "automatically, after that time",
       policyWide: true,
@@ -110,5 +110,5 @@ export const trustGuard: GuardRow = {
     },
   },
   appliesToNotify: true,
-  check: (_candidate, { trustBlockers: trust }) => trust,
+  check: (_candidate, { trustBlockers }) => trustBlockers,
 };

@@ -3,11 +3,11 @@ import { findIncident, INCIDENT_MS_MAX, nodesToContinue } from "./correlated-fai
 import type { GuardRow } from "./guard.ts";
 import { incidentNodesMin } from "./limits.ts";
 
-/** Holds the fleet while too many nodes are unhealthy at once. Nodes observed since the last round count as well. */
+/** Holds every node while too many nodes are unhealthy at once, also nodes observed since the last evaluation. */
 export const stormGuard: GuardRow = {
   reasons: {
     storm: {
-      counts: "nodes that are offline, of an unknown status, firing, disrupted or lost",
+      counts: "nodes that are offline, of unknown status, firing, disrupted or lost",
       condition: "there are more than `safety.max_unhealthy`",
       ends: "automatically, `safety.storm_cooldown` after there are fewer",
       operatorAction: "find the common cause: network, service or upstream",
@@ -37,13 +37,13 @@ export const stormGuard: GuardRow = {
   },
 };
 
-/** Holds nodes of one failure domain that failed together: they are treated as one incident. */
+/** Holds nodes of one failure domain that failed together. */
 export const correlatedGuard: GuardRow = {
   reasons: {
     correlated: {
-      counts: "nodes of one region or country that went bad within `safety.correlated.within`",
-      condition: "there are as many as the smaller of `nodes` and `percent` of `safety.correlated`",
-      ends: "automatically, once most of them have recovered, or 6 h after the last one went bad",
+      counts: "nodes of one region or country that became unhealthy within `safety.correlated.within`",
+      condition: "there are at least the smaller of `nodes` and `percent` of `safety.correlated`",
+      ends: "automatically, once most of them have recovered, or 6 h after the last one became unhealthy",
       operatorAction: "find the common cause in that region or country",
       preventsEpisode: true,
     },
@@ -60,14 +60,14 @@ export const correlatedGuard: GuardRow = {
     );
     const end =
       until === null
-        ? `it ends ${formatDuration(safety.stormCooldownMs)} after fewer than ${nodesMin} of them are unhealthy, at the latest at ${new Date(latestEnd).toISOString()}`
+        ? `it ends ${formatDuration(safety.stormCooldownMs)} after fewer than ${nodesMin} of them are unhealthy, and no later than ${new Date(latestEnd).toISOString()}`
         : `it is over, and ends in ${formatSecondsLeft(Math.min(until, latestEnd) - now)}`;
     const what = `${nodes.size} nodes of the ${by} ${place || "(none)"} failed together: treated as one incident`;
     return [{ reason: "correlated", detail: `${what}; ${end}` }];
   },
 };
 
-/** Holds the fleet while the circuit breaker is open. It survives restarts; an operator resets it. */
+/** Holds every node while the circuit breaker is open. It stays open across restarts until an operator resets it. */
 export const breakerGuard: GuardRow = {
   reasons: {
     breaker: {

@@ -7,7 +7,7 @@ import type { ActivePolicy, GuardFacts, NodeObservation } from "../facts.ts";
 import type { Timer } from "../timers/timer.ts";
 import type { PolicyEvaluation } from "../timers/verdict.ts";
 
-/** A node under a policy, whose next step may be taken. */
+/** A node under a policy whose next step is considered. */
 export interface Candidate {
   readonly active: ActivePolicy;
   readonly node: NodeObservation;
@@ -21,42 +21,42 @@ export interface Candidate {
   readonly approved: boolean;
 }
 
-/** Returns the step that would be taken; null: none is left. */
+/** Returns the next step; null: none is left. */
 export const nextStep = ({ active, episode }: Candidate): Step | null =>
   active.policy.rule.steps[episode?.step ?? 0] ?? null;
 
-/** One guard: a check that can hold a node, and the reasons that it gives. */
+/** A check that can hold a node, and the reasons that it returns. */
 export interface GuardRow {
   readonly reasons: Readonly<Partial<Record<HoldReason, HoldReasonRow>>>;
-  /** Whether it also holds a step that only notifies; absent: it holds only steps that act on the node. */
+  /** Whether it also holds notify steps; absent: it holds only steps that act on the node. */
   readonly appliesToNotify?: true;
   /** Returns what prevents the candidate's next step. */
   check(candidate: Candidate, facts: GuardFacts): readonly Blocker[];
 }
 
-/** Why a node is held, what is counted or read for it, and how the hold ends. */
+/** Documentation and properties of a reason to hold a node. */
 export interface HoldReasonRow {
-  /** What is counted or read. */
+  /** What the guard counts or reads. */
   readonly counts: string;
-  /** When it holds: with the key of the configuration that sets the limit. */
+  /** When it holds the node, with the configuration key of the limit. */
   readonly condition: string;
-  /** How the hold ends: automatically, or with a command of an operator. */
+  /** How the hold ends: automatically, or with an operator command. */
   readonly ends: string;
-  /** What an operator does about it; absent: nothing. */
+  /** What an operator should do; absent: nothing. */
   readonly operatorAction?: string;
   /**
-   * The alert of `config/prometheus/rules` that fires before the hold has lasted {@link HOLD_MS_MAX}; absent:
-   * {@link HELD_TOO_LONG}; null: with the default `safety` the hold ends automatically before that.
+   * The alert in `config/prometheus/rules` that fires before the hold has lasted {@link HOLD_MS_MAX}. Absent:
+   * {@link HELD_TOO_LONG}. Null: none is needed, because the hold ends before that with the default `safety`.
    */
   readonly alert?: string | null;
-  /** Whether it holds every node of a policy alike, or ends with an approval: a canary that it holds stays the canary. */
+  /** Whether it holds all nodes of a policy, or ends with an approval. A canary that it holds remains the canary. */
   readonly policyWide?: true;
-  /** Whether no episode begins while it holds; otherwise it holds an episode that has begun. */
+  /** Whether no episode can begin while it holds the node. */
   readonly preventsEpisode?: true;
 }
 
-/** No hold lasts longer than this without an alert. */
+/** An alert fires for every hold that lasts longer than this. */
 export const HOLD_MS_MAX: DurationMs = 6 * HOUR_MS;
 
-/** The alert on any node that is held for too long. */
+/** The alert for any node that is held for too long. */
 export const HELD_TOO_LONG = "ProxywardenHeldTooLong";

@@ -6,29 +6,29 @@ import type { EpochMs } from "../../model/time.ts";
 import type { DomainCount } from "../facts.ts";
 import type { Candidate, GuardRow } from "./guard.ts";
 
-/** Nodes or actions that a detail names; the rest is only counted. */
+/** Most nodes or actions that a detail names; the rest are only counted. */
 const NAMES_MAX = 3;
 
 /** Limits how many actions are sent and not yet verified. */
 export const inFlightGuard: GuardRow = {
   reasons: {
     in_flight: {
-      counts: "actions that are sent and not yet verified, also of lost nodes",
+      counts: "actions that are sent and not yet verified, including those of lost nodes",
       condition: "there are `safety.max_in_flight`",
       ends: "automatically, once one is verified or its time is up",
       policyWide: true,
     },
   },
-  check: ({ node }, { inFlight, limits }) => {
-    // An action under way on the node itself is its open episode's; it blocks other nodes.
+  check: ({ node }, { inFlight, safety: { maxInFlight } }) => {
+    // An action in flight on the node itself belongs to its episode and only blocks other nodes.
     const others = inFlight.filter((action) => action.node !== node.id);
-    if (others.length < limits.maxInFlight) return [];
+    if (others.length < maxInFlight) return [];
     const names = others.slice(0, NAMES_MAX).map(({ id, node }) => `${id} on ${node}`);
     const which = names.length === 0 ? "" : `: ${names.join(", ")}`;
     return [
       {
         reason: "in_flight",
-        detail: `${others.length} of ${limits.maxInFlight} actions in flight are not yet verified${which}`,
+        detail: `${others.length} of ${maxInFlight} actions in flight are not yet verified${which}`,
       },
     ];
   },
@@ -39,9 +39,9 @@ export const disruptedGuard: GuardRow = {
   reasons: {
     disrupted: {
       counts:
-        "nodes that our actions make unavailable: rebooting, disconnected, in our quarantine unless they were offline before it, or lost",
+        "nodes that our actions make unavailable: rebooting, disconnected, in our quarantine (unless they were offline before it), or lost",
       condition: "there would be more than the smaller of `amount` and `percent` of `safety.max_disrupted`",
-      ends: "automatically, once one of them is available again; of lost nodes also with `accept-inventory`",
+      ends: "automatically, once one of them is available again; for lost nodes also with `accept-inventory`",
       operatorAction: "`accept-inventory` if the lost nodes will not come back",
       policyWide: true,
     },
@@ -49,7 +49,7 @@ export const disruptedGuard: GuardRow = {
   check: ({ node }, { fleetCounts, limits }) => {
     const after = fleetCounts.disrupted.size + (fleetCounts.disrupted.has(node.id) ? 0 : 1);
     if (after <= limits.maxDisrupted) return [];
-    const detail = `${fleetCounts.disrupted.size} nodes are disrupted, of ${limits.maxDisrupted} at most`;
+    const detail = `${fleetCounts.disrupted.size} nodes are disrupted; the limit is ${limits.maxDisrupted}`;
     return [{ reason: "disrupted", detail: `${detail}${describeLostNodes(fleetCounts.lost)}` }];
   },
 };
@@ -66,9 +66,9 @@ function describeLostNodes(lost: readonly Episode[]): string {
 export const disruptedDomainGuard: GuardRow = {
   reasons: {
     disrupted_domain: {
-      counts: "the same in the region or country of the node",
+      counts: "such nodes in the region or country of the node",
       condition: "there would be more than `safety.max_disrupted_per`",
-      ends: "automatically, once one of them is available again; of lost nodes also with `accept-inventory`",
+      ends: "automatically, once one of them is available again; for lost nodes also with `accept-inventory`",
       operatorAction: "`accept-inventory` if the lost nodes will not come back",
     },
   },
@@ -80,20 +80,20 @@ export const disruptedDomainGuard: GuardRow = {
         ? null
         : {
             reason: "disrupted_domain",
-            detail: `${count.disrupted} nodes of the ${domain} ${candidate.node[domain] || "(none)"} are disrupted, of ${limit} at most${describeLostNodes(fleetCounts.lost.filter((each) => each[domain] === candidate.node[domain]))}`,
+            detail: `${count.disrupted} nodes of the ${domain} ${candidate.node[domain] || "(none)"} are disrupted; the limit is ${limit}${describeLostNodes(fleetCounts.lost.filter((each) => each[domain] === candidate.node[domain]))}`,
           },
     );
   },
 };
 
-/** Keeps a minimum of online nodes in a region or country. Acting on an offline node does not lower it. */
+/** Keeps a minimum of online nodes in a region or country. An action on an offline node does not reduce their number. */
 export const minOnlineGuard: GuardRow = {
   reasons: {
     min_online: {
       counts: "online nodes of the region or country",
       condition: "fewer than `safety.min_online_per` would stay online, and the node is online",
-      ends: "automatically, once more nodes are online; the only node of a region or country is held while it is online",
-      operatorAction: "act by hand, or lower `safety.min_online_per`, where too few nodes exist",
+      ends: "automatically, once more nodes are online. The only node of a region or country is held while it is online",
+      operatorAction: "if too few nodes exist, act manually or lower `safety.min_online_per`",
     },
   },
   check: (candidate, { fleetCounts, safety }) => {
@@ -110,44 +110,41 @@ export const minOnlineGuard: GuardRow = {
   },
 };
 
-/** Limits how many actions are sent within a time. */
+/** Limits how many actions are sent within a period. */
 export const maxActionsGuard: GuardRow = {
   reasons: {
     max_actions: {
-      counts: "actions sent, of any kind: every POST that the service answered, or may have received",
+      counts: "actions sent, of any kind: every POST that the service answered or may have received",
       condition: "there were `amount` within `per` of `safety.max_actions`",
       ends: "automatically, once the oldest of them is older than `per`",
       policyWide: true,
     },
   },
-  check: (_candidate, { sentAtTimes: actedAt, assumedActionCount: assumedActions, limits, safety, now }) => {
-    const { maxActions } = limits;
-    if (actedAt.length < maxActions) return [];
-    const { perMs } = safety.maxActions;
-    const frees =
-      maxActions === 0 ? "" : `; one is free in ${formatSecondsLeft(hasRoomAt(actedAt, maxActions) + perMs - now)}`;
-    const assumed = assumedActions === 0 ? "" : `; ${assumedActions} of them are assumed, because the journal is new`;
-    const detail = `${actedAt.length} actions within ${formatDuration(perMs)}, of ${maxActions} at most${frees}${assumed}`;
+  check: (_candidate, { sentAtTimes, assumedActionCount, safety, now }) => {
+    const { amount, perMs } = safety.maxActions;
+    if (sentAtTimes.length < amount) return [];
+    const next =
+      amount === 0 ? "" : `; the next in ${formatSecondsLeft(blockingSince(sentAtTimes, amount) + perMs - now)}`;
+    const assumed =
+      assumedActionCount === 0 ? "" : `; ${assumedActionCount} of them are assumed because the journal is new`;
+    const detail = `${sentAtTimes.length} actions within ${formatDuration(perMs)}; the limit is ${amount}${next}${assumed}`;
     return [{ reason: "max_actions", detail }];
   },
 };
 
-/** The action that must grow old before there is room for one more. */
-function hasRoomAt(actedAt: readonly EpochMs[], limit: number): EpochMs {
-  // Where the limit was lowered there is more than one too many.
-  if (actedAt.length > limit) return actedAt.toSorted((a, b) => a - b)[actedAt.length - limit]!;
-  return actedAt.reduce((oldest, at) => Math.min(oldest, at));
-}
+/** Returns when the action was sent that must become too old to count before another action is allowed. */
+const blockingSince = (sentAtTimes: readonly EpochMs[], limit: number): EpochMs =>
+  sentAtTimes.toSorted((a, b) => a - b)[sentAtTimes.length - limit]!;
 
 function checkDomains(
   { node }: Candidate,
-  places: Readonly<Record<FailureDomain, ReadonlyMap<string, DomainCount>>>,
+  counts: Readonly<Record<FailureDomain, ReadonlyMap<string, DomainCount>>>,
   limits: Readonly<Record<FailureDomain, number | null>>,
   check: (domain: FailureDomain, count: DomainCount, limit: number) => Blocker | null,
 ): Blocker[] {
   return FAILURE_DOMAINS.flatMap((domain) => {
     const limit = limits[domain];
-    const count = places[domain].get(node[domain]) ?? { nodes: 0, online: 0, disrupted: 0 };
+    const count = counts[domain].get(node[domain]) ?? { nodes: 0, online: 0, disrupted: 0 };
     const blocker = limit === null ? null : check(domain, count, limit);
     return blocker === null ? [] : [blocker];
   });

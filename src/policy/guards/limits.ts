@@ -4,34 +4,30 @@ import type { Safety } from "../../config/schema/safety.ts";
 import { FAILURE_DOMAINS, type FailureDomain } from "../../model/policy/failure-domain.ts";
 import type { EpochMs } from "../../model/time.ts";
 
-/** The limits in nodes or actions, for a fleet of some size. */
+/** The limits by percentage in nodes, for a fleet of a given size. */
 export interface EffectiveLimits {
-  /** More nodes than this unhealthy at once are a storm. */
+  /** A storm begins if more nodes than this are unhealthy at once. */
   readonly maxUnhealthy: number;
   readonly maxDisrupted: number;
-  /** More nodes than this firing within its time open the breaker. */
+  /** The breaker opens if more nodes than this fire within its period. */
   readonly breaker: number;
-  readonly maxInFlight: number;
-  readonly maxActions: number;
 }
 
-/** The limits of a fleet of `nodes` nodes. */
+/** Returns the limits for a fleet of `nodes` nodes. */
 export function effectiveLimits(safety: Safety, nodes: number): EffectiveLimits {
   return {
     maxUnhealthy: nodesOfShare(safety.maxUnhealthy.share, nodes),
     maxDisrupted: Math.min(safety.maxDisrupted.amount, nodesOfShare(safety.maxDisrupted.share, nodes)),
     breaker: Math.max(safety.breaker.amount, nodesOfShare(safety.breaker.share, nodes)),
-    maxInFlight: safety.maxInFlight,
-    maxActions: safety.maxActions.amount,
   };
 }
 
-/** A journal warms up within this, however long max_actions counts. */
+/** The assumed actions of a new journal expire within this time, however long the period of max_actions is. */
 const JOURNAL_WARMUP_MS: DurationMs = HOUR_MS;
 
 /**
- * Returns when actions were sent that a new journal can't know of: a state folder that was lost, or moved, must not give
- * max_actions back at once. The limit counts as used up, evenly over its time. `beganAt`: null if the journal has all actions.
+ * Returns the times of actions that are assumed to have been sent before a new journal began: losing the state folder must not
+ * reset max_actions. The limit counts as used up and becomes available evenly. `beganAt`: null if the journal has all actions.
  */
 export function assumedActionTimes(beganAt: EpochMs | null, { maxActions }: Safety, now: EpochMs): readonly EpochMs[] {
   const { amount, perMs } = maxActions;
@@ -45,11 +41,11 @@ export function assumedActionTimes(beganAt: EpochMs | null, { maxActions }: Safe
 }
 
 /** Returns how many nodes of a region or country must fail together to be one incident. */
-export function incidentNodesMin({ correlated }: Safety, nodesOfPlace: number): number {
-  return Math.max(INCIDENT_NODES_MIN, Math.min(correlated.nodes, nodesOfShare(correlated.share, nodesOfPlace)));
+export function incidentNodesMin({ correlated }: Safety, domainNodes: number): number {
+  return Math.max(INCIDENT_NODES_MIN, Math.min(correlated.nodes, nodesOfShare(correlated.share, domainNodes)));
 }
 
-/** The limits by the names that they have in the configuration: values of the label `limit`. */
+/** Returns the limits by their configuration keys, which are the values of the label `limit`. */
 export function limitsByName(safety: Safety, nodes: number): Readonly<Record<string, number>> {
   const limits = effectiveLimits(safety, nodes);
   const per = (name: string, limit: Readonly<Record<FailureDomain, number | null>>) =>
@@ -61,8 +57,8 @@ export function limitsByName(safety: Safety, nodes: number): Readonly<Record<str
     ["max_disrupted", limits.maxDisrupted],
     ...per("max_disrupted_per", safety.maxDisruptedPer),
     ...per("min_online_per", safety.minOnlinePer),
-    ["max_in_flight", limits.maxInFlight],
-    ["max_actions", limits.maxActions],
+    ["max_in_flight", safety.maxInFlight],
+    ["max_actions", safety.maxActions.amount],
     ["breaker", limits.breaker],
   ]);
 }
@@ -71,11 +67,11 @@ export function limitsByName(safety: Safety, nodes: number): Readonly<Record<str
 const INCIDENT_NODES_MIN = 2;
 
 /**
- * Returns a share in whole nodes, rounded down. A share above zero is at least one node: a small fleet must not be frozen by
- * its size.
+ * Returns a share in whole nodes, rounded down, but at least one if the share is not 0: a small fleet must not be held because
+ * of its size.
  */
 function nodesOfShare(share: Share, nodes: number): number {
   if (share <= 0) return 0;
-  // What binary fractions lose of a whole number is given back: 5 % of 20 is 1.
+  // Compensates for rounding errors: 5 % of 20 is 1.
   return Math.max(1, Math.floor(share * nodes + 1e-9));
 }

@@ -6,9 +6,9 @@ import { type GuardFacts, isDryRun, isRecentReboot, wasRebootedByUs } from "../f
 import type { GuardRow, HoldReasonRow } from "./guard.ts";
 
 const OWNERSHIP: HoldReasonRow = {
-  counts: "actions of others on the node",
+  counts: "actions on the node that are not ours",
   condition:
-    "it is in a quarantine that is not ours or outlasts ours, or someone else rebooted it in the last 15 minutes",
+    "it is in a quarantine that is not ours or lasted longer than ours, or was rebooted in the last 15 minutes, but not by us",
   ends: "automatically, 15 minutes after the action was last seen, or with `release`",
   operatorAction: "check that no second daemon or script acts on this fleet",
 };
@@ -32,7 +32,7 @@ export const protectedGuard: GuardRow = {
   },
 };
 
-/** Holds nodes that an operator holds or has vetoed, and nodes on which others acted a short while ago. */
+/** Holds nodes that an operator holds or vetoed, and nodes that someone else acted on recently. */
 export const holdGuard: GuardRow = {
   reasons: {
     held: {
@@ -43,7 +43,7 @@ export const holdGuard: GuardRow = {
     },
     vetoed: {
       counts: "quarantines of ours that an operator lifted",
-      condition: "one was lifted within `retry.every`",
+      condition: "one was lifted less than `retry.every` ago",
       ends: "automatically, after `retry.every`, or with `release`",
     },
     ownership: OWNERSHIP,
@@ -51,7 +51,7 @@ export const holdGuard: GuardRow = {
   check: (candidate, facts) => {
     const { node, active } = candidate;
     const { records, now } = facts;
-    // The guard of the status names a quarantine by others itself.
+    // The status guard already reports a quarantine that is not ours.
     const isReported = statusGuard.check(candidate, facts).some(({ reason }) => reason === "ownership");
     return records
       .holdsOn(node.id)
@@ -67,14 +67,13 @@ export const holdGuard: GuardRow = {
   },
 };
 
-/** Holds nodes that an operator, the service or another policy is working on. */
+/** Holds nodes on which an operator, the service or another policy is acting. */
 export const statusGuard: GuardRow = {
   reasons: {
     status: {
       counts: "the status of the node",
-      condition:
-        "it is in maintenance, of an unknown status, or rebooting or in a quarantine of ours, but not for this policy",
-      ends: "automatically, with the status",
+      condition: "it is in maintenance, of unknown status, or rebooting or in our quarantine for another policy",
+      ends: "automatically, when the status changes",
     },
     ownership: OWNERSHIP,
   },
@@ -89,7 +88,7 @@ export const statusGuard: GuardRow = {
   },
 };
 
-/** A reboot is expected where the episode sent one. `real`: the open episode of the node that is no dry run. */
+/** Returns blockers unless this episode rebooted the node. `real`: the open episode of the node that is not a dry run. */
 function rebootBlockers(
   node: NodeId,
   episode: Episode | null,
@@ -110,7 +109,7 @@ function rebootBlockers(
 const sentReboot = (episode: Episode | null, { records, now }: GuardFacts): Action | null =>
   (episode === null ? [] : records.actionsOf(episode.id)).findLast((action) => isRecentReboot(action, now)) ?? null;
 
-/** A quarantine is ours until its time is over, on the journal's clock. One that lasts longer is reported, and the node is not acted on. */
+/** Returns blockers unless the quarantine is ours and its time, on the journal's clock, is not over. */
 function quarantineBlockers(episode: Episode | null, real: Episode | null, { now }: GuardFacts): readonly Blocker[] {
   const quarantine = episode?.quarantine ?? null;
   if (quarantine === null) {
@@ -124,7 +123,7 @@ function quarantineBlockers(episode: Episode | null, real: Episode | null, { now
   return [{ reason: "ownership", detail }];
 }
 
-/** Holds a node that has an open episode of another policy: one episode per node. */
+/** Holds a node that has an open episode of another policy: a node has one episode at a time. */
 export const otherEpisodeGuard: GuardRow = {
   reasons: {
     other_episode: {
@@ -138,6 +137,6 @@ export const otherEpisodeGuard: GuardRow = {
   check: ({ active, node, episode }, { records }) => {
     const open = records.openEpisode(node.id, isDryRun(active));
     if (open === null || open.id === episode?.id) return [];
-    return [{ reason: "other_episode", detail: `${open.id} of the policy ${open.policy} has it` }];
+    return [{ reason: "other_episode", detail: `the node is in ${open.id} of the policy ${open.policy}` }];
   },
 };

@@ -7,7 +7,7 @@ export const verdictGuard: GuardRow = {
   reasons: {
     verdict_unknown: {
       counts: "the fields that decide whether `when` holds",
-      condition: "one is missing, null, of an unknown scale, or older than `max_age`",
+      condition: "one is missing, null, of unknown scale, or older than `max_age`",
       ends: "automatically, once all of them are known and fresh",
     },
   },
@@ -19,34 +19,34 @@ export const verdictGuard: GuardRow = {
   },
 };
 
-/** Holds a policy outside of its windows, and while one of its external blockers is active. */
+/** Holds all nodes of a policy outside its windows, and while an external blocker is active. */
 export const policyBlockersGuard: GuardRow = {
   reasons: {
     window: {
       counts: "the time of day",
-      condition: "it is outside of the `windows` of the policy",
+      condition: "it is outside the `windows` of the policy",
       ends: "automatically, when the next window opens",
       policyWide: true,
     },
     blocked_by: {
       counts: "the queries and alerts in `blocked_by`",
-      condition: "one of them blocks, or can't be asked",
-      ends: "automatically, once none of them does",
-      operatorAction: "check Prometheus or Alertmanager if it can't be asked",
+      condition: "one of them blocks, or can't be queried",
+      ends: "automatically, once none of them blocks",
+      operatorAction: "check Prometheus or Alertmanager if it can't be queried",
       policyWide: true,
     },
   },
   check: ({ active }, facts) => facts.policyBlockers(active.policy),
 };
 
-/** Holds a step that needs the approval of an operator. */
+/** Holds a step until an operator approves it. */
 export const approvalGuard: GuardRow = {
   reasons: {
     approval: {
       counts: "approvals",
       condition: "the policy or `safety.mode` is `approve`, and the step is not approved",
       ends: "with `approve` or `reject`; an approval expires after `safety.approval_ttl`",
-      operatorAction: "`approvals` lists what waits",
+      operatorAction: "list pending actions with `approvals`",
       policyWide: true,
     },
     rejected: {
@@ -70,14 +70,15 @@ export const approvalGuard: GuardRow = {
   },
 };
 
-/** Under a new or changed policy, holds every node except the canary until an action on it is verified. */
+/** Under a new or changed policy, holds every node except the canary until an action on the canary is verified. */
 export const canaryGuard: GuardRow = {
   reasons: {
     canary: {
-      counts: "nodes on which a new or changed policy is tried",
-      condition: "another node is, and no action under this text is verified (`safety.canary`)",
-      ends: "automatically, once an action is verified, or the other episode ends or can't proceed",
-      operatorAction: "look at the other node if it takes long",
+      counts: "canaries of a new or changed policy",
+      condition:
+        "another node is the canary, and no action under this version of the policy is verified (`safety.canary`)",
+      ends: "automatically, once an action is verified, or the canary's episode ends or can't proceed",
+      operatorAction: "check the canary if this takes long",
     },
   },
   check: ({ active, node }, facts) => {

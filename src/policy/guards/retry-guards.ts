@@ -7,7 +7,7 @@ import { type Candidate, type GuardRow, nextStep } from "./guard.ts";
 
 const GIVEN_UP = "ProxywardenNodeGivenUp";
 
-/** Keeps a minimum time between two episodes of a node, under any policy. */
+/** Enforces a minimum time between two episodes of a node, under any policy. */
 export const cooldownGuard: GuardRow = {
   reasons: {
     cooldown: {
@@ -27,27 +27,27 @@ export const cooldownGuard: GuardRow = {
     return [
       {
         reason: "cooldown",
-        detail: `${last.id} ended ${formatSecondsLeft(now - last.closedAt!)} ago; ${formatSecondsLeft(left)} to go`,
+        detail: `${last.id} ended ${formatSecondsLeft(now - last.closedAt!)} ago; ${formatSecondsLeft(left)} left`,
       },
     ];
   },
 };
 
-/** Limits how often a policy retries a node, and holds a node that the policy gave up. */
+/** Limits how often a policy treats a node, and holds a node that the policy has given up. */
 export const retryGuard: GuardRow = {
   reasons: {
     retry_wait: {
-      counts: "the time since the policy gave the node up",
+      counts: "the time since an episode in which the policy gave up",
       condition: "it is shorter than `retry.every`",
       ends: "automatically, after that time",
-      operatorAction: "look at the node: the policy did not heal it",
+      operatorAction: "check the node: the policy did not heal it",
       alert: GIVEN_UP,
       preventsEpisode: true,
     },
     retry_limit: {
       counts: "episodes of the node under the policy",
-      condition: "there were `retry.episodes` in a row: the node is given up",
-      ends: "automatically, once the node is seen healthy, or with `release`",
+      condition: "there were `retry.episodes` in a row, so the node is given up",
+      ends: "automatically, once the node is healthy, or with `release`",
       operatorAction: "repair or replace the node: the policy does not heal it",
       alert: GIVEN_UP,
       preventsEpisode: true,
@@ -58,15 +58,15 @@ export const retryGuard: GuardRow = {
     const { node, active } = candidate;
     const { name, retry, steps } = active.policy.rule;
     const blockers: Blocker[] = [];
-    // A policy that was changed during the episode may have fewer steps than were taken.
+    // After a change of the policy it may have fewer steps than the episode has taken.
     if (nextStep(candidate) === null) {
-      const detail = `the policy has ${steps.length} steps, and the episode has used them all: given up`;
+      const detail = `the episode has taken all ${steps.length} steps of the policy: given up`;
       blockers.push({ reason: "retry_limit", detail });
     }
     if ((candidate.episode?.acted ?? 0) > 0) return blockers;
     const givenUp = isDryRun(active) ? null : givenUpHold(facts.records, node.id, name);
     if (givenUp !== null) {
-      const end = `the hold ends when the node is seen healthy, or with "release ${node.id}"`;
+      const end = `the hold ends when the node is healthy, or with "release ${node.id}"`;
       return [...blockers, { reason: "retry_limit", detail: `given up: ${givenUp.reason}; ${end}` }];
     }
     const past = previousEpisodes(candidate, facts);
@@ -76,7 +76,7 @@ export const retryGuard: GuardRow = {
         oldest === undefined
           ? "none is allowed"
           : `the next in ${formatSecondsLeft(oldest.closedAt! + retry.forgetAfterMs - facts.now)}`;
-      const detail = `${past.length} episodes within ${formatDuration(retry.forgetAfterMs)}, of ${retry.episodes} allowed; ${end}`;
+      const detail = `${past.length} episodes within ${formatDuration(retry.forgetAfterMs)}; the limit is ${retry.episodes}; ${end}`;
       blockers.push({ reason: "retry_limit", detail });
     }
     const failed = past.filter(({ state }) => state === "given_up").at(-1);
@@ -84,19 +84,19 @@ export const retryGuard: GuardRow = {
     if (failed !== undefined && left > 0) {
       blockers.push({
         reason: "retry_wait",
-        detail: `${failed.id} did not heal it; the next try in ${formatSecondsLeft(left)}`,
+        detail: `${failed.id} did not heal it; the next attempt in ${formatSecondsLeft(left)}`,
       });
     }
     return blockers;
   },
 };
 
-/** Delays the next attempt of a step that was not executed. */
+/** Delays the next attempt at a step that was not executed. */
 export const backoffGuard: GuardRow = {
   reasons: {
     backoff: {
-      counts: "attempts of the step that were not executed",
-      condition: "the wait after the last one is not over; after 5 answers of 429 the node is given up",
+      counts: "attempts at the step that were not executed",
+      condition: "the delay after the last one is not over. After 5 responses with status 429 the node is given up",
       ends: "automatically, after 1 s to 30 min, or after Retry-After",
     },
   },

@@ -7,19 +7,19 @@ export interface FiringNode {
   readonly at: EpochMs;
 }
 
-/** The circuit breaker: counts nodes that start firing. Once open, it stays open until an operator resets it. */
+/** The circuit breaker counts nodes that begin to fire. Once open, it stays open until an operator resets it. */
 export interface Breaker {
-  /** Of the time that counts, one a node: the last. */
+  /** The last firing of each node within the period. */
   readonly firings: readonly FiringNode[];
   readonly open: { readonly openedAt: EpochMs; readonly nodes: number } | null;
 }
 
-/** Nothing counted, and closed. */
+/** The initial state. */
 export const CLOSED_BREAKER: Breaker = { firings: [], open: null };
 
 /**
- * Counts nodes that began to fire at `now`. `limit`: more than this open it. Only a node that begins to fire does so: a
- * fleet that is not all listed yet, and makes the limit small for a moment, does not.
+ * Counts nodes that began to fire at `now`. The breaker opens if there are more than `limit`, but only when a node begins to
+ * fire: a limit that is temporarily low because not all nodes are listed yet does not open it.
  */
 export function recordFirings(
   breaker: Breaker,
@@ -36,14 +36,14 @@ export function recordFirings(
     : { firings, open: null };
 }
 
-/** A storm lasts while too many nodes are unhealthy, and for a cool-down after that; `until` is extended while it lasts. */
+/** A storm lasts while too many nodes are unhealthy (`blowing`), and for a cool-down after that, which ends at `until`. */
 export interface Storm {
   readonly since: EpochMs;
   readonly until: EpochMs;
   readonly blowing: boolean;
 }
 
-/** Returns the storm as of `now`; null: no storm, and the cool-down is over. */
+/** Returns the storm as of `now`; null: there is none, and the cool-down is over. */
 export function evaluateStorm(
   storm: Storm | null,
   unhealthy: { readonly nodes: number; readonly limit: number },
@@ -51,7 +51,7 @@ export function evaluateStorm(
   cooldownMs: number,
 ): Storm | null {
   if (unhealthy.nodes > unhealthy.limit) {
-    // A new breach ends the cool-down: the storm is the same one.
+    // A new breach during the cool-down continues the same storm.
     return { since: storm?.since ?? now, until: now + cooldownMs, blowing: true };
   }
   if (storm === null || now >= storm.until) return null;

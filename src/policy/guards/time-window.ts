@@ -3,23 +3,21 @@ import { type IntervalSpec, LOCAL_ZONE, matchesDay, type TimeInterval } from "..
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { EpochMs } from "../../model/time.ts";
 
-/** A week and a day: whatever opens every week opens within it, also where the clocks change on that day. */
+/** A week and a day: a weekly window opens within it, even if the clocks change on that day. */
 const OPENING_HORIZON_MS: DurationMs = 8 * DAY_MS;
-/** Zones come from the configuration, some few; reloads may bring new ones. */
+/** A configuration names few zones; reloads may add some. */
 const CACHED_ZONES_MAX = 64;
 const UTC = "UTC";
 
-/** Milliseconds since 1970 as a zone's clocks and calendars show them: as if the zone were UTC. */
+/** Local time of a zone, in milliseconds since 1970 as if the zone were UTC. */
 type LocalTimeMs = number;
 
 /**
- * Whether an instant is within a time interval, which is within any of its specs, by Alertmanager's rules: every list
- * that is given must fit the instant as the spec's location shows it, each list by any of its ranges; an empty list fits
- * nothing. A day of the month that the month doesn't have fits none of its days. Where the clocks change, an hour that
- * is skipped has no window, and one that is repeated is within both times.
+ * Whether a time is within any spec of a time interval, by Alertmanager's rules. Of a spec, every list that is present must
+ * match the local time, each with any of its ranges; an empty list matches nothing. A day that a month doesn't have matches
+ * no day. When the clocks change, a skipped hour is in no window, and a repeated hour is in its window both times.
  *
- * Weekday, day of month, month and year are those of the instant itself. So the morning of a night that begins on Friday
- * belongs to Saturday.
+ * Weekday, day of month, month and year are those of the time itself, so the morning after Friday night is a Saturday.
  */
 export const isWithin = (interval: TimeInterval, at: EpochMs): boolean =>
   interval.intervals.some((spec) => matchesSpec(spec, localTimeOf(spec, at)));
@@ -40,8 +38,8 @@ export interface Opening {
 }
 
 /**
- * The first instant, at `at` or after it, that is within any of the intervals; null: none within the horizon, which is
- * 8 days at most. Cheap: it goes from one time at which a spec may begin to the next.
+ * Returns the first time from `at` on that is within any of the intervals; null: there is none within the horizon, which is at
+ * most 8 days. Only times at which a spec can begin are checked.
  */
 export function nextOpening(
   intervals: readonly TimeInterval[],
@@ -66,7 +64,7 @@ function nextSpecOpening(spec: IntervalSpec, from: EpochMs, until: EpochMs): Epo
   return null;
 }
 
-/** The next time of the day at which the spec may begin, or the next change of the clocks if that is earlier. */
+/** Returns the next time at which a spec can begin, or the next change of the clocks if that is earlier. */
 function nextPossibleOpening(spec: IntervalSpec, at: EpochMs): EpochMs {
   const wall = localTimeOf(spec, at);
   const day = Math.floor(wall / DAY_MS) * DAY_MS;
@@ -78,7 +76,7 @@ function nextPossibleOpening(spec: IntervalSpec, at: EpochMs): EpochMs {
   return localTimeOf(spec, next) - next === offset ? next : offsetChangeAt(spec, at, next);
 }
 
-/** The first instant after `before` at which the zone's clocks differ from UTC by as much as they do at `after`. */
+/** Returns the first time after `before` at which the zone has the same offset from UTC as at `after`. */
 function offsetChangeAt(spec: IntervalSpec, before: EpochMs, after: EpochMs): EpochMs {
   const offset = localTimeOf(spec, before) - before;
   let [low, high] = [before, after];
@@ -91,9 +89,8 @@ function offsetChangeAt(spec: IntervalSpec, before: EpochMs, after: EpochMs): Ep
 }
 
 /**
- * Why a policy's windows hold it; nothing: it may act. It may where every given instant (our clock's, the service's)
- * is within any of the named intervals, or where no interval is named. A name that no interval has blocks, and so does
- * not knowing what time it is.
+ * Returns why a policy's windows hold it. It may act if no interval is named, or if each time in `at` (on our clock and on the
+ * service's) is within any of the named intervals. An unknown name and an unknown time block.
  */
 export function windowBlockers(
   names: readonly string[],
@@ -104,18 +101,17 @@ export function windowBlockers(
     .filter((name) => !intervals.has(name))
     .map((name): Blocker => ({ reason: "window", detail: `unknown time interval ${name}` }));
   const known = names.flatMap((name) => intervals.get(name) ?? []);
-  // No window is asked for, or none that there is.
   if (known.length === 0) return blockers;
   if (at.length === 0 || !at.every(Number.isFinite)) {
     return [...blockers, { reason: "window", detail: "the current time is unknown" }];
   }
-  const outside = at.filter((instant) => !known.some((interval) => isWithin(interval, instant)));
+  const outside = at.filter((time) => !known.some((interval) => isWithin(interval, time)));
   if (outside.length === 0) return blockers;
-  const where = `outside of ${known.map(({ name }) => name).join(", ")}`;
-  const whose = outside.length < at.length ? " by one clock" : "";
-  // The slowest clock is the last to reach the opening.
+  const where = `outside ${known.map(({ name }) => name).join(", ")}`;
+  const clock = outside.length < at.length ? " by one clock" : "";
+  // The slowest clock reaches the opening last.
   const when = openingText(nextOpening(known, Math.min(...outside)));
-  return [...blockers, { reason: "window", detail: `${where}${whose}; ${when}` }];
+  return [...blockers, { reason: "window", detail: `${where}${clock}; ${when}` }];
 }
 
 function openingText(opening: Opening | null): string {
@@ -126,7 +122,7 @@ function openingText(opening: Opening | null): string {
 
 const localTimeOf = (spec: IntervalSpec, at: EpochMs): LocalTimeMs => localTimeIn(spec.location ?? UTC, at);
 
-/** Throws on a zone that the platform doesn't know: the configuration has been asked about it. */
+/** Throws if the platform doesn't know the zone, which the configuration has checked. */
 function localTimeIn(zone: string, at: EpochMs): LocalTimeMs {
   if (zone === UTC) return at;
   const [month, day, year, hour, minute, second] = formatterOf(zone).format(at).match(/\d+/g)!.map(Number);

@@ -4,22 +4,22 @@ import { FAILURE_DOMAINS, type FailureDomain } from "../../model/policy/failure-
 import { MODES, type Mode, type PolicyRule } from "../../model/policy/policy.ts";
 import { lowerMode } from "../policy.ts";
 
-/** Most nodes that can be affected: in the fleet, and in any one region or country. */
+/** Largest number of nodes that can be affected in the fleet, and in any one region or country. */
 export type MaxNodes = Readonly<Record<"fleet" | FailureDomain, number>>;
 
-/** What could happen at worst under one `safety.mode`, whatever the nodes do and however large the fleet is. */
+/** The worst case under one `safety.mode`, for any fleet and any conditions. */
 export interface ModeWorstCase {
   /** Policies that act automatically. */
   readonly automaticPolicies: readonly string[];
-  /** Policies that act after an approval. */
+  /** Policies that act only after an approval. */
   readonly approvalPolicies: readonly string[];
-  /** Nodes acted on in any hour: as many as actions, for each may be on another node. */
+  /** Nodes acted on in any hour; every action may be on another node. */
   readonly nodesPerHour: MaxNodes;
-  /** Nodes disrupted at once. In a small fleet the share of max_disrupted may hold earlier. */
+  /** Nodes disrupted at once. In a small fleet the percentage of max_disrupted may be the lower limit. */
   readonly nodesAtOnce: MaxNodes;
 }
 
-/** What could happen at worst, by `safety.mode`: the one in force, and what another would allow. */
+/** The worst case under the active `safety.mode` and under every other one. */
 export interface WorstCase {
   readonly activeMode: Mode;
   readonly modes: Readonly<Record<Mode, ModeWorstCase>>;
@@ -27,24 +27,24 @@ export interface WorstCase {
 
 /** Returns the worst case that the limits allow, for any fleet and any conditions. */
 export function worstCase(safety: Safety, rules: readonly PolicyRule[]): WorstCase {
-  const reaches = MODES.map((mode) => [mode, modeWorstCase(mode, safety, rules)] as const);
-  return { activeMode: safety.mode, modes: Object.fromEntries(reaches) as Record<Mode, ModeWorstCase> };
+  const modes = MODES.map((mode) => [mode, modeWorstCase(mode, safety, rules)] as const);
+  return { activeMode: safety.mode, modes: Object.fromEntries(modes) as Record<Mode, ModeWorstCase> };
 }
 
 function modeWorstCase(ceiling: Mode, safety: Safety, rules: readonly PolicyRule[]): ModeWorstCase {
-  const touching = rules.filter(actsOnNodes);
+  const actingRules = rules.filter(actsOnNodes);
   const namesOf = (mode: Mode) =>
-    touching.filter((rule) => lowerMode(rule.mode, ceiling) === mode).map(({ name }) => name);
-  const [acting, asking] = [namesOf("enforce"), namesOf("approve")];
-  const isIdle = acting.length + asking.length === 0 || holdsEveryNode(safety);
+    actingRules.filter((rule) => lowerMode(rule.mode, ceiling) === mode).map(({ name }) => name);
+  const [automaticPolicies, approvalPolicies] = [namesOf("enforce"), namesOf("approve")];
+  const isIdle = automaticPolicies.length + approvalPolicies.length === 0 || holdsEveryNode(safety);
   const atOnce = isIdle ? 0 : safety.maxDisrupted.amount;
-  const anHour = isIdle ? 0 : safety.maxActions.amount * windowsPerHour(safety.maxActions.perMs);
-  // All actions may be in one region or country: as soon as one node is healthy again, the next one may follow.
+  const perHour = isIdle ? 0 : safety.maxActions.amount * windowsPerHour(safety.maxActions.perMs);
+  // All actions of an hour may be in one region or country: the next one may follow as soon as a node is healthy again.
   const limitOf = (domain: FailureDomain) => safety.maxDisruptedPer[domain] ?? Number.POSITIVE_INFINITY;
   return {
-    automaticPolicies: acting,
-    approvalPolicies: asking,
-    nodesPerHour: maxNodesOf(anHour, (domain) => (limitOf(domain) === 0 ? 0 : anHour)),
+    automaticPolicies,
+    approvalPolicies,
+    nodesPerHour: maxNodesOf(perHour, (domain) => (limitOf(domain) === 0 ? 0 : perHour)),
     nodesAtOnce: maxNodesOf(atOnce, (domain) => Math.min(atOnce, limitOf(domain))),
   };
 }
@@ -70,5 +70,5 @@ const holdsEveryNode = (safety: Safety): boolean =>
     ...FAILURE_DOMAINS.map((domain) => safety.maxDisruptedPer[domain] ?? 1),
   ].includes(0);
 
-/** How often a window that slides along an hour can be filled within it. */
+/** How often the limit of a sliding window can be used up within an hour. */
 const windowsPerHour = (perMs: DurationMs): number => Math.ceil(HOUR_MS / perMs);

@@ -2,25 +2,25 @@ import type { DurationMs } from "../../base/duration.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { Timer, TimerRule } from "./timer.ts";
 
-/** What is known of the detail that a timer's policy reads. */
+/** Age of the node detail that a policy reads. */
 export interface DetailFreshness {
   /** When it was observed; NaN: never. */
   readonly observedAt: MonotonicMs;
-  /** The oldest that the policy reads. */
+  /** The policy's max_age for details. */
   readonly maxAgeMs: DurationMs;
-  /** How long a round of all details is planned to take. */
+  /** Planned duration of one round of reads of all details. */
   readonly roundMs: DurationMs;
 }
 
-/** A detail is read again after this share of its max_age, so that it does not grow stale under the timer. */
+/** A detail is read again after this share of its max_age, so that it does not become stale while the timer runs. */
 const REREAD_AGE_SHARE = 0.75;
-/** Reads a round for a firing timer, and for one whose verdict is unknown. */
+/** How often in one round a detail is read for a firing timer, and for a timer whose verdict is unknown. */
 const FIRING_READS_PER_ROUND = 2;
 const UNKNOWN_READS_PER_ROUND = 4;
 
 /**
- * Returns from when on a read of the detail can change a timer: let a pending one fire, or clear a firing one. Infinity: no
- * timer waits.
+ * Returns the earliest time at which a read of the detail can change the timer: make a pending one fire, or clear a firing
+ * one. Infinity: the timer is inactive; -Infinity: at once.
  */
 export function nextUsefulReadAt(
   timer: Timer,
@@ -28,7 +28,7 @@ export function nextUsefulReadAt(
   detail: DetailFreshness,
 ): MonotonicMs {
   if (timer.state === "inactive") return Number.POSITIVE_INFINITY;
-  // Never read, or not since the start of this process: at once.
+  // The detail was never read, or not since this process started.
   if (timer.last === null || Number.isNaN(detail.observedAt)) return Number.NEGATIVE_INFINITY;
   return Math.min(completesAt(timer, rule, detail), detail.observedAt + REREAD_AGE_SHARE * detail.maxAgeMs);
 }

@@ -4,7 +4,7 @@ import type { TimerRow } from "../../model/remediation/episode.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 
 /**
- * The timer of one policy over one node: Prometheus' `for` and `keep_firing_for`, over fresh observations only.
+ * State of the timer of one policy on one node. It implements Prometheus' `for` and `keep_firing_for` over fresh observations.
  *
  * ```
  *              true                 proven
@@ -16,94 +16,91 @@ import type { EpochMs, MonotonicMs } from "../../model/time.ts";
  *      └─────────────────── cleared ────────────────────┘
  * ```
  *
- * Time counts only between two consecutive observations of the same verdict that are not too far apart. A gap that is
- * too long, an unknown verdict and a restart add nothing and take nothing away, unless they last for longer than
- * `max_age + for`: the node is then unseen, and `for` has to be proven again.
+ * Time counts only between two consecutive observations with the same verdict and at most `max_age` between them. A longer
+ * gap, an unknown verdict and a restart don't count, but don't reset the timer either, unless they last longer than
+ * `max_age + for`. Then the node is unseen, and `when` has to be true for `for` again.
  */
 export type TimerState = "inactive" | "pending" | "firing" | "lapsed";
 
 /**
- * What happens to a timer. `true`: `when` is observed to be true; `proven`: it was so for `for`; `false`; `cleared`: it was
- * false for `clear_for`; `unknown`; `unseen`: the node left the fleet, or nothing was known of `when` for longer than
- * `max_age + for`; `distrusted`: the data of the fleet can't be trusted.
+ * An event of a timer. `true`, `false`, `unknown`: the verdict of `when`; `proven`: it was true for `for`; `cleared`: it was
+ * false for `clear_for`; `unseen`: the node left the fleet, or `when` was unknown for longer than `max_age + for`;
+ * `distrusted`: fleet data is not trusted.
  */
 export type TimerEvent = "true" | "proven" | "false" | "cleared" | "unknown" | "unseen" | "distrusted";
 
-/** The state after an event, by the state before it. */
-export const TIMER_TRANSITIONS: Readonly<Record<TimerState, Readonly<Record<TimerEvent, TimerState>>>> = {
-  inactive: {
-    ...{ true: "pending", proven: "firing", false: "inactive", cleared: "inactive" },
-    ...{ unknown: "inactive", unseen: "inactive", distrusted: "inactive" },
-  },
-  pending: {
-    ...{ true: "pending", proven: "firing", false: "inactive", cleared: "inactive" },
-    ...{ unknown: "pending", unseen: "inactive", distrusted: "inactive" },
-  },
-  firing: {
-    ...{ true: "firing", proven: "firing", false: "firing", cleared: "inactive" },
-    ...{ unknown: "firing", unseen: "lapsed", distrusted: "firing" },
-  },
-  // It fired: `for` has to be proven again, and as long as `clear_for` is not, what began with it may go on.
-  lapsed: {
-    ...{ true: "lapsed", proven: "firing", false: "lapsed", cleared: "inactive" },
-    ...{ unknown: "lapsed", unseen: "lapsed", distrusted: "lapsed" },
-  },
+/** The events that change the state, by the state before. */
+const TIMER_TRANSITIONS: Readonly<Record<TimerState, Readonly<Partial<Record<TimerEvent, TimerState>>>>> = {
+  inactive: { true: "pending", proven: "firing" },
+  pending: { proven: "firing", false: "inactive", cleared: "inactive", unseen: "inactive", distrusted: "inactive" },
+  firing: { cleared: "inactive", unseen: "lapsed" },
+  // It has fired before. The episode that began then may continue until `clear_for` is over.
+  lapsed: { proven: "firing", cleared: "inactive" },
 };
 
-/** One timer, and what it has counted. */
+/** Returns the state after an event. */
+export const nextTimerState = (state: TimerState, event: TimerEvent): TimerState =>
+  TIMER_TRANSITIONS[state][event] ?? state;
+
+/** A timer and the time that it has counted. */
 export interface Timer {
   readonly state: TimerState;
-  /** Time for which `when` was observed to be true: drives `for`. */
+  /** How long `when` was observed to be true; compared with `for`. */
   readonly trueMs: DurationMs;
-  /** Of a firing or lapsed one: time for which it was observed to be false again: drives `clear_for`. */
+  /** How long `when` has been observed to be false since the timer fired; compared with `clear_for`. */
   readonly clearMs: DurationMs;
-  /** When this run of it began, on the journal's clock; null: inactive. */
+  /** When it left the inactive state, on the journal's clock; null: it is inactive. */
   readonly since: EpochMs | null;
-  /** The last observation by this process; null: none yet. */
+  /** The last observation by this process; null: there is none yet. */
   readonly last: LastObservation | null;
-  /** Since when `when` is unknown, on the journal's clock; null: the last observation knew it. */
+  /** Since when `when` is unknown, on the journal's clock; null: it was known in the last observation. */
   readonly unknownSince: EpochMs | null;
 }
 
-/** What the next observation continues from. */
+/** The observation that the next one is compared with. */
 export interface LastObservation {
-  /** `unknown`: continuity is lost, and counting restarts with the next observation. */
+  /** `unknown`: counting was interrupted and restarts with the next observation. */
   readonly verdict: Observation["verdict"];
-  /** Time has been counted up to here. */
+  /** Time is counted up to here. */
   readonly at: MonotonicMs;
-  /** Youngest datum of the last observation with a known verdict; an observation without younger data is ignored. */
+  /** Time of the newest data of the last observation with a known verdict. An observation without newer data adds no time. */
   readonly newest: MonotonicMs;
 }
 
-/** The durations of a policy that a timer follows. */
+/** The durations of a policy. */
 export interface TimerRule {
   readonly forMs: DurationMs;
   readonly clearForMs: DurationMs;
-  /** Longest gap between two observations that still counts: the `max_age` of what the policy reads. */
+  /** Longest gap between two observations that still counts: the `max_age` of the data that the policy reads. */
   readonly gapMsMax: DurationMs;
 }
 
-/** One evaluation of a policy on a node. Evaluations of a node come in order. */
+/** One evaluation of a policy on a node. The evaluations of a node are in chronological order. */
 export interface Observation {
   readonly verdict: "true" | "false" | "unknown";
-  /** When the oldest datum that was read was observed: nothing is counted beyond it. Means nothing where unknown. */
+  /** When the oldest data that was read was observed; time is counted up to here. Ignored if the verdict is unknown. */
   readonly at: MonotonicMs;
-  /** When the youngest was, never before `at`: a thread begins there. Absent: all of them are of one age. */
+  /** When the newest was, not before `at`; counting starts here. Absent: equal to `at`. */
   readonly newest?: MonotonicMs;
   /** The journal's clock. */
   readonly now: EpochMs;
 }
 
-/** The timer of nearly every pair of a policy and a node: one object for all of them. */
+/** An inactive timer. Nearly all pairs of a policy and a node share this object. */
 export const INACTIVE: Timer = Object.freeze({
-  ...{ state: "inactive", trueMs: 0, clearMs: 0, since: null, last: null, unknownSince: null },
+  state: "inactive",
+  trueMs: 0,
+  clearMs: 0,
+  since: null,
+  last: null,
+  unknownSince: null,
 });
 
 /**
- * Returns the timer after one more observation; the same object if nothing changes.
+ * Returns the timer after an observation; the same object if nothing changes.
  *
- * `clearFrozen`: while an action or a quarantine of ours is under way, a false says nothing about the node's health, so
- * it does not drive `clear_for`; and the timer does not lapse.
+ * `clearFrozen`: an action or quarantine of ours is under way. Then a false verdict says nothing about the node's health, so
+ * it does not count for `clear_for`, and the timer does not lapse.
  */
 export function observeCondition(
   timer: Timer,
@@ -119,7 +116,7 @@ export function observeCondition(
   const newest = newestDatumAt(observation);
   if (before.last !== null && newest < before.last.newest) return before;
   if (verdict === "false" && before.state !== "pending" && clearFrozen) {
-    // The observation is remembered, so that the same data does not clear the timer later.
+    // Recorded so that the same data does not clear the timer later.
     return { ...before, last: { verdict: "unknown", at: newest, newest }, unknownSince: null };
   }
   if (before.last !== null && newest === before.last.newest) return reobserve(before, verdict);
@@ -128,24 +125,24 @@ export function observeCondition(
 
 const newestDatumAt = ({ at, newest = at }: Observation): MonotonicMs => newest;
 
-/** Whether nothing was known of `when` for longer than `max_age + for`. */
+/** Whether `when` was unknown for longer than `max_age + for`. */
 const isUnknownTooLong = ({ unknownSince }: Timer, now: EpochMs, { gapMsMax, forMs }: TimerRule): boolean =>
   unknownSince !== null && now - unknownSince > gapMsMax + forMs;
 
-/** The timer of a node that left the fleet, or of which nothing was known for too long. */
+/** Returns the timer after the node left the fleet, or after `when` was unknown for too long. */
 export function markUnseen(timer: Timer): Timer {
-  const state = TIMER_TRANSITIONS[timer.state].unseen;
+  const state = nextTimerState(timer.state, "unseen");
   if (state === "inactive") return INACTIVE;
   const interrupted = interrupt(timer, null);
   if (state === interrupted.state && interrupted.trueMs === 0 && interrupted.clearMs === 0) return interrupted;
   return { ...interrupted, state, trueMs: 0, clearMs: 0 };
 }
 
-/** The oldest datum may be older than the run: counting begins with the youngest, by which it became true. */
+/** Starts counting at the newest data, which made the condition true; older data may be from before. */
 function startTimer(observation: Observation, { forMs }: TimerRule): Timer {
   const newest = newestDatumAt(observation);
   return {
-    state: TIMER_TRANSITIONS.inactive[forMs === 0 ? "proven" : "true"],
+    state: nextTimerState("inactive", forMs === 0 ? "proven" : "true"),
     trueMs: 0,
     clearMs: 0,
     since: observation.now,
@@ -157,7 +154,7 @@ function startTimer(observation: Observation, { forMs }: TimerRule): Timer {
 function observeTrue(timer: Timer, observation: Observation, rule: TimerRule): Timer {
   const trueMs = timer.trueMs + creditMs(timer.last, observation, rule);
   return {
-    state: TIMER_TRANSITIONS[timer.state][trueMs >= rule.forMs ? "proven" : "true"],
+    state: nextTimerState(timer.state, trueMs >= rule.forMs ? "proven" : "true"),
     trueMs,
     clearMs: 0,
     since: timer.since,
@@ -168,22 +165,22 @@ function observeTrue(timer: Timer, observation: Observation, rule: TimerRule): T
 
 function observeFalse(timer: Timer, observation: Observation, rule: TimerRule): Timer {
   const clearMs = timer.clearMs + creditMs(timer.last, observation, rule);
-  const state = TIMER_TRANSITIONS[timer.state][clearMs >= rule.clearForMs ? "cleared" : "false"];
+  const state = nextTimerState(timer.state, clearMs >= rule.clearForMs ? "cleared" : "false");
   if (state === "inactive") return INACTIVE;
   const last = nextLastObservation(timer.last, observation, rule);
   return { ...timer, state, trueMs: retainedTrueMs(timer), clearMs, last, unknownSince: null };
 }
 
-/** A false takes nothing from what has fired; one that is to prove `for` again begins from zero. */
+/** After a false verdict a firing timer keeps its count, and a lapsed one starts again from zero. */
 const retainedTrueMs = ({ state, trueMs }: Timer): DurationMs => (state === "lapsed" ? 0 : trueMs);
 
 /**
- * The same data again: nothing is news. If yet the verdict is another one (or the thread was broken in between), what
- * it forbids is heeded, and nothing counts until there is younger data.
+ * Returns the timer after an observation without newer data: no time counts. If the verdict differs all the same, or counting
+ * was interrupted, the counts that the verdict resets are reset, and counting restarts with newer data.
  */
 function reobserve(timer: Timer, verdict: "true" | "false"): Timer {
   if (timer.last?.verdict === verdict) return timer;
-  const state = TIMER_TRANSITIONS[timer.state][verdict];
+  const state = nextTimerState(timer.state, verdict);
   if (state === "inactive") return INACTIVE;
   const trueMs = verdict === "false" ? retainedTrueMs(timer) : timer.trueMs;
   const clearMs = verdict === "true" ? 0 : timer.clearMs;
@@ -191,7 +188,7 @@ function reobserve(timer: Timer, verdict: "true" | "false"): Timer {
   return interrupt(isSame ? timer : { ...timer, trueMs, clearMs }, null);
 }
 
-/** Time that the observation adds to what was counted before. */
+/** Returns the time that an observation adds. */
 function creditMs(last: LastObservation | null, observation: Observation, rule: TimerRule): DurationMs {
   return last !== null && isContinuous(last, observation, rule) ? Math.max(0, observation.at - last.at) : 0;
 }
@@ -202,11 +199,11 @@ function nextLastObservation(last: LastObservation | null, observation: Observat
   return { verdict: observation.verdict, at: isContinuation ? Math.max(last.at, observation.at) : newest, newest };
 }
 
-/** Whether what lies between both was seen to be all of one verdict. */
+/** Whether the time between two observations counts. */
 const isContinuous = (last: LastObservation, observation: Observation, { gapMsMax }: TimerRule): boolean =>
   last.verdict === observation.verdict && newestDatumAt(observation) - last.newest <= gapMsMax;
 
-/** Keeps the state and both sums, and restarts counting with the next observation. `now`: the condition is unknown since then; null: it is known. */
+/** Returns the timer with the same counts; counting restarts with the next observation. `now`: `when` is unknown as of now; null: it is known. */
 function interrupt(timer: Timer, now: EpochMs | null): Timer {
   const unknownSince = now === null ? null : (timer.unknownSince ?? now);
   const { last } = timer;
@@ -216,24 +213,25 @@ function interrupt(timer: Timer, now: EpochMs | null): Timer {
 }
 
 /**
- * The timer after a view that can't be trusted: a pending and a lapsed one start from zero when trust returns; a firing one
- * goes on as it is, unless that takes longer than `max_age + for`.
+ * Returns the timer while fleet data is not trusted. Pending and lapsed timers start again from zero. A firing timer keeps its
+ * state, unless the data is not trusted for longer than `max_age + for`.
  */
 export function markUntrusted(timer: Timer, now: EpochMs): Timer {
-  if (TIMER_TRANSITIONS[timer.state].distrusted === "inactive") return INACTIVE;
+  if (nextTimerState(timer.state, "distrusted") === "inactive") return INACTIVE;
   return timer.state === "lapsed" ? markUnseen(timer) : interrupt(timer, now);
 }
 
-/** The timer of a journal's row. The time since the row was written counts for nothing. */
+/** Returns the timer of a journal row. The time since the row was written does not count. */
 export const restoreTimer = ({ state, trueMs, clearMs, since }: TimerRow): Timer => ({
-  ...{ state, trueMs, clearMs, since },
+  state,
+  trueMs,
+  clearMs,
+  since,
   last: null,
   unknownSince: null,
 });
 
-/**
- * The row that the journal keeps of a timer; null: it keeps none. `nodeCreatedAt`: the node's `created_at`; null: not known.
- */
+/** Returns the journal row of a timer; null: it is inactive. `nodeCreatedAt`: the node's `created_at`; null: unknown. */
 export function toTimerRow(
   policy: string,
   node: NodeId,
@@ -246,21 +244,21 @@ export function toTimerRow(
   return nodeCreatedAt === null ? row : { ...row, nodeCreatedAt };
 }
 
-/** A timer as it is shown: one that lapsed has to prove `for` again, and so is pending. */
+/** A timer as the API and the CLI show it. */
 export interface PresentedTimer extends Omit<TimerRow, "state"> {
   readonly state: "pending" | "firing";
 }
 
-/** Shows a timer. */
+/** Returns a timer for display. A lapsed timer is shown as pending, because it has to fire again. */
 export const presentTimer = (row: TimerRow): PresentedTimer => ({
   ...row,
   state: row.state === "lapsed" ? "pending" : row.state,
 });
 
 /**
- * The timer under a changed rule, for where nothing was done about it yet. A raised `for` that is not reached any more
- * takes a firing one back to pending, or, if it was seen false since, to inactive, as a pending one would be. A lowered
- * `for` fires nothing at once: the next observation of a true `when` does.
+ * Returns the timer after its policy's durations changed, if no action was taken yet. A firing timer that does not reach a
+ * longer `for` becomes pending, or inactive if `when` was observed to be false since. After a shorter `for`, a pending timer
+ * fires with the next observation of a true `when`.
  */
 export function applyRuleChange(timer: Timer, rule: TimerRule): Timer {
   if (timer.state !== "firing" || timer.trueMs >= rule.forMs) return timer;

@@ -2,38 +2,39 @@ import type { DurationMs } from "../../base/duration.ts";
 import type { Collector } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { Expression } from "../cel/expression.ts";
-import type { EvaluatedNode, MissingReason } from "../cel/field-values.ts";
+import type { MissingReason } from "../cel/field-readers.ts";
+import type { EvaluatedNode } from "../cel/field-values.ts";
 import type { Field, FieldName } from "../cel/fields.ts";
 import type { Value } from "../cel/term.ts";
 
-/** Three values: what is not known for sure is neither true nor false. */
+/** The value of a condition. */
 export type Verdict = "true" | "false" | "unknown";
 
-/** Something that keeps a verdict from being known. */
+/** Why a verdict is unknown. */
 export interface UnknownCause {
-  /** Null: the expression itself: a ratio by 0, or a number that is too large. */
+  /** Null: the expression as a whole, because of a ratio by 0 or an overflow. */
   readonly field: FieldName | null;
-  /** `stale`: older than its max_age; `error`: all fields are known, and what is computed from them is not. */
+  /** `stale`: older than its max_age; `error`: all fields are known, but the result of a calculation is not. */
   readonly why: MissingReason | "stale" | "error";
 }
 
-/** The result of an expression on a node, with its evidence. */
+/** The value of an expression on a node, with its evidence. */
 export interface ExpressionResult {
   readonly verdict: Verdict;
-  /** In the order of the text; empty: the verdict is known. */
+  /** In the order of the text; empty if the verdict is known. */
   readonly unknowns: readonly UnknownCause[];
   /**
-   * When the oldest datum that was read was observed: of those that are fresh, or, of an unknown verdict, of all. Where
-   * there was none, the moment of asking.
+   * When the oldest value was observed: of the fresh ones or, if the verdict is unknown, of all. Without any value, the time
+   * of the evaluation.
    */
   readonly at: MonotonicMs;
-  /** The same of the youngest. */
+  /** When the newest value was observed. */
   readonly newest: MonotonicMs;
-  /** Everything that was read and is there, by field; timestamps in ISO 8601. Worked out when it is called. */
+  /** Computes the values that exist, by field name; timestamps are in ISO 8601. */
   fields(): Readonly<Record<string, Value>>;
 }
 
-/** The result of a policy on a node. */
+/** The value of a policy's condition on a node. */
 export interface PolicyEvaluation extends ExpressionResult {
   /** Whether `match` selects the node; null: unknown. */
   readonly matched: boolean | null;
@@ -43,9 +44,7 @@ export interface PolicyEvaluation extends ExpressionResult {
 export type MaxAgeOf = (source: Collector) => DurationMs;
 
 /**
- * Evaluates a policy on a node: `match && when`, of three values. A node that `match` rules out is `false`, and `when` is not
- * read.
- *
+ * Evaluates `match && when` of a policy on a node, with three-valued logic. If `match` is false, `when` is not evaluated.
  * `now` should be the same for all nodes that are evaluated together.
  */
 export function evaluatePolicy(
@@ -71,8 +70,8 @@ export function evaluatePolicy(
 }
 
 /**
- * Whether an expression holds of a node. A field that is missing or older than its max_age is unknown, and so is the
- * expression, unless the other operand of `&&` or `||` settles it.
+ * Evaluates an expression on a node. A field that is missing or older than its max_age is unknown, and so is the expression,
+ * unless the other operand of `&&` or `||` determines the result.
  */
 export function evaluateExpression(
   expression: Expression,
@@ -95,19 +94,19 @@ export function evaluateExpression(
     }
     oldest = Math.min(oldest, datum.at);
     newest = Math.max(newest, datum.at);
-    // Written this way round, an age that is not a number is stale as well.
+    // Also false if the age is NaN.
     const isFresh = datum.at >= freshFrom;
     values.push(isFresh ? datum.value : null);
     if (isFresh) oldestFresh = Math.min(oldestFresh, datum.at);
     else unknowns.push({ field: field.name, why: "stale" });
   }
-  const known = expression.evaluate(values);
-  if (known === null && unknowns.length === 0) unknowns.push({ field: null, why: "error" });
-  // A stale field says nothing of a verdict that is known: the fresh ones settle it.
-  const at = known === null ? oldest : oldestFresh;
+  const holds = expression.evaluate(values);
+  if (holds === null && unknowns.length === 0) unknowns.push({ field: null, why: "error" });
+  // If the verdict is known, the fresh fields determined it.
+  const at = holds === null ? oldest : oldestFresh;
   return {
-    verdict: known === null ? "unknown" : known ? "true" : "false",
-    unknowns: known === null ? unknowns : [],
+    verdict: holds === null ? "unknown" : holds ? "true" : "false",
+    unknowns: holds === null ? unknowns : [],
     at: at === Number.POSITIVE_INFINITY ? now : at,
     newest: newest === Number.NEGATIVE_INFINITY ? now : newest,
     fields: () => evidenceFields(expression.fields, subject, maxAgeOf, now),

@@ -8,7 +8,7 @@ import { withdrawEpisode } from "../../policy/episodes/episode.ts";
 import { consecutiveFailures, givenUpHold } from "../../policy/episodes/retries.ts";
 import { isInFlight, isLost } from "../../policy/facts.ts";
 import type { Policy } from "../../policy/policy.ts";
-import { isUnfinished } from "../../policy/remediation-state.ts";
+import { isUnfinished } from "../../policy/remediation-records.ts";
 import type { RemediationContext } from "../context.ts";
 import { buildCandidate, type CandidateDeps } from "../evaluation/candidates.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "../policy-set.ts";

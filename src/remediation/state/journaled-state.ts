@@ -2,7 +2,7 @@ import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import { createRemediationRecords, type RemediationRecords } from "../../policy/remediation-state.ts";
+import { RemediationRecords } from "../../policy/remediation-records.ts";
 import { createJournalClock, type JournalClock } from "./journal-clock.ts";
 
 /** A change that takes effect only once it is journaled. */
@@ -58,7 +58,7 @@ export class RemediationState {
     this.#deps = deps;
     this.#isNewJournal = lastTime === undefined;
     this.clock = createJournalClock(lastTime === undefined ? null : Number(lastTime), clock, log);
-    this.records = createRemediationRecords(journal.load(this.now() - EPISODE_MEMORY_MS));
+    this.records = new RemediationRecords(journal.load(this.now() - EPISODE_MEMORY_MS));
   }
 
   /** The journal's clock: it continues from the last time that was journaled, and never goes back. */

@@ -15,7 +15,7 @@ function warningsFor(text: string, policies: string): string[] {
 }
 
 describe("warns of a limit that holds every action:", () => {
-  const NOBODY = "comes to 0: no node is acted on";
+  const NO_ACTION = "is 0, so no action is taken";
   test.each([
     ["max_unhealthy: { percent: 0% }", "3:29: safety.max_unhealthy.percent"],
     ["max_disrupted: { percent: 0% }", "3:29: safety.max_disrupted.percent"],
@@ -25,12 +25,12 @@ describe("warns of a limit that holds every action:", () => {
     ["max_actions: { amount: 0 }", "3:26: safety.max_actions.amount"],
     ["breaker: { percent: 0%, amount: 0 }", "3:12: safety.breaker"],
   ])("%s", (limit, place) => {
-    expect(configWarnings(withService(`safety:\n  ${limit}\n`))).toEqual([`${place}: ${NOBODY}`]);
+    expect(configWarnings(withService(`safety:\n  ${limit}\n`))).toEqual([`${place}: ${NO_ACTION}`]);
   });
 
   test("retry: { episodes: 0 }", () => {
     expect(warningsFor(withService(""), policy("when: node.a\nretry: { episodes: 0 }"))).toEqual([
-      "a.yaml:6:24: policies[0].retry.episodes: is 0: this policy acts on no node",
+      "a.yaml:6:24: policies[0].retry.episodes: is 0, so this policy acts on no node",
     ]);
   });
 
@@ -50,7 +50,7 @@ describe("warns of a limit that limits nothing:", () => {
       "3:25: safety.trust.max_unknown",
       "records that can't be read never make a walk untrusted",
     ],
-    ["max_unhealthy: { percent: 100% }", "3:29: safety.max_unhealthy.percent", "nothing is ever a storm"],
+    ["max_unhealthy: { percent: 100% }", "3:29: safety.max_unhealthy.percent", "there is never a storm"],
   ])("%s", (limit, place, what) => {
     expect(configWarnings(withService(`safety:\n  ${limit}\n`))).toEqual([`${place}: limits nothing: ${what}`]);
   });
@@ -59,7 +59,7 @@ describe("warns of a limit that limits nothing:", () => {
 test("warns of a mode above the ceiling", () => {
   const text = policy("when: node.a\nmode: enforce");
   expect(warningsFor(withService(""), text)).toEqual([
-    "a.yaml:6:11: policies[0].mode: enforce is above safety.mode, which is dry_run: dry_run is in force",
+    "a.yaml:6:11: policies[0].mode: enforce is above safety.mode, which limits it to dry_run",
   ]);
   expect(warningsFor(withService(`${ADMIN}safety: { mode: enforce }\n`), text)).toEqual([]);
 });
@@ -67,7 +67,7 @@ test("warns of a mode above the ceiling", () => {
 test("warns if policies act and there is no operator", () => {
   const text = policy("when: node.a\nmode: approve");
   expect(warningsFor(withService("safety: { mode: enforce }\n"), text)).toEqual([
-    "p.yaml:1:1: web.operators: none: no operator can pause the daemon, approve an action or reset the breaker",
+    "p.yaml:1:1: web.operators: none, so no operator can pause the daemon, approve an action or reset the breaker",
   ]);
   expect(warningsFor(withService("safety: { mode: enforce }\n"), policy("when: node.a"))).toEqual([]);
 });
@@ -77,7 +77,7 @@ test("warns of each expression that reads usage of an unknown scale", () => {
   const steps = "steps: [{ action: reboot, verify: { expect: node.cpu_usage } }]";
   const text = policy(keys).replace("steps: [{ action: reboot }]", steps);
   const unset =
-    "p.yaml:1:1: service.usage_scale: not set: cpu, memory and disk usage are exported by no family and read by no policy";
+    "p.yaml:1:1: service.usage_scale: not set: CPU, memory and disk usage are not exported, and unknown in policies";
   const never = "while service.usage_scale is not set: its verdict is always unknown";
   expect(warningsFor(SERVICE, text)).toEqual([
     unset,
@@ -87,7 +87,7 @@ test("warns of each expression that reads usage of an unknown scale", () => {
   expect(warningsFor(withService(""), text)).toEqual([]);
   expect(warningsFor(`${SERVICE}safety:\n  protected: node.disk_usage\n`, policy("when: node.a"))).toEqual([
     unset,
-    "p.yaml:3:14: safety.protected: reads node.disk_usage while service.usage_scale is not set: the nodes it protects are never known, so no node is acted on",
+    "p.yaml:3:14: safety.protected: reads node.disk_usage while service.usage_scale is not set: its verdict is always unknown, so no action is taken",
   ]);
 });
 
@@ -95,18 +95,18 @@ test("warns of a max_age below the interval of the data", () => {
   const text = policy("when: node.a && node.cpu_usage && sessions.total\nmax_age: 2m");
   const collect = "collect: { nodes: { every: 1m }, details: { max_age: 15m }, sessions: { every: 2m } }\n";
   expect(warningsFor(withService(collect), text)).toEqual([
-    "a.yaml:6:14: policies[0].max_age: is shorter than collect.details.max_age, which is 15m: node.cpu_usage will mostly be too old, and the verdict unknown",
+    "a.yaml:6:14: policies[0].max_age: is shorter than collect.details.max_age, which is 15m: node.cpu_usage will usually be too old, and the verdict unknown",
   ]);
   const rung = "collect: { nodes: { cron: '1 * * * *' }, sessions: { every: 3m } }\n";
   expect(warningsFor(withService(rung), policy("when: node.a || sessions.total\nmax_age: 2m"))).toEqual([
-    "a.yaml:6:14: policies[0].max_age: is shorter than collect.sessions.every, which is 3m: sessions.total will mostly be too old, and the verdict unknown",
+    "a.yaml:6:14: policies[0].max_age: is shorter than collect.sessions.every, which is 3m: sessions.total will usually be too old, and the verdict unknown",
   ]);
   expect(warningsFor(withService(collect), policy("when: node.a\nmax_age: 1m"))).toEqual([]);
 });
 
 describe("time intervals", () => {
   const WARNED = "ends at midnight, and nothing continues it at 00:00 on the next day, for example after";
-  const MORNING = "the morning of a night is an interval of its own, with the days on which it falls";
+  const MORNING = "the morning of a night needs its own interval, with the days on which it falls";
   const EVENING = '{ start_time: "17:00", end_time: "24:00" }';
   const EARLY = '{ start_time: "00:00", end_time: "09:00" }';
 
@@ -148,7 +148,7 @@ describe("time intervals", () => {
   test("warns of one that is never open", () => {
     const text = "time_intervals:\n  - name: a\n  - name: b\n    time_intervals: [{ weekdays: [] }]\n";
     expect(configWarnings(withService(text))).toEqual([
-      "3:5: time_intervals[0]: has no interval: it is never open",
+      "3:5: time_intervals[0]: has no interval, so it is never open",
       "5:34: time_intervals[1].time_intervals[0].weekdays: is empty, so it is never open; leave it out to restrict nothing",
     ]);
   });

@@ -75,7 +75,7 @@ describe("is rejected with the position and the expected value:", () => {
     ["prometheus: {}", "2:1: prometheus.url: missing; must be an http or https URL, such as http://localhost:9090"],
     [
       "prometheus: { url: 'http://a:b@h' }",
-      '2:20: prometheus.url: found "http://***@h"; must be a URL without credentials: they go into basic_auth',
+      '2:20: prometheus.url: found "http://***@h"; must be a URL without credentials, which belong in basic_auth',
     ],
     [
       "prometheus: { url: 'http://h', basic_auth: { username: u } }",
@@ -95,7 +95,7 @@ describe("is rejected with the position and the expected value:", () => {
     ],
     [
       "receivers: [{ name: a, alertmanager: true }]",
-      "2:38: receivers[0].alertmanager: found true; must have an Alertmanager: the section alertmanager, with its url",
+      "2:38: receivers[0].alertmanager: found true; needs the section alertmanager, with its url",
     ],
     ["receivers: [{ name: a, alertmanager: false }]", "2:38: receivers[0].alertmanager: found false; must be true"],
     [
@@ -104,7 +104,7 @@ describe("is rejected with the position and the expected value:", () => {
     ],
     [
       "receivers: [{ name: a, webhook_url_file: f }, { name: a, webhook_url_file: g }]",
-      '2:55: receivers[1].name: found "a"; must be a name of its own: receivers[0] has it',
+      '2:55: receivers[1].name: found "a"; must be unique, but an earlier entry has the same name',
     ],
   ])("%s", (text, expected) => {
     expect(configErrors(withService(text))).toEqual([expected]);
@@ -120,8 +120,8 @@ receivers: [{ name: a, webhook_url: "http://h/sesame" }]
 test("warns of secrets in plain text, not of those from the environment", () => {
   expect(configWarnings(withService(SECRETS))).toEqual([
     "3:69: prometheus.basic_auth.password: the password is written in plain text; take it from the environment, or name its file as password_file",
-    "4:64: alertmanager.authorization.credentials: what authorizes us is written in plain text; take it from the environment, or name its file as credentials_file",
-    "5:37: receivers[0].webhook_url: the webhook's URL is written in plain text; take it from the environment, or name its file as webhook_url_file",
+    "4:64: alertmanager.authorization.credentials: the credential is written in plain text; take it from the environment, or name its file as credentials_file",
+    "5:37: receivers[0].webhook_url: the webhook URL is written in plain text; take it from the environment, or name its file as webhook_url_file",
   ]);
   const fromOutside = SECRETS.replaceAll(/: "?(http:..h.)?sesame"?/g, ': "$1$${S}"');
   expect(fromOutside).toContain('webhook_url: "http://h/${S}"');

@@ -15,7 +15,7 @@ tests:
   return loaded.ok ? [] : loaded.error.map(formatProblem);
 }
 
-const expected = "must be a status, such as online, or a list of such over time, as in [online for 10m, …]";
+const expected = "must be a status, such as online, or a list over time, such as [online for 10m, …]";
 const where = "tests[0].nodes[0].status";
 
 test.each([

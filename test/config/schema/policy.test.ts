@@ -119,7 +119,7 @@ describe("an empty value is rejected, and never means all:", () => {
     [
       "blocked_by",
       " [{ alerts: [] }]",
-      "6:28: policies[0].blocked_by[0].alerts: found a list; must have at least one matcher: without one, every alert would block",
+      "6:28: policies[0].blocked_by[0].alerts: found a list; must have at least one matcher, because without one every alert would block",
     ],
   ])("%s:%s", (key, value, error) => {
     expect(errorsWithChange(key, value)).toEqual([error]);
@@ -136,13 +136,13 @@ describe("is rejected with the position and the expected value:", () => {
     [
       "name",
       " a b",
-      '2:11: policies[0].name: found "a b"; must be a name of at most 64 letters, digits, -, _ and ., the first a letter or a digit',
+      '2:11: policies[0].name: found "a b"; must be a name of at most 64 letters, digits, -, _ and . that begins with a letter or digit',
     ],
     ["for", " 366d", '4:10: policies[0].for: found "366d"; must be a duration from 0s to 365d'],
     [
       "retry",
       " { episodes: 2, every: 2d, forget_after: 1d }",
-      '6:52: policies[0].retry.forget_after: found "1d"; must not be shorter than every: what is forgotten before the next episode is never counted',
+      '6:52: policies[0].retry.forget_after: found "1d"; must not be shorter than every, because then no episode would ever count',
     ],
     [
       "steps",

@@ -176,7 +176,7 @@ faults:
     '9:39: faults[4].share: found "200%"; must be a percentage from 0% to 100%, such as 20%',
     '9:52: faults[4].match: found "PUT /v1"; must be a method, the beginning of a path, or both, such as GET /v1/nodes',
     "10:28: faults[5].missing: unknown key; must be one of kind, after, for, match, share",
-    "11:40: faults[6].skew: found +5; must be a duration such as 90s, or -90s for one into the past",
+    "11:40: faults[6].skew: found +5; must be a duration such as 90s or -90s",
   ]);
 });
 

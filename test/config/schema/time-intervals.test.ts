@@ -90,11 +90,11 @@ describe("is rejected with the expected value:", () => {
   test.each([
     [
       "times: [{ start_time: '23:00', end_time: '05:00' }]",
-      '4:46: time_intervals[0].times[0].end_time: found "05:00"; must be later than start_time; a range over midnight is written as two: one that ends at 24:00, one that starts at 00:00',
+      '4:46: time_intervals[0].times[0].end_time: found "05:00"; must be later than start_time; split a range over midnight into one to 24:00 and one from 00:00',
     ],
     [
       "times: [{ start_time: '08:00', end_time: '08:00' }]",
-      '4:46: time_intervals[0].times[0].end_time: found "08:00"; must be later than start_time; a range over midnight is written as two: one that ends at 24:00, one that starts at 00:00',
+      '4:46: time_intervals[0].times[0].end_time: found "08:00"; must be later than start_time; split a range over midnight into one to 24:00 and one from 00:00',
     ],
     [
       "times: [{ start_time: '9:00', end_time: '10:00' }]",
@@ -122,7 +122,7 @@ describe("is rejected with the expected value:", () => {
     ],
     [
       "days_of_month: ['-3:2']",
-      '4:21: time_intervals[0].days_of_month[0]: found "-3:2"; must not begin with a day from the month\'s end and end with one from its start',
+      '4:21: time_intervals[0].days_of_month[0]: found "-3:2"; must not begin with a negative day and end with a positive one',
     ],
     [
       "days_of_month: ['-1:-3']",
@@ -135,7 +135,7 @@ describe("is rejected with the expected value:", () => {
     ["years: ['2027:2026']", '4:13: time_intervals[0].years[0]: found "2027:2026"; must not end before it begins'],
     [
       "time_intervals: [{ weekdays: [monday] }]\nlocation: UTC",
-      "3:5: time_intervals[0]: found the keys name, time_intervals, location; must have nothing but a name beside time_intervals: what restricts an interval goes into it",
+      "3:5: time_intervals[0]: found the keys name, time_intervals, location; must have no key but name and time_intervals; put restrictions into time_intervals",
     ],
     [
       "weekdays: [monday]\nlocation: Europe/Pariss",
@@ -158,6 +158,6 @@ describe("is rejected with the expected value:", () => {
 test("two intervals can't have the same name", () => {
   const text = "time_intervals:\n  - { name: n, months: [1] }\n  - { name: n, months: [2] }\n";
   expect(configErrors(withService(text))).toEqual([
-    '4:13: time_intervals[1].name: found "n"; must be a name of its own: time_intervals[0] has it',
+    '4:13: time_intervals[1].name: found "n"; must be unique, but an earlier entry has the same name',
   ]);
 });

@@ -23,12 +23,9 @@ describe("invalid YAML is reported line by line:", () => {
   });
 });
 
-test.each(["", "\n\n", "# nothing but a comment\n", "---\n", "\uFEFF"])(
-  "%j is an empty file, and said to be one",
-  (text) => {
-    expect(configErrors(text)).toEqual(["1:1: the file is empty; it must hold a mapping of keys and values"]);
-  },
-);
+test.each(["", "\n\n", "# nothing but a comment\n", "---\n", "\uFEFF"])("%j is reported as an empty file", (text) => {
+  expect(configErrors(text)).toEqual(["1:1: the file is empty; it must hold a mapping of keys and values"]);
+});
 
 test.each([
   ["just words", '1:1: found "just words"'],

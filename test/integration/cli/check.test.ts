@@ -44,7 +44,7 @@ test("check prints the most nodes that policies can act on, under each safety.mo
   ]);
   expect({ code, err }).toEqual({
     code: 0,
-    err: `warning: ${policies}:3:11: policies[0].mode: enforce is above safety.mode, which is approve: approve is in force\n`,
+    err: `warning: ${policies}:3:11: policies[0].mode: enforce is above safety.mode, which limits it to approve\n`,
   });
 });
 

@@ -4,7 +4,7 @@ import fc from "fast-check";
 export type KnownFields = Readonly<Record<string, string | number>>;
 
 /**
- * A part of a random expression, and what it means, said once more and plainly: a part without a value leaves the whole
+ * A part of a random expression with a naive implementation of its meaning: a part without a value leaves the whole
  * without one, unless the whole is the same whatever value it had.
  */
 export interface RandomExpression<V> {

@@ -5,21 +5,21 @@ import { compileExpression, type Expression } from "../../../src/policy/cel/expr
 import { FIELDS } from "../../../src/policy/cel/fields.ts";
 import type { Value } from "../../../src/policy/cel/term.ts";
 
-/** Compiles what is right. */
+/** Compiles a valid expression. */
 function compiledExpression(text: string): Expression {
   const compiled = compileExpression(text);
   if (!compiled.ok) throw new Error(`${text}: ${compiled.error.message}`);
   return compiled.value;
 }
 
-/** Compiles what is wrong. */
+/** Returns the problem of an invalid expression. */
 function compileError(text: string): { message: string; offset: number } {
   const compiled = compileExpression(text);
-  if (compiled.ok) throw new Error(`${text}: was taken`);
+  if (compiled.ok) throw new Error(`${text}: was accepted`);
   return compiled.error;
 }
 
-/** What an expression comes to over values by name. */
+/** Evaluates an expression over values by field name. */
 function evaluate(text: string, values: Readonly<Record<string, Value>>): boolean | null {
   const { fields, evaluate: run } = compiledExpression(text);
   return run(fields.map(({ name }) => values[name]!));
@@ -28,25 +28,25 @@ function evaluate(text: string, values: Readonly<Record<string, Value>>): boolea
 const namesIn = (text: string) => compiledExpression(text).fields.map(({ name }) => name);
 
 describe("CEL on its own", () => {
-  test("wants a BigInt for an int: a plain number fails", () => {
+  test("requires a BigInt for an int: a number fails", () => {
     const run = new Environment().registerVariable("n", "int").parse("n > 1");
     expect(run({ n: 2n })).toBe(true);
     expect(() => run({ n: 2 })).toThrow("not of type 'int'");
   });
 
-  test("calls it a type error when a double equals a whole number, or is added to one", () => {
+  test("reports a type error if an int and a double are compared for equality or added", () => {
     const environment = new Environment().registerVariable("d", "double");
     expect(environment.check("d == 0").valid).toBe(false);
     expect(environment.check("d + 1 > 2.0").valid).toBe(false);
   });
 
-  test("lets a short cut hide an error", () => {
+  test("lets short-circuit evaluation hide an error", () => {
     expect(new Environment().registerVariable("n", "int").evaluate("n == 0 || 1 / n > 2", { n: 0n })).toBe(true);
   });
 });
 
-describe("numbers of any kind", () => {
-  test.each(["==", "!=", "<", "<=", ">", ">="])("compare by %s, whichever side the whole one is on", (operator) => {
+describe("ints and doubles", () => {
+  test.each(["==", "!=", "<", "<=", ">", ">="])("compare by %s in either order", (operator) => {
     const plain = (a: number, b: number) =>
       ({ "==": a === b, "!=": a !== b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b })[operator];
     for (const value of [0, 0.5, 1]) {
@@ -56,7 +56,7 @@ describe("numbers of any kind", () => {
     }
   });
 
-  test("are added, subtracted, multiplied and looked up together", () => {
+  test("can be added, subtracted, multiplied and looked up together", () => {
     const values = { "node.uptime_hours": 3, "node.bandwidth_gb": 1.5 };
     expect(evaluate("node.uptime_hours + node.bandwidth_gb == 4.5", values)).toBe(true);
     expect(evaluate("node.bandwidth_gb - node.uptime_hours == -1.5", values)).toBe(true);
@@ -76,7 +76,7 @@ describe("time", () => {
     expect(evaluate('node.last_seen < now - duration("5m")', values)).toBe(true);
   });
 
-  test("a duration is written as everywhere in the configuration, with days, which CEL does not know", () => {
+  test("a duration has the format of the configuration, which has days unlike CEL's", () => {
     expect(evaluate('now - node.last_seen < duration("1d") && now - node.last_seen < duration("1h30m")', values)).toBe(
       true,
     );
@@ -85,10 +85,10 @@ describe("time", () => {
     expect(offset).toBe(32);
   });
 
-  test("a timestamp is written with its zone, and is a day that exists", () => {
+  test("a timestamp needs a time zone and an existing day", () => {
     expect(evaluate('node.last_seen < timestamp("1970-01-13T00:00:00+02:00")', values)).toBe(true);
     expect(compileError('node.last_seen < timestamp("2026-02-30T00:00:00Z")').offset).toBe(27);
-    expect(compileError('node.last_seen < timestamp("2026-02-03T00:00:00")').message).toContain("with a zone");
+    expect(compileError('node.last_seen < timestamp("2026-02-03T00:00:00")').message).toContain("with a time zone");
   });
 });
 
@@ -112,11 +112,11 @@ describe("a ratio", () => {
     ["node.active_sessions == 0 || ratio(1, node.active_sessions) > 0.5", true],
     ["node.active_sessions != 0 && ratio(1, node.active_sessions) > 0.5", false],
     ["node.active_sessions == 0 ? node.uptime_hours > 0 : ratio(1, node.active_sessions) > 0.5", true],
-  ])("by 0 hides nothing that is settled without it: %s", (text, value) => {
+  ])("by 0 does not affect a condition that is determined without it: %s", (text, value) => {
     expect(evaluate(text, { "node.active_sessions": 0, "node.uptime_hours": 1 })).toBe(value);
   });
 
-  test("of numbers that are too large to have one makes it unknown, as a sum that is too large does", () => {
+  test("that overflows is unknown, like a sum that overflows", () => {
     const values = { "node.bandwidth_gb": 1e308 };
     expect(evaluate("node.bandwidth_gb * 10 > 1", values)).toBe(null);
     expect(evaluate("ratio(node.bandwidth_gb, 0.001) > 1", values)).toBe(null);
@@ -125,13 +125,13 @@ describe("a ratio", () => {
 });
 
 describe("the fields that an expression names", () => {
-  test("are all of them, once, in the order of the text", () => {
+  test("are returned once each, in the order of the text", () => {
     const text =
       'node.status == "online" ? node.cpu_usage > fleet.median.cpu_usage : node.cpu_usage > 0.5 || now > node.last_seen';
     expect(namesIn(text)).toEqual(["node.status", "node.cpu_usage", "fleet.median.cpu_usage", "now", "node.last_seen"]);
   });
 
-  test("count in lists' members, in arguments and in ratios", () => {
+  test("are found in list members, arguments and ratios", () => {
     expect(namesIn('node.region in ["a"] || node.name.contains(node.version)')).toEqual([
       "node.region",
       "node.name",
@@ -140,14 +140,14 @@ describe("the fields that an expression names", () => {
     expect(namesIn("-ratio(sessions.error, sessions.total) < 0")).toEqual(["sessions.error", "sessions.total"]);
   });
 
-  test("may be every field of the spec's node by its own name", () => {
+  test("include every field of a node in the spec, under its own name", () => {
     const fields = "id name status country region ip_address version last_seen uptime_hours active_sessions";
     const details = "bandwidth_gb cpu_usage memory_usage disk_usage created_at updated_at";
     const named = `${fields} ${details}`.split(" ").map((name) => `node.${name}`);
     expect(FIELDS.map(({ name }) => name).filter((name) => name.startsWith("node."))).toEqual(named);
   });
 
-  test("may be every field of its sessions, its region and the fleet", () => {
+  test("include every field of the table", () => {
     const sides = { string: '== "de"', int: "== 1", double: "== 0.5", timestamp: "== now" };
     const own: Record<string, string> = { "node.id": '== "node_1"', "node.status": '== "offline"' };
     for (const { name, type } of FIELDS) {
@@ -156,7 +156,7 @@ describe("the fields that an expression names", () => {
   });
 });
 
-test("texts are compared, looked up and searched", () => {
+test("strings can be compared, looked up in a list and searched", () => {
   const values = { "node.name": "vip-7.example", "node.country": "DE", "node.status": "offline" };
   expect(
     evaluate('node.name.startsWith("vip-") && node.name.contains("7.") && !node.name.endsWith(".org")', values),
@@ -164,7 +164,7 @@ test("texts are compared, looked up and searched", () => {
   expect(evaluate('node.country in ["FR", "DE"] && node.status != "online"', values)).toBe(true);
 });
 
-test("what is too large is refused before it is worked on", () => {
+test("an expression that is too large is rejected", () => {
   const nested = (depth: number) => `${"(".repeat(depth)}node.uptime_hours > 1${")".repeat(depth)}`;
   expect(compileExpression(nested(20)).ok).toBe(true);
   expect(compileError(nested(100)).message).toBe("the expression is nested too deeply");
@@ -172,7 +172,7 @@ test("what is too large is refused before it is worked on", () => {
   expect(compileExpression(list(256)).ok).toBe(true);
   expect(compileError(list(257)).message).toBe("the list is too long");
   expect(compileError(Array(600).fill("node.uptime_hours>1").join("||"))).toEqual({
-    message: "the expression has 12598 characters, of 8192 at most",
+    message: "the expression has 12598 characters; the maximum is 8192",
     offset: 8192,
   });
   expect(compileError(`node.uptime_hours > ${Array(1000).fill("1").join("+")}`).message).toBe(
@@ -181,7 +181,7 @@ test("what is too large is refused before it is worked on", () => {
   expect(compileError(`node.uptime_hours > ${"-".repeat(8000)}1`).message).toBe("the expression has too many parts");
 });
 
-test("whatever the text, the answer is an expression or a problem within the text", () => {
+test("any text compiles to an expression or a problem with a position in the text", () => {
   const tokens = [
     ...["node.status", "node.cpu_usage", "now", "node", '"online"', '"', "'", "1", "0.5", "1u", "null", "true", "b'x'"],
     ...[

@@ -40,7 +40,7 @@ function reader(parts: Partial<Snapshot>, time: (at: number) => number | null = 
 }
 
 describe("a field of the node", () => {
-  test("has the value and the age of the read that brought it: list or detail", () => {
+  test("has the value and age of its source, the list or the detail", () => {
     const read = reader({ fleet: buildFleet([completeNode], 800) });
     const listed = (value: unknown) => ({ value, at: 1_000 });
     const detailed = (value: unknown) => ({ value, at: 500 });
@@ -67,7 +67,7 @@ describe("a field of the node", () => {
     });
   });
 
-  test("that no record said is missing, and so is a status that this version does not know", () => {
+  test("is missing if no record has it, and so is an unknown status", () => {
     const read = reader({ fleet: buildFleet([{ id: "node_1", status: "unknown", listedAt: 5 }], null) });
     const there = FIELDS.filter(({ name }) => typeof read(name) !== "string").map(({ name }) => name);
     expect(there).toEqual(["node.id", "now"]);
@@ -75,14 +75,14 @@ describe("a field of the node", () => {
     expect(read("node.cpu_usage")).toBe("missing");
   });
 
-  test("of usage is of an undeclared scale where no scale holds, its medians too", () => {
+  test("of usage has an undeclared scale without a valid scale, and so do medians", () => {
     const read = reader({ fleet: { ...buildFleet([completeNode]), usageKnown: false } });
     const undeclared = FIELDS.filter(({ name }) => read(name) === "undeclared_scale");
     expect(undeclared).toEqual(FIELDS.filter(({ isUsage }) => isUsage));
     expect(undeclared).toHaveLength(9);
   });
 
-  test("is no timestamp where it lies more than a minute after its own observation", () => {
+  test("is not a timestamp if it is more than a minute after its own observation", () => {
     const seen = (lastSeenMs: number) =>
       reader({ fleet: buildFleet([{ ...completeNode, lastSeenMs }]) })("node.last_seen");
     const observed = serviceTime(1_000);
@@ -94,7 +94,7 @@ describe("a field of the node", () => {
   });
 });
 
-test("before the first complete walk a fleet has no counts and no medians, and a region that no node is in has none", () => {
+test("a fleet has no counts or medians before the first complete walk, and an empty region has none", () => {
   const unsettled = fleetAggregates(buildFleet([completeNode], null));
   expect([unsettled.counts(null), unsettled.median(null, "cpuUsage", 0)]).toEqual([null, null]);
   const settled = fleetAggregates(buildFleet([completeNode], 800));
@@ -102,7 +102,7 @@ test("before the first complete walk a fleet has no counts and no medians, and a
   expect([settled.counts("nowhere"), settled.median("nowhere", "cpuUsage", 0)]).toEqual([null, null]);
 });
 
-test("a median of other ages is another one, whatever was asked for before", () => {
+test("a median depends on the requested age and not on earlier requests", () => {
   const nodes = [0.1, 0.2, 0.9].map((cpuUsage, index) => ({
     ...completeNode,
     id: `node_${index}`,
@@ -114,13 +114,13 @@ test("a median of other ages is another one, whatever was asked for before", () 
   expect(values.map((value) => value?.toFixed(2) ?? null)).toEqual(["0.20", "0.55", "0.55", null, "0.20", "0.55"]);
 });
 
-test("now is missing until the service has said what time it is", () => {
+test("`now` is missing until the service's clock is known", () => {
   const read = reader({ fleet: buildFleet([completeNode]) }, () => null);
   expect(read("now")).toBe("missing");
   expect(read("node.last_seen")).toEqual({ value: completeNode.lastSeenMs, at: 1_000 });
 });
 
-test("a node is found by its id, through empty slots", () => {
+test("a node is found by its id even with empty slots", () => {
   const scope = createEvaluationScope(snapshotOf({ fleet: buildFleet([null, completeNode]) }), serviceTime);
   expect(scope.find("node_1")?.read(findField("node.name")!, 0)).toEqual({ value: "vip-1", at: 1_000 });
   expect(scope.find("node_2")).toBe(null);
@@ -145,7 +145,7 @@ describe("sessions of a node", () => {
     );
   }
 
-  test("are counted by state, as the last complete walk left them", () => {
+  test("are counted by state as of the last complete walk", () => {
     const counts = { active: 4, connecting: 1, closed: 2, error: 2, timeout: 1 };
     expect(sessions(counts)).toEqual({ ...counts, total: 10, failed_ratio: 0.3 });
   });
@@ -154,17 +154,17 @@ describe("sessions of a node", () => {
     expect(new Set(Object.values(sessions(null)))).toEqual(new Set(["missing"]));
   });
 
-  test("are none where the walk met none, and then no share of them has failed", () => {
+  test("are zero if the walk found none, and their failed ratio is missing", () => {
     const none = { active: 0, connecting: 0, closed: 0, error: 0, timeout: 0, total: 0, failed_ratio: "missing" };
     expect(sessions({ active: 5 }, { id: "node_2" })).toEqual(none);
   });
 
-  test("have no known failures until the list has ever shown a failed one", () => {
+  test("have no known failures until the list has shown a failed session", () => {
     const failures = { error: "missing", timeout: "missing", failed_ratio: "missing" };
     expect(sessions({ active: 5 }, { failedListed: false })).toMatchObject({ active: 5, total: 5, ...failures });
   });
 
-  test("that failed and are only listed still don't say how the node is now", () => {
+  test("that failed earlier and are still listed make failures unknown", () => {
     const past = { error: "past", timeout: "past", failed_ratio: "past" };
     const known = { active: 5, total: 8 };
     expect(sessions({ active: 5, error: 2, timeout: 1 }, { quietWalks: 2 })).toMatchObject({ ...known, ...past });
@@ -172,14 +172,14 @@ describe("sessions of a node", () => {
     expect(sessions({ active: 5 }, { quietWalks: 1 })).toMatchObject({ error: 0, timeout: 0, failed_ratio: 0 });
   });
 
-  test("that failed are of the past once three walks met no fresh failure, however long the list shows them", () => {
+  test("that failed no longer count after three walks without a new failure", () => {
     const counts = { active: 5, error: 2, timeout: 1 };
     const none = { active: 5, total: 8, error: 0, timeout: 0, failed_ratio: 0 };
     expect(sessions(counts, { quietWalks: 3 })).toMatchObject(none);
     expect(sessions(counts, { quietWalks: 255 })).toMatchObject(none);
   });
 
-  test("have no known states where one is of a state that this version does not know", () => {
+  test("have no known counts while the state of one is unknown", () => {
     expect(sessions({ active: 5, unknown: 1 })).toMatchObject({ total: 6, active: "missing", failed_ratio: "missing" });
   });
 });
@@ -194,7 +194,7 @@ describe("the fleet and the region of a node", () => {
   ];
   const fleet = buildFleet([...nodes.slice(0, 1), null, ...nodes.slice(1)], 800);
 
-  test("are counted at the last complete walk; a region spans countries", () => {
+  test("are counted as of the last complete walk; a region can span countries", () => {
     const read = reader({ fleet });
     expect(read("fleet.nodes")).toEqual({ value: 5, at: 800 });
     expect(read("fleet.online")).toEqual({ value: 3, at: 800 });
@@ -204,13 +204,13 @@ describe("the fleet and the region of a node", () => {
     expect(read("region.online_ratio")).toEqual({ value: 1 / 3, at: 800 });
   });
 
-  test("have the median of the fresh values, as old as the oldest of them", () => {
+  test("have the median of the fresh values, with the age of the oldest", () => {
     expect(reader({ fleet })("region.median.cpu_usage")).toEqual({ value: 0.5, at: 100 });
     expect(reader({ fleet }, serviceTime, 200)("region.median.cpu_usage")).toEqual({ value: 0.3, at: 200 });
     expect(reader({ fleet })("fleet.median.cpu_usage")).toEqual({ value: 0.35, at: 100 });
   });
 
-  test("have no median where fewer than half of the nodes have a fresh value", () => {
+  test("have no median if fewer than half of the nodes have a fresh value", () => {
     expect(reader({ fleet }, serviceTime, 300)("region.median.cpu_usage")).toBe("missing");
     expect(reader({ fleet }, serviceTime, 201)("fleet.median.cpu_usage")).toBe("missing");
     expect(
@@ -218,7 +218,7 @@ describe("the fleet and the region of a node", () => {
     ).toMatchObject({ value: 0.1 });
   });
 
-  test("have the median of just the fresh values, however often and in whatever order it is asked for", () => {
+  test("have the same median regardless of the order of requests", () => {
     const { median } = fleetAggregates(fleet);
     const ask = (freshFrom: number) => median("a", "cpuUsage", freshFrom)?.value ?? null;
     const asked = [301, 50, 200, 100, 101, 201, 300, 99, 200, 101, 50, 301];
@@ -230,7 +230,7 @@ describe("the fleet and the region of a node", () => {
     }
   });
 
-  test("are missing until a walk was complete, and the region where the record names none", () => {
+  test("are missing before a complete walk, and for a node without a region", () => {
     const names = FIELDS.map(({ name }) => name).filter((name) => /^(fleet|region)/.test(name));
     const unsettled = reader({ fleet: { ...fleet, settledAt: null } });
     expect(new Set(names.map(unsettled))).toEqual(new Set(["missing"]));

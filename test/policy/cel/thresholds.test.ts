@@ -10,7 +10,7 @@ const thresholdTexts = (text: string) =>
       `${usage.replace("Usage", "")}${side === "above" ? ">" : "<"}${Number(value.toFixed(6))}`,
   );
 
-describe("the lines that a condition draws through usages", () => {
+describe("the usage thresholds of a condition", () => {
   test.each<[text: string, lines: readonly string[]]>([
     ["node.disk_usage > 0.95", ["disk>0.95"]],
     ["0.95 <= node.disk_usage", ["disk>0.95"]],
@@ -46,11 +46,11 @@ describe("the lines that a condition draws through usages", () => {
     "ratio(0.5, node.cpu_usage) > 1.0",
     "ratio(node.cpu_usage, 0) > 1.0",
     "now - node.created_at > duration('24h')",
-  ])("%s draws none", (text) => {
+  ])("%s has none", (text) => {
     expect(thresholdTexts(text)).toEqual([]);
   });
 
-  test("a comparison of a usage changes its mind just where its line is, and is true on the line's side alone", () => {
+  test("a comparison changes its result exactly at its threshold, and is true only on its side", () => {
     const twentieths = (min: number, max: number) => fc.integer({ min, max }).map((count) => count / 20);
     const comparison = fc.record({
       factor: twentieths(-40, 40).filter((factor) => factor !== 0),

@@ -15,7 +15,7 @@ const efficacyOfEpisodes = (episodes: Iterable<Episode>, window = 4, minSuccess 
   measureEfficacy(episodes, POLICY, { window, minSuccess });
 
 describe("the efficacy of a policy", () => {
-  test("is poor below its share, and the share itself is enough", () => {
+  test("is too low below min_success", () => {
     expect(efficacyOfEpisodes(closedEpisodes(["healed", "given_up", "given_up", "given_up"]))).toEqual({
       nodes: 4,
       healed: 1,
@@ -33,7 +33,7 @@ describe("the efficacy of a policy", () => {
     expect(efficacyOfEpisodes(closedEpisodes(twenty), 20, 0.55).isTooLow).toBe(false);
   });
 
-  test("is not judged before its window is full", () => {
+  test("is not too low before its window is full", () => {
     expect(efficacyOfEpisodes(closedEpisodes(["given_up", "given_up", "given_up"]))).toEqual({
       nodes: 3,
       healed: 0,
@@ -43,13 +43,13 @@ describe("the efficacy of a policy", () => {
     expect(efficacyOfEpisodes(closedEpisodes(["given_up", "given_up"]), 0)).toMatchObject({ isTooLow: false });
   });
 
-  test("goes by the last episodes to close, in whatever order they come", () => {
+  test("uses the episodes that closed last, in any order", () => {
     const all = closedEpisodes(["healed", "healed", "healed", "given_up", "given_up", "given_up", "healed"]);
     expect(efficacyOfEpisodes(all)).toMatchObject({ nodes: 4, healed: 1, isTooLow: true });
     expect(efficacyOfEpisodes(all.toReversed())).toMatchObject({ nodes: 4, healed: 1, isTooLow: true });
   });
 
-  test("says nothing by episodes in which nothing was done, or that did not end by themselves", () => {
+  test("ignores episodes without an action and those that an operator or a change ended", () => {
     const bad = closedEpisodes(["given_up", "given_up", "given_up"]);
     const others: Partial<Episode>[] = [
       { acted: 0 },
@@ -67,14 +67,14 @@ describe("the efficacy of a policy", () => {
       expect(efficacyOfEpisodes([...bad, otherOf(more)])).toEqual({ nodes: 3, healed: 0, isTooLow: false });
   });
 
-  test("counts what recovered without after a step as not healed", () => {
+  test("counts a node that recovered without a step as not healed", () => {
     expect(efficacyOfEpisodes(closedEpisodes(["cleared", "cleared", "cleared", "healed"]))).toMatchObject({
       healed: 1,
       isTooLow: true,
     });
   });
 
-  test("counts a node that is lost after an action, from when it was lost, as not healed", () => {
+  test("counts a lost node as not healed from the time of its loss", () => {
     const lost = { state: "suspended", closedAt: null, stateAt: 200, healed: false } as const;
     const all = [
       ...closedEpisodes(["healed", "given_up", "given_up"]),
@@ -85,7 +85,7 @@ describe("the efficacy of a policy", () => {
     expect(measureEfficacy(all, { ...POLICY, since: 200 }, { window: 1, minSuccess: 0.5 })).toMatchObject({ nodes: 0 });
   });
 
-  test("goes by the nodes that were treated last, also where one was treated before", () => {
+  test("uses the nodes that were treated last", () => {
     const [first, second] = closedEpisodes(["given_up", "given_up"]);
     const again = closedEpisodeOf(9, 200, { state: "healed", acted: 1, node: first!.node });
     expect(efficacyOfEpisodes([first!, second!, again], 1)).toEqual({ nodes: 1, healed: 1, isTooLow: false });
@@ -102,12 +102,12 @@ describe("the efficacy of a policy", () => {
     expect(efficacyOfEpisodes([first!, ...others, again])).toEqual({ nodes: 4, healed: 1, isTooLow: true });
   });
 
-  test("is measured anew from when an operator reset it", () => {
+  test("starts over when an operator resets it", () => {
     const all = closedEpisodes(["given_up", "given_up", "given_up", "given_up"]);
     expect(measureEfficacy(all, { ...POLICY, since: 100 }, { window: 4, minSuccess: 0.5 })).toMatchObject({ nodes: 3 });
   });
 
-  test("with a share of 0 % is never poor", () => {
+  test("with min_success 0% is never too low", () => {
     expect(efficacyOfEpisodes(closedEpisodes(["given_up", "given_up", "given_up", "given_up"]), 4, 0).isTooLow).toBe(
       false,
     );

@@ -23,9 +23,9 @@ import { rebootOffline, steps } from "../../harness/policies.ts";
 import { actionOf } from "../../journal/arbitrary-changes.ts";
 import { NOON, openEpisode } from "../guard-case.ts";
 
-const OBSERVATION_EVENTS = NODE_STATUSES.map((status) => `look ${status}`);
+const OBSERVATION_EVENTS = NODE_STATUSES.map((status) => `observe ${status}`);
 
-/** What may become of an episode as it stands; what is told more often happens more often. */
+/** The possible events in each state. An event that is listed several times is more likely. */
 const POSSIBLE_EVENTS: Readonly<Record<(typeof OPEN_STATES)[number], readonly string[]>> = {
   firing: [
     "send",
@@ -44,8 +44,8 @@ const POSSIBLE_EVENTS: Readonly<Record<(typeof OPEN_STATES)[number], readonly st
     "verified",
     "ineffective",
     "ineffective",
-    "look quarantined",
-    "look quarantined",
+    "observe quarantined",
+    "observe quarantined",
     "in_doubt",
     "vanish",
     ...OBSERVATION_EVENTS,
@@ -89,7 +89,7 @@ function applyEvent(course: EpisodeRun, event: string, rule: PolicyRule): void {
   }
   if (event === "outlast") course.now = Math.max(now, episode.quarantine?.endsAt ?? now);
   else if (event === "vanish") course.episode = markUnlisted(episode, now);
-  else if (event.startsWith("look ")) {
+  else if (event.startsWith("observe ")) {
     const status = NODE_STATUSES.find((each) => event.endsWith(` ${each}`))!;
     course.episode = observeStatus(episode, status, now);
   } else if (state === "acting") end(course, event, rule);
@@ -131,7 +131,7 @@ function send(course: EpisodeRun, event: string, rule: PolicyRule): void {
 
 const ADVANCING_EVENTS = ["ineffective", "relapse", "proven", "step lost"];
 
-describe("whatever becomes of the steps", () => {
+describe("in any sequence of events", () => {
   const runs = { numRuns: 1_500 };
 
   const follow = (
@@ -152,7 +152,7 @@ describe("whatever becomes of the steps", () => {
     return course;
   };
 
-  test("no episode takes more steps than its policy has, nor one of them twice, nor an earlier one after a later", () => {
+  test("an episode takes each step of its policy at most once, in order", () => {
     let most = 0;
     fc.assert(
       fc.property(rules, draws, (rule, all) => {
@@ -167,7 +167,7 @@ describe("whatever becomes of the steps", () => {
     expect(most).toBeGreaterThanOrEqual(4);
   });
 
-  test("only an ineffective or lost step, a relapse, or a notice that was sent leads to the next", () => {
+  test("only an ineffective or lost step, a relapse or a sent notification leads to the next step", () => {
     fc.assert(
       fc.property(rules, draws, (rule, all) => {
         follow(rule, all, (before, { episode }, event) => {
@@ -181,7 +181,7 @@ describe("whatever becomes of the steps", () => {
     );
   });
 
-  test("an episode stands where its state says", () => {
+  test("the fields of an episode match its state", () => {
     fc.assert(
       fc.property(rules, draws, (rule, all) => {
         follow(rule, all, (_, { episode, action }) => {
@@ -198,7 +198,7 @@ describe("whatever becomes of the steps", () => {
     );
   });
 
-  test("every change of state is a move of the table", () => {
+  test("every change of state is in the transition table", () => {
     const seen = new Set<string>();
     fc.assert(
       fc.property(rules, draws, (rule, all) => {
@@ -217,7 +217,7 @@ describe("whatever becomes of the steps", () => {
     }
   });
 
-  test("a closed episode stays as it is", () => {
+  test("a closed episode does not change", () => {
     fc.assert(
       fc.property(rules, draws, (rule, all) => {
         follow(rule, all, (before, { episode }) => {

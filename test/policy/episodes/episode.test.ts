@@ -34,7 +34,7 @@ const quarantine = (overrides: Partial<Quarantine> = {}): Quarantine => ({
   ...overrides,
 });
 
-test("an episode begins at the first step, with nothing done, and knows the policy's text", () => {
+test("an episode begins at the first step, without an action, with the policy's fingerprint", () => {
   const active = activePolicy({}, { mode: "dry_run" });
   expect(beginEpisode(active, buildObservation(), "ep-9", NOON)).toMatchObject({
     id: "ep-9",
@@ -51,14 +51,14 @@ test("an episode begins at the first step, with nothing done, and knows the poli
   expect(beginEpisode(activePolicy({}, { mode: "approve" }), buildObservation(), "ep-9", NOON).shadow).toBe(false);
 });
 
-test("a state's time begins when it is entered, not with every look", () => {
+test("the time of a state is when it was entered", () => {
   const episode = openEpisode({ state: "firing", stateAt: 7 });
   expect(recordUnsent(episode, NOON)).toMatchObject({ state: "firing", stateAt: 7 });
   expect(recordSent(episode, reboot, null, NOON).stateAt).toBe(NOON);
 });
 
-describe("ended with when false: healed, no further step follows", () => {
-  test("the episode recovers, at the step that healed it", () => {
+describe("a step that ended with `when` false", () => {
+  test("makes the episode recover without another step", () => {
     expect(recordStepResult(actingEpisode({ step: 1 }), reboot, "verified", rule, LATER)).toMatchObject({
       state: "recovering",
       stateAt: LATER,
@@ -67,7 +67,7 @@ describe("ended with when false: healed, no further step follows", () => {
     });
   });
 
-  test("of a quarantine that was seen, the episode waits in it", () => {
+  test("leaves the episode quarantined if the quarantine was observed", () => {
     const inside = actingEpisode({ step: 2, quarantine: quarantine() });
     expect(recordStepResult(inside, rateLimitedQuarantine, "verified", rule, LATER)).toMatchObject({
       state: "quarantined",
@@ -75,7 +75,7 @@ describe("ended with when false: healed, no further step follows", () => {
     });
   });
 
-  test("a quarantine that was not observed did not come about", () => {
+  test("removes a quarantine that was never observed", () => {
     const unseen = actingEpisode({ step: 2, quarantine: quarantine({ seen: false }) });
     expect(recordStepResult(unseen, rateLimitedQuarantine, "verified", rule, LATER)).toMatchObject({
       state: "recovering",
@@ -84,8 +84,8 @@ describe("ended with when false: healed, no further step follows", () => {
   });
 });
 
-describe("ended with when true: ineffective, the next step", () => {
-  test("waits for leave anew", () => {
+describe("a step that ended with `when` true", () => {
+  test("leads to the next step", () => {
     const tired = actingEpisode({ step: 0, failures: 3, retryAt: NOON + 1 });
     expect(recordStepResult(tired, reboot, "ineffective", rule, LATER)).toMatchObject({
       state: "firing",
@@ -97,14 +97,14 @@ describe("ended with when true: ineffective, the next step", () => {
     });
   });
 
-  test("and where none is left the episode is given up", () => {
+  test("gives the episode up if no step is left", () => {
     expect(recordStepResult(actingEpisode({ step: 2 }), reboot, "ineffective", rule, LATER)).toMatchObject({
       state: "given_up",
       closedAt: LATER,
     });
   });
 
-  test("but not while our quarantine lasts, which is watched to its end", () => {
+  test("leaves the episode quarantined while our quarantine lasts", () => {
     const inside = actingEpisode({ step: 2, quarantine: quarantine() });
     expect(recordStepResult(inside, rateLimitedQuarantine, "ineffective", rule, LATER)).toMatchObject({
       state: "quarantined",
@@ -114,20 +114,20 @@ describe("ended with when true: ineffective, the next step", () => {
   });
 });
 
-describe("only ineffective advances to the next step", () => {
-  test("refused gives the episode up", () => {
+describe("a step with another result", () => {
+  test("gives the episode up if the service refused it", () => {
     expect(recordRefused(openEpisode({ step: 0 }), rule, LATER)).toMatchObject({ state: "given_up", closedAt: LATER });
     const inside = openEpisode({ step: 2, quarantine: quarantine() });
     expect(recordRefused(inside, rule, LATER)).toMatchObject({ state: "quarantined", step: 3, closedAt: null });
   });
 
-  test("an unknown result gives it up as well: the effect of a next step is unknown", () => {
+  test("gives the episode up if the result is unknown", () => {
     expect(recordStepResult(actingEpisode({ step: 0 }), reboot, "in_doubt", rule, LATER)).toMatchObject({
       state: "given_up",
     });
   });
 
-  test("a 429 was not executed: the same step, after Retry-After", () => {
+  test("is repeated after Retry-After if the service answered 429", () => {
     expect(recordRateLimited(openEpisode({ step: 1, failures: 2 }), 7_000, NOON)).toMatchObject({
       state: "firing",
       step: 1,
@@ -136,7 +136,7 @@ describe("only ineffective advances to the next step", () => {
     });
   });
 
-  test("a 429 that names no wait is waited for twice as long each time, from a second, and the fifth is the last", () => {
+  test("is repeated with a doubled delay after a 429 without Retry-After, at most five times", () => {
     let episode = openEpisode({ step: 1 });
     const waits = Array.from({ length: 4 }, () => {
       episode = recordRateLimited(episode, null, NOON);
@@ -148,7 +148,7 @@ describe("only ineffective advances to the next step", () => {
     expect(recordRateLimited({ ...episode, quarantine: quarantine() }, null, NOON).state).toBe("quarantined");
   });
 
-  test("what never left is tried again: the same step, each time twice as late, half an hour at most", () => {
+  test("is repeated with a doubled delay, at most half an hour, if it was not sent", () => {
     let episode = openEpisode({ step: 1 });
     const waits: number[] = [];
     for (let failure = 0; failure < 40; failure++) {
@@ -160,7 +160,7 @@ describe("only ineffective advances to the next step", () => {
     expect(waits.at(-1)).toBe(30);
   });
 
-  test("in_doubt counts as sent: it is verified like any other", () => {
+  test("is verified like any other if it is in doubt", () => {
     const doubtful: Action = { ...reboot, inDoubt: true };
     expect(recordSent(openEpisode({ step: 1, failures: 2, retryAt: 3 }), doubtful, null, LATER)).toMatchObject({
       state: "acting",
@@ -171,7 +171,7 @@ describe("only ineffective advances to the next step", () => {
     });
   });
 
-  test("a relapse after a step that healed takes the next one", () => {
+  test("leads to the next step after a relapse", () => {
     const recovering = actingEpisode({ state: "recovering", step: 0, healed: true });
     expect(advanceStep(recovering, rule, LATER)).toMatchObject({ state: "firing", step: 1, healed: false });
     expect(advanceStep({ ...recovering, step: 2 }, rule, LATER)).toMatchObject({ state: "given_up" });
@@ -179,7 +179,7 @@ describe("only ineffective advances to the next step", () => {
 });
 
 describe("a quarantine of ours", () => {
-  test("lasts as long as the service says, or else as long as was asked", () => {
+  test("lasts as long as the service states, or as requested", () => {
     const endsAt = (minutes: number | null, action = rateLimitedQuarantine) =>
       recordSent(openEpisode({ step: 2 }), action, minutes, LATER).quarantine?.endsAt;
     expect(endsAt(null)).toBe(NOON + 2 * HOUR_MS);
@@ -187,19 +187,19 @@ describe("a quarantine of ours", () => {
     expect(endsAt(60, { ...rateLimitedQuarantine, sentAt: null })).toBe(LATER + HOUR_MS);
   });
 
-  test("outlives the steps that follow it", () => {
-    const kept = quarantine();
-    expect(recordSent(openEpisode({ quarantine: kept }), reboot, null, LATER).quarantine).toEqual(kept);
+  test("continues during later steps", () => {
+    const existing = quarantine();
+    expect(recordSent(openEpisode({ quarantine: existing }), reboot, null, LATER).quarantine).toEqual(existing);
   });
 
-  test("is owned once it was seen", () => {
+  test("is ours once it was observed", () => {
     const asked = actingEpisode({ quarantine: quarantine({ seen: false }) });
     expect(observeStatus(asked, "offline", LATER)).toBe(asked);
     expect(observeStatus(asked, "online", LATER)).toBe(asked);
     expect(observeStatus(asked, "quarantined", LATER).quarantine).toMatchObject({ seen: true });
   });
 
-  test("in which the node is seen online twice was lifted by an operator", () => {
+  test("was lifted by an operator if the node is observed online twice", () => {
     const inside = openEpisode({ state: "quarantined", acted: 1, quarantine: quarantine() });
     expect(observeStatus(inside, "quarantined", LATER)).toBe(inside);
     const once = observeStatus(inside, "online", LATER);
@@ -211,12 +211,12 @@ describe("a quarantine of ours", () => {
     expect(observeStatus(once, "maintenance", LATER)).toEqual({ ...once, repaired: true });
   });
 
-  test("of a dry run is not lifted", () => {
+  test("of a dry run can't be lifted", () => {
     const madeUp = openEpisode({ state: "quarantined", shadow: true, acted: 1, quarantine: quarantine() });
     expect(observeStatus(observeStatus(madeUp, "online", LATER), "online", LATER)).toBe(madeUp);
   });
 
-  test("ends on the journal's clock, then probation: a minute early is its end, not an operator", () => {
+  test("ends on the journal's clock and leads to probation; up to a minute early is not an operator's doing", () => {
     const { endsAt } = quarantine();
     const inside = openEpisode({ state: "quarantined", acted: 1, quarantine: quarantine({ seenOnline: 1 }) });
     expect(observeStatus(inside, "online", endsAt - MINUTE_MS - 1)).toMatchObject({ state: "freed" });
@@ -230,7 +230,7 @@ describe("a quarantine of ours", () => {
     expect(observeStatus(inside, "offline", endsAt)).toMatchObject({ state: "probation" });
   });
 
-  test("that ends while its episode is elsewhere ends there", () => {
+  test("that ends in another state is removed", () => {
     for (const state of ["acting", "firing", "recovering"] as const) {
       const elsewhere = openEpisode({ state, acted: 2, quarantine: quarantine() });
       const { endsAt } = quarantine();
@@ -239,7 +239,7 @@ describe("a quarantine of ours", () => {
     }
   });
 
-  test("that outlasts its duration is overdue: it is reported, and the node is not acted on", () => {
+  test("that lasts longer than its duration is overdue", () => {
     const { endsAt } = quarantine();
     const inside = openEpisode({ state: "quarantined", acted: 1, quarantine: quarantine() });
     expect(observeStatus(inside, "quarantined", endsAt + 5 * MINUTE_MS)).toBe(inside);
@@ -249,13 +249,13 @@ describe("a quarantine of ours", () => {
     expect(observeStatus(overdue, "offline", endsAt + HOUR_MS)).toMatchObject({ state: "probation" });
   });
 
-  test("that is none of ours is nothing to an episode", () => {
+  test("that is not ours does not change an episode", () => {
     const episode = openEpisode();
     expect(observeStatus(episode, "quarantined", LATER)).toBe(episode);
   });
 });
 
-test("a closed episode has no quarantine, and nothing that it waits for", () => {
+test("a closed episode has no quarantine and no retry", () => {
   const inside = openEpisode({ quarantine: quarantine(), retryAt: NOON + 1 });
   expect(withdrawEpisode(inside, LATER)).toMatchObject({
     state: "withdrawn",

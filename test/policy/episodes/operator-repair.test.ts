@@ -8,25 +8,26 @@ import { NOON, openEpisode } from "../guard-case.ts";
 
 const LATER = NOON + 5 * MINUTE_MS;
 const reboot = actionOf(2, "ep-1", { sentAt: NOON });
-const acting = (said: Partial<Episode> = {}) => openEpisode({ state: "acting", acted: 1, ...said });
+const acting = (overrides: Partial<Episode> = {}) => openEpisode({ state: "acting", acted: 1, ...overrides });
 const quarantine = { action: "act-3", endsAt: NOON + 2 * HOUR_MS, seen: true, seenOnline: 0, overdue: false };
 
-describe("a node that an operator works on while our step lasts", () => {
-  const seen = (status: NodeStatus, said: Partial<Episode> = {}) => observeStatus(acting(said), status, LATER).repaired;
+describe("a node on which an operator acts during our step", () => {
+  const seen = (status: NodeStatus, overrides: Partial<Episode> = {}) =>
+    observeStatus(acting(overrides), status, LATER).repaired;
 
-  test("is repaired by the operator: in maintenance, or in a quarantine that is not ours", () => {
+  test("is repaired by the operator if it is in maintenance or in a quarantine that is not ours", () => {
     expect([seen("maintenance"), seen("quarantined")]).toEqual([true, true]);
     expect(seen("maintenance", { state: "quarantined", quarantine })).toBe(true);
   });
 
-  test("is not in our own quarantine, in any other state, in a dry run, nor while nothing of ours is under way", () => {
+  test("is not repaired in our own quarantine, in another state, in a dry run, or without a step in progress", () => {
     expect(seen("quarantined", { quarantine })).toBe(undefined);
     for (const status of ["online", "offline", "rebooting", "unknown"] as const) expect(seen(status)).toBe(undefined);
     expect(seen("maintenance", { shadow: true })).toBe(undefined);
     expect(seen("maintenance", { state: "firing" })).toBe(undefined);
   });
 
-  test("is cleared, and not healed by the policy, until the policy acts again", () => {
+  test("does not count as healed by the policy until the policy acts again", () => {
     const repaired = acting({ state: "recovering", repaired: true });
     expect(clearEpisode(repaired, LATER).state).toBe("cleared");
     expect(clearEpisode({ ...repaired, repaired: false }, LATER).state).toBe("healed");

@@ -16,18 +16,18 @@ const proof = (traces: Partial<RebootEvidence>) =>
   });
 
 describe("a reboot is proved", () => {
-  test("when uptime_hours fell, and not when it stayed or rose", () => {
+  test("if uptime_hours fell, but not if it stayed the same or rose", () => {
     expect(proof({ uptimeHoursNow: 4 })).toBe("uptime_fell");
     expect(proof({ uptimeHoursNow: 5 })).toBe("none");
     expect(proof({ uptimeHoursNow: 6 })).toBe("none");
   });
 
-  test("when rebooting was seen after the POST", () => {
+  test("if the status rebooting was observed after the POST", () => {
     expect(proof({ rebootingSeen: true })).toBe("rebooting_seen");
     expect(proof({ rebootingSeen: true, uptimeHoursNow: null, observedAt: null })).toBe("rebooting_seen");
   });
 
-  test("when the time of observation less (uptime_hours + 1) h is after the POST", () => {
+  test("if the time of observation minus (uptime_hours + 1) h is after the POST", () => {
     const young = { uptimeHoursBefore: 0, uptimeHoursNow: 0 };
     expect(proof({ ...young, observedAt: POSTED + HOUR_MS })).toBe("none");
     expect(proof({ ...young, observedAt: POSTED + HOUR_MS + 1 })).toBe("boot_after_post");
@@ -42,18 +42,18 @@ describe("nothing is proved", () => {
     expect(proof({})).toBe("none");
   });
 
-  test("where the uptime is not known, or the service's time", () => {
+  test("if the uptime or the service's time is unknown", () => {
     expect(proof({ uptimeHoursNow: null, observedAt: POSTED + 99 * HOUR_MS })).toBe("none");
     expect(proof({ uptimeHoursNow: 5, observedAt: null })).toBe("none");
     expect(proof({ uptimeHoursNow: 5, postedAt: null })).toBe("none");
   });
 
-  test("by a record that is no younger than the POST", () => {
+  test("by a record that is not newer than the POST", () => {
     expect(proof({ uptimeHoursNow: 4, observedAt: POSTED })).toBe("none");
     expect(proof({ uptimeHoursNow: 4, observedAt: POSTED - HOUR_MS })).toBe("none");
   });
 
-  test("of a reboot that did not happen, whatever the truth, and that did it is no lie", () => {
+  test("of a reboot that did not happen, in any sequence of events", () => {
     // Boots before the node was read last, and perhaps one after the POST: what uptime_hours shows is floored.
     const truth = fc.record({
       bootedMs: fc.nat({ max: 60 * HOUR_MS }),

@@ -8,53 +8,53 @@ import { buildFacts } from "../guard-case.ts";
 
 const rule = rebootOffline({ retry: { episodes: 9, everyMs: HOUR_MS, forgetAfterMs: 10 } });
 
-/** A try of the policy that ended without healing the node, opened five before it closed, but for what is said of it. */
-const failed = (number: number, closedAt: number, said: Partial<Episode> = {}): Episode =>
+/** An episode of the policy that did not heal the node. It lasted five milliseconds. */
+const failed = (number: number, closedAt: number, overrides: Partial<Episode> = {}): Episode =>
   closedEpisodeOf(number, closedAt, {
     ...{ node: "node_0", state: "given_up", acted: 1, openedAt: closedAt - 5 },
-    ...said,
+    ...overrides,
   });
 
 const inRow = (episodes: readonly Episode[], holds: readonly NodeHold[] = []) =>
   consecutiveFailures(buildFacts({ episodes, holds }).records, "node_0", rule).map(({ id }) => id);
 
-test("an episode is a try if something was done in it, or if it was given up", () => {
+test("an episode counts as an attempt if it has acted or was given up", () => {
   expect(countsAsAttempt(failed(1, 10, { acted: 0 }))).toBe(true);
   expect(countsAsAttempt(failed(1, 10, { acted: 1, state: "cleared" }))).toBe(true);
   expect(countsAsAttempt(failed(1, 10, { acted: 0, state: "cleared" }))).toBe(false);
 });
 
-test("failures of a policy on a node are in a row since the last time that it healed the node", () => {
+test("consecutive failures start after the last episode that healed the node", () => {
   expect(inRow([])).toEqual([]);
   expect(inRow([failed(1, 100), failed(2, 110), failed(3, 120)])).toEqual(["ep-1", "ep-2", "ep-3"]);
   expect(inRow([failed(1, 100), failed(2, 110, { state: "healed" }), failed(3, 120)])).toEqual(["ep-3"]);
   expect(inRow([failed(1, 100), failed(2, 110, { state: "healed" })])).toEqual([]);
 });
 
-test("failures of other policies and nodes, of dry runs, and episodes in which nothing was done are none of the row", () => {
+test("consecutive failures exclude other policies and nodes, dry runs and episodes without an action", () => {
   const others: Partial<Episode>[] = [{ policy: "another" }, { node: "node_1" }, { shadow: true }];
-  for (const said of [...others, { state: "cleared", acted: 0 } as const]) {
-    expect(inRow([failed(1, 100), failed(2, 105, said), failed(3, 110)])).toEqual(["ep-1", "ep-3"]);
+  for (const other of [...others, { state: "cleared", acted: 0 } as const]) {
+    expect(inRow([failed(1, 100), failed(2, 105, other), failed(3, 110)])).toEqual(["ep-1", "ep-3"]);
   }
 });
 
-test("a try that begins later than forget_after begins a new row", () => {
+test("an attempt that begins later than forget_after starts a new sequence", () => {
   expect(inRow([failed(1, 100), failed(2, 115)])).toEqual(["ep-1", "ep-2"]);
   expect(inRow([failed(1, 100), failed(2, 116)])).toEqual(["ep-2"]);
 });
 
-test("what was tried before an operator released the node counts no more", () => {
+test("attempts before an operator released the node don't count", () => {
   const released = holdOf("node_0", { kind: "given_up", policy: rule.name, until: 100 });
   expect(inRow([failed(1, 100), failed(2, 110)], [released])).toEqual(["ep-2"]);
   expect(inRow([failed(1, 100), failed(2, 110)], [{ ...released, policy: "another" }])).toEqual(["ep-1", "ep-2"]);
 });
 
-test("a node is given up by a policy until the hold has an end, which is when it was released", () => {
+test("a node is given up until its hold has an end, which is when it was released", () => {
   const of = (hold: Partial<NodeHold>) => {
-    const { records: casebook } = buildFacts({
+    const { records } = buildFacts({
       holds: [holdOf("node_0", { kind: "given_up", policy: rule.name, ...hold })],
     });
-    return [givenUpHold(casebook, "node_0", rule.name) !== null, releasedAt(casebook, "node_0", rule.name)];
+    return [givenUpHold(records, "node_0", rule.name) !== null, releasedAt(records, "node_0", rule.name)];
   };
   expect(of({})).toEqual([true, 0]);
   expect(of({ until: 7 })).toEqual([false, 7]);

@@ -24,17 +24,17 @@ const quarantine = (overrides: Partial<Quarantine> = {}): Quarantine => ({
 });
 
 describe("a suspended episode", () => {
-  const back = (overrides: Partial<Episode>, hasActionUnderWay = false) =>
-    resumeEpisode(openEpisode({ state: "suspended", acted: 1, ...overrides }), hasActionUnderWay, LATER).state;
+  const back = (overrides: Partial<Episode>, hasActionInFlight = false) =>
+    resumeEpisode(openEpisode({ state: "suspended", acted: 1, ...overrides }), hasActionInFlight, LATER).state;
 
-  test("goes on at once only where an action of ours or our quarantine is under way", () => {
+  test("resumes at once only with an action in flight or our quarantine", () => {
     expect(back({}, true)).toBe("acting");
     expect(back({ quarantine: quarantine() })).toBe("quarantined");
     expect(back({ healed: true })).toBe("suspended");
     expect(back({})).toBe("suspended");
   });
 
-  test("goes on with its step once `for` is proven again, and with the next one if a step had healed it", () => {
+  test("resumes its step when its timer fires again, or the next step if a step had healed it", () => {
     const waiting = openEpisode({ state: "suspended", step: 1, acted: 1 });
     expect(refireEpisode(waiting, rule, LATER)).toMatchObject({ state: "firing", step: 1 });
     expect(refireEpisode({ ...waiting, healed: true }, rule, LATER)).toMatchObject({
@@ -45,13 +45,13 @@ describe("a suspended episode", () => {
     expect(refireEpisode({ ...waiting, step: 2, healed: true }, rule, LATER)).toMatchObject({ state: "given_up" });
   });
 
-  test("is closed by `clear_for`: healed if a step had healed it", () => {
+  test("is closed after `clear_for`, as healed if a step had healed it", () => {
     const waiting = openEpisode({ state: "suspended", acted: 1 });
     expect(clearEpisode(waiting, LATER).state).toBe("cleared");
     expect(clearEpisode({ ...waiting, healed: true }, LATER).state).toBe("healed");
   });
 
-  test("on probation, is not put into quarantine once more", () => {
+  test("on probation is not quarantined again", () => {
     const inside = openEpisode({ state: "quarantined", step: 2, acted: 1, quarantine: quarantine() });
     const probation = observeStatus(inside, "online", quarantine().endsAt);
     const vanished = suspendEpisode(probation, LATER);

@@ -14,7 +14,7 @@ import { NOON } from "../guard-case.ts";
 
 const WITHIN = 15 * MINUTE_MS;
 const END = NOON + WITHIN;
-/** What can't be told by then won't be. */
+/** When an unknown result becomes final. */
 const EXTENDED_END = END + WITHIN;
 /** When a step is given up whose node was not seen since. */
 const UNOBSERVED_END = END + UNOBSERVED_MS_MAX;
@@ -29,7 +29,7 @@ type Kind = keyof typeof requests;
 const sentAction = (kind: Kind): Action =>
   actionOf(1, "ep-1", { request: requests[kind], state: "sent", sentAt: NOON, endedAt: null, outcome: null });
 
-/** What becomes of a step of 15 minutes: seen a minute after it was sent, freshly, but for what is said. */
+/** Evaluates a step of 15 minutes; by default a minute after it was sent, on a fresh record. */
 const stepResultOf = (kind: Kind, seen: Partial<StepObservation>, expect: string | null = null) =>
   evaluateStep(
     sentAction(kind),
@@ -39,8 +39,8 @@ const stepResultOf = (kind: Kind, seen: Partial<StepObservation>, expect: string
 
 const kinds = ["disconnect", "reboot", "quarantine"] as const;
 
-describe("a step ends at within, or as soon as expect holds", () => {
-  test.each(kinds)("%s: not before within while expect does not hold", (kind) => {
+describe("a step ends after `within`, or as soon as `expect` holds", () => {
+  test.each(kinds)("%s: not before `within` while `expect` does not hold", (kind) => {
     for (const expected of ["false", "unknown"] as const) {
       for (const when of ["true", "false", "unknown"] as const) {
         const seen = { expect: expected, when, status: "offline" } as const;
@@ -53,7 +53,7 @@ describe("a step ends at within, or as soon as expect holds", () => {
     }
   });
 
-  test.each(kinds)("%s: as soon as expect holds, by what when says then", (kind) => {
+  test.each(kinds)("%s: as soon as `expect` holds, with the result by `when`", (kind) => {
     expect(stepResultOf(kind, { expect: "true", when: "false" }, "…")).toBe("verified");
     expect(stepResultOf(kind, { expect: "true", when: "true" }, "…")).toBe("ineffective");
     expect(stepResultOf(kind, { expect: "true", when: "unknown" }, "…")).toBeNull();
@@ -68,13 +68,13 @@ describe("the default expect", () => {
     expect(stepResultOf("reboot", { when: "unknown", status: "online" })).toBeNull();
   });
 
-  test("of a quarantine: status is quarantined", () => {
+  test("of a quarantine: the status is quarantined", () => {
     expect(stepResultOf("quarantine", { when: "false", status: "quarantined" })).toBe("verified");
     expect(stepResultOf("quarantine", { when: "false", status: "online" })).toBeNull();
     expect(stepResultOf("quarantine", { when: "true", status: "offline" })).toBeNull();
   });
 
-  test("of a disconnect: none, so it waits for when to be false", () => {
+  test("of a disconnect: when is false", () => {
     expect(stepResultOf("disconnect", { when: "false", status: "offline" })).toBe("verified");
     expect(stepResultOf("disconnect", { when: "true" })).toBeNull();
     expect(stepResultOf("disconnect", { when: "unknown" })).toBeNull();
@@ -90,21 +90,21 @@ describe("ended with", () => {
     expect(stepResultOf(kind, { when: "true", now: END })).toBe("ineffective");
   });
 
-  test("when true inside of our quarantine, the quarantine is ineffective as soon as it is seen", () => {
+  test("when true during our quarantine, the quarantine is ineffective as soon as it is observed", () => {
     expect(stepResultOf("quarantine", { when: "true", status: "quarantined" })).toBe("ineffective");
   });
 
-  test("when unknown inside of our quarantine, it is verified: that it is in there is what was asked for", () => {
+  test("when unknown during our quarantine, the quarantine is verified", () => {
     expect(stepResultOf("quarantine", { when: "unknown", status: "quarantined" })).toBe("verified");
   });
 
-  test.each(kinds)("when unknown, a %s is waited for a while longer, and is then in doubt", (kind) => {
+  test.each(kinds)("when unknown, a %s is extended and then in doubt", (kind) => {
     expect(stepResultOf(kind, { when: "unknown", now: END })).toBeNull();
     expect(stepResultOf(kind, { when: "unknown", now: EXTENDED_END - 1 })).toBeNull();
     expect(stepResultOf(kind, { when: "unknown", now: EXTENDED_END })).toBe("in_doubt");
   });
 
-  test("when false and the node not back, a reboot is waited for, and is then ineffective", () => {
+  test("when false and the node not back, a reboot is extended and then ineffective", () => {
     for (const status of ["offline", "rebooting", "quarantined", "unknown"] as const) {
       expect(stepResultOf("reboot", { when: "false", status, now: END })).toBeNull();
       expect(stepResultOf("reboot", { when: "false", status, now: EXTENDED_END - 1 })).toBeNull();
@@ -113,13 +113,13 @@ describe("ended with", () => {
     expect(stepResultOf("reboot", { when: "false", status: "maintenance", now: END })).toBe("verified");
   });
 
-  test("a quarantine that was not observed, when false is verified: the trouble is over", () => {
+  test("when false, a quarantine that was not observed is verified", () => {
     expect(stepResultOf("quarantine", { when: "false", status: "online", now: END })).toBe("verified");
   });
 });
 
 describe("a record from before the step", () => {
-  test.each(kinds)("says nothing of a %s, however good or bad it looks", (kind) => {
+  test.each(kinds)("does not affect a %s", (kind) => {
     for (const when of ["true", "false"] as const) {
       for (const status of NODE_STATUSES) {
         const stale = { isFresh: false, when, status, expect: "true" } as const;
@@ -131,14 +131,14 @@ describe("a record from before the step", () => {
   });
 });
 
-test("an unknown result extends the step by its own time, at least ten minutes", () => {
+test("an unknown result extends the step by `within`, at least ten minutes", () => {
   const of = (minutes: number) => stepDeadlines(sentAction("reboot"), { withinMs: minutes * MINUTE_MS, expect: null });
   expect(of(3)).toEqual({ end: NOON + 3 * MINUTE_MS, last: NOON + 13 * MINUTE_MS });
   expect(of(10)).toEqual({ end: NOON + 10 * MINUTE_MS, last: NOON + 20 * MINUTE_MS });
   expect(of(60)).toEqual({ end: NOON + 60 * MINUTE_MS, last: NOON + 120 * MINUTE_MS });
 });
 
-describe("of whatever is seen", () => {
+describe("for any observations", () => {
   const three = fc.constantFrom("true" as const, "false" as const, "unknown" as const);
   const seen: fc.Arbitrary<StepObservation> = fc.record({
     now: fc.integer({ min: NOON, max: EXTENDED_END - 1 }),
@@ -149,7 +149,7 @@ describe("of whatever is seen", () => {
   });
   const verify = { withinMs: WITHIN, expect: null };
 
-  test("before its last moment a step ends on a fresh record alone: never verified while when is true, ineffective only then", () => {
+  test("a step ends on a fresh record before its last deadline, and is ineffective exactly if `when` is true", () => {
     fc.assert(
       fc.property(fc.constantFrom(...kinds), seen, (kind, all) => {
         const end = evaluateStep(sentAction(kind), verify, all);

@@ -35,20 +35,20 @@ const incident = (overrides: Partial<Omit<Incident, "nodes">> = {}, ...nodes: st
   nodes: new Set(nodes),
 });
 
-describe("nodes of one place that go bad together", () => {
-  test("are one incident where they are as many as safety says, within its time", () => {
+describe("nodes of one region or country that fail together", () => {
+  test("are one incident if safety.correlated is reached", () => {
     expect(incidentsAfter(onsetsAt(100, 103, 105))).toEqual([incident({ to: 105 }, "node_0", "node_1", "node_2")]);
     expect(incidentsAfter(onsetsAt(100, 103, 106))).toEqual([]);
     expect(incidentsAfter(onsetsAt(100, 105))).toEqual([]);
   });
 
-  test("are counted once each, whatever number of policies says so", () => {
+  test("count once each, even under several policies", () => {
     const onsets = [...onsetsAt(100, 101), onset("node_0", 102), onset("node_1", 103)];
     expect(incidentsAfter(onsets)).toEqual([]);
     expect(incidentsAfter([...onsets, onset("node_2", 105)])).toMatchObject([{ from: 100, to: 105 }]);
   });
 
-  test("are as many as the smaller of number and share, and two at least", () => {
+  test("are an incident from the smaller of nodes and percent on, but at least two", () => {
     const sizeOf = (nodes: number, share: number, ofPlace: number) =>
       incidentNodesMin({ ...defaultSafety, correlated: { by: "region", nodes, share, withinMs: WITHIN_MS } }, ofPlace);
     expect(sizeOf(5, 0.5, 4)).toBe(2);
@@ -59,7 +59,7 @@ describe("nodes of one place that go bad together", () => {
     expect(sizeOf(5, 0.5, 138)).toBe(5);
   });
 
-  test("of two places are two incidents, and none where neither place has enough", () => {
+  test("in two regions are two incidents, or none if neither has enough", () => {
     const both = (count: number) => [
       ...onsetsAt(100, 101, 102).slice(0, count),
       ...["x", "y", "z"].map((node) => onset(node, 101, "s")),
@@ -68,7 +68,7 @@ describe("nodes of one place that go bad together", () => {
     expect(incidentsAfter(both(2)).map(({ place }) => place)).toEqual(["s"]);
   });
 
-  test("are found exactly where a look at every instant finds them", () => {
+  test("are found exactly where an exhaustive search finds them", () => {
     const onsets = fc.array(
       fc
         .record({ node: fc.constantFrom("a", "b", "c", "d", "e"), at: fc.nat({ max: 60 }) })
@@ -84,14 +84,14 @@ describe("nodes of one place that go bad together", () => {
     );
   });
 
-  test("are remembered for the time in which another one makes an incident of them", () => {
+  test("are remembered while another node could complete an incident", () => {
     const onsets = onsetsAt(100, 103, 105);
     expect(recentOnsets(onsets, 105, WITHIN_MS)).toBe(onsets);
     expect(recentOnsets(onsets, 106, WITHIN_MS)).toEqual(onsets.slice(1));
   });
 });
 
-/** Every window that begins with an onset is looked at; those with enough nodes are joined where they overlap. */
+/** Checks every window that begins with an onset, and merges overlapping ones with enough nodes. */
 function referenceClusters(onsets: readonly Onset[], size: number) {
   const windows = [...new Set(onsets.map((each) => each.at))]
     .sort((a, b) => a - b)
@@ -113,7 +113,7 @@ function referenceClusters(onsets: readonly Onset[], size: number) {
 }
 
 describe("an incident over time", () => {
-  test("grows with the nodes that go bad during it or soon after, and only as many as make one prolong it", () => {
+  test("grows with nodes that fail during it or soon after, and lasts longer only with enough of them", () => {
     const first = incidentsAfter(onsetsAt(100, 101, 102));
     const stray = incidentsAfter([onset("late", 107)], 3, first);
     expect(stray).toEqual([incident({}, "node_0", "node_1", "node_2", "late")]);
@@ -122,19 +122,19 @@ describe("an incident over time", () => {
     expect(incidentsAfter(more, 3, first)).toEqual([incident({ to: 106 }, "node_0", "node_1", "node_2", "x", "y")]);
   });
 
-  test("that continues in two clusters is one, and lasts again", () => {
+  test("that continues in two clusters is one incident and becomes active again", () => {
     const long = incident({ to: 140, until: 200 }, "old");
     const onsets = onsetsAt(100, 101, 102, 138, 139, 141);
     expect(incidentsAfter(onsets, 3, [long])).toMatchObject([{ from: 100, to: 141, until: null }]);
   });
 
-  test("is no other place's, and a later one is another", () => {
+  test("is limited to its region, and a later one is separate", () => {
     const others = [incident({ place: "s", from: 90, to: 110 }, "a"), incident({ from: 10, to: 12 }, "b")];
     const now = incidentsAfter(onsetsAt(100, 101, 102), 3, others);
     expect(now).toEqual([...others, incident({}, "node_0", "node_1", "node_2")]);
   });
 
-  test("takes in another one that it overlaps", () => {
+  test("is merged with another one that it overlaps", () => {
     const more = incident({ from: 101, to: 110 }, "b");
     expect(mergeIncident([incident({ until: 130 }, "a")], more)).toEqual([incident({ to: 110 }, "a", "b")]);
   });
@@ -143,7 +143,7 @@ describe("an incident over time", () => {
   const as = (bad: string, now: number, before = tenNodes, size = 5) =>
     updateIncidents([before], (node) => bad.includes(node), { now, cooldownMs: COOLDOWN_MS, sizeOf: () => size });
 
-  test("lasts while as many are bad as make one, and half of its nodes, and then cools down", () => {
+  test("lasts while enough of its nodes are unhealthy, at least half of them, and then cools down", () => {
     expect(as("abcde", 500)).toEqual([tenNodes]);
     expect(as("abcd", 500)).toEqual([{ ...tenNodes, until: 530 }]);
     expect(as("abcd", 500, tenNodes, 2)).toEqual([{ ...tenNodes, until: 530 }]);
@@ -154,14 +154,14 @@ describe("an incident over time", () => {
     expect(nodesToContinue(incident({}, ...Array.from({ length: 138 }, (_, index) => `n${index}`)), 5)).toBe(69);
   });
 
-  test("ends six hours after its last onset, whatever is still unhealthy", () => {
+  test("ends six hours after its last onset, even if nodes are still unhealthy", () => {
     const end = 102 + INCIDENT_MS_MAX;
     expect(as("abcdefghij", end - 1)).toEqual([tenNodes]);
     expect(as("abcdefghij", end)).toEqual([]);
   });
 });
 
-test("a node is of the incident that it failed with", () => {
+test("a node belongs to the incident that it failed in", () => {
   const all = [incident({}, "a", "b"), incident({ place: "s" }, "c")];
   expect(["a", "c", "d"].map((node) => findIncident(all, node))).toEqual([all[0], all[1], null]);
 });

@@ -31,28 +31,28 @@ const blockersOfGuard = (guard: GuardRow, candidate: Partial<Candidate> = {}, fa
 
 const NO_BLOCKERS: readonly string[] = [];
 
-/** The hundred nodes, of which the first so many are offline. */
+/** The hundred nodes, the first `count` of them offline. */
 const withOffline = (count: number): readonly NodeFixture[] =>
   hundredNodes.map((node, index) => ({ ...node, status: index < count ? "offline" : "online" }));
 
-/** Open episodes of nodes that are being worked on. */
+/** Open episodes with an action in flight on these nodes. */
 const actingEpisodes = (...nodes: readonly string[]): Episode[] =>
   nodes.map((node, index) => episodeOf(10 + index, { node, state: "acting", acted: 1 }));
 
 describe("a storm", () => {
-  test("is more than the share of the fleet that is unhealthy, and the share itself is none", () => {
+  test("begins when more than max_unhealthy of the nodes are unhealthy", () => {
     expect(blockersOfGuard(stormGuard, {}, { nodes: withOffline(20) })).toEqual(NO_BLOCKERS);
     expect(blockersOfGuard(stormGuard, {}, { nodes: withOffline(21) })).toEqual([
       "storm: 21 of 100 nodes are unhealthy; the limit is 20 (storm)",
     ]);
   });
 
-  test("holds as soon as it is seen, though the last round saw none", () => {
+  test("holds as soon as it is observed, even if the last evaluation found none", () => {
     const calm = { storm: null };
     expect(blockersOfGuard(stormGuard, {}, { nodes: withOffline(30), facts: calm })).toHaveLength(1);
   });
 
-  test("that is over holds until it has cooled down", () => {
+  test("that is over holds until its cool-down ends", () => {
     const over = { since: NOON - HOUR_MS, until: NOON + 90 * SECOND_MS };
     for (const blowing of [true, false]) {
       expect(blockersOfGuard(stormGuard, {}, { facts: { storm: { ...over, blowing } } })).toEqual([
@@ -61,7 +61,7 @@ describe("a storm", () => {
     }
   });
 
-  test("is none on a fleet of three for the one node that is unhealthy", () => {
+  test("does not begin in a fleet of three because of one unhealthy node", () => {
     const three = hundredNodes.slice(0, 3);
     expect(blockersOfGuard(stormGuard, {}, { nodes: three })).toEqual(NO_BLOCKERS);
     expect(blockersOfGuard(stormGuard, {}, { nodes: three, safety: { maxUnhealthy: { share: 0 } } })).toEqual([
@@ -70,7 +70,7 @@ describe("a storm", () => {
   });
 });
 
-describe("one incident", () => {
+describe("a correlated failure", () => {
   const incident: Incident = {
     place: "r-0",
     from: NOON - 20 * MINUTE_MS,
@@ -78,26 +78,29 @@ describe("one incident", () => {
     nodes: new Set(Array.from({ length: 7 }, (_, index) => `node_${index}`)),
     until: null,
   };
-  const told = (changed: Partial<Incident> = {}, candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) =>
-    blockersOfGuard(correlatedGuard, candidate, { ...facts, facts: { incidents: [{ ...incident, ...changed }] } });
+  const blockers = (
+    changed: Partial<Incident> = {},
+    candidate: Partial<Candidate> = {},
+    facts: GuardCaseOptions = {},
+  ) => blockersOfGuard(correlatedGuard, candidate, { ...facts, facts: { incidents: [{ ...incident, ...changed }] } });
 
-  test("holds the nodes that failed with it, names their number and place, and says how it ends", () => {
-    expect(told()).toEqual([
-      "correlated: 7 nodes of the region r-0 failed together: treated as one incident; it ends 30m after fewer than 5 of them are unhealthy, at the latest at 2026-03-01T17:41:00.000Z",
+  test("holds its nodes and reports their number, their region and when it ends", () => {
+    expect(blockers()).toEqual([
+      "correlated: 7 nodes of the region r-0 failed together: treated as one incident; it ends 30m after fewer than 5 of them are unhealthy, and no later than 2026-03-01T17:41:00.000Z",
     ]);
-    expect(told({ until: NOON + 90 * SECOND_MS })).toEqual([
+    expect(blockers({ until: NOON + 90 * SECOND_MS })).toEqual([
       "correlated: 7 nodes of the region r-0 failed together: treated as one incident; it is over, and ends in 1m30s",
     ]);
   });
 
-  test("holds its members alone, under every policy", () => {
-    expect(told({}, { node: buildObservation({ id: "node_7" }) })).toEqual(NO_BLOCKERS);
-    expect(told({}, { active: activePolicy({ name: "other" }) })).toHaveLength(1);
+  test("holds only its own nodes, under every policy", () => {
+    expect(blockers({}, { node: buildObservation({ id: "node_7" }) })).toEqual(NO_BLOCKERS);
+    expect(blockers({}, { active: activePolicy({ name: "other" }) })).toHaveLength(1);
   });
 
-  test("of nodes without a region are reported as such, and are grouped by country if safety says so", () => {
+  test("reports nodes without a region or country as (none)", () => {
     const safety = { correlated: { by: "country", nodes: 5, share: 0.5, withinMs: 5 * MINUTE_MS } } as const;
-    expect(told({ place: "" }, {}, { safety })[0]).toMatch(/^correlated: 7 nodes of the country \(none\) failed/);
+    expect(blockers({ place: "" }, {}, { safety })[0]).toMatch(/^correlated: 7 nodes of the country \(none\) failed/);
   });
 });
 
@@ -111,116 +114,116 @@ test("an open breaker holds every node until an operator resets it", () => {
 
 describe("max_in_flight", () => {
   const sent = (number: number) => actionOf(number, "ep-9", { node: `node_${number}`, state: "sent", endedAt: null });
-  const told = (maxInFlight: number, count: number) =>
+  const blockers = (maxInFlight: number, count: number) =>
     blockersOfGuard(inFlightGuard, {}, { safety: { maxInFlight }, actions: [1, 2, 3, 4].slice(0, count).map(sent) });
 
-  test("counts what was sent and is not yet verified, and names it", () => {
-    expect(told(2, 1)).toEqual(NO_BLOCKERS);
-    expect(told(2, 2)).toEqual([
+  test("counts and names the actions that are sent and not yet verified", () => {
+    expect(blockers(2, 1)).toEqual(NO_BLOCKERS);
+    expect(blockers(2, 2)).toEqual([
       "in_flight: 2 of 2 actions in flight are not yet verified: act-1 on node_1, act-2 on node_2",
     ]);
-    expect(told(2, 4)).toEqual([
+    expect(blockers(2, 4)).toEqual([
       "in_flight: 4 of 2 actions in flight are not yet verified: act-1 on node_1, act-2 on node_2, act-3 on node_3",
     ]);
   });
 
-  test("0 allows none", () => {
-    expect(told(0, 0)).toEqual(["in_flight: 0 of 0 actions in flight are not yet verified"]);
+  test("of 0 allows no action", () => {
+    expect(blockers(0, 0)).toEqual(["in_flight: 0 of 0 actions in flight are not yet verified"]);
   });
 });
 
 describe("max_disrupted", () => {
-  const told = (share: number, amount: number, ...nodes: string[]) =>
+  const blockers = (share: number, amount: number, ...nodes: string[]) =>
     blockersOfGuard(
       disruptedGuard,
       {},
       { safety: { maxDisrupted: { share, amount } }, episodes: actingEpisodes(...nodes) },
     );
 
-  test("is the smaller of share and amount, with the candidate counted", () => {
-    expect(told(0.03, 5, "node_1", "node_2")).toEqual(NO_BLOCKERS);
-    expect(told(0.02, 5, "node_1", "node_2")).toEqual(["disrupted: 2 nodes are disrupted, of 2 at most"]);
-    expect(told(0.5, 2, "node_1", "node_2")).toHaveLength(1);
-    expect(told(0.5, 3, "node_1", "node_2")).toEqual(NO_BLOCKERS);
+  test("is the smaller of percent and amount, and counts the candidate", () => {
+    expect(blockers(0.03, 5, "node_1", "node_2")).toEqual(NO_BLOCKERS);
+    expect(blockers(0.02, 5, "node_1", "node_2")).toEqual(["disrupted: 2 nodes are disrupted; the limit is 2"]);
+    expect(blockers(0.5, 2, "node_1", "node_2")).toHaveLength(1);
+    expect(blockers(0.5, 3, "node_1", "node_2")).toEqual(NO_BLOCKERS);
   });
 
-  test("counts a node that is under our hand already once", () => {
-    expect(told(0.02, 5, "node_0", "node_1")).toEqual(NO_BLOCKERS);
-    expect(told(0.01, 5, "node_0", "node_1")).toHaveLength(1);
+  test("counts a candidate that is already disrupted only once", () => {
+    expect(blockers(0.02, 5, "node_0", "node_1")).toEqual(NO_BLOCKERS);
+    expect(blockers(0.01, 5, "node_0", "node_1")).toHaveLength(1);
   });
 
-  test("0 allows none; above 0 it is one node at least", () => {
-    expect(told(0, 5)).toEqual(["disrupted: 0 nodes are disrupted, of 0 at most"]);
-    expect(told(0.5, 0)).toHaveLength(1);
-    expect(told(0.0001, 5)).toEqual(NO_BLOCKERS);
-    expect(told(0.0001, 5, "node_1")).toHaveLength(1);
+  test("of 0 allows no node, and of any other percentage at least one", () => {
+    expect(blockers(0, 5)).toEqual(["disrupted: 0 nodes are disrupted; the limit is 0"]);
+    expect(blockers(0.5, 0)).toHaveLength(1);
+    expect(blockers(0.0001, 5)).toEqual(NO_BLOCKERS);
+    expect(blockers(0.0001, 5, "node_1")).toHaveLength(1);
   });
 });
 
 describe("max_disrupted_per", () => {
-  const told = (per: Safety["maxDisruptedPer"], episodes: readonly Episode[], candidate: Partial<Candidate> = {}) =>
+  const blockers = (per: Safety["maxDisruptedPer"], episodes: readonly Episode[], candidate: Partial<Candidate> = {}) =>
     blockersOfGuard(disruptedDomainGuard, candidate, { safety: { maxDisruptedPer: per }, episodes });
 
   test("counts the nodes of the candidate's region, and of its country", () => {
-    // Of the region r-0 and of DE; of r-1 and DE; of r-3 and FR.
+    // In region r-0 and country DE; r-1 and DE; r-3 and FR.
     const all = actingEpisodes("node_5", "node_1", "node_3");
-    expect(told({ region: 2, country: 3 }, all)).toEqual(NO_BLOCKERS);
-    expect(told({ region: 1, country: null }, all)).toEqual([
-      "disrupted_domain: 1 nodes of the region r-0 are disrupted, of 1 at most",
+    expect(blockers({ region: 2, country: 3 }, all)).toEqual(NO_BLOCKERS);
+    expect(blockers({ region: 1, country: null }, all)).toEqual([
+      "disrupted_domain: 1 nodes of the region r-0 are disrupted; the limit is 1",
     ]);
-    expect(told({ region: null, country: 2 }, all)).toEqual([
-      "disrupted_domain: 2 nodes of the country DE are disrupted, of 2 at most",
+    expect(blockers({ region: null, country: 2 }, all)).toEqual([
+      "disrupted_domain: 2 nodes of the country DE are disrupted; the limit is 2",
     ]);
-    expect(told({ region: 1, country: 2 }, all)).toHaveLength(2);
-    expect(told({ region: null, country: null }, all)).toEqual(NO_BLOCKERS);
+    expect(blockers({ region: 1, country: 2 }, all)).toHaveLength(2);
+    expect(blockers({ region: null, country: null }, all)).toEqual(NO_BLOCKERS);
   });
 
-  test("counts the candidate's own node once, and 0 allows none", () => {
-    expect(told({ region: 1, country: null }, actingEpisodes("node_0"))).toEqual(NO_BLOCKERS);
-    expect(told({ region: 0, country: null }, [])).toHaveLength(1);
+  test("counts a candidate that is already disrupted once, and 0 allows no node", () => {
+    expect(blockers({ region: 1, country: null }, actingEpisodes("node_0"))).toEqual(NO_BLOCKERS);
+    expect(blockers({ region: 0, country: null }, [])).toHaveLength(1);
   });
 
-  test("takes nodes without a region for one place", () => {
-    expect(told({ region: 0, country: null }, [], { node: buildObservation({ region: "" }) })).toEqual([
-      "disrupted_domain: 0 nodes of the region (none) are disrupted, of 0 at most",
+  test("treats nodes without a region as one region", () => {
+    expect(blockers({ region: 0, country: null }, [], { node: buildObservation({ region: "" }) })).toEqual([
+      "disrupted_domain: 0 nodes of the region (none) are disrupted; the limit is 0",
     ]);
   });
 });
 
 describe("min_online_per", () => {
   const hot = buildObservation({ id: "node_5", status: "online" });
-  /** The region r-0 with so many online nodes, node_5 among them. */
+  /** The region r-0 with `count` online nodes, including node_5. */
   const online = (count: number): readonly NodeFixture[] =>
     hundredNodes.map((node, index) =>
       node.region !== "r-0" ? node : { ...node, status: index / 5 >= 1 && index / 5 <= count ? "online" : "offline" },
     );
-  const told = (count: number, region: number, candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) =>
+  const blockers = (count: number, region: number, candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) =>
     blockersOfGuard(
       minOnlineGuard,
       { node: hot, ...candidate },
       { nodes: online(count), safety: { minOnlinePer: { region, country: null } }, ...facts },
     );
 
-  test("an online node is taken out only where enough stay online", () => {
-    expect(told(3, 2)).toEqual(NO_BLOCKERS);
-    expect(told(2, 2)).toEqual(["min_online: 1 nodes of the region r-0 would stay online; the minimum is 2"]);
-    expect(told(1, 1)).toHaveLength(1);
-    expect(told(1, 0)).toEqual(NO_BLOCKERS);
+  test("holds an online node unless enough others stay online", () => {
+    expect(blockers(3, 2)).toEqual(NO_BLOCKERS);
+    expect(blockers(2, 2)).toEqual(["min_online: 1 nodes of the region r-0 would stay online; the minimum is 2"]);
+    expect(blockers(1, 1)).toHaveLength(1);
+    expect(blockers(1, 0)).toEqual(NO_BLOCKERS);
   });
 
-  test("one that is offline takes nothing away, and is not held by it", () => {
-    expect(told(0, 5, { node: buildObservation({ status: "offline" }) })).toEqual(NO_BLOCKERS);
+  test("does not hold an offline node", () => {
+    expect(blockers(0, 5, { node: buildObservation({ status: "offline" }) })).toEqual(NO_BLOCKERS);
   });
 
-  test("a node that is disrupted does not count as online, though the list still says so", () => {
-    expect(told(3, 2, {}, { episodes: actingEpisodes("node_10") })).toEqual([
+  test("does not count a disrupted node as online, even if the list shows it as online", () => {
+    expect(blockers(3, 2, {}, { episodes: actingEpisodes("node_10") })).toEqual([
       "min_online: 1 nodes of the region r-0 would stay online; the minimum is 2",
     ]);
-    expect(told(4, 2, {}, { episodes: actingEpisodes("node_10") })).toEqual(NO_BLOCKERS);
-    expect(told(3, 2, {}, { episodes: actingEpisodes("node_5") })).toEqual(NO_BLOCKERS);
+    expect(blockers(4, 2, {}, { episodes: actingEpisodes("node_10") })).toEqual(NO_BLOCKERS);
+    expect(blockers(3, 2, {}, { episodes: actingEpisodes("node_5") })).toEqual(NO_BLOCKERS);
   });
 
-  test("holds by country as by region, and reports both", () => {
+  test("reports both the region and the country", () => {
     const two = hundredNodes.map((node) => ({
       ...node,
       status: node.id === "node_5" ? ("online" as const) : "offline",
@@ -234,40 +237,40 @@ describe("min_online_per", () => {
 });
 
 describe("max_actions", () => {
-  const told = (amount: number, sentAtTimes: readonly number[]) =>
+  const blockers = (amount: number, sentAtTimes: readonly number[]) =>
     blockersOfGuard(
       maxActionsGuard,
       {},
       { safety: { maxActions: { amount, perMs: HOUR_MS } }, facts: { sentAtTimes } },
     );
 
-  test("counts what was sent, and says when there is room again", () => {
+  test("counts the actions sent and reports when the next one is allowed", () => {
     const ago = (...minutes: number[]) => minutes.map((each) => NOON - each * MINUTE_MS);
-    expect(told(3, ago(1, 59))).toEqual(NO_BLOCKERS);
-    expect(told(3, ago(1, 59, 30))).toEqual(["max_actions: 3 actions within 1h, of 3 at most; one is free in 1m"]);
-    expect(told(2, ago(1, 59, 30))).toEqual(["max_actions: 3 actions within 1h, of 2 at most; one is free in 30m"]);
+    expect(blockers(3, ago(1, 59))).toEqual(NO_BLOCKERS);
+    expect(blockers(3, ago(1, 59, 30))).toEqual(["max_actions: 3 actions within 1h; the limit is 3; the next in 1m"]);
+    expect(blockers(2, ago(1, 59, 30))).toEqual(["max_actions: 3 actions within 1h; the limit is 2; the next in 30m"]);
   });
 
-  test("says how many are assumed because the journal is new", () => {
+  test("reports how many actions are assumed because the journal is new", () => {
     const facts = { sentAtTimes: [NOON], assumedActionCount: 1 };
     const safety = { maxActions: { amount: 1, perMs: HOUR_MS } };
     expect(blockersOfGuard(maxActionsGuard, {}, { safety, facts })).toEqual([
-      "max_actions: 1 actions within 1h, of 1 at most; one is free in 1h; 1 of them are assumed, because the journal is new",
+      "max_actions: 1 actions within 1h; the limit is 1; the next in 1h; 1 of them are assumed because the journal is new",
     ]);
   });
 
-  test("0 allows no action, and none becomes free", () => {
-    expect(told(0, [])).toEqual(["max_actions: 0 actions within 1h, of 0 at most"]);
-    expect(told(0, [NOON])).toEqual(["max_actions: 1 actions within 1h, of 0 at most"]);
+  test("of 0 allows no action, now or later", () => {
+    expect(blockers(0, [])).toEqual(["max_actions: 0 actions within 1h; the limit is 0"]);
+    expect(blockers(0, [NOON])).toEqual(["max_actions: 1 actions within 1h; the limit is 0"]);
   });
 
-  test("takes more actions than a call has room for arguments", () => {
+  test("handles more actions than a function call can have arguments", () => {
     const many = Array.from({ length: 300_000 }, (_, index) => NOON - index);
-    expect(told(300_000, many)).toHaveLength(1);
+    expect(blockers(300_000, many)).toHaveLength(1);
   });
 });
 
-test("actions under way on the node itself don't count against it, those on others do", () => {
+test("max_in_flight counts actions on other nodes, not those on the candidate itself", () => {
   const inFlight = [actionOf(1, "ep-1", { node: "node_0" }), actionOf(2, "ep-2", { node: "node_1" })];
   const held = (maxInFlight: number) =>
     blockersOfGuard(inFlightGuard, {}, { safety: { maxInFlight }, facts: { inFlight } });
@@ -275,7 +278,7 @@ test("actions under way on the node itself don't count against it, those on othe
   expect(held(1)).toEqual(["in_flight: 1 of 1 actions in flight are not yet verified: act-2 on node_1"]);
 });
 
-test("the episode of the candidate itself is no reason against it", () => {
+test("the candidate's own episode does not hold it", () => {
   const own = openEpisode({ acted: 1 });
   const facts = buildFacts({ episodes: [own] });
   const candidate = buildCandidate({ episode: own });

@@ -20,11 +20,11 @@ describe("effective limits", () => {
     [40, { maxUnhealthy: 8, maxDisrupted: 2, breaker: 10 }],
     [220, { maxUnhealthy: 44, maxDisrupted: 5, breaker: 11 }],
     [100_000, { maxUnhealthy: 20_000, maxDisrupted: 5, breaker: 5_000 }],
-  ])("of a fleet of %i nodes, by the usual safety", (nodes, expected) => {
-    expect(limits(nodes)).toEqual({ ...expected, maxInFlight: 1, maxActions: 6 });
+  ])("of a fleet of %i nodes with the default safety", (nodes, expected) => {
+    expect(limits(nodes)).toEqual(expected);
   });
 
-  test("shares round down, and give back what binary fractions lose", () => {
+  test("shares round down, with rounding errors compensated", () => {
     expect(limits(100, { maxUnhealthy: { share: 0.29 } }).maxUnhealthy).toBe(29);
     expect(limits(99, { maxUnhealthy: { share: 0.29 } }).maxUnhealthy).toBe(28);
     expect(limits(1_000, { maxUnhealthy: { share: 0.007 } }).maxUnhealthy).toBe(7);
@@ -37,7 +37,7 @@ describe("effective limits", () => {
     expect(limits(100, { breaker: { share: 0, amount: 0, withinMs: 1 } }).breaker).toBe(0);
   });
 
-  test("a share above 0 is never zero nodes, nor more than the fleet, nor more in a smaller fleet", () => {
+  test("a share above 0 is at least one node, at most the fleet, and not more in a smaller fleet", () => {
     const shares = fc.integer({ min: 1, max: 10_000 }).map((hundredths) => hundredths / 10_000);
     fc.assert(
       fc.property(shares, fc.integer({ min: 1, max: 200_000 }), (share, nodes) => {
@@ -52,7 +52,7 @@ describe("effective limits", () => {
   });
 });
 
-test("an incident takes two nodes at least, however small the place or the share", () => {
+test("an incident needs at least two nodes, however small the region or the share", () => {
   const size = (nodes: number, share: number, place: number) =>
     incidentNodesMin({ ...defaultSafety, correlated: { ...defaultSafety.correlated, nodes, share } }, place);
   expect([0, 1, 3, 5, 6, 9, 10, 500].map((place) => size(5, 0.5, place))).toEqual([2, 2, 2, 2, 3, 4, 5, 5]);
@@ -60,7 +60,7 @@ test("an incident takes two nodes at least, however small the place or the share
   expect(size(2, 1, 100)).toBe(2);
 });
 
-test("limits have the names of the configuration, and those by place are there where they are set", () => {
+test("limits have the names of the configuration, and limits per region or country exist only if set", () => {
   expect(limitsByName(defaultSafety, 100)).toEqual({
     max_unhealthy: 20,
     max_disrupted: 5,
@@ -76,7 +76,7 @@ test("limits have the names of the configuration, and those by place are there w
   expect(named).not.toHaveProperty("max_disrupted_per.region");
 });
 
-describe("a new journal takes max_actions for used up,", () => {
+describe("a new journal assumes that max_actions is used up,", () => {
   const MINUTE = 60_000;
   /** Minutes from the journal's beginning until each of them counts no more. */
   const freeAfter = (perMinutes: number, now: number, beganAt: number | null = 0) =>
@@ -86,7 +86,7 @@ describe("a new journal takes max_actions for used up,", () => {
       now * MINUTE,
     ).map((at) => at / MINUTE + perMinutes);
 
-  test("and gives it back evenly over its time", () => {
+  test("and becomes available evenly over the period", () => {
     expect(freeAfter(30, 0)).toEqual([5, 10, 15, 20, 25, 30]);
     expect(freeAfter(30, 9)).toEqual([10, 15, 20, 25, 30]);
     expect(freeAfter(30, 10)).toEqual([15, 20, 25, 30]);
@@ -94,12 +94,12 @@ describe("a new journal takes max_actions for used up,", () => {
     expect(freeAfter(30, -5)).toHaveLength(6);
   });
 
-  test("within an hour, however long max_actions counts", () => {
+  test("for at most an hour, however long the period of max_actions is", () => {
     expect(freeAfter(24 * 60, 0)).toEqual([10, 20, 30, 40, 50, 60]);
     expect([freeAfter(24 * 60, 59), freeAfter(24 * 60, 60)]).toEqual([[60], []]);
   });
 
-  test("but not where the journal knows all", () => {
+  test("but not if the journal has all actions", () => {
     expect(freeAfter(30, 0, null)).toEqual([]);
   });
 });

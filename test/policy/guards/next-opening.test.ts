@@ -43,7 +43,7 @@ describe("the next opening", () => {
     expect(opens(spec, from)).toBe(opening);
   });
 
-  test("is the earliest of all, and names its zone", () => {
+  test("is the earliest of all intervals, with its zone", () => {
     const evening = namedInterval("evening", { ...paris, times: times("20:00-21:00") });
     const later = namedInterval("later", { ...newYork, times: times("16:00-17:00") }, { times: times("20:00-21:00") });
     const from = Date.parse("2026-03-02T12:00Z");
@@ -56,13 +56,13 @@ describe("the next opening", () => {
     expect(nextOpening([same, evening], from)?.zone).toBe("America/New_York");
   });
 
-  test("is a whole millisecond, also from within one, and also as the clocks change", () => {
+  test("is a whole millisecond, also when the clocks change", () => {
     const dawn = namedInterval("dawn", { ...paris, times: times("02:15-04:00") });
     const opening = { at: Date.parse("2026-03-29T01:00Z"), zone: "Europe/Paris" };
     for (const part of [0.1, 0.2, 0.5, 0.9]) expect(nextOpening([dawn], opening.at - 1_000 + part)).toEqual(opening);
   });
 
-  test("is never sought beyond eight days, whatever is asked", () => {
+  test("is not searched beyond eight days", () => {
     expect(
       nextOpening([namedInterval("window", { daysOfMonth: range(20) })], Date.parse("2026-03-01T00:00Z"), 365 * DAY_MS),
     ).toBeNull();
@@ -80,39 +80,37 @@ describe("a policy's windows", () => {
   const details = (names: readonly string[], ...at: number[]) =>
     windowBlockers(names, intervals, at).map(({ reason, detail }) => `${reason}: ${detail}`);
 
-  test("hold nothing where there are none, or where any is open", () => {
+  test("don't hold if there are none or any is open", () => {
     expect(details([], noon)).toEqual([]);
     expect(details([])).toEqual([]);
     expect(details(["fridays", "nights"], night)).toEqual([]);
   });
 
-  test("hold outside of all of them, and say when the next opens", () => {
-    expect(details(["nights"], noon, noon)).toEqual([
-      "window: outside of nights; opens at 2026-03-02 23:00 Europe/Paris",
-    ]);
+  test("hold outside all of them and report the next opening", () => {
+    expect(details(["nights"], noon, noon)).toEqual(["window: outside nights; opens at 2026-03-02 23:00 Europe/Paris"]);
     expect(details(["fridays", "nights"], noon)).toEqual([
-      "window: outside of fridays, nights; opens at 2026-03-02 23:00 Europe/Paris",
+      "window: outside fridays, nights; opens at 2026-03-02 23:00 Europe/Paris",
     ]);
-    expect(details(["fridays"], noon)).toEqual(["window: outside of fridays; opens at 2026-03-06 00:00 UTC"]);
+    expect(details(["fridays"], noon)).toEqual(["window: outside fridays; opens at 2026-03-06 00:00 UTC"]);
   });
 
   test("hold by the slower of two clocks", () => {
     expect(details(["nights"], noon + DAY_MS, noon)).toEqual([
-      "window: outside of nights; opens at 2026-03-02 23:00 Europe/Paris",
+      "window: outside nights; opens at 2026-03-02 23:00 Europe/Paris",
     ]);
   });
 
-  test("hold where one clock is within and the other is not, at either end", () => {
+  test("hold if only one clock is within, at either end", () => {
     const [opening, closing] = [Date.parse("2026-03-02T22:00Z"), Date.parse("2026-03-03T04:00Z")];
     expect(details(["nights"], opening, opening - 1)).toEqual([
-      "window: outside of nights by one clock; opens at 2026-03-02 23:00 Europe/Paris",
+      "window: outside nights by one clock; opens at 2026-03-02 23:00 Europe/Paris",
     ]);
     expect(details(["nights"], closing, closing - 1)).toEqual([
-      "window: outside of nights by one clock; opens at 2026-03-03 23:00 Europe/Paris",
+      "window: outside nights by one clock; opens at 2026-03-03 23:00 Europe/Paris",
     ]);
   });
 
-  test("hold for a name that stands for nothing, even where another window is open", () => {
+  test("hold for an unknown name, even if another window is open", () => {
     expect(details(["nihgts", "nights"], night)).toEqual(["window: unknown time interval nihgts"]);
     expect(details(["nihgts", "fridasy"], night)).toEqual([
       "window: unknown time interval nihgts",
@@ -120,17 +118,17 @@ describe("a policy's windows", () => {
     ]);
     expect(details(["nihgts", "nights"], noon)).toEqual([
       "window: unknown time interval nihgts",
-      "window: outside of nights; opens at 2026-03-02 23:00 Europe/Paris",
+      "window: outside nights; opens at 2026-03-02 23:00 Europe/Paris",
     ]);
   });
 
-  test("hold where it is not known what time it is", () => {
+  test("hold if the time is unknown", () => {
     expect(details(["nights"])).toEqual(["window: the current time is unknown"]);
     expect(details(["nights"], night, Number.NaN)).toEqual(["window: the current time is unknown"]);
   });
 
-  test("that never open within eight days say so", () => {
+  test("report if they don't open within eight days", () => {
     const rare = new Map([["rare", namedInterval("rare", { months: range(12) })]]);
-    expect(windowBlockers(["rare"], rare, [noon])[0]!.detail).toBe("outside of rare; does not open within 8d");
+    expect(windowBlockers(["rare"], rare, [noon])[0]!.detail).toBe("outside rare; does not open within 8d");
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { NodeStatus } from "../../../src/model/node.ts";
-import type { Episode, NodeHold } from "../../../src/model/remediation/episode.ts";
+import type { Action, Episode, NodeHold } from "../../../src/model/remediation/episode.ts";
 import type { Candidate, GuardRow } from "../../../src/policy/guards/guard.ts";
 import { holdGuard, otherEpisodeGuard, protectedGuard, statusGuard } from "../../../src/policy/guards/node-guards.ts";
 import { backoffGuard, cooldownGuard, retryGuard } from "../../../src/policy/guards/retry-guards.ts";
@@ -23,29 +23,26 @@ const blockersOfGuard = (guard: GuardRow, candidate: Partial<Candidate> = {}, fa
 
 const NO_BLOCKERS: readonly string[] = [];
 
-describe("a protected node", () => {
-  const told = (answer: "true" | "false" | "unknown") =>
+test("a protected node is held, and so is one for which safety.protected is unknown", () => {
+  const blockers = (answer: "true" | "false" | "unknown") =>
     blockersOfGuard(protectedGuard, { node: buildObservation({ protected: answer }) });
-
-  test("is not acted on, nor one for which that is unknown", () => {
-    expect(told("true")).toEqual(["protected: the node is protected by safety.protected"]);
-    expect(told("unknown")).toEqual(["protected: the fields that safety.protected reads are unknown"]);
-    expect(told("false")).toEqual(NO_BLOCKERS);
-  });
+  expect(blockers("true")).toEqual(["protected: the node is protected by safety.protected"]);
+  expect(blockers("unknown")).toEqual(["protected: the fields that safety.protected reads are unknown"]);
+  expect(blockers("false")).toEqual(NO_BLOCKERS);
 });
 
 describe("a hold", () => {
   const held = (hold: Partial<NodeHold>) => blockersOfGuard(holdGuard, {}, { holds: [holdOf("node_0", hold)] });
 
-  test("of an operator lasts until it is released", () => {
+  test("of an operator lasts until the node is released", () => {
     expect(held({ kind: "held", reason: "disk is being swapped" })).toEqual(["held: disk is being swapped"]);
   });
 
-  test("is of that node alone", () => {
+  test("applies only to its node", () => {
     expect(blockersOfGuard(holdGuard, {}, { holds: [holdOf("node_1")] })).toEqual(NO_BLOCKERS);
   });
 
-  test("that is a veto lasts for its time, and is of that policy alone", () => {
+  test("that is a veto expires, and applies only to its policy", () => {
     const veto = {
       kind: "vetoed",
       policy: "reboot-offline",
@@ -70,98 +67,92 @@ describe("a hold", () => {
   });
 });
 
-describe("work of others on a node", () => {
-  const told = (status: NodeStatus, episode: Episode | null = null, facts: GuardCaseOptions = {}) =>
+describe("the status guard", () => {
+  const blockers = (status: NodeStatus, episode: Episode | null = null, facts: GuardCaseOptions = {}) =>
     blockersOfGuard(statusGuard, { node: buildObservation({ status }), episode }, facts);
 
-  test("in maintenance it is left alone, ours or not", () => {
-    expect(told("maintenance")).toEqual(["status: it is in maintenance"]);
+  test("holds a node in maintenance, even during our quarantine", () => {
+    expect(blockers("maintenance")).toEqual(["status: it is in maintenance"]);
     const quarantine = { action: "act-2", endsAt: NOON + 1, seen: true, seenOnline: 0, overdue: false };
-    expect(told("maintenance", openEpisode({ acted: 1, quarantine }))).toEqual(["status: it is in maintenance"]);
+    expect(blockers("maintenance", openEpisode({ acted: 1, quarantine }))).toEqual(["status: it is in maintenance"]);
   });
 
-  test("so is one of an unknown status", () => {
-    expect(told("unknown")).toEqual(["status: its status is unknown"]);
+  test("holds a node of unknown status", () => {
+    expect(blockers("unknown")).toEqual(["status: its status is unknown"]);
   });
 
-  test.each(["online", "offline"] as const)("one that is %s is not held", (status) => {
-    expect(told(status)).toEqual(NO_BLOCKERS);
+  test.each(["online", "offline"] as const)("does not hold a node that is %s", (status) => {
+    expect(blockers(status)).toEqual(NO_BLOCKERS);
   });
 
-  test("a reboot is ours only where we sent one within the hour, under any policy", () => {
-    const foreign = ["status: the node is rebooting, not caused by one of our actions"];
+  test("treats a reboot as ours only if we sent one in the last hour, under any policy", () => {
+    const notOurs = ["status: the node is rebooting, not caused by one of our actions"];
     const episode = openEpisode({ acted: 1 });
     const sent = actionOf(2, "ep-1", { node: "node_0", sentAt: NOON - MINUTE_MS });
-    expect(told("rebooting")).toEqual(foreign);
-    expect(told("rebooting", episode)).toEqual(foreign);
-    expect(
-      told("rebooting", episode, { episodes: [episode], actions: [{ ...sent, request: { kind: "disconnect" } }] }),
-    ).toEqual(foreign);
-    expect(told("rebooting", episode, { episodes: [episode], actions: [{ ...sent, sentAt: null }] })).toEqual(foreign);
-    expect(told("rebooting", episode, { episodes: [episode], actions: [{ ...sent, episode: "ep-9" }] })).toEqual(
-      foreign,
-    );
-    expect(told("rebooting", episode, { episodes: [episode], actions: [{ ...sent, outcome: "failed" }] })).toEqual(
-      foreign,
-    );
-    expect(
-      told("rebooting", episode, { episodes: [episode], actions: [{ ...sent, sentAt: NOON - HOUR_MS - 1 }] }),
-    ).toEqual(foreign);
+    const afterAction = (changes: Partial<Action>) =>
+      blockers("rebooting", episode, { episodes: [episode], actions: [{ ...sent, ...changes }] });
+    expect(blockers("rebooting")).toEqual(notOurs);
+    expect(blockers("rebooting", episode)).toEqual(notOurs);
+    expect(afterAction({ request: { kind: "disconnect" } })).toEqual(notOurs);
+    expect(afterAction({ sentAt: null })).toEqual(notOurs);
+    expect(afterAction({ episode: "ep-9" })).toEqual(notOurs);
+    expect(afterAction({ outcome: "failed" })).toEqual(notOurs);
+    expect(afterAction({ sentAt: NOON - HOUR_MS - 1 })).toEqual(notOurs);
+    expect(afterAction({})).toEqual(NO_BLOCKERS);
     const another = episodeOf(9, { node: "node_0", policy: "another", acted: 1 });
     const actions = [{ ...sent, episode: "ep-9" }];
-    expect(told("rebooting", null, { episodes: [another], actions })).toEqual([
+    expect(blockers("rebooting", null, { episodes: [another], actions })).toEqual([
       "status: it is rebooting for act-2 of the policy reboot-offline",
     ]);
     const over = { ...another, state: "healed", closedAt: NOON } as const;
-    expect(told("rebooting", null, { episodes: [over], actions })).toEqual([
+    expect(blockers("rebooting", null, { episodes: [over], actions })).toEqual([
       "status: the node is rebooting, after one of our actions",
     ]);
-    expect(told("rebooting", episode, { episodes: [episode], actions: [sent] })).toEqual(NO_BLOCKERS);
   });
 
-  test("a quarantine is ours while it should last, and not a moment longer", () => {
-    const foreign = ["ownership: the node is in a quarantine that this daemon did not create"];
+  test("treats a quarantine as ours until the time at which it should end", () => {
+    const notOurs = ["ownership: the node is in a quarantine that this daemon did not create"];
     const until = (endsAt: number) =>
       openEpisode({
         acted: 1,
         quarantine: { action: "act-2", endsAt, seen: true, seenOnline: 0, overdue: false },
       });
-    expect(told("quarantined")).toEqual(foreign);
-    expect(told("quarantined", openEpisode({ acted: 1 }))).toEqual(foreign);
-    expect(told("quarantined", until(NOON + 1))).toEqual(NO_BLOCKERS);
+    expect(blockers("quarantined")).toEqual(notOurs);
+    expect(blockers("quarantined", openEpisode({ acted: 1 }))).toEqual(notOurs);
+    expect(blockers("quarantined", until(NOON + 1))).toEqual(NO_BLOCKERS);
     const real = { episodes: [{ ...until(NOON + 1), id: "ep-7", policy: "cut-off" }] };
     expect(blockersOfGuard(statusGuard, { node: buildObservation({ status: "quarantined" }) }, real)).toEqual([
       "status: it is in our quarantine of ep-7 of the policy cut-off",
     ]);
     const over = { episodes: [{ ...until(NOON), id: "ep-7", policy: "cut-off" }] };
-    expect(blockersOfGuard(statusGuard, { node: buildObservation({ status: "quarantined" }) }, over)).toEqual(foreign);
-    expect(told("quarantined", until(NOON))).toEqual([
+    expect(blockersOfGuard(statusGuard, { node: buildObservation({ status: "quarantined" }) }, over)).toEqual(notOurs);
+    expect(blockers("quarantined", until(NOON))).toEqual([
       "ownership: our quarantine should have ended 0s ago, but the node is still quarantined",
     ]);
-    expect(told("quarantined", until(NOON - 90 * SECOND_MS))).toEqual([
+    expect(blockers("quarantined", until(NOON - 90 * SECOND_MS))).toEqual([
       "ownership: our quarantine should have ended 1m30s ago, but the node is still quarantined",
     ]);
   });
 });
 
-describe("one episode a node at a time", () => {
+describe("the guard against a second episode of a node", () => {
   const other = openEpisode({ policy: "cool-hot-cpu" });
 
-  test("whatever has it, another policy waits", () => {
+  test("holds a node that is in an episode of another policy", () => {
     expect(blockersOfGuard(otherEpisodeGuard, {}, { episodes: [other] })).toEqual([
-      "other_episode: ep-1 of the policy cool-hot-cpu has it",
+      "other_episode: the node is in ep-1 of the policy cool-hot-cpu",
     ]);
     expect(
       blockersOfGuard(otherEpisodeGuard, { node: buildObservation({ id: "node_1" }) }, { episodes: [other] }),
     ).toEqual(NO_BLOCKERS);
   });
 
-  test("its own is no other", () => {
+  test("ignores the candidate's own episode", () => {
     const own = openEpisode();
     expect(blockersOfGuard(otherEpisodeGuard, { episode: own }, { episodes: [own] })).toEqual(NO_BLOCKERS);
   });
 
-  test("those of dry runs and real ones are not in each other's way", () => {
+  test("keeps dry runs and real episodes apart", () => {
     expect(blockersOfGuard(otherEpisodeGuard, {}, { episodes: [{ ...other, shadow: true }] })).toEqual(NO_BLOCKERS);
     expect(
       blockersOfGuard(otherEpisodeGuard, { active: activePolicy({}, { mode: "dry_run" }) }, { episodes: [other] }),
@@ -169,38 +160,38 @@ describe("one episode a node at a time", () => {
   });
 });
 
-describe("the cool-down between two episodes of a node", () => {
+describe("safety.cooldown", () => {
   const endedAgo = (agoMs: number, past: Partial<Episode> = {}, candidate: Partial<Candidate> = {}) =>
     blockersOfGuard(cooldownGuard, candidate, {
       episodes: [closedEpisodeOf(3, NOON - agoMs, { node: "node_0", policy: "cool-hot-cpu", acted: 1, ...past })],
     });
 
-  test("goes by the time that safety.cooldown says, whichever policy they are of", () => {
-    expect(endedAgo(29 * MINUTE_MS)).toEqual(["cooldown: ep-3 ended 29m ago; 1m to go"]);
-    expect(endedAgo(30 * MINUTE_MS - 1)).toEqual(["cooldown: ep-3 ended 30m ago; 1s to go"]);
+  test("holds a node for that time after its last episode, under any policy", () => {
+    expect(endedAgo(29 * MINUTE_MS)).toEqual(["cooldown: ep-3 ended 29m ago; 1m left"]);
+    expect(endedAgo(30 * MINUTE_MS - 1)).toEqual(["cooldown: ep-3 ended 30m ago; 1s left"]);
     expect(endedAgo(30 * MINUTE_MS)).toEqual(NO_BLOCKERS);
   });
 
-  test("is of that node alone, and of dry runs or real ones", () => {
+  test("applies only to that node, and separately to dry runs", () => {
     expect(endedAgo(0, { node: "node_1" })).toEqual(NO_BLOCKERS);
     expect(endedAgo(0, { shadow: true })).toEqual(NO_BLOCKERS);
     expect(endedAgo(0, { shadow: true }, { active: activePolicy({}, { mode: "dry_run" }) })).toHaveLength(1);
   });
 
-  test("doesn't follow an episode in which nothing was done, unless it was given up", () => {
+  test("does not follow an episode without an action unless it was given up", () => {
     expect(endedAgo(0, { acted: 0, state: "cleared" })).toEqual(NO_BLOCKERS);
     expect(endedAgo(0, { acted: 0, state: "given_up" })).toHaveLength(1);
   });
 
-  test("is over for an episode that has acted, and not for one that has only begun", () => {
+  test("does not hold an episode that has acted, but one that has only begun", () => {
     expect(endedAgo(0, {}, { episode: openEpisode({ acted: 1 }) })).toEqual(NO_BLOCKERS);
     expect(endedAgo(0, {}, { episode: openEpisode({ acted: 0 }) })).toHaveLength(1);
   });
 
-  test("goes by the last episode", () => {
+  test("counts from the last episode to end", () => {
     const of = (number: number, agoMs: number) => closedEpisodeOf(number, NOON - agoMs, { node: "node_0", acted: 1 });
     expect(blockersOfGuard(cooldownGuard, {}, { episodes: [of(5, MINUTE_MS), of(4, 20 * MINUTE_MS)] })).toEqual([
-      "cooldown: ep-5 ended 1m ago; 29m to go",
+      "cooldown: ep-5 ended 1m ago; 29m left",
     ]);
   });
 });
@@ -208,34 +199,36 @@ describe("the cool-down between two episodes of a node", () => {
 describe("retry", () => {
   const past = (number: number, agoMs: number, more: Partial<Episode> = {}) =>
     closedEpisodeOf(number, NOON - agoMs, { node: "node_0", acted: 1, ...more });
-  const told = (episodes: readonly Episode[], candidate: Partial<Candidate> = {}) =>
+  const blockers = (episodes: readonly Episode[], candidate: Partial<Candidate> = {}) =>
     blockersOfGuard(retryGuard, candidate, { episodes });
 
-  test("a node has no more episodes than allowed within forget_after, healed ones too", () => {
-    const limit = (next: string) => [`retry_limit: 2 episodes within 1d, of 2 allowed; the next in ${next}`];
-    expect(told([past(3, 9 * HOUR_MS)])).toEqual(NO_BLOCKERS);
-    expect(told([past(3, 9 * HOUR_MS), past(4, 24 * HOUR_MS - 1)])).toEqual(limit("1s"));
-    expect(told([past(3, 9 * HOUR_MS), past(4, 24 * HOUR_MS)])).toEqual(NO_BLOCKERS);
-    expect(told([past(3, 9 * HOUR_MS), past(4, 8 * HOUR_MS), past(5, 7 * HOUR_MS)])).toEqual([
-      "retry_limit: 3 episodes within 1d, of 2 allowed; the next in 16h",
+  test("limits the episodes of a node within forget_after, including healed ones", () => {
+    const limit = (next: string) => [`retry_limit: 2 episodes within 1d; the limit is 2; the next in ${next}`];
+    expect(blockers([past(3, 9 * HOUR_MS)])).toEqual(NO_BLOCKERS);
+    expect(blockers([past(3, 9 * HOUR_MS), past(4, 24 * HOUR_MS - 1)])).toEqual(limit("1s"));
+    expect(blockers([past(3, 9 * HOUR_MS), past(4, 24 * HOUR_MS)])).toEqual(NO_BLOCKERS);
+    expect(blockers([past(3, 9 * HOUR_MS), past(4, 8 * HOUR_MS), past(5, 7 * HOUR_MS)])).toEqual([
+      "retry_limit: 3 episodes within 1d; the limit is 2; the next in 16h",
     ]);
   });
 
-  test("episodes: 0 lets none begin", () => {
+  test("with episodes: 0 allows none", () => {
     const { retry } = rebootOffline();
     const none = activePolicy({ retry: { ...retry, episodes: 0 } });
-    expect(told([], { active: none })).toEqual(["retry_limit: 0 episodes within 1d, of 0 allowed; none is allowed"]);
-  });
-
-  test("after one that did not heal, the next begins no sooner than every", () => {
-    expect(told([past(3, 6 * HOUR_MS - 1, { state: "given_up" })])).toEqual([
-      "retry_wait: ep-3 did not heal it; the next try in 1s",
+    expect(blockers([], { active: none })).toEqual([
+      "retry_limit: 0 episodes within 1d; the limit is 0; none is allowed",
     ]);
-    expect(told([past(3, 6 * HOUR_MS, { state: "given_up" })])).toEqual(NO_BLOCKERS);
-    expect(told([past(3, HOUR_MS, { state: "healed" })])).toEqual(NO_BLOCKERS);
   });
 
-  test("a node that the policy has given up is not tried until it is healthy or released, and then anew", () => {
+  test("waits for `every` after an episode that did not heal the node", () => {
+    expect(blockers([past(3, 6 * HOUR_MS - 1, { state: "given_up" })])).toEqual([
+      "retry_wait: ep-3 did not heal it; the next attempt in 1s",
+    ]);
+    expect(blockers([past(3, 6 * HOUR_MS, { state: "given_up" })])).toEqual(NO_BLOCKERS);
+    expect(blockers([past(3, HOUR_MS, { state: "healed" })])).toEqual(NO_BLOCKERS);
+  });
+
+  test("holds a node that was given up until it is healthy or released, and then counts from zero", () => {
     const failed = [past(3, 2 * HOUR_MS, { state: "given_up" }), past(4, HOUR_MS, { state: "given_up" })];
     const given = {
       kind: "given_up",
@@ -245,7 +238,7 @@ describe("retry", () => {
     const until = (end: number | null) =>
       blockersOfGuard(retryGuard, {}, { episodes: failed, holds: [holdOf("node_0", { ...given, until: end })] });
     expect(until(null)).toEqual([
-      'retry_limit: given up: 2 episodes in a row did not heal it; the hold ends when the node is seen healthy, or with "release node_0"',
+      'retry_limit: given up: 2 episodes in a row did not heal it; the hold ends when the node is healthy, or with "release node_0"',
     ]);
     expect(until(NOON - HOUR_MS)).toEqual(NO_BLOCKERS);
     expect(blockersOfGuard(holdGuard, {}, { holds: [holdOf("node_0", given)] })).toEqual(NO_BLOCKERS);
@@ -253,15 +246,15 @@ describe("retry", () => {
     expect(blockersOfGuard(retryGuard, {}, { holds: [other] })).toEqual(NO_BLOCKERS);
   });
 
-  test("both are reported when both hold", () => {
+  test("reports both the limit and the wait", () => {
     const failed = [past(3, 2 * HOUR_MS, { state: "given_up" }), past(4, HOUR_MS, { state: "given_up", acted: 0 })];
-    expect(told(failed)).toEqual([
-      "retry_limit: 2 episodes within 1d, of 2 allowed; the next in 22h",
-      "retry_wait: ep-4 did not heal it; the next try in 5h",
+    expect(blockers(failed)).toEqual([
+      "retry_limit: 2 episodes within 1d; the limit is 2; the next in 22h",
+      "retry_wait: ep-4 did not heal it; the next attempt in 5h",
     ]);
   });
 
-  test("counts this policy's episodes of this node in which something was done", () => {
+  test("counts only episodes of this policy and node with an action", () => {
     const others = [
       { policy: "another" },
       { node: "node_1" },
@@ -269,31 +262,31 @@ describe("retry", () => {
       { acted: 0, state: "cleared" as const },
     ];
     const two = (more: Partial<Episode>) => [past(3, HOUR_MS, more), past(4, HOUR_MS, more)];
-    for (const more of others) expect(told(two(more))).toEqual(NO_BLOCKERS);
-    expect(told(two({ shadow: true }), { active: activePolicy({}, { mode: "dry_run" }) })).toHaveLength(1);
+    for (const more of others) expect(blockers(two(more))).toEqual(NO_BLOCKERS);
+    expect(blockers(two({ shadow: true }), { active: activePolicy({}, { mode: "dry_run" }) })).toHaveLength(1);
   });
 
-  test("doesn't end an episode that has acted", () => {
+  test("does not hold an episode that has acted", () => {
     const failed = [past(3, HOUR_MS, { state: "given_up" }), past(4, HOUR_MS, { state: "given_up" })];
-    expect(told(failed, { episode: openEpisode({ acted: 1 }) })).toEqual(NO_BLOCKERS);
-    expect(told(failed, { episode: openEpisode({ acted: 0 }) })).toHaveLength(2);
+    expect(blockers(failed, { episode: openEpisode({ acted: 1 }) })).toEqual(NO_BLOCKERS);
+    expect(blockers(failed, { episode: openEpisode({ acted: 0 }) })).toHaveLength(2);
   });
 });
 
-describe("a step that did not leave", () => {
-  const told = (episode: Partial<Episode>) => blockersOfGuard(backoffGuard, { episode: openEpisode(episode) });
+describe("a step that was not sent", () => {
+  const blockers = (episode: Partial<Episode>) => blockersOfGuard(backoffGuard, { episode: openEpisode(episode) });
 
-  test("is not tried again before its time", () => {
-    expect(told({ failures: 3, retryAt: NOON + 1 })).toEqual([
+  test("is not attempted again before its backoff ends", () => {
+    expect(blockers({ failures: 3, retryAt: NOON + 1 })).toEqual([
       "backoff: 3 attempts in a row were not sent; the next in 1s",
     ]);
-    expect(told({ failures: 3, retryAt: NOON })).toEqual(NO_BLOCKERS);
-    expect(told({})).toEqual(NO_BLOCKERS);
+    expect(blockers({ failures: 3, retryAt: NOON })).toEqual(NO_BLOCKERS);
+    expect(blockers({})).toEqual(NO_BLOCKERS);
     expect(blockersOfGuard(backoffGuard)).toEqual(NO_BLOCKERS);
   });
 
-  test("for which the service asked to wait is sent again after Retry-After", () => {
-    expect(told({ failures: 0, retryAt: NOON + 7 * SECOND_MS })).toEqual([
+  test("is attempted again after Retry-After", () => {
+    expect(blockers({ failures: 0, retryAt: NOON + 7 * SECOND_MS })).toEqual([
       "backoff: the service sent Retry-After; the next in 7s",
     ]);
   });

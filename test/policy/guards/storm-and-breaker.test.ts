@@ -15,13 +15,13 @@ describe("a storm", () => {
   const over = { nodes: 21, limit: 20 };
   const calm = { nodes: 20, limit: 20 };
 
-  test("begins over the limit, not at it", () => {
+  test("begins above the limit, not at it", () => {
     expect(evaluateStorm(null, calm, 100, COOLDOWN)).toBeNull();
     expect(evaluateStorm(null, over, 100, COOLDOWN)).toEqual({ since: 100, until: 130, blowing: true });
     expect(evaluateStorm(null, { nodes: 1, limit: 0 }, 100, COOLDOWN)).not.toBeNull();
   });
 
-  test("moves its end on for as long as it blows, and then cools down from where it was last seen", () => {
+  test("extends its end while it lasts, and then cools down", () => {
     const first = evaluateStorm(null, over, 100, COOLDOWN);
     const second = evaluateStorm(first, over, 110, COOLDOWN);
     expect(second).toEqual({ since: 100, until: 140, blowing: true });
@@ -31,18 +31,18 @@ describe("a storm", () => {
     expect(evaluateStorm(cooling, calm, 140, COOLDOWN)).toBeNull();
   });
 
-  test("that returns ends the cool-down, and another one follows", () => {
+  test("that returns during the cool-down is followed by another cool-down", () => {
     const cooling: Storm = { since: 100, until: 140, blowing: false };
     const again = evaluateStorm(cooling, over, 139, COOLDOWN);
     expect(again).toEqual({ since: 100, until: 169, blowing: true });
     expect(evaluateStorm(again, calm, 168, COOLDOWN)).not.toBeNull();
   });
 
-  test("without a cool-down ends with the first calm look", () => {
+  test("without a cool-down ends with the first evaluation below the limit", () => {
     expect(evaluateStorm(evaluateStorm(null, over, 100, 0), calm, 101, 0)).toBeNull();
   });
 
-  test("is over only where every look of the last cool-down was calm", () => {
+  test("is over only if every evaluation during the last cool-down was below the limit", () => {
     const observations = fc.array(fc.record({ step: fc.nat({ max: 40 }), nodes: fc.integer({ min: 18, max: 23 }) }), {
       maxLength: 40,
       size: "max",
@@ -68,7 +68,7 @@ describe("the breaker", () => {
   const count = (breaker: Breaker, nodes: readonly string[], now: number, limit = 2) =>
     recordFirings(breaker, nodes, { now, withinMs: 60, limit });
 
-  test("opens when more nodes than its limit begin to fire within its time", () => {
+  test("opens when more nodes than its limit begin to fire within its period", () => {
     const two = count(count(CLOSED_BREAKER, ["a"], 100), ["b"], 110);
     expect(two).toEqual({
       firings: [
@@ -81,7 +81,7 @@ describe("the breaker", () => {
     expect(count(two, ["c"], 160).open).toBeNull();
   });
 
-  test("counts nodes, not firings: one that flaps is one", () => {
+  test("counts a flapping node once", () => {
     let breaker = CLOSED_BREAKER;
     for (let now = 0; now < 50; now++) breaker = count(breaker, ["a", "b", "a"], now);
     expect(breaker.open).toBeNull();
@@ -96,7 +96,7 @@ describe("the breaker", () => {
     expect(count(CLOSED_BREAKER, [], 1, 0)).toBe(CLOSED_BREAKER);
   });
 
-  test("stays open, whatever comes, until it is reset; then it counts from zero", () => {
+  test("stays open until it is reset, and then counts from zero", () => {
     const open = count(CLOSED_BREAKER, ["a", "b", "c"], 100);
     expect(open.open).toEqual({ openedAt: 100, nodes: 3 });
     expect(count(open, [], 1e12)).toEqual(open);
@@ -104,14 +104,14 @@ describe("the breaker", () => {
     expect(count(CLOSED_BREAKER, ["a", "b"], 101).open).toBeNull();
   });
 
-  test("doesn't open by a limit that is smaller for a moment, while nothing begins to fire", () => {
+  test("does not open because of a temporarily lower limit while no node begins to fire", () => {
     const two = count(CLOSED_BREAKER, ["a", "b"], 100);
     const three = count(two, ["c"], 110, 9);
     expect(count(three, [], 120, 1).open).toBeNull();
     expect(count(three, [], 165, 0)).toEqual({ firings: [{ node: "c", at: 110 }], open: null });
   });
 
-  test("survives being written down", () => {
+  test("is unchanged after serialization", () => {
     const breaker = count(CLOSED_BREAKER, ["a", "b"], 100);
     const loaded = JSON.parse(JSON.stringify(breaker)) as Breaker;
     expect(count(loaded, ["c"], 101)).toEqual(count(breaker, ["c"], 101));
@@ -119,7 +119,7 @@ describe("the breaker", () => {
     expect(JSON.parse(JSON.stringify(open))).toEqual(open);
   });
 
-  test("is open from the first moment on at which that many different nodes fired within its time", () => {
+  test("is open from the first time at which that many different nodes fired within its period", () => {
     const observations = fc.array(
       fc.record({
         step: fc.integer({ min: 1, max: 25 }),

@@ -101,7 +101,7 @@ const nightCases: readonly Case[] = [
   ],
 ];
 
-test("a night from Friday to Saturday is two specs, the morning with the next day", () => {
+test("a night from Friday to Saturday needs two specs, the morning with the next day", () => {
   const night = namedInterval(
     "friday-night",
     { times: times("23:00-24:00"), weekdays: range(FRIDAY) },
@@ -168,7 +168,7 @@ describe("a window", () => test.each(cases)("%s", check));
 describe("a night", () => test.each(nightCases)("%s", check));
 describe("when the clocks change", () => test.each(clockCases)("%s", check));
 
-test("a named interval is open with any of its specs, and one without specs never", () => {
+test("an interval is open with any of its specs, and never without specs", () => {
   const interval = namedInterval("window", { weekdays: range(FRIDAY) }, { ...paris, times: times("01:00-02:00") });
   expect(isWithin(interval, Date.parse("2026-03-06T12:00Z"))).toBe(true);
   expect(isWithin(interval, Date.parse("2026-03-07T00:30Z"))).toBe(true);
@@ -176,7 +176,7 @@ test("a named interval is open with any of its specs, and one without specs neve
   expect(isWithin(namedInterval("window"), 0)).toBe(false);
 });
 
-test("Local is the zone of this machine", () => {
+test("Local is the time zone of the machine", () => {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   for (let hour = 0; hour < 24; hour++) {
     const at = Date.UTC(2026, 2, 6, hour);

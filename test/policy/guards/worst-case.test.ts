@@ -26,7 +26,7 @@ const rule = (name: string, mode: Mode, changes: Partial<PolicyRule> = {}): Poli
 
 const NONE = { fleet: 0, region: 0, country: 0 };
 
-test("each safety.mode says who acts, who asks, and how many nodes that could be", () => {
+test("the worst case lists the acting policies and the number of nodes for each safety.mode", () => {
   const rules = [rule("one", "enforce"), rule("two", "approve"), rule("three", "dry_run")];
   const atOnce = { fleet: 5, region: 1, country: 5 };
   const anHour = { fleet: 6, region: 6, country: 6 };
@@ -40,7 +40,7 @@ test("each safety.mode says who acts, who asks, and how many nodes that could be
   });
 });
 
-test("policies that only notify, or never begin an episode, act on no node", () => {
+test("policies that only notify or never begin an episode act on no node", () => {
   const rules = [
     rule("tells", "enforce", { steps: [NOTIFY] }),
     rule("never", "enforce", { retry: { episodes: 0, everyMs: HOUR, forgetAfterMs: HOUR } }),
@@ -57,7 +57,7 @@ test.each([
   [60, 6],
   [90, 6],
   [25, 18],
-])("6 actions in %i minutes are %i in the worst hour", (minutes, nodes) => {
+])("6 actions in %i minutes are at most %i in an hour", (minutes, nodes) => {
   const reach = enforced({ maxActions: { amount: 6, perMs: minutes * MINUTE } });
   expect(reach.nodesPerHour).toEqual({ fleet: nodes, region: nodes, country: nodes });
 });
@@ -76,7 +76,7 @@ describe("a limit of 0 allows none:", () => {
   });
 });
 
-test("one part of a limit that is not 0 is enough for the breaker", () => {
+test("the breaker holds every node only if both its limits are 0", () => {
   for (const breaker of [
     { share: 0.1, amount: 0, withinMs: HOUR },
     { share: 0, amount: 3, withinMs: HOUR },
@@ -85,7 +85,7 @@ test("one part of a limit that is not 0 is enough for the breaker", () => {
   }
 });
 
-test("no place has more nodes under our hand than its own limit, nor than the fleet's", () => {
+test("a region or country never has more disrupted nodes than its limit or that of the fleet", () => {
   expect(enforced({ maxDisruptedPer: { region: 2, country: 9 } }).nodesAtOnce).toEqual({
     fleet: 5,
     region: 2,

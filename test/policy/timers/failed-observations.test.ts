@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   INACTIVE,
-  TIMER_TRANSITIONS,
+  nextTimerState,
   type Timer,
   type TimerEvent,
   type TimerRule,
@@ -12,17 +12,17 @@ import type { ModelObservation } from "./timer-model.ts";
 
 const PROPERTY_RUNS = { numRuns: 2_000 };
 
-describe("where looks may fail for long", () => {
-  /** A look a moment, on both clocks. */
-  const longLooks = observationsWith(fc.constant(1), mostlyNone, onceInTen, 1);
-  /** Events that a look can be, by what it shows. */
+describe("when evaluations may be unknown for a long time", () => {
+  /** One observation per time unit, on both clocks. */
+  const observationLists = observationsWith(fc.constant(1), mostlyNone, onceInTen, 1);
+  /** Events that an observation can cause, by its verdict. */
   const eventsOf: Readonly<Record<ModelObservation["verdict"], readonly TimerEvent[]>> = {
     true: ["true", "proven"],
     false: ["false", "cleared"],
     unknown: ["unknown"],
   };
 
-  /** Calls `check` with each look, the timer before and after it, and since when nothing was known. */
+  /** Calls `check` with each observation, the timer before and after it, and for how long the verdict was unknown. */
   function walk(
     observations: readonly ModelObservation[],
     rule: TimerRule,
@@ -40,28 +40,28 @@ describe("where looks may fail for long", () => {
     }
   }
 
-  test("every step is one of the table: the look's own, or the timer is unseen first", () => {
+  test("every state change is in the transition table; a timer that was unknown for too long is unseen first", () => {
     const seen = new Set<string>();
     fc.assert(
-      fc.property(longLooks, rules, (observations, rule) => {
+      fc.property(observationLists, rules, (observations, rule) => {
         walk(observations, rule, (observation, before, after, unknownForMs) => {
           const isUnseen = observation.isFrozen !== true && unknownForMs > rule.gapMsMax + rule.forMs;
-          const from = isUnseen ? TIMER_TRANSITIONS[before.state].unseen : before.state;
-          const possible = eventsOf[observation.verdict].map((event) => TIMER_TRANSITIONS[from][event]);
+          const from = isUnseen ? nextTimerState(before.state, "unseen") : before.state;
+          const possible = eventsOf[observation.verdict].map((event) => nextTimerState(from, event));
           expect(possible).toContain(after.state);
           seen.add(`${before.state} ${after.state}`);
         });
       }),
       PROPERTY_RUNS,
     );
-    // Every way that the drawing shows was walked.
-    const ways = ["inactive pending", "pending firing", "firing lapsed", "lapsed firing", "lapsed inactive"];
-    expect([...seen]).toEqual(expect.arrayContaining([...ways, "pending inactive", "firing inactive"]));
+    // The random walks covered every transition of the drawing.
+    const transitions = ["inactive pending", "pending firing", "firing lapsed", "lapsed firing", "lapsed inactive"];
+    expect([...seen]).toEqual(expect.arrayContaining([...transitions, "pending inactive", "firing inactive"]));
   });
 
-  test("a timer that lapsed fires only after it was true for `for` since then", () => {
+  test("a lapsed timer fires only after `when` was true for `for` since it lapsed", () => {
     fc.assert(
-      fc.property(longLooks, rules, (observations, rule) => {
+      fc.property(observationLists, rules, (observations, rule) => {
         let trueSince = Number.POSITIVE_INFINITY;
         walk(observations, rule, (observation, before, after) => {
           if (observation.verdict === "false") trueSince = Number.POSITIVE_INFINITY;
@@ -76,9 +76,9 @@ describe("where looks may fail for long", () => {
     );
   });
 
-  test("no timer fires, or is pending, while nothing is known for longer than max_age + for", () => {
+  test("no timer is pending or firing after `when` was unknown for longer than max_age + for", () => {
     fc.assert(
-      fc.property(longLooks, rules, (observations, rule) => {
+      fc.property(observationLists, rules, (observations, rule) => {
         walk(observations, rule, (observation, _, after, unknownForMs) => {
           if (observation.verdict !== "unknown" || observation.isFrozen === true) return;
           if (unknownForMs > rule.gapMsMax + rule.forMs) expect(["inactive", "lapsed"]).toContain(after.state);

@@ -5,7 +5,7 @@ import { INACTIVE, observeCondition, type Timer, type TimerRule } from "../../..
 
 const rule: TimerRule = { forMs: 30 * MINUTE_MS, clearForMs: 20 * MINUTE_MS, gapMsMax: 3 * HOUR_MS };
 
-/** A timer after looks at some minutes, each with what it found. */
+/** A timer after observations at some minutes. */
 const timerAfterObservations = (
   ...observations: readonly [minute: number, verdict: "true" | "false" | "unknown"][]
 ): Timer =>
@@ -15,20 +15,20 @@ const timerAfterObservations = (
     INACTIVE,
   );
 
-/** The minute of the next look, where the last was at `minute`. */
+/** The minute of the next useful read after one at `minute`. */
 const nextReadMinute = (timer: Timer, minute: number, age: Partial<DetailFreshness> = {}) =>
   nextUsefulReadAt(timer, rule, { observedAt: minute * MINUTE_MS, maxAgeMs: 3 * HOUR_MS, roundMs: HOUR_MS, ...age }) /
   MINUTE_MS;
 
-describe("the next look at a detail", () => {
-  test("of a pending timer comes when `for` is over, and is the one by which it fires", () => {
+describe("the next useful read of a detail", () => {
+  test("for a pending timer is when `for` is over and makes it fire", () => {
     const pending = timerAfterObservations([0, "true"], [10, "true"]);
     expect(nextReadMinute(pending, 10)).toBe(30);
     expect(timerAfterObservations([0, "true"], [10, "true"], [29.9, "true"]).state).toBe("pending");
     expect(timerAfterObservations([0, "true"], [10, "true"], [30, "true"]).state).toBe("firing");
   });
 
-  test("of a firing one that was seen false comes when `clear_for` is over, and is the one that ends it", () => {
+  test("for a clearing timer is when `clear_for` is over and ends it", () => {
     const clearing = timerAfterObservations([0, "true"], [30, "true"], [40, "false"], [45, "false"]);
     expect(nextReadMinute(clearing, 45)).toBe(60);
     expect(timerAfterObservations([0, "true"], [30, "true"], [40, "false"], [45, "false"], [60, "false"])).toBe(
@@ -36,16 +36,16 @@ describe("the next look at a detail", () => {
     );
   });
 
-  test("of one that fires on comes twice a round, and of one that is not known four times", () => {
+  test("for a firing timer is due twice in a round, and for an unknown verdict four times", () => {
     expect(nextReadMinute(timerAfterObservations([0, "true"], [30, "true"]), 30)).toBe(60);
     expect(nextReadMinute(timerAfterObservations([0, "true"], [10, "unknown"]), 10)).toBe(25);
   });
 
-  test("comes before what was read is too old for the policy", () => {
+  test("is before the detail becomes too old for the policy", () => {
     expect(nextReadMinute(timerAfterObservations([0, "true"]), 0, { maxAgeMs: 20 * MINUTE_MS })).toBe(15);
   });
 
-  test("comes at once where nothing was read since the start", () => {
+  test("is at once if nothing was read since the start", () => {
     const restarted: Timer = { ...timerAfterObservations([0, "true"]), last: null };
     expect(nextReadMinute(restarted, 10)).toBe(Number.NEGATIVE_INFINITY);
     expect(nextReadMinute(timerAfterObservations([0, "true"]), 0, { observedAt: Number.NaN })).toBe(
@@ -53,7 +53,7 @@ describe("the next look at a detail", () => {
     );
   });
 
-  test("is none where nothing waits", () => {
+  test("does not exist for an inactive timer", () => {
     expect(nextReadMinute(INACTIVE, 0)).toBe(Number.POSITIVE_INFINITY);
   });
 });

@@ -43,16 +43,16 @@ export const observationsWith = (
       }),
   );
 
-/** Steps between looks: mostly one moment. */
+/** Time between observations: mostly one unit. */
 export const mostlyOneStep = fc.oneof({ arbitrary: fc.constant(1), weight: 6 }, { arbitrary: fc.nat(7), weight: 1 });
 /** Ages of the oldest datum: mostly none. */
 export const mostlyNone = fc.oneof({ arbitrary: fc.constant(0), weight: 3 }, { arbitrary: fc.nat(4), weight: 1 });
 /** True once in ten times. */
 export const onceInTen = fc.integer({ min: 0, max: 9 }).map((value) => value === 0);
 
-/** The timer after a look. */
+/** Returns the timer after an observation. */
 export const observeStep = (timer: Timer, observation: ModelObservation, rule: TimerRule) =>
   observeCondition(timer, observation, rule, { clearFrozen: observation.isFrozen === true });
 
-/** When the youngest datum of a look was observed. */
+/** When the newest data of an observation was observed. */
 export const newestOf = ({ at, newest }: ModelObservation): number => newest ?? at;

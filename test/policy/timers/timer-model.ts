@@ -1,11 +1,11 @@
 import type { Observation, TimerRule } from "../../../src/policy/timers/timer.ts";
 
-/** One look, as the model keeps it. */
+/** An observation of the model. */
 export interface ModelObservation extends Observation {
   readonly isFrozen?: boolean;
 }
 
-/** What a timer shows of itself. */
+/** The compared part of a timer. */
 export interface TimerView {
   readonly state: "inactive" | "pending" | "firing";
   readonly trueMs: number;
@@ -15,15 +15,15 @@ export interface TimerView {
 
 const inactive: TimerView = { state: "inactive", trueMs: 0, clearMs: 0, since: null };
 
-/** What a look comes to within its run. */
+/** An observation with its effect within a run. */
 type ModelEntry = {
   readonly kind: "true" | "false" | "break" | "again_true" | "again_false" | "nothing";
-  readonly look: ModelObservation;
+  readonly observation: ModelObservation;
 };
 
 /**
- * The timer written the other way round: it keeps every look there ever was, and reckons from scratch. Runs are found
- * first; within a run looks are sorted into kinds; time is the extent of each unbroken thread of equal looks.
+ * An independent model of the timer that computes everything from all observations: it finds runs, classifies the observations
+ * of a run, and adds up the time that each uninterrupted sequence of equal observations spans.
  */
 export function modelTimerAfter(observations: readonly ModelObservation[], rule: TimerRule): TimerView {
   let start = observations.findIndex(({ verdict }) => verdict === "true");
@@ -43,32 +43,32 @@ const isFrozenFalse = ({ verdict, isFrozen }: ModelObservation) => verdict === "
 
 function entriesOf(observations: readonly ModelObservation[]): ModelEntry[] {
   const entries: ModelEntry[] = [];
-  for (const observation of observations) entries.push({ kind: kindOf(observation, entries), look: observation });
+  for (const observation of observations) entries.push({ kind: kindOf(observation, entries), observation });
   return entries;
 }
 
 function kindOf(observation: ModelObservation, before: readonly ModelEntry[]): ModelEntry["kind"] {
   const { verdict } = observation;
   if (verdict === "unknown") return "break";
-  const seen = before.filter((entry) => entry.look.verdict !== "unknown");
-  const newest = Math.max(Number.NEGATIVE_INFINITY, ...seen.map((entry) => newestOf(entry.look)));
+  const seen = before.filter((entry) => entry.observation.verdict !== "unknown");
+  const newest = Math.max(Number.NEGATIVE_INFINITY, ...seen.map((entry) => newestOf(entry.observation)));
   if (newestOf(observation) > newest) return verdict;
   if (newestOf(observation) < newest) return "nothing";
   const latest = before.findLast(({ kind }) => kind !== "nothing");
   return latest?.kind === verdict && !isFrozenFalse(observation) ? "nothing" : `again_${verdict}`;
 }
 
-/** Whether the run ends with its last look, given that it did not end before. */
+/** Whether a run that has not ended before ends with its last observation. */
 function isOver(run: readonly ModelEntry[], rule: TimerRule): boolean {
   const last = run.at(-1)!;
   const before = run.slice(0, -1);
   if (!hasFired(before, rule)) return last.kind === "false" || last.kind === "again_false";
-  return last.kind === "false" && !isFrozenFalse(last.look) && clearMsOf(run, rule) >= rule.clearForMs;
+  return last.kind === "false" && !isFrozenFalse(last.observation) && clearMsOf(run, rule) >= rule.clearForMs;
 }
 
 function modelTimerOf(run: readonly ModelEntry[], rule: TimerRule): TimerView {
   const state = hasFired(run, rule) ? "firing" : "pending";
-  return { state, trueMs: coveredMs(run, "true", rule), clearMs: clearMsOf(run, rule), since: run[0]!.look.now };
+  return { state, trueMs: coveredMs(run, "true", rule), clearMs: clearMsOf(run, rule), since: run[0]!.observation.now };
 }
 
 const hasFired = (run: readonly ModelEntry[], rule: TimerRule) =>
@@ -79,19 +79,19 @@ function clearMsOf(run: readonly ModelEntry[], rule: TimerRule): number {
   return coveredMs(run.slice(reset + 1), "false", rule);
 }
 
-/** Sum of what the threads of one verdict span: from where the first was known to the last datum of all of them. */
+/** Sum of the time that the sequences of one verdict span, each from its first observation to its last data. */
 function coveredMs(run: readonly ModelEntry[], verdict: "true" | "false", rule: TimerRule): number {
-  const threads: ModelObservation[][] = [];
+  const sequences: ModelObservation[][] = [];
   let previous: ModelObservation | null = null;
-  for (const { kind, look: observation } of run) {
+  for (const { kind, observation } of run) {
     if (kind === "nothing") continue;
     const isOne = kind === verdict && !isFrozenFalse(observation);
     const isNear: boolean = previous !== null && newestOf(observation) - newestOf(previous) <= rule.gapMsMax;
-    if (isOne && isNear) threads.at(-1)!.push(observation);
-    else if (isOne) threads.push([observation]);
+    if (isOne && isNear) sequences.at(-1)!.push(observation);
+    else if (isOne) sequences.push([observation]);
     previous = isOne ? observation : null;
   }
-  return threads.reduce((sum, [first, ...rest]) => {
+  return sequences.reduce((sum, [first, ...rest]) => {
     const reached = Math.max(newestOf(first!), ...rest.map(({ at }) => at));
     return sum + reached - newestOf(first!);
   }, 0);

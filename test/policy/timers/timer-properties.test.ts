@@ -14,9 +14,9 @@ import { type ModelObservation, modelTimerAfter, type TimerView } from "./timer-
 
 const PROPERTY_RUNS = { numRuns: 2_000 };
 
-/** In order; the same data may be looked at again, and may then even show something else. */
+/** Observations in order; the same data may be observed again, even with another verdict. */
 const observationsFor = observationsWith(mostlyOneStep, mostlyNone, onceInTen);
-/** Every look at new data of one age. */
+/** Observations that all have new data of one age. */
 const freshObservations = observationsWith(
   mostlyOneStep.map((step) => step + 1),
   fc.constant(0),
@@ -35,7 +35,7 @@ const timerView = ({ state, trueMs, clearMs, since }: Timer): TimerView => {
   return { state, trueMs, clearMs, since };
 };
 
-test("the timer is at every look what the model reckons from all looks", () => {
+test("after every observation the timer equals a model computed from all observations", () => {
   const anyStep = fc.oneof({ arbitrary: mostlyOneStep, weight: 9 }, { arbitrary: fc.constant(-2), weight: 1 });
   fc.assert(
     fc.property(observationsWith(anyStep, mostlyNone, onceInTen), rules, (observations, rule) => {
@@ -47,7 +47,7 @@ test("the timer is at every look what the model reckons from all looks", () => {
   );
 });
 
-test("with looks that never fail, it is Prometheus' own `for` and `keep_firing_for`", () => {
+test("with observations that never fail, the timer behaves like Prometheus' `for` and `keep_firing_for`", () => {
   fc.assert(
     fc.property(freshObservations, rules, (observations, sketch) => {
       const rule = { ...sketch, gapMsMax: Number.POSITIVE_INFINITY };
@@ -70,7 +70,7 @@ test("with looks that never fail, it is Prometheus' own `for` and `keep_firing_f
   );
 });
 
-test("looking again changes nothing: neither at what was seen last, nor, while it runs, at anything seen before", () => {
+test("repeating the last observation, or any earlier one while the timer runs, changes nothing", () => {
   const places = fc.array(fc.tuple(fc.nat(40), fc.nat(40)), { maxLength: 12 });
   fc.assert(
     fc.property(observationsFor, rules, places, (observations, rule, copies) => {
@@ -96,7 +96,7 @@ test("looking again changes nothing: neither at what was seen last, nor, while i
   );
 });
 
-test("time is never counted twice, nor ahead: what is true and what is false fit into what has passed", () => {
+test("time is never counted twice or in advance: the counts fit into the time that has passed", () => {
   fc.assert(
     fc.property(observationsFor, rules, (observations, rule) => {
       let begin = 0;
@@ -118,7 +118,7 @@ test("time is never counted twice, nor ahead: what is true and what is false fit
   );
 });
 
-test("a timer fires with a look that is true, and ends with one that is false: an unknown does neither", () => {
+test("a timer fires with a true observation and ends with a false one, never with an unknown one", () => {
   fc.assert(
     fc.property(observationsFor, rules, (observations, rule) => {
       let before = INACTIVE;
@@ -134,7 +134,7 @@ test("a timer fires with a look that is true, and ends with one that is false: a
   );
 });
 
-/** Position, among the looks, of the first firing; and of the first end after it. Never: infinity. */
+/** Index of the observation that made the timer fire first, and of the first end after it; Infinity: never. */
 function firstFiringAndEnd(timers: readonly Timer[]): { fires: number; ends: number } {
   const fires = timers.findIndex(({ state }) => state === "firing");
   const ends = fires < 0 ? -1 : timers.findIndex(({ state }, index) => index > fires && state === "inactive");
@@ -143,7 +143,7 @@ function firstFiringAndEnd(timers: readonly Timer[]): { fires: number; ends: num
 }
 
 // A later firing may have another history behind it: the one that took longer to end has time left that the other lost.
-test("unknowns never make a timer fire for the first time earlier than it would without them", () => {
+test("unknown observations never make a timer fire earlier", () => {
   fc.assert(
     fc.property(observationsFor, rules, (observations, rule) => {
       const isKnown = (_: unknown, index: number) => observations[index]!.verdict !== "unknown";
@@ -156,7 +156,7 @@ test("unknowns never make a timer fire for the first time earlier than it would 
   );
 });
 
-test("a restart, wherever it comes, never makes a timer fire earlier than it would without it", () => {
+test("a restart at any time never makes a timer fire earlier", () => {
   fc.assert(
     fc.property(
       freshObservations,

@@ -22,7 +22,7 @@ const observation = (minute: number, verdict: Observation["verdict"]): Observati
   now: EPOCH + minute * MINUTE_MS,
 });
 
-/** `t`, `f`, `u`: a look a minute; `.`: a minute without one. */
+/** `t`, `f`, `u`: true, false or unknown, one observation a minute; `.`: a minute without one. */
 function observeAll(verdicts: string, from: Timer = INACTIVE, by: TimerRule = rule, firstMinute = 0): Timer {
   const words = { t: "true", f: "false", u: "unknown" } as const;
   return [...verdicts].reduce((timer, letter, minute) => {
@@ -36,66 +36,65 @@ const firingTimer = observeAll("t".repeat(16));
 
 describe("a timer", () => {
   test.each([
-    ["the first true is pending", "t", "pending 0m 0m"],
-    ["it stays pending until `for` is full", "t".repeat(15), "pending 14m 0m"],
-    ["and fires with the look that fills it", "t".repeat(16), "firing 15m 0m"],
-    ["a false sets a pending one back to nothing", `${"t".repeat(15)}f`, "inactive 0m 0m"],
-    ["and it begins from zero", `${"t".repeat(15)}ftt`, "pending 1m 0m"],
-    ["an unknown freezes it, and the gap over it counts for nothing", `${"t".repeat(10)}utttt`, "pending 12m 0m"],
-    ["a gap within the bound counts", "t....t", "pending 5m 0m"],
-    ["a longer gap counts for nothing, and resets nothing", "ttt.....t", "pending 2m 0m"],
-    ["after a longer gap it counts on", "ttt.....ttt", "pending 4m 0m"],
-    ["nothing but unknowns does nothing", "uuuu", "inactive 0m 0m"],
-    ["nothing but falses does nothing", "ffff", "inactive 0m 0m"],
+    ["the first true makes it pending", "t", "pending 0m 0m"],
+    ["it stays pending until `for` is over", "t".repeat(15), "pending 14m 0m"],
+    ["it fires with the observation that completes `for`", "t".repeat(16), "firing 15m 0m"],
+    ["a false makes a pending timer inactive", `${"t".repeat(15)}f`, "inactive 0m 0m"],
+    ["it then starts again from zero", `${"t".repeat(15)}ftt`, "pending 1m 0m"],
+    ["an unknown stops it, and the gap does not count", `${"t".repeat(10)}utttt`, "pending 12m 0m"],
+    ["a gap of at most max_age counts", "t....t", "pending 5m 0m"],
+    ["a longer gap neither counts nor resets it", "ttt.....t", "pending 2m 0m"],
+    ["it continues to count after a longer gap", "ttt.....ttt", "pending 4m 0m"],
+    ["unknown and false leave it inactive", "uuffuu", "inactive 0m 0m"],
   ])("%s", (_, verdicts, expected) => {
     expect(timerText(observeAll(verdicts))).toBe(expected);
   });
 
   test.each([
-    ["a false begins to clear it", "f", "firing 15m 0m"],
-    ["it stays firing until `clear_for` is full", "f".repeat(10), "firing 15m 9m"],
-    ["and is over with the look that fills it", "f".repeat(11), "inactive 0m 0m"],
-    ["a true in between starts the clearing over", "fffffft", "firing 15m 0m"],
-    ["and the clearing counts from the next false on", "fffffftfff", "firing 15m 2m"],
-    ["an unknown freezes the clearing", "fffuff", "firing 15m 3m"],
-    ["a gap too long adds nothing to the clearing", "fff.....ff", "firing 15m 3m"],
-    ["time that is true goes on counting", "tttt", "firing 19m 0m"],
+    ["the first false does not clear it", "f", "firing 15m 0m"],
+    ["it stays firing until `clear_for` is over", "f".repeat(10), "firing 15m 9m"],
+    ["it ends with the observation that completes `clear_for`", "f".repeat(11), "inactive 0m 0m"],
+    ["a true resets clearing", "fffffft", "firing 15m 0m"],
+    ["clearing then starts with the next false", "fffffftfff", "firing 15m 2m"],
+    ["an unknown stops clearing", "fffuff", "firing 15m 3m"],
+    ["a gap longer than max_age does not count for clearing", "fff.....ff", "firing 15m 3m"],
+    ["time with true continues to count", "tttt", "firing 19m 0m"],
   ])("that fires: %s", (_, verdicts, expected) => {
     expect(timerText(observeAll(verdicts, firingTimer, rule, 16))).toBe(expected);
   });
 
-  test("with `for: 0` fires at the first true, and with `clear_for: 0` is over at the first false", () => {
+  test("with `for: 0` fires at the first true, and with `clear_for: 0` ends at the first false", () => {
     const atOnce = { ...rule, forMs: 0, clearForMs: 0 };
     expect(timerText(observeAll("t", INACTIVE, atOnce))).toBe("firing 0m 0m");
     expect(observeAll("tf", INACTIVE, atOnce)).toBe(INACTIVE);
   });
 
-  test("says since when its run lasts, on the journal's clock, through flapping", () => {
+  test("records when it left the inactive state, on the journal's clock, even while flapping", () => {
     expect(observeAll("fft").since).toBe(EPOCH + 2 * MINUTE_MS);
     expect(observeAll("ffttfut", firingTimer, rule, 16).since).toBe(EPOCH);
     expect(observeAll("tft").since).toBe(EPOCH + 2 * MINUTE_MS);
   });
 });
 
-test("data that comes and goes resets no timer (prometheus#14085)", () => {
+test("intermittent data does not reset a timer (prometheus#14085)", () => {
   expect(timerText(observeAll("ttu".repeat(14)))).toBe("pending 14m 0m");
   expect(timerText(observeAll("ttu".repeat(15)))).toBe("firing 15m 0m");
 });
 
 describe("the same data", () => {
-  test("without new data there is no observation: the same timer is returned", () => {
+  test("observed again returns the same timer", () => {
     const timer = observeAll("ttt");
     expect(observeCondition(timer, observation(2, "true"), rule)).toBe(timer);
     expect(observeCondition(timer, observation(1, "false"), rule)).toBe(timer);
   });
 
-  test("without new data after an unknown bridges no gap", () => {
+  test("observed again after an unknown does not bridge the gap", () => {
     const frozen = observeAll("tttu");
     const again = observeCondition(frozen, observation(2, "true"), rule);
     expect(timerText(observeAll("t", again, rule, 4))).toBe("pending 2m 0m");
   });
 
-  test("with another verdict resets what is pending, clears nothing, and counts for nothing", () => {
+  test("with another verdict resets a pending timer, but clears nothing and adds no time", () => {
     expect(observeCondition(observeAll("ttt"), observation(2, "false"), rule)).toBe(INACTIVE);
     const doubtful = observeCondition(firingTimer, observation(15, "false"), { ...rule, clearForMs: 0 });
     expect(timerText(doubtful)).toBe("firing 15m 0m");
@@ -113,51 +112,51 @@ describe("a policy that reads data of several ages", () => {
   const watchMixed = (...observations: Observation[]) =>
     observations.reduce((timer, one) => observeCondition(timer, one, rule), INACTIVE);
 
-  test("counts from the datum by which it became true, not from an older one beside it", () => {
+  test("counts from its newest data, which made the condition true", () => {
     expect(timerText(watchMixed(mixed(0, 4, "true"), mixed(5, 6, "true")))).toBe("pending 1m 0m");
   });
 
-  test("counts only as far as its oldest datum reaches", () => {
+  test("counts up to its oldest data", () => {
     const observations = [mixed(1, 1, "true"), mixed(1, 2, "true"), mixed(1, 3, "true"), mixed(1, 4, "true")];
     expect(timerText(watchMixed(...observations))).toBe("pending 0m 0m");
     expect(timerText(watchMixed(...observations, mixed(4, 5, "true")))).toBe("pending 3m 0m");
   });
 
-  test("is reset by a false that only its youngest datum shows", () => {
+  test("is reset by a false from its newest data", () => {
     expect(watchMixed(mixed(1, 2, "true"), mixed(1, 3, "true"), mixed(1, 4, "false"))).toBe(INACTIVE);
   });
 });
 
-describe("while an action of ours is under way", () => {
+describe("while an action of ours is in progress", () => {
   const frozen = (timer: Timer, minute: number, verdict: Observation["verdict"]) =>
     observeCondition(timer, observation(minute, verdict), rule, { clearFrozen: true });
 
-  test("falses clear nothing, however many, and their time never counts", () => {
+  test("falses clear nothing, and their time never counts", () => {
     const after = frozen(frozen(observeAll("fff", firingTimer, rule, 16), 19, "false"), 20, "false");
     expect(timerText(after)).toBe("firing 15m 2m");
     expect(timerText(observeAll("f", after, rule, 21))).toBe("firing 15m 2m");
     expect(timerText(observeAll("ff", after, rule, 21))).toBe("firing 15m 3m");
   });
 
-  test("a look at known data is enough to break the count", () => {
+  test("an observation of known data interrupts the count", () => {
     const after = frozen(observeAll("fff", firingTimer, rule, 16), 18, "false");
     expect(timerText(observeAll("f", after, rule, 19))).toBe("firing 15m 2m");
   });
 
-  test("even `clear_for: 0` waits, and then for younger data", () => {
+  test("even `clear_for: 0` waits for the end of the action and newer data", () => {
     const atOnce = { ...rule, clearForMs: 0 };
     const under = observeCondition(firingTimer, observation(16, "false"), atOnce, { clearFrozen: true });
     expect(observeCondition(under, observation(16, "false"), atOnce).state).toBe("firing");
     expect(observeCondition(under, observation(17, "false"), atOnce)).toBe(INACTIVE);
   });
 
-  test("a true still starts the clearing over, and a false still resets what is pending", () => {
+  test("a true still resets clearing, and a false still resets a pending timer", () => {
     expect(timerText(frozen(observeAll("fff", firingTimer, rule, 16), 19, "true"))).toBe("firing 15m 0m");
     expect(frozen(observeAll("tt"), 2, "false")).toBe(INACTIVE);
   });
 });
 
-test("an untrusted view sets pending timers back, and breaks the count of those that fire", () => {
+test("untrusted data resets pending timers and interrupts the count of firing ones", () => {
   expect(markUntrusted(INACTIVE, EPOCH)).toBe(INACTIVE);
   expect(markUntrusted(observeAll("ttt"), EPOCH)).toBe(INACTIVE);
   expect(timerText(markUntrusted(observeAll("ttt", markUnseen(firingTimer), rule, 40), EPOCH))).toBe("lapsed 0m 0m");
@@ -166,7 +165,7 @@ test("an untrusted view sets pending timers back, and breaks the count of those 
   expect(timerText(observeAll("f", clearing, rule, 19))).toBe("firing 15m 2m");
 });
 
-test("a timer comes back from its row, and the time in between counts for nothing", () => {
+test("a timer is restored from its row without counting the time in between", () => {
   const row = toTimerRow("reboot-offline", "n-1", observeAll("tttt"))!;
   expect(row).toEqual({
     policy: "reboot-offline",
@@ -182,16 +181,16 @@ test("a timer comes back from its row, and the time in between counts for nothin
   expect(timerText(observeAll("tt", restoreTimer(row), rule, -900))).toBe("pending 4m 0m");
 });
 
-describe("a timer of which nothing is known", () => {
+describe("a timer with an unknown verdict", () => {
   /** So many unknowns that they last for longer than `max_age + for`, and one minute less. */
   const [tooLong, justNot] = ["u".repeat(22), "u".repeat(21)];
 
-  test("for max_age + for stands still, and after that a pending one is over", () => {
+  test("stops for max_age + for; after that a pending timer ends", () => {
     expect(timerText(observeAll(`ttt${justNot}`))).toBe("pending 2m 0m");
     expect(observeAll(`ttt${tooLong}`)).toBe(INACTIVE);
   });
 
-  test("for longer than that lapses once it fired, and proves `for` from zero", () => {
+  test("for longer than that lapses if it is firing, and has to prove `for` from zero", () => {
     expect(timerText(observeAll(justNot, firingTimer, rule, 16))).toBe("firing 15m 0m");
     const lapsed = observeAll(tooLong, firingTimer, rule, 16);
     expect(timerText(lapsed)).toBe("lapsed 0m 0m");
@@ -200,13 +199,13 @@ describe("a timer of which nothing is known", () => {
     expect(timerText(observeAll("ttttf", lapsed, rule, 40))).toBe("lapsed 0m 0m");
   });
 
-  test("is over by `clear_for` after it lapsed", () => {
+  test("can be cleared by `clear_for` after it lapsed", () => {
     const lapsed = observeAll(tooLong, firingTimer, rule, 16);
     expect(timerText(observeAll("f".repeat(10), lapsed, rule, 40))).toBe("lapsed 0m 9m");
     expect(observeAll("f".repeat(11), lapsed, rule, 40)).toBe(INACTIVE);
   });
 
-  test("does not lapse while an action of ours is under way", () => {
+  test("does not lapse while an action of ours is in progress", () => {
     const minutes = Array.from({ length: 60 }, (_, minute) => 16 + minute);
     const after = minutes.reduce(
       (timer, minute) => observeCondition(timer, observation(minute, "unknown"), rule, { clearFrozen: true }),
@@ -215,7 +214,7 @@ describe("a timer of which nothing is known", () => {
     expect(timerText(observeAll("u", after, rule, 76))).toBe("firing 15m 0m");
   });
 
-  test("lapses with the look after a long time without trust, and not by downtime", () => {
+  test("lapses after long untrusted data, but not because of downtime", () => {
     expect(timerText(observeAll("t", markUntrusted(firingTimer, EPOCH + 15 * MINUTE_MS), rule, 36))).toBe(
       "lapsed 0m 0m",
     );
@@ -226,36 +225,36 @@ describe("a timer of which nothing is known", () => {
     expect(timerText(observeAll("t", restoreTimer(row), rule, 5_000))).toBe("firing 15m 0m");
   });
 
-  test("lapses at once where its node left the fleet", () => {
+  test("lapses at once if its node left the fleet", () => {
     expect(timerText(markUnseen(firingTimer))).toBe("lapsed 0m 0m");
     expect(markUnseen(observeAll("ttt"))).toBe(INACTIVE);
     const lapsed = markUnseen(firingTimer);
     expect(markUnseen(lapsed)).toBe(lapsed);
   });
 
-  test("fires at the first true after it lapsed where `for` is 0", () => {
+  test("with `for: 0` fires at the first true after it lapsed", () => {
     expect(timerText(observeAll("t", markUnseen(firingTimer), { ...rule, forMs: 0 }, 40))).toBe("firing 0m 0m");
   });
 });
 
-test("the journal keeps no row of an inactive timer", () => {
+test("an inactive timer has no row in the journal", () => {
   expect(toTimerRow("reboot-offline", "n-1", INACTIVE)).toBeNull();
 });
 
 describe("a reload", () => {
   const longer = { ...rule, forMs: 30 * MINUTE_MS };
 
-  test("that raises `for` takes a firing timer back to pending, with the time it has", () => {
+  test("that raises `for` makes a firing timer pending with its counted time", () => {
     const demoted = applyRuleChange(firingTimer, longer);
     expect(timerText(demoted)).toBe("pending 15m 0m");
     expect(timerText(observeAll("t".repeat(15), demoted, longer, 16))).toBe("firing 30m 0m");
   });
 
-  test.each(["f", "fff", "fffu"])("that raises `for` ends a firing timer that was last seen false (%s)", (verdicts) => {
+  test.each(["f", "fff", "fffu"])("that raises `for` ends a firing timer last observed as false (%s)", (verdicts) => {
     expect(applyRuleChange(observeAll(verdicts, firingTimer, rule, 16), longer)).toBe(INACTIVE);
   });
 
-  test("that lowers `for` fires nothing at once, but the next true does", () => {
+  test("that lowers `for` fires only with the next true", () => {
     const pending = observeAll("t".repeat(10));
     const shorter = { ...rule, forMs: 5 * MINUTE_MS };
     expect(applyRuleChange(pending, shorter)).toBe(pending);
@@ -263,7 +262,7 @@ describe("a reload", () => {
     expect(timerText(observeAll("t", pending, shorter, 10))).toBe("firing 10m 0m");
   });
 
-  test("that changes nothing about it leaves the very same timer", () => {
+  test("that changes nothing returns the same timer", () => {
     expect(applyRuleChange(firingTimer, rule)).toBe(firingTimer);
     expect(applyRuleChange(INACTIVE, longer)).toBe(INACTIVE);
   });
@@ -275,16 +274,16 @@ test("a hundred thousand healthy nodes share one timer", () => {
   expect(Object.isFrozen(INACTIVE)).toBe(true);
 });
 
-describe("the same data that are judged otherwise, for time has passed,", () => {
+describe("the same data with another verdict because time has passed", () => {
   const lapsed = observeAll("t".repeat(5), markUnseen(firingTimer), rule, 16);
 
-  test("begin the proof of a lapsed timer anew where they are false, and take nothing from one that fires", () => {
+  test("resets a lapsed timer if it is false, but not a firing one", () => {
     expect(timerText(lapsed)).toBe("lapsed 4m 0m");
     expect(timerText(observeCondition(lapsed, observation(20, "false"), rule))).toBe("lapsed 0m 0m");
     expect(timerText(observeCondition(firingTimer, observation(15, "false"), rule))).toBe("firing 15m 0m");
   });
 
-  test("end what was cleared where they are true, and keep it where they are false", () => {
+  test("resets clearing if it is true, and keeps it if it is false", () => {
     const clearing = observeAll("ttfff", firingTimer, rule, 16);
     expect(timerText(clearing)).toBe("firing 17m 2m");
     const unclear = observeCondition(clearing, observation(20, "unknown"), rule);

@@ -29,7 +29,7 @@ function evaluateNode(match: string | null, when: string, node: Partial<NodeFixt
 }
 
 describe("a verdict", () => {
-  test("is true or false where all is known, and gives the ages and the values it rests on", () => {
+  test("is true or false if all fields are known, and has the ages and values of the fields", () => {
     const when = 'node.status == "offline" && node.disk_usage > 0.9 && now - node.last_seen > duration("1m")';
     const lastSeenMs = SERVICE_TIME_MS;
     expect(
@@ -72,13 +72,13 @@ describe("a verdict", () => {
     ['node.version.startsWith("1") && node.status == "online"', "false"],
     ["ratio(node.bandwidth_gb, node.active_sessions) > 1", "unknown"],
     ['ratio(node.bandwidth_gb, node.active_sessions) > 1 && node.status == "online"', "false"],
-  ])("is unknown unless the other operand settles it: %s is %s", (when, verdict) => {
+  ])("is unknown unless the other operand determines it: %s is %s", (when, verdict) => {
     expect(evaluateNode(null, when, { status: "offline", activeSessions: 0, bandwidthGb: 1 }, false).verdict).toBe(
       verdict,
     );
   });
 
-  test("that is settled names no field that is unknown, and is as old as what settles it", () => {
+  test("that is known has no unknown fields, and the age of the fields that determine it", () => {
     const when = 'node.status == "online" && node.cpu_usage > 0.9';
     const node = { status: "offline", cpuUsage: 0.99, listedAt: NOW - 1_000, detailedAt: NOW - 900_001 } as const;
     expect(evaluateNode(null, when, node)).toMatchObject({ verdict: "false", unknowns: [], at: NOW - 1_000 });
@@ -89,7 +89,7 @@ describe("a verdict", () => {
     });
   });
 
-  test("names every field that is not known, and why", () => {
+  test("names every unknown field with its reason", () => {
     const when = "node.cpu_usage > 0.9 && node.uptime_hours > 1 && now > node.last_seen && node.active_sessions > 1";
     const node = { uptimeHours: 1, lastSeenMs: SERVICE_TIME_MS + 2 * NOW, listedAt: NOW - 300_001 };
     expect(evaluateNode(null, when, node, false).unknowns).toEqual([
@@ -101,13 +101,13 @@ describe("a verdict", () => {
     ]);
   });
 
-  test("is unknown by an age over the limit, and not by one at it", () => {
+  test("is unknown if the data is older than max_age, but not if it is exactly as old", () => {
     const at = (age: number) => evaluateNode(null, "node.uptime_hours > 1", { uptimeHours: 5, listedAt: NOW - age });
     expect(at(300_000)).toMatchObject({ verdict: "true", at: NOW - 300_000 });
     expect(at(300_001)).toMatchObject({ verdict: "unknown", at: NOW - 300_001, fields: { "node.uptime_hours": 5 } });
   });
 
-  test("does not take a stale detail for a fresh one because the node was listed just now", () => {
+  test("treats a stale detail as stale even if the node was listed just now", () => {
     const node = { cpuUsage: 0.99, uptimeHours: 5, listedAt: NOW, detailedAt: NOW - 900_001 };
     expect(evaluateNode(null, "node.cpu_usage > 0.9", node)).toMatchObject({
       verdict: "unknown",
@@ -117,13 +117,13 @@ describe("a verdict", () => {
     expect(evaluateNode(null, "node.cpu_usage > 0.9", { ...node, detailedAt: NOW - 900_000 }).verdict).toBe("true");
   });
 
-  test("is unknown by a ratio by 0, and says that the expression itself is", () => {
+  test("is unknown because of a ratio by 0, with the expression as the cause", () => {
     const when = "node.active_sessions > 0 || ratio(node.bandwidth_gb, node.active_sessions) > 1";
     const error = { verdict: "unknown", unknowns: [{ field: null, why: "error" }] };
     expect(evaluateNode(null, when, { activeSessions: 0, bandwidthGb: 1 })).toMatchObject(error);
   });
 
-  test("rests on nothing where nothing is there: its age is that of the question", () => {
+  test("has the time of the evaluation if no field has a value", () => {
     expect(evaluateNode(null, "node.uptime_hours > 1", {})).toMatchObject({
       verdict: "unknown",
       at: NOW,
@@ -133,15 +133,15 @@ describe("a verdict", () => {
   });
 });
 
-test("a verdict is as old as the oldest datum of both conditions", () => {
+test("a verdict has the age of the oldest data of `match` and `when`", () => {
   const node = { uptimeHours: 5, cpuUsage: 0.5 };
   const ages = { verdict: "true", at: NOW - 2_000, newest: NOW - 1_000 };
   expect(evaluateNode("node.cpu_usage > 0.1", "node.uptime_hours > 1", node)).toMatchObject(ages);
   expect(evaluateNode("node.uptime_hours > 1", "node.cpu_usage > 0.1", node)).toMatchObject(ages);
 });
 
-describe("a policy that is not about the node", () => {
-  test("is false, and does not read what is wrong with it", () => {
+describe("a policy whose `match` does not select the node", () => {
+  test("is false, and does not evaluate `when`", () => {
     expect(evaluateNode('node.country == "DE"', "node.cpu_usage > 0.9", { country: "FR" })).toEqual({
       verdict: "false",
       matched: false,
@@ -152,7 +152,7 @@ describe("a policy that is not about the node", () => {
     });
   });
 
-  test("is false where it is unknown whether it is, and nothing is wrong with the node", () => {
+  test("is false if `match` is unknown and `when` is false", () => {
     expect(evaluateNode('node.country == "DE"', "node.uptime_hours > 7", { uptimeHours: 5 })).toMatchObject({
       verdict: "false",
       matched: null,
@@ -160,7 +160,7 @@ describe("a policy that is not about the node", () => {
     });
   });
 
-  test("is unknown where it is unknown whether it is", () => {
+  test("is unknown if `match` is unknown and `when` is not false", () => {
     const unknowns = [{ field: "node.country", why: "missing" }];
     expect(evaluateNode('node.country == "DE"', "node.uptime_hours > 1", { uptimeHours: 5 })).toMatchObject({
       verdict: "unknown",
@@ -170,7 +170,7 @@ describe("a policy that is not about the node", () => {
   });
 });
 
-test("an expectation or a protection has the same three values", () => {
+test("`expect` and `safety.protected` have the same three values", () => {
   const ask = (node: Partial<NodeFixture>) =>
     evaluateExpression(expression('node.name.startsWith("vip-")'), subject(node), maxAgeOf, NOW).verdict;
   expect([ask({ name: "vip-1" }), ask({ name: "edge-1" }), ask({})]).toEqual(["true", "false", "unknown"]);

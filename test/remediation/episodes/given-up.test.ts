@@ -61,7 +61,7 @@ test("a node stays given up across a kill at the end of its last episode, until 
   expect(blockers).toMatchObject([
     {
       reason: "retry_limit",
-      detail: `given up: 2 episodes in a row did not heal it; the hold ends when the node is seen healthy, or with "release ${node}"`,
+      detail: `given up: 2 episodes in a row did not heal it; the hold ends when the node is healthy, or with "release ${node}"`,
     },
   ]);
   // An operator repairs it; later it fails again.

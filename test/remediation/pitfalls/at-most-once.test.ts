@@ -36,7 +36,7 @@ test("a node that has recovered by the time of the action is read again, and lef
   expect(network.holdReasons(node!)).toEqual(["paused"]);
   network.controller().operatorCommands.resume();
   await network.advance(SECOND_MS);
-  expect(network.actions()).toMatchObject([{ state: "withdrawn", detail: "it is not unhealthy any more" }]);
+  expect(network.actions()).toMatchObject([{ state: "withdrawn", detail: "the node is no longer unhealthy" }]);
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
-import { createRemediationRecords } from "../../../src/policy/remediation-state.ts";
+import { RemediationRecords } from "../../../src/policy/remediation-records.ts";
 import { EPISODE_SERIES_MAX, setEpisodeGauge } from "../../../src/remediation/status/gauges.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
@@ -53,7 +53,7 @@ test("an episode of a dry run has a series with the action it would have sent, a
 });
 
 test("at most a thousand episodes have series, those beyond firing first, and one that ends makes room", async () => {
-  const records = createRemediationRecords({
+  const records = new RemediationRecords({
     timers: [],
     episodes: [],
     actions: [],

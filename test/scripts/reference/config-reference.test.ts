@@ -37,25 +37,25 @@ describe("the reference of the configuration", () => {
   });
 
   test.each([
-    ["service.base_url", "URL | required | Where the management service is."],
-    ["service.api_key_file", "file | – | File that holds the API key;"],
-    ["service.timeout", "duration, 100ms to 5m | `10s` | How long one request may take"],
-    ["limits.plan", "starter, business, enterprise; or mapping | `business` | The plan"],
-    ["limits.plan.calls_per_month", "integer, 1 to 10000000000 | `null` | Calls a month; null: no cap."],
+    ["service.base_url", "URL | required | Base URL of the management service."],
+    ["service.api_key_file", "file | – | File that contains the API key."],
+    ["service.timeout", "duration, 100ms to 5m | `10s` | Timeout of one request"],
+    ["limits.plan", "starter, business, enterprise; or mapping | `business` | Plan"],
+    ["limits.plan.calls_per_month", "integer, 1 to 10000000000 | `null` | Maximum calls per month; null: no limit."],
     ["limits.reserve", "percentage, 0% to 90% | `20%` | Share of every window"],
-    ["limits.month.starts_on", "integer, 1 to 31 | `1` | Day (UTC)"],
-    ["collect.nodes.every", "duration, 1s to 7d | `1m` | Interval"],
-    ["collect.hourly", "mapping | `{cron: 2 * * * *}` | Hourly session statistics."],
+    ["limits.month.starts_on", "integer, 1 to 31 | `1` | Day of the month (UTC)"],
+    ["collect.nodes.every", "duration, 1s to 7d | `1m` | Time from one start"],
+    ["collect.hourly", "mapping | `{cron: 2 * * * *}` | Reads of hourly session statistics."],
     [
       "export.node_labels",
       "list of: name, country, region, version, ip_address | `[name, country, region, version]` |",
     ],
     ["web.listen", "host:port | `0.0.0.0:9713` | Address"],
-    ["safety.mode", "dry_run, approve, enforce | `dry_run` | The ceiling"],
-    ["safety.max_disrupted_per", "mapping | `{region: 1}` | The same in one failure domain"],
-    ["safety.protected", "CEL expression | – | Nodes for which it holds"],
+    ["safety.mode", "dry_run, approve, enforce | `dry_run` | Upper limit"],
+    ["safety.max_disrupted_per", "mapping | `{region: 1}` | The same in one region"],
+    ["safety.protected", "CEL expression | – | Nodes on which no action"],
     ["policies", "list of: glob | `[]` | Globs of policy files"],
-    ["time_intervals[].times[].end_time", "HH:MM | required | When it ends"],
+    ["time_intervals[].times[].end_time", "HH:MM | required | End of the range"],
     ["prometheus.authorization.type", "string | `Bearer` | Type"],
     ["receivers[].alertmanager", "true | – | Sends notifications as alerts"],
   ])("shows type, range, default and meaning of %s", (key, row) => {
@@ -85,7 +85,7 @@ describe("the reference of scenarios", () => {
     const kinds = faults.items.oneOf.map(({ properties }) => properties.kind.const);
     expect(kinds).toHaveLength(23);
     expect(kinds.filter((kind) => rowOf(reference, kind) === undefined)).toEqual([]);
-    expect(rowOf(reference, "clock_skew")).toContain("`skew` (duration, may be negative): By how much");
+    expect(rowOf(reference, "clock_skew")).toContain("`skew` (duration, may be negative): Offset");
     expect(rowOf(reference, "hang")).toMatch(/ \| {2}\|$/);
   });
 });

@@ -17,12 +17,12 @@ describe("the reference of policies", () => {
   const reference = policyReference(expressionReference(), "policies: []\n");
 
   test.each([
-    "| `name` | name | required | Name, unique",
+    "| `name` | name | required | Name of the policy, unique",
     "| `match` | CEL expression | – | Nodes that the policy applies to.",
     "| `clear_for` | duration, 0s to 365d | `10m` | How long",
-    "| `retry.every` | duration, 1m to 365d | `6h` | Time",
+    "| `retry.every` | duration, 1m to 365d | `6h` | Time from",
     "| `windows` | list of: name of a time interval | `[]` | Time intervals",
-    "| `blocked_by[].alerts` | list of: matcher | – | Blocks",
+    "| `blocked_by[].alerts` | list of: matcher | – | Matchers",
   ])("has the row %s", (row) => {
     expect(reference).toContain(row);
   });
@@ -41,7 +41,7 @@ describe("the reference of policies", () => {
   });
 
   test("lists the fields of expressions, and ends with the example", () => {
-    expect(reference).toContain("| `node.disk_usage` | double | detail of the node |");
+    expect(reference).toContain("| `node.disk_usage` | double | node detail |");
     expect(reference).toContain("| `ratio(a, b)` |");
     expect(reference).toContain("## Example\n\n```yaml\npolicies: []\n```\n");
   });

@@ -49,10 +49,10 @@ test("web.operators needs distinct names; admin_token_file defines admin", () =>
   expect(web("operators: [{ name: alice, token_file: a }, { name: b.ob@x-1, token_file: b }]")).toEqual([]);
   expect(web("operators: [{ name: admin, token_file: a }]")).toEqual([]);
   expect(web("operators: [{ name: a, token_file: a }, { name: a, token_file: b }]")).toEqual([
-    '2:56: web.operators[1].name: found "a"; must be another name: a is already that of an operator',
+    '2:56: web.operators[1].name: found "a"; must be unique, but an earlier entry has the same name',
   ]);
   expect(web("admin_token_file: t, operators: [{ name: admin, token_file: a }]")).toEqual([
-    '2:49: web.operators[0].name: found "admin"; must be another name: admin is already that of the token in admin_token_file',
+    '2:49: web.operators[0].name: found "admin"; must be unique: admin is already the name of the operator of admin_token_file',
   ]);
   for (const name of ["''", "a b", "'a\\nb'", "é", "x".repeat(65)]) {
     expect(web(`operators: [{ name: ${name}, token_file: a }]`)).toEqual([

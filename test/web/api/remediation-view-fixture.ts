@@ -31,7 +31,7 @@ export const heldDecision: Decision = {
   mode: "enforce",
   verdict: "hold",
   blockers: [
-    { reason: "window", detail: "outside of nights, which begins at 23:00" },
+    { reason: "window", detail: "outside nights, which begins at 23:00" },
     { reason: "max_actions", detail: "6 of 6 actions within 1h" },
   ],
   evidence,

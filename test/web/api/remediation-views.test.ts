@@ -36,7 +36,7 @@ describe("decisions", () => {
           mode: "enforce",
           verdict: "hold",
           blockers: [
-            { reason: "window", detail: "outside of nights, which begins at 23:00" },
+            { reason: "window", detail: "outside nights, which begins at 23:00" },
             { reason: "max_actions", detail: "6 of 6 actions within 1h" },
           ],
           evidence: {

@@ -9,7 +9,7 @@ import {
   type TimerRow,
 } from "../../src/model/remediation/episode.ts";
 import { formatId, type JournalChange } from "../../src/model/remediation/journal.ts";
-import { createRemediationRecords, isUnfinished, type RemediationRecords } from "../../src/policy/remediation-state.ts";
+import { isUnfinished, RemediationRecords } from "../../src/policy/remediation-records.ts";
 import { toTimerRow } from "../../src/policy/timers/timer.ts";
 import { actionOf, episodeOf, holdOf, timerOf } from "../journal/arbitrary-changes.ts";
 import { createInMemoryJournal, numberOf } from "../journal/in-memory-journal.ts";
@@ -20,7 +20,7 @@ const NODES = ["node_1", "node_2", "node_3"];
 const POLICIES = ["one", "two"];
 const DRY_RUN_OR_REAL = [true, false];
 
-/** What may happen next, by draws that the life makes sense of. */
+/** One random change; {@link runMoves} skips a change that is not possible in the current state. */
 const move = fc.record({
   kind: fc.constantFrom(
     ...["begin", "begin", "close", "move", "act", "act", "end", "hold", "release", "fact", "timer"],
@@ -33,13 +33,13 @@ const move = fc.record({
 type Move = typeof move extends fc.Arbitrary<infer T> ? T : never;
 const moves = fc.array(move, { maxLength: 60, size: "max" });
 
-/** A life of some nodes: every change is written to a journal, and applied to a casebook. */
+/** Writes a random sequence of changes to a journal, and applies each to the records. */
 function runMoves(all: readonly Move[]) {
   const journal = createInMemoryJournal();
-  const records = createRemediationRecords(journal.load(0));
+  const records = new RemediationRecords(journal.load(0));
   const ids: string[] = [];
   let now = 0;
-  const note = (...changes: JournalChange[]) => {
+  const write = (...changes: JournalChange[]) => {
     journal.commit(changes);
     records.apply(changes);
   };
@@ -56,19 +56,19 @@ function runMoves(all: readonly Move[]) {
     switch (kind) {
       case "begin":
         if (open !== null) return;
-        note({ kind: "episode", row: episodeOf(number("ep"), { node, policy, shadow: dryRun, openedAt: now }) });
+        write({ kind: "episode", row: episodeOf(number("ep"), { node, policy, shadow: dryRun, openedAt: now }) });
         return;
       case "move":
         if (open === null) return;
-        note({ kind: "episode", row: { ...open, state: from(OPEN_STATES, pick), acted: open.acted + 1 } });
+        write({ kind: "episode", row: { ...open, state: from(OPEN_STATES, pick), acted: open.acted + 1 } });
         return;
       case "close":
         if (open === null) return;
-        note({ kind: "episode", row: { ...open, state: from(CLOSED_STATES, pick), closedAt: now } });
+        write({ kind: "episode", row: { ...open, state: from(CLOSED_STATES, pick), closedAt: now } });
         return;
       case "act":
         if (open === null) return;
-        note({
+        write({
           kind: "action",
           row: actionOf(number("act"), open.id, {
             node,
@@ -80,32 +80,32 @@ function runMoves(all: readonly Move[]) {
         });
         return;
       case "end": {
-        const live = [...records.actions()].filter(isUnfinished);
-        if (live.length === 0) return;
+        const unfinished = [...records.actions()].filter(isUnfinished);
+        if (unfinished.length === 0) return;
         const state = from(["posting", "sent", "ended", "withdrawn"] as const, pick);
-        note({ kind: "action", row: { ...from(live, pick), state, endedAt: now } });
+        write({ kind: "action", row: { ...from(unfinished, pick), state, endedAt: now } });
         return;
       }
       case "hold":
-        note({ kind: "hold", row: holdOf(node, { policy: pick % 2 === 0 ? null : policy, at: now }) });
+        write({ kind: "hold", row: holdOf(node, { policy: pick % 2 === 0 ? null : policy, at: now }) });
         return;
       case "release":
-        note({ kind: "hold_gone", node, policy: pick % 2 === 0 ? null : policy });
+        write({ kind: "hold_gone", node, policy: pick % 2 === 0 ? null : policy });
         return;
       case "fact":
-        note({ kind: "fact", key: `warden.${policy}`, value: pick % 3 === 0 ? null : String(pick) });
+        write({ kind: "fact", key: `warden.${policy}`, value: pick % 3 === 0 ? null : String(pick) });
         return;
       default:
-        time(policy, node, pick);
+        changeTimer(policy, node, pick);
     }
   }
 
-  /** Timers move at once; the journal is told. */
-  function time(policy: string, node: string, pick: number): void {
+  /** Changes a timer in the records at once, and in the journal. */
+  function changeTimer(policy: string, node: string, pick: number): void {
     const row = { ...timerOf(node, pick), policy };
     const timer = pick % 3 === 0 ? { ...firingTimer(), state: "inactive" as const } : { ...firingTimer(), ...row };
     records.setTimer(policy, node, timer);
-    note(
+    write(
       pick % 3 === 0 ? { kind: "timer_gone", policy, node } : { kind: "timer", row: toTimerRow(policy, node, timer)! },
     );
   }
@@ -114,13 +114,13 @@ function runMoves(all: readonly Move[]) {
     now++;
     step(each);
   }
-  return { casebook: records, journal, ids, now };
+  return { records, journal, ids };
 }
 
 const byKey = <T>(rows: readonly T[], key: (row: T) => string): T[] =>
   rows.toSorted((a, b) => (key(a) < key(b) ? -1 : 1));
 
-/** All that a casebook shows, but for actions. */
+/** Everything that the records return, except actions. */
 function recordsView(records: RemediationRecords, ids: readonly string[]) {
   const rows = (policy: string): (TimerRow | null)[] =>
     [...records.timersOf(policy)].map(([node, timer]) => toTimerRow(policy, node, timer));
@@ -149,12 +149,12 @@ const actionsView = (records: RemediationRecords, ids: readonly string[]) => ({
   actionsOf: ids.map((id) => records.actionsOf(id)),
 });
 
-describe("a casebook that was fed by changes", () => {
-  test("is the one that is loaded from the rows which they leave behind", () => {
+describe("records to which changes were applied", () => {
+  test("equal those loaded from the rows in the journal", () => {
     fc.assert(
       fc.property(moves, (all) => {
-        const { casebook: records, journal, ids } = runMoves(all);
-        const loaded = createRemediationRecords(journal.load(0));
+        const { records, journal, ids } = runMoves(all);
+        const loaded = new RemediationRecords(journal.load(0));
         expect(recordsView(loaded, ids)).toEqual(recordsView(records, ids));
         expect(actionsView(loaded, ids)).toEqual(actionsView(records, ids));
       }),
@@ -162,13 +162,13 @@ describe("a casebook that was fed by changes", () => {
     );
   });
 
-  test("gives no number twice, also after it was loaded", () => {
+  test("never return the same id twice, even after a restart", () => {
     fc.assert(
       fc.property(moves, (all) => {
-        const { casebook: records, journal, ids } = runMoves(all);
+        const { records, journal, ids } = runMoves(all);
         const rows = journal.load(0);
         const known = new Set([...rows.episodes, ...rows.actions].map(({ id }: Episode | Action) => id));
-        const next = createRemediationRecords(rows).nextId("ep");
+        const next = new RemediationRecords(rows).nextId("ep");
         expect(known.has(next)).toBe(false);
         expect(new Set([...ids, records.nextId("act")].map(numberOf)).size).toBe(ids.length + 1);
         expect(numberOf(next)).toBeGreaterThan(Math.max(0, ...[...known].map(numberOf)));
@@ -177,24 +177,24 @@ describe("a casebook that was fed by changes", () => {
     );
   });
 
-  test("forgets as one that is loaded without what is old: the past, and never what is open", () => {
+  test("equal, once pruned, those loaded without old rows, and keep every open episode", () => {
     fc.assert(
       fc.property(moves, fc.nat({ max: 60 }), (all, before) => {
-        const { casebook: records, journal, ids } = runMoves(all);
+        const { records, journal, ids } = runMoves(all);
         const openBefore = records.openEpisodes();
         records.prune(before);
         expect(records.openEpisodes()).toEqual(openBefore);
-        const loaded = createRemediationRecords(journal.load(before));
+        const loaded = new RemediationRecords(journal.load(before));
         expect(recordsView(records, ids)).toEqual(recordsView(loaded, ids));
       }),
       PROPERTY_RUNS,
     );
   });
 
-  test("keeps the actions that are not over, those of what is remembered, and the young; and no others", () => {
+  test("keep exactly the actions that are unfinished, recent, or of a remembered episode", () => {
     fc.assert(
       fc.property(moves, fc.nat({ max: 60 }), (all, before) => {
-        const { casebook: records, ids } = runMoves(all);
+        const { records, ids } = runMoves(all);
         const actions = [...records.actions()];
         records.prune(before);
         const kept = actions.filter(
@@ -209,8 +209,8 @@ describe("a casebook that was fed by changes", () => {
   });
 });
 
-test("an episode that is written down once more is no second one", () => {
-  const records = createRemediationRecords(createInMemoryJournal().load(0));
+test("writing a closed episode again replaces it", () => {
+  const records = new RemediationRecords(createInMemoryJournal().load(0));
   const row = episodeOf(1, { state: "healed", closedAt: 5 });
   records.apply([
     { kind: "episode", row },
@@ -220,8 +220,8 @@ test("an episode that is written down once more is no second one", () => {
   expect([...records.closedEpisodes()]).toEqual([{ ...row, acted: 1 }]);
 });
 
-test("ids count together, and go on from the greatest that the journal knows", () => {
-  const records = createRemediationRecords({ ...createInMemoryJournal().load(0), lastNumber: 41 });
+test("ids of episodes and actions share one counter, which continues after the greatest in the journal", () => {
+  const records = new RemediationRecords({ ...createInMemoryJournal().load(0), lastNumber: 41 });
   expect([records.nextId("ep"), records.nextId("act"), records.nextId("act")]).toEqual([
     formatId("ep", 42),
     "act-43",
@@ -229,8 +229,8 @@ test("ids count together, and go on from the greatest that the journal knows", (
   ]);
 });
 
-test("a timer that is inactive is none, and a policy without timers is not timed", () => {
-  const records = createRemediationRecords(createInMemoryJournal().load(0));
+test("inactive timers are not stored, and policiesWithTimers lists only policies with others", () => {
+  const records = new RemediationRecords(createInMemoryJournal().load(0));
   const timer = firingTimer();
   records.setTimer("one", "node_1", { ...timer, state: "inactive" });
   expect(records.policiesWithTimers()).toEqual([]);

@@ -1,8 +1,8 @@
-/** Why a text is not a valid condition. */
+/** Why an expression is invalid. */
 export interface ExpressionProblem {
   /** One sentence, without a full stop. */
   readonly message: string;
-  /** Where in the text, in characters from 0. */
+  /** Index in the text. */
   readonly offset: number;
 }
 
@@ -10,7 +10,7 @@ export interface ExpressionProblem {
 interface CelError {
   readonly code: string;
   readonly summary: string;
-  /** The part that it is about; of one that selects a field, the range begins at the field. */
+  /** The expression that is wrong. Where a field is selected, `range` begins at the field. */
   readonly node?: Range;
   readonly range?: Range;
 }
@@ -20,11 +20,11 @@ interface Range {
   readonly end: number;
 }
 
-/** A text that is no CEL. */
-export function parseProblem({ code, summary, range }: CelError, text: string): ExpressionProblem {
+/** Describes a syntax error. */
+export function describeParseError({ code, summary, range }: CelError, text: string): ExpressionProblem {
   const { start, end } = range ?? { start: 0, end: 0 };
   const written = text.slice(start, Math.max(end, start + 1)).trim();
-  const found = written === "" ? "the expression ends too early" : `unexpected ${written}`;
+  const found = written === "" ? "the expression ends unexpectedly" : `unexpected ${written}`;
   const problem = (message: string): ExpressionProblem => ({ message, offset: start });
   switch (code) {
     case "unexpected_character":
@@ -41,8 +41,8 @@ export function parseProblem({ code, summary, range }: CelError, text: string): 
   }
 }
 
-/** A text whose types do not go together. */
-export function typeProblem({ summary, node, range }: CelError, text: string): ExpressionProblem {
+/** Describes a type error. */
+export function describeTypeError({ summary, node, range }: CelError, text: string): ExpressionProblem {
   const { start, end } = node ?? range ?? { start: 0, end: text.length };
   const written = truncated(text.slice(start, end));
   return { message: `${celMessage(summary)}, in ${written}`, offset: start };
@@ -70,24 +70,24 @@ const LIMIT_MESSAGES: ReadonlyMap<string, string> = new Map(
     maxAstNodes: "the expression has too many parts",
     maxDepth: "the expression is nested too deeply",
     maxListElements: "the list is too long",
-    maxMapEntries: "a map is of no use here",
+    maxMapEntries: "maps are not supported",
     maxCallArguments: "too many arguments",
   }),
 );
 
-/** CEL's words, without its names of types that no policy writes. */
-export const withoutTypeNames = (words: string): string =>
-  words.replaceAll("google.protobuf.Timestamp", "timestamp").replaceAll("google.protobuf.Duration", "duration");
+/** Replaces protobuf's names of types. */
+export const withoutTypeNames = (message: string): string =>
+  message.replaceAll("google.protobuf.Timestamp", "timestamp").replaceAll("google.protobuf.Duration", "duration");
 
-/** CEL's words, beginning as ours do. */
+/** Adapts a message of CEL to the style of ours. */
 function celMessage(summary: string): string {
-  const words = withoutTypeNames(summary)
-    .replace(/^no such overload: (.+)$/, "$1 is not possible")
-    .replace(/^found no matching overload for '(.+)'$/, "$1 is not possible");
-  return words.charAt(0).toLowerCase() + words.slice(1);
+  const message = withoutTypeNames(summary)
+    .replace(/^no such overload: (.+)$/, "$1 is not supported")
+    .replace(/^found no matching overload for '(.+)'$/, "$1 is not supported");
+  return message.charAt(0).toLowerCase() + message.slice(1);
 }
 
-/** Most characters of a text that a message repeats. */
+/** Longest quotation of an expression in a message. */
 const QUOTED_CHARACTERS_MAX = 60;
 
 const truncated = (text: string): string =>

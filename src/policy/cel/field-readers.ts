@@ -1,0 +1,180 @@
+import { MINUTE_MS } from "../../base/duration.ts";
+import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
+import type { Usage } from "../../model/policy/policy.ts";
+import { SESSION_STATUSES, type SessionStatus } from "../../model/session.ts";
+import type { Dated, Fleet, SessionSummary } from "../../model/snapshot.ts";
+import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+import type { FleetAggregates, NodeCounts } from "./fleet-aggregates.ts";
+import type { Value } from "./term.ts";
+
+/**
+ * Why a field has no value: `missing`: the service did not report it; `undeclared_scale`: no usage scale is declared, or a
+ * value contradicted it; `in_future`: the timestamp is later than its own observation, so one of the clocks is wrong; `past`:
+ * sessions that are still listed failed, but none of them recently, so the node may have recovered.
+ */
+export type MissingReason = "missing" | "undeclared_scale" | "in_future" | "past";
+
+/** The data that fields are read from. */
+export interface ScopeData {
+  readonly fleet: Fleet;
+  readonly sessions: SessionSummary | null;
+  /** Converts a time to the service's clock; null: that clock is unknown. */
+  readonly serviceTime: (at: MonotonicMs) => EpochMs | null;
+  readonly aggregates: FleetAggregates;
+}
+
+/** Returns the value of a field for the node in a slot. */
+export type FieldReader = (data: ScopeData, slot: number, freshFrom: MonotonicMs) => Dated<Value> | MissingReason;
+
+const slotIndexesByIds = new WeakMap<readonly string[], ReadonlyMap<NodeId, number>>();
+
+/** Returns the slots by id; computed once for each column of ids. */
+export function slotsById(ids: readonly string[]): ReadonlyMap<NodeId, number> {
+  const known = slotIndexesByIds.get(ids);
+  if (known !== undefined) return known;
+  const slots = new Map<NodeId, number>();
+  for (const [slot, id] of ids.entries()) if (id !== "") slots.set(id, slot);
+  slotIndexesByIds.set(ids, slots);
+  return slots;
+}
+
+const textValue = (value: string, at: MonotonicMs): Dated<string> | MissingReason =>
+  value !== "" && Number.isFinite(at) ? { value, at } : "missing";
+
+const numberValue = (value: number, at: MonotonicMs): Dated<number> | MissingReason =>
+  Number.isFinite(value) && Number.isFinite(at) ? { value, at } : "missing";
+
+/** A text of the node list. */
+export const listText =
+  (column: "ids" | "names" | "ipAddresses" | "versions"): FieldReader =>
+  ({ fleet }, slot) =>
+    textValue(fleet[column][slot]!, fleet.listedAt[slot]!);
+
+/** A number of the node list. */
+export const listNumber =
+  (column: "uptimeHours" | "activeSessions" | "bandwidthGb"): FieldReader =>
+  ({ fleet }, slot) =>
+    numberValue(fleet[column][slot]!, fleet.listedAt[slot]!);
+
+/** The country or region of the node list. */
+export const locationText =
+  (part: "country" | "region"): FieldReader =>
+  ({ fleet }, slot) =>
+    textValue(fleet.locations[fleet.locationIndex[slot]!]?.[part] ?? "", fleet.listedAt[slot]!);
+
+/** The status of the node list. */
+export const nodeStatus: FieldReader = ({ fleet }, slot) => {
+  const value = NODE_STATUSES[fleet.status[slot]!] ?? "unknown";
+  return textValue(value === "unknown" ? "" : value, fleet.listedAt[slot]!);
+};
+
+/**
+ * How far a timestamp may lie after the observation that contained it: our estimate of the service's clock is off by
+ * milliseconds, and the clocks of nodes may be off by more.
+ */
+const FUTURE_MS_MAX = MINUTE_MS;
+
+/** A timestamp of the node list or a detail. */
+export const timestamp =
+  (column: "lastSeenMs" | "createdAtMs" | "updatedAtMs", observedAt: "listedAt" | "detailedAt"): FieldReader =>
+  ({ fleet, serviceTime }, slot) => {
+    const datum = numberValue(fleet[column][slot]!, fleet[observedAt][slot]!);
+    if (typeof datum === "string") return datum;
+    const observed = serviceTime(datum.at);
+    return observed !== null && datum.value > observed + FUTURE_MS_MAX ? "in_future" : datum;
+  };
+
+/** A usage of a detail. */
+export const usage =
+  (column: Usage): FieldReader =>
+  ({ fleet }, slot) =>
+    fleet.usageKnown ? numberValue(fleet[column][slot]!, fleet.detailedAt[slot]!) : "undeclared_scale";
+
+/** When the record of the node list was observed, on the service's clock. */
+export const recordTime: FieldReader = ({ fleet, serviceTime }, slot) => {
+  const at = fleet.listedAt[slot]!;
+  return numberValue(serviceTime(at) ?? Number.NaN, at);
+};
+
+interface SessionCounts {
+  readonly of: (status: SessionStatus) => number;
+  readonly total: number;
+  /** Consecutive walks that showed no new failure. */
+  readonly quietWalks: number;
+  readonly at: MonotonicMs;
+}
+
+/** Sessions of a node by status; zero if none names the node. Null: the last walk of the sessions was not complete. */
+function countSessions({ fleet, sessions }: ScopeData, slot: number): SessionCounts | null {
+  if (sessions?.complete !== true) return null;
+  const { ids, recent, quietWalks } = sessions.nodes;
+  const row = slotsById(ids).get(fleet.ids[slot]!);
+  const of = (status: SessionStatus) =>
+    row === undefined ? 0 : (recent[SESSION_STATUSES.indexOf(status)]?.[row] ?? 0);
+  const total = SESSION_STATUSES.reduce((sum, status) => sum + of(status), 0);
+  return { of, total, quietWalks: row === undefined ? 0 : quietWalks[row]!, at: sessions.settledAt };
+}
+
+/** All sessions of the node, whatever their state. */
+export const sessionTotal: FieldReader = (data, slot) => {
+  const counts = countSessions(data, slot);
+  return counts === null ? "missing" : numberValue(counts.total, counts.at);
+};
+
+/** Sessions of one status. A session of unknown state could have any status, so the count is then missing. */
+export const sessionCount =
+  (status: SessionStatus): FieldReader =>
+  (data, slot) => {
+    const counts = countSessions(data, slot);
+    return counts === null || counts.of("unknown") > 0 ? "missing" : numberValue(counts.of(status), counts.at);
+  };
+
+/** After this many walks without a new failure, failed sessions no longer count: the list may show them for days. */
+const QUIET_WALKS_MAX = 3;
+
+/**
+ * A number that depends on failed sessions. Missing until the list has shown a failed session, because it may leave them out.
+ * While it shows failed sessions of which none is new, it is not known whether the node still fails; after some walks it
+ * is known that it does not.
+ */
+const failures =
+  (statuses: readonly SessionStatus[], read: (failed: number, total: number) => number): FieldReader =>
+  (data, slot) => {
+    const counts = data.sessions?.failedListed === true ? countSessions(data, slot) : null;
+    if (counts === null || counts.of("unknown") > 0) return "missing";
+    const failed = statuses.reduce((sum, status) => sum + counts.of(status), 0);
+    const isRecent = failed === 0 || counts.quietWalks === 0;
+    if (!isRecent && counts.quietWalks < QUIET_WALKS_MAX) return "past";
+    return numberValue(read(isRecent ? failed : 0, counts.total), counts.at);
+  };
+
+/** Failed sessions of one status. */
+export const failedSessionCount = (status: SessionStatus): FieldReader => failures([status], (failed) => failed);
+
+/** Share of all sessions that failed; missing without sessions. */
+export const failedSessionShare: FieldReader = failures(["error", "timeout"], (failed, total) => failed / total);
+
+/** What an aggregate is over. */
+export type AggregateScope = "fleet" | "region";
+
+/** The key of an aggregate; undefined: the node's record names no region. */
+const aggregateKey = (scope: AggregateScope, { fleet }: ScopeData, slot: number): string | null | undefined =>
+  scope === "fleet" ? null : fleet.locations[fleet.locationIndex[slot]!]?.region || undefined;
+
+/** A number computed from node counts of the fleet or the node's region. */
+export const aggregateCount =
+  (scope: AggregateScope, read: (counts: NodeCounts) => number): FieldReader =>
+  (data, slot) => {
+    const key = aggregateKey(scope, data, slot);
+    const counts = key === undefined ? null : data.aggregates.counts(key);
+    return counts === null ? "missing" : numberValue(read(counts.value), counts.at);
+  };
+
+/** The median usage of the fleet or the node's region. */
+export const aggregateMedian =
+  (scope: AggregateScope, column: Usage): FieldReader =>
+  (data, slot, freshFrom) => {
+    if (!data.fleet.usageKnown) return "undeclared_scale";
+    const key = aggregateKey(scope, data, slot);
+    return (key === undefined ? null : data.aggregates.median(key, column, freshFrom)) ?? "missing";
+  };

@@ -1,0 +1,228 @@
+import type { NodeId } from "../model/node.ts";
+import type { Action, Episode, NodeHold } from "../model/remediation/episode.ts";
+import { formatId, type JournalChange, type JournalContents } from "../model/remediation/journal.ts";
+import type { EpochMs } from "../model/time.ts";
+import { INACTIVE, restoreTimer, type Timer } from "./timers/timer.ts";
+
+/** Whether there is something left to do or to observe for an action. */
+export const isUnfinished = ({ state }: Action): boolean =>
+  state === "awaiting" || state === "approved" || state === "intended" || state === "posting" || state === "sent";
+
+const NO_TIMERS: ReadonlyMap<NodeId, Timer> = new Map();
+
+/**
+ * The content of the journal in memory, for decisions to read. A change is written to the journal first and applied here
+ * afterwards. Timers are the exception: they change here at once, because what a crash loses of them is only counted again.
+ */
+export class RemediationRecords {
+  /**
+   * `created_at` of nodes with timers as the journal had it at the start. An entry is removed once it has been compared with
+   * the value that the service returns.
+   */
+  readonly loadedCreatedAt = new Map<NodeId, EpochMs>();
+  readonly #timers = new Map<string, Map<NodeId, Timer>>();
+  readonly #openEpisodes = new Map<string, Episode>();
+  /** In the order in which they closed. */
+  readonly #closedEpisodes = new Map<string, Episode>();
+  readonly #openByNode = new Map<NodeId, readonly Episode[]>();
+  readonly #closedByNode = new Map<NodeId, readonly Episode[]>();
+  readonly #actions = new Map<string, Action>();
+  readonly #actionsByEpisode = new Map<string, Map<string, Action>>();
+  readonly #holds = new Map<NodeId, readonly NodeHold[]>();
+  readonly #facts: Map<string, string>;
+  #lastNumber: number;
+
+  constructor({ timers, episodes, actions, holds, facts, lastNumber }: JournalContents) {
+    this.#facts = new Map(facts);
+    this.#lastNumber = lastNumber;
+    for (const row of timers) {
+      this.setTimer(row.policy, row.node, restoreTimer(row));
+      if (row.nodeCreatedAt !== undefined) this.loadedCreatedAt.set(row.node, row.nodeCreatedAt);
+    }
+    for (const episode of episodes.toSorted((a, b) => (a.closedAt ?? 0) - (b.closedAt ?? 0))) this.#setEpisode(episode);
+    for (const action of actions.toSorted((a, b) => idNumber(a.id) - idNumber(b.id))) this.#setAction(action);
+    for (const hold of holds) this.#setHold(hold);
+  }
+
+  timer(policy: string, node: NodeId): Timer {
+    return this.#timers.get(policy)?.get(node) ?? INACTIVE;
+  }
+
+  setTimer(policy: string, node: NodeId, timer: Timer): void {
+    const known = this.#timers.get(policy);
+    if (timer.state !== "inactive") {
+      if (known === undefined) this.#timers.set(policy, new Map([[node, timer]]));
+      else known.set(node, timer);
+    } else if (known?.delete(node) === true && known.size === 0) this.#timers.delete(policy);
+  }
+
+  /** Timers of a policy that are not inactive. */
+  timersOf(policy: string): ReadonlyMap<NodeId, Timer> {
+    return this.#timers.get(policy) ?? NO_TIMERS;
+  }
+
+  policiesWithTimers(): readonly string[] {
+    return [...this.#timers.keys()];
+  }
+
+  /** The episode that a node is in, the real one or that of a dry run; null: none, or only suspended ones. */
+  openEpisode(node: NodeId, dryRun: boolean): Episode | null {
+    const episodes = this.#openByNode.get(node);
+    return episodes?.findLast((each) => each.shadow === dryRun && each.state !== "suspended") ?? null;
+  }
+
+  /** The suspended episode of a node under a policy; null: there is none. */
+  suspendedEpisode(policy: string, node: NodeId, dryRun: boolean): Episode | null {
+    return this.openEpisodesOf(node, dryRun).findLast((each) => isSuspended(each) && each.policy === policy) ?? null;
+  }
+
+  /** Open episodes of a node, including suspended ones. */
+  openEpisodesOf(node: NodeId, dryRun: boolean): readonly Episode[] {
+    return (this.#openByNode.get(node) ?? []).filter((each) => each.shadow === dryRun);
+  }
+
+  /** All open episodes, including suspended ones. */
+  openEpisodes(): readonly Episode[] {
+    return [...this.#openEpisodes.values()];
+  }
+
+  episode(id: string): Episode | null {
+    return this.#openEpisodes.get(id) ?? this.#closedEpisodes.get(id) ?? null;
+  }
+
+  /** Closed episodes of a node, oldest first, without those of an earlier node with the same id. */
+  closedEpisodesOf(node: NodeId, dryRun: boolean): readonly Episode[] {
+    return (this.#closedByNode.get(node) ?? []).filter((each) => each.shadow === dryRun && each.replaced !== true);
+  }
+
+  /** All closed episodes in memory, oldest first. */
+  closedEpisodes(): Iterable<Episode> {
+    return this.#closedEpisodes.values();
+  }
+
+  action(id: string): Action | null {
+    return this.#actions.get(id) ?? null;
+  }
+
+  actions(): Iterable<Action> {
+    return this.#actions.values();
+  }
+
+  /** Actions of an episode, oldest first. */
+  actionsOf(episode: string): readonly Action[] {
+    return [...(this.#actionsByEpisode.get(episode)?.values() ?? [])];
+  }
+
+  holdsOn(node: NodeId): readonly NodeHold[] {
+    return this.#holds.get(node) ?? [];
+  }
+
+  allHolds(): readonly NodeHold[] {
+    return [...this.#holds.values()].flat();
+  }
+
+  fact(key: string): string | null {
+    return this.#facts.get(key) ?? null;
+  }
+
+  /** Returns a new identifier. Numbers may be skipped. */
+  nextId(kind: "ep" | "act"): string {
+    this.#lastNumber++;
+    return formatId(kind, this.#lastNumber);
+  }
+
+  apply(changes: readonly JournalChange[]): void {
+    for (const change of changes) this.#applyChange(change);
+  }
+
+  /** Removes closed episodes, finished actions and expired holds that are older than `before`. */
+  prune(before: EpochMs): void {
+    for (const { id, node, closedAt } of this.#closedEpisodes.values()) {
+      if (closedAt! >= before) continue;
+      this.#closedEpisodes.delete(id);
+      setList(this.#closedByNode, node, without(this.#closedByNode.get(node), id));
+    }
+    for (const action of this.#actions.values()) {
+      if (isUnfinished(action) || action.createdAt >= before || this.episode(action.episode) !== null) continue;
+      this.#actions.delete(action.id);
+      const siblings = this.#actionsByEpisode.get(action.episode);
+      if (siblings?.delete(action.id) === true && siblings.size === 0) this.#actionsByEpisode.delete(action.episode);
+    }
+    for (const { node, policy, until } of this.allHolds()) {
+      if (until !== null && until < before) this.#removeHold(node, policy);
+    }
+  }
+
+  #applyChange(change: JournalChange): void {
+    switch (change.kind) {
+      case "episode":
+        this.#setEpisode(change.row);
+        break;
+      case "action":
+        this.#setAction(change.row);
+        break;
+      case "hold":
+        this.#setHold(change.row);
+        break;
+      case "hold_gone":
+        this.#removeHold(change.node, change.policy);
+        break;
+      case "fact":
+        if (change.value === null) this.#facts.delete(change.key);
+        else this.#facts.set(change.key, change.value);
+        break;
+      case "timer":
+      case "timer_gone":
+      case "decision":
+      case "order":
+        break;
+      default:
+        change satisfies never;
+    }
+  }
+
+  #setEpisode(episode: Episode): void {
+    const { id, node, closedAt } = episode;
+    const open = without(this.#openByNode.get(node), id);
+    if (closedAt === null) {
+      this.#openEpisodes.set(id, episode);
+      setList(this.#openByNode, node, [...open, episode]);
+      return;
+    }
+    this.#openEpisodes.delete(id);
+    setList(this.#openByNode, node, open);
+    this.#closedEpisodes.set(id, episode);
+    const closed = this.#closedByNode.get(node) ?? [];
+    const index = closed.findIndex((each) => each.id === id);
+    this.#closedByNode.set(node, index < 0 ? [...closed, episode] : closed.with(index, episode));
+  }
+
+  #setAction(action: Action): void {
+    this.#actions.set(action.id, action);
+    const siblings = this.#actionsByEpisode.get(action.episode) ?? new Map<string, Action>();
+    this.#actionsByEpisode.set(action.episode, siblings.set(action.id, action));
+  }
+
+  #setHold(hold: NodeHold): void {
+    const others = this.holdsOn(hold.node).filter(({ policy }) => policy !== hold.policy);
+    this.#holds.set(hold.node, [...others, hold]);
+  }
+
+  #removeHold(node: NodeId, policy: string | null): void {
+    const others = this.holdsOn(node).filter((hold) => hold.policy !== policy);
+    setList(this.#holds, node, others);
+  }
+}
+
+const isSuspended = ({ state }: Episode): boolean => state === "suspended";
+
+const without = (episodes: readonly Episode[] = [], id: string): readonly Episode[] =>
+  episodes.filter((each) => each.id !== id);
+
+/** Sets the list of a node, and removes an empty one. */
+function setList<T>(lists: Map<NodeId, readonly T[]>, node: NodeId, list: readonly T[]): void {
+  if (list.length > 0) lists.set(node, list);
+  else lists.delete(node);
+}
+
+const idNumber = (id: string): number => Number(id.slice(id.indexOf("-") + 1));
