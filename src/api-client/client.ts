@@ -1,7 +1,7 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import type { EndpointLabel } from "../metrics/label-values.ts";
+import type { EndpointLabel } from "../model/label-values.ts";
 import type {
   Clock,
   Secret,

@@ -3,7 +3,7 @@ import { createInventory, type Inventory } from "../inventory/inventory.ts";
 import { createSessionTotals, type SessionTotals } from "../inventory/sessions/session-totals.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
-import type { OnLabelsFolded } from "../model/label-caps.ts";
+import type { OnLabelsFolded } from "../model/label-values.ts";
 import type { Clock, FactStore, Log } from "../model/ports.ts";
 import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
 import { COLLECTORS, type Collector, type Dated } from "../model/snapshot.ts";

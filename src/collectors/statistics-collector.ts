@@ -4,7 +4,7 @@ import { type Call, readHourlyCall, readStatsCall } from "../api-client/endpoint
 import type { ApiError } from "../api-client/errors.ts";
 import type { Result } from "../base/result.ts";
 import { createLabelCounts } from "../inventory/label-counts.ts";
-import type { OnLabelsFolded } from "../model/label-caps.ts";
+import type { OnLabelsFolded } from "../model/label-values.ts";
 import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
 import type { Dated } from "../model/snapshot.ts";
 import type { CollectorReporter, RunOutcome } from "./collector-health.ts";

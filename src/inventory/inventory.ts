@@ -1,6 +1,6 @@
 import { DAY_MS, type DurationMs } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
-import type { OnLabelsFolded } from "../model/label-caps.ts";
+import type { OnLabelsFolded } from "../model/label-values.ts";
 import {
   DETAIL_NUMBER_NAMES,
   type DetailNumber,

@@ -1,4 +1,4 @@
-import { type CappedFamily, LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-caps.ts";
+import { type CappedFamily, LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-values.ts";
 
 /** Counts by the value of one label, with at most as many values as its family's cap, and `other` beside them. */
 export interface LabelCounts {

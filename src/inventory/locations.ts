@@ -1,4 +1,4 @@
-import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-caps.ts";
+import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-values.ts";
 import type { Location } from "../model/snapshot.ts";
 
 /** Country and region pairs by number, so that a node's place is one integer. */

@@ -54,3 +54,14 @@ export interface NodeRecord extends Readonly<Record<ListedNumber, number | null>
 
 /** A node as the single-node endpoint shows it (spec, section 2.1). */
 export interface NodeDetail extends NodeRecord, Readonly<Record<DetailNumber, number | null>> {}
+
+/** Labels that `proxynet_node_info` may carry in addition to the node's id. */
+export const NODE_LABELS = ["name", "country", "region", "version", "ip_address"] as const;
+export type NodeLabel = (typeof NODE_LABELS)[number];
+
+/** The kinds of failure domains: groups of nodes that may fail together. */
+export const FAILURE_DOMAINS = ["region", "country"] as const;
+export type FailureDomain = (typeof FAILURE_DOMAINS)[number];
+
+/** A number of nodes for each kind of failure domain; null: no limit. */
+export type PerFailureDomain = Readonly<Record<FailureDomain, number | null>>;

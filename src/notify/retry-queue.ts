@@ -1,6 +1,6 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
-import type { NotificationOutcome } from "../metrics/label-values.ts";
+import type { NotificationOutcome } from "../model/label-values.ts";
 import type { Clock, Log } from "../model/ports.ts";
 import type { DeliveryResult, Notification, Receiver } from "../model/remediation/notification.ts";
 

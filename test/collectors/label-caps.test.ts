@@ -4,7 +4,7 @@ import { createTopListCaps } from "../../src/collectors/statistics-collector.ts"
 import { createLabelCounts } from "../../src/inventory/label-counts.ts";
 import type { SessionTotals } from "../../src/inventory/sessions/session-totals.ts";
 import { createNetworkRenderer } from "../../src/metrics/render/renderer.ts";
-import { LABEL_CAPS } from "../../src/model/label-caps.ts";
+import { LABEL_CAPS } from "../../src/model/label-values.ts";
 import type { Fault } from "../../src/model/scenario.ts";
 import type { SessionRecord } from "../../src/model/session.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";

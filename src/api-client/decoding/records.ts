@@ -1,5 +1,5 @@
 import { fail, ok, type Result } from "../../base/result.ts";
-import type { RejectReason } from "../../metrics/label-values.ts";
+import type { RejectReason } from "../../model/label-values.ts";
 import {
   DETAIL_NUMBERS,
   LISTED_NUMBERS,

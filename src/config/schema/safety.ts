@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { FAILURE_DOMAINS, type PerFailureDomain } from "../../model/policy/failure-domain.ts";
+import { FAILURE_DOMAINS, type PerFailureDomain } from "../../model/node.ts";
 import { MODES } from "../../model/policy/policy.ts";
 import { camelKeys } from "./camel-keys.ts";
 import { booleanFlag, duration, expression, oneOf, RUN_ALWAYS, section, share, wholeNumber } from "./value-types.ts";

@@ -1,5 +1,5 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import type { OnLabelsFolded } from "../../model/label-caps.ts";
+import type { OnLabelsFolded } from "../../model/label-values.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord } from "../../model/session.ts";
 import {
   type Histogram,

@@ -1,5 +1,5 @@
 import { growColumn, type TypedColumn } from "../../base/typed-column.ts";
-import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../../model/label-caps.ts";
+import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../../model/label-values.ts";
 import { SESSION_STATUSES } from "../../model/session.ts";
 import type { SessionNodes } from "../../model/snapshot.ts";
 

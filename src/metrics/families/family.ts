@@ -1,5 +1,5 @@
 import type { DurationMs } from "../../base/duration.ts";
-import type { NodeLabel } from "../../model/node-labels.ts";
+import type { NodeLabel } from "../../model/node.ts";
 import type { Collector, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import type { FamilyHead } from "../text-format.ts";

@@ -1,4 +1,4 @@
-import { OTHER_LABEL } from "../../model/label-caps.ts";
+import { OTHER_LABEL } from "../../model/label-values.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionStatus } from "../../model/session.ts";
 import {
   type Histogram,

@@ -1,4 +1,4 @@
-import type { NodeLabel } from "../../model/node-labels.ts";
+import type { NodeLabel } from "../../model/node.ts";
 import type { NodeFamily, RenderInput } from "../families/family.ts";
 import { NODE_INFO } from "../families/node-families.ts";
 import { escapeLabelValue } from "../text-format.ts";

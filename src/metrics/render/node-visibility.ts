@@ -1,4 +1,4 @@
-import type { NodeLabel } from "../../model/node-labels.ts";
+import type { NodeLabel } from "../../model/node.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import { isFresh, type RenderInput, type Visibility } from "../families/family.ts";
 

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
-import type { WebRefusal } from "../../metrics/label-values.ts";
+import type { WebRefusal } from "../../model/label-values.ts";
 
 const ERROR_CODES: Readonly<Record<number, string>> = {
   400: "bad_request",
