@@ -75,9 +75,9 @@ function emptyFleet(nodes: number, upTo: (count: number) => number) {
     ids: slots.map((slot) =>
       flat(`node_${slot.toString(16).padStart(8, "0")}-${hex(4)}-${hex(4)}-${hex(4)}-${hex(12)}`),
     ),
-    names: slots.map((slot) => flat(`edge-${PLACES[slot % PLACES.length]!.country.toLowerCase()}-${slot}`)),
-    ipAddresses: slots.map((slot) => flat(`10.${slot >> 16}.${(slot >> 8) & 255}.${slot & 255}`)),
-    versions: slots.map((slot) => (slot % 3 === 0 ? "2.4.1" : "2.5.0")),
+    name: slots.map((slot) => flat(`edge-${PLACES[slot % PLACES.length]!.country.toLowerCase()}-${slot}`)),
+    ipAddress: slots.map((slot) => flat(`10.${slot >> 16}.${(slot >> 8) & 255}.${slot & 255}`)),
+    version: slots.map((slot) => (slot % 3 === 0 ? "2.4.1" : "2.5.0")),
     locationIndex: Uint32Array.from(slots, (slot) => slot % PLACES.length),
     locations: PLACES,
     status: new Uint8Array(nodes),

@@ -1,5 +1,5 @@
 import { createListBehaviour, type ListBehaviour } from "../api-client/pagination/list-walk.ts";
-import { createInventory, type Inventory } from "../inventory/inventory.ts";
+import { Inventory } from "../inventory/inventory.ts";
 import { createSessionTotals, type SessionTotals } from "../inventory/sessions/session-totals.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
@@ -38,11 +38,11 @@ export function createCollectedState(
 ): CollectedState {
   const onFolded: OnLabelsFolded = (family, records) =>
     parts.metrics.inc("proxywarden_labels_folded_total", { family }, records);
-  const inventory = createInventory(usageScale, onFolded);
+  const inventory = new Inventory(usageScale, onFolded);
   return {
     inventory,
     sessions: createSessionTotals(facts.read(FAILED_SESSIONS_LISTED_FACT) === "true", {
-      isKnownNode: inventory.has,
+      isKnownNode: (id) => inventory.has(id),
       onFolded,
     }),
     capTopLists: createTopListCaps(onFolded),

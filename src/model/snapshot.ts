@@ -1,5 +1,5 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
-import type { DetailNumber, ListedNumber } from "./node.ts";
+import type { DetailNumber, ListedNumber, ListedText } from "./node.ts";
 import type { HourlyEntry, SessionStatistics } from "./session.ts";
 import type { MonotonicMs } from "./time.ts";
 
@@ -16,15 +16,13 @@ export type Collector = (typeof COLLECTORS)[number];
  * compared column by column. A missing number is NaN, a missing string "". Usages are ratios by the declared scale, and
  * NaN throughout while {@link usageKnown} is false. A published Fleet is never modified.
  */
-export interface Fleet extends Readonly<Record<ListedNumber | DetailNumber, Float64Array>> {
+export interface Fleet
+  extends Readonly<Record<ListedNumber | DetailNumber, Float64Array> & Record<TextColumn, readonly string[]>> {
   /** Length of every column. */
   readonly slots: number;
   /** Nodes in the fleet; slots less empty ones. */
   readonly count: number;
   readonly ids: readonly string[];
-  readonly names: readonly string[];
-  readonly ipAddresses: readonly string[];
-  readonly versions: readonly string[];
   /** Indexes into {@link locations}. */
   readonly locationIndex: Uint32Array;
   /** Every pair of country and region that was seen and is not yet gone. */
@@ -46,6 +44,9 @@ export interface Fleet extends Readonly<Record<ListedNumber | DetailNumber, Floa
   /** The walk that ended last; null before the first. */
   readonly lastWalk: WalkResult | null;
 }
+
+/** Text fields with a column of their own; country and region are columns of the locations. */
+export type TextColumn = Exclude<ListedText, keyof Location>;
 
 /** How a walk of the nodes ended. */
 export interface WalkResult {

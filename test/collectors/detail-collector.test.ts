@@ -6,7 +6,7 @@ import { createCollectorReporter } from "../../src/collectors/collector-health.t
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
 import { runDetailCollector } from "../../src/collectors/detail-collector.ts";
 import { collectNodes } from "../../src/collectors/list-collectors.ts";
-import { createInventory } from "../../src/inventory/inventory.ts";
+import { Inventory } from "../../src/inventory/inventory.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { Lane } from "../../src/rate-limit/limits.ts";
 import type { CollectorPlan } from "../../src/scheduling/planner.ts";
@@ -20,7 +20,7 @@ const NODES = 20;
 /** Details of a listed fleet being read, and the lane and the moment of each read. */
 async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
   const { clock, client } = createClientSetup();
-  const inventory = createInventory("ratio");
+  const inventory = new Inventory("ratio");
   const log = createRecordingLog();
   const metrics = createDaemonMetrics({ process: false });
   const account = createCollectorReporter("details", { clock, log, metrics });

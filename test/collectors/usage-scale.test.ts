@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS } from "../../src/base/duration.ts";
-import { createInventory } from "../../src/inventory/inventory.ts";
+import { Inventory } from "../../src/inventory/inventory.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 import { detail, record } from "../inventory/inventory-fixtures.ts";
@@ -35,7 +35,7 @@ describe("under usage_scale percent", () => {
   });
 
   function readingsOf(nodes: number, values: ReturnType<typeof usage>, rounds = 1) {
-    const inventory = createInventory("percent");
+    const inventory = new Inventory("percent");
     const ids = Array.from({ length: nodes }, (_, index) => `node_${index}`);
     for (const id of ids) inventory.recordListed(record(id), 0);
     const accepted = Array.from({ length: rounds }, () => ids).flatMap((round) =>

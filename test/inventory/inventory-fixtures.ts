@@ -1,5 +1,6 @@
 import type { LookupResult } from "../../src/inventory/absence.ts";
-import type { createInventory, WalkSummary } from "../../src/inventory/inventory.ts";
+import type { Inventory } from "../../src/inventory/inventory.ts";
+import type { WalkSummary } from "../../src/inventory/walk-completeness.ts";
 import type { NodeDetail, NodeRecord } from "../../src/model/node.ts";
 import type { Fleet } from "../../src/model/snapshot.ts";
 
@@ -39,9 +40,9 @@ export const walkSummary = (seen: number, parts: Partial<WalkSummary> = {}): Wal
   ...parts,
 });
 
-/** Walks over the nodes of these ids. Every other node is looked up, and what that came to is `lookup`; null: none is. */
+/** Walks over these nodes, looks up all other nodes with the result `lookup` (null: no lookups), and ends the walk. */
 export function walkOver(
-  inventory: ReturnType<typeof createInventory>,
+  inventory: Inventory,
   ids: readonly string[],
   { lookup = "unknown", ...parts }: Partial<WalkSummary> & { readonly lookup?: LookupResult | null } = {},
   at = 0,

@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createInventory, type WalkSummary } from "../../src/inventory/inventory.ts";
+import { Inventory } from "../../src/inventory/inventory.ts";
+import type { WalkSummary } from "../../src/inventory/walk-completeness.ts";
 import { detail, idsOf, record, walkOver, walkSummary } from "./inventory-fixtures.ts";
 
 describe("who is in the fleet", () => {
   test("a node is gone after two exact walks in a row without it, not after one", () => {
-    const inventory = createInventory("ratio");
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ["a", "b"]);
     walkOver(inventory, ["a"]);
     expect(idsOf(inventory.currentFleet())).toEqual(["a", "b"]);
@@ -14,14 +15,14 @@ describe("who is in the fleet", () => {
   });
 
   test("walks that were cut off take no node away, however many there are", () => {
-    const inventory = createInventory("ratio");
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ["a", "b"]);
     for (let walk = 0; walk < 10; walk++) walkOver(inventory, ["a"], { end: "cut", total: 2 });
     expect(idsOf(inventory.currentFleet())).toEqual(["a", "b"]);
   });
 
   test("a walk with records that can't be read takes no node away soon: each may be of one that is missing", () => {
-    const inventory = createInventory("ratio");
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ["a", "b"]);
     const namelessWalk = () => walkOver(inventory, ["a"], { total: 2, seen: 2, rejected: 1 });
     for (let walk = 0; walk < 9; walk++) namelessWalk();
@@ -31,7 +32,7 @@ describe("who is in the fleet", () => {
   });
 
   test("a node that comes back in between begins its absences anew", () => {
-    const inventory = createInventory("ratio");
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ["a", "b"]);
     walkOver(inventory, ["a"]);
     walkOver(inventory, ["b"], { end: "cut", total: 2 });
@@ -46,7 +47,7 @@ describe("who is in the fleet", () => {
     );
     fc.assert(
       fc.property(walks, (steps) => {
-        const inventory = createInventory("ratio");
+        const inventory = new Inventory("ratio");
         const missed = new Map<string, number>();
         for (const [at, { ids, complete }] of steps.entries()) {
           for (const id of ids) inventory.recordListed(record(id, { uptimeHours: id.charCodeAt(0) }), at);
@@ -76,7 +77,7 @@ describe("a walk that is not exact", () => {
   const ids = Array.from({ length: 100 }, (_, index) => `node_${index}`);
 
   test("is complete while it misses no more than the share allowed, and one node on a small fleet", () => {
-    const inventory = createInventory("ratio");
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ids);
     const missing = (count: number, parts: Partial<WalkSummary> = {}) =>
       walkOver(inventory, ids.slice(count), { end: "inexact", total: 100, ...parts });
@@ -87,11 +88,11 @@ describe("a walk that is not exact", () => {
   });
 
   test("of a list that shows more than it counts is not complete: the two contradict each other", () => {
-    expect(walkOver(createInventory("ratio"), ids, { end: "inexact", total: 50 })).toMatchObject({ complete: false });
+    expect(walkOver(new Inventory("ratio"), ids, { end: "inexact", total: 50 })).toMatchObject({ complete: false });
   });
 
   test("keeps the record and the age of the nodes that it missed", () => {
-    const inventory = createInventory("ratio");
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ids, {}, 1_000);
     walkOver(inventory, ids.slice(1), { end: "inexact", total: 100 }, 2_000);
     const { ids: slots, listedAt, count } = inventory.currentFleet();
@@ -101,7 +102,7 @@ describe("a walk that is not exact", () => {
   });
 
   test("forgets a node after ten of them in a row, so that what is remembered stays bounded", () => {
-    const inventory = createInventory("ratio");
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ids);
     for (let walk = 0; walk < 9; walk++) walkOver(inventory, ids.slice(1), { end: "inexact", total: 100 });
     expect(inventory.has("node_0")).toBe(true);
@@ -110,7 +111,7 @@ describe("a walk that is not exact", () => {
   });
 
   test("is complete where an operator accepted that so many are missing", () => {
-    const inventory = createInventory("ratio");
+    const inventory = new Inventory("ratio");
     inventory.acceptMissing(20);
     expect(walkOver(inventory, ids, { end: "inexact", total: 121 })).toMatchObject({ complete: false });
     expect(walkOver(inventory, ids, { end: "inexact", total: 120 })).toMatchObject({ complete: true });
@@ -124,7 +125,7 @@ describe("a walk that is not exact", () => {
 
 describe("a node that the walk has not shown", () => {
   const startWalk = (listed: readonly string[]) => {
-    const inventory = createInventory("ratio");
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ["a", "b", "c"]);
     for (const id of listed) inventory.recordListed(record(id), 1);
     return inventory;
@@ -178,7 +179,7 @@ describe("a node that the walk has not shown", () => {
   });
 
   test("is gone after two exact walks in which every lookup of others found them gone", () => {
-    const inventory = createInventory("ratio");
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ["a", "b", "c", "d", "e"]);
     for (const gone of ["b", "c"]) {
       inventory.recordListed(record("a"), 1);

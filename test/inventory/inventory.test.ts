@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createInventory } from "../../src/inventory/inventory.ts";
+import { Inventory } from "../../src/inventory/inventory.ts";
 import type { UsageScale } from "../../src/inventory/usage-scale.ts";
 import { NODE_STATUSES } from "../../src/model/node.ts";
 import type { Fleet } from "../../src/model/snapshot.ts";
@@ -7,7 +7,7 @@ import { detail, record, walkOver, walkSummary } from "./inventory-fixtures.ts";
 
 describe("a fleet that was handed out", () => {
   test("never changes afterwards", () => {
-    const inventory = createInventory("ratio");
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ["a", "b"]);
     const before = inventory.currentFleet();
     const copy = structuredClone(before);
@@ -20,18 +20,18 @@ describe("a fleet that was handed out", () => {
   });
 
   test("shares the columns that did not change with the one before", () => {
-    const inventory = createInventory("ratio");
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ["a", "b"]);
     const before = inventory.currentFleet();
     inventory.recordDetail(detail("b", 0.9), 6, 7);
     const after = inventory.currentFleet();
-    expect(after.names).toBe(before.names);
+    expect(after.name).toBe(before.name);
     expect(after.cpuUsage).not.toBe(before.cpuUsage);
   });
 });
 
 test("places are those of the nodes that are there, and renumbering moves no node", () => {
-  const inventory = createInventory("ratio");
+  const inventory = new Inventory("ratio");
   const inRegion = (id: string, region: string) => inventory.recordListed(record(id, { region }), 0);
   const locationsByNode = (fleet: Fleet) =>
     Object.fromEntries(
@@ -54,7 +54,7 @@ test("places are those of the nodes that are there, and renumbering moves no nod
 });
 
 test("a service that gives each node a region of its own is told in two thousand places, and one for the rest", () => {
-  const inventory = createInventory("ratio");
+  const inventory = new Inventory("ratio");
   for (let node = 0; node < 5_000; node++)
     inventory.recordListed(record(`node_${node}`, { region: `region_${node}` }), 0);
   inventory.endWalk(walkSummary(5_000), 0);
@@ -66,7 +66,7 @@ test("a service that gives each node a region of its own is told in two thousand
 
 describe("usage", () => {
   const usageOf = (scale: UsageScale, cpu: number) => {
-    const inventory = createInventory(scale);
+    const inventory = new Inventory(scale);
     inventory.recordListed(record("a"), 0);
     inventory.recordListed(record("b"), 0);
     const agrees = [inventory.recordDetail(detail("b", 0.5), 1, 1), inventory.recordDetail(detail("a", cpu), 1, 1)];
@@ -105,7 +105,7 @@ describe("usage", () => {
 });
 
 test("details go round: nodes never tried first, then whoever waited longest", () => {
-  const inventory = createInventory("ratio");
+  const inventory = new Inventory("ratio");
   walkOver(inventory, ["a", "b"]);
   const order: string[] = [];
   const next = () => {
@@ -123,7 +123,7 @@ test("details go round: nodes never tried first, then whoever waited longest", (
 });
 
 test("a node whose record changed abruptly has its detail read before its turn", () => {
-  const inventory = createInventory("ratio");
+  const inventory = new Inventory("ratio");
   const ids = Array.from({ length: 20 }, (_, node) => `node_${node}`);
   walkOver(inventory, ids);
   for (const id of ids) {

@@ -19,9 +19,9 @@ export function buildFleet(nodes: readonly FleetNode[]): Fleet {
     slots: nodes.length,
     count: nodes.filter(({ id }) => id !== "").length,
     ids: nodes.map(({ id }) => id),
-    names: nodes.map(({ id }) => (id === "" ? "" : `name of ${id}`)),
-    ipAddresses: nodes.map(() => ""),
-    versions: nodes.map(() => ""),
+    name: nodes.map(({ id }) => (id === "" ? "" : `name of ${id}`)),
+    ipAddress: nodes.map(() => ""),
+    version: nodes.map(() => ""),
     locationIndex: Uint32Array.from(nodes, ({ region }) =>
       places.findIndex((place) => place.region === (region ?? "eu-west")),
     ),

@@ -1,4 +1,4 @@
-import type { NodeLabel } from "../../model/node.ts";
+import { LISTED_TEXT_NAMES, LISTED_TEXTS, type ListedText, type NodeLabel } from "../../model/node.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import { isFresh, type RenderInput, type Visibility } from "../families/family.ts";
 
@@ -60,20 +60,13 @@ export function markInfoChanged(
   return marks;
 }
 
-/** Value of a label of `proxynet_node_info`; empty where the service gave none. */
+/** Returns the value of a label of `proxynet_node_info`; "": the service reported none. */
 export function nodeLabel(fleet: Fleet, label: NodeLabel, slot: number): string {
-  switch (label) {
-    case "name":
-      return fleet.names[slot]!;
-    case "country":
-      return fleet.locations[fleet.locationIndex[slot]!]?.country ?? "";
-    case "region":
-      return fleet.locations[fleet.locationIndex[slot]!]?.region ?? "";
-    case "version":
-      return fleet.versions[slot]!;
-    case "ip_address":
-      return fleet.ipAddresses[slot]!;
-    default:
-      return label satisfies never;
-  }
+  const field = FIELD_OF_LABEL[label];
+  if (field === "country" || field === "region") return fleet.locations[fleet.locationIndex[slot]!]?.[field] ?? "";
+  return fleet[field][slot]!;
 }
+
+const FIELD_OF_LABEL = Object.fromEntries(LISTED_TEXT_NAMES.map((name) => [LISTED_TEXTS[name], name])) as Readonly<
+  Record<NodeLabel, ListedText>
+>;

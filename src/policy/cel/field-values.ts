@@ -1,7 +1,7 @@
 import { MINUTE_MS } from "../../base/duration.ts";
 import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import { SESSION_STATUSES, type SessionStatus } from "../../model/session.ts";
-import type { Dated, Fleet, SessionSummary, Snapshot } from "../../model/snapshot.ts";
+import type { Dated, Fleet, SessionSummary, Snapshot, TextColumn } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import type { Field, FieldName } from "./fields.ts";
 import { type FleetAggregates, fleetAggregates, type UsageColumn } from "./fleet-aggregates.ts";
@@ -86,7 +86,7 @@ const numberValue = (value: number, at: MonotonicMs): Dated<number> | MissingRea
   Number.isFinite(value) && Number.isFinite(at) ? { value, at } : "missing";
 
 const listTextField =
-  (column: "ids" | "names" | "ipAddresses" | "versions"): FieldReader =>
+  (column: "ids" | TextColumn): FieldReader =>
   ({ fleet }, slot) =>
     textValue(fleet[column][slot]!, fleet.listedAt[slot]!);
 
@@ -210,12 +210,12 @@ const aggregateMedianField =
 
 const FIELD_READERS: Readonly<Record<FieldName, FieldReader>> = {
   "node.id": listTextField("ids"),
-  "node.name": listTextField("names"),
+  "node.name": listTextField("name"),
   "node.status": statusField,
   "node.country": locationField("country"),
   "node.region": locationField("region"),
-  "node.ip_address": listTextField("ipAddresses"),
-  "node.version": listTextField("versions"),
+  "node.ip_address": listTextField("ipAddress"),
+  "node.version": listTextField("version"),
   "node.last_seen": timestampField("lastSeenMs", "listedAt"),
   "node.uptime_hours": listNumberField("uptimeHours"),
   "node.active_sessions": listNumberField("activeSessions"),
