@@ -1,6 +1,6 @@
 import { createListBehaviour, type ListBehaviour } from "../api-client/pagination/list-walk.ts";
 import { Inventory } from "../inventory/inventory.ts";
-import { createSessionTotals, type SessionTotals } from "../inventory/sessions/session-totals.ts";
+import { SessionTotals } from "../inventory/sessions/session-totals.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { OnLabelsFolded } from "../model/label-values.ts";
@@ -41,7 +41,7 @@ export function createCollectedState(
   const inventory = new Inventory(usageScale, onFolded);
   return {
     inventory,
-    sessions: createSessionTotals(facts.read(FAILED_SESSIONS_LISTED_FACT) === "true", {
+    sessions: new SessionTotals(facts.read(FAILED_SESSIONS_LISTED_FACT) === "true", {
       isKnownNode: (id) => inventory.has(id),
       onFolded,
     }),

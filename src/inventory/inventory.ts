@@ -13,7 +13,7 @@ import { type Threshold, USAGES } from "../model/policy/policy.ts";
 import type { Fleet, WalkResult } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { createDetailPriority, type DetailChoice, type SuspectCause } from "../scheduling/detail-priority.ts";
-import { createAbsenceTracker, type LookupResult } from "./absence.ts";
+import { AbsenceTracker, type LookupResult } from "./absence.ts";
 import { createLocationTable } from "./locations.ts";
 import { NodeColumns, TEXT_COLUMNS } from "./node-columns.ts";
 import { createUsageScaleCheck, type UsageScale, type UsageScaleCheck } from "./usage-scale.ts";
@@ -38,7 +38,7 @@ export class Inventory {
   readonly #freeSlots: number[] = [];
   readonly #locations;
   readonly #priority = createDetailPriority();
-  readonly #absences = createAbsenceTracker();
+  readonly #absences = new AbsenceTracker();
   readonly #walks = new WalkHistory();
   readonly #usageScale: UsageScaleCheck;
   readonly #detailed = new Set<NodeId>();
@@ -95,7 +95,7 @@ export class Inventory {
   endWalk(walk: WalkSummary, at: MonotonicMs): WalkResult {
     const known = [...this.#slots.values()];
     const unlisted = known.filter((slot) => !this.#absences.isShown(slot));
-    const hidden = unlisted.filter(this.#absences.isHidden).length;
+    const hidden = unlisted.filter((slot) => this.#absences.isHidden(slot)).length;
     const counts = { known: known.length, shown: known.length - unlisted.length, hidden };
     const { result, evidence } = this.#walks.endWalk(walk, counts, at);
     for (const slot of this.#absences.endWalk(known, evidence)) this.#removeNode(this.#columns.id(slot), slot);
@@ -205,7 +205,7 @@ export class Inventory {
     this.#slots.set(id, slot);
     this.#priority.addNode(slot);
     this.#columns.clear(slot, id);
-    this.#absences.reset(slot);
+    this.#absences.addNode(slot);
     return slot;
   }
 

@@ -1,8 +1,5 @@
-import {
-  createSessionTotals,
-  type SessionTotalsDeps,
-  type SessionWalkEnd,
-} from "../../../src/inventory/sessions/session-totals.ts";
+import { SessionTotals, type SessionWalkEnd } from "../../../src/inventory/sessions/session-totals.ts";
+import type { SessionNodeTableDeps } from "../../../src/inventory/sessions/sessions-by-node.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord, type SessionStatus } from "../../../src/model/session.ts";
 
 /** A session as a list shows it, but for what a test says otherwise. */
@@ -21,8 +18,8 @@ export const session = (id: string, parts: Partial<SessionRecord> = {}): Session
 });
 
 /** Walks of the sessions, folded one after the other. */
-export function createWalks(failedListed = false, parts: Partial<SessionTotalsDeps> = {}) {
-  const fold = createSessionTotals(failedListed, { isKnownNode: () => false, onFolded: () => {}, ...parts });
+export function createWalks(failedListed = false, parts: Partial<SessionNodeTableDeps> = {}) {
+  const fold = new SessionTotals(failedListed, { isKnownNode: () => false, onFolded: () => {}, ...parts });
   let at = 0;
   return {
     fold,
