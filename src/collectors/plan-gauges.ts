@@ -3,7 +3,7 @@ import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
 import { PLAN_BOUNDS, type Plan } from "../scheduling/planner.ts";
 
-/** Sets the gauges that show the current plan. */
+/** Sets the gauges of the plan. */
 export function setPlanGauges(planned: Plan, metrics: DaemonMetrics): void {
   for (const collector of COLLECTORS) {
     const { requestedMs, pacedMs, freshMs, callsPerMinute, boundBy, age } = planned[collector] ?? NOT_COLLECTED;

@@ -145,7 +145,7 @@ describe("through each fault", () => {
     };
     await watched(20 * MINUTE, options, ({ log }) => {
       const messages = log.lines.filter(({ fields }) => fields.collector === "nodes").map(({ message }) => message);
-      expect(messages).toEqual(["collecting fails", "collecting works again"]);
+      expect(messages).toEqual(["collector failed", "collector works again"]);
     });
   });
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { ApiClient } from "../../src/api-client/client.ts";
 import { createListBehaviour } from "../../src/api-client/pagination/list-walk.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { createCollectorReporter } from "../../src/collectors/collector-health.ts";
+import { CollectorReporter } from "../../src/collectors/collector-health.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
 import { runDetailCollector } from "../../src/collectors/detail-collector.ts";
 import { collectNodes } from "../../src/collectors/list-collectors.ts";
@@ -23,13 +23,13 @@ async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
   const inventory = new Inventory("ratio");
   const log = createRecordingLog();
   const metrics = createDaemonMetrics({ process: false });
-  const account = createCollectorReporter("details", { clock, log, metrics });
+  const reporter = new CollectorReporter("details", { clock, log, metrics });
   const stop = new AbortController();
   const walk = collectNodes(
     {
       client,
       clock,
-      reporter: account,
+      reporter,
       listBehaviour: createListBehaviour(1_000),
       metrics,
       inFlightMax: 3,
@@ -65,7 +65,7 @@ async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
     clock,
     log,
     metrics,
-    reporter: account,
+    reporter,
     inventory,
     inFlightMax: 40,
     plan,

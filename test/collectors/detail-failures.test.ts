@@ -97,7 +97,7 @@ test("a node is read less often the longer it fails, and in its turn again after
   await fleet.pass(8 * round);
   expect(await fleet.failing()).toBe(0);
   expect(fleet.state()).toMatchObject({ complete: true, failure: null });
-  expect(fleet.logged().at(-1)).toBe("info no node's details fail any more");
+  expect(fleet.logged().at(-1)).toBe("info details of all nodes can be read again");
   fleet.spoil(block);
   expect((await fleet.pass(1.1 * round)).bad).toBeGreaterThanOrEqual(block.length);
   await stopVirtualDaemon(fleet.daemon);
@@ -180,7 +180,7 @@ test.each(failingModes)(
     const planned = fleet.daemon.collectorManager.plan().details!.callsPerMinute;
     expect((await fleet.pass(20 * MINUTE_MS)).good).toBeGreaterThanOrEqual(0.97 * 20 * planned);
     expect(fleet.state().failure).toBeNull();
-    expect(fleet.logged()).toEqual(["warn collecting fails", "info collecting works again"]);
+    expect(fleet.logged()).toEqual(["warn collector failed", "info collector works again"]);
     await stopVirtualDaemon(fleet.daemon);
   },
 );

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { createCollectorHistory, createPollingPlan } from "../../src/collectors/polling-plan.ts";
+import { createCollectorHistory, PollingPlan } from "../../src/collectors/polling-plan.ts";
 import { requestedIntervalsOf } from "../../src/collectors/schedule.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
@@ -102,7 +102,7 @@ test("where no policy reads details and no family shows them, none is read and n
 test("a list of unknown length comes first until three of its runs have failed", () => {
   const { clock, client, office: rateLimiter } = createClientSetup();
   let weight = 0;
-  const planning = createPollingPlan({
+  const planning = new PollingPlan({
     ...everyMinuteSettings,
     ...{
       client,

@@ -27,7 +27,7 @@ test("a key without nodes:read: sessions and statistics are shown, and the log n
   expect(output).toEqual([
     {
       level: "warn",
-      message: "collecting fails",
+      message: "collector failed",
       fields: {
         collector: "nodes",
         reason: "forbidden",
@@ -91,7 +91,7 @@ test("an unknown status and a string where a number belongs are counted, and the
   const reasons = rejected.filter(({ value }) => value > 0).map(({ labels }) => labels.reason);
   expect(reasons.toSorted()).toEqual(["unknown_status", "wrong_type"]);
   const output = await waitUntil("the walk has ended, and the log says what was found", () =>
-    daemon.log.lines.find(({ message }) => message === "records are not as the spec says"),
+    daemon.log.lines.find(({ message }) => message === "records do not match the spec"),
   );
   expect(output.fields).toMatchObject({
     collector: "nodes",

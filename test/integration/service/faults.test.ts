@@ -102,7 +102,7 @@ describe("pain 3: through each fault the daemon lives, serves and counts, and th
     const output = daemon.log.lines.find(({ fields }) => fields.collector === "nodes" && fields.reason === reason);
     expect(output).toMatchObject({
       level: "warn",
-      message: "collecting fails",
+      message: "collector failed",
       fields: { problem: expect.stringMatching(says) },
     });
     network.setFault(null);
@@ -130,7 +130,7 @@ describe("pain 3: through each fault the daemon lives, serves and counts, and th
     const output = await waitUntil("the walk has ended, and the log says what was found", () =>
       daemon.log.lines.find(({ fields }) => fields.collector === "nodes" && "detail" in fields),
     );
-    expect(output).toMatchObject({ level: "warn", message: "records are not as the spec says" });
+    expect(output).toMatchObject({ level: "warn", message: "records do not match the spec" });
     network.setFault(null);
     await untilAllCollectorsSucceedAgain(daemon);
     await untilPageShows("every state and every name is known again", daemon, (seen) => {

@@ -147,7 +147,7 @@ export function startDaemonProcess(parts: DaemonProcessDeps): DaemonProcess {
     return startCollectorManager({
       ...{ ...common, settings, collected, client, rateLimiter, facts: store.facts },
       cron: createCron(),
-      lookMs: POLL_INTERVAL_MS,
+      publishCheckMs: POLL_INTERVAL_MS,
       onSnapshot(snapshot, plan) {
         last = snapshot;
         if (isAlive()) parts.onSnapshot(snapshot);
