@@ -1,8 +1,30 @@
 import { LISTED_TEXT_NAMES, LISTED_TEXTS, type ListedText, type NodeLabel } from "../../model/node.ts";
 import type { Fleet } from "../../model/snapshot.ts";
-import { isFresh, type RenderInput, type Visibility } from "../families/family.ts";
+import { isFresh, type NodeSource, type RenderInput, type Visibility } from "../families/family.ts";
+import type { Chunk } from "./chunk.ts";
 
-/** Sees which slots may be shown. */
+/** What one rendering knows of its snapshot and of the previous one. */
+export interface RenderFrame {
+  readonly input: RenderInput;
+  readonly visibility: Visibility;
+  /** Slots that hold another node than in the previous rendering are marked with 1; null: none. */
+  readonly relabelled: Readonly<Record<NodeSource, Uint8Array | null>>;
+  /** The fleet of the previous rendering. */
+  readonly previousFleet: Fleet | null;
+}
+
+/** Renders one family, from one snapshot to the next. */
+export interface FamilyRenderer {
+  /** Updates the lines to the frame. Yields after every chunk. */
+  refresh(frame: RenderFrame): Generator<void, void>;
+  chunks(): readonly Chunk[];
+  /** Returns the number of samples in the chunks. */
+  sampleCount(): number;
+  /** Releases all chunks. The renderer is not used again. */
+  release(): void;
+}
+
+/** Returns which slots are shown. */
 export function computeVisibility(input: RenderInput): Visibility {
   const { fleet, sessions } = input.snapshot;
   const sessionCounters = new Uint8Array(sessions?.nodes.slots ?? 0);
@@ -26,12 +48,12 @@ function freshSlots({ slots, ids }: Fleet, observedAt: Float64Array, since: numb
   return fresh;
 }
 
-/** Marks with 1 the slots that speak of another node than at the last rendering; null: none does. */
-export function markRelabelled(before: readonly string[], ids: readonly string[]): Uint8Array | null {
-  if (before === ids) return null;
+/** Marks with 1 the slots that hold another node than in the previous rendering; null: none. */
+export function markRelabelled(previousIds: readonly string[], ids: readonly string[]): Uint8Array | null {
+  if (previousIds === ids) return null;
   let marks: Uint8Array | null = null;
   for (let slot = 0; slot < ids.length; slot++) {
-    if (before[slot] === ids[slot]) continue;
+    if (previousIds[slot] === ids[slot]) continue;
     marks ??= new Uint8Array(ids.length);
     marks[slot] = 1;
   }
@@ -39,11 +61,11 @@ export function markRelabelled(before: readonly string[], ids: readonly string[]
 }
 
 /**
- * Marks with 1 the slots from `start` to before `end` of which `proxynet_node_info` says something else than before,
- * counted from `start`; null: of none. Slots that only one of the fleets has are not looked at.
+ * Marks with 1 the slots from `start` to before `end` whose labels of `proxynet_node_info` changed, counted from `start`; null:
+ * none. Slots that only one of the fleets has are not compared.
  */
 export function markInfoChanged(
-  before: Fleet,
+  previous: Fleet,
   fleet: Fleet,
   labels: readonly NodeLabel[],
   start: number,
@@ -51,8 +73,8 @@ export function markInfoChanged(
 ): Uint8Array | null {
   let marks: Uint8Array | null = null;
   for (const label of labels) {
-    for (let slot = start; slot < Math.min(end, before.slots); slot++) {
-      if (nodeLabel(before, label, slot) === nodeLabel(fleet, label, slot)) continue;
+    for (let slot = start; slot < Math.min(end, previous.slots); slot++) {
+      if (nodeLabel(previous, label, slot) === nodeLabel(fleet, label, slot)) continue;
       marks ??= new Uint8Array(end - start);
       marks[slot - start] = 1;
     }
