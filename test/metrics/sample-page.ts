@@ -1,7 +1,10 @@
 import { spawnSync } from "node:child_process";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../src/metrics/families/family.ts";
+import { DETAIL_NUMBER_NAMES, LISTED_NUMBER_NAMES } from "../../src/model/node.ts";
 import { buildFleet, buildSessions, renderInput } from "./snapshot-fixtures.ts";
+
+const everyNumber = Object.fromEntries([...LISTED_NUMBER_NAMES, ...DETAIL_NUMBER_NAMES].map((name) => [name, 1]));
 
 /** A snapshot in which every family has samples, some with unusual values. */
 export const fullInput = (): RenderInput =>
@@ -9,6 +12,7 @@ export const fullInput = (): RenderInput =>
     {
       fleet: buildFleet(
         ['we"ird\na', "Zürich\\1", "plain"].map((name, index) => ({
+          ...everyNumber,
           id: `node_${index}`,
           name,
           country: index === 0 ? "" : "DE",
