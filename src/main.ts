@@ -6,10 +6,10 @@ import { VERSION } from "./cli/version.ts";
 
 async function main(): Promise<ExitCode> {
   const stop = new AbortController();
-  // A second signal ends the process at once. As process 1 of a container it would not die of the signal itself.
+  // A second signal ends the process at once. As process 1 of a container it would otherwise ignore the signal.
   const onSignal = () => (stop.signal.aborted ? process.exit(EXIT_FAILURE) : stop.abort());
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal);
-  // The reader may close the pipe, as head does: the command is asked to stop, and its exit code still counts.
+  // The reader may close the pipe, as head does: the command stops, and its exit code still applies.
   process.stdout.on("error", () => stop.abort());
   process.stderr.on("error", () => {});
   let code: ExitCode = EXIT_OK;
@@ -37,5 +37,5 @@ async function main(): Promise<ExitCode> {
   return code;
 }
 
-// Timers or sockets of a library must not keep a finished command alive.
+// Open timers or sockets of a library must not keep the process alive after the command has finished.
 process.exit(await main());
