@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { SessionTable } from "../../../src/inventory/sessions/session-table.ts";
 
 describe("the session table", () => {
-  test("does what a Map does, through growth, removals and shrinking", () => {
+  test("behaves like a Map while it grows, shrinks and loses rows", () => {
     const steps = fc.array(fc.record({ ids: fc.array(fc.nat(3_000)), keepOver: fc.nat(100) }), { maxLength: 12 });
     fc.assert(
       fc.property(steps, (rounds) => {
@@ -27,7 +27,7 @@ describe("the session table", () => {
     );
   });
 
-  test("holds a million sessions in at most 150 bytes each", () => {
+  test("stores a million sessions in at most 150 bytes each", () => {
     const before = process.memoryUsage().arrayBuffers;
     const table = new SessionTable();
     for (let id = 0; id < 1_000_000; id++) table.row(`sess_${id}`);
