@@ -26,7 +26,7 @@ export interface CollectorRunnerDeps {
 }
 
 /** Runs a collector once. */
-export type CollectorRunner = (client: ApiClient, signal: AbortSignal) => Promise<RunOutcome>;
+type CollectorRunner = (client: ApiClient, signal: AbortSignal) => Promise<RunOutcome>;
 
 /** Creates what each collector does in a run. Details are read continuously instead. */
 export function createCollectorRunners(

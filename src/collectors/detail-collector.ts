@@ -16,7 +16,7 @@ import { type CollectorReporter, LOG_REPEAT_MS } from "./collector-health.ts";
 import { sleepStep } from "./schedule.ts";
 
 /** Dependencies of the detail collector. */
-export interface DetailCollectorDeps {
+interface DetailCollectorDeps {
   readonly client: ApiClient;
   readonly clock: Clock;
   readonly log: Log;

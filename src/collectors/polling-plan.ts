@@ -18,7 +18,7 @@ export interface NetworkSize extends Pick<PlanInput, "nodes" | "nodePages" | "se
 }
 
 /** Dependencies of the plan. */
-export interface PollingPlanDeps {
+interface PollingPlanDeps {
   readonly history: CollectorHistory;
   readonly requestedIntervals: PlanInput["requestedIntervals"];
   readonly limits: PlanInput["limits"];

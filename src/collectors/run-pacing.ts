@@ -16,7 +16,7 @@ export interface CollectorRun {
 }
 
 /** Dependencies of a paced run. */
-export interface RunPaceDeps {
+interface RunPaceDeps {
   readonly clock: Clock;
   readonly budget: RunBudget;
   /** Current plan of the run's collector. */

@@ -17,7 +17,7 @@ export type Schedule =
 export type Schedules = Readonly<Record<Collector, Schedule | null>>;
 
 /** Dependencies of schedules. */
-export interface ScheduleDeps {
+interface ScheduleDeps {
   readonly clock: Clock;
   readonly cron: Cron;
   readonly random: Random;
@@ -41,7 +41,7 @@ export interface LastStart {
 }
 
 /** When a job runs. The schedule and the first wait are re-read while it waits. */
-export interface JobSchedule {
+interface JobSchedule {
   readonly schedule: () => Schedule;
   /** Wait before the first run. */
   readonly firstWait: () => DurationMs;

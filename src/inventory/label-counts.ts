@@ -1,7 +1,7 @@
 import { type CappedFamily, LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-values.ts";
 
 /** Counts by the value of one label: at most as many values as the cap of the family, and `other`. */
-export interface LabelCounts {
+interface LabelCounts {
   /** Begins a read: resets every count to 0. */
   begin(): void;
   add(value: string, count: number): void;

@@ -2,7 +2,7 @@ import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-val
 import type { Location } from "../model/snapshot.ts";
 
 /** Numbers pairs of country and region, so that the location of a node is one integer. */
-export interface LocationTable {
+interface LocationTable {
   /** Returns the number of a location; beyond the cap of `proxynet_nodes`, that of the location `other`. */
   index(country: string, region: string): number;
   /** Removes the locations without nodes. Returns the new number of each old one; null: all are kept. */

@@ -4,7 +4,7 @@ import type { MonotonicMs } from "../model/time.ts";
 import type { WalkEvidence } from "./absence.ts";
 
 /** What a walk of a list counted. */
-export interface WalkCounts {
+interface WalkCounts {
   /** Records that the list says it has. */
   readonly total: number;
   /** Distinct records that the walk has seen, unreadable ones included. */

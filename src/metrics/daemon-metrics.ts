@@ -7,9 +7,9 @@ type FamilyName = keyof DaemonFamilies;
 type NameOf<Type> = { [Name in FamilyName]: DaemonFamilies[Name]["type"] extends Type ? Name : never }[FamilyName];
 
 /** Names of the `proxywarden_*` families, by type. */
-export type CounterName = NameOf<"counter">;
-export type GaugeName = NameOf<"gauge">;
-export type HistogramName = NameOf<"histogram">;
+type CounterName = NameOf<"counter">;
+type GaugeName = NameOf<"gauge">;
+type HistogramName = NameOf<"histogram">;
 
 /** The labels of a family: exactly its keys, with one of the values if the list of values is closed. */
 export type LabelsOf<Name extends FamilyName> = {
@@ -33,7 +33,7 @@ export interface DaemonMetrics {
 }
 
 /** Options of {@link createDaemonMetrics}. */
-export interface DaemonMetricsOptions {
+interface DaemonMetricsOptions {
   /** Whether to include the metrics of the process (`process_*`, `nodejs_*`); true if absent. */
   readonly process?: boolean;
 }

@@ -31,7 +31,7 @@ export async function hasFiringAlerts(
 }
 
 /** Dependencies of an Alertmanager receiver. */
-export interface AlertmanagerDeps extends IntegrationClientDeps {
+interface AlertmanagerDeps extends IntegrationClientDeps {
   readonly name: string;
   readonly clock: Clock;
   /** Becomes the generatorURL of the alerts. */

@@ -10,7 +10,7 @@ export interface HttpReceiver extends Receiver {
 }
 
 /** What distinguishes the receivers that are reached over HTTP. */
-export interface HttpReceiverOptions extends Pick<Receiver, "name" | "repeatMs"> {
+interface HttpReceiverOptions extends Pick<Receiver, "name" | "repeatMs"> {
   /** Appended to the path of the URL; null: the URL is used as it is. */
   readonly path: string | null;
   /** Returns the body of a request, which is sent as JSON. */

@@ -25,7 +25,7 @@ export interface Notifier {
 }
 
 /** Dependencies of a notifier. */
-export interface NotifierDeps {
+interface NotifierDeps {
   readonly receivers: readonly Receiver[];
   readonly clock: Clock;
   readonly random: Random;
@@ -34,7 +34,7 @@ export interface NotifierDeps {
 }
 
 /** Maximum number of active notifications; beyond it the oldest is no longer repeated. */
-export const ACTIVE_NOTIFICATIONS_MAX = 10_000;
+const ACTIVE_NOTIFICATIONS_MAX = 10_000;
 
 interface ActiveNotification {
   readonly notification: Notification;

@@ -5,7 +5,7 @@ import type { Clock, Log } from "../model/ports.ts";
 import type { DeliveryResult, Notification, Receiver } from "../model/remediation/notification.ts";
 
 /** Dependencies of a retry queue. */
-export interface RetryQueueDeps {
+interface RetryQueueDeps {
   readonly receiver: Receiver;
   readonly clock: Clock;
   readonly random: Random;

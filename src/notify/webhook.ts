@@ -3,7 +3,7 @@ import type { Notification } from "../model/remediation/notification.ts";
 import { createHttpReceiver, formatIsoTime, type HttpReceiver } from "./http-receiver.ts";
 
 /** Dependencies of a webhook. */
-export interface WebhookDeps {
+interface WebhookDeps {
   readonly name: string;
   /** Never logged or quoted: it may contain a token. */
   readonly url: Secret;

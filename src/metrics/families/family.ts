@@ -27,7 +27,7 @@ export interface RenderInput {
 }
 
 /** A row of the table of `proxynet_*` families. */
-export interface FamilyRow extends FamilyHead {
+interface FamilyRow extends FamilyHead {
   readonly labels: readonly string[];
   /** The collector of the data. A gauge is exported while its data is fresh. */
   readonly source: Collector;

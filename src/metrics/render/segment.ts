@@ -24,7 +24,7 @@ export interface Segment {
 }
 
 /** Returns the part of a line before the value, including the space. */
-export type SeriesText = (line: number) => string;
+type SeriesText = (line: number) => string;
 
 /** Whether the line is of another series than before. */
 export type IsRelabelled = (line: number) => boolean;

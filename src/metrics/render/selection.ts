@@ -3,7 +3,7 @@ import { NETWORK_FAMILIES } from "../families/network-families.ts";
 import { SEGMENT_LINES_MAX } from "./render-buffers.ts";
 
 /** The families that are exported. */
-export interface FamilySelection {
+interface FamilySelection {
   readonly families: readonly (NodeFamily | AggregateFamily)[];
   /** Names of the families dropped because of `export.series_max`. */
   readonly dropped: readonly string[];

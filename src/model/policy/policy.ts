@@ -6,7 +6,6 @@ export type Mode = (typeof MODES)[number];
 
 /** The actions on a node (spec, sections 4.3 to 4.5). */
 export const ACTION_KINDS = ["disconnect", "reboot", "quarantine"] as const;
-export type ActionKind = (typeof ACTION_KINDS)[number];
 
 /** How a step is verified: until `expect` is true, for at most `withinMs`. */
 export interface StepVerification {

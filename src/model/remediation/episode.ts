@@ -150,7 +150,7 @@ export interface Action {
 }
 
 /** The approval or rejection of an action by an operator. */
-export interface OperatorAnswer {
+interface OperatorAnswer {
   readonly operator: string;
   readonly at: EpochMs;
 }

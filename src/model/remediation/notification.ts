@@ -26,7 +26,7 @@ export interface Notification {
 }
 
 /** The kinds of {@link Notification}. */
-export const NOTIFICATION_KINDS = [
+const NOTIFICATION_KINDS = [
   "episode",
   "step",
   "given_up",
