@@ -1,3 +1,4 @@
+import type { Share } from "../../base/percent.ts";
 import { ok, type Result } from "../../base/result.ts";
 import type { ListOptions } from "../../model/scenario.ts";
 import { hash } from "../hash.ts";
@@ -104,11 +105,13 @@ function corruptRecords<T extends { readonly id: string }>(
   const records = withManyLabels(call, validRecords);
   const fault = findFault(call.activeFaults, "bad_records");
   if (fault === null) return records;
-  return records.map((record) => {
-    const fate = hash(call.service.world.seed ^ 0xbad, hashText(record.id));
-    if ((fate % 1_000) / 1_000 >= fault.share) return record;
-    return { ...record, ...CORRUPTIONS[Math.floor(fate / 1_000) % CORRUPTIONS.length] };
-  });
+  return records.map((record) => ({ ...record, ...corruptionOf(call.service.world.seed, fault.share, record.id) }));
+}
+
+/** What the fault `bad_records` replaces in the record of this id; null: the record is not affected. */
+export function corruptionOf(seed: number, share: Share, id: string): Readonly<Record<string, unknown>> | null {
+  const draw = hash(seed ^ 0xbad, hashText(id));
+  return (draw % 1_000) / 1_000 >= share ? null : CORRUPTIONS[Math.floor(draw / 1_000) % CORRUPTIONS.length]!;
 }
 
 /** Gives each record one of many values in each label of its own; a node takes no notice of those of a session. */

@@ -95,6 +95,8 @@ export interface SimulationParts {
   readonly approvals: Map<string, MonotonicMs>;
   /** When an operator accepted the inventory last. */
   acceptedAt: MonotonicMs;
+  /** Nodes that the largest complete walk since then has shown; infinite: no operator accepted the inventory. */
+  acceptedNodes: number;
   readonly breakerModel: BreakerModel;
   /** How far the journal's clock is ahead of the time that has passed: what the wall clock was set forward between lives. */
   forwardMs: DurationMs;

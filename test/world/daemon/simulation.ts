@@ -113,6 +113,7 @@ export function startSimulation(options: SimulationOptions): Simulation {
       wasIllAt: new Map(),
       approvals: new Map(),
       acceptedAt: Number.NEGATIVE_INFINITY,
+      acceptedNodes: Number.POSITIVE_INFINITY,
     },
     callCount: { counted: 0, pending: 0, lost: 0 },
     externalUsers: { calls: 0, calledAt: Number.NEGATIVE_INFINITY },
@@ -164,6 +165,7 @@ export function startSimulation(options: SimulationOptions): Simulation {
   function onSnapshot({ fleet }: Snapshot): void {
     if (fleet.lastWalk === null || fleet.lastWalk.at === walkAt) return;
     walkAt = fleet.lastWalk.at;
+    if (fleet.lastWalk.complete) parts.acceptedNodes = Math.max(parts.acceptedNodes, fleet.lastWalk.seenNodes);
     const tooSoon = parts.observations.endWalk(new Set(fleet.ids.filter((id) => id !== "")));
     for (const node of tooSoon)
       parts.addViolation("forgotten too soon", `${node} is forgotten after one walk without it`);
@@ -212,7 +214,7 @@ export function startSimulation(options: SimulationOptions): Simulation {
     await clock.advance(STOP_MS);
     // It may have been killed while it stopped, and then never ends.
     if (isStopped || !lifetime.isAlive()) {
-      if ((options.diskProblem?.() ?? null) !== null) losePending();
+      losePending();
       return;
     }
     parts.addViolation("stops in time", `it did not stop within ${STOP_MS / SECOND_MS} s`);

@@ -108,6 +108,7 @@ export function createOperators(simulation: Simulation, seed: number): Operators
     );
     if (isWrong || commands()?.acceptInventory().ok !== true) return;
     parts.acceptedAt = parts.clock.monotonic();
+    parts.acceptedNodes = parts.process?.snapshot()?.fleet.lastWalk?.seenNodes ?? Number.POSITIVE_INFINITY;
     since.delete("inventory");
     since.delete("loss");
   }

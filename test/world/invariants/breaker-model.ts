@@ -1,3 +1,4 @@
+import { SECOND_MS } from "../../../src/base/duration.ts";
 import type { MonotonicMs } from "../../../src/model/time.ts";
 import type { RemediationRules } from "../../../src/remediation/context.ts";
 import { nodesOfShare } from "../daemon/simulation-parts.ts";
@@ -9,7 +10,7 @@ export interface BreakerModel {
   reset(): void;
 }
 
-/** What a tripwire counts by, as it is now. */
+/** What the breaker counts by now. */
 export interface BreakerModelDeps {
   rules(): RemediationRules;
   /** Nodes of the fleet, as the daemon sees it. */
@@ -18,7 +19,10 @@ export interface BreakerModelDeps {
   hasFallenBack(policy: string): boolean;
 }
 
-/** Creates a tripwire that has counted nothing. */
+/** The daemon counts on the journal's clock, in whole milliseconds, and this model on the virtual one. */
+const CLOCK_TOLERANCE_MS = SECOND_MS;
+
+/** Creates a model that has counted nothing. */
 export function createBreakerModel({ rules, nodes, hasFallenBack: isFallen }: BreakerModelDeps): BreakerModel {
   const isReal = (name: string): boolean => {
     const { policies, safety } = rules();
@@ -32,7 +36,7 @@ export function createBreakerModel({ rules, nodes, hasFallenBack: isFallen }: Br
       if (isTripped) return;
       const { share, amount, withinMs } = rules().safety.breaker;
       for (const { policy, node } of firings) if (isReal(policy)) fired.set(node, at);
-      for (const [node, firedAt] of fired) if (firedAt <= at - withinMs) fired.delete(node);
+      for (const [node, firedAt] of fired) if (firedAt <= at - withinMs + CLOCK_TOLERANCE_MS) fired.delete(node);
       isTripped = fired.size > Math.max(amount, nodesOfShare(share, nodes()));
     },
     isOpen: () => isTripped,

@@ -19,7 +19,7 @@ export function inventoryTrustInvariant(post: PostAttempt, parts: SimulationPart
   if (daemonProcess === null || fleet === undefined || walk === null || fleet.settledAt === null)
     return "nothing was seen yet";
   const { trust } = rules.safety;
-  const nodes = parts.service.world.fleet.nodes.length;
+  const nodes = Math.min(parts.service.world.fleet.nodes.length, parts.acceptedNodes);
   const now = clock.monotonic() - bornAt;
   const freshMs = daemonProcess.plan().nodes?.freshMs ?? 0;
   if (!walk.complete) return "the last walk was not complete";

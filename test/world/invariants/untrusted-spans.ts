@@ -1,5 +1,6 @@
 import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Fault } from "../../../src/model/scenario.ts";
+import { corruptionOf } from "../../../src/simulator/api/paging.ts";
 import type { PostAttempt, SimulationParts } from "../daemon/simulation-parts.ts";
 
 /**
@@ -10,8 +11,8 @@ type TrustEffect = { readonly kind: "blind" | "deceived"; readonly afterMs: numb
 
 /** A list that lost this share of its nodes is surely too short, as trust has it. */
 const VANISHED_SHARE_MIN = 0.3;
-/** Of records that are spoiled in all ways, so many at least make the unknown too many. */
-const UNKNOWN_SHARE_MIN = 0.6;
+/** Nodes that may join or leave while the list is walked. */
+const NODES_SLACK = 2;
 /** Retries and time-outs of one walk. */
 const WALK_MS = MINUTE_MS;
 /** The daemon looks at least this often: the last look before an end begins the cool-down. */
@@ -24,7 +25,7 @@ export function untrustedSpans({ at }: PostAttempt, parts: SimulationParts): str
   const now = service.world.now - service.world.startMs;
   const ageMs = at - bornAt;
   for (const fault of service.world.faultSchedule.faults) {
-    const effect = effectOf(fault, interval, rules.safety.trust.maxFreshestLastSeenMs);
+    const effect = effectOf(fault, interval, parts);
     if (effect === null) continue;
     // A life sees nothing before it begins: what was on before that is on from then.
     const from = Math.max(fault.afterMs, now - ageMs) + effect.afterMs;
@@ -37,7 +38,12 @@ export function untrustedSpans({ at }: PostAttempt, parts: SimulationParts): str
   return null;
 }
 
-function effectOf({ fault, match, share = 1 }: Fault, interval: number, staleMs: number): TrustEffect | null {
+function effectOf(
+  { fault, match, share = 1 }: Fault,
+  interval: number,
+  { service, rules }: SimulationParts,
+): TrustEffect | null {
+  const { maxFreshestLastSeenMs: staleMs, maxUnknown } = rules.safety.trust;
   const isOfLists = match === undefined || "GET /v1/nodes?".startsWith(match);
   if (!isOfLists || share < 1) return null;
   const seen = 2 * interval + WALK_MS;
@@ -55,13 +61,20 @@ function effectOf({ fault, match, share = 1 }: Fault, interval: number, staleMs:
       return { kind: "deceived", afterMs: seen };
     case "vanished":
       return fault.share >= VANISHED_SHARE_MIN ? { kind: "deceived", afterMs: seen } : null;
-    case "bad_records":
-      return fault.share >= UNKNOWN_SHARE_MIN ? { kind: "deceived", afterMs: seen } : null;
+    case "bad_records": {
+      const { seed, fleet } = service.world;
+      const unusable = fleet.nodes.filter(({ id }) => isUnusable(corruptionOf(seed, fault.share, id))).length;
+      return unusable > maxUnknown * fleet.nodes.length + NODES_SLACK ? { kind: "deceived", afterMs: seen } : null;
+    }
     case "stale_last_seen":
       return { kind: "deceived", afterMs: seen + staleMs };
     default:
       return null;
   }
 }
+
+/** Whether a record with this corruption has no id or no known status. */
+const isUnusable = (corruption: Readonly<Record<string, unknown>> | null): boolean =>
+  corruption !== null && ("id" in corruption || "status" in corruption);
 
 const seconds = (ms: number): string => `${Math.round(ms / SECOND_MS)} s`;
