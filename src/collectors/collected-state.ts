@@ -5,7 +5,7 @@ import type { UsageScale } from "../inventory/usage-scale.ts";
 import type { OnLabelsFolded } from "../model/label-values.ts";
 import type { FactStore, Log } from "../model/ports.ts";
 import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
-import { COLLECTORS, type Collector, type Dated } from "../model/snapshot.ts";
+import { type Collector, type Dated, perCollector } from "../model/snapshot.ts";
 import { CollectorReporter, type CollectorReporterDeps } from "./collector-health.ts";
 import { type CollectorHistory, createCollectorHistory, type NetworkSize } from "./polling-plan.ts";
 import type { LastStart } from "./schedule.ts";
@@ -45,9 +45,7 @@ export function createCollectedState(
       onFolded,
     }),
     capTopLists: createTopListCaps(onFolded),
-    reporters: Object.fromEntries(
-      COLLECTORS.map((collector) => [collector, new CollectorReporter(collector, deps)]),
-    ) as unknown as CollectedState["reporters"],
+    reporters: perCollector((collector) => new CollectorReporter(collector, deps)),
     stats: null,
     hourly: null,
     sequence: 0,

@@ -5,7 +5,7 @@ import type { Share } from "../base/percent.ts";
 import type { Random } from "../base/random.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
 import type { Cron } from "../model/ports.ts";
-import { COLLECTORS, type Collector, type Snapshot } from "../model/snapshot.ts";
+import { COLLECTORS, type Collector, perCollector, type Snapshot } from "../model/snapshot.ts";
 import { callsInFlightMax } from "../rate-limit/concurrency.ts";
 import type { Limits } from "../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../scheduling/planner.ts";
@@ -87,10 +87,7 @@ export function startCollectorManager(deps: CollectorManagerDeps): CollectorMana
     markChanged: publisher.markChanged,
     publish: publisher.publish,
     plan: () => pollingPlan.current(),
-    collectorHealth: () =>
-      Object.fromEntries(
-        COLLECTORS.map((collector) => [collector, collected.reporters[collector].health()]),
-      ) as unknown as Readonly<Record<Collector, CollectorHealth>>,
+    collectorHealth: () => perCollector((collector) => collected.reporters[collector].health()),
   };
 }
 

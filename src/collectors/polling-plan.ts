@@ -3,7 +3,7 @@ import type { RateLimiter } from "../api-client/rate-limiter.ts";
 import type { DurationMs } from "../base/duration.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Clock, FactStore, Log } from "../model/ports.ts";
-import { COLLECTORS, type Collector } from "../model/snapshot.ts";
+import { COLLECTORS, type Collector, perCollector } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
 import { billingMonthOf } from "../rate-limit/billing-month.ts";
 import { type LastRun, type MonthUsage, pollingCallsLeft, runBudgetOf } from "../rate-limit/monthly-budget.ts";
@@ -85,14 +85,14 @@ const NETWORK_SIZE_FACT = "collect.extent";
 export class PollingPlan {
   readonly #deps: PollingPlanDeps;
   /** The last run of each collector in the previous process. */
-  readonly #storedRuns: ReadonlyMap<Collector, StoredRun | null>;
+  readonly #storedRuns: Readonly<Record<Collector, StoredRun | null>>;
   readonly #storedSize: NetworkSize;
   #isStoreFailing = false;
   #current: Plan;
 
   constructor(deps: PollingPlanDeps) {
     this.#deps = deps;
-    this.#storedRuns = new Map(COLLECTORS.map((collector) => [collector, this.#readRun(collector)]));
+    this.#storedRuns = perCollector((collector) => this.#readRun(collector));
     this.#storedSize = storedNetworkSize(deps.facts.read);
     this.#current = this.#computePlan();
   }
@@ -151,7 +151,7 @@ export class PollingPlan {
   /** Returns by how long a collector delays its first run to save calls of the month. */
   firstWait(collector: Collector): DurationMs {
     const planned = this.#current[collector];
-    const stored = this.#storedRuns.get(collector) ?? null;
+    const stored = this.#storedRuns[collector];
     if (planned?.boundBy !== "month" || stored === null) return 0;
     return Math.max(0, planned.intervalMs * RESTART_CALLS_SHARE - this.#timeSince(stored.at));
   }
@@ -187,7 +187,7 @@ export class PollingPlan {
   /** Returns what the next runs cost: the size of the network, and the mean calls of earlier walks. */
   #runCosts(): Pick<PlanInput, "nodes" | "nodePages" | "sessionPages" | "walkCalls"> {
     const callsOf = (collector: Collector) =>
-      this.#deps.history.calls.get(collector) ?? this.#storedRuns.get(collector)?.calls ?? 0;
+      this.#deps.history.calls.get(collector) ?? this.#storedRuns[collector]?.calls ?? 0;
     return { ...this.#networkSize(), walkCalls: { nodes: callsOf("nodes"), sessions: callsOf("sessions") } };
   }
 
@@ -217,7 +217,7 @@ export class PollingPlan {
       const calls = isOver ? callsMade : Math.max(callsMade, callsPerRun(collector, this.#networkSize()));
       return { sinceMs: this.#deps.clock.monotonic() - startedAt, calls, callsMade };
     }
-    const stored = this.#storedRuns.get(collector) ?? null;
+    const stored = this.#storedRuns[collector];
     if (stored === null) return null;
     return { sinceMs: this.#timeSince(stored.at), calls: stored.calls, callsMade: stored.calls };
   }

@@ -1,7 +1,7 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { Clock, Cron } from "../model/ports.ts";
-import { COLLECTORS, type Collector } from "../model/snapshot.ts";
+import { type Collector, perCollector } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import type { RequestedInterval } from "../scheduling/planner.ts";
 
@@ -134,9 +134,8 @@ export function requestedIntervalsOf(
   schedules: Schedules,
   deps: Pick<ScheduleDeps, "clock" | "cron">,
 ): Readonly<Record<Collector, RequestedInterval | null>> {
-  const requestedInterval = (schedule: Schedule | null): RequestedInterval | null =>
-    schedule === null ? null : { intervalMs: schedulePeriodMs(schedule, deps), isCron: schedule.kind === "cron" };
-  return Object.fromEntries(
-    COLLECTORS.map((collector) => [collector, requestedInterval(schedules[collector])]),
-  ) as unknown as Readonly<Record<Collector, RequestedInterval | null>>;
+  return perCollector((collector) => {
+    const schedule = schedules[collector];
+    return schedule && { intervalMs: schedulePeriodMs(schedule, deps), isCron: schedule.kind === "cron" };
+  });
 }
