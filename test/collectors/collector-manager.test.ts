@@ -18,7 +18,7 @@ import {
 const MINUTE = 60_000;
 
 /** Runs a daemon for a while on virtual time, inspects it, and stops it. */
-async function watched(
+async function inspectDaemon(
   ms: number,
   options: VirtualDaemonOptions,
   observe: (daemon: VirtualDaemon, snapshot: Snapshot) => void | Promise<void>,
@@ -54,8 +54,8 @@ const choices: Partial<ServiceOptions>[] = [
 describe("with every choice that the spec leaves open", () => {
   test.each(choices)("%o: reads all nodes and sessions, and no call is refused", async (choice) => {
     const options = serviceOf(choice);
-    const settings = { usageScale: choice.usageScale ?? "ratio", cadences: undefined } as const;
-    await watched(
+    const settings = { usageScale: choice.usageScale ?? "ratio", schedules: undefined } as const;
+    await inspectDaemon(
       30 * MINUTE,
       { ...options, settings: { usageScale: settings.usageScale } },
       ({ service, collectorManager }, { fleet, sessions }) => {
@@ -81,17 +81,17 @@ test("the number of failed sessions is known if the list shows them, and unknown
       const begin = SESSION_STATUSES.indexOf(status as "error") * SESSION_TYPES.length;
       return sum + sessions!.counts.slice(begin, begin + SESSION_TYPES.length).reduce((a, b) => a + b, 0);
     }, 0);
-  await watched(20 * MINUTE, serviceOf({ listEndedSessions: true }), (_, snapshot) => {
+  await inspectDaemon(20 * MINUTE, serviceOf({ listEndedSessions: true }), (_, snapshot) => {
     expect(snapshot.sessions!.failedListed).toBe(true);
     expect(failed(snapshot)).toBeGreaterThan(0);
   });
-  await watched(20 * MINUTE, serviceOf({ listEndedSessions: false }), (_, snapshot) => {
+  await inspectDaemon(20 * MINUTE, serviceOf({ listEndedSessions: false }), (_, snapshot) => {
     expect(snapshot.sessions!.failedListed).toBe(false);
   });
 });
 
 test("percentages under usage_scale ratio make all usage unknown, which is counted and logged", async () => {
-  await watched(20 * MINUTE, serviceOf({ usageScale: "percent" }), async ({ metrics, log }, { fleet }) => {
+  await inspectDaemon(20 * MINUTE, serviceOf({ usageScale: "percent" }), async ({ metrics, log }, { fleet }) => {
     expect(fleet.usageKnown).toBe(false);
     expect(fleet.cpuUsage.every(Number.isNaN)).toBe(true);
     const page = await metrics.render("text");
@@ -143,7 +143,7 @@ describe("during each fault", () => {
     const options: VirtualDaemonOptions = {
       scenario: { nodes: 50, sessions: 100, faults: during({ kind: "status", status: 503 }) },
     };
-    await watched(20 * MINUTE, options, ({ log }) => {
+    await inspectDaemon(20 * MINUTE, options, ({ log }) => {
       const messages = log.lines.filter(({ fields }) => fields.collector === "nodes").map(({ message }) => message);
       expect(messages).toEqual(["collector failed", "collector works again"]);
     });
@@ -152,7 +152,7 @@ describe("during each fault", () => {
   test("removes no node before a second walk if a list lacks a third of the nodes, or all", async () => {
     for (const fault of [{ kind: "vanished", share: 0.33 }, { kind: "empty_list" }] as const) {
       const short: Fault[] = [{ afterMs: 5 * MINUTE, forMs: MINUTE, fault }];
-      await watched(8 * MINUTE, { scenario: { nodes: 120, sessions: 400, faults: short } }, (_, { fleet }) => {
+      await inspectDaemon(8 * MINUTE, { scenario: { nodes: 120, sessions: 400, faults: short } }, (_, { fleet }) => {
         expect(fleet.count).toBe(120);
       });
     }
@@ -161,7 +161,7 @@ describe("during each fault", () => {
 
 test("reads sessions and statistics with a key without nodes:read, and logs the missing scope", async () => {
   const keys = [{ key: "sessions-only", scopes: ["sessions:read"] }];
-  await watched(
+  await inspectDaemon(
     5 * MINUTE,
     { key: "sessions-only", scenario: { nodes: 20, sessions: 50, keys } },
     ({ log, collectorManager }, { sessions, stats }) => {
@@ -174,7 +174,7 @@ test("reads sessions and statistics with a key without nodes:read, and logs the 
 });
 
 test("statistics, hourly statistics and details match those of the service", async () => {
-  await watched(
+  await inspectDaemon(
     40 * MINUTE,
     { scenario: { nodes: 60, sessions: 300 } },
     ({ service }, { fleet, stats, hourly, sessions }) => {
@@ -189,14 +189,14 @@ test("statistics, hourly statistics and details match those of the service", asy
 });
 
 test("a collector without a schedule does not run", async () => {
-  const cadences = {
+  const schedules = {
     nodes: { kind: "every", intervalMs: MINUTE },
     details: null,
     sessions: null,
     stats: null,
     hourly: null,
   } as const;
-  await watched(10 * MINUTE, { settings: { schedules: cadences } }, ({ service }) => {
+  await inspectDaemon(10 * MINUTE, { settings: { schedules } }, ({ service }) => {
     expect(replyCounts(service).map(({ endpoint }) => endpoint)).toEqual(["GET /v1/nodes"]);
   });
 });
