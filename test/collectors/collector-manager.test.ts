@@ -54,10 +54,9 @@ const choices: Partial<ServiceOptions>[] = [
 describe("with every choice that the spec leaves open", () => {
   test.each(choices)("%o: reads all nodes and sessions, and no call is refused", async (choice) => {
     const options = serviceOf(choice);
-    const settings = { usageScale: choice.usageScale ?? "ratio", schedules: undefined } as const;
     await inspectDaemon(
       30 * MINUTE,
-      { ...options, settings: { usageScale: settings.usageScale } },
+      { ...options, settings: { usageScale: choice.usageScale ?? "ratio" } },
       ({ service, collectorManager }, { fleet, sessions }) => {
         expect(rateLimitedCount(service)).toBe(0);
         const truth = new Map([...actualNodes(service)].map((node) => [node.id, node]));

@@ -43,8 +43,8 @@ function startFleet(
       return { ok: true, value: { ...answer.value, status, body: Buffer.from(body) } };
     },
   };
-  const cadences = { ...everyMinuteSettings.schedules, sessions: null, stats: null, hourly: null };
-  const daemon = startVirtualDaemon({ clock, service, transport, settings: { schedules: cadences } });
+  const schedules = { ...everyMinuteSettings.schedules, sessions: null, stats: null, hourly: null };
+  const daemon = startVirtualDaemon({ clock, service, transport, settings: { schedules } });
   return {
     daemon,
     /** Returns the ids in the order in which they are read. */

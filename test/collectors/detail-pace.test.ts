@@ -35,7 +35,7 @@ function startFleet(latencyMs: number, limits: Limits) {
   };
   const details = { kind: "every", intervalMs: ROUND_MS } as const;
   const nodesEvery = { kind: "every", intervalMs: 30 * MINUTE_MS } as const;
-  const cadences = {
+  const schedules = {
     ...everyMinuteSettings.schedules,
     nodes: nodesEvery,
     details,
@@ -43,7 +43,7 @@ function startFleet(latencyMs: number, limits: Limits) {
     stats: null,
     hourly: null,
   };
-  const daemon = startVirtualDaemon({ clock, transport, settings: { schedules: cadences, limits, pageLimit: 10_000 } });
+  const daemon = startVirtualDaemon({ clock, transport, settings: { schedules, limits, pageLimit: 10_000 } });
   return {
     daemon,
     async readsIn(ms: number) {

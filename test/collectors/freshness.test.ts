@@ -45,10 +45,10 @@ test("a complete walk that takes longer than three planned intervals is fresh", 
   const options = { ...defaultScenario.service, pageLimitMax: 50, plan: "enterprise" } as const;
   const service = createService({ ...defaultScenario, nodes: 5_000, sessions: 100, service: options }, START_MS);
   const transport = createSimulatedTransport(service, clock, { latencyMs: 9 * SECOND_MS });
-  const cadences = { ...everyMinuteSettings.schedules, details: null };
+  const schedules = { ...everyMinuteSettings.schedules, details: null };
   // Three concurrent pages of nine seconds each: 20 a minute.
   const plan = { requestsPerMinute: null, concurrentRequests: 4, callsPerMonth: null };
-  const settings = { limits: { ...createPlanLimits("enterprise"), plan }, cadences };
+  const settings = { limits: { ...createPlanLimits("enterprise"), plan }, schedules };
   const daemon = startVirtualDaemon({ rules, clock, service, transport, settings });
   await clock.advance(30 * MINUTE_MS);
   const distrusted: string[] = [];

@@ -91,8 +91,8 @@ test("exports the plan: interval, age, calls, and the limit that binds", async (
 });
 
 test("details that neither a policy nor a family needs are neither planned nor read", async () => {
-  const cadences = { ...everyMinuteSettings.schedules, details: null };
-  const daemon = startVirtualDaemon({ scenario: { nodes: 500, sessions: 100 }, settings: { schedules: cadences } });
+  const schedules = { ...everyMinuteSettings.schedules, details: null };
+  const daemon = startVirtualDaemon({ scenario: { nodes: 500, sessions: 100 }, settings: { schedules } });
   await daemon.clock.advance(10 * MINUTE_MS);
   expect(daemon.collectorManager.plan().details).toBeNull();
   expect(await daemon.metrics.render("text")).not.toContain('proxywarden_plan_interval_seconds{collector="details"}');

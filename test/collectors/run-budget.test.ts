@@ -50,7 +50,7 @@ test("a list that repeats its first page and claims a billion records leaves cal
 
 test("skips runs of a cron schedule if the month has too few calls", async () => {
   const cron = { kind: "cron", expression: "*/5 * * * * *" } as const;
-  const settings = { limits: starter, cadences: { ...everyMinuteSettings.schedules, nodes: cron } };
+  const settings = { limits: starter, schedules: { ...everyMinuteSettings.schedules, nodes: cron } };
   const daemon = startVirtualDaemon({ settings, scenario: { nodes: 40, sessions: 100 } });
   await daemon.clock.advance(12 * HOUR_MS);
   expect(daemon.service.serial).toBeLessThan(1.1 * (100_000 / 62));
@@ -59,10 +59,10 @@ test("skips runs of a cron schedule if the month has too few calls", async () =>
 
 test("plans the calls that find the end of a list: half a day uses its share of the month", async () => {
   const wish = { kind: "every", intervalMs: MINUTE_MS } as const;
-  const cadences = { nodes: wish, details: wish, sessions: null, stats: null, hourly: null };
+  const schedules = { nodes: wish, details: wish, sessions: null, stats: null, hourly: null };
   const service = { ...defaultScenario.service, plan: "starter" } as const;
   const daemon = startVirtualDaemon({
-    settings: { limits: starter, schedules: cadences },
+    settings: { limits: starter, schedules },
     scenario: { nodes: 500, sessions: 0, service },
   });
   await daemon.clock.advance(HOUR_MS);

@@ -17,7 +17,7 @@ test("few calls last until the end of the month, and the next month is noticed w
   const store = createMemoryStateStore();
   store.calls.add("2026-03-15", 900);
   const clock = createVirtualClock(Date.UTC(2026, 2, 29));
-  const settings = { limits, cadences: { ...everyMinuteSettings.schedules, hourly } };
+  const settings = { limits, schedules: { ...everyMinuteSettings.schedules, hourly } };
   const daemon = startVirtualDaemon({ clock, store, settings, scenario: { nodes: 500, sessions: 200 } });
   const calls: number[] = [];
   for (let day = 0; day < 4; day++) {
