@@ -1,40 +1,33 @@
-import { type DashboardBuilder, RowBuilder } from "@grafana/grafana-foundation-sdk/dashboard";
-import { board, placeVariables, UIDS } from "./board.ts";
-import { healthPanels, troublePanels } from "./networkhealth.ts";
-import { capacityPanels, servicePanels, sessionPanels, trafficPanels } from "./networkload.ts";
+import type { DashboardBuilder } from "@grafana/grafana-foundation-sdk/dashboard";
+import { createDashboard, locationVariables, UIDS } from "./dashboard.ts";
+import { healthPanels, unhealthyNodePanels } from "./network-health.ts";
+import { capacityPanels, sessionPanels, statisticsPanels, trafficPanels } from "./network-load.ts";
 import { NONE_STEPS, ONLINE_STEPS, steps } from "./palette.ts";
 import { stat } from "./panel.ts";
-import { AT_PLACE, pick } from "./query.ts";
-import { bytesPerSecond } from "./traffic.ts";
+import { AT_LOCATION, bytesPerSecond, selector } from "./query.ts";
 
-/** The whole network: is it well, where not, what does it carry, and for whom. */
-export function networkBoard(): DashboardBuilder {
-  const dashboard = board({
+/** The dashboard of the network: health, unhealthy nodes, sessions, traffic and capacity. */
+export const networkDashboard = (): DashboardBuilder =>
+  createDashboard({
     uid: UIDS.network,
     title: "Proxy network overview",
     description: "Health of the network by region and country, sessions and traffic, and unhealthy nodes.",
     from: "now-6h",
+    variables: locationVariables(),
+    overview: overviewPanels(),
+    rows: {
+      Health: healthPanels(),
+      "Unhealthy nodes": unhealthyNodePanels(),
+      Sessions: sessionPanels(),
+      Traffic: trafficPanels(),
+      Capacity: capacityPanels(),
+      "Statistics of the service": statisticsPanels(),
+    },
   });
-  for (const variable of placeVariables()) dashboard.withVariable(variable);
-  for (const panel of glance()) dashboard.withPanel(panel);
-  dashboard.withRow(new RowBuilder("Health"));
-  for (const panel of healthPanels()) dashboard.withPanel(panel);
-  dashboard.withRow(new RowBuilder("Unhealthy nodes"));
-  for (const panel of troublePanels()) dashboard.withPanel(panel);
-  dashboard.withRow(new RowBuilder("Sessions"));
-  for (const panel of sessionPanels()) dashboard.withPanel(panel);
-  dashboard.withRow(new RowBuilder("Traffic"));
-  for (const panel of trafficPanels()) dashboard.withPanel(panel);
-  dashboard.withRow(new RowBuilder("Capacity"));
-  for (const panel of capacityPanels()) dashboard.withPanel(panel);
-  dashboard.withRow(new RowBuilder("Statistics of the service"));
-  for (const panel of servicePanels()) dashboard.withPanel(panel);
-  return dashboard;
-}
 
 const size = { width: 4, height: 4 };
 
-const glance = () => [
+const overviewPanels = () => [
   stat(
     {
       ...size,
@@ -43,11 +36,11 @@ const glance = () => [
       unit: "percentunit",
       queries: [
         {
-          expr: `sum(${pick("proxynet_nodes", ...AT_PLACE, 'status="online"')}) / sum(${pick("proxynet_nodes", ...AT_PLACE)})`,
+          expr: `sum(${selector("proxynet_nodes", ...AT_LOCATION, 'status="online"')}) / sum(${selector("proxynet_nodes", ...AT_LOCATION)})`,
         },
       ],
     },
-    { past: true },
+    { history: true },
   ).thresholds(ONLINE_STEPS),
   stat(
     {
@@ -55,9 +48,9 @@ const glance = () => [
       title: "Nodes",
       description: "Selected nodes in any state. Absent unless there was a complete walk of the list recently.",
       unit: "none",
-      queries: [{ expr: `sum(${pick("proxynet_nodes", ...AT_PLACE)})` }],
+      queries: [{ expr: `sum(${selector("proxynet_nodes", ...AT_LOCATION)})` }],
     },
-    { past: true },
+    { history: true },
   ).thresholds(steps("text")),
   stat(
     {
@@ -65,9 +58,9 @@ const glance = () => [
       title: "Nodes offline",
       description: "Selected nodes that are offline.",
       unit: "none",
-      queries: [{ expr: `sum(${pick("proxynet_nodes", ...AT_PLACE, 'status="offline"')})` }],
+      queries: [{ expr: `sum(${selector("proxynet_nodes", ...AT_LOCATION, 'status="offline"')})` }],
     },
-    { past: true },
+    { history: true },
   ).thresholds(NONE_STEPS),
   stat(
     {
@@ -75,9 +68,9 @@ const glance = () => [
       title: "Active sessions",
       description: "Active sessions of the whole network, from the session list.",
       unit: "short",
-      queries: [{ expr: `sum(${pick("proxynet_sessions", 'status="active"')})` }],
+      queries: [{ expr: `sum(${selector("proxynet_sessions", 'status="active"')})` }],
     },
-    { past: true },
+    { history: true },
   ).thresholds(steps("text")),
   stat(
     {
@@ -87,7 +80,7 @@ const glance = () => [
       unit: "Bps",
       queries: [bytesPerSecond("", undefined, "sent", "received")],
     },
-    { past: true },
+    { history: true },
   ).thresholds(steps("text")),
   stat(
     {
@@ -95,8 +88,8 @@ const glance = () => [
       title: "Open episodes",
       description: "Nodes of the whole network with an open episode. The dashboard Proxywarden shows the actions.",
       unit: "none",
-      queries: [{ expr: `sum(${pick("proxywarden_episodes", 'state!~"pending|given_up"')})` }],
+      queries: [{ expr: `sum(${selector("proxywarden_episodes", 'state!~"pending|given_up"')})` }],
     },
-    { past: true },
+    { history: true },
   ).thresholds(steps("green", [1, "orange"])),
 ];

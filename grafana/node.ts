@@ -1,58 +1,50 @@
-import { type DashboardBuilder, RowBuilder } from "@grafana/grafana-foundation-sdk/dashboard";
+import type { DashboardBuilder } from "@grafana/grafana-foundation-sdk/dashboard";
 import { NODE_STATUSES } from "../src/model/node.ts";
 import { OPEN_STATES } from "../src/model/remediation/episode.ts";
-import { annotation, board, nodeVariable, placeVariables, UIDS } from "./board.ts";
+import { annotation, createDashboard, locationVariables, nodeVariable, UIDS } from "./dashboard.ts";
 import { EPISODE_NUMBERS, STATUS_NUMBERS, steps, USAGE_STEPS } from "./palette.ts";
 import { columns, stacked, stat, stateTimeline, table, timeSeries } from "./panel.ts";
-import { ON_NODE, pick, rate, stateNumber } from "./query.ts";
-import { SESSION_STEP } from "./traffic.ts";
+import { ON_NODE, rate, SESSION_STEP, selector, stateNumber } from "./query.ts";
 
-/** One node: its data, its episodes and the actions on it. */
-export function nodeBoard(): DashboardBuilder {
-  const dashboard = board({
+/** The dashboard of one node: its data, its episodes and the actions on it. */
+export const nodeDashboard = (): DashboardBuilder =>
+  createDashboard({
     uid: UIDS.node,
     title: "Proxy node",
     description: "One node: its data, its episodes and the actions on it.",
     from: "now-24h",
+    variables: [...locationVariables(), nodeVariable()],
+    annotations: annotations(),
+    overview: identityPanels(),
+    rows: { Health: healthPanels(), Usage: usagePanels(), Load: loadPanels() },
   });
-  for (const variable of [...placeVariables(), nodeVariable()]) dashboard.withVariable(variable);
-  for (const mark of marks()) dashboard.annotation(mark);
-  for (const panel of identity()) dashboard.withPanel(panel);
-  dashboard.withRow(new RowBuilder("Health"));
-  for (const panel of health()) dashboard.withPanel(panel);
-  dashboard.withRow(new RowBuilder("Usage"));
-  for (const panel of usage()) dashboard.withPanel(panel);
-  dashboard.withRow(new RowBuilder("Load"));
-  for (const panel of load()) dashboard.withPanel(panel);
-  return dashboard;
-}
 
-const onNode = (family: string, ...matchers: readonly string[]): string => pick(family, ON_NODE, ...matchers);
+const onNode = (family: string, ...matchers: readonly string[]): string => selector(family, ON_NODE, ...matchers);
 
-/** Grafana queries annotations a minute apart; the range includes what began and ended in between. */
-const lately = (series: string): string => `max_over_time(${series}[1m])`;
-/** Two minutes also contain the last sample before a boot. */
+/** Grafana queries annotations once a minute, so the range includes what began and ended in between. */
+const recently = (series: string): string => `max_over_time(${series}[1m])`;
+/** Long enough to contain the last sample before a boot. */
 const BOOT_WINDOW = "[2m]";
 
-const marks = () => [
+const annotations = () => [
   annotation({
     name: "Actions",
     color: "blue",
-    query: { expr: lately(onNode("proxywarden_node_episode", 'state="acting"')) },
+    query: { expr: recently(onNode("proxywarden_node_episode", 'state="acting"')) },
     title: "{{action}}",
     text: "{{action}} by the policy {{policy}}, until it is verified",
   }),
   annotation({
     name: "Episodes",
     color: "orange",
-    query: { expr: `max by (node_id, policy) (${lately(onNode("proxywarden_node_episode"))})` },
+    query: { expr: `max by (node_id, policy) (${recently(onNode("proxywarden_node_episode"))})` },
     title: "Episode",
     text: "unhealthy under the policy {{policy}}",
   }),
   annotation({
     name: "Not online",
     color: "red",
-    query: { expr: `${lately(onNode("proxynet_node_status", 'status!="online"'))} == 1` },
+    query: { expr: `${recently(onNode("proxynet_node_status", 'status!="online"'))} == 1` },
     title: "{{status}}",
     text: "the service reports the node as {{status}}",
   }),
@@ -67,10 +59,10 @@ const marks = () => [
 
 const small = { width: 4, height: 4 };
 
-const plain = (title: string, description: string, unit: string, expr: string) =>
+const plainStat = (title: string, description: string, unit: string, expr: string) =>
   stat({ ...small, title, description, unit, queries: [{ expr }] }).thresholds(steps("text"));
 
-const identity = () => [
+const identityPanels = () => [
   table({
     width: 12,
     height: 4,
@@ -95,33 +87,33 @@ const identity = () => [
     unit: "none",
     queries: [{ expr: statusNumber() }],
   }).mappings([STATUS_NUMBERS]),
-  plain(
+  plainStat(
     "Last seen",
     "When the service last saw the node, by the service's clock.",
     "dateTimeFromNow",
     `${onNode("proxynet_node_last_seen_timestamp_seconds")} * 1000`,
   ),
-  plain("Uptime now", "Uptime of the node, in whole hours.", "s", onNode("proxynet_node_uptime_seconds")),
-  plain(
+  plainStat("Uptime now", "Uptime of the node, in whole hours.", "s", onNode("proxynet_node_uptime_seconds")),
+  plainStat(
     "Details read",
     "When CPU, memory and disk usage of the node were read.",
     "dateTimeFromNow",
     `${onNode("proxynet_node_detail_timestamp_seconds")} * 1000`,
   ),
-  plain(
+  plainStat(
     "Record changed",
     "When the node record was last updated, as reported by the service.",
     "dateTimeFromNow",
     `${onNode("proxynet_node_updated_timestamp_seconds")} * 1000`,
   ),
-  plain(
+  plainStat(
     "Created",
     "When the node was created.",
     "dateTimeAsIso",
     `${onNode("proxynet_node_created_timestamp_seconds")} * 1000`,
   ),
-  plain("Sessions", "Sessions on the node, by its own record.", "short", onNode("proxynet_node_active_sessions")),
-  plain(
+  plainStat("Sessions", "Sessions on the node, by its own record.", "short", onNode("proxynet_node_active_sessions")),
+  plainStat(
     "Bandwidth",
     "Bandwidth of the node, by its own record. The service does not define the period.",
     "decbytes",
@@ -135,7 +127,7 @@ const statusNumber = (): string =>
 const episodeNumber = (): string =>
   stateNumber("policy", OPEN_STATES, (state) => onNode("proxywarden_node_episode", `state="${state}"`));
 
-const health = () => [
+const healthPanels = () => [
   stateTimeline({
     width: 24,
     height: 5,
@@ -174,7 +166,7 @@ const health = () => [
 
 const SHARES = { cpu: "CPU", memory: "Memory", disk: "Disk" } as const;
 
-const usage = () =>
+const usagePanels = () =>
   Object.entries(SHARES).map(([resource, name]) =>
     timeSeries({
       width: 8,
@@ -188,7 +180,7 @@ const usage = () =>
       .thresholds(USAGE_STEPS),
   );
 
-const load = () => [
+const loadPanels = () => [
   stacked({
     width: 8,
     height: 8,

@@ -9,8 +9,8 @@ import type { EPISODE_STATES } from "../src/model/label-values.ts";
 import { NODE_STATUSES } from "../src/model/node.ts";
 import { OPEN_STATES } from "../src/model/remediation/episode.ts";
 
-/** States of nodes and episodes have the same colours on every dashboard. */
-const STATUS_COLOURS: Readonly<Record<(typeof NODE_STATUSES)[number], string>> = {
+/** States of nodes and episodes have the same colors on every dashboard. */
+const STATUS_COLORS: Readonly<Record<(typeof NODE_STATUSES)[number], string>> = {
   online: "green",
   offline: "red",
   quarantined: "purple",
@@ -19,7 +19,7 @@ const STATUS_COLOURS: Readonly<Record<(typeof NODE_STATUSES)[number], string>> =
   unknown: "orange",
 };
 
-const EPISODE_COLOURS: Readonly<Record<(typeof EPISODE_STATES)[number], string>> = {
+const EPISODE_COLORS: Readonly<Record<(typeof EPISODE_STATES)[number], string>> = {
   pending: "yellow",
   firing: "red",
   acting: "blue",
@@ -30,29 +30,29 @@ const EPISODE_COLOURS: Readonly<Record<(typeof EPISODE_STATES)[number], string>>
   given_up: "dark-red",
 };
 
-const numbered = (states: readonly string[], colours: Readonly<Record<string, string>>): ValueMapping => ({
+const numbered = (states: readonly string[], colors: Readonly<Record<string, string>>): ValueMapping => ({
   type: MappingType.ValueToText,
   options: Object.fromEntries(
-    states.map((state, index) => [String(index + 1), { text: state, color: colours[state]!, index }]),
+    states.map((state, index) => [String(index + 1), { text: state, color: colors[state]!, index }]),
   ),
 });
 
-const named = (colours: Readonly<Record<string, string>>): ValueMapping => ({
+const named = (colors: Readonly<Record<string, string>>): ValueMapping => ({
   type: MappingType.ValueToText,
   options: Object.fromEntries(
-    Object.entries(colours).map(([state, color], index) => [state, { text: state, color, index }]),
+    Object.entries(colors).map(([state, color], index) => [state, { text: state, color, index }]),
   ),
 });
 
-/** Names and colours of the numbers that `stateNumber` gives. */
-export const STATUS_NUMBERS = numbered(NODE_STATUSES, STATUS_COLOURS);
-export const EPISODE_NUMBERS = numbered(OPEN_STATES, EPISODE_COLOURS);
+/** Names and colors of the numbers that `stateNumber` returns. */
+export const STATUS_NUMBERS = numbered(NODE_STATUSES, STATUS_COLORS);
+export const EPISODE_NUMBERS = numbered(OPEN_STATES, EPISODE_COLORS);
 
-/** Colours of the states in tables. */
-export const STATUS_NAMES = named(STATUS_COLOURS);
-export const EPISODE_NAMES = named(EPISODE_COLOURS);
+/** Colors of the states in tables. */
+export const STATUS_NAMES = named(STATUS_COLORS);
+export const EPISODE_NAMES = named(EPISODE_COLORS);
 
-/** Names of 1 and 0; `good` is the value shown in green. */
+/** Texts for 1 and 0. `good`: the value shown in green; the other is red. */
 export const truth = (one: string, zero: string, good: 0 | 1): ValueMapping => ({
   type: MappingType.ValueToText,
   options: {
@@ -61,14 +61,20 @@ export const truth = (one: string, zero: string, good: 0 | 1): ValueMapping => (
   },
 });
 
+/** Shows the cells of a column as text in the colors of a mapping. */
+export const coloredText = (mapping: ValueMapping): DynamicConfigValue[] => [
+  { id: "mappings", value: [mapping] },
+  { id: "custom.cellOptions", value: { type: "color-text" } },
+];
+
 const fixed = (color: string): DynamicConfigValue[] => [{ id: "color", value: { mode: "fixed", fixedColor: color } }];
 
-/** Colours of series that are named after a node status. */
+/** Colors of series that are named after a node status. */
 export const statusSeries: readonly (readonly [name: string, properties: DynamicConfigValue[]])[] = Object.entries(
-  STATUS_COLOURS,
+  STATUS_COLORS,
 ).map(([status, color]) => [status, fixed(color)]);
 
-/** Thresholds: the base colour, then colours with the value from which they apply. */
+/** Thresholds: the base color, then colors with the value from which they apply. */
 export const steps = (first: string, ...others: readonly (readonly [from: number, color: string])[]) =>
   new ThresholdsConfigBuilder()
     .mode(ThresholdsMode.Absolute)

@@ -28,7 +28,7 @@ import { PanelBuilder as TableBuilder } from "@grafana/grafana-foundation-sdk/ta
 import { PanelBuilder as TimeSeriesBuilder } from "@grafana/grafana-foundation-sdk/timeseries";
 import { DATASOURCE, type Query, targetOf } from "./query.ts";
 
-/** What every panel has. */
+/** Text, size and queries of a panel. */
 export interface PanelText {
   readonly title: string;
   /** What is shown and how to read it: the panel's tooltip. */
@@ -53,7 +53,7 @@ interface AnyPanel {
 }
 
 /** Sets text, size and queries of a panel. */
-export function furnish<Panel extends AnyPanel>(panel: Panel, text: PanelText): Panel {
+export function configurePanel<Panel extends AnyPanel>(panel: Panel, text: PanelText): Panel {
   panel.title(text.title).description(text.description).datasource(DATASOURCE).unit(text.unit);
   panel.span(text.width).height(text.height);
   for (const [index, query] of text.queries.entries()) panel.withTarget(targetOf(query, letterOf(index)));
@@ -68,7 +68,7 @@ const lastValue = () => new ReduceDataOptionsBuilder().calcs(["lastNotNull"]);
 
 /** Lines over time. */
 export const timeSeries = (text: PanelText): TimeSeriesBuilder =>
-  furnish(new TimeSeriesBuilder(), text)
+  configurePanel(new TimeSeriesBuilder(), text)
     .lineWidth(1)
     .fillOpacity(10)
     .showPoints(VisibilityMode.Never)
@@ -85,17 +85,17 @@ export const timeSeries = (text: PanelText): TimeSeriesBuilder =>
 export const stacked = (text: PanelText): TimeSeriesBuilder =>
   timeSeries(text).fillOpacity(60).lineWidth(0).stacking(new StackingConfigBuilder().mode(StackingMode.Normal));
 
-/** One number per series; with `past`, a line of its past values. */
-export const stat = (text: PanelText, { past = false } = {}): StatBuilder =>
-  furnish(new StatBuilder(), text)
-    .graphMode(past ? BigValueGraphMode.Area : BigValueGraphMode.None)
+/** One number per series. `history`: shows a line of its values over time. */
+export const stat = (text: PanelText, { history = false } = {}): StatBuilder =>
+  configurePanel(new StatBuilder(), text)
+    .graphMode(history ? BigValueGraphMode.Area : BigValueGraphMode.None)
     .colorMode(BigValueColorMode.Value)
     .colorScheme(byThreshold())
     .reduceOptions(lastValue());
 
-/** States over time, one row per series, coloured by thresholds or value mappings. */
+/** States over time, one row per series, colored by thresholds or value mappings. */
 export const stateTimeline = (text: PanelText, thresholds?: Builder<ThresholdsConfig>): StateTimelineBuilder => {
-  const panel = furnish(new StateTimelineBuilder(), text)
+  const panel = configurePanel(new StateTimelineBuilder(), text)
     .colorScheme(byThreshold())
     .showValue(VisibilityMode.Never)
     .rowHeight(0.8)
@@ -112,7 +112,7 @@ export const stateTimeline = (text: PanelText, thresholds?: Builder<ThresholdsCo
 
 /** Bars, one row per series, in the order of the query. */
 export const bars = (text: PanelText): BarGaugeBuilder =>
-  furnish(new BarGaugeBuilder(), text)
+  configurePanel(new BarGaugeBuilder(), text)
     .orientation(VizOrientation.Horizontal)
     .displayMode(BarGaugeDisplayMode.Basic)
     .min(0)
@@ -120,7 +120,7 @@ export const bars = (text: PanelText): BarGaugeBuilder =>
     .reduceOptions(lastValue());
 
 /** A table of queries of the shape `table`. */
-export const table = (text: PanelText): TableBuilder => furnish(new TableBuilder(), text).showHeader(true);
+export const table = (text: PanelText): TableBuilder => configurePanel(new TableBuilder(), text).showHeader(true);
 
 /** Joins the rows of a table's queries by their labels, and names the columns to keep. */
 export const columns = (names: Readonly<Record<string, string>>) => [

@@ -11,21 +11,21 @@ export interface Query {
   readonly step?: string;
 }
 
-// biome-ignore lint/suspicious/noTemplateCurlyInString: it is Grafana that puts a value in its place
-const CHOSEN = "${datasource}";
+// biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana replaces it by the selected value
+const SELECTED = "${datasource}";
 /** The data source of the dashboard's variable. */
-export const DATASOURCE = { type: "prometheus", uid: CHOSEN };
+export const DATASOURCE = { type: "prometheus", uid: SELECTED };
 
-/** Matcher of the selected daemons, which every query has: one Prometheus may scrape several. */
+/** Matcher of the selected daemons. Every query has it, because one Prometheus may scrape several. */
 const INSTANCE = 'instance=~"$instance"';
 
 /** Matchers of the selected regions and countries. */
-export const AT_PLACE = ['region=~"$region"', 'country=~"$country"'] as const;
+export const AT_LOCATION = ['region=~"$region"', 'country=~"$country"'] as const;
 /** Matcher of the selected node. */
 export const ON_NODE = 'node_id="$node"';
 
-/** Selector of a family's series of the selected daemons, with further matchers. */
-export const pick = (family: string, ...matchers: readonly string[]): string =>
+/** Selects the series of a metric family on the selected daemons. */
+export const selector = (family: string, ...matchers: readonly string[]): string =>
   `${family}{${[INSTANCE, ...matchers].join(", ")}}`;
 
 /** Range of rates and increases: set by Grafana from the scrape interval and the step. */
@@ -33,20 +33,36 @@ export const RATE_WINDOW = "[$__rate_interval]";
 
 /** Rate of a counter per second. */
 export const rate = (family: string, ...matchers: readonly string[]): string =>
-  `rate(${pick(family, ...matchers)}${RATE_WINDOW})`;
+  `rate(${selector(family, ...matchers)}${RATE_WINDOW})`;
 
-/** Adds labels of proxynet_node_info, such as `region`, to series of the selected nodes. */
-export const placed = (expr: string, ...labels: readonly string[]): string =>
-  `${expr} * on (instance, node_id) group_left (${labels.join(", ")}) ${pick("proxynet_node_info", ...AT_PLACE)}`;
+/** Adds labels of proxynet_node_info, such as `region`, to series of nodes, and keeps those of the selected nodes. */
+export const withNodeLabels = (expr: string, ...labels: readonly string[]): string =>
+  `${expr} * on (instance, node_id) group_left (${labels.join(", ")}) ${selector("proxynet_node_info", ...AT_LOCATION)}`;
+
+type Direction = "sent" | "received";
+
+/** Sessions are walked less often than they are scraped, so rates use at least four minutes. */
+export const SESSION_STEP = "1m";
+
+/** Bytes per second of the selected nodes. `by`: labels to keep; empty: the sum over all. */
+export const bytesPerSecond = (by: string, legend: string | undefined, ...directions: readonly Direction[]): Query => {
+  const rates = directions.map((direction) => rate(`proxynet_session_${direction}_bytes_total`)).join(" + ");
+  const sum = by === "" ? "sum" : `sum by (${by})`;
+  return {
+    expr: `${sum} (\n  ${withNodeLabels(directions.length === 1 ? rates : `(${rates})`, "region", "country")}\n)`,
+    step: SESSION_STEP,
+    ...(legend === undefined ? {} : { legend }),
+  };
+};
 
 /**
- * One series in place of one a state: the number of the state, from 1, in the list that a mapping of values gives the
- * names of. `by`: what is left of the labels.
+ * Joins one series per state into one series, whose value is the index of the state, from 1. Value mappings turn it into
+ * the name. `by`: labels to keep.
  */
 export const stateNumber = (by: string, states: readonly string[], ofState: (state: string) => string): string =>
   `max by (${by}) (\n${states.map((state, index) => `  ${ofState(state)} * ${index + 1}`).join("\n  or\n")}\n)`;
 
-/** The query as Grafana's own. `refId`: its letter in the panel. */
+/** Converts a query to Grafana's. `refId`: its letter in the panel. */
 export function targetOf({ expr, legend, shape = "series", step }: Query, refId: string): DataqueryBuilder {
   const target = new DataqueryBuilder().datasource(DATASOURCE).refId(refId).expr(expr);
   if (legend !== undefined) target.legendFormat(legend);

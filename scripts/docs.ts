@@ -13,7 +13,7 @@ import {
 import { insertHoldTable, metricsReference } from "./reference/metrics-reference.ts";
 import { policyTestJsonSchema, policyTestReference } from "./reference/policy-test-reference.ts";
 
-/** Every document and schema that is written from the tables that run. */
+/** Every document and schema that is generated from the schemas and tables of the source. */
 export const generatedFiles: readonly GeneratedFile[] = [
   {
     path: "docs/config.md",

@@ -2,18 +2,18 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** A file that is written from the code that runs, and never by hand. */
+/** A file that is generated from the source and never edited by hand. */
 export interface GeneratedFile {
-  /** From the root of the repository. */
+  /** Relative to the root of the repository. */
   readonly path: string;
   content(): string;
 }
 
-/** The generated files whose content is not what it would be if they were written now. */
+/** Returns the files whose content is out of date. */
 export const staleFiles = (files: readonly GeneratedFile[]): readonly GeneratedFile[] =>
   files.filter(({ path, content }) => readText(path) !== content());
 
-/** Text of a file, by its path from the root of the repository; null: there is none. */
+/** Reads a file by its path from the root of the repository; null: it does not exist. */
 export function readText(path: string): string | null {
   try {
     return readFileSync(fromRoot(path), "utf8");
@@ -23,14 +23,14 @@ export function readText(path: string): string | null {
   }
 }
 
-/** An object as a generated file has it. */
+/** Formats a value as JSON for a generated file. */
 export const formatJson = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
 const fromRoot = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
 /**
- * Writes every stale file; with `--check` among the options only names them, and is unhappy if there are any. `script`:
- * the npm script that writes them.
+ * Writes every stale file. With the option `--check` it only lists them, and sets the exit code 1 if there are any.
+ * `script`: the npm script that writes them.
  */
 export function writeGeneratedFiles(files: readonly GeneratedFile[], script: string, options: readonly string[]): void {
   const unknown = options.filter((option) => option !== "--check");

@@ -1,15 +1,14 @@
 #!/usr/bin/env node
 import { CommanderError } from "commander";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, EXIT_USAGE, type ExitCode } from "./cli/context.ts";
+import { type CommandContext, EXIT_FAILURE, EXIT_OK, EXIT_USAGE, type ExitCode, VERSION } from "./cli/context.ts";
 import { createProgram } from "./cli/program.ts";
-import { VERSION } from "./cli/version.ts";
 
 async function main(): Promise<ExitCode> {
   const stop = new AbortController();
-  // A second signal ends the process at once. As process 1 of a container it would otherwise ignore the signal.
+  // A second signal ends the process at once. Process 1 of a container has no default action for signals.
   const onSignal = () => (stop.signal.aborted ? process.exit(EXIT_FAILURE) : stop.abort());
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal);
-  // The reader may close the pipe, as head does: the command stops, and its exit code still applies.
+  // The reader may close the pipe, as head does. The command then stops with its usual exit code.
   process.stdout.on("error", () => stop.abort());
   process.stderr.on("error", () => {});
   let code: ExitCode = EXIT_OK;
@@ -37,5 +36,5 @@ async function main(): Promise<ExitCode> {
   return code;
 }
 
-// Open timers or sockets of a library must not keep the process alive after the command has finished.
+// Timers or sockets of libraries must not keep the process alive after the command.
 process.exit(await main());

@@ -42,7 +42,7 @@ no days), and an empty file is valid. Differences from the toolkit:
 - HTTP/2 is not supported. \`http2: true\` is accepted, and clients use HTTP/1.1.
 - Settings that the toolkit ignores, or that have no effect, are errors: both a text and a file for the same thing,
   \`client_allowed_sans\` that is empty or not combined with a required certificate, a \`max_version\` older than
-  \`min_version\`, authorities that are no certificates, bcrypt costs over 18, an interval without a unit.
+  \`min_version\`, authorities that are not certificates, bcrypt costs over 18, an interval without a unit.
 - \`\${NAME}\` is replaced by an environment variable.
 
 The file, the certificates and the keys are read again when they change, and apply to new connections and requests. If one of
@@ -53,7 +53,7 @@ restart the daemon. To turn basic auth off, reload the configuration: this way a
 const POLICIES_INTRO = `# Policies
 
 A policy defines which nodes are unhealthy, and the steps to remediate them. Policies are YAML files that the key \`policies\`
-of the configuration names. Its section \`safety\` (\`docs/config.md\`) limits all policies together. \`check\` checks them and
+of the configuration names. Its section \`safety\` ([config.md](config.md#safety)) limits all policies together. \`check\` checks them and
 prints the most nodes that they could act on.
 
 ${WRITING_INTRO}\`\`\`
@@ -61,8 +61,8 @@ config/policies/offline.yaml:13:11: policies[0].when: found "node.stauts == \\"o
 config/policies/offline.yaml:18:37: policies[0].steps[3].receiver: found "oncal"; must be the name of a receiver: oncall; did you mean "oncall"?
 \`\`\`
 
-Policies act in the order of their files' paths, and within a file in the order of the file. If several policies match a node,
-the first one that fires has it until its episode is over.
+Policies are evaluated in the order of their file paths, and within a file from top to bottom. If several policies match a
+node, the first one that fires keeps it until its episode is over.
 
 Editors with yaml-language-server complete and check a policy file with \`policies.schema.json\`, if its first line is
 \`# yaml-language-server: $schema=../policies.schema.json\`.`;
@@ -76,14 +76,14 @@ episode. An action whose response is unclear is verified by observation; no acti
 const SCENARIO_INTRO = `# Scenarios of the simulator
 
 \`simulate --scenario FILE\` serves a simulated network that a YAML file describes. The same seed gives the same events. Keys
-that a file leaves out have the defaults below.
+that are not in the file have the defaults below.
 
 ${WRITING_INTRO}\`\`\`
 rough-day.yaml:9:14: faults[2].for: found 90; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
 rough-day.yaml:12:11: faults[3].kind: found "hangs"; must be one of status, hang, reset, …; did you mean "hang"?
 \`\`\``;
 
-/** The reference of the configuration, in Markdown. Both examples are the texts of whole, commented files. */
+/** Returns the reference of the configuration in Markdown. The examples are the texts of whole files. */
 export function configReference(example: string, webExample: string): string {
   const sections = Object.entries(configSchema.shape).map(sectionReference);
   const web = keyTable(Object.entries(webSchema.shape).flatMap(([key, schema]) => keyRows(key, schema)));
@@ -108,7 +108,7 @@ export const configJsonSchema = (): JsonSchema => jsonSchemaOf(configSchema, "pr
 /** JSON Schema of web configuration files, for editors. */
 export const webJsonSchema = (): JsonSchema => jsonSchemaOf(webSchema, "proxywarden web configuration");
 
-/** The reference of policy files, in Markdown. `expressions`: what expressions may name; `example`: a whole file. */
+/** Returns the reference of policy files in Markdown. `expressions`: the reference of expressions; `example`: a whole file. */
 export function policyReference(expressions: string, example: string): string {
   const keys = keyTable(Object.entries(policyKeys()).flatMap(([key, schema]) => keyRows(key, schema)));
   const steps = alternativesTable("action", stepKinds());
@@ -143,7 +143,7 @@ const NIGHT_EXAMPLE = `time_intervals:
 /** JSON Schema of policy files, for editors. */
 export const policyJsonSchema = (): JsonSchema => jsonSchemaOf(policyFileSchema, "proxywarden policies");
 
-/** The reference of scenario files, in Markdown. */
+/** Returns the reference of scenario files in Markdown. */
 export function scenarioReference(defaults: Scenario, example: string): string {
   const { faults: _, ...keys } = scenarioSchema(defaults).in.shape;
   const isSection = ([, schema]: [string, z.core.$ZodType]) => sectionKeys(schema) !== null;
@@ -157,7 +157,7 @@ export function scenarioReference(defaults: Scenario, example: string): string {
 export const scenarioJsonSchema = (defaults: Scenario): JsonSchema =>
   jsonSchemaOf(scenarioSchema(defaults), "proxywarden scenario");
 
-/** The keys that all faults share, then each kind with its own keys. */
+/** Returns the keys of all faults, and the kinds of faults with their own keys. */
 function faultReference(): string {
   const { common, kinds } = faultAlternatives();
   const shared = Object.entries(common).flatMap(([key, schema]) => keyRows(`faults[].${key}`, schema));
@@ -169,7 +169,7 @@ function faultReference(): string {
   ].join("\n\n");
 }
 
-/** One alternative: its name, what it does, and its own keys. */
+/** One alternative, such as a kind of fault. */
 interface AlternativeRow {
   readonly name: string;
   readonly meaning: string;

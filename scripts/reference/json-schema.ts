@@ -3,7 +3,7 @@ import { z } from "zod";
 /** A JSON Schema, or a part of one. */
 export type JsonSchema = z.core.JSONSchema.JSONSchema;
 
-/** What any value may be beside what its key asks for: the loader fills it in before it looks. */
+/** Any value may also be a variable, which the loader replaces before it checks the value. */
 const VARIABLE_SCHEMA: JsonSchema = {
   type: "string",
   pattern: "\\$\\{",
@@ -11,13 +11,13 @@ const VARIABLE_SCHEMA: JsonSchema = {
 };
 const VARIABLE_REF: JsonSchema = { $ref: "#/definitions/variable" };
 
-/** JSON Schema (draft 7, the one that YAML editors know) of what a file may say, before defaults and transforms. */
+/** Returns the JSON Schema of a file before defaults and transforms, in draft 7, which YAML editors support. */
 export function jsonSchemaOf(schema: z.ZodType, title: string): JsonSchema {
   const { $schema, ...body } = z.toJSONSchema(schema, { target: "draft-7", io: "input" });
   return { $schema, title, ...withVariables(body), definitions: { variable: VARIABLE_SCHEMA } } as JsonSchema;
 }
 
-/** Lets a variable stand for every single value of a schema. */
+/** Allows a variable in place of every scalar of a schema. */
 function withVariables(schema: JsonSchema): JsonSchema {
   if (schema.properties !== undefined) {
     const entries = Object.entries(schema.properties).map(([key, one]) => [key, branch(one)]);
@@ -29,7 +29,7 @@ function withVariables(schema: JsonSchema): JsonSchema {
   if (schema.anyOf !== undefined) return { ...schema, anyOf: schema.anyOf.map(withVariables) };
   if (schema.oneOf !== undefined) return { ...schema, oneOf: schema.oneOf.map(withVariables) };
   if (schema.items !== undefined) return { ...schema, items: branch(schema.items as JsonSchema) };
-  // A constant tells alternatives apart, so it stands for itself; a text without a pattern may hold anything anyway.
+  // A constant distinguishes alternatives, so it can't be a variable. A text without a pattern accepts variables anyway.
   if (schema.const !== undefined || schema.type === "null") return schema;
   if (schema.type === "string" && schema.pattern === undefined && schema.enum === undefined) return schema;
   const { description, default: defaultValue, ...rest } = schema;

@@ -12,15 +12,15 @@ import {
 export interface KeyRow {
   /** Such as `nodes.every`, or `keys[].scopes` for a key of every item. */
   readonly path: string;
-  /** Kind of the value and the range it may have. */
+  /** Type and range of the value. */
   readonly type: string;
-  /** As it would be written; null: there is none. */
+  /** As written in YAML; null: there is none. */
   readonly defaultText: string | null;
   readonly required: boolean;
   readonly meaning: string;
 }
 
-/** The rows of a key and of all keys below it. `preset` is what a section above sets it to. */
+/** Returns the rows of a key and of all keys below it. */
 export function keyRows(path: string, schema: z.core.$ZodType, defaultValue: unknown = defaultOf(schema)): KeyRow[] {
   const shown = defaultValue === undefined || isEmptySection(defaultValue) ? null : spellValue(defaultValue);
   const required = schema._zod.optin === undefined;
@@ -42,7 +42,7 @@ const isEmptySection = (defaultValue: unknown): boolean =>
   !Array.isArray(defaultValue) &&
   Object.keys(defaultValue).length === 0;
 
-/** The sections within a list's items or a choice, which have keys of their own. */
+/** Returns the sections within list items or alternatives, which have keys of their own. */
 function nestedSections(schema: z.core.$ZodType): [suffix: string, part: z.core.$ZodType][] {
   const item = listItem(schema);
   if (item !== null) return sectionKeys(item) === null ? [] : [["[]", item]];
@@ -61,7 +61,7 @@ function typeText(schema: z.core.$ZodType): string {
   return def.type === "object" ? "mapping" : def.type;
 }
 
-/** What a key is where it is left out, as it would be written; undefined: nothing. */
+/** Returns the default of a key as written in YAML; undefined: there is none. */
 function defaultOf(schema: z.core.$ZodType): unknown {
   const { def } = (schema as z.core.$ZodTypes)._zod;
   return def.type === "default" || def.type === "prefault" ? def.defaultValue : undefined;
@@ -75,7 +75,7 @@ function spellValue(value: unknown): string {
     .join(", ")}}`;
 }
 
-/** A Markdown table of keys. */
+/** Formats keys as a Markdown table. */
 export function keyTable(rows: readonly KeyRow[]): string {
   const lines = rows.map(({ path, type, defaultText: defaultValue, required, meaning }) => {
     const shown = defaultValue === null ? (required ? "required" : "–") : `\`${defaultValue}\``;
@@ -84,5 +84,5 @@ export function keyTable(rows: readonly KeyRow[]): string {
   return ["| key | type and range | default | meaning |", "| --- | --- | --- | --- |", ...lines].join("\n");
 }
 
-/** Text for a cell of a Markdown table. */
+/** Escapes text for a cell of a Markdown table. */
 export const tableCell = (text: string): string => text.replaceAll("|", "\\|");

@@ -4,7 +4,7 @@ import { keyRows, keyTable } from "./key-table.ts";
 
 const INTRO = `# Tests of policies
 
-\`proxywarden test FILE…\` runs unit tests of policies. A test defines the state of a fleet over time, and the verdicts, timers,
+\`proxywarden policy test FILE…\` runs unit tests of policies. A test defines the state of a fleet over time, and the verdicts, timers,
 holds and actions that are expected at certain times. The command runs the whole daemon on virtual time against a simulated
 service, so an hour takes a fraction of a second. The exit code is 0 if all tests pass, and 1 otherwise; each failure is
 printed with its line, the expected and the actual value.
@@ -21,7 +21,7 @@ fleet follows the file and does not react to actions: a reboot that helps is wri
 the inventory after two walks, so let a test begin with two quiet minutes. Unless \`mode\` says otherwise, policies are tested as
 if they were enforced, including those in \`dry_run\`.`;
 
-/** The reference of files of policy tests, in Markdown. `example` is a whole file. */
+/** Returns the reference of policy tests in Markdown. `example`: a whole file. */
 export function policyTestReference(example: string): string {
   const { safety, time_intervals, ...keys } = policyTestSchema.shape;
   const rows = Object.entries(keys).flatMap(([key, schema]) => keyRows(key, schema));
@@ -30,5 +30,5 @@ export function policyTestReference(example: string): string {
   return `${[INTRO, "## Keys", shared, keyTable(rows), `## Example\n\n\`\`\`yaml\n${example.trimEnd()}\n\`\`\``].join("\n\n")}\n`;
 }
 
-/** JSON Schema of files of policy tests, for editors. */
+/** JSON Schema of policy tests, for editors. */
 export const policyTestJsonSchema = (): JsonSchema => jsonSchemaOf(policyTestSchema, "proxywarden policy tests");

@@ -1,34 +1,25 @@
 import type { ActionView } from "../web/api/row-views.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, printJson } from "./context.ts";
-import {
-  type DaemonConnectionOptions,
-  isRowList,
-  readToken,
-  requestDaemon,
-  stripControlCharacters,
-} from "./daemon-api/client.ts";
-import { fieldLines, formatTime, requestText } from "./output/node-explanation-text.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
+import { type DaemonConnectionOptions, isRowList, readToken, requestDaemon } from "./daemon-api/client.ts";
+import { fieldLines, requestText } from "./output/node-explanation-text.ts";
+import { formatTime, stripControlCharacters } from "./output/text.ts";
 
 /** Options of `approvals`. */
-export interface ApprovalsOptions extends DaemonConnectionOptions {
-  readonly output: "text" | "json";
-}
+interface ApprovalsOptions extends DaemonConnectionOptions, OutputOption {}
 
 /** The most rows the daemon returns. */
 const APPROVALS_MAX = 1_000;
 
 /** `approvals`: lists the actions that wait for approval, with their evidence. */
 export async function runApprovals(options: ApprovalsOptions, context: CommandContext): Promise<ExitCode> {
-  // The route needs no token; one that is given is sent along.
+  // The route needs no token, but the web configuration may require a login.
   const token = readToken(options, context.env);
   if (!token.ok) return failWith(context, token.error);
   const path = `/api/v1/actions?state=awaiting&limit=${APPROVALS_MAX}`;
   const request = { method: "GET", path, token: token.value } as const;
   const response = await requestDaemon(options, request, isRowList<ActionView>, context);
   if (!response.ok) return failWith(context, response.error);
-  const waiting = response.value.data;
-  if (options.output === "json") printJson(context, waiting);
-  else context.out.write(formatApprovals(waiting));
+  print(context, options, response.value.data, formatApprovals);
   return EXIT_OK;
 }
 

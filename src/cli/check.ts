@@ -1,63 +1,80 @@
 import { formatPercent } from "../base/percent.ts";
 import { fail, type Result } from "../base/result.ts";
-import { type ConfigProblem, formatProblem } from "../config/diagnostics/problem.ts";
+import { formatProblem } from "../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { policyRulesOf } from "../config/policy-file.ts";
+import type { Config } from "../config/schema/config.ts";
 import { closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import { stateFolderProblem } from "../journal/open-failure.ts";
 import { MODES } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { type ModeWorstCase, type WorstCase, worstCase } from "../policy/guards/worst-case.ts";
-import { parseConfig, readConfigText } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, printJson, readTextFile } from "./context.ts";
+import { type Problem, parseConfig, printProblems, readConfigText } from "./config/config-loading.ts";
+import {
+  type CommandContext,
+  EXIT_FAILURE,
+  EXIT_OK,
+  type ExitCode,
+  type OutputOption,
+  print,
+  readTextFile,
+} from "./context.ts";
 import { fleetSize, formatLimits, limitsJson } from "./network-size/fleet-limits.ts";
-import { createPaint } from "./output/colour.ts";
+import { createPaint } from "./output/color.ts";
+import { countNoun } from "./output/text.ts";
 
-interface CheckOptions {
+interface CheckOptions extends OutputOption {
   readonly config: string;
   /** Size of the fleet; absent: the size that the daemon saw last. */
   readonly nodes?: number;
-  readonly output: "text" | "json";
 }
 
 /**
  * `check --config FILE`: lists the errors that make `run` fail, the warnings, the most nodes that policies could act on, and
  * the limits for this fleet.
  */
-export async function runCheck({ config: file, nodes, output }: CheckOptions, context: CommandContext) {
-  const checked = await checkFile(file, context);
-  const errors = checked.ok ? [] : checked.error;
-  const warnings = checked.ok ? checked.value.warnings : [];
-  const worst = checked.ok ? worstCase(checked.value.config.safety, policyRulesOf(checked.value.policies)) : null;
-  if (output === "json") {
-    const shown = worst === null ? null : worstCaseJson(worst);
-    const limits = checked.ok ? limitsJson(checked.value.config, sizeOf(checked.value, nodes)) : null;
-    const report = { file, valid: checked.ok, errors, warnings, worst_case: shown, limits };
-    printJson(context, report);
-  } else {
-    const [paint, paintError] = [createPaint(context.out, context.env), createPaint(context.err, context.env)];
-    for (const error of errors) context.err.write(`${typeof error === "string" ? error : formatProblem(error)}\n`);
-    const label = paintError("warning", "warning:");
-    for (const warning of warnings) context.err.write(`${label} ${formatProblem(warning)}\n`);
-    const count = `${errors.length} ${errors.length === 1 ? "error" : "errors"}`;
-    context.out.write(`${file}: ${checked.ok ? paint("good", "valid") : paint("bad", count)}\n`);
-    if (worst !== null && checked.ok && checked.value.policies.length > 0) {
-      context.out.write(formatWorstCase(worst, checked.value));
-      context.out.write(formatLimits(checked.value.config, sizeOf(checked.value, nodes)));
-    }
+export async function runCheck(options: CheckOptions, context: CommandContext): Promise<ExitCode> {
+  const checked = await checkFile(options.config, context);
+  if (!checked.ok) {
+    const errors = checked.error;
+    const report = { file: options.config, valid: false, errors, warnings: [], worst_case: null, limits: null };
+    if (options.output === "text") printProblems(context, errors);
+    const count = createPaint(context.out, context.env)("bad", countNoun(errors.length, "error"));
+    print(context, options, report, ({ file }) => `${file}: ${count}\n`);
+    return EXIT_FAILURE;
   }
-  return checked.ok ? EXIT_OK : EXIT_FAILURE;
+  printReport(checked.value, options, context);
+  return EXIT_OK;
 }
 
-const sizeOf = ({ config }: LoadedConfig, given: number | undefined) =>
-  fleetSize(given, config, createSystemClock().now());
-
-type CheckProblem = ConfigProblem | string;
+function printReport(
+  { config, policies, warnings }: LoadedConfig,
+  options: CheckOptions,
+  context: CommandContext,
+): void {
+  const worst = worstCase(config.safety, policyRulesOf(policies));
+  const size = fleetSize(options.nodes, config, createSystemClock().now());
+  const report = {
+    ...{ file: options.config, valid: true, errors: [], warnings },
+    worst_case: worstCaseJson(worst),
+    limits: limitsJson(config, size),
+  };
+  if (options.output === "text") {
+    const label = createPaint(context.err, context.env)("warning", "warning:");
+    for (const warning of warnings) context.err.write(`${label} ${formatProblem(warning)}\n`);
+  }
+  print(context, options, report, ({ file }) => {
+    const verdict = `${file}: ${createPaint(context.out, context.env)("good", "valid")}\n`;
+    return policies.length === 0
+      ? verdict
+      : `${verdict}${formatWorstCase(worst, config, policies.length)}${formatLimits(config, size)}`;
+  });
+}
 
 async function checkFile(
   file: string,
   { env, version }: CommandContext,
-): Promise<Result<LoadedConfig, readonly CheckProblem[]>> {
+): Promise<Result<LoadedConfig, readonly Problem[]>> {
   const text = readConfigText(file);
   if (!text.ok) return fail([text.error]);
   const parsed = parseConfig(file, text.value, env);
@@ -72,13 +89,13 @@ async function checkFile(
   return problems.length === 0 ? parsed : fail(problems.map((problem) => `${file}: ${problem}`));
 }
 
-function formatWorstCase({ activeMode, modes }: WorstCase, { config, policies }: LoadedConfig): string {
+function formatWorstCase({ activeMode, modes }: WorstCase, config: Config, policies: number): string {
   const share = formatPercent(config.safety.maxDisrupted.share);
   const lines = MODES.map((mode) => {
     const name = `${mode}${mode === activeMode ? " (in force)" : ""}`;
     return `  ${name.padEnd(19)} ${formatModeWorstCase(modes[mode], share)}`;
   });
-  const count = `${policies.length} ${policies.length === 1 ? "policy" : "policies"}`;
+  const count = policies === 1 ? "1 policy" : `${policies} policies`;
   return `${count}; most nodes that policies can act on, by safety.mode:\n${lines.join("\n")}\n`;
 }
 

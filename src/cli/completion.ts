@@ -1,18 +1,84 @@
-import type { Command } from "commander";
-import { bashScript, fishScript, zshScript } from "./completion/shell-scripts.ts";
-import { completedCommands } from "./completion/tree.ts";
+import type { Argument, Command, Option } from "commander";
 import { type CommandContext, EXIT_OK, type ExitCode } from "./context.ts";
+import { bashScript, fishScript, zshScript } from "./output/completion-scripts.ts";
 
-const scripts = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
+/** Values to complete: files, the given words, or none (`none`). */
+export type CompletionValues = "file" | "none" | readonly string[];
 
-/** A shell that commands can be completed in. */
-export type Shell = keyof typeof scripts;
+/** An option as a shell completes it. */
+export interface CompletedOption {
+  /** The long form, such as `--config`. */
+  readonly name: string;
+  readonly description: string;
+  /** Null: it takes no value. */
+  readonly values: CompletionValues | null;
+}
 
-/** Every such shell. */
-export const SHELLS = Object.keys(scripts) as readonly Shell[];
+/** A command as a shell completes it. */
+export interface CompletedCommand {
+  /** Such as `proxywarden policy diff`. */
+  readonly path: string;
+  readonly commands: readonly { readonly name: string; readonly description: string }[];
+  readonly options: readonly CompletedOption[];
+  /** Values of its arguments; null: it has none. */
+  readonly values: CompletionValues | null;
+}
 
-/** `completion SHELL`: a script that completes what `program` offers. */
+const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
+
+/** A shell with command completion. */
+export type Shell = keyof typeof SCRIPTS;
+
+/** Every supported shell. */
+export const SHELLS = Object.keys(SCRIPTS) as readonly Shell[];
+
+/** `completion SHELL`: prints a script that completes the commands and options of `program`. */
 export async function runCompletion(shell: Shell, program: Command, { out }: CommandContext): Promise<ExitCode> {
-  out.write(scripts[shell](completedCommands(program)));
+  out.write(SCRIPTS[shell](completedCommands(program)));
   return EXIT_OK;
+}
+
+/** Words by the name of a value in the help. Other values are files, or are not completed. */
+const VALUES_BY_NAME: Readonly<Record<string, readonly string[]>> = { format: ["text", "json"] };
+const FILE_ARGUMENT_NAMES: readonly string[] = ["file", "files", "old", "new"];
+
+/** Returns a program and all its commands, each with the options that all commands share. */
+export const completedCommands = (program: Command): readonly CompletedCommand[] =>
+  completeCommand(program, "", [], []);
+
+function completeCommand(
+  command: Command,
+  parent: string,
+  siblings: readonly string[],
+  inherited: readonly Option[],
+): readonly CompletedCommand[] {
+  const help = command.createHelp();
+  const path = `${parent} ${command.name()}`.trim();
+  const below = help.visibleCommands(command);
+  const names = below.map((each) => each.name());
+  const lasting = [...command.options.filter(({ long }) => long !== "--version"), ...inherited];
+  return [
+    {
+      path,
+      commands: below.map((each) => ({ name: each.name(), description: each.description() })),
+      options: [...help.visibleOptions(command), ...inherited].flatMap(completedOption),
+      values: command.name() === "help" ? siblings : firstArgumentValues(command.registeredArguments),
+    },
+    ...below.flatMap((each) => completeCommand(each, path, names, lasting)),
+  ];
+}
+
+/** Returns the values of the first argument; the others have the same. */
+function firstArgumentValues([first]: readonly Argument[]): CompletionValues | null {
+  return first === undefined ? null : valuesOf(first.name(), first.argChoices);
+}
+
+function completedOption({ long, description, required, optional, argChoices, flags }: Option): CompletedOption[] {
+  if (!long) return [];
+  const [, name = ""] = /[<[]([\w-]+)/.exec(flags) ?? [];
+  return [{ name: long, description, values: required || optional ? valuesOf(name, argChoices) : null }];
+}
+
+function valuesOf(name: string, choices: readonly string[] | undefined): CompletionValues {
+  return choices ?? VALUES_BY_NAME[name] ?? (FILE_ARGUMENT_NAMES.includes(name) ? "file" : "none");
 }

@@ -1,17 +1,23 @@
+import { readFileSync } from "node:fs";
 import { fail, ok, type Result } from "../base/result.ts";
 import { readRegularFile } from "../platform/text-file.ts";
 
-/** What a command reads and writes. `main.ts` passes the real process, tests pass their own. */
+/** What a command reads and writes: the process, or a test's replacement. */
 export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly out: Output;
   readonly err: Output;
   /** Aborts when the process is asked to stop (SIGTERM, SIGINT). */
   readonly stop: AbortSignal;
-  /** Calls `then` at every SIGHUP. */
+  /** Calls `then` on every SIGHUP. */
   onSighup(then: () => void): void;
   readonly version: string;
 }
+
+/** The package's version. */
+export const VERSION: string = (
+  JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { version: string }
+).version;
 
 /** Where a command prints. */
 export interface Output {
@@ -19,28 +25,32 @@ export interface Output {
   readonly isTTY?: boolean;
 }
 
-/** Exit codes: success; failure; usage error. */
+/** Exit codes. */
 export const EXIT_OK = 0;
 export const EXIT_FAILURE = 1;
 export const EXIT_USAGE = 2;
 export type ExitCode = typeof EXIT_OK | typeof EXIT_FAILURE | typeof EXIT_USAGE;
 
-/** Prints what went wrong, a line each, and returns the exit code of a failure. */
+/** Prints each problem on a line, and returns the exit code of a failure. */
 export function failWith({ err }: Pick<CommandContext, "err">, problems: string | readonly string[]): ExitCode {
-  err.write(
-    [problems]
-      .flat()
-      .map((problem) => `proxywarden: ${problem}\n`)
-      .join(""),
-  );
+  for (const problem of [problems].flat()) err.write(`proxywarden: ${problem}\n`);
   return EXIT_FAILURE;
 }
 
-/** Prints a value as indented JSON. */
-export const printJson = ({ out }: Pick<CommandContext, "out">, value: unknown): void =>
-  out.write(`${JSON.stringify(value, null, 2)}\n`);
+/** The option `--output` of commands that print a table or a list. */
+export interface OutputOption {
+  readonly output: "text" | "json";
+}
 
-/** Largest text file that is read: larger than any valid YAML file and than a system's CA bundle. */
+/** Prints a value as indented JSON, or as the text that `format` returns. */
+export const print = <T>(
+  { out }: Pick<CommandContext, "out">,
+  { output }: OutputOption,
+  value: T,
+  format: (value: T) => string,
+): void => out.write(output === "json" ? `${JSON.stringify(value, null, 2)}\n` : format(value));
+
+/** Larger than any valid YAML file and any CA bundle. */
 const TEXT_FILE_BYTES_MAX = 1_048_576;
 
 /** Reads a text file of at most 1 MiB, without its byte order mark. The error names the file and the reason. */

@@ -6,24 +6,23 @@ import { fileURLToPath } from "node:url";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { ok } from "../base/result.ts";
 import { type Daemon, startDaemon } from "../daemon/daemon.ts";
-import type { DaemonDeps } from "../daemon/runtime.ts";
 import { createMemoryStateStore } from "../journal/sqlite.ts";
 import type { Clock } from "../model/ports.ts";
 import { createSystemClock } from "../platform/clock.ts";
-import { createCron } from "../platform/cron.ts";
 import { createLog } from "../platform/log.ts";
 import { createScaledClock } from "../simulator/clock.ts";
 import { demoScenario, SIMULATION_KEY } from "../simulator/default-scenarios.ts";
 import { type SimulatorServer, startServer } from "../simulator/http/server.ts";
 import { readConfigFile } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, readTextFile } from "./context.ts";
-import { createPaint } from "./output/colour.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "./context.ts";
+import { createPaint } from "./output/color.ts";
 import { createConsoleReporter } from "./output/console-reporter.ts";
 import { demoReport } from "./output/demo-report.ts";
+import { daemonDeps } from "./run.ts";
 import { createServiceWithStatus } from "./simulate.ts";
 
 /** Options of `demo`. */
-export interface DemoOptions {
+interface DemoOptions {
   readonly nodes: number;
   readonly sessions: number;
   readonly seed: number;
@@ -57,7 +56,11 @@ export async function runDemo(options: DemoOptions, context: CommandContext): Pr
     DEMO_PORT: String(options.port),
     DEMO_ADMIN_TOKEN_FILE: tokenFile,
   };
-  const started = await startDaemon(demoDeps(clock, environment, context));
+  const started = await startDaemon({
+    ...daemonDeps(context, clock, createLog({ level: "error", format: "pretty" })),
+    readConfig: () => readConfigFile(CONFIG_FILE, environment),
+    openStore: () => ok(createMemoryStateStore()),
+  });
   if (!started.ok) {
     await server.close();
     rmSync(folder, { recursive: true });
@@ -74,20 +77,6 @@ export async function runDemo(options: DemoOptions, context: CommandContext): Pr
 
 /** The demo uses the shipped files, so that users can read them. */
 const CONFIG_FILE = fileURLToPath(new URL("../../config/demo/proxywarden.yaml", import.meta.url));
-
-function demoDeps(clock: Clock, environment: Readonly<Record<string, string>>, context: CommandContext): DaemonDeps {
-  return {
-    clock,
-    cron: createCron(),
-    random: Math.random,
-    log: createLog({ level: "error", format: "pretty" }),
-    version: context.version,
-    readConfig: () => readConfigFile(CONFIG_FILE, environment),
-    readFile: readTextFile,
-    openStore: () => ok(createMemoryStateStore()),
-    createMemoryStore: createMemoryStateStore,
-  };
-}
 
 function printIntro(
   { nodes, sessions, speed }: DemoOptions,
@@ -120,8 +109,8 @@ async function reportUntilStopped(daemon: Daemon, clock: Clock, { for: forMs }: 
   while (!stop.aborted && real.monotonic() < endsAt) {
     await real.sleep(Math.min(POLL_INTERVAL_MS, endsAt - real.monotonic()), stop);
     for (const { text, tone } of reporter.report(daemon.statusSnapshot(), daemon.remediation())) {
-      const colour = LINE_TONES[tone];
-      out.write(`${colour === null ? text : paint(colour, text)}\n`);
+      const color = LINE_TONES[tone];
+      out.write(`${color === null ? text : paint(color, text)}\n`);
     }
   }
 }

@@ -16,13 +16,13 @@ import {
   decisionView,
   episodeView,
   holdView,
-  orderView,
+  operatorCommandView,
 } from "../web/api/row-views.ts";
 import { readConfigFile } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, printJson } from "./context.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
 import { isRowList, type JsonObject, requestDaemon } from "./daemon-api/client.ts";
 import type { DaemonAccessOptions } from "./daemon-api/connection.ts";
-import { createPaint } from "./output/colour.ts";
+import { createPaint } from "./output/color.ts";
 import {
   emptyPolicyReport,
   isExplanation,
@@ -34,15 +34,14 @@ import {
 import { formatNodeReport } from "./output/node-explanation-text.ts";
 
 /** Options of `explain`. */
-export interface ExplainOptions extends DaemonAccessOptions {
+export interface ExplainOptions extends DaemonAccessOptions, OutputOption {
   /** Configuration whose journal is read; absent: ask the running daemon. */
   readonly config?: string;
   /** Absent: now. */
   readonly at?: EpochMs;
-  readonly output: "text" | "json";
 }
 
-/** Rows read of each kind: a node has few episodes, each of a few steps. */
+/** Rows read of each kind. A node has few episodes, each of a few steps. */
 const ROWS_MAX = 100;
 
 /** `explain NODE`: explains why a node was or was not acted on. */
@@ -52,8 +51,7 @@ export async function runExplain(node: string, options: ExplainOptions, context:
       ? await explainFromDaemon(node, options, context)
       : explainFromJournal(node, options.config, options.at, context.env);
   if (!report.ok) return failWith(context, report.error);
-  if (options.output === "json") printJson(context, report.value);
-  else context.out.write(formatNodeReport(report.value, createPaint(context.out, context.env)));
+  print(context, options, report.value, (shown) => formatNodeReport(shown, createPaint(context.out, context.env)));
   return EXIT_OK;
 }
 
@@ -68,17 +66,20 @@ async function explainFromDaemon(
   const response = await get(`/api/v1/nodes/${encodeURIComponent(node)}`, isExplanation);
   if (!response.ok) return fail([response.error]);
   const { explained_at, policies, holds, episodes, actions, decisions, orders, ...rest } = response.value;
-  const { status, name = null, country = null, region = null, last_seen = null, age_seconds = null } = rest;
-  const now: NodeReport = {
-    id: node,
-    explained_at,
-    source: "daemon",
-    seen: status === undefined ? null : { status, name, country, region, last_seen, age_seconds },
-    policies: withRecordedPolicies(policies, { holds, episodes, actions, decisions, orders }),
-    ...{ holds, episodes, actions, decisions, orders },
-  };
-  if (at === undefined) return ok(now);
-  // The node's view holds only the latest rows: older ones are requested separately.
+  if (at === undefined) {
+    const { status, name = null, country = null, region = null, last_seen = null, age_seconds = null } = rest;
+    const seen = status === undefined ? null : { status, name, country, region, last_seen, age_seconds };
+    const rows = { holds, episodes, actions, decisions, orders };
+    return ok({
+      id: node,
+      explained_at,
+      source: "daemon",
+      seen,
+      policies: withRecordedPolicies(policies, rows),
+      ...rows,
+    });
+  }
+  // The response holds only the latest decisions and actions.
   const search = `node=${encodeURIComponent(node)}&until=${isoAt(at)}&limit=${ROWS_MAX}`;
   const pastDecisions = await get(`/api/v1/decisions?${search}`, isRowList<DecisionView>);
   if (!pastDecisions.ok) return fail([pastDecisions.error]);
@@ -117,11 +118,11 @@ function readNodeRows(journal: JournalReader, node: string, until: EpochMs | und
     episodes: journal.episodes(query).map(episodeView),
     actions: journal.actions(query).map(actionView),
     decisions: journal.decisions(query).map(decisionView),
-    orders: journal.operatorCommands(query).map(orderView),
+    orders: journal.operatorCommands(query).map(operatorCommandView),
   };
 }
 
-/** The report from the journal. Verdicts are missing: only the running daemon knows them. */
+/** Returns a report without verdicts, which only the running daemon knows. */
 function explanationNow(
   node: string,
   rows: NodeRows,
@@ -138,22 +139,19 @@ function explanationNow(
       timer: timer === undefined ? null : timerView(presentTimer(timer)),
     };
   });
+  const explained_at = isoAt(createSystemClock().now());
   return {
     id: node,
-    explained_at: isoAt(createSystemClock().now()),
-    ...{ source: "journal" as const, seen: null },
+    explained_at,
+    source: "journal",
+    seen: null,
     policies: withRecordedPolicies(policies, rows),
     ...rows,
   };
 }
 
 function explanationAsOf(node: string, rows: NodeRows, at: EpochMs): NodeReport {
-  const then = rowsAsOf(rows, isoAt(at));
-  return {
-    id: node,
-    explained_at: isoAt(at),
-    ...{ source: "past" as const, seen: null },
-    policies: withRecordedPolicies([], then),
-    ...then,
-  };
+  const past = rowsAsOf(rows, isoAt(at));
+  const policies = withRecordedPolicies([], past);
+  return { id: node, explained_at: isoAt(at), source: "past", seen: null, policies, ...past };
 }

@@ -8,7 +8,7 @@ import { type DaemonAccess, type DaemonAccessOptions, readDaemonAccess } from ".
 import { withProgress } from "./output/progress.ts";
 
 /** Options of `healthcheck`. */
-export interface HealthcheckOptions extends DaemonAccessOptions {
+interface HealthcheckOptions extends DaemonAccessOptions {
   /** Absent: the daemon at `url`. */
   readonly config?: string;
 }
@@ -48,8 +48,8 @@ export async function runHealthcheck(options: HealthcheckOptions, context: Comma
 }
 
 /**
- * How to reach the daemon of a configuration at its own listen address. The certificate is not verified, because it names
- * another host, and the request carries no data.
+ * Returns how to reach the daemon of a configuration at its listen address. The certificate is not verified, because it names
+ * another host, and the request contains no secret.
  */
 function ownDaemonAccess(
   config: string,

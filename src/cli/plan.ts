@@ -10,7 +10,15 @@ import { billingMonthOf } from "../rate-limit/billing-month.ts";
 import type { MonthUsage } from "../rate-limit/monthly-budget.ts";
 import { planPolling } from "../scheduling/planner.ts";
 import { readConfigFile } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, printJson, readTextFile } from "./context.ts";
+import {
+  type CommandContext,
+  EXIT_OK,
+  type ExitCode,
+  failWith,
+  type OutputOption,
+  print,
+  readTextFile,
+} from "./context.ts";
 import {
   type GivenCounts,
   givenNetworkSize,
@@ -21,9 +29,8 @@ import {
 import { type CountSource, formatPlan, type PlanReport, planJson } from "./output/plan-table.ts";
 
 /** Options of `plan`. Counts that are absent come from the daemon's state, or else from the service. */
-export interface PlanOptions extends GivenCounts {
+export interface PlanOptions extends GivenCounts, OutputOption {
   readonly config: string;
-  readonly output: "text" | "json";
 }
 
 const FULL_MONTH: MonthUsage = { callsUsed: 0, leftMs: 30 * DAY_MS };
@@ -32,8 +39,7 @@ const FULL_MONTH: MonthUsage = { callsUsed: 0, leftMs: 30 * DAY_MS };
 export async function runPlan(options: PlanOptions, context: CommandContext): Promise<ExitCode> {
   const planned = await planNetwork(options, context);
   if (!planned.ok) return failWith(context, planned.error);
-  if (options.output === "json") printJson(context, planJson(planned.value));
-  else context.out.write(formatPlan(planned.value));
+  print(context, options, planJson(planned.value), () => formatPlan(planned.value));
   return EXIT_OK;
 }
 

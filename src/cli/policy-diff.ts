@@ -1,41 +1,44 @@
 import { fail, ok, type Result } from "../base/result.ts";
-import { formatProblem } from "../config/diagnostics/problem.ts";
 import { policyRulesOf } from "../config/policy-file.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
 import { comparePolicies, type PolicyDifference } from "../policy/policy-diff.ts";
-import { parsePolicies } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, printJson, readTextFile } from "./context.ts";
-import { stripControlCharacters } from "./daemon-api/client.ts";
-import { createPaint, type Tone } from "./output/colour.ts";
-
-/** Options of `policy diff`. */
-export interface PolicyDiffOptions {
-  readonly output: "text" | "json";
-}
+import { type Problem, parsePolicies, printProblems } from "./config/config-loading.ts";
+import {
+  type CommandContext,
+  EXIT_FAILURE,
+  EXIT_OK,
+  type ExitCode,
+  type OutputOption,
+  print,
+  readTextFile,
+} from "./context.ts";
+import { createPaint, type Tone } from "./output/color.ts";
+import { stripControlCharacters } from "./output/text.ts";
 
 /** `policy diff OLD NEW`: compares which nodes two policy files act on. */
 export async function runPolicyDiff(
   [before, after]: readonly string[],
-  { output }: PolicyDiffOptions,
+  options: OutputOption,
   context: CommandContext,
 ): Promise<ExitCode> {
   const [old, next] = [readRules(before!, context), readRules(after!, context)];
   if (!old.ok || !next.ok) {
-    const errors = [...(old.ok ? [] : old.error), ...(next.ok ? [] : next.error)];
-    context.err.write(errors.map((error) => `${error}\n`).join(""));
+    printProblems(
+      context,
+      [old, next].flatMap((read) => (read.ok ? [] : read.error)),
+    );
     return EXIT_FAILURE;
   }
   const found = comparePolicies(old.value, next.value);
-  if (output === "json") printJson(context, { differences: found });
-  else context.out.write(formatDifferences(found, context));
+  print(context, options, { differences: found }, () => formatDifferences(found, context));
   return EXIT_OK;
 }
 
-function readRules(file: string, { env }: CommandContext): Result<readonly PolicyRule[], readonly string[]> {
+function readRules(file: string, { env }: CommandContext): Result<readonly PolicyRule[], readonly Problem[]> {
   const read = readTextFile(file);
   if (!read.ok) return fail([read.error]);
   const parsed = parsePolicies(file, read.value, env);
-  return parsed.ok ? ok(policyRulesOf(parsed.value)) : fail(parsed.error.map(formatProblem));
+  return parsed.ok ? ok(policyRulesOf(parsed.value)) : parsed;
 }
 
 const EFFECT_STYLES: Readonly<Record<PolicyDifference["effect"], readonly [sign: string, Tone | null]>> = {

@@ -2,6 +2,7 @@ import { formatProblem } from "../config/diagnostics/problem.ts";
 import { type Daemon, startDaemon } from "../daemon/daemon.ts";
 import type { DaemonDeps } from "../daemon/runtime.ts";
 import { createMemoryStateStore, openStateStore } from "../journal/sqlite.ts";
+import type { Clock } from "../model/ports.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
 import { createLog } from "../platform/log.ts";
@@ -16,11 +17,7 @@ export async function runDaemon({ config: file }: { config: string }, context: C
   const log = createLog(first.value.config.log);
   let atStart: typeof first | null = first;
   const deps: DaemonDeps = {
-    clock: createSystemClock(),
-    cron: createCron(),
-    random: Math.random,
-    log,
-    version: context.version,
+    ...daemonDeps(context, createSystemClock(), log),
     async readConfig() {
       const read = atStart ?? (await readConfigInThread(file, context.env, context.stop));
       atStart = null;
@@ -30,9 +27,7 @@ export async function runDaemon({ config: file }: { config: string }, context: C
       }
       return read;
     },
-    readFile: readTextFile,
     openStore: openStateStore,
-    createMemoryStore: createMemoryStateStore,
   };
   let daemon: Daemon | null = null;
   // Registered before the start: otherwise a SIGHUP during the start would end the process.
@@ -45,3 +40,16 @@ export async function runDaemon({ config: file }: { config: string }, context: C
   await started.value.stop();
   return EXIT_OK;
 }
+
+/** Returns what a daemon needs, except for its configuration and its state. */
+export const daemonDeps = (
+  { version }: CommandContext,
+  clock: Clock,
+  log: DaemonDeps["log"],
+): Omit<DaemonDeps, "readConfig" | "openStore"> => ({
+  ...{ clock, log, version },
+  cron: createCron(),
+  random: Math.random,
+  readFile: readTextFile,
+  createMemoryStore: createMemoryStateStore,
+});

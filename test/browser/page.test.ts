@@ -24,28 +24,28 @@ beforeAll(async () => {
 });
 afterAll(() => browser.close());
 
-/** A clinic whose doctor asks a person before every action. */
+/** Opens the page of a daemon in which every action needs approval. */
 async function startWithApproval() {
   const setup = await startHealingSetup();
-  const prescription = setup.writeConfig([rebootOffline({ mode: "approve" })], {
+  const config = setup.writeConfig([rebootOffline({ mode: "approve" })], {
     safety: { mode: "enforce", storm_cooldown: "0s", trust: { warmup_walks: 1 } },
   });
-  const daemon = await startDaemonFor(setup, prescription);
-  await waitUntil("it is trusted", async () => (await daemon.scrape()).sum("proxywarden_trusted") === 1);
-  return { clinic: setup, doctor: daemon, ...(await openPage(browser, daemon.app.url())) };
+  const daemon = await startDaemonFor(setup, config);
+  await waitUntil("fleet data is trusted", async () => (await daemon.scrape()).sum("proxywarden_trusted") === 1);
+  return { setup, daemon, ...(await openPage(browser, daemon.app.url())) };
 }
 
 const nameOf = ({ network }: HealingSetup, node: string) =>
   network.service.world.fleet.nodes.find(({ id }) => id === node)!.name;
 
-/** What the simulated service itself knows of its nodes. */
+/** Counts the nodes of the simulated service by status. */
 function actualStatusCounts({ network }: Pick<HealingSetup, "network">): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { status } of actualNodes(network.service)) counts[status] = (counts[status] ?? 0) + 1;
   return counts;
 }
 
-/** What the legend says: nodes by status, those of which there are any. */
+/** Returns the counts in the legend that are not 0, by status. */
 const legend = (page: Page): Promise<Record<string, number>> =>
   page
     .locator("#legend button")
@@ -61,25 +61,25 @@ const legend = (page: Page): Promise<Record<string, number>> =>
     );
 
 const untilShown = (page: Page, wanted: () => Record<string, number>) =>
-  waitUntil("the page shows the fleet as it is", async () => {
+  waitUntil("the legend shows the expected counts", async () => {
     const shown = JSON.stringify(Object.entries(await legend(page)).toSorted());
     return shown === JSON.stringify(Object.entries(wanted()).toSorted());
   });
 
 const pendingApproval = (daemon: RunningDaemon, node: string) =>
-  waitUntil(`an action of ${node} waits`, async () =>
+  waitUntil(`an action on ${node} waits for approval`, async () =>
     (await daemon.actions()).find((action) => action.node === node && action.state === "awaiting"),
   );
 
-test("the page shows the fleet, a node that becomes unhealthy, and by keyboard its explanation", async () => {
-  const { clinic: setup, doctor: daemon, page, pageErrors } = await startWithApproval();
+test("the page shows the fleet and an unhealthy node, and explains the node by keyboard", async () => {
+  const { setup, daemon, page, pageErrors } = await startWithApproval();
   await untilShown(page, () => actualStatusCounts(setup));
   await page.evaluate(() => Object.assign(globalThis, { isSamePage: true }));
   const [node] = setup.nodes;
   setup.interventions.startFailure(node!, OUTAGE);
   await untilShown(page, () => ({ online: setup.nodes.length - 1, offline: 1 }));
   expect(await page.evaluate(() => "isSamePage" in globalThis)).toBe(true);
-  expect(await page.locator("#trouble a").allTextContents()).toEqual([nameOf(setup, node!)]);
+  expect(await page.locator("#attention a").allTextContents()).toEqual([nameOf(setup, node!)]);
   await pendingApproval(daemon, node!);
 
   const focus = () => page.evaluate<string>(`document.activeElement?.id ?? ""`);
@@ -101,7 +101,7 @@ test("the page shows the fleet, a node that becomes unhealthy, and by keyboard i
 });
 
 test("commands need a valid token, which is kept for the tab", async () => {
-  const { clinic: setup, doctor: daemon, page, pageErrors } = await startWithApproval();
+  const { setup, daemon, page, pageErrors } = await startWithApproval();
   const paused = async () => (await daemon.scrape()).sum("proxywarden_paused") === 1;
   await page.locator("#pause:enabled").click();
   await page.getByLabel("Reason").fill("a deploy");
@@ -109,16 +109,16 @@ test("commands need a valid token, which is kept for the tab", async () => {
   await page.getByText("An operator token is required.").waitFor();
   await page.getByLabel("Operator token").fill("guessed");
   await page.locator("dialog .primary").click();
-  await page.getByText("Refused: the token does not belong to an operator.").waitFor();
+  await page.getByText("Failed: the token does not belong to an operator.").waitFor();
   expect(await paused()).toBe(false);
   await page.getByLabel("Operator token").fill(TOKEN);
   await page.locator("dialog .primary").click();
   await page.locator("#banners").getByText("a deploy").waitFor();
   expect(await paused()).toBe(true);
-  // The token is kept: nothing is asked for but leave.
+  // The stored token is used: the dialog only asks for confirmation.
   await page.locator("#banners button").click();
   await page.locator("dialog .primary").click();
-  await waitUntil("it is resumed", async () => !(await paused()));
+  await waitUntil("actions are resumed", async () => !(await paused()));
 
   const [node] = setup.nodes;
   setup.interventions.startFailure(node!, OUTAGE);
@@ -128,10 +128,10 @@ test("commands need a valid token, which is kept for the tab", async () => {
   await page.locator("dialog .primary").click();
   await page.locator("#activity").getByText("verified").waitFor();
   expect(setup.serviceProxy.postRequests.map(({ path }) => path)).toEqual([`/v1/nodes/${node}/reboot`]);
-  const kept = await page.evaluate<string[]>(
+  const stores = await page.evaluate<string[]>(
     "[JSON.stringify(sessionStorage), JSON.stringify(localStorage), document.cookie]",
   );
-  expect(kept.map((store) => store.includes(TOKEN))).toEqual([true, false, false]);
+  expect(stores.map((store) => store.includes(TOKEN))).toEqual([true, false, false]);
   await page.locator("#forget").click();
   expect(await page.evaluate<string>("JSON.stringify(sessionStorage)")).not.toContain(TOKEN);
   expect(pageErrors).toEqual([]);
@@ -148,9 +148,9 @@ test("without operators the page is read-only", async () => {
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** What axe finds that is serious, or worse: rule, and where. */
+/** Returns the serious and critical violations that axe finds: rule and element. */
 async function accessibilityViolations(page: Page): Promise<readonly string[]> {
-  // The page's own policy lets nothing in; the debugger's own evaluation is not bound by it.
+  // Code evaluated by the debugger is not subject to the content security policy.
   await page.evaluate(AXE);
   return page.evaluate(async () => {
     const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: Violation[] }> } };
@@ -169,11 +169,11 @@ async function accessibilityViolations(page: Page): Promise<readonly string[]> {
 }
 
 test("the page has no accessibility violations in light, dark and phone layout", async () => {
-  const { clinic: setup, doctor: daemon, page } = await startWithApproval();
+  const { setup, daemon, page } = await startWithApproval();
   const [node] = setup.nodes;
   setup.interventions.startFailure(node!, OUTAGE);
   await pendingApproval(daemon, node!);
-  await page.locator("#trouble a").click();
+  await page.locator("#attention a").click();
   await page.locator("#panel .guards").waitFor();
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme });

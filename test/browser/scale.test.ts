@@ -12,7 +12,7 @@ import { startBrowser } from "./chromium.ts";
 import { openPage } from "./page-visit.ts";
 
 const NODES = 10_000;
-/** Whatever the fleet, the page has about so many elements: cells are painted, lists are short. */
+/** The number of elements does not depend on the fleet: cells are painted, lists are short. */
 const ELEMENTS_MAX = 1_500;
 
 let browser: Browser;
@@ -24,7 +24,7 @@ afterAll(() => browser.close());
 const paints = async (page: Page) => Number(await page.locator("#canvas").getAttribute("data-paints"));
 const elements = (page: Page) => page.evaluate<number>("document.querySelectorAll('*').length");
 
-/** Frames in which the page painted anything, and those that passed, until some time after the work was begun. */
+/** Runs work in the page and returns the next frames: how many there were, and how many painted anything. */
 const framesOf = (page: Page, work: string) =>
   page.evaluate<{ frames: number; paints: number }>(`(async () => {
     const canvas = document.querySelector("#canvas");
@@ -37,28 +37,28 @@ const framesOf = (page: Page, work: string) =>
 
 test("ten thousand nodes need few elements and at most one paint per frame", async () => {
   const regions = ["eu-west", "eu-central", "us-east", "us-west", "ap-south"];
-  const made = Array.from({ length: NODES }, (_, index) => ({ id: `node_${index}`, region: regions[index % 5]! }));
-  const now = { fleet: buildFleet(made) };
+  const nodes = Array.from({ length: NODES }, (_, index) => ({ id: `node_${index}`, region: regions[index % 5]! }));
+  const now = { fleet: buildFleet(nodes) };
   const web = await startTestServer({ fleet: () => now.fleet, ...quietStatus() }, createSystemClock());
   const { page, pageErrors } = await openPage(browser, web.url);
   const online = page.locator("#legend b").first();
-  await waitUntil("all are shown", async () => (await online.textContent()) === "10,000");
-  const [few, painted] = [await elements(page), await paints(page)];
-  expect(few).toBeLessThan(ELEMENTS_MAX);
+  await waitUntil("all nodes are shown", async () => (await online.textContent()) === "10,000");
+  const [elementCount, paintCount] = [await elements(page), await paints(page)];
+  expect(elementCount).toBeLessThan(ELEMENTS_MAX);
 
-  const ill: Record<number, NodeStatus> = {};
-  for (let slot = 0; slot < 1_500; slot++) ill[slot * 6] = "offline";
+  const offline: Record<number, NodeStatus> = {};
+  for (let slot = 0; slot < 1_500; slot++) offline[slot * 6] = "offline";
   const fleets: string[] = [];
   page.on("request", (request) => {
     if (request.url().endsWith("/fleet")) fleets.push(request.url());
   });
-  now.fleet = withStatus(now.fleet, ill);
-  await waitUntil("the ill are shown", async () => (await online.textContent()) === "8,500");
-  expect(await paints(page)).toBeLessThanOrEqual(painted + 2);
+  now.fleet = withStatus(now.fleet, offline);
+  await waitUntil("the offline nodes are shown", async () => (await online.textContent()) === "8,500");
+  expect(await paints(page)).toBeLessThanOrEqual(paintCount + 2);
   expect(fleets).toEqual([]);
   expect(await elements(page)).toBeLessThan(ELEMENTS_MAX);
 
-  // A storm of keys, searches and moves of the pointer: what each asks for is painted once a frame.
+  // Many key presses and searches lead to at most one paint per frame.
   const typing = `for (const text of ["n", "no", "node", "node_9", "node_99", ""]) {
     const input = document.querySelector("#search");
     input.value = text;
@@ -78,11 +78,11 @@ test("the page reports a lost daemon and reloads when it returns", async () => {
   const fleet = () => buildFleet([{ id: "a" }, { id: "b" }]);
   const first = await startTestServer({ fleet, ...quietStatus() }, createSystemClock());
   const { page } = await openPage(browser, first.url);
-  const says = (text: string) => page.locator("#connection").getByText(text, { exact: true }).waitFor();
-  await says("live");
+  const untilConnectionShows = (text: string) => page.locator("#connection").getByText(text, { exact: true }).waitFor();
+  await untilConnectionShows("live");
   await page.getByText("No activity yet.").waitFor();
   await first.close(SHUTDOWN_BUDGET.webMs);
-  await says("no answer");
+  await untilConnectionShows("no answer");
   const second = await startWebServer({
     host: "127.0.0.1",
     port: Number(new URL(first.url).port),
@@ -93,12 +93,12 @@ test("the page reports a lost daemon and reloads when it returns", async () => {
   });
   if (!second.ok) throw new Error(second.error);
   onTestFinished(() => second.value.close(SHUTDOWN_BUDGET.webMs));
-  await says("live");
+  await untilConnectionShows("live");
   await page.locator("#activity").getByText("6 of 6 actions within 1h").waitFor();
   await page.locator("#approvals").getByText("quarantine for 1d").waitFor();
 });
 
-/** What a daemon says in which nothing is wrong, in the shape of its views. */
+/** Returns the status of an idle daemon. */
 function quietStatus() {
   return {
     status: () => ({

@@ -7,20 +7,20 @@ import { runDemo } from "../../src/cli/demo.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
 import { startBrowser } from "./chromium.ts";
 
-/** Takes the pictures of the status page that the README shows: `npm run screenshots`. */
+/** Takes the screenshots of the status page in the README: `npm run screenshots`. */
 
 const FOLDER = fileURLToPath(new URL("../../docs/images/", import.meta.url));
 const DESKTOP = { width: 1440, height: 1080 };
 const PHONE = { width: 390, height: 844 };
-/** What takes a demo minutes is there in a minute. */
+/** Episodes that take minutes are visible within a minute. */
 const DEMO_SPEED = 6;
 const DEMO_MS: DurationMs = 1.5 * MINUTE_MS;
-/** For charts and lists to be drawn in what was chosen last. */
+/** Time in which the page is redrawn after a change. */
 const SETTLE_MS: DurationMs = SECOND_MS;
 
 const clock = createSystemClock();
 
-/** A demo at work, and where its page is. */
+/** Starts a demo and returns the URL of its page. */
 async function startDemo(): Promise<{ readonly url: string; stop(): Promise<unknown> }> {
   const stop = new AbortController();
   let out = "";
@@ -69,8 +69,8 @@ async function main(): Promise<void> {
   await page.emulateMedia({ colorScheme: "dark" });
   await takeScreenshot(page, "page-dark");
   await page.emulateMedia({ colorScheme: "light" });
-  // One with a story: of those whose action is under way, the first.
-  await page.locator("#trouble a").first().click();
+  // The first node with an action in progress, because its panel shows the most.
+  await page.locator("#attention a").first().click();
   await page.locator("#panel .activity").waitFor();
   await takeScreenshot(page, "page-node");
   await page.getByRole("button", { name: "Close the explanation" }).click();

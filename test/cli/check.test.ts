@@ -4,7 +4,7 @@ import { openStateStore } from "../../src/journal/sqlite.ts";
 import { createTempFolder } from "../integration/folder.ts";
 import { captureOutput } from "./terminal.ts";
 
-/** A configuration in a new folder, with this section `safety`. */
+/** Writes a configuration with a section `safety`. */
 function configured(safety: object = {}) {
   const folder = createTempFolder();
   folder.write("key", "sesame\n");

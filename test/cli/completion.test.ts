@@ -1,8 +1,7 @@
 import { Command, Option } from "commander";
 import { describe, expect, test } from "vitest";
-import { bashScript } from "../../src/cli/completion/shell-scripts.ts";
-import { completedCommands } from "../../src/cli/completion/tree.ts";
-import { runCompletion, SHELLS, type Shell } from "../../src/cli/completion.ts";
+import { completedCommands, runCompletion, SHELLS, type Shell } from "../../src/cli/completion.ts";
+import { bashScript } from "../../src/cli/output/completion-scripts.ts";
 import { createProgram } from "../../src/cli/program.ts";
 import { createTempFolder } from "../integration/folder.ts";
 import { runProgram } from "../integration/process.ts";
@@ -19,11 +18,11 @@ const scriptFor = async (shell: Shell): Promise<string> =>
     )
   ).out;
 
-/** What a real bash offers for the last of the words, which may be empty. */
+/** Returns what a real bash offers for the last word, which may be empty. */
 async function offered(script: string, words: readonly string[], cwd = "/"): Promise<readonly string[]> {
-  const asked = `cd "$1"; shift; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _proxywarden; printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const told = await runProgram("bash", ["--norc", "-c", `${script}\n${asked}`, "bash", cwd, ...words], "");
-  return told.split("\n").filter((line) => line !== "");
+  const completion = `cd "$1"; shift; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _proxywarden; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const output = await runProgram("bash", ["--norc", "-c", `${script}\n${completion}`, "bash", cwd, ...words], "");
+  return output.split("\n").filter((line) => line !== "");
 }
 
 describe("in a real bash", async () => {
@@ -42,7 +41,7 @@ describe("in a real bash", async () => {
     ["proxywarden completion ", ["bash", "zsh", "fish"]],
     ["proxywarden pause --reason ", []],
     ["proxywarden approve --d", ["--debug"]],
-    // It is the reason that is called so, and no command.
+    // The word is the value of --reason, not a command.
     ["proxywarden pause --reason check --ur", ["--url"]],
   ])("%s", async (typed, offers) => {
     expect(await offered(script, typed.split(" "))).toEqual(offers);

@@ -1,11 +1,11 @@
 import { type ExplainOptions, runExplain } from "../../src/cli/explain.ts";
 import { captureOutput } from "./terminal.ts";
 
-/** Runs `explain`; a test that names no daemon reaches none. */
+/** Runs `explain`. By default no daemon is reachable. */
 export const printExplanation = (node: string, options: Partial<ExplainOptions>) =>
   captureOutput((context) => runExplain(node, { url: "http://127.0.0.1:1", output: "text", ...options }, context));
 
-/** Lines of a text, from the one that begins so to the next empty one. */
+/** Returns the lines of a text from the first with this beginning to the next empty line. */
 export function paragraph(text: string, beginning: string): readonly string[] {
   const lines = text.split("\n");
   const first = lines.findIndex((line) => line.startsWith(beginning));

@@ -27,7 +27,7 @@ const POLICIES = `policies:
       - {action: reboot, force: true, verify: {within: 10m}}
 `;
 
-/** A configuration whose journal holds these, written by a daemon that is gone. */
+/** Writes a journal as a daemon does, and a configuration that names it. */
 function configured(changes: readonly JournalChange[]): string {
   const folder = createTempFolder();
   const store = openStateStore(folder.pathOf("state"));

@@ -40,7 +40,7 @@ reboot-offline (enforce)
             - window: outside of nights, which begins at 23:00
             - max_actions: 6 of 6 actions within 1h
   now       1 reason would hold an action
-            - approval: act-3 waits for a person
+            - approval: act-3 waits for approval
               ends with approve or reject; an approval expires after safety.approval_ttl
 
 actions, newest first
@@ -59,8 +59,8 @@ decisions, newest first
   });
 
   test("and shows why a verdict is unknown, the timer and the operator's hold", async () => {
-    const told = sampleExplanation("node_1");
-    const [policy] = told.policies;
+    const explanation = sampleExplanation("node_1");
+    const [policy] = explanation.policies;
     const hold = {
       node: "node_1",
       policy: null,

@@ -4,7 +4,7 @@ import { createProgram } from "../../src/cli/program.ts";
 import { parseCommand } from "../deploy/manifest.ts";
 import { captureOutput } from "./terminal.ts";
 
-/** Runs a command line in this process; whatever it throws is thrown. */
+/** Runs a command line in this process. Rejects with what the command throws. */
 const runCommandLine = (usage: string) =>
   captureOutput(async (context) => {
     let code = EXIT_OK as 0 | 1 | 2;
@@ -18,7 +18,7 @@ const runCommandLine = (usage: string) =>
     return code;
   });
 
-/** Words of a shell's line, with quotes taken off. */
+/** Splits a shell command into words, and removes the quotes. */
 const words = (text: string): string[] =>
   [...text.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain!);
 
@@ -31,8 +31,8 @@ const commandNames = async (): Promise<string[]> => {
   return names;
 };
 
-test.each([...(await commandNames()), "policy diff"])(
-  "%s --help shows an example that it would take itself",
+test.each([...(await commandNames()), "policy diff", "policy test"])(
+  "%s --help shows a valid example of the command",
   async (name) => {
     const { code, out, err } = await runCommandLine(`${name} --help`);
     expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -52,12 +52,18 @@ test("--help lists every command, examples and the exit codes", async () => {
   expect(out).toContain("0 success; 1 the check or operation failed; 2 usage error");
 });
 
+test("test is the former name of policy test", async () => {
+  const missing = await runCommandLine("policy test missing.yaml");
+  expect(missing).toMatchObject({ code: 1, err: expect.stringContaining("can't read missing.yaml") });
+  expect(await runCommandLine("test missing.yaml")).toEqual(missing);
+});
+
 test("help COMMAND prints the command's --help; help alone prints the program's", async () => {
   expect(await runCommandLine("help explain")).toEqual(await runCommandLine("explain --help"));
   expect(await runCommandLine("help")).toEqual(await runCommandLine("--help"));
 });
 
-test.each<readonly [usage: string, said: string]>([
+test.each<readonly [usage: string, message: string]>([
   ["chek", "unknown command 'chek'; did you mean check? (see proxywarden --help)"],
   ["help chek", "unknown command 'chek'; did you mean check? (see proxywarden --help)"],
   ["help zzz", "unknown command 'zzz' (see proxywarden --help)"],
@@ -67,6 +73,6 @@ test.each<readonly [usage: string, said: string]>([
     "completion tcsh",
     "command-argument value 'tcsh' is invalid for argument 'shell'. Allowed choices are bash, zsh, fish (see proxywarden completion --help)",
   ],
-])("a usage error is one line on standard error that says what to do: %s", async (usage, said) => {
-  expect(await runCommandLine(usage)).toEqual({ code: 2, out: "", err: `proxywarden: ${said}\n` });
+])("a usage error is one line on standard error that says what to do: %s", async (usage, message) => {
+  expect(await runCommandLine(usage)).toEqual({ code: 2, out: "", err: `proxywarden: ${message}\n` });
 });

@@ -1,32 +1,29 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import {
-  type OperatorCommandOptions,
-  operatorCliCommands,
-  sendOperatorCommand,
-} from "../../src/cli/operator-commands.ts";
+import { type OperatorCommandOptions, sendOperatorCommand } from "../../src/cli/operator-commands.ts";
 import { inlineSecret } from "../../src/platform/secret-file.ts";
+import { operatorCommandTable } from "../../src/web/api/operator-commands.ts";
 import { createTempFolder } from "../integration/folder.ts";
-import { recordingOrders } from "../web/api/remediation-view-fixture.ts";
+import { recordingCommands } from "../web/api/remediation-view-fixture.ts";
 import { adminOperators, startTestServer } from "../web/http/test-server.ts";
 import { captureOutput } from "./terminal.ts";
 
 const TOKEN = "correct-horse-battery";
 const withToken = { PROXYWARDEN_ADMIN_TOKEN: TOKEN };
 
-/** A daemon that keeps its orders. */
+/** A daemon that records operator commands instead of executing them. */
 async function commandRecordingDaemon(
-  refusal: Parameters<typeof recordingOrders>[1] = null,
+  refusal: Parameters<typeof recordingCommands>[1] = null,
   token: string | null = TOKEN,
 ) {
   const recorded: string[][] = [];
   const secret = token === null ? null : inlineSecret(token);
   const web = await startTestServer({
-    commands: () => recordingOrders(recorded, refusal),
+    commands: () => recordingCommands(recorded, refusal),
     operators: () => adminOperators(secret),
   });
-  return { kept: recorded, url: web.url };
+  return { recorded, url: web.url };
 }
 
 function runOperatorCommand(
@@ -35,15 +32,12 @@ function runOperatorCommand(
   options: Partial<OperatorCommandOptions> & { readonly url: string },
   env: Readonly<Record<string, string>> = withToken,
 ) {
-  const command = operatorCliCommands.find(({ route: row }) => row.name === name);
-  if (command === undefined) throw new Error(`there is no order ${name}`);
-  return captureOutput(
-    (context) => sendOperatorCommand(command.route, id, { output: "text", ...options }, context),
-    env,
-  );
+  const command = operatorCommandTable.find((route) => route.name === name);
+  if (command === undefined) throw new Error(`there is no command ${name}`);
+  return captureOutput((context) => sendOperatorCommand(command, id, { output: "text", ...options }, context), env);
 }
 
-/** A server that answers everything alike. */
+/** A server that sends the same response to every request. */
 async function respondingServer(status: number, body: string): Promise<string> {
   const server = createServer((_request, response) => response.writeHead(status).end(body));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -65,10 +59,10 @@ describe("a command", () => {
   ])(
     "%s of %j with the reason %j reaches the daemon, which says what is so now",
     async (name, id, reason, recorded) => {
-      const { kept: orders, url } = await commandRecordingDaemon();
+      const { recorded: commands, url } = await commandRecordingDaemon();
       const end = await runOperatorCommand(name, id, { url, ...(reason === undefined ? {} : { reason }) });
       expect(end).toEqual({ code: 0, out: `${name} is done\n`, err: "" });
-      expect(orders).toEqual([recorded]);
+      expect(commands).toEqual([recorded]);
     },
   );
 
@@ -93,7 +87,7 @@ describe("the token", () => {
   });
 
   test("that is missing is a usage error, which names the option and the variable", async () => {
-    const { kept: recorded, url } = await commandRecordingDaemon();
+    const { recorded, url } = await commandRecordingDaemon();
     for (const env of [{}, { PROXYWARDEN_ADMIN_TOKEN: "" }]) {
       expect(await runOperatorCommand("resume", undefined, { url }, env)).toEqual({
         code: 2,
@@ -138,7 +132,7 @@ describe("an error is one line that says what to do:", () => {
   });
 
   test("the token is wrong", async () => {
-    const { kept: recorded, url } = await commandRecordingDaemon();
+    const { recorded, url } = await commandRecordingDaemon();
     expect(await runOperatorCommand("pause", undefined, { url }, { PROXYWARDEN_ADMIN_TOKEN: "guessed" })).toEqual({
       code: 1,
       out: "",

@@ -6,10 +6,10 @@ import { createTempFolder } from "../integration/folder.ts";
 import { configText, startNetwork } from "../integration/simulated-network.ts";
 import { captureOutput } from "./terminal.ts";
 
-/** Nobody answers there. */
+/** No service listens there. */
 const UNREACHABLE_URL = "http://127.0.0.1:9";
 
-/** A configuration on the Business plan, with all else by default. */
+/** A configuration with the Business plan and default values. */
 function configured(serviceUrl = UNREACHABLE_URL) {
   const folder = createTempFolder();
   const sections = {
@@ -88,12 +88,12 @@ test("the plan uses the size and the calls in the daemon's state, without asking
     JSON.stringify({ nodes: 700, nodePages: 7, sessions: 9_000, sessionPages: 90 }),
   );
   store.value.calls.add(utcDay(Date.now()), 12_345);
-  // The daemon may be running: its folder is held.
+  // The daemon may be running and lock its folder.
   const { network, month } = await planned({ config: file });
   expect(network).toEqual({ source: "state", nodes: 700, node_pages: 7, sessions: 9_000, session_pages: 90 });
   expect(month).toMatchObject({ whole: false, calls: 12_345 });
-  const told = await planned({ config: file, sessions: 18_000 });
-  expect(told.network).toMatchObject({ source: "state", nodes: 700, sessions: 18_000, session_pages: 180 });
+  const replanned = await planned({ config: file, sessions: 18_000 });
+  expect(replanned.network).toMatchObject({ source: "state", nodes: 700, sessions: 18_000, session_pages: 180 });
   store.value.close();
 });
 

@@ -1,13 +1,13 @@
 import type { CommandContext, ExitCode } from "../../src/cli/context.ts";
 
-/** How a command ended, and what it printed. */
+/** Exit code and output of a command. */
 export interface CommandOutput {
   readonly code: ExitCode;
   readonly out: string;
   readonly err: string;
 }
 
-/** Runs a command in this process, with an environment of its own, and keeps what it prints. */
+/** Runs a command in this process and captures its output. `env`: its environment. */
 export async function captureOutput(
   run: (context: CommandContext) => Promise<ExitCode>,
   env: Readonly<Record<string, string>> = {},

@@ -2,7 +2,7 @@ import { globSync } from "node:fs";
 import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parseDuration, SECOND_MS } from "../../src/base/duration.ts";
-import { VERSION } from "../../src/cli/version.ts";
+import { VERSION } from "../../src/cli/context.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { loadScenario } from "../../src/config/schema/scenario.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";

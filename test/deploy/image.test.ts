@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
-import { VERSION } from "../../src/cli/version.ts";
+import { VERSION } from "../../src/cli/context.ts";
 import { isInRepository, parseCommand, parseRepositoryConfig, textOf } from "./manifest.ts";
 
 interface Instruction {

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
 import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
-import { VERSION } from "../../src/cli/version.ts";
+import { VERSION } from "../../src/cli/context.ts";
 import { fetchFrom, startTestServer } from "../web/http/test-server.ts";
 import { documentOf, documentsOf, inRepository, parseCommand, parseRepositoryConfig, textOf } from "./manifest.ts";
 

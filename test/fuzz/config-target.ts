@@ -1,15 +1,12 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fail, ok, type Result } from "../../src/base/result.ts";
-import { findSkippedRuns } from "../../src/cli/config/config-loading.ts";
-import type { ConfigChecks, ConfigSource } from "../../src/config/checks.ts";
+import { CONFIG_CHECKS } from "../../src/cli/config/config-loading.ts";
+import type { ConfigSource } from "../../src/config/checks.ts";
 import { type ConfigProblem, formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { loadPolicyTests } from "../../src/config/schema/policy-test.ts";
 import { loadScenario } from "../../src/config/schema/scenario.ts";
-import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
-import { cronError } from "../../src/platform/cron.ts";
-import { compileExpression } from "../../src/policy/cel/expression.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { fileText } from "../config/config-fixtures.ts";
 import { mutatedText, pick, randomBytes } from "./mutation.ts";
@@ -119,20 +116,6 @@ const words = [
   ],
 ];
 
-const checks: ConfigChecks = {
-  cron: cronError,
-  families: networkFamilyNames(),
-  expression(text) {
-    const compiled = compileExpression(text);
-    return compiled.ok ? null : compiled.error;
-  },
-  fields(text) {
-    const compiled = compileExpression(text);
-    return compiled.ok ? compiled.value.fields : [];
-  },
-  skippedRuns: findSkippedRuns,
-};
-
 const env = { PROXYWARDEN_API_KEY: "sesame", X: "1" };
 const PROBLEMS_MAX = 60;
 const PROBLEM_CHARACTERS_MAX = 2_000;
@@ -183,7 +166,7 @@ function loadAll(text: string, files: Readonly<Record<string, string>>): ReturnT
 }
 
 const sourceOf = (text: string, files: Readonly<Record<string, string>>): ConfigSource => ({
-  ...{ file: "f.yaml", text, env, checks },
+  ...{ file: "f.yaml", text, env, checks: CONFIG_CHECKS },
   readFile(path) {
     if (!/\.ya?ml$/.test(path)) return ok("sesame");
     return files[path] === undefined ? fail(`there is no ${path}`) : ok(files[path]);

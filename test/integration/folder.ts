@@ -3,16 +3,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 
-/** A folder that is gone after the test. */
+/** A temporary folder, removed after the test. */
 export interface TempFolder {
   readonly path: string;
   /** Path of a file in it. */
   pathOf(name: string): string;
-  /** Writes a file, and gives its path. */
+  /** Writes a file and returns its path. */
   write(name: string, text: string): string;
 }
 
-/** An empty folder of the test's own. */
+/** Creates an empty temporary folder. */
 export function createTempFolder(): TempFolder {
   const path = mkdtempSync(join(tmpdir(), "proxywarden-"));
   onTestFinished(() => rmSync(path, { recursive: true, force: true }));

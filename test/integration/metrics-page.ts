@@ -1,21 +1,21 @@
-/** One sample of a page of the text format. */
+/** One sample in the text format. */
 export interface Sample {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-/** What a scrape showed. */
+/** A scraped page. */
 export interface MetricsPage {
   readonly text: string;
   readonly samples: readonly Sample[];
-  /** Sum of the samples of that name whose labels hold these; null where there is none. */
+  /** Returns the sum of the samples with this name and these labels; null: there are none. */
   sum(name: string, labels?: Readonly<Record<string, string>>): number | null;
-  /** The samples of that name whose labels hold these. */
+  /** Returns the samples with this name and these labels. */
   select(name: string, labels?: Readonly<Record<string, string>>): readonly Sample[];
 }
 
-/** Reads a page of the text format; a line that is none throws. */
+/** Parses a page in the text format. Throws on an invalid line. */
 export function parseMetricsPage(text: string): MetricsPage {
   const samples = text
     .split("\n")
@@ -39,7 +39,7 @@ export function parseMetricsPage(text: string): MetricsPage {
 
 function parseSample(line: string): Sample {
   const match = /^([A-Za-z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line);
-  if (match === null) throw new Error(`this is no sample: ${line}`);
+  if (match === null) throw new Error(`invalid sample: ${line}`);
   const [, name, pairs = "", value] = match;
   const labels = [...pairs.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"(?:,|$)/g)].map(([, label, text]) => [
     label!,

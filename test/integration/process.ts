@@ -4,25 +4,25 @@ import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import { waitUntil } from "./wait-until.ts";
 
-/** How a process ended. */
+/** Exit code and output of a process. */
 export interface ProcessResult {
-  /** Null where a signal ended it. */
+  /** Null: a signal ended it. */
   readonly code: number | null;
   readonly out: string;
   readonly err: string;
 }
 
-/** A process at work; one that still is at the end of the test is killed. */
+/** A running process, killed at the end of the test. */
 export interface RunningProcess {
   readonly pid: number;
   out(): string;
   err(): string;
   kill(signal: NodeJS.Signals): void;
-  /** Resolves when it is gone and all its output was read. */
+  /** Resolves when the process has ended and its output is read. */
   readonly ended: Promise<ProcessResult>;
 }
 
-/** Starts a program. `environment`: what it has beside the usual. */
+/** Starts a program. `environment`: variables in addition to those of every test process. */
 export function startProcess(
   program: string,
   args: readonly string[],
@@ -41,13 +41,13 @@ export function startProcess(
     child.once("error", reject);
     child.once("close", (code) => resolve({ code, ...texts }));
   });
-  // Whoever waits for its end is told; one that nobody waits for need not be.
+  // An error is not unhandled if no test waits for the end.
   ended.catch(() => undefined);
   onTestFinished(async () => {
     child.kill("SIGKILL");
     await ended;
   });
-  // One that reads nothing may be gone before it is given anything.
+  // A process that reads no input may end before the input is written.
   child.stdin!.on("error", () => undefined).end(input);
   return {
     pid: child.pid!,
@@ -58,13 +58,13 @@ export function startProcess(
   };
 }
 
-/** A test's own environment is none of the child's business: the runner sets variables that change what Node prints. */
+/** Not the environment of the test, because the test runner sets variables that change what Node prints. */
 const baseEnvironment = () => ({ PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR });
 
-/** What one child has compiled the next needs not: it starts in half the time. */
+/** Shared by all processes, which then start in half the time. */
 const COMPILE_CACHE = fileURLToPath(new URL("../../node_modules/.cache/compiled", import.meta.url));
 
-/** Starts a script of the checkout, run as TypeScript. */
+/** Starts a TypeScript file of the checkout. */
 export const startScript = (script: string, ...args: readonly string[]): RunningProcess =>
   startProcess(process.execPath, [script, ...args], "", { NODE_COMPILE_CACHE: COMPILE_CACHE });
 
@@ -74,18 +74,18 @@ const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 /** Starts a command of proxywarden. */
 export const startCommand = (...args: readonly string[]): RunningProcess => startScript(MAIN, ...args);
 
-/** Runs a command of proxywarden to its end. */
+/** Runs a command of proxywarden until it ends. */
 export const runCommand = (...args: readonly string[]): Promise<ProcessResult> => startCommand(...args).ended;
 
-/** The first match of `pattern` in what the process says on standard error, once it is there. */
+/** Waits for standard error to match `pattern`, and returns the first match. */
 export function waitForStderr({ err }: RunningProcess, pattern: RegExp): Promise<RegExpExecArray> {
   return waitUntil(
-    () => `the process says ${pattern}; it said:\n${err()}`,
+    () => `standard error matches ${pattern}; it is:\n${err()}`,
     () => pattern.exec(err()),
   );
 }
 
-/** A file that a package of Debian brings; without it the test fails, and says what to install. */
+/** Returns the path of a file from a Debian package. Throws with the package to install if it is missing. */
 export function requireProgram(path: string, debianPackage: string): string {
   try {
     accessSync(path, constants.R_OK);
@@ -95,9 +95,9 @@ export function requireProgram(path: string, debianPackage: string): string {
   }
 }
 
-/** Runs a program to its end; what it refuses, it refuses with its own words. */
+/** Runs a program and returns its output. Throws with its output unless it exits with 0. */
 export async function runProgram(path: string, args: readonly string[], input: string): Promise<string> {
   const { code, out, err } = await startProcess(path, args, input).ended;
-  if (code !== 0) throw new Error(`${path} ended with ${code}:\n${err}${out}`);
+  if (code !== 0) throw new Error(`${path} exited with ${code}:\n${err}${out}`);
   return out + err;
 }

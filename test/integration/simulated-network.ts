@@ -17,12 +17,12 @@ import { createService, type SimulatedService } from "../../src/simulator/http/s
 import { createRecordingLog } from "../harness/virtual-daemon.ts";
 import { type MetricsPage, parseMetricsPage } from "./metrics-page.ts";
 
-/** A configuration in sections, as its file has them: mappings, and lists. */
+/** Sections of a configuration file. */
 export type ConfigSections = Readonly<Record<string, Readonly<Record<string, unknown>> | readonly unknown[]>>;
 
-/** What a configuration says unless a test says otherwise: everything every few seconds, so that little has to pass. */
+/** Returns the text of a configuration in which every collector runs every few seconds, so that tests are short. */
 export function configText(serviceUrl: string, sections: ConfigSections = {}): string {
-  const usual: ConfigSections = {
+  const defaults: ConfigSections = {
     service: { base_url: serviceUrl, usage_scale: "ratio", timeout: "5s" },
     limits: { plan: "enterprise" },
     collect: {
@@ -32,44 +32,44 @@ export function configText(serviceUrl: string, sections: ConfigSections = {}): s
       stats: { every: "5s" },
     },
     web: { listen: "127.0.0.1:0" },
-    // With a new journal no action is possible before the first share of it: here a second.
+    // A new journal allows the first action after `per` / `amount`: here a second.
     safety: { max_actions: { amount: 600, per: "10m" } },
   };
-  const names = new Set([...Object.keys(usual), ...Object.keys(sections)]);
+  const names = new Set([...Object.keys(defaults), ...Object.keys(sections)]);
   const merged = Object.fromEntries(
     [...names].map((name) => {
       const section = sections[name];
-      return [name, Array.isArray(section) ? section : { ...usual[name], ...section }] as const;
+      return [name, Array.isArray(section) ? section : { ...defaults[name], ...section }] as const;
     }),
   );
   if (!("api_key_file" in merged.service!)) merged.service = { api_key: SIMULATION_KEY, ...merged.service };
-  // What is JSON is YAML.
+  // JSON is valid YAML.
   return JSON.stringify(merged, null, 2);
 }
 
-/** The simulated service, over HTTP. */
+/** A simulated service over HTTP. */
 export interface TestNetwork {
   readonly clock: Clock;
   readonly service: SimulatedService;
   readonly url: string;
-  /** From now on the fault strikes every request, or those that match; null: none does. */
+  /** Applies a fault to all requests, or to those whose path matches; null: ends it. */
   setFault(fault: FaultKind | null, match?: string): void;
 }
 
-export interface TestNetworkOptions {
+interface TestNetworkOptions {
   readonly scenario?: Partial<Scenario>;
-  /** How much faster than real time passes; 60 unless said: a minute in a second. */
+  /** Speed as a multiple of real time; default: 60. */
   readonly speed?: number;
-  /** Any free one unless said. */
+  /** Default: any free port. */
   readonly port?: number;
 }
 
 const SPEED = 60;
-/** A fleet that a page of the list holds, and whose details are read within a minute. */
+/** The list fits on one page, and the details are read within a minute. */
 export const NODES = 40;
 const SESSIONS = 200;
 
-/** Starts the simulated service; it ends with the test. */
+/** Starts a simulated service, which stops after the test. */
 export async function startNetwork({
   scenario = {},
   speed = SPEED,
@@ -99,23 +99,23 @@ export async function startNetwork({
   };
 }
 
-/** A daemon in this process. */
+/** A daemon in the process of the test. */
 export interface TestDaemon {
   readonly app: Daemon;
   readonly log: ReturnType<typeof createRecordingLog>;
-  /** Puts another text in the place of the configuration file; a reload reads it. */
+  /** Replaces the text of the configuration file, which a reload reads. */
   configure(text: string): void;
-  /** Asks a route. */
+  /** Sends a request to the daemon. */
   ask(path: string, init?: RequestInit): Promise<Response>;
-  /** Scrapes, and looks whether the daemon says it is healthy. Throws where either is not as it should be. */
+  /** Scrapes the daemon and checks its health. Throws if either fails. */
   scrape(): Promise<MetricsPage>;
 }
 
-/** Starts a daemon, on a store in memory unless another is given; it ends with the test. */
+/** Starts a daemon, which stops after the test. `openStore`: by default the state is in memory. */
 export async function startTestDaemon(
   clock: Clock,
   firstConfig: string,
-  opened: DaemonDeps["openStore"] = () => ok(createMemoryStateStore()),
+  openStore: DaemonDeps["openStore"] = () => ok(createMemoryStateStore()),
 ): Promise<TestDaemon> {
   const log = createRecordingLog();
   let text = firstConfig;
@@ -126,11 +126,11 @@ export async function startTestDaemon(
     log: { ...log, setLevel() {} },
     version: "0.0.0-test",
     readConfig() {
-      const judged = parseConfig("proxywarden.yaml", text, {});
-      return judged.ok ? judged : { ok: false, error: judged.error.map(formatProblem) };
+      const parsed = parseConfig("proxywarden.yaml", text, {});
+      return parsed.ok ? parsed : { ok: false, error: parsed.error.map(formatProblem) };
     },
     readFile: readTextFile,
-    openStore: opened,
+    openStore,
     createMemoryStore: createMemoryStateStore,
   });
   const app = valueOrThrow(started);
@@ -154,7 +154,7 @@ export async function startTestDaemon(
   };
 }
 
-/** A daemon that watches a simulated network. */
+/** Starts a simulated service and a daemon that monitors it. */
 export async function startDaemonOnNetwork(options: TestNetworkOptions & { readonly config?: ConfigSections } = {}) {
   const network = await startNetwork(options);
   const daemon = await startTestDaemon(network.clock, configText(network.url, options.config));
@@ -166,9 +166,9 @@ function valueOrThrow<T>(result: Result<T, readonly string[]>): T {
   return result.value;
 }
 
-/** Nodes that the page knows the state of. */
+/** Returns the number of nodes on a page; null: unknown. */
 export const nodesOn = (page: MetricsPage): number | null => page.sum("proxynet_nodes");
 
-/** What was counted against a collector, for a reason. */
+/** Returns the failures of a collector, by reason. */
 export const failures = (page: MetricsPage, collector: string, reason: string): number =>
   page.sum("proxywarden_collect_failures_total", { collector, reason }) ?? 0;

@@ -1,14 +1,14 @@
 import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
 
-/** Between two looks, in real time. */
+/** Real time between two probes. */
 const POLL_INTERVAL_MS: DurationMs = 10;
-/** What a test waits for comes within a second or two; this long on a machine that does much else. */
+/** Usually a second is enough; a busy machine needs longer. */
 const WAIT_MS_MAX: DurationMs = 20 * SECOND_MS;
 
 type Probe<T> = () => T | Promise<T>;
 
-/** Looks again and again until there is something to see, and gives it. Past the bound it fails, and says what did not come. */
+/** Probes until there is a result, and returns it. Throws after `waitMs`, with `what` was expected. */
 export async function waitUntil<T>(
   what: string | (() => string),
   probe: Probe<T | null | undefined | false>,
@@ -21,7 +21,7 @@ export async function waitUntil<T>(
     if (seen !== null && seen !== undefined && seen !== false) return seen;
     if (clock.monotonic() > endsAt) {
       const missing = typeof what === "string" ? what : what();
-      throw new Error(`it did not come within ${waitMs / SECOND_MS} s that ${missing}`);
+      throw new Error(`not within ${waitMs / SECOND_MS} s: ${missing}`);
     }
     await clock.sleep(POLL_INTERVAL_MS);
   }

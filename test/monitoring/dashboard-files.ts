@@ -1,5 +1,5 @@
 import type { Dashboard, Panel } from "@grafana/grafana-foundation-sdk/dashboard";
-import { compiledBoards } from "../../grafana/main.ts";
+import { compiledDashboards } from "../../grafana/main.ts";
 
 /** A query of a dashboard, as its file has it. */
 export interface DashboardQuery {
@@ -13,7 +13,7 @@ export interface DashboardQuery {
 
 /** The dashboards by their files. */
 export const dashboards: ReadonlyMap<string, Dashboard> = new Map(
-  compiledBoards().map(({ file, dashboard }) => [file, dashboard]),
+  compiledDashboards().map(({ file, dashboard }) => [file, dashboard]),
 );
 
 interface Target {

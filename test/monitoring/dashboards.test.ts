@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { UIDS } from "../../grafana/board.ts";
-import { boardFiles, compiledBoards } from "../../grafana/main.ts";
+import { UIDS } from "../../grafana/dashboard.ts";
+import { compiledDashboards, dashboardFiles } from "../../grafana/main.ts";
 import { staleFiles } from "../../scripts/generated-files.ts";
 import { DAEMON_FAMILIES } from "../../src/metrics/families/daemon-families.ts";
 import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
@@ -15,8 +15,8 @@ const inGrafana = (path: string) => fileURLToPath(new URL(`../../grafana/${path}
 const everyBoard = [...dashboards];
 
 test("the committed dashboards are what the sources say: npm run dashboards writes them", () => {
-  expect(staleFiles(boardFiles()).map(({ path }) => path)).toEqual([]);
-  expect(readdirSync(inGrafana("dashboards")).toSorted()).toEqual(compiledBoards().map(({ file }) => file));
+  expect(staleFiles(dashboardFiles()).map(({ path }) => path)).toEqual([]);
+  expect(readdirSync(inGrafana("dashboards")).toSorted()).toEqual(compiledDashboards().map(({ file }) => file));
 });
 
 test("every query is PromQL, and names only families, labels and label values that there are", async () => {

@@ -2,14 +2,14 @@ import { NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
 import type { Fleet } from "../../src/model/snapshot.ts";
 import { fieldColumns } from "../inventory/inventory-fixtures.ts";
 
-/** A node of a fleet that a test makes up. */
-export interface FleetNode {
+/** A node of a test fleet. */
+interface FleetNode {
   readonly id: string;
   readonly status?: NodeStatus;
   readonly region?: string;
 }
 
-/** A fleet of nodes of which only what is said is known. An id of "" leaves its slot empty. */
+/** Creates a fleet in which all values that are not given are unknown. The id "" leaves a slot empty. */
 export function buildFleet(nodes: readonly FleetNode[]): Fleet {
   const places = [...new Set(nodes.map(({ region }) => region ?? "eu-west"))].map((region) => ({
     country: "DE",
@@ -39,7 +39,7 @@ export function buildFleet(nodes: readonly FleetNode[]): Fleet {
   };
 }
 
-/** The same fleet, with another status of some nodes: as a publication makes it, every other column is shared. */
+/** Returns the fleet with another status of some nodes. As in a publication, all other columns are shared. */
 export function withStatus(fleet: Fleet, changed: Readonly<Record<number, NodeStatus>>): Fleet {
   const status = fleet.status.slice();
   for (const [slot, word] of Object.entries(changed)) status[Number(slot)] = NODE_STATUSES.indexOf(word);

@@ -1,12 +1,18 @@
-import { InvalidArgumentError } from "commander";
+import { InvalidArgumentError, Option } from "commander";
 import { parseDuration } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { EpochMs } from "../../model/time.ts";
+import { TOKEN_VARIABLE } from "../daemon-api/client.ts";
 
-/** Default of `--config`. */
-export const DEFAULT_CONFIG = "/etc/proxywarden/proxywarden.yaml";
-/** Default of `--url`: where a daemon with the default configuration listens. */
-export const DEFAULT_URL = "http://127.0.0.1:9713";
+/** Where a daemon with the default configuration listens. */
+const DEFAULT_URL = "http://127.0.0.1:9713";
+
+/** Creates an option. Without a parser its value is the text. */
+export function option<T>(flags: string, description: string, parse?: (text: string) => T, defaultValue?: T): Option {
+  const created = new Option(flags, description);
+  if (parse !== undefined) created.argParser(parse);
+  return created.default(defaultValue);
+}
 
 /** Creates a parser of whole numbers from `min` to `max`; the usage error names both. */
 export const wholeNumberParser = (min: number, max: number) => (text: string) => {
@@ -39,13 +45,13 @@ export const parseTimeOption = (text: string): EpochMs => {
 };
 
 /** Parses the output format. */
-export const parseOutputFormat = (text: string) => {
+const parseOutputFormat = (text: string) => {
   if (text !== "text" && text !== "json") throw new InvalidArgumentError("It must be text or json.");
   return text;
 };
 
 /** Parses the URL of a daemon. */
-export const parseDaemonUrl = (text: string) => {
+const parseDaemonUrl = (text: string) => {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
     throw new InvalidArgumentError(`It must be an http or https URL, such as ${DEFAULT_URL}.`);
@@ -67,3 +73,25 @@ export function parseTime(text: string, now: EpochMs): Result<EpochMs, string> {
   if (Number.isNaN(at)) return fail("a time such as 2026-11-21T03:12:00Z, or how long ago, such as 2h");
   return at <= now ? ok(at) : fail("a time in the past; times without an offset such as +02:00 are UTC");
 }
+
+/** The option `--config` of commands that need a configuration. */
+export const CONFIG = option("--config <file>", "the configuration").default("/etc/proxywarden/proxywarden.yaml");
+
+/** The option `--output`. */
+export const OUTPUT = option("--output <format>", "text or json", parseOutputFormat, "text");
+
+/** The options of commands that ask the running daemon. */
+export const DAEMON: readonly Option[] = [
+  option("--url <url>", "URL of the daemon", parseDaemonUrl, DEFAULT_URL),
+  option(
+    "--http-config-file <file>",
+    "HTTP client config file with tls_config, basic_auth and authorization, in Prometheus format",
+  ),
+];
+
+/** The options of commands that may need the token of an operator. */
+export const OPERATOR: readonly Option[] = [
+  ...DAEMON,
+  option("--token-file <file>", `file of your operator token; default: the variable ${TOKEN_VARIABLE}`),
+  OUTPUT,
+];

@@ -2,7 +2,7 @@ import { styleText } from "node:util";
 import type { Command } from "commander";
 import { nearest } from "../../base/nearest-word.ts";
 import type { CommandContext } from "../context.ts";
-import { type ColorOption, supportsColor, withColorOption } from "../output/colour.ts";
+import { type ColorOption, supportsColor, withColorOption } from "../output/color.ts";
 
 /** Sets what all commands share: output streams, colors and the format of usage errors. */
 export function withSharedBehavior(

@@ -24,7 +24,8 @@ import { BOUND_TEXTS, skippedText } from "../output/plan-table.ts";
 
 type Environment = CommandContext["env"];
 
-const CONFIG_CHECKS: ConfigChecks = {
+/** The checks of a configuration that need other parts of the program. */
+export const CONFIG_CHECKS: ConfigChecks = {
   cron: cronError,
   families: networkFamilyNames(),
   expression(text) {
@@ -39,8 +40,8 @@ const CONFIG_CHECKS: ConfigChecks = {
 };
 
 /**
- * Lists the files that a glob finds, without folders. A link counts as a file: Kubernetes mounts files as links. Repeated
- * `**` find the same files as one, and take many times as long.
+ * Lists the files that match a glob. A link counts as a file, because Kubernetes mounts files as links. Repeated `**` are
+ * merged: they match the same files as one, and take many times as long.
  */
 const listFiles = (glob: string, folder: string): readonly string[] =>
   globSync(glob.replace(/(?<=^|\/)(?:\*\*\/)+/g, "**/"), { cwd: folder, withFileTypes: true })
@@ -73,10 +74,18 @@ export function parsePolicies(
   return read.ok ? ok(policiesInOrder(read.value)) : read;
 }
 
-/** Restores a web configuration that another thread read, so that this thread can read it again. */
+/** Restores a web configuration that another thread has read, so that this thread can read its files again. */
 export function restoreWebFile(read: Pick<WebFile, "file" | "config">, env: Environment): WebFile {
   const source = { file: read.file, text: "", env, checks: CONFIG_CHECKS };
   return toWebFile(read, { source, find: () => [], resolvePath: (path) => path, names: null });
+}
+
+/** A problem of a file; a text if it has no position. */
+export type Problem = ConfigProblem | string;
+
+/** Prints each problem on a line of standard error. */
+export function printProblems({ err }: Pick<CommandContext, "err">, problems: readonly Problem[]): void {
+  for (const problem of problems) err.write(`${typeof problem === "string" ? problem : formatProblem(problem)}\n`);
 }
 
 /** Reads the text of a configuration; the error names the file and the reason. */
@@ -86,7 +95,7 @@ export function readConfigText(file: string): Result<string, string> {
   return fail(`${text.error}; set the configuration file with --config`);
 }
 
-/** Loads a configuration file; the error is every problem, a line each. */
+/** Loads a configuration file. The error lists every problem, one per line. */
 export function readConfigFile(file: string, env: Environment): Result<LoadedConfig, readonly string[]> {
   const text = readConfigText(file);
   if (!text.ok) return fail([text.error]);
@@ -94,8 +103,8 @@ export function readConfigFile(file: string, env: Environment): Result<LoadedCon
   return parsed.ok ? parsed : fail(parsed.error.map(formatProblem));
 }
 
-/** Returns the cron schedules whose runs the limits can't all carry, even if each run takes only one call. */
-export function findSkippedRuns(config: Config): readonly SkippedRuns[] {
+/** Returns the cron schedules of which the limits skip runs, even if each run takes only one call. */
+function findSkippedRuns(config: Config): readonly SkippedRuns[] {
   const { schedules, limits } = collectionSettingsOf(config, new Set(COLLECTORS), new Set());
   const requestedIntervals = requestedIntervalsOf(schedules, { clock: createSystemClock(), cron: createCron() });
   const month = { callsUsed: 0, leftMs: 30 * DAY_MS };

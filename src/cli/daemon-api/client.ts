@@ -4,9 +4,10 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import type { TransportFailure, TransportResponse } from "../../model/ports.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { fileSecret } from "../../platform/secret-file.ts";
-import { NO_SUCH_PAGE } from "../../web/http/error-response.ts";
+import { NO_SUCH_PAGE } from "../../web/http/response.ts";
 import type { CommandContext } from "../context.ts";
 import { withProgress } from "../output/progress.ts";
+import { stripControlCharacters } from "../output/text.ts";
 import { type DaemonAccessOptions, readDaemonAccess } from "./connection.ts";
 
 /** Address of the daemon, and the operator token. */
@@ -29,7 +30,7 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Environment variable that holds the operator token unless `--token-file` is given. */
 export const TOKEN_VARIABLE = "PROXYWARDEN_ADMIN_TOKEN";
-/** The daemon answers a command once the journal is on disk; a healthy disk is far faster. */
+/** The daemon responds to a command when the journal is on disk, which takes milliseconds on a healthy disk. */
 const TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 const QUOTED_CHARS_MAX = 300;
 
@@ -84,18 +85,14 @@ export async function requestDaemon<T>(
 export const isRowList = <T>(response: JsonObject): response is JsonObject & { readonly data: readonly T[] } =>
   Array.isArray(response.data);
 
-/** Replaces control characters: text from the daemon or the service must not control the terminal. */
-export const stripControlCharacters = (text: string): string =>
-  text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
-
-/** A daemon that was reached but did not answer may have executed the command. */
+/** Formats why there was no response. A daemon that was reached may have executed the command. */
 function connectionError(url: string, { method }: DaemonRequest, failure: TransportFailure): string {
   if (failure.kind === "unreachable") {
     const trust = url.startsWith("https:") ? ", and the trusted CA with --http-config-file" : "";
     return `no daemon is reachable at ${url} (${failure.message}): start it, or set --url${trust}`;
   }
   const note = method === "POST" ? "; the command may still have been executed: check the status" : "";
-  const what = failure.kind === "aborted" ? `no answer within ${TIMEOUT_MS / SECOND_MS} s` : failure.message;
+  const what = failure.kind === "aborted" ? `no response within ${TIMEOUT_MS / SECOND_MS} s` : failure.message;
   return `${url}: ${what}${note}`;
 }
 

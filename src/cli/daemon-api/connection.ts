@@ -19,11 +19,11 @@ export interface DaemonAccess {
 /** The options `--url` and `--http-config-file`. */
 export interface DaemonAccessOptions {
   readonly url: string;
-  /** File of `tls_config`, `basic_auth` and `authorization`; absent: none of them. */
+  /** File with `tls_config`, `basic_auth` and `authorization`; absent: none of them. */
   readonly httpConfigFile?: string;
 }
 
-/** Reads how to reach the daemon. The error is every problem, a line each. */
+/** Reads how to reach the daemon. The error lists every problem, one per line. */
 export function readDaemonAccess(
   { url, httpConfigFile: file }: DaemonAccessOptions,
   env: CommandContext["env"],

@@ -4,10 +4,11 @@ import { FAILURE_DOMAINS } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { HOLD_REASON_ROWS } from "../../policy/guards/all-guards.ts";
 import { effectiveLimits, limitsByName } from "../../policy/guards/limits.ts";
+import { countNoun } from "../output/text.ts";
 import { readStoredState } from "./network-size.ts";
 
 /** Size of a fleet, in nodes, and its source: an option, or the daemon's state. */
-export interface FleetSize {
+interface FleetSize {
   readonly nodes: number;
   readonly source: "options" | "state";
 }
@@ -20,8 +21,6 @@ export function fleetSize(given: number | undefined, config: Config, now: EpochM
   return nodes === 0 ? null : { nodes, source: "state" };
 }
 
-const countWithNoun = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
-
 /** Formats the limits for a fleet of this size: one line, and one for each way a hold ends. */
 export function formatLimits(config: Config, size: FleetSize | null): string {
   if (size === null) return "limits for this fleet: the fleet size is unknown; pass --nodes\n";
@@ -32,11 +31,11 @@ export function formatLimits(config: Config, size: FleetSize | null): string {
     return limit === null ? [] : [`${Math.min(limit, limits.maxDisrupted)} per ${domain}`];
   });
   const source = size.source === "options" ? "--nodes" : "as last seen by the daemon";
-  const actions = `${countWithNoun(limits.maxActions, "action")} in ${formatDuration(safety.maxActions.perMs)}`;
-  const unhealthy = `${countWithNoun(limits.maxUnhealthy, "node")} ${limits.maxUnhealthy === 1 ? "is" : "are"} unhealthy`;
-  const firing = `${countWithNoun(limits.breaker, "node")} fire within ${formatDuration(safety.breaker.withinMs)}`;
+  const actions = `${countNoun(limits.maxActions, "action")} in ${formatDuration(safety.maxActions.perMs)}`;
+  const unhealthy = `${countNoun(limits.maxUnhealthy, "node")} ${limits.maxUnhealthy === 1 ? "is" : "are"} unhealthy`;
+  const firing = `${countNoun(limits.breaker, "node")} fire within ${formatDuration(safety.breaker.withinMs)}`;
   const terms = [
-    `at most ${[`${countWithNoun(limits.maxDisrupted, "node")} disrupted at once`, ...perDomain].join(", ")}`,
+    `at most ${[`${countNoun(limits.maxDisrupted, "node")} disrupted at once`, ...perDomain].join(", ")}`,
     `at most ${actions}, ${limits.maxInFlight} in flight`,
     `no action while more than ${unhealthy}`,
     `the breaker opens when more than ${firing}`,
@@ -44,7 +43,7 @@ export function formatLimits(config: Config, size: FleetSize | null): string {
   const ends = FLEET_LIMIT_REASONS.map(
     (reason) => `  a hold for ${reason} ends ${HOLD_REASON_ROWS[reason].ends.replaceAll("`", "")}\n`,
   );
-  return `limits on ${countWithNoun(size.nodes, "node")} (${source}): ${terms.join("; ")}\n${ends.join("")}`;
+  return `limits on ${countNoun(size.nodes, "node")} (${source}): ${terms.join("; ")}\n${ends.join("")}`;
 }
 
 /** The hold reasons that these limits cause. */

@@ -20,9 +20,9 @@ export interface GivenCounts {
   readonly sessions?: number;
 }
 
-/** What the state of a daemon says about the network and the month. */
+/** Network size and API calls from the state of a daemon. */
 export interface StoredState {
-  /** The last seen size; null: no complete walk was recorded. */
+  /** The size last seen; null: no complete walk was recorded. */
   readonly networkSize: NetworkSize | null;
   /** API calls made in the billing month. */
   readonly callsUsed: number;
@@ -53,7 +53,7 @@ interface ListTotal {
   readonly perPage: number;
 }
 
-/** Timeout of the service's response. */
+/** Timeout of each call. */
 const SERVICE_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 
 /** Asks the service for the network's size: the first page of each list, two calls. */
@@ -87,7 +87,7 @@ export async function queryNetworkSize(
   return ok(networkSizeOf({ nodes: nodes.value, sessions: sessions.value }));
 }
 
-/** Returns the given size; page sizes are those that were seen, or else the page limit. */
+/** Returns the network size from the given counts, else from those seen. Page sizes are as seen, else the page limit. */
 export function givenNetworkSize(given: GivenCounts, seen: NetworkSize | null, pageLimit: number): NetworkSize {
   const size = (count: number | undefined, pages: number | undefined): number =>
     count !== undefined && pages !== undefined && pages > 1 ? Math.ceil(count / pages) : pageLimit;

@@ -1,31 +1,31 @@
-import { type DurationMs, formatDuration, SECOND_MS } from "../../base/duration.ts";
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { NODE_STATUSES, type NodeId, type NodeStatus } from "../../model/node.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
 import type { Action } from "../../model/remediation/episode.ts";
-import { SESSION_STATUSES, SESSION_TYPES } from "../../model/session.ts";
-import type { Fleet, SessionSummary } from "../../model/snapshot.ts";
+import type { Fleet } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { remainingAtLeast } from "../../rate-limit/limit-headers.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
-import { type StatusSnapshot, statusLine } from "../../web/api/status-views.ts";
+import { type StatusSnapshot, sessionsByStatus, statusLine } from "../../web/api/status-views.ts";
 import { actionText } from "./node-explanation-text.ts";
+import { formatWholeSeconds } from "./text.ts";
 
 /** One line of output, and what it means for the node. */
-export interface ReportLine {
+interface ReportLine {
   readonly text: string;
   readonly tone: "good" | "bad" | "change" | "summary";
 }
 
 /** Turns the daemon's state into lines of text. */
 export interface ConsoleReporter {
-  /** Lines on what is new since the last call. */
+  /** Returns lines on what is new since the last call. */
   report(statusSnapshot: StatusSnapshot, remediation: RemediationView): ReportLine[];
 }
 
 /** Interval between two summaries. */
 const SUMMARY_INTERVAL_MS: DurationMs = 15 * SECOND_MS;
-/** Node changes that are listed in one report; the rest is counted. */
+/** Node changes listed in one report. The others are only counted. */
 const CHANGES_LISTED_MAX = 8;
 
 /** Creates a reporter. `startedAt`: the lines show the time since then. */
@@ -79,15 +79,9 @@ function toneOf(status: NodeStatus): ReportLine["tone"] {
 function budgetLine({ ledger, snapshot }: StatusSnapshot): string {
   const detailed = snapshot?.fleet.detailedAt.reduce((count, at) => count + (Number.isNaN(at) ? 0 : 1), 0) ?? 0;
   const [node, session] = CATEGORIES.map((category) => remainingAtLeast(ledger.accounts[category].headers) ?? "?");
-  const data = `${countActiveSessions(snapshot?.sessions ?? null)} active sessions, ${detailed} nodes in detail`;
+  const active = snapshot?.sessions ? sessionsByStatus(snapshot.sessions).active : "?";
+  const data = `${active} active sessions, ${detailed} nodes in detail`;
   return `${data} | ${ledger.monthUsed} calls; remaining now: ${node} node calls, ${session} session calls`;
-}
-
-/** `?` where no session list was read yet. */
-function countActiveSessions(sessions: SessionSummary | null): number | "?" {
-  if (sessions === null) return "?";
-  const begin = SESSION_STATUSES.indexOf("active") * SESSION_TYPES.length;
-  return sessions.counts.subarray(begin, begin + SESSION_TYPES.length).reduce((sum, count) => sum + count, 0);
 }
 
 function formatElapsed(ms: DurationMs): string {
@@ -98,7 +92,7 @@ function formatElapsed(ms: DurationMs): string {
 
 /** Rows read at each poll: more than a demo produces in a second. */
 const ROWS_PER_POLL = 200;
-/** Reported rows that are remembered; far more than a poll reads. */
+/** Reported rows that are remembered: far more than a poll reads. */
 const REPORTED_KEYS_MAX = 5_000;
 
 /** Reports decisions and actions. */
@@ -114,7 +108,7 @@ function createActivityReporter() {
   }
 
   return {
-    /** Lines on what is new since the last call; `nameOf` returns a node's name. */
+    /** Returns lines on what is new since the last call. `nameOf` returns a node's name. */
     report(remediation: RemediationView, nameOf: (node: NodeId) => string): ReportLine[] {
       const decisions = remediation
         .decisions({ limit: ROWS_PER_POLL })
@@ -159,7 +153,9 @@ function formatAction(action: Action, nameOf: (node: NodeId) => string): ReportL
       return { text: `${what}: withdrawn: ${detail}`, tone: "change" };
     case "ended": {
       const took =
-        action.sentAt === null || action.endedAt === null ? "" : ` after ${formatTook(action.endedAt - action.sentAt)}`;
+        action.sentAt === null || action.endedAt === null
+          ? ""
+          : ` after ${formatWholeSeconds(action.endedAt - action.sentAt)}`;
       const shown = proof === null ? "" : `, proof: ${proof}`;
       const cause = outcome === "refused" || outcome === "failed" ? `: ${detail}` : "";
       return { text: `${what}: ${outcome}${took}${shown}${cause}`, tone: outcome === "verified" ? "good" : "bad" };
@@ -168,5 +164,3 @@ function formatAction(action: Action, nameOf: (node: NodeId) => string): ReportL
       return null;
   }
 }
-
-const formatTook = (ms: number): string => formatDuration(Math.round(ms / SECOND_MS) * SECOND_MS);

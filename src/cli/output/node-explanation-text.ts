@@ -1,15 +1,15 @@
-import { formatDuration, SECOND_MS } from "../../base/duration.ts";
+import { SECOND_MS } from "../../base/duration.ts";
 import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
 import { HOLD_REASON_ROWS } from "../../policy/guards/all-guards.ts";
-import type { ActionView, DecisionView, EpisodeView, HoldView, OrderView } from "../../web/api/row-views.ts";
-import { stripControlCharacters } from "../daemon-api/client.ts";
-import type { Paint } from "./colour.ts";
+import type { ActionView, DecisionView, EpisodeView, HoldView, OperatorCommandView } from "../../web/api/row-views.ts";
+import type { Paint } from "./color.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
+import { countNoun, formatTime, formatWholeSeconds, stripControlCharacters } from "./text.ts";
 
 /** Rows that the text lists; JSON has all of them. */
 const DECISIONS_MAX = 10;
 const ACTIONS_MAX = 10;
-const ORDERS_MAX = 10;
+const OPERATOR_COMMANDS_MAX = 10;
 const LABEL_CHARS = 10;
 
 const plain: Paint = (_tone, text) => text;
@@ -20,7 +20,9 @@ export const formatNodeReport = (report: NodeReport, paint = plain): string =>
     summaryLines(report),
     ...report.policies.map((policy) => policyLines(policy, report)),
     latestRows("actions", report.actions, ACTIONS_MAX, actionLines),
-    report.orders.length === 0 ? [] : latestRows("orders", report.orders, ORDERS_MAX, orderLine),
+    report.orders.length === 0
+      ? []
+      : latestRows("operator commands", report.orders, OPERATOR_COMMANDS_MAX, operatorCommandLine),
     latestRows("decisions", report.decisions, DECISIONS_MAX, decisionLine),
   ]
     .filter((paragraph) => paragraph.length > 0)
@@ -31,15 +33,12 @@ export const formatNodeReport = (report: NodeReport, paint = plain): string =>
 /** An action in a few words, such as `forced reboot`; of a quarantine the duration is added. */
 export const requestText = ({ request }: ActionView): string =>
   request.kind === "quarantine"
-    ? `quarantine for ${formatSeconds(request.duration_minutes * 60)}`
+    ? `quarantine for ${formatWholeSeconds(request.duration_minutes * 60 * SECOND_MS)}`
     : actionText(request);
 
 /** The kind of an action in words, such as `forced reboot`. */
 export const actionText = (request: { readonly kind: string; readonly force?: boolean }): string =>
   request.force === true ? `forced ${request.kind}` : request.kind;
-
-/** Formats an ISO 8601 time to the second, in UTC. */
-export const formatTime = (iso: string): string => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
 
 /** The fields that an expression read, a line each. */
 export const fieldLines = (fields: Evidence["fields"]): readonly string[] =>
@@ -52,7 +51,8 @@ function summaryLines(report: NodeReport): readonly string[] {
   const place = [seen?.name, seen?.country, seen?.region].filter((part) => part !== null && part !== undefined);
   const state = seen === null ? [] : [`${seen.status}${place.length === 0 ? "" : ` (${place.join(", ")})`}`];
   const lastSeen = seen === null || seen.last_seen === null ? [] : [formatTime(seen.last_seen)];
-  const age = seen === null || seen.age_seconds === null ? [] : [`${formatSeconds(seen.age_seconds)} ago`];
+  const age =
+    seen === null || seen.age_seconds === null ? [] : [`${formatWholeSeconds(seen.age_seconds * SECOND_MS)} ago`];
   return [
     `${id}, at ${formatTime(explained_at)}`,
     ...withLabel("status", state),
@@ -113,11 +113,13 @@ function fieldsOf({ fields }: PolicyReport, decision: DecisionView | null): read
 
 function timerText({ timer, for_seconds: needed }: PolicyReport): string {
   if (timer === null) return "inactive";
-  const ofTotal = needed === null ? "" : ` of ${formatSeconds(needed)}`;
+  const ofTotal = needed === null ? "" : ` of ${formatWholeSeconds(needed * SECOND_MS)}`;
   const since = formatTime(timer.since);
-  if (timer.state === "pending") return `pending for ${formatSeconds(timer.true_seconds)}${ofTotal}, since ${since}`;
-  const clearing = timer.clear_seconds > 0 ? `, false again for ${formatSeconds(timer.clear_seconds)}` : "";
-  return `firing since ${since}, true for ${formatSeconds(timer.true_seconds)}${clearing}`;
+  if (timer.state === "pending")
+    return `pending for ${formatWholeSeconds(timer.true_seconds * SECOND_MS)}${ofTotal}, since ${since}`;
+  const clearing =
+    timer.clear_seconds > 0 ? `, false again for ${formatWholeSeconds(timer.clear_seconds * SECOND_MS)}` : "";
+  return `firing since ${since}, true for ${formatWholeSeconds(timer.true_seconds * SECOND_MS)}${clearing}`;
 }
 
 function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly string[] {
@@ -147,7 +149,7 @@ const blockerLines = (blockers: readonly Blocker[]): readonly string[] =>
   blockers.length === 0
     ? ["nothing holds an action"]
     : [
-        `${countWithNoun(blockers.length, "reason")} would hold an action`,
+        `${countNoun(blockers.length, "reason")} would hold an action`,
         ...blockers.flatMap((blocker) => [
           ...reasonLines([blocker]),
           `  ends ${HOLD_REASON_ROWS[blocker.reason].ends.replaceAll("`", "")}`,
@@ -191,7 +193,7 @@ function answerLines({ operator, answered_at: at, state }: ActionView): readonly
   return [`    ${state === "rejected" ? "rejected" : "approved"} by ${operator}, ${formatTime(at)}`];
 }
 
-const orderLine = ({ at, order, operator, detail }: OrderView): readonly string[] => [
+const operatorCommandLine = ({ at, order, operator, detail }: OperatorCommandView): readonly string[] => [
   `${formatTime(at)}  ${order}${operator === null ? "" : ` by ${operator}`}: ${detail}`,
 ];
 
@@ -221,6 +223,3 @@ function latestRows<T>(
 /** Puts a label before the first line, and indents the others. */
 const withLabel = (label: string, lines: readonly string[]): readonly string[] =>
   lines.map((line, index) => `  ${(index === 0 ? label : "").padEnd(LABEL_CHARS)}${line}`);
-
-const formatSeconds = (seconds: number): string => formatDuration(Math.round(seconds) * SECOND_MS);
-const countWithNoun = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? "" : "s"}`;

@@ -1,32 +1,19 @@
-import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
+import type { nodeView } from "../../web/api/node-views.ts";
 import type { ExplanationView, PolicyExplanationView } from "../../web/api/remediation-views.ts";
-import type { ActionView, DecisionView, EpisodeView, HoldView, OrderView } from "../../web/api/row-views.ts";
+import type { ActionView, EpisodeView } from "../../web/api/row-views.ts";
 import type { JsonObject } from "../daemon-api/client.ts";
 
-/** The state of a policy on a node; null: unknown at that time. */
-export interface PolicyReport {
-  readonly policy: string;
-  readonly mode: string | null;
-  readonly verdict: string | null;
-  readonly matched: boolean | null;
-  readonly unknowns: PolicyExplanationView["unknowns"];
-  readonly fields: Evidence["fields"] | null;
-  readonly for_seconds: number | null;
-  readonly timer: PolicyExplanationView["timer"];
-  readonly episode: EpisodeView | null;
-  /** Names of its steps; empty: unknown. */
-  readonly steps: readonly string[];
-  readonly blockers: readonly Blocker[] | null;
-}
+/** The state of a policy on a node; null: unknown at that time. No steps: they are unknown. */
+export type PolicyReport = KnownOfPolicy & {
+  readonly [Key in Exclude<keyof PolicyExplanationView, keyof KnownOfPolicy>]: PolicyExplanationView[Key] | null;
+};
+type KnownOfPolicy = Pick<PolicyExplanationView, "policy" | "unknowns" | "steps">;
 
 /** The journal's rows about one node, newest first. */
-export interface NodeRows {
-  readonly holds: readonly HoldView[];
-  readonly episodes: readonly EpisodeView[];
-  readonly actions: readonly ActionView[];
-  readonly decisions: readonly DecisionView[];
-  readonly orders: readonly OrderView[];
-}
+export type NodeRows = {
+  readonly [Kind in (typeof ROW_KINDS)[number]]: readonly ExplanationView[Kind][number][];
+};
+const ROW_KINDS = ["holds", "episodes", "actions", "decisions", "orders"] as const;
 
 /** Why a node was or was not acted on, at one time. */
 export interface NodeReport extends NodeRows {
@@ -40,22 +27,18 @@ export interface NodeReport extends NodeRows {
 }
 
 /** The node in the daemon's response. */
-export interface ReportedNode {
-  readonly status: string;
-  readonly name: string | null;
-  readonly country: string | null;
-  readonly region: string | null;
-  readonly last_seen: string | null;
-  readonly age_seconds: number | null;
-}
+type ReportedNode = Pick<
+  NonNullable<ReturnType<typeof nodeView>>,
+  "status" | "name" | "country" | "region" | "last_seen" | "age_seconds"
+>;
 
-/** A report on a policy that is only known from rows. */
+/** Returns the report of a policy that is only known from rows. */
 export const emptyPolicyReport = (policy: string): PolicyReport => ({
   ...{ policy, mode: null, verdict: null, matched: null, unknowns: [], fields: null },
   ...{ for_seconds: null, timer: null, episode: null, steps: [], blockers: null },
 });
 
-/** The policies, followed by those that only the rows name. */
+/** Returns the policies, followed by those that only the rows name. */
 export function withRecordedPolicies(policies: readonly PolicyReport[], rows: NodeRows): readonly PolicyReport[] {
   const known = new Set(policies.map(({ policy }) => policy));
   const named = [...rows.episodes, ...rows.decisions, ...rows.actions].map(({ policy }) => policy);
@@ -63,7 +46,7 @@ export function withRecordedPolicies(policies: readonly PolicyReport[], rows: No
   return [...policies, ...rest.map(emptyPolicyReport)];
 }
 
-/** Rows as they were at a time: later changes are undone, as far as a row records them. */
+/** Returns the rows as they were at a time: later changes are undone, as far as a row records them. */
 export function rowsAsOf(rows: NodeRows, at: string): NodeRows {
   const decisions = rows.decisions.filter((decision) => decision.at <= at);
   const actions = rows.actions.filter(({ created_at }) => created_at <= at).map((action) => actionAsOf(action, at));
@@ -77,14 +60,13 @@ export function rowsAsOf(rows: NodeRows, at: string): NodeRows {
   };
 }
 
-/** Whether a JSON response has the parts of a node's explanation that are used. */
-export const isExplanation = (answer: JsonObject): answer is JsonObject & ExplanationView & Partial<ReportedNode> =>
-  typeof answer.explained_at === "string" &&
-  ["policies", "holds", "episodes", "actions", "decisions", "orders"].every((key) => Array.isArray(answer[key]));
+/** Returns whether a JSON response has the parts of an explanation that a report needs. */
+export const isExplanation = (response: JsonObject): response is JsonObject & ExplanationView & Partial<ReportedNode> =>
+  typeof response.explained_at === "string" && ["policies", ...ROW_KINDS].every((key) => Array.isArray(response[key]));
 
 function actionAsOf(action: ActionView, at: string): ActionView {
   const isSent = action.sent_at !== null && action.sent_at <= at;
-  // An action that awaits approval now has done so since it was recorded.
+  // An action that awaits approval has been in this state since it was recorded.
   const isAsNow = action.ended_at === null ? isSent || action.state === "awaiting" : action.ended_at <= at;
   if (isAsNow) return action;
   return {
@@ -98,7 +80,7 @@ function actionAsOf(action: ActionView, at: string): ActionView {
   };
 }
 
-/** The past state is not recorded; the step follows from the episode's decisions and actions. */
+/** The state at that time is not recorded; the step follows from the episode's decisions and actions. */
 function episodeAsOf(
   episode: EpisodeView,
   at: string,

@@ -4,6 +4,7 @@ import type { NetworkSize } from "../../collectors/polling-plan.ts";
 import { COLLECTORS, type Collector } from "../../model/snapshot.ts";
 import { pollingCallsPerMonth } from "../../rate-limit/limits.ts";
 import type { Bound, CollectorPlan, Plan, PlanInput } from "../../scheduling/planner.ts";
+import { alignColumns } from "./text.ts";
 
 /** Source of the network's size: the command line, the daemon's state, or the service. */
 export type CountSource = "options" | "state" | "service";
@@ -43,6 +44,8 @@ export const BOUND_TEXTS: Readonly<Record<Bound, string>> = {
   month: "the plan's calls a month",
 };
 
+/** The first two columns are text, the others are numbers. */
+const TEXT_COLUMNS = 2;
 const COLUMN_TITLES = "collector,endpoint,requested,planned,slowdown,calls/min,calls/30d,age: median,worst".split(",");
 
 /** Formats the plan as a table. */
@@ -56,7 +59,7 @@ export function formatPlan({ size, source, input, plan, isFullMonth }: PlanRepor
     `limits   ${limitsText(input)}`,
     `month    ${monthText(input, isFullMonth)}`,
     "",
-    ...alignColumns([COLUMN_TITLES, ...rows, total]),
+    ...alignColumns([COLUMN_TITLES, ...rows, total], TEXT_COLUMNS),
     ...(slowed.length === 0 ? [] : ["", ...slowed]),
     "",
   ].join("\n");
@@ -74,7 +77,7 @@ export function planJson({ size, source, input, plan, isFullMonth }: PlanReport)
       {
         endpoint: ENDPOINTS[collector],
         wish_seconds: requestedMs / SECOND_MS,
-        // Null stands for Infinity, which JSON lacks: no calls are left.
+        // JSON has no Infinity. Null: no calls are left.
         interval_seconds: finite(intervalMs / SECOND_MS),
         stretch: finite(slowdown),
         bound_by: boundBy,
@@ -114,7 +117,7 @@ function cellsOf(planned: CollectorPlan | null): string[] {
   ];
 }
 
-/** Why a collector polls less often than requested; empty if it does not. */
+/** Explains why a collector polls less often than requested; empty if it does not. */
 function slowdownText(
   collector: Collector,
   planned: CollectorPlan | null,
@@ -135,7 +138,7 @@ function slowdownText(
   ];
 }
 
-/** The share of a cron schedule's runs that is skipped at this slowdown, such as `9 of 10 runs`. */
+/** Formats how many runs of a cron schedule are skipped at a slowdown, such as `9 of 10 runs`. */
 export const skippedText = (slowdown: number): string => {
   const times = Math.max(2, Math.ceil(slowdown - 1e-9));
   return `${times - 1} of ${times} runs`;
@@ -167,18 +170,6 @@ function monthText({ limits, month }: PlanInput, isFullMonth: boolean): string {
 const totalOf = (plan: Plan): number =>
   COLLECTORS.reduce((sum, collector) => sum + (plan[collector]?.callsPerMinute ?? 0), 0);
 
-/** Pads columns: text to the left, numbers to the right. */
-function alignColumns(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  const TEXT_COLUMNS = 2;
-  return rows.map((row) =>
-    row
-      .map((cell, column) => (column < TEXT_COLUMNS ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))
-      .join("  ")
-      .trimEnd(),
-  );
-}
-
 const count = (number: number): string => Math.round(number).toLocaleString("en");
 const pages = (number: number): string => `${count(number)} ${number === 1 ? "page" : "pages"}`;
 const rate = (perMinute: number): string => (perMinute < 10 ? perMinute.toFixed(2) : perMinute.toFixed(1));
@@ -192,7 +183,7 @@ const ROUNDING_STEPS = [
   [Number.POSITIVE_INFINITY, HOUR_MS],
 ] as const;
 
-/** A duration in about its two largest units. */
+/** Formats a duration in about its two largest units. */
 function formatDurationCoarsely(duration: DurationMs): string {
   if (!Number.isFinite(duration)) return "never";
   const unit = ROUNDING_STEPS.find(([below]) => duration < below)![1];

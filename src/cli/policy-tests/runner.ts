@@ -35,7 +35,7 @@ export interface FailedExpectation {
   readonly lines: readonly string[];
 }
 
-/** Virtual time to stop the daemon after a test. */
+/** Virtual time in which the daemon stops after a test. */
 const STOP_TIME_MS: DurationMs = MINUTE_MS;
 const TIMEOUT_MS: DurationMs = MINUTE_MS / 6;
 const ROWS = 1_000;
@@ -54,7 +54,7 @@ const limits: Limits = {
 
 /**
  * Runs one policy test: collectors and remediation on virtual time, against a simulated service that shows the test's fleet.
- * Returns every expectation that was not met, ordered by time. Rejects with an error that the daemon logged.
+ * Returns the expectations that were not met, ordered by time. Rejects with the first error that the daemon logged.
  */
 export async function runPolicyTest(test: PolicyTest, rules: RemediationRules): Promise<readonly FailedExpectation[]> {
   const clock = createVirtualClock(test.startsAt);

@@ -1,7 +1,7 @@
 import type { JournalChange } from "../../model/remediation/journal.ts";
 
 /** A change that the status page shows as it happens. */
-export type FeedEvent = Extract<JournalChange, { kind: "decision" | "action" }>;
+type FeedEvent = Extract<JournalChange, { kind: "decision" | "action" }>;
 
 /** An event and its number, counted from 1. */
 export interface EventRow {
@@ -10,33 +10,29 @@ export interface EventRow {
 }
 
 /** The latest decisions and actions, in order. */
-export interface EventLog {
-  /** Records the decisions and actions among `changes`. Must be fast: remediation waits for it. */
-  record(changes: readonly JournalChange[]): void;
-  /** The number of the latest event; 0: none yet. */
-  lastNumber(): number;
-  /** Returns the latest events after a number, oldest first and at most `limit`. `missed`: how many were left out. */
-  after(number: number, limit: number): { readonly rows: readonly EventRow[]; readonly missed: number };
-}
+export type EventLog = ReturnType<typeof createEventLog>;
 
-/** Enough for a client that was disconnected for some minutes; about 1 KB each. */
+/** Enough for a client that was disconnected for some minutes. A row takes about 1 KB. */
 export const EVENT_ROWS_MAX = 1_000;
 
 /** Creates an empty event log. */
-export function createEventLog(): EventLog {
-  // A ring: row n is at n % EVENT_ROWS_MAX.
+export function createEventLog() {
+  // A ring buffer: row n is at n % EVENT_ROWS_MAX.
   const ring: EventRow[] = [];
   let last = 0;
   return {
-    record(changes) {
+    /** Records the decisions and actions among `changes`. It must be fast, because remediation waits for it. */
+    record(changes: readonly JournalChange[]): void {
       for (const change of changes) {
         if (change.kind !== "decision" && change.kind !== "action") continue;
         last++;
         ring[last % EVENT_ROWS_MAX] = { number: last, event: change };
       }
     },
+    /** Returns the number of the latest event; 0: none yet. */
     lastNumber: () => last,
-    after(number, limit) {
+    /** Returns the latest events after a number, oldest first and at most `limit`. `missed`: how many were left out. */
+    after(number: number, limit: number): { readonly rows: readonly EventRow[]; readonly missed: number } {
       const due = Math.max(0, last - number);
       const count = Math.min(due, limit, EVENT_ROWS_MAX);
       const rows = Array.from({ length: count }, (_, index) => ring[(last - count + 1 + index) % EVENT_ROWS_MAX]!);

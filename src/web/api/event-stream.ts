@@ -20,25 +20,25 @@ interface EventBroadcasterDeps {
   readonly eventLog: EventLog;
   readonly fleetGrid: FleetGrid;
   readonly clock: Pick<Clock, "monotonic" | "sleep">;
-  /** Distinguishes the events of this process from those of the previous one. */
+  /** Distinguishes the events of this process from those of earlier ones. */
   readonly epoch: string;
   readonly log: Log;
 }
 
-/** A few people with a few tabs. Scrapers and probes need the other connections. */
+/** Enough for a few users with a few tabs. Scrapers and probes need the other connections. */
 export const SUBSCRIBERS_MAX = 32;
 /** Events are sent within this time. */
 const PUBLISH_INTERVAL_MS: DurationMs = SECOND_MS / 2;
 /** Shorter than the idle timeouts of proxies. */
 const HEARTBEAT_INTERVAL_MS: DurationMs = 15 * SECOND_MS;
-/** A subscriber with more unsent bytes is disconnected; it reconnects and says what it has seen. */
+/** A subscriber with more unsent bytes is disconnected. It reconnects with the id of its last event. */
 const BUFFERED_BYTES_MAX = 1_048_576;
 /** Rows sent at once. Further rows are only counted. */
 const ROWS_PER_PUBLISH_MAX = 200;
 /** Delay before a browser reconnects. */
 const RECONNECT_MS: DurationMs = 2 * SECOND_MS;
 
-/** Sends events to all subscribers as server-sent events. It does no work while there are none. */
+/** Sends events to all subscribers as server-sent events. It is idle without subscribers. */
 export class EventBroadcaster {
   readonly #deps: EventBroadcasterDeps;
   readonly #subscribers = new Set<Subscriber>();
@@ -52,7 +52,7 @@ export class EventBroadcaster {
     this.#publishedAt = deps.clock.monotonic();
   }
 
-  /** Adds a subscriber that may have seen all events up to one; false: there are too many. */
+  /** Adds a subscriber, which has seen the events up to `lastEventId`; false: there are too many. */
   subscribe(subscriber: Subscriber, lastEventId: string | null): boolean {
     if (this.#subscribers.size >= SUBSCRIBERS_MAX || this.#closing.signal.aborted) return false;
     this.publish();
@@ -107,7 +107,7 @@ export class EventBroadcaster {
     this.#publishedAt = this.#deps.clock.monotonic();
   }
 
-  /** Returns what a subscriber has missed; for events of another process the number is unknown. */
+  /** Returns the events that a subscriber has missed. If its last event is from another process, their number is unknown. */
   #greeting(lastEventId: string | null): string {
     const { eventLog, fleetGrid, epoch } = this.#deps;
     const [, from, number] = /^(.+)-(\d{1,15})$/.exec(lastEventId ?? "") ?? [];

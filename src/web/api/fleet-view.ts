@@ -1,38 +1,32 @@
 import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import { NODE_MARKS, type NodeMark } from "../../remediation/status/views.ts";
-import { cacheByColumn } from "./column-cache.ts";
+import { cacheByColumn } from "./fleet-columns.ts";
 
 /** A node's slot, its status and its mark, the last two as indexes of NODE_STATUSES and NODE_MARKS. */
-export type CellChange = readonly [slot: number, status: number, mark: number];
+type CellChange = readonly [slot: number, status: number, mark: number];
 
 /** The changes between two revisions of the grid. */
-export interface FleetGridChange {
+interface FleetGridChange {
   readonly from: number;
   readonly revision: number;
   /** Null: nodes were added or removed, or there are too many changes; read the whole document again. */
   readonly cells: readonly CellChange[] | null;
 }
 
-/** The whole fleet in a few bytes a node, and its changes. */
-export interface FleetGrid {
-  /** Updates the grid to the current fleet; null: nothing changed. */
-  refresh(): FleetGridChange | null;
-  revision(): number;
-  /** `GET /api/v1/fleet` as of the last refresh: JSON with columns by slot. A slot whose id is "" is empty. */
-  document(): string;
-}
+/** The whole fleet in a few bytes per node, and its changes. */
+export type FleetGrid = ReturnType<typeof createFleetGrid>;
 
 /** Dependencies of {@link createFleetGrid}. */
-export interface FleetGridDeps {
+interface FleetGridDeps {
   /** Null before the first walk. */
   fleet(): Fleet | null;
   marks(): ReadonlyMap<NodeId, NodeMark>;
 }
 
-/** A list of more changes would be longer than the whole document for most fleets. */
+/** For most fleets, a list of more changes would be longer than the whole document. */
 const CELL_CHANGES_MAX = 2_000;
-/** The digit 0: a column of small numbers is written as one text, a digit each. */
+/** The digit 0. A column of numbers from 0 to 9 is written as a text with one digit each. */
 const ZERO = 48;
 
 /** State at the last refresh. */
@@ -42,13 +36,14 @@ interface GridState {
 }
 
 /** Creates a fleet grid. It does no work until the first refresh. */
-export function createFleetGrid(deps: FleetGridDeps): FleetGrid {
+export function createFleetGrid(deps: FleetGridDeps) {
   let last: GridState | null = null;
   let revision = 0;
   let document: { readonly revision: number; readonly json: string } | null = null;
 
   return {
-    refresh() {
+    /** Updates the grid to the current fleet; null: nothing changed. */
+    refresh(): FleetGridChange | null {
       const fleet = deps.fleet();
       if (fleet === null) return null;
       const now: GridState = { fleet, marks: markColumn(fleet, deps.marks()) };
@@ -60,7 +55,8 @@ export function createFleetGrid(deps: FleetGridDeps): FleetGrid {
       return { from: revision - 1, revision, cells: cells !== null && cells.length > CELL_CHANGES_MAX ? null : cells };
     },
     revision: () => revision,
-    document() {
+    /** `GET /api/v1/fleet` as of the last refresh: JSON with columns by slot. A slot whose id is "" is empty. */
+    document(): string {
       if (document?.revision !== revision) document = { revision, json: writeDocument(revision, last) };
       return document.json;
     },
@@ -94,7 +90,7 @@ function findCellChanges(before: GridState, now: GridState): readonly CellChange
   return cells;
 }
 
-/** Ids and names are most of the document, and rarely change. */
+/** Ids and names make up most of the document and rarely change. */
 const columnText = cacheByColumn((column: object) =>
   JSON.stringify(ArrayBuffer.isView(column) ? [...(column as Uint32Array)] : column),
 );

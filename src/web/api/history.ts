@@ -1,13 +1,12 @@
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../../base/duration.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
 import type { Clock, Log } from "../../model/ports.ts";
-import { SESSION_STATUSES, SESSION_TYPES } from "../../model/session.ts";
 import type { Collector } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { remainingAtLeast } from "../../rate-limit/limit-headers.ts";
-import type { StatusSnapshot } from "./status-views.ts";
+import { type StatusSnapshot, sessionsByStatus } from "./status-views.ts";
 
-/** What a chart of the last hour is drawn from. */
+/** `GET /api/v1/history`: samples of the last hour, for the charts of the status page. */
 export interface HistoryView {
   readonly step_seconds: number;
   /** Seconds since the Unix epoch, oldest first. */
@@ -16,11 +15,8 @@ export interface HistoryView {
   readonly series: Readonly<Record<keyof Sample, readonly (number | null)[]>>;
 }
 
-/** Samples of the last hour for the status page's charts. Kept in memory only. */
-export interface History {
-  add(statusSnapshot: StatusSnapshot): void;
-  view(): HistoryView;
-}
+/** The samples of the last hour, in memory. */
+export type History = ReturnType<typeof createHistory>;
 
 /** Time between two samples. */
 export const SAMPLE_INTERVAL_MS: DurationMs = 10 * SECOND_MS;
@@ -29,15 +25,15 @@ const SAMPLES_MAX = HOUR_MS / SAMPLE_INTERVAL_MS;
 type Sample = ReturnType<typeof takeSample>;
 
 /** Creates an empty history. */
-export function createHistory(): History {
+export function createHistory() {
   const samples: { readonly at: EpochMs; readonly values: Sample }[] = [];
   const column = (name: keyof Sample) => samples.map(({ values }) => values[name]);
   return {
-    add(statusSnapshot) {
+    add(statusSnapshot: StatusSnapshot): void {
       samples.push({ at: statusSnapshot.now, values: takeSample(statusSnapshot) });
       if (samples.length > SAMPLES_MAX) samples.shift();
     },
-    view: () => ({
+    view: (): HistoryView => ({
       step_seconds: SAMPLE_INTERVAL_MS / SECOND_MS,
       at: samples.map(({ at }) => Math.round(at / SECOND_MS)),
       series: {
@@ -71,17 +67,15 @@ export async function recordHistory(
 }
 
 const ONLINE = NODE_STATUSES.indexOf("online");
-const ACTIVE = SESSION_STATUSES.indexOf("active") * SESSION_TYPES.length;
 
 function takeSample(statusSnapshot: StatusSnapshot) {
   const { snapshot, ledger } = statusSnapshot;
   const fleet = isFresh(statusSnapshot, "nodes", snapshot?.fleet.walkedAt) ? snapshot!.fleet : null;
   const sessions = isFresh(statusSnapshot, "sessions", snapshot?.sessions?.settledAt) ? snapshot!.sessions : null;
-  const activeCounts = sessions?.counts.subarray(ACTIVE, ACTIVE + SESSION_TYPES.length);
   return {
     nodes: fleet?.count ?? null,
     online: fleet?.status.filter((status, slot) => status === ONLINE && fleet.ids[slot] !== "").length ?? null,
-    active_sessions: activeCounts?.reduce((sum, count) => sum + count, 0) ?? null,
+    active_sessions: sessions && sessionsByStatus(sessions).active,
     node_management_left: remainingAtLeast(ledger.accounts.node_management.headers),
     session_monitoring_left: remainingAtLeast(ledger.accounts.session_monitoring.headers),
     month_calls: ledger.monthUsed,

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
 import { acceptsGzip } from "../http/content-negotiation.ts";
-import { sendError } from "../http/error-response.ts";
+import { sendError } from "../http/response.ts";
 import type { Route, RouteDeps } from "../http/route.ts";
 import type { EventLog } from "./event-log.ts";
 import { EventBroadcaster, type Subscriber } from "./event-stream.ts";
@@ -17,7 +17,7 @@ export interface LiveRouteDeps {
   /** Null before the first walk. */
   fleet(): Fleet | null;
   readonly eventLog: EventLog;
-  /** Distinguishes the events of this process from those of the previous one. */
+  /** Distinguishes the events of this process from those of earlier ones. */
   readonly epoch: string;
   history(): HistoryView;
   remediation(): RemediationView;
@@ -66,7 +66,7 @@ function answerEvents(
   const { raw } = reply;
   const subscriber: Subscriber = {
     write(text) {
-      // Headers are sent with the first event, because a rejected subscriber gets others.
+      // Headers are sent with the first event, because a rejected subscriber gets an error response.
       if (!raw.headersSent) raw.writeHead(200, EVENT_STREAM_HEADERS);
       raw.write(text);
     },
@@ -75,7 +75,7 @@ function answerEvents(
     disconnect: () => void raw.destroy(),
   };
   const { last_event_id = null } = request.query as Query;
-  // A browser that reconnects sends the header, which is newer than the address.
+  // A browser that reconnects sends the header, which is newer than the query parameter.
   const header = request.headers["last-event-id"];
   raw.once("close", () => broadcaster.unsubscribe(subscriber));
   if (broadcaster.subscribe(subscriber, typeof header === "string" ? header : last_event_id)) {

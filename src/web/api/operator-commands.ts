@@ -2,32 +2,46 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import type { Operator, OperatorCommandName } from "../../model/remediation/operator-command.ts";
 import type { CommandRejection, OperatorCommands } from "../../remediation/status/views.ts";
 import type { OperatorGuard } from "../http/auth/operator-guard.ts";
-import { sendError } from "../http/error-response.ts";
+import { sendError } from "../http/response.ts";
 import type { Route, RouteDeps } from "../http/route.ts";
-
-/** Name of a command that has a route of its own. */
-export type OperatorCommandRouteName = Exclude<OperatorCommandName, "reload">;
 
 /** A command of an operator: a route, and a CLI command of the same name. */
 export interface OperatorCommandRoute {
-  readonly name: OperatorCommandRouteName;
-  /** `:id` stands for what `about` names. */
+  readonly name: Exclude<OperatorCommandName, "reload">;
+  /** `:id` stands for the id of what `about` names. */
   readonly path: string;
   /** Absent: the daemon as a whole. */
   readonly about?: "action" | "node";
   /** Whether it takes a reason, which is optional. Absent: no. */
   readonly hasReason?: true;
+  /** Help of the CLI command, and the arguments of its example. */
+  readonly description: string;
+  readonly example?: string;
   execute(commands: OperatorCommands, id: string, reason: string): Result<string, CommandRejection>;
 }
 
 /** Every command of operators. */
 export const operatorCommandTable: readonly OperatorCommandRoute[] = [
-  { name: "pause", path: "/api/v1/pause", hasReason: true, execute: (commands, _, reason) => commands.pause(reason) },
-  { name: "resume", path: "/api/v1/resume", execute: (commands) => commands.resume() },
+  {
+    name: "pause",
+    path: "/api/v1/pause",
+    hasReason: true,
+    description: "pause all actions until resume; polling continues",
+    example: '--reason "deploy until 14:00"',
+    execute: (commands, _, reason) => commands.pause(reason),
+  },
+  {
+    name: "resume",
+    path: "/api/v1/resume",
+    description: "end a pause",
+    execute: (commands) => commands.resume(),
+  },
   {
     name: "approve",
     path: "/api/v1/actions/:id/approve",
     about: "action",
+    description: "approve a waiting action; see approvals",
+    example: "act-12",
     execute: (commands, id) => commands.approve(id),
   },
   {
@@ -35,6 +49,8 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     path: "/api/v1/actions/:id/reject",
     about: "action",
     hasReason: true,
+    description: "reject a waiting action; see approvals",
+    example: 'act-12 --reason "the carrier is on it"',
     execute: (commands, id, reason) => commands.reject(id, reason),
   },
   {
@@ -42,26 +58,41 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     path: "/api/v1/nodes/:id/hold",
     about: "node",
     hasReason: true,
+    description: "prevent all policies from acting on a node until release",
+    example: 'node_42 --reason "disk is being swapped"',
     execute: (commands, id, reason) => commands.hold(id, reason),
   },
   {
     name: "release",
     path: "/api/v1/nodes/:id/release",
     about: "node",
+    description:
+      "release a node that an operator holds, whose quarantine was lifted by hand, or that a policy has given up",
+    example: "node_42",
     execute: (commands, id) => commands.release(id),
   },
-  { name: "reset-breaker", path: "/api/v1/breaker/reset", execute: (commands) => commands.resetBreaker() },
-  { name: "accept-inventory", path: "/api/v1/inventory/accept", execute: (commands) => commands.acceptInventory() },
+  {
+    name: "reset-breaker",
+    path: "/api/v1/breaker/reset",
+    description: "close the circuit breaker, and restore the mode of policies that fell back to dry_run",
+    execute: (commands) => commands.resetBreaker(),
+  },
+  {
+    name: "accept-inventory",
+    path: "/api/v1/inventory/accept",
+    description: "accept the current inventory as the new baseline, after nodes were removed on purpose",
+    execute: (commands) => commands.acceptInventory(),
+  },
 ];
 
-/** Called for each request, because a reload may replace both. */
+/** Dependencies of {@link operatorCommandRoutes}. Both are called for each request, because a reload may replace them. */
 export interface OperatorCommandDeps {
   commands(): OperatorCommands;
   /** Without operators the routes don't exist. */
   operators(): readonly Operator[];
 }
 
-/** Returns the routes of all commands. They need the token of an operator. */
+/** Returns the routes of all commands. They require the token of an operator. */
 export const operatorCommandRoutes = (
   deps: OperatorCommandDeps,
   { log }: RouteDeps,
@@ -96,14 +127,14 @@ const STATUS_BY_REJECTION: Readonly<Record<CommandRejection["kind"], number>> = 
   journal: 503,
 };
 
-/** Returns the commands in the name of an operator; null: no operators are configured. */
+/** Returns the commands as given by an operator; null: no operators are configured. */
 export const onBehalfOf = (commands: OperatorCommands, operator: string | null): OperatorCommands =>
   operator === null ? commands : commands.as(operator);
 
 const REASON_CHARS_MAX = 500;
 const BODY_KEY_CHARS_MAX = 100;
 
-/** Reads the reason from a body, which is empty or a JSON object. */
+/** Reads the reason from the body of a request, which is empty or a JSON object. */
 function readReason(body: Uint8Array | undefined, route: OperatorCommandRoute): Result<string, string> {
   const parsed = parseObject(body);
   if (!parsed.ok) return parsed;
@@ -120,7 +151,7 @@ function parseObject(body: Uint8Array | undefined): Result<object, string> {
     const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return ok(value);
   } catch {
-    // The error below does not repeat the content.
+    // Invalid UTF-8 or JSON; the error below does not quote it.
   }
   return fail('the body must be empty, or a JSON object such as {"reason": "maintenance"}');
 }

@@ -9,7 +9,7 @@ import type {
   RemediationView,
 } from "../../remediation/status/views.ts";
 import { iso, isoAt, seconds, secondsOf } from "./notation.ts";
-import { actionView, decisionView, episodeView, holdView, orderView } from "./row-views.ts";
+import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "./row-views.ts";
 
 /** Formats a timer as JSON. */
 export const timerView = ({ state, since, trueMs, clearMs }: PresentedTimer) => ({
@@ -66,7 +66,7 @@ export function explanationView(remediation: RemediationView, node: string) {
     episodes: explanation.episodes.map(episodeView),
     actions: explanation.actions.map(actionView),
     decisions: explanation.decisions.map(decisionView),
-    orders: explanation.operatorCommands.map(orderView),
+    orders: explanation.operatorCommands.map(operatorCommandView),
   };
 }
 export type ExplanationView = ReturnType<typeof explanationView>;

@@ -3,8 +3,8 @@ import type { Result } from "../../base/result.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
 import { createOperatorGuard } from "../http/auth/operator-guard.ts";
 import type { IsTrustedProxy } from "../http/client-address.ts";
-import { sendError, sendText } from "../http/error-response.ts";
 import { limitStall } from "../http/fastify-server.ts";
+import { sendError, sendText } from "../http/response.ts";
 import type { Route, RouteDeps } from "../http/route.ts";
 import { type Scrape, type ScrapeRequest, sendScrape } from "../scrape/scrape-endpoint.ts";
 import { pageRoutes } from "../ui/page-routes.ts";
@@ -12,7 +12,7 @@ import { type LiveRouteDeps, liveRoutes } from "./live-routes.ts";
 import { type OperatorCommandDeps, onBehalfOf, operatorCommandRoutes } from "./operator-commands.ts";
 import { type NodesQuery, nodesQuery, type Query, rowsQuery } from "./query.ts";
 import { actionsView, explanationView, hasHistory, policiesView, remediationStatusView } from "./remediation-views.ts";
-import { decisionView, orderView } from "./row-views.ts";
+import { decisionView, operatorCommandView } from "./row-views.ts";
 
 /** Reads the configuration again and applies it. The error lists every problem. */
 export type Reload = () => Promise<Result<void, readonly string[]>>;
@@ -84,7 +84,7 @@ function jsonRoutes(deps: WebDeps): readonly Route[] {
       actionsView(remediation(), query.state === "awaiting", rowsQuery(query)),
     ),
     list("orders", ["node", "until", "limit"], (query) =>
-      remediation().operatorCommands(rowsQuery(query)).map(orderView),
+      remediation().operatorCommands(rowsQuery(query)).map(operatorCommandView),
     ),
     list("policies", ["policy"], ({ policy = null }) => policiesView(remediation(), policy)),
   ];

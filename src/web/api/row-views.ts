@@ -4,8 +4,8 @@ import type { OperatorCommandRow } from "../../model/remediation/operator-comman
 import { iso, isoAt } from "./notation.ts";
 
 /** Formats an operator command as JSON. */
-export const orderView = (row: OperatorCommandRow) => ({ ...row, at: isoAt(row.at) });
-export type OrderView = ReturnType<typeof orderView>;
+export const operatorCommandView = (row: OperatorCommandRow) => ({ ...row, at: isoAt(row.at) });
+export type OperatorCommandView = ReturnType<typeof operatorCommandView>;
 
 const evidenceView = ({ observedAt, fields }: Evidence) => ({ observed_at: isoAt(observedAt), fields });
 
@@ -18,7 +18,7 @@ export const decisionView = (decision: Decision) => ({
 export type DecisionView = ReturnType<typeof decisionView>;
 
 /** Formats what is posted as JSON. */
-export const requestView = (request: ActionRequest) =>
+const requestView = (request: ActionRequest) =>
   request.kind === "quarantine"
     ? { kind: request.kind, reason: request.reason, duration_minutes: request.durationMinutes }
     : request;

@@ -1,7 +1,7 @@
 import type { CollectorHealth } from "../../collectors/collector-health.ts";
 import { NODE_STATUSES, type NodeStatus } from "../../model/node.ts";
-import { SESSION_STATUSES, SESSION_TYPES } from "../../model/session.ts";
-import { COLLECTORS, type Collector, type Fleet, type Snapshot } from "../../model/snapshot.ts";
+import { SESSION_STATUSES, SESSION_TYPES, type SessionStatus } from "../../model/session.ts";
+import { COLLECTORS, type Collector, type Fleet, type SessionSummary, type Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import type { Ledger } from "../../rate-limit/account.ts";
 import { availabilityOf } from "../../rate-limit/availability.ts";
@@ -10,9 +10,8 @@ import { expectedCallsOfPlan } from "../../rate-limit/external-usage/external-us
 import { callsInFlight, remainingAtLeast } from "../../rate-limit/limit-headers.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { Plan } from "../../scheduling/planner.ts";
-import { cacheByColumn } from "./column-cache.ts";
-import { isKnown, iso, isoAt, seconds, secondsOf } from "./notation.ts";
-import type { NodesQuery } from "./query.ts";
+import { sortedTimes } from "./fleet-columns.ts";
+import { byName, iso, isoAt, seconds, secondsOf } from "./notation.ts";
 
 /** The state of the daemon that the JSON routes show. */
 export interface StatusSnapshot {
@@ -31,57 +30,28 @@ export interface StatusSnapshot {
 
 /** `GET /api/v1/status`. */
 export function statusView(statusSnapshot: StatusSnapshot) {
-  const { snapshot } = statusSnapshot;
+  const { version, startedAt, now, clockSkewMs, snapshot } = statusSnapshot;
+  const sessions = snapshot?.sessions ? sessionsByStatus(snapshot.sessions) : null;
   return {
-    version: statusSnapshot.version,
-    started_at: isoAt(statusSnapshot.startedAt),
-    now: isoAt(statusSnapshot.now),
-    service_clock_skew_seconds: seconds(statusSnapshot.clockSkewMs),
-    nodes: snapshot === null ? null : { total: snapshot.fleet.count, ...statusCounts(snapshot.fleet) },
+    version,
+    started_at: isoAt(startedAt),
+    now: isoAt(now),
+    service_clock_skew_seconds: seconds(clockSkewMs),
+    nodes: snapshot && { total: snapshot.fleet.count, ...statusCounts(snapshot.fleet) },
     usage_known: snapshot?.fleet.usageKnown ?? false,
-    sessions: snapshot === null ? null : sessionCounts(snapshot),
+    sessions: sessions && { total: Object.values(sessions).reduce((sum, count) => sum + count, 0), ...sessions },
     collectors: byName(COLLECTORS, (collector) => collectorView(statusSnapshot, collector)),
   };
 }
 
-/** Returns a summary of one line. */
+/** Returns the number of nodes by status and the failing collectors, in one line. */
 export function statusLine({ snapshot, collectors }: StatusSnapshot): string {
   const failing = COLLECTORS.filter((collector) => collectors[collector].failure !== null);
-  const trouble =
-    failing.length === 0
-      ? ""
-      : `; failing: ${failing.map((each) => `${each} (${collectors[each].failure!.kind})`).join(", ")}`;
-  if (snapshot === null || snapshot.fleet.walkedAt === null) return `the fleet is not known yet${trouble}`;
+  const failures = failing.map((collector) => `${collector} (${collectors[collector].failure!.kind})`).join(", ");
+  const suffix = failures === "" ? "" : `; failing: ${failures}`;
+  if (snapshot === null || snapshot.fleet.walkedAt === null) return `the fleet is not known yet${suffix}`;
   const counts = Object.entries(statusCounts(snapshot.fleet)).filter(([, count]) => count > 0);
-  return `${snapshot.fleet.count} nodes: ${counts.map(([status, count]) => `${count} ${status}`).join(", ")}${trouble}`;
-}
-
-/** `GET /api/v1/nodes`: a page of the fleet, in the order of ids. */
-export function nodesView(statusSnapshot: StatusSnapshot, query: NodesQuery) {
-  const fleet = statusSnapshot.snapshot?.fleet;
-  const slots = fleet === undefined ? [] : matchingSlots(fleet, query);
-  const begin = (query.page - 1) * query.limit;
-  return {
-    data: slots.slice(begin, begin + query.limit).map((slot) => listView(statusSnapshot, fleet!, slot)),
-    pagination: { page: query.page, limit: query.limit, total: slots.length },
-  };
-}
-
-/** `GET /api/v1/nodes/ID`; null: no such node. */
-export function nodeView(statusSnapshot: StatusSnapshot, id: string) {
-  const fleet = statusSnapshot.snapshot?.fleet;
-  const slot = id === "" ? -1 : (fleet?.ids.indexOf(id) ?? -1);
-  if (fleet === undefined || slot < 0) return null;
-  return {
-    ...listView(statusSnapshot, fleet, slot),
-    cpu_usage_ratio: numberOrNull(fleet.cpuUsage[slot]),
-    memory_usage_ratio: numberOrNull(fleet.memoryUsage[slot]),
-    disk_usage_ratio: numberOrNull(fleet.diskUsage[slot]),
-    created_at: iso(fleet.createdAtMs[slot]),
-    updated_at: iso(fleet.updatedAtMs[slot]),
-    detail_age_seconds: ageSeconds(statusSnapshot, fleet.detailedAt[slot]),
-    sessions: nodeSessions(statusSnapshot, id),
-  };
+  return `${snapshot.fleet.count} nodes: ${counts.map(([status, count]) => `${count} ${status}`).join(", ")}${suffix}`;
 }
 
 /** `GET /api/v1/budget`. */
@@ -152,7 +122,7 @@ function collectorView({ plan, collectors, monotonic, snapshot }: StatusSnapshot
   };
 }
 
-/** Returns the median and the greatest age of the data of a collector; null: there is none yet. */
+/** Returns the median and maximum age of the data of a collector; null: it has none yet. */
 function ageSummary(snapshot: Snapshot, collector: Collector, now: MonotonicMs) {
   const at = {
     nodes: () => snapshot.fleet.listedAt,
@@ -166,80 +136,15 @@ function ageSummary(snapshot: Snapshot, collector: Collector, now: MonotonicMs) 
   return { median: secondsOf(now - sorted[sorted.length >> 1]!), max: secondsOf(now - sorted[0]!) };
 }
 
-/** Known times, earliest first. */
-const sortedTimes = cacheByColumn((column: Float64Array | readonly number[]) =>
-  Float64Array.from(column)
-    .filter((at) => !Number.isNaN(at))
-    .sort(),
-);
-
-/** Slots of nodes in the order of their ids. */
-const slotsInOrder = cacheByColumn((ids: readonly string[]) =>
-  [...ids.keys()].filter((slot) => ids[slot] !== "").sort((a, b) => (ids[a]! < ids[b]! ? -1 : 1)),
-);
-
-function matchingSlots(fleet: Fleet, query: NodesQuery): number[] {
-  const q = query.q?.toLowerCase() ?? null;
-  const status = query.status === null ? null : NODE_STATUSES.indexOf(query.status);
-  const slots: number[] = [];
-  for (const slot of slotsInOrder(fleet.ids)) {
-    if (status !== null && fleet.status[slot] !== status) continue;
-    const place = fleet.locations[fleet.locationIndex[slot]!];
-    if (query.country !== null && place?.country !== query.country) continue;
-    if (query.region !== null && place?.region !== query.region) continue;
-    const texts = [fleet.ids[slot]!, fleet.name[slot]!, fleet.ipAddress[slot]!];
-    if (q === null || texts.some((text) => text.toLowerCase().includes(q))) slots.push(slot);
-  }
-  return slots;
-}
-
-function listView(statusSnapshot: StatusSnapshot, fleet: Fleet, slot: number) {
-  const place = fleet.locations[fleet.locationIndex[slot]!];
-  return {
-    id: fleet.ids[slot],
-    name: textOrNull(fleet.name[slot]),
-    status: NODE_STATUSES[fleet.status[slot]!],
-    country: textOrNull(place?.country),
-    region: textOrNull(place?.region),
-    ip_address: textOrNull(fleet.ipAddress[slot]),
-    version: textOrNull(fleet.version[slot]),
-    last_seen: iso(fleet.lastSeenMs[slot]),
-    uptime_hours: numberOrNull(fleet.uptimeHours[slot]),
-    active_sessions: numberOrNull(fleet.activeSessions[slot]),
-    bandwidth_gb: numberOrNull(fleet.bandwidthGb[slot]),
-    age_seconds: ageSeconds(statusSnapshot, fleet.listedAt[slot]),
-  };
-}
-
-function nodeSessions({ snapshot }: StatusSnapshot, id: string): Record<string, number> | null {
-  const nodes = snapshot?.sessions?.nodes;
-  const slot = nodes?.ids.indexOf(id) ?? -1;
-  if (nodes === undefined || slot < 0) return null;
-  return byName(SESSION_STATUSES, (_, index) => nodes.counts[index]![slot]!);
-}
-
 function statusCounts(fleet: Fleet): Record<NodeStatus, number> {
   const counts = new Array<number>(NODE_STATUSES.length).fill(0);
   for (let slot = 0; slot < fleet.slots; slot++) if (fleet.ids[slot] !== "") counts[fleet.status[slot]!]!++;
   return byName(NODE_STATUSES, (_, index) => counts[index]!);
 }
 
-function sessionCounts({ sessions }: Snapshot): Record<string, number> | null {
-  if (sessions === null) return null;
-  const ofStatus = (status: number) =>
-    SESSION_TYPES.reduce((sum, _, type) => sum + sessions.counts[status * SESSION_TYPES.length + type]!, 0);
-  const counts = SESSION_STATUSES.map((_, status) => ofStatus(status));
-  return {
-    total: counts.reduce((sum, count) => sum + count, 0),
-    ...byName(SESSION_STATUSES, (_, index) => counts[index]!),
-  };
-}
-
-function byName<Name extends string, T>(names: readonly Name[], value: (name: Name, index: number) => T) {
-  return Object.fromEntries(names.map((name, index) => [name, value(name, index)])) as Record<Name, T>;
-}
-
-const numberOrNull = (value: number | undefined): number | null => (isKnown(value) ? value : null);
-const textOrNull = (value: string | undefined): string | null => value || null;
-const ageSeconds = ({ monotonic }: StatusSnapshot, at: MonotonicMs | undefined): number | null =>
-  isKnown(at) ? seconds(monotonic - at) : null;
+/** Returns the number of sessions in each status. */
+export const sessionsByStatus = ({ counts }: SessionSummary): Record<SessionStatus, number> =>
+  byName(SESSION_STATUSES, (_, status) => {
+    const first = status * SESSION_TYPES.length;
+    return counts.subarray(first, first + SESSION_TYPES.length).reduce((sum, count) => sum + count, 0);
+  });

@@ -1,11 +1,11 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from "node:net";
 
-/** Clients for which something is stored. Above it the least recent one is forgotten. */
+/** Clients that are remembered; the least recently used ones are forgotten. */
 const REMEMBERED_CLIENTS_MAX = 4_096;
 
 /**
- * Returns the key under which a client is counted: its IPv4 address, or the first half of its IPv6 address, because one
- * machine may have all addresses of the second half. `unknown`: not an address; a proxy may forward anything.
+ * Returns the key under which a client is counted: its IPv4 address, or the first 64 bits of its IPv6 address, because one
+ * machine may use all addresses below them. `unknown`: not an address, which a proxy may forward.
  */
 export function clientKey(address: string | undefined): string {
   const plain = plainAddress(address);
@@ -41,27 +41,16 @@ export function createTrustedProxyCheck(networks: readonly string[]): IsTrustedP
   };
 }
 
-/** A value for each client, created when it is first used. */
-export interface PerClient<T> {
-  get(client: string): T;
-  readonly size: number;
-}
-
-/** Creates an empty map of clients. */
-export function createPerClient<T>(create: () => T, clientsMax = REMEMBERED_CLIENTS_MAX): PerClient<T> {
+/** Creates a function that returns the value of a client, which `create` creates on first use. */
+export function createPerClient<T>(create: () => T, clientsMax = REMEMBERED_CLIENTS_MAX): (client: string) => T {
   const known = new Map<string, T>();
-  return {
-    get size() {
-      return known.size;
-    },
-    get(client) {
-      const value = known.get(client) ?? create();
-      // A map keeps insertion order, so the first key is the least recently used one.
-      known.delete(client);
-      known.set(client, value);
-      const [leastRecent] = known.keys();
-      if (known.size > clientsMax && leastRecent !== undefined) known.delete(leastRecent);
-      return value;
-    },
+  return (client) => {
+    const value = known.get(client) ?? create();
+    // A map keeps insertion order, so the first key is the least recently used one.
+    known.delete(client);
+    known.set(client, value);
+    const [leastRecent] = known.keys();
+    if (known.size > clientsMax && leastRecent !== undefined) known.delete(leastRecent);
+    return value;
   };
 }

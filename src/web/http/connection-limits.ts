@@ -7,20 +7,20 @@ import type { WebRefusal } from "../../model/label-values.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import { clientKey, createPerClient, type IsTrustedProxy } from "./client-address.ts";
 import { createTokenBucket } from "./request-rates.ts";
-import { rawResponse } from "./security-headers.ts";
+import { rawResponse } from "./response.ts";
 import type { TlsSettings } from "./tls/tls-settings.ts";
 import type { LiveWebSettings } from "./web-settings.ts";
 
-/** Scrapers, probes and a few people. Far more is a mistake, and each connection may hold an exposition in memory. */
+/** Enough for scrapers, probes and a few users. Each connection may keep an exposition in memory. */
 const CONNECTIONS_MAX = 256;
-/** A browser has six connections, a Prometheus one or two; so no client can take the places of all others. */
+/** A browser opens six connections, a Prometheus one or two. No client can use up all connections. */
 const CLIENT_CONNECTIONS_MAX = 64;
 /** New connections of one client. A TLS handshake takes one or two milliseconds. */
 const CLIENT_CONNECT_RATE = { intervalMs: SECOND_MS / 50, burst: 500 };
 /** Log lines about rejected client certificates. */
 const CERTIFICATE_LOG_RATE = { intervalMs: 10 * SECOND_MS, burst: 10 };
 
-/** The response shows up in the scraper's log if TLS is enabled only on this side. */
+/** Tells a client that the port requires TLS. */
 const PLAIN_HTTP_RESPONSE = rawResponse(400, "Bad Request", "plain HTTP request sent to an HTTPS server: use https://");
 
 interface OpenConnection {
@@ -31,7 +31,7 @@ interface OpenConnection {
 }
 
 /** Dependencies of {@link limitConnections}. */
-export interface ConnectionLimitsDeps {
+interface ConnectionLimitsDeps {
   readonly webSettings: LiveWebSettings;
   readonly clock: Pick<Clock, "monotonic">;
   readonly log: Log;
@@ -53,12 +53,12 @@ export interface OpenConnections {
 export function limitConnections(server: Server | HttpsServer, deps: ConnectionLimitsDeps): OpenConnections {
   const { clock, isTrustedProxy, countRefusal } = deps;
   const open = new Map<string, OpenConnection>();
-  const connectRates = createPerClient(() => createTokenBucket(CLIENT_CONNECT_RATE));
+  const connectBucketOf = createPerClient(() => createTokenBucket(CLIENT_CONNECT_RATE));
 
   function isWithinLimits(client: string, address: string | undefined): boolean {
     // A trusted proxy connects for many clients.
     if (isTrustedProxy(address)) return open.size < CONNECTIONS_MAX;
-    if (connectRates.get(client).take(clock.monotonic()) > 0 || open.size >= CONNECTIONS_MAX) return false;
+    if (connectBucketOf(client)(clock.monotonic()) > 0 || open.size >= CONNECTIONS_MAX) return false;
     return [...open.values()].filter((other) => other.client === client).length < CLIENT_CONNECTIONS_MAX;
   }
 
@@ -66,7 +66,7 @@ export function limitConnections(server: Server | HttpsServer, deps: ConnectionL
   if (isTls) followTlsSettings(server, open, deps);
   const listeners = server.listeners("connection");
   server.removeAllListeners("connection").on("connection", (socket: Socket) => {
-    // The server handles errors of the connections that it serves; others don't matter.
+    // Without a listener an error of a rejected connection would end the process.
     socket.on("error", () => undefined);
     const client = clientKey(socket.remoteAddress);
     if (!isWithinLimits(client, socket.remoteAddress)) {
@@ -94,12 +94,12 @@ function followTlsSettings(
   open: ReadonlyMap<string, OpenConnection>,
   { webSettings, clock, log, countRefusal }: ConnectionLimitsDeps,
 ): void {
-  const logBucket = createTokenBucket(CERTIFICATE_LOG_RATE);
+  const takeLogToken = createTokenBucket(CERTIFICATE_LOG_RATE);
   let applied = webSettings.current().tls;
 
   function refuseCertificate(socket: TLSSocket, why: string): void {
     countRefusal("client_certificate");
-    const level = logBucket.take(clock.monotonic()) === 0 ? "warn" : "debug";
+    const level = takeLogToken(clock.monotonic()) === 0 ? "warn" : "debug";
     log[level]({ from: socket.remoteAddress, why }, "client certificate rejected");
     socket.destroy();
   }
@@ -116,7 +116,7 @@ function followTlsSettings(
     if (problem !== null) refuseCertificate(socket, problem);
   });
   server.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
-    // Node ends a handshake over a certificate that it can't verify as if the client had hung up.
+    // Node reports a certificate that it can't verify as if the client had closed the connection.
     if (socket.authorizationError) {
       refuseCertificate(socket, `its certificate is not verified: ${socket.authorizationError}`);
       return;
@@ -130,7 +130,7 @@ function followTlsSettings(
 
 function applyTls(server: HttpsServer, { options }: TlsSettings): void {
   server.setSecureContext(options);
-  // Node reads these two for each connection, but setSecureContext leaves them as they were.
+  // Node reads these two options for each connection, but setSecureContext does not change them.
   Object.assign(server, { requestCert: options.requestCert, rejectUnauthorized: options.rejectUnauthorized });
 }
 

@@ -6,29 +6,28 @@ import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import type { WebRefusal } from "../../model/label-values.ts";
 import type { Log } from "../../model/ports.ts";
 import type { IsTrustedProxy } from "./client-address.ts";
-import { NO_SUCH_PAGE, sendError } from "./error-response.ts";
-import { rawResponse, setHeaders } from "./security-headers.ts";
+import { NO_SUCH_PAGE, rawResponse, sendError, setHeaders } from "./response.ts";
 
 /** Only operator commands have a body: a reason of 500 characters, which may all be escaped. */
 export const BODY_BYTES_MAX = 8_192;
 const HEADER_BYTES_MAX = 16_384;
-/** Node ids are shorter. */
+/** Longer than any node id. */
 const PATH_PARAMETER_CHARS_MAX = 256;
 /** A client that reads nothing for this long is disconnected, and its buffers are freed. */
 const STALLED_READER_MS_MAX: DurationMs = MINUTE_MS;
-/** Longer than usual scrape intervals, so that a scraper keeps its connection. */
+/** Longer than usual scrape intervals, so that scrapers keep their connections. */
 const IDLE_MS_MAX: DurationMs = 75 * SECOND_MS;
 /** Time for the error response of a malformed request to be sent. */
 const ERROR_RESPONSE_MS_MAX: DurationMs = SECOND_MS;
 
-/** Timeouts for slow clients. */
+/** Timeouts of slow clients. */
 export interface HttpTimeouts {
-  /** For the head of a request, and for all of it. */
+  /** For the headers of a request, and for the whole request. */
   readonly headMs: DurationMs;
   readonly requestMs: DurationMs;
   /** Interval at which the two above are checked. */
   readonly checkMs: DurationMs;
-  /** For a client that reads nothing of its response; it is disconnected between half of it and all of it. */
+  /** For a client that reads nothing of its response. It is disconnected after half to all of this time. */
   readonly stallMs: DurationMs;
 }
 
@@ -41,7 +40,7 @@ const HTTP_TIMEOUTS: HttpTimeouts = {
 };
 
 /** Dependencies of {@link createHttpServer}. */
-export interface HttpServerDeps {
+interface HttpServerDeps {
   readonly log: Log;
   /** Null: plain HTTP. */
   readonly tls: TlsOptions | null;
@@ -62,7 +61,7 @@ export function createHttpServer(
   ): FastifyReply => {
     countRefusal("malformed");
     setHeaders(reply.raw, {});
-    // Malformed requests count against no limit but those on connections.
+    // Malformed requests count only against the limits on connections.
     reply.header("connection", "close");
     return sendError(request, reply, status, message);
   };
@@ -71,7 +70,7 @@ export function createHttpServer(
     headersTimeout: headMs,
     requestTimeout: requestMs,
     connectionsCheckingInterval: checkMs,
-    // Checked below: Node's own answer has none of our headers, and is counted nowhere.
+    // Checked below: Node's own error response lacks our headers and is not counted.
     requireHostHeader: false,
   };
   const app = fastify({
@@ -115,9 +114,8 @@ export function createHttpServer(
 }
 
 /**
- * Limits how long a client may read nothing of a response. Call it before the response is written. The socket's timer gets
- * half of the time, because it restarts once if the system took any part of the response meanwhile, as it always takes the
- * first part.
+ * Disconnects a client that reads nothing of a response for `stallMs`. Call it before the response is written. The socket's
+ * timer is set to half of that, because it restarts once after the operating system has buffered the first part.
  */
 export function limitStall(response: Pick<ServerResponse, "setTimeout">, stallMs = STALLED_READER_MS_MAX): void {
   response.setTimeout(stallMs / 2);

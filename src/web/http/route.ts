@@ -4,7 +4,7 @@ import type { Clock, Log } from "../../model/ports.ts";
 import type { Parameter } from "../api/query.ts";
 import type { OperatorAuth } from "./auth/bearer-token.ts";
 
-/** One route. GET also answers HEAD. */
+/** One route. A GET route also answers HEAD. */
 export interface Route {
   readonly method: "GET" | "POST";
   readonly path: string;
@@ -20,7 +20,7 @@ export interface Route {
   /** Called before the body is read. If it returns false, it has answered the request. */
   authorize?(request: FastifyRequest, reply: FastifyReply): boolean;
   handle(request: FastifyRequest, reply: FastifyReply): unknown;
-  /** Ends the responses that have no end. */
+  /** Ends the streams of the route when the server stops. */
   close?(): void;
 }
 

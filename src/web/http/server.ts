@@ -11,11 +11,10 @@ import { type BcryptMatches, createBcryptMatches } from "./auth/bcrypt.ts";
 import { createOperatorAuth } from "./auth/bearer-token.ts";
 import { type AuthorizeRequest, createRequestAuthorizer } from "./auth/request-authorizer.ts";
 import { limitConnections, type OpenConnections } from "./connection-limits.ts";
-import { NO_SUCH_PAGE, sendError } from "./error-response.ts";
 import { createHttpServer } from "./fastify-server.ts";
-import { createRequestQueue, type RequestQueue } from "./request-queue.ts";
+import { createRequestQueue } from "./request-queue.ts";
+import { NO_SUCH_PAGE, sendError, setHeaders } from "./response.ts";
 import type { Route, RouteDeps } from "./route.ts";
-import { setHeaders } from "./security-headers.ts";
 import { type LiveWebSettings, type LoadedWebSettings, OPEN_WEB_SETTINGS, watchWebSettings } from "./web-settings.ts";
 
 /** A listening web server. */
@@ -31,8 +30,8 @@ export interface WebServer {
   close(graceMs: DurationMs): Promise<void>;
 }
 
-/** Port 0 takes any free one. */
-export interface WebServerOptions {
+/** Options of {@link startWebServer}. Port 0 picks a free port. */
+interface WebServerOptions {
   readonly host: string;
   readonly port: number;
   readonly deps: WebDeps;
@@ -44,7 +43,7 @@ export interface WebServerOptions {
   readonly bcryptMatches?: BcryptMatches;
 }
 
-/** Starts the web server. The error names the address that can't be used, and says why. */
+/** Starts the web server. The error names the address that can't be used and the reason. */
 export async function startWebServer(options: WebServerOptions): Promise<Result<WebServer, string>> {
   const { host, port, deps, log, clock, metrics } = options;
   const countRefusal: RouteDeps["countRefusal"] = (reason) => metrics.inc("proxywarden_web_refusals_total", { reason });
@@ -57,7 +56,7 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
   const tls = webSettings.current().tls?.options ?? null;
   const app = createHttpServer({ log, tls, isTrustedProxy, countRefusal });
   const routes = webRoutes(deps, { log, clock, operatorAuth, countRefusal });
-  addRoutes(app, routes, { webSettings, authorize, requestQueue: createRequestQueue(clock), countRefusal });
+  addRoutes(app, routes, { webSettings, authorize, enterQueue: createRequestQueue(clock), countRefusal });
   const connections = limitConnections(app.server, { webSettings, clock, log, isTrustedProxy, countRefusal });
   app.addHook("preClose", (done) => {
     for (const route of routes) route.close?.();
@@ -86,11 +85,11 @@ export function webUrl(isTls: boolean, host: string, port: number): string {
 
 const hostAndPort = (host: string, port: number): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 
-/** What handles every request before its route does. */
+/** What every request passes before its route. */
 interface RequestPipeline {
   readonly webSettings: LiveWebSettings;
   readonly authorize: AuthorizeRequest;
-  readonly requestQueue: RequestQueue;
+  readonly enterQueue: ReturnType<typeof createRequestQueue>;
   readonly countRefusal: RouteDeps["countRefusal"];
 }
 
@@ -140,11 +139,11 @@ function addRoute(app: FastifyInstance, route: Route, pipeline: RequestPipeline)
   });
 }
 
-/** Queues the requests that may take long, those that read the API; commands are not queued behind them. */
-function queued({ method, path, handle }: Route, { requestQueue, countRefusal }: RequestPipeline): Route["handle"] {
+/** Queues requests that read the API, which may block the event loop. Operator commands are not queued. */
+function queued({ method, path, handle }: Route, { enterQueue, countRefusal }: RequestPipeline): Route["handle"] {
   if (method !== "GET" || !path.startsWith("/api/")) return handle;
   return async (request, reply) => {
-    const turn = requestQueue.enter();
+    const turn = enterQueue();
     if (turn === null) {
       countRefusal("busy");
       reply.header("retry-after", 1);

@@ -8,7 +8,7 @@ import type { MonotonicMs } from "../../model/time.ts";
 import { fileStampAt } from "../../platform/secret-file.ts";
 import { loadTlsSettings, type TlsSettings } from "./tls/tls-settings.ts";
 
-/** Settings of the web server towards clients. */
+/** Settings of the web server: TLS, headers, users and the rate limit. */
 export interface WebSettings {
   /** Null: plain HTTP. */
   readonly tls: TlsSettings | null;
@@ -25,7 +25,7 @@ export interface LoadedWebSettings {
   readonly settings: WebSettings;
   /** Null: there is no web configuration file. */
   readonly source: SettingsSource | null;
-  /** Every file that was read, and what changes when it changes. */
+  /** Every file that was read, and its stamp, which changes with the file. */
   readonly fileStamps: ReadonlyMap<string, string>;
 }
 
@@ -53,12 +53,12 @@ export function loadWebSettings(
   return read.ok ? ok({ settings: read.value, source, fileStamps }) : read;
 }
 
-/** Reads the files, and notes the stamp of each in `stamps`, also if it fails. */
+/** Reads the files and records the stamp of each in `stamps`, even if it fails. */
 function readWebSettings(
   { webFile, readFile }: SettingsSource,
   stamps: Map<string, string>,
 ): Result<WebSettings, readonly string[]> {
-  // The stamp is taken before the file is read, so that no change is missed. A missing file has one too.
+  // The stamp is taken before the file is read, so that no change is missed. A missing file has a stamp, too.
   const readTracked: ReadFile = (path) => {
     if (!stamps.has(path)) stamps.set(path, fileStampAt(path));
     return readFile(path);
@@ -90,10 +90,10 @@ interface WebSettingsDeps {
   readonly metrics: Pick<DaemonMetrics, "set">;
 }
 
-/** A check costs a system call a file. A renewed certificate is used within this time. */
+/** A check costs one system call per file. A renewed certificate is used within this time. */
 const FILE_CHECK_INTERVAL_MS: DurationMs = SECOND_MS;
 
-/** Creates settings that follow their files. An invalid file changes nothing. */
+/** Creates settings that follow their files. If a file becomes invalid, the previous settings stay. */
 export function watchWebSettings(first: LoadedWebSettings, { clock, log, metrics }: WebSettingsDeps): LiveWebSettings {
   let { settings, source, fileStamps } = first;
   let checkedAt: MonotonicMs = clock.monotonic();
@@ -113,7 +113,7 @@ export function watchWebSettings(first: LoadedWebSettings, { clock, log, metrics
     const newStamps = new Map<string, string>();
     const read = readWebSettings(source, newStamps);
     fileStamps = newStamps;
-    const next = read.ok ? checkNoWidening(settings, read.value, file) : read;
+    const next = read.ok ? checkSafeChange(settings, read.value, file) : read;
     if (next.ok) {
       settings = next.value;
       log.info({ file }, "web configuration reloaded");
@@ -138,7 +138,7 @@ export function watchWebSettings(first: LoadedWebSettings, { clock, log, metrics
 }
 
 /** Checks that a changed file, which may be half written, does not turn off basic auth or change the scheme of the URL. */
-function checkNoWidening(old: WebSettings, next: WebSettings, file: string): Result<WebSettings, readonly string[]> {
+function checkSafeChange(old: WebSettings, next: WebSettings, file: string): Result<WebSettings, readonly string[]> {
   const problems: string[] = [];
   if ((old.tls === null) !== (next.tls === null)) {
     problems.push(`${file}: tls_server_config: turning TLS ${next.tls === null ? "off" : "on"} needs a restart`);

@@ -14,13 +14,13 @@ interface DeflatedChunk {
 }
 
 /** The beginning of a gzip member: what successive scrapes share. */
-export interface GzipStart {
+interface GzipStart {
   readonly chunks: readonly Uint8Array[];
   readonly checksum: number;
   readonly length: number;
 }
 
-/** One for each core of a small machine. Node's thread pool has four threads. */
+/** Half of the four threads in Node's pool. */
 const DEFLATERS_COUNT = 2;
 
 // Magic, deflate, no flags, no time, fastest, of no particular system (RFC 1952, section 2.3).

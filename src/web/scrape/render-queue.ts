@@ -10,7 +10,7 @@ import { createNetworkRenderer } from "../../metrics/render/renderer.ts";
 import type { Clock } from "../../model/ports.ts";
 
 /** Dependencies of {@link createRenderQueue}. */
-export interface RenderQueueDeps {
+interface RenderQueueDeps {
   readonly clock: Pick<Clock, "monotonic">;
   /** Longest time for which rendering blocks the event loop. */
   readonly sliceMs: DurationMs;
@@ -22,7 +22,7 @@ export interface RenderQueueDeps {
   prepare(page: Page): Promise<void>;
 }
 
-/** Creates a queue that renders one snapshot after the other; of those that are waiting only the newest. */
+/** Creates a queue that renders snapshots one after the other. Of the waiting ones it renders only the newest. */
 export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare }: RenderQueueDeps) {
   let renderer = createNetworkRenderer();
   let page = EMPTY_NETWORK_EXPOSITION;
@@ -51,13 +51,13 @@ export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare
 
   async function render(input: RenderInput): Promise<void> {
     const startedAt = clock.monotonic();
-    // Only the readers of the page retain it from here on; the rest of its memory is used again.
+    // From here on only its readers retain the page. The other memory is reused.
     releaseExposition(page);
     page = EMPTY_NETWORK_EXPOSITION;
     try {
       show(await runInSlices(renderer.refresh(input), clock, sliceMs));
     } catch (error) {
-      // The renderer may be left in the middle of a rendering.
+      // The renderer may have stopped halfway.
       renderer = createNetworkRenderer();
       show(EMPTY_NETWORK_EXPOSITION);
       throw error;

@@ -44,7 +44,7 @@ export interface MetricsEndpoint {
 }
 
 /** Dependencies of {@link createMetricsEndpoint}. */
-export interface MetricsEndpointDeps {
+interface MetricsEndpointDeps {
   readonly clock: Pick<Clock, "monotonic">;
   readonly daemonMetrics: Pick<DaemonMetrics, "render" | "set">;
   /** Longest time for which rendering blocks the event loop. */

@@ -3,7 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
 
 /** Folder of the page's files, in a checkout and in the package. */
-export const PAGE_FOLDER = new URL("./page/", import.meta.url);
+const PAGE_FOLDER = new URL("./page/", import.meta.url);
 
 const SERVED_FILES = /\.(?:html|css|svg|js)$/;
 const SCRIPT_SOURCES = /(?<!\.d)\.ts$/;

@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { acceptsGzip } from "../http/content-negotiation.ts";
-import { NO_SUCH_PAGE, sendError } from "../http/error-response.ts";
+import { NO_SUCH_PAGE, sendError } from "../http/response.ts";
 import type { Route } from "../http/route.ts";
 import { readPageFiles } from "./page-files.ts";
 
@@ -18,7 +18,7 @@ interface Asset {
 }
 
 /** Content security policy of the status page: only its own scripts and styles, and requests only to this server. */
-export const PAGE_CONTENT_SECURITY_POLICY = [
+const PAGE_CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
@@ -67,7 +67,7 @@ function sendAsset({ contentType, bytes, gzipped, etag }: Asset, request: Fastif
   reply.headers({
     "content-type": contentType,
     "content-security-policy": PAGE_CONTENT_SECURITY_POLICY,
-    // Browsers revalidate it each time, so a new version is used at once.
+    // Browsers revalidate it each time, so they use a new version at once.
     "cache-control": "no-cache",
     vary: "accept-encoding",
     etag,
@@ -89,7 +89,7 @@ async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
   return new Map(await Promise.all([...texts].map(async ([name, text]) => [name, await toAsset(name, text)] as const)));
 }
 
-/** Without these a browser finds a module only when another one that imports it is loaded. */
+/** Without preload links a browser discovers a module only after it has loaded one that imports it. */
 const preloadLink = (name: string): string => `<link rel="modulepreload" href="page/${name}">`;
 
 async function toAsset(name: string, text: string): Promise<Asset> {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parseTime } from "../../../src/cli/arguments/options.ts";
-import { formatTime } from "../../../src/cli/output/node-explanation-text.ts";
+import { formatTime } from "../../../src/cli/output/text.ts";
 
 const NOW = Date.UTC(2026, 10, 21, 3, 12, 44);
 

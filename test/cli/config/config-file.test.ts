@@ -16,7 +16,7 @@ afterEach(() => {
 
 const at = (name: string) => join(folder, name);
 
-/** The errors of the configuration in this folder, without the name of the folder. */
+/** Returns the errors of a configuration, without the path of its folder. */
 function errors(): readonly string[] {
   const read = readConfigFile(at("proxywarden.yaml"), {});
   return read.ok ? [] : read.error.map((line) => line.replaceAll(`${folder}/`, ""));

@@ -78,7 +78,7 @@ test("reading the largest accepted file does not block the event loop", async ()
     turns += 1;
   }
   expect(await reading).toMatchObject({ ok: false });
-  // Read in this thread, it would be done within the first few turns.
+  // Read in this thread, it would block all but a few turns of the event loop.
   expect(turns).toBeGreaterThan(50);
 });
 

@@ -2,7 +2,13 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type NodeRows, rowsAsOf } from "../../../src/cli/output/node-explanation.ts";
 import { formatNodeReport } from "../../../src/cli/output/node-explanation-text.ts";
-import { actionView, decisionView, episodeView, holdView, orderView } from "../../../src/web/api/row-views.ts";
+import {
+  actionView,
+  decisionView,
+  episodeView,
+  holdView,
+  operatorCommandView,
+} from "../../../src/web/api/row-views.ts";
 import {
   awaitingAction,
   episode,
@@ -14,7 +20,7 @@ import {
 const iso = (minute: number) => new Date(SAMPLES_START_MS + minute * 60_000).toISOString();
 const ms = (minute: number) => SAMPLES_START_MS + minute * 60_000;
 
-/** Instants in rising order, as a row has them. */
+/** Increasing times, as in a row. */
 const instants = (count: number) =>
   fc
     .array(fc.integer({ min: 0, max: 100 }), { minLength: count, maxLength: count })
@@ -41,12 +47,12 @@ test("rows at a past time contain what began before it and nothing later", () =>
     fc.property(someRows, fc.integer({ min: 0, max: 100 }), (rows, minute) => {
       const at = iso(minute);
       const then = rowsAsOf(rows, at);
-      const told = [
+      const shown = [
         ...then.decisions.map((row) => row.at),
         ...then.actions.flatMap((row) => [row.created_at, row.sent_at, row.ended_at]),
         ...then.episodes.flatMap((row) => [row.opened_at, row.state_at, row.closed_at]),
       ];
-      for (const instant of told) expect(instant === null || instant <= at).toBe(true);
+      for (const instant of shown) expect(instant === null || instant <= at).toBe(true);
       expect(then.actions).toHaveLength(rows.actions.filter(({ created_at }) => created_at <= at).length);
       expect(then.episodes).toHaveLength(rows.episodes.filter(({ opened_at }) => opened_at <= at).length);
       for (const action of then.actions) expect(action.outcome === null).toBe(action.ended_at === null);
@@ -126,7 +132,7 @@ test("operator commands and approvals are shown as of that time", () => {
     episodes: [],
     actions: [actionView({ ...action, answered: { operator: "alice", at: ms(15) } })],
     decisions: [],
-    orders: [orderView({ at: ms(15), ...order })],
+    orders: [operatorCommandView({ at: ms(15), ...order })],
   };
   const storyAt = (minute: number) =>
     formatNodeReport({

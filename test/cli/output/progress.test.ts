@@ -3,7 +3,7 @@ import { withProgress, withStatusLine } from "../../../src/cli/output/progress.t
 
 const CLEAR_LINE = "\r\u{1b}[K";
 
-/** Time that a test lets pass: a sleep ends when it is reached, or when it is cut short. */
+/** A clock that the test advances. A sleep ends at its time or when it is aborted. */
 function manualClock() {
   let now = 0;
   const sleepers: { at: number; wake: () => void }[] = [];
@@ -18,7 +18,7 @@ function manualClock() {
       for (const end = now + ms; now < end; ) {
         now += 1_000;
         for (const { at, wake } of sleepers) if (at <= now) wake();
-        // Whoever was woken goes on, and may fall asleep again.
+        // The code that was woken continues, and may sleep again.
         for (let turn = 0; turn < 5; turn++) await Promise.resolve();
       }
     },
@@ -38,11 +38,11 @@ test("a terminal shows a wait after two seconds; the line is cleared at the end"
   await clock.pass(1_000);
   expect(lines).toEqual([]);
   await clock.pass(2_000);
-  const told = [`${CLEAR_LINE}waiting for the daemon: 2 s`, `${CLEAR_LINE}waiting for the daemon: 3 s`];
-  expect(lines).toEqual(told);
+  const shown = [`${CLEAR_LINE}waiting for the daemon: 2 s`, `${CLEAR_LINE}waiting for the daemon: 3 s`];
+  expect(lines).toEqual(shown);
   resolve("well");
   expect(await waited).toBe("well");
-  expect(lines).toEqual([...told, CLEAR_LINE]);
+  expect(lines).toEqual([...shown, CLEAR_LINE]);
 });
 
 test("work of less than two seconds prints nothing, even if it fails", async () => {

@@ -29,17 +29,17 @@ function folderWith(config: string, policy: string) {
   return { file: folder.write("proxywarden.yaml", config), policies: folder.pathOf("policies/offline.yaml") };
 }
 
-test("check says what the policies could touch at worst, and what would be under another mode", async () => {
+test("check prints the most nodes that policies can act on, under each safety.mode", async () => {
   const { file, policies } = folderWith(CONFIG, POLICY);
   const { code, out, err } = await runCommand("check", "--config", file);
-  const reach =
+  const worstCase =
     "6 per hour, 5 at once and at most 5% of the fleet; of one region 6, 2 at once; of one country 6, 5 at once";
   expect(out.trimEnd().split("\n")).toEqual([
     `${file}: valid`,
     "1 policy; most nodes that policies can act on, by safety.mode:",
     "  dry_run             none",
-    `  approve (in force)  ${reach}; after approval: reboot-offline`,
-    `  enforce             ${reach}; automatically: reboot-offline`,
+    `  approve (in force)  ${worstCase}; after approval: reboot-offline`,
+    `  enforce             ${worstCase}; automatically: reboot-offline`,
     "limits for this fleet: the fleet size is unknown; pass --nodes",
   ]);
   expect({ code, err }).toEqual({
@@ -48,12 +48,12 @@ test("check says what the policies could touch at worst, and what would be under
   });
 });
 
-test("--output json gives the same for machines", async () => {
+test("check --output json prints the same", async () => {
   const { file } = folderWith(CONFIG, POLICY);
   const { out } = await runCommand("check", "--output", "json", "--config", file);
-  const read = JSON.parse(out) as { worst_case: { in_force: string; modes: object } };
+  const report = JSON.parse(out) as { worst_case: { in_force: string; modes: object } };
   const none = { fleet: 0, region: 0, country: 0 };
-  expect(read.worst_case).toEqual({
+  expect(report.worst_case).toEqual({
     in_force: "approve",
     modes: {
       dry_run: { acting: [], asking: [], nodes_an_hour: none, nodes_at_once: none },
@@ -73,7 +73,7 @@ test("--output json gives the same for machines", async () => {
   });
 });
 
-test("a typo in an expression ends with 1, at its line and column in the policy file, for check and for run", async () => {
+test("check and run reject a typo in an expression, with its line and column in the policy file", async () => {
   const { file, policies } = folderWith(CONFIG, POLICY.replace("node.status", "node.stauts"));
   const [checked, run] = await Promise.all([
     runCommand("check", "--config", file),
@@ -84,14 +84,14 @@ test("a typo in an expression ends with 1, at its line and column in the policy 
   expect([run.code, run.err]).toEqual([1, `proxywarden: ${line}\n`]);
 });
 
-test("a glob that finds nothing ends with 1: no policy is lost without a word", async () => {
+test("check rejects a glob that matches no file", async () => {
   const { file } = folderWith(CONFIG.replace("*.yaml", "*.yml"), POLICY);
   const { code, err } = await runCommand("check", "--config", file);
   expect(code).toBe(1);
   expect(err).toBe(`${file}:6:12: policies[0]: found "policies/*.yml"; must find at least one file\n`);
 });
 
-test("check warns of a cron schedule that the month can't carry", async () => {
+test("check warns about a cron schedule that exceeds the monthly calls", async () => {
   const text = CONFIG.replace(
     "policies: [policies/*.yaml]",
     'collect: { nodes: { cron: "*/5 * * * * *" } }\nlimits: { plan: starter }',

@@ -24,13 +24,13 @@ limits:
   reserve: 120%
 `;
 
-test("wrong usage ends with 2, and says what would be right", async () => {
-  const [typo, nothing] = await Promise.all([runCommand("chekc"), runCommand()]);
+test("a usage error exits with 2 and names the problem", async () => {
+  const [typo, noCommand] = await Promise.all([runCommand("chekc"), runCommand()]);
   expect(typo).toEqual({ code: 2, out: "", err: expect.stringMatching(/unknown command 'chekc'/) });
-  expect(nothing).toEqual({ code: 2, out: "", err: expect.stringMatching(/Usage: proxywarden/) });
+  expect(noCommand).toEqual({ code: 2, out: "", err: expect.stringMatching(/Usage: proxywarden/) });
 });
 
-test("--version and --help end with 0, and tell on standard output", async () => {
+test("--version and --help exit with 0 and print to standard output", async () => {
   const { version } = JSON.parse(textOf(new URL("../../../package.json", import.meta.url).pathname)) as {
     version: string;
   };
@@ -42,14 +42,14 @@ test("--version and --help end with 0, and tell on standard output", async () =>
 });
 
 describe("check", () => {
-  test("ends with 0 on a valid configuration, and warns on standard error", async () => {
+  test("exits with 0 for a valid configuration, with warnings on standard error", async () => {
     const file = createTempFolder().write("proxywarden.yaml", VALID);
     const { code, out, err } = await runCommand("check", "--config", file);
     expect({ code, out }).toEqual({ code: 0, out: `${file}: valid\n` });
     expect(err).toMatch(new RegExp(`^warning: ${file}:3:\\d+: service.api_key: .* in plain text`));
   });
 
-  test("pain 9: ends with 1 on three errors, each with its file, line and column; run refuses to start with the same", async () => {
+  test("exits with 1 and lists every error with file, line and column; run fails with the same errors", async () => {
     const file = createTempFolder().write("proxywarden.yaml", THREE_ERRORS);
     const [checked, run] = await Promise.all([
       runCommand("check", "--config", file),
@@ -67,7 +67,7 @@ describe("check", () => {
     expect(run.err.trimEnd().split("\n")).toEqual(lines.map((line) => `proxywarden: ${line}`));
   });
 
-  test("--output json gives the same for machines", async () => {
+  test("prints the same with --output json", async () => {
     const folder = createTempFolder();
     const [bad, good] = await Promise.all([
       runCommand("check", "--output", "json", "--config", folder.write("bad.yaml", THREE_ERRORS)),
@@ -82,7 +82,7 @@ describe("check", () => {
     expect(JSON.parse(good.out)).toMatchObject({ valid: true, errors: [], warnings: [{ line: 3 }] });
   });
 
-  test("ends with 1 where the file, or one that it names, can't be read", async () => {
+  test("exits with 1 if the file, or one that it names, can't be read", async () => {
     const folder = createTempFolder();
     const missing = await runCommand("check", "--config", folder.pathOf("none.yaml"));
     expect(missing.code).toBe(1);
@@ -98,7 +98,7 @@ describe("check", () => {
 });
 
 describe("demo", () => {
-  test("--for ends it with 0 and a report: calls by endpoint, none refused, ages and the time of a scrape", async () => {
+  test("ends after --for with a report: calls by endpoint, no 429, ages and scrape time", async () => {
     const args = ["--nodes", "30", "--sessions", "60", "--speed", "60", "--port", "0", "--for", "1s"];
     const { code, out, err } = await runCommand("demo", ...args);
     expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -109,7 +109,7 @@ describe("demo", () => {
     expect(out).toMatch(/scrape: \d+\.\d ms for [1-9]\d* bytes/);
   });
 
-  test("ends with 1, and names the address, where it can't listen", async () => {
+  test("exits with 1 and names the address if it can't listen", async () => {
     const { url } = await startNetwork();
     const { port } = new URL(url);
     const { code, err } = await runCommand("demo", "--nodes", "5", "--sessions", "5", "--port", port, "--for", "1s");
@@ -118,7 +118,7 @@ describe("demo", () => {
   });
 });
 
-test("a reader that has seen enough, as head has, is no error: no stack trace, and the exit code still counts", async () => {
+test("a closed pipe, as with head, is no error: the exit code is 0 and no stack trace is printed", async () => {
   const line = `${process.execPath} src/main.ts demo --nodes 5 --sessions 5 --port 0 --for 1s | head -n 1; exit $PIPESTATUS`;
   const { code, out, err } = await startProcess("bash", ["-c", line]).ended;
   expect({ code, err }).toEqual({ code: 0, err: "" });
@@ -126,9 +126,9 @@ test("a reader that has seen enough, as head has, is no error: no stack trace, a
 });
 
 describe("simulate", () => {
-  test("serves any client that has a key, and SIGTERM ends it with 0", async () => {
+  test("serves any client with a key, and exits with 0 on SIGTERM", async () => {
     const simulation = startCommand("simulate", "--nodes", "7", "--sessions", "9", "--port", "0");
-    const [, url] = await waitUntil("it says where it listens", () => /(http:\S+)/.exec(simulation.out()));
+    const [, url] = await waitUntil("it prints its address", () => /(http:\S+)/.exec(simulation.out()));
     const answer = await fetch(`${url}?limit=5`, { headers: { authorization: `Bearer ${SIMULATION_KEY}` } });
     expect(await answer.json()).toMatchObject({ pagination: { page: 1, limit: 5, total: 7 } });
     expect((await fetch(url!)).status).toBe(401);
@@ -136,46 +136,46 @@ describe("simulate", () => {
     expect(await simulation.ended).toMatchObject({ code: 0, err: "" });
   });
 
-  test("ends with 1 on a scenario with errors, and on an address that it can't have", async () => {
+  test("exits with 1 for an invalid scenario and for an address in use", async () => {
     const { url } = await startNetwork();
     const file = createTempFolder().write("scenario.yaml", "nodes: few\n");
-    const [odd, taken] = await Promise.all([
+    const [invalid, inUse] = await Promise.all([
       runCommand("simulate", "--scenario", file, "--port", "0"),
       runCommand("simulate", "--nodes", "1", "--port", new URL(url).port),
     ]);
-    expect(odd.code).toBe(1);
-    expect(odd.err).toMatch(new RegExp(`${file}:1:8: nodes: found "few"; must be a whole number`));
-    expect(taken.code).toBe(1);
-    expect(taken.err).toMatch(/can't listen on 127\.0\.0\.1:\d+: .*EADDRINUSE/);
+    expect(invalid.code).toBe(1);
+    expect(invalid.err).toMatch(new RegExp(`${file}:1:8: nodes: found "few"; must be a whole number`));
+    expect(inUse.code).toBe(1);
+    expect(inUse.err).toMatch(/can't listen on 127\.0\.0\.1:\d+: .*EADDRINUSE/);
   });
 });
 
-test("healthcheck ends with 0 where a daemon is, and with 1 where none is or something else answers", async () => {
+test("healthcheck exits with 0 if the daemon is healthy, and with 1 if nothing or another server answers", async () => {
   const { clock, url } = await startNetwork();
   const { app } = await startTestDaemon(clock, configText(url));
-  const [well, other, nobody] = await Promise.all([
+  const [healthy, other, unreachable] = await Promise.all([
     runCommand("healthcheck", "--url", app.url()),
     runCommand("healthcheck", "--url", url),
     runCommand("healthcheck", "--url", "http://127.0.0.1:1"),
   ]);
-  expect(well).toEqual({ code: 0, out: "healthy\n", err: "" });
+  expect(healthy).toEqual({ code: 0, out: "healthy\n", err: "" });
   expect(other).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/not healthy: it answered 4\d\d/) });
-  expect(nobody).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/not healthy: .*ECONNREFUSED/) });
+  expect(unreachable).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/not healthy: .*ECONNREFUSED/) });
 });
 
-test("run ends with 1 where it can't listen, and leaves its folder for the next", async () => {
+test("run exits with 1 if it can't listen, and leaves its state folder usable", async () => {
   const network = await startNetwork();
   const folder = createTempFolder();
-  const listening = (listen: string) =>
+  const configListeningOn = (listen: string) =>
     folder.write(
       "proxywarden.yaml",
       configText(network.url, { state: { path: folder.pathOf("state") }, web: { listen } }),
     );
   const { port } = new URL(network.url);
-  const refused = await runCommand("run", "--config", listening(`127.0.0.1:${port}`));
+  const refused = await runCommand("run", "--config", configListeningOn(`127.0.0.1:${port}`));
   expect(refused.code).toBe(1);
   expect(refused.err).toMatch(new RegExp(`web\\.listen: .*127\\.0\\.0\\.1:${port}.* free address`));
-  const daemon = startCommand("run", "--config", listening("127.0.0.1:0"));
+  const daemon = startCommand("run", "--config", configListeningOn("127.0.0.1:0"));
   await waitForStderr(daemon, /"msg":"daemon started"/);
   daemon.kill("SIGINT");
   expect(await daemon.ended).toMatchObject({ code: 0, out: "" });

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { runDemo } from "../../../src/cli/demo.ts";
 import { waitUntil } from "../wait-until.ts";
 
-test("demo heals at speed, a readable line for whatever is worth one, and ends with a report of what was done", async () => {
+test("demo prints decisions, actions and their outcomes as they happen, and ends with a report", async () => {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
   const texts = { out: "", err: "" };
@@ -24,7 +24,8 @@ test("demo heals at speed, a readable line for whatever is worth one, and ends w
     line(String.raw`300 nodes: \d+ online.*`),
   ];
   await waitUntil(
-    () => `it tells all of it: ${lines.filter((each) => !each.test(texts.out)).join("\n")}\nit told:\n${texts.out}`,
+    () =>
+      `all kinds of lines are printed; missing: ${lines.filter((each) => !each.test(texts.out)).join("\n")}\nprinted:\n${texts.out}`,
     () => lines.every((each) => each.test(texts.out)),
   );
   stop.abort();

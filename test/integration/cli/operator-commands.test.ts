@@ -1,41 +1,41 @@
 import { expect, test } from "vitest";
 import { inlineSecret } from "../../../src/platform/secret-file.ts";
-import { recordingOrders, sampleRemediation } from "../../web/api/remediation-view-fixture.ts";
+import { recordingCommands, sampleRemediation } from "../../web/api/remediation-view-fixture.ts";
 import { adminOperators, startTestServer } from "../../web/http/test-server.ts";
 import { createTempFolder } from "../folder.ts";
 import { runCommand } from "../process.ts";
 
-test("orders, approvals and explain reach a daemon from the command line, and end with 0", async () => {
-  const kept: string[][] = [];
+test("operator commands, approvals and explain reach the daemon and exit with 0", async () => {
+  const recorded: string[][] = [];
   const { url } = await startTestServer({
     remediation: () => sampleRemediation(),
-    commands: () => recordingOrders(kept),
+    commands: () => recordingCommands(recorded),
     operators: () => adminOperators(inlineSecret("sesame-open")),
   });
   const access = ["--url", url, "--token-file", createTempFolder().write("token", "sesame-open\n")];
-  const ends = await Promise.all([
+  const results = await Promise.all([
     runCommand("hold", "node_1", "--reason", "disk swap", ...access),
     runCommand("approve", "act-3", ...access),
     runCommand("approvals", "--url", url),
     runCommand("explain", "node_1", "--url", url, "--at", "2026-11-21T03:15:00Z"),
     runCommand("explain", "node_1", "--url", url, "--output", "json"),
   ]);
-  for (const { code, err } of ends) expect({ code, err }).toEqual({ code: 0, err: "" });
-  expect(kept.toSorted()).toEqual([
+  for (const { code, err } of results) expect({ code, err }).toEqual({ code: 0, err: "" });
+  expect(recorded.toSorted()).toEqual([
     ["approve", "act-3"],
     ["hold", "node_1", "disk swap"],
   ]);
-  const [hold, approve, approvals, explain, json] = ends.map(({ out }) => out);
+  const [hold, approve, approvals, explain, json] = results.map(({ out }) => out);
   expect([hold, approve]).toEqual(["hold is done\n", "approve is done\n"]);
   expect(approvals).toMatch(/^act-3 {2}quarantine for 1d node_1/);
   expect(explain).toMatch(/^node_1, at 2026-11-21 03:15:00 UTC\n/);
   expect(JSON.parse(json!)).toMatchObject({ id: "node_1", source: "daemon" });
 });
 
-test("a refusal ends with 1, wrong usage with 2, and neither orders anything", async () => {
-  const kept: string[][] = [];
+test("a rejected command exits with 1, a usage error with 2, and neither changes anything", async () => {
+  const recorded: string[][] = [];
   const { url } = await startTestServer({
-    commands: () => recordingOrders(kept),
+    commands: () => recordingCommands(recorded),
     operators: () => adminOperators(inlineSecret("sesame-open")),
   });
   const wrongFile = createTempFolder().write("token", "sesame-shut\n");
@@ -48,17 +48,17 @@ test("a refusal ends with 1, wrong usage with 2, and neither orders anything", a
     [["resume", "--url", "nowhere"], 2, /--url.*http or https URL/],
     [["explain", "node_1", "--at", "soon"], 2, /--at.*2026-11-21T03:12:00Z, or how long ago/],
   ];
-  const ends = await Promise.all(cases.map(([args]) => runCommand(...args)));
-  for (const [index, { code, out, err }] of ends.entries()) {
+  const results = await Promise.all(cases.map(([args]) => runCommand(...args)));
+  for (const [index, { code, out, err }] of results.entries()) {
     const [args, expected, message] = cases[index]!;
     expect
       .soft({ args, code, out, err })
       .toEqual({ args, code: expected, out: "", err: expect.stringMatching(message) });
   }
-  expect(kept).toEqual([]);
+  expect(recorded).toEqual([]);
 });
 
-test("the help of each command has an example that it takes", async () => {
+test("the help of each command has an example", async () => {
   const names = ["pause", "resume", "approvals", "approve", "reject", "hold", "release", "reset-breaker"];
   const all = [...names, "accept-inventory", "explain"];
   const helps = await Promise.all(all.map((name) => runCommand(name, "--help")));

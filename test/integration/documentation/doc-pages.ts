@@ -4,33 +4,33 @@ import { join } from "node:path";
 const ROOT = join(import.meta.dirname, "../../..");
 
 /** A page of the documentation. */
-export interface DocPage {
-  /** From the repository's root, such as `docs/operate.md`. */
+interface DocPage {
+  /** Relative to the root of the repository, such as `docs/operate.md`. */
   readonly path: string;
   readonly text: string;
 }
 
-/** A command line that a page tells its readers to type. */
-export interface DocCommand {
+/** A command line in a `sh` block of a page. */
+interface DocCommand {
   readonly page: string;
-  /** Of the line where it begins. */
+  /** Number of its first line. */
   readonly line: number;
-  /** As it stands there, on one line and without its comment. */
+  /** On one line and without comments. */
   readonly text: string;
 }
 
-/** Every page that says what to type. */
+/** Returns every page with commands. */
 export const docPages = (): readonly DocPage[] =>
   ["README.md", "CONTRIBUTING.md", "SECURITY.md", ...globSync("docs/*.md", { cwd: ROOT }).toSorted()].map((path) => ({
     path,
     text: readFileSync(join(ROOT, path), "utf8"),
   }));
 
-/** Languages of a page's fenced blocks, `""` where one has none. */
+/** Returns the languages of the fenced blocks of a page; `""`: none. */
 export const blockLanguages = ({ text }: DocPage): readonly string[] =>
   [...text.matchAll(FENCED)].map(([, language]) => language!);
 
-/** The commands of a page's `sh` blocks, one by one: what `&&` joins apart, and what a backslash continues together. */
+/** Returns the commands in the `sh` blocks of a page. `&&` separates commands, a backslash continues a line. */
 export function commandsOf({ path, text }: DocPage): readonly DocCommand[] {
   return [...text.matchAll(FENCED)]
     .filter(([, language]) => language === "sh")
@@ -57,5 +57,5 @@ function logicalLines(lines: readonly string[]): readonly { readonly text: strin
   return joined;
 }
 
-/** A comment begins with a `#` after a blank; no command of ours has one in a string. */
+/** Removes a comment: a `#` after a blank. No documented command has one in a string. */
 const withoutComment = (line: string): string => line.replace(/(?:^|\s)#.*$/, "");

@@ -19,38 +19,38 @@ import {
 } from "../remediation/healing-daemon.ts";
 import { waitUntil } from "../wait-until.ts";
 
-/** Somebody who does what the documentation says, on a machine of their own. */
-export interface DocsReader {
-  /** A path of that machine, such as `/var/backups/proxywarden.db`, where it is on this one. */
+/** A reader who types the documented commands on a machine of their own. */
+interface DocsReader {
+  /** Returns the local path of a path on the reader's machine, such as `/var/backups/proxywarden.db`. */
   localPath(path: string): string;
-  /** Their daemon, as it is by now. */
+  /** The daemon of the reader; a restart replaces it. */
   readonly daemon: () => RunningDaemon;
-  /** A node that nothing befalls. */
+  /** A node that stays healthy. */
   readonly healthyNode: string;
-  /** Types a command into a real shell. `proxywarden` runs in this process; `systemctl` starts and stops its daemon. */
+  /** Runs a command in a real shell. `proxywarden` runs in this process; `systemctl` starts and stops the daemon. */
   runShell(command: string): Promise<ProcessResult>;
 }
 
 const CHECKOUT = join(import.meta.dirname, "../../..");
 const OUTAGE = { failureMode: "outage", remedy: "reboot" } as const;
-/** More nodes that fire than this open the breaker. */
+/** The breaker opens when more nodes fire. */
 const BREAKER_NODES = 2;
 
-/** Programs of the reader's machine that ask this process: each posts its words, one a line, and ends as it is told. */
+/** A program of the reader that this process executes: it posts its arguments, one per line, and exits as the response says. */
 const FORWARDING_SCRIPT = `#!/bin/bash
 words=("$(basename "$0")")
 for word in "$@"; do [[ -f $word ]] && word=$(realpath "$word"); words+=("$word"); done
-printf '%s\\n' "\${words[@]}" | exec curl --silent --show-error --fail-with-body --data-binary @- "$ASKED"
+printf '%s\\n' "\${words[@]}" | exec curl --silent --show-error --fail-with-body --data-binary @- "$FORWARDING_URL"
 `;
-/** What package.json says that \`npm start\` is; any other script fails, for it is not the reader's to run. */
+/** `npm start` as in package.json. Other scripts fail. */
 const NPM = `#!/bin/bash
 [[ "$1 $2" == "start --" ]] && exec proxywarden "\${@:3}"
 echo "npm $*: not here" >&2; exit 1
 `;
 
 /**
- * Starts a reader who has the checkout's files, a daemon that approves by hand, a node that waits for it, and the files
- * that the documentation takes for granted.
+ * Creates a reader with the files of the checkout and those that the documentation assumes, a daemon in approve mode, and
+ * an action that waits for approval.
  */
 export async function startDocsReader(): Promise<DocsReader> {
   const setup = await startHealingSetup();
@@ -67,9 +67,9 @@ export async function startDocsReader(): Promise<DocsReader> {
   });
   createReaderFiles(setup);
   let daemon = await startDaemonFor(setup, config);
-  const ill = nodes[0]!;
-  interventions.startFailure(ill, OUTAGE);
-  const awaiting = await waitUntil("an action waits for a person", async () =>
+  const unhealthyNode = nodes[0]!;
+  interventions.startFailure(unhealthyNode, OUTAGE);
+  const awaiting = await waitUntil("an action waits for approval", async () =>
     (await daemon.actions()).find(({ state }) => state === "awaiting"),
   );
 
@@ -89,19 +89,19 @@ export async function startDocsReader(): Promise<DocsReader> {
   const answer = async ([program, ...args]: readonly string[]): Promise<ProcessResult> => {
     if (program === "systemctl") return { code: await systemctl(args[0]!), out: "", err: "" };
     if (args[0] === "run") return runAndStop(args);
-    // It is a long calculation, which this process has no time for.
-    if (args[0] === "test") return startCommand(...args).ended;
+    // A long computation would block the daemon of this process.
+    if (args.includes("test")) return startCommand(...args).ended;
     if (args[0] === "reset-breaker") await openBreaker();
     return runInProcess(args, daemon.app.url());
   };
-  const asked = await serveForwardedCommands(answer);
-  const standIns: readonly (readonly [RegExp, () => string])[] = [
-    [/\bNODE_ID\b|\bnode_\d+\b/g, () => ill],
+  const forwardingUrl = await serveForwardedCommands(answer);
+  const replacements: readonly (readonly [RegExp, () => string])[] = [
+    [/\bNODE_ID\b|\bnode_\d+\b/g, () => unhealthyNode],
     [/\bact-\d+\b/g, () => awaiting.id],
     [/http:\/\/127\.0\.0\.1:9713/g, () => daemon.app.url()],
-    // The reader has made a new one, and the daemon here has its own.
+    // The daemon has a token of its own.
     [/\$\(cat \/etc\/proxywarden\/admin_token\)/g, () => ADMIN_TOKEN],
-    // The reader is root, and this user need not be.
+    // The reader is root, the user of the test may not be.
     [/ -o proxywarden -g proxywarden /g, () => " "],
     [/(?<= )\/(?=etc\/|var\/)/g, () => `${folder.path}/`],
   ];
@@ -110,12 +110,12 @@ export async function startDocsReader(): Promise<DocsReader> {
     daemon: () => daemon,
     healthyNode: nodes.at(-1)!,
     async runShell(command) {
-      const typed = standIns.reduce((line, [placeholder, real]) => line.replace(placeholder, real), command);
+      const typed = replacements.reduce((line, [placeholder, real]) => line.replace(placeholder, real), command);
       const environment = {
         ...{ PATH: `${at("bin")}:${dirname(process.execPath)}:${process.env.PATH}`, HOME: at("home") },
-        ...{ ASKED: asked, PW: daemon.app.url(), ROOT: folder.path },
+        ...{ FORWARDING_URL: forwardingUrl, PW: daemon.app.url(), ROOT: folder.path },
       };
-      // Arrays of zsh begin at 1.
+      // The first index of an array is 1 in zsh, 0 in bash.
       const shell = `fpath=("" "$HOME/zsh"); cd "$ROOT" && ${typed}`;
       const ended = await startProcess("bash", ["-c", shell], "", environment).ended;
       fillInExampleConfig(setup, "config/my.yaml", { listen: "127.0.0.1:0", state: "state" });
@@ -126,16 +126,16 @@ export async function startDocsReader(): Promise<DocsReader> {
   };
 }
 
-/** The files that a reader has, by other means than the documentation's commands. */
+/** Creates the files that the documentation assumes. */
 function createReaderFiles({ folder }: HealingSetup): void {
   const offline = readFileSync(join(CHECKOUT, "config/policies/offline.yaml"), "utf8");
   folder.write("old.yaml", offline);
   folder.write("new.yaml", offline.replace("for: 15m", "for: 5m"));
   folder.write("api_key", SIMULATION_KEY);
-  // What a page of the daemon refuses is no success.
+  // An error response is a failure.
   folder.write("home/.curlrc", "fail-with-body\n");
   folder.write("t", readFileSync(folder.pathOf("admin"), "utf8"));
-  // Folders that a shell makes, or its user, before anything is put there.
+  // Folders that shells and users create.
   for (const name of [".local/share/bash-completion/completions", ".config/fish/completions", "zsh"]) {
     mkdirSync(folder.pathOf(join("home", name)), { recursive: true });
   }
@@ -145,7 +145,7 @@ function createReaderFiles({ folder }: HealingSetup): void {
   }
 }
 
-/** Sets in the example of a configuration what the documentation says is to be set, once it was copied. */
+/** Sets in a copied example configuration what the documentation tells the reader to set. */
 function fillInExampleConfig(
   { folder, serviceProxy }: HealingSetup,
   file: string,
@@ -162,7 +162,7 @@ function fillInExampleConfig(
 
 const ENVIRONMENT = { PROXYWARDEN_API_KEY: SIMULATION_KEY };
 
-/** What runs until it is told to stop is told so once it is at work. */
+/** Runs a daemon and stops it once it has started. */
 async function runAndStop(args: readonly string[]): Promise<ProcessResult> {
   const daemon = startProcess(process.execPath, [join(CHECKOUT, "src/main.ts"), ...args], "", ENVIRONMENT);
   await waitForStderr(daemon, /"msg":"daemon started"/);
@@ -170,7 +170,7 @@ async function runAndStop(args: readonly string[]): Promise<ProcessResult> {
   return daemon.ended;
 }
 
-/** Runs a command line here, towards the daemon at `url` where it has no other. */
+/** Runs a command line in this process, with the daemon at `url` unless it names another. */
 async function runInProcess(args: readonly string[], url: string): Promise<ProcessResult> {
   try {
     return await captureOutput(async (context) => {
@@ -179,8 +179,8 @@ async function runInProcess(args: readonly string[], url: string): Promise<Proce
         code = finished;
       });
       const command = program.commands.find((each) => each.name() === args[0]);
-      const asksDaemon = command?.options.some(({ long }) => long === "--url") && !args.includes("--url");
-      await program.parseAsync([...args, ...(asksDaemon ? ["--url", url] : [])], { from: "user" });
+      const needsUrl = command?.options.some(({ long }) => long === "--url") && !args.includes("--url");
+      await program.parseAsync([...args, ...(needsUrl ? ["--url", url] : [])], { from: "user" });
       return code;
     }, ENVIRONMENT);
   } catch (error) {
@@ -188,7 +188,7 @@ async function runInProcess(args: readonly string[], url: string): Promise<Proce
   }
 }
 
-/** Listens for the words of a command, and answers with what it says; a status of its own where it did not end with 0. */
+/** Serves forwarded commands: responds with the output, and with status 500 unless the command exits with 0. */
 async function serveForwardedCommands(answer: (words: readonly string[]) => Promise<ProcessResult>): Promise<string> {
   const respond = async (request: IncomingMessage) => {
     const words = (await text(request)).trimEnd().split("\n");

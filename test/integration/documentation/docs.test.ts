@@ -1,9 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { EXIT_OK } from "../../../src/cli/context.ts";
+import { EXIT_OK, VERSION } from "../../../src/cli/context.ts";
 import { createProgram } from "../../../src/cli/program.ts";
-import { VERSION } from "../../../src/cli/version.ts";
 import { captureOutput } from "../../cli/terminal.ts";
 import { blockLanguages, commandsOf, docPages } from "./doc-pages.ts";
 import { startDocsReader } from "./doc-reader.ts";
@@ -11,10 +10,10 @@ import { startDocsReader } from "./doc-reader.ts";
 const ROOT = join(import.meta.dirname, "../../..");
 
 /**
- * Commands that can't run within a test: they install, ask for a cluster, an engine or root, or are what runs the tests.
- * Beside each, what else holds it.
+ * Commands that can't run in a test, because they install something, need a cluster, a container engine or root, or run the
+ * tests. Beside each, what else tests it.
  */
-const ELSEWHERE: readonly (readonly [command: string, held: string])[] = [
+const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[] = [
   ["npm ci", ".ci/run"],
   ["npm test", ".ci/run"],
   ["npm run check", ".ci/run"],
@@ -38,48 +37,46 @@ const ELSEWHERE: readonly (readonly [command: string, held: string])[] = [
   ["systemctl enable --now proxywarden", "test/deploy/systemd.test.ts"],
 ];
 
-/** What takes a while, and nothing after it rests on: the rest need not wait for it. */
-const APART = /^(?:promtool test|npm start -- (?:test|run)) /;
+/** Slow commands that later ones do not depend on: they run in parallel. */
+const RUN_IN_PARALLEL = /^(?:promtool test|npm start -- (?:policy test|run)) /;
 
-const elsewhere = new Map(ELSEWHERE);
-const told = docPages().flatMap(commandsOf);
+const testedElsewhere = new Map(TESTED_ELSEWHERE);
+const documented = docPages().flatMap(commandsOf);
 
-test("every command that the documentation tells to type does what it says: it ends with 0", async () => {
+test("every documented command exits with 0", async () => {
   const reader = await startDocsReader();
-  // It is done before the backup that the documentation takes, and puts in the place of a daemon's state.
+  // Recorded before the documented backup, which later replaces the state of the daemon.
   await reader.daemon().runCli("hold", reader.healthyNode, "--reason", "its disk is swapped");
-  const ends: Promise<string | null>[] = [];
-  for (const { page, line, text } of told.filter(({ text }) => !elsewhere.has(text))) {
-    const end = reader
+  const failures: Promise<string | null>[] = [];
+  for (const { page, line, text } of documented.filter(({ text }) => !testedElsewhere.has(text))) {
+    const failure = reader
       .runShell(text)
       .then(({ code, out, err }) =>
-        code === 0 ? null : `${page}:${line}: ${text}\nended with ${code}:\n${err}${out}`,
+        code === 0 ? null : `${page}:${line}: ${text}\nexited with ${code}:\n${err}${out}`,
       );
-    ends.push(end);
-    if (!APART.test(text)) await end;
+    failures.push(failure);
+    if (!RUN_IN_PARALLEL.test(text)) await failure;
   }
-  expect((await Promise.all(ends)).filter((failure) => failure !== null)).toEqual([]);
+  expect((await Promise.all(failures)).filter((each) => each !== null)).toEqual([]);
   const { holds } = await reader.daemon().explain(reader.healthyNode);
   expect(holds).toMatchObject([{ reason: expect.stringContaining("its disk is swapped") }]);
   expect(existsSync(reader.localPath("var/lib/proxywarden/broken/proxywarden.db"))).toBe(true);
 });
 
-test("what can't run within a test is told somewhere, and held by something that there is", () => {
-  const texts = new Set(told.map(({ text }) => text));
-  expect(ELSEWHERE.filter(([command]) => !texts.has(command))).toEqual([]);
-  expect(ELSEWHERE.filter(([, held]) => !existsSync(join(ROOT, held)))).toEqual([]);
+test("commands that are tested elsewhere are documented, and their tests exist", () => {
+  const texts = new Set(documented.map(({ text }) => text));
+  expect(TESTED_ELSEWHERE.filter(([command]) => !texts.has(command))).toEqual([]);
+  expect(TESTED_ELSEWHERE.filter(([, testedBy]) => !existsSync(join(ROOT, testedBy)))).toEqual([]);
 });
 
-test("commands are told in blocks that this test reads, and in no other kind", () => {
+test("code blocks have only known languages, so no command is missed", () => {
   const known = ["", "json", "sh", "yaml", "promql"];
-  const unknown = docPages().flatMap((manual) =>
-    blockLanguages(manual).filter((language) => !known.includes(language)),
-  );
+  const unknown = docPages().flatMap((page) => blockLanguages(page).filter((language) => !known.includes(language)));
   expect(unknown).toEqual([]);
-  expect(told.length).toBeGreaterThan(50);
+  expect(documented.length).toBeGreaterThan(50);
 });
 
-test("a page's commands are read one by one: without comments, apart at &&, together over a backslash", () => {
+test("commands are read without comments, split at && and joined over a backslash", () => {
   const text =
     "Some:\n\n```sh\ncd a && ls # all of it\n\n# alone\ncp one \\\n  two   # both\n```\n```yaml\na: b\n```\n";
   expect(commandsOf({ path: "page.md", text })).toEqual([
@@ -89,7 +86,7 @@ test("a page's commands are read one by one: without comments, apart at &&, toge
   ]);
 });
 
-test("the text between the blocks names only commands and scripts that there are", async () => {
+test("the text names only commands and scripts that exist", async () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { scripts: object };
   const texts = docPages()
     .map(({ text }) => text)
@@ -106,6 +103,6 @@ test("the text between the blocks names only commands and scripts that there are
   const runs = named(/\bnpm run ([\w:-]+)/g);
   expect(runs).toContain("docs");
   expect(runs.filter((name) => !(name in scripts))).toEqual([]);
-  // The reader's npm knows this one alone.
+  // The npm of the documentation's reader has only this script.
   expect(scripts).toMatchObject({ start: "node src/main.ts" });
 });

@@ -5,8 +5,8 @@ import { createAuthority, type Identity } from "../../web/http/tls/certificate-a
 import { createTempFolder, type TempFolder } from "../folder.ts";
 import { requireProgram, startProcess } from "../process.ts";
 
-/** The exporter-toolkit's verdict on a file. `untold`: Debian's promtool predates the key, so only our verdict is tested. */
-type Verdict = "good" | "bad" | "good, untold" | "bad, untold";
+/** The exporter-toolkit's verdict on a file. `too new`: Debian's promtool predates the key, so only our verdict is tested. */
+type Verdict = "good" | "bad" | "good, too new" | "bad, too new";
 
 const PASSWORD = "dave123";
 const hash = hashSync(PASSWORD, 4);
@@ -40,7 +40,7 @@ function folderWith(web: string): TempFolder {
 /** PEM as a YAML block. */
 const block = (key: string, pem: string): string => `  ${key}: |\n${pem.replace(/^/gm, "    ").trimEnd()}\n`;
 
-/** A file like each of the toolkit's `web/testdata`, by the name that it has there, and the verdict on it. */
+/** Files like those in the toolkit's `web/testdata`, by their names there, and the verdicts. */
 const rows: readonly (readonly [name: string, verdict: Verdict, web: () => string])[] = [
   [
     "tls_config_noAuth.requireandverifyclientcert.good.yml",
@@ -54,7 +54,7 @@ const rows: readonly (readonly [name: string, verdict: Verdict, web: () => strin
   ],
   [
     "tls_config_noAuth.requireanyclientcertkeyinline.good.yml",
-    "good, untold",
+    "good, too new",
     () =>
       `tls_server_config:\n  cert_file: server.crt\n${block("key", server.key)}  client_auth_type: RequireAnyClientCert`,
   ],
@@ -64,21 +64,21 @@ const rows: readonly (readonly [name: string, verdict: Verdict, web: () => strin
     () => `tls_server_config: { ${PAIR}, client_ca_file: somefile }`,
   ],
   [
-    // Its name notwithstanding: the system's authorities are used.
+    // Valid despite its name: the authorities of the system are used.
     "web_config_auth_clientCAs_missing.bad.yml",
     "good",
     () => `tls_server_config: { ${PAIR}, client_auth_type: RequireAndVerifyClientCert }`,
   ],
   [
-    // Bad for the client alone: the server takes the file.
+    // Rejected only by the client: the file is valid for the server.
     "web_config_auth_client_san.bad.yaml",
-    "good, untold",
+    "good, too new",
     () =>
       `tls_server_config: { ${PAIR}, client_auth_type: RequireAndVerifyClientCert, client_ca_file: client.crt, client_allowed_sans: [bad] }`,
   ],
   [
     "web_config_auth_client_san.good.yaml",
-    "good, untold",
+    "good, too new",
     () =>
       `tls_server_config: { ${PAIR}, client_auth_type: RequireAndVerifyClientCert, client_ca_file: client.crt, client_allowed_sans: [one, test3, two] }`,
   ],
@@ -174,7 +174,7 @@ const rows: readonly (readonly [name: string, verdict: Verdict, web: () => strin
       `tls_server_config: { ${GIVEN}, cipher_suites: [TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384], max_version: TLS12 }\nhttp_server_config: { http2: false }`,
   ],
   [
-    // The toolkit's check takes it; its server then refuses to start, because HTTP/2 needs another cipher. We have none.
+    // The toolkit accepts the file, but its server does not start: HTTP/2 needs another cipher. We have no HTTP/2.
     "web_config_noAuth_noHTTP2Cipher.bad.yml",
     "good",
     () => `tls_server_config: { ${GIVEN}, cipher_suites: [TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384], max_version: TLS12 }`,
@@ -198,13 +198,13 @@ const rows: readonly (readonly [name: string, verdict: Verdict, web: () => strin
   ],
   [
     "web_config_noAuth_tlsInline.good.yml",
-    "good, untold",
+    "good, too new",
     () =>
       `tls_server_config:\n${block("cert", server.cert)}${block("key", server.key)}  client_auth_type: VerifyClientCertIfGiven`,
   ],
   ["web_config_noAuth_wrongTLSVersion.bad.yml", "bad", () => `tls_server_config: { ${GIVEN}, min_version: TLS111 }`],
-  ["web_config_rate_limiter_nonblocking.yaml", "good, untold", () => "rate_limit:\n  interval: 0\n  burst: 0\n"],
-  ["web_config_rate_limiter_one_second.yaml", "good, untold", () => 'rate_limit:\n  interval: "1s"\n  burst: 0\n'],
+  ["web_config_rate_limiter_nonblocking.yaml", "good, too new", () => "rate_limit:\n  interval: 0\n  burst: 0\n"],
+  ["web_config_rate_limiter_one_second.yaml", "good, too new", () => 'rate_limit:\n  interval: "1s"\n  burst: 0\n'],
   [
     "web_config_users.good.yml",
     "good",
@@ -214,10 +214,10 @@ const rows: readonly (readonly [name: string, verdict: Verdict, web: () => strin
   ["web_config_users_noTLS.good.yml", "good", () => `basic_auth_users: { dave: ${hash.replace("$2b$", "$2y$")} }`],
 ];
 
-/** Files that the toolkit has no example of. */
+/** Files without an example in the toolkit. */
 const others: readonly (readonly [name: string, verdict: Verdict, web: () => string])[] = [
-  ["comments alone", "good", () => "# nothing yet\n\n# nor here\n"],
-  ["a document of nothing", "good", () => "---\n"],
+  ["only comments", "good", () => "# nothing yet\n\n# nor here\n"],
+  ["an empty document", "good", () => "---\n"],
   ["null", "good", () => "~\n"],
   ["sections without a value", "good", () => "tls_server_config:\nhttp_server_config:\nbasic_auth_users:\n"],
   [
@@ -228,14 +228,14 @@ const others: readonly (readonly [name: string, verdict: Verdict, web: () => str
   ],
   ["a user without a hash", "bad", () => "basic_auth_users: { ann: }"],
   ["an unknown key without a value", "bad", () => "tls_server_confg:\n"],
-  ["a rate limit without values", "good, untold", () => "rate_limit: { interval: , burst: }"],
-  ["a rate limit without an interval", "good, untold", () => "rate_limit: { burst: 1 }"],
-  ["no keys of TLS", "good", () => "tls_server_config: {}"],
-  ["a version of TLS alone", "good", () => "tls_server_config: { min_version: TLS13 }"],
-  ["empty files of TLS", "good", () => 'tls_server_config: { cert_file: "", key_file: "", client_auth_type: "" }'],
-  ["an empty file of authorities", "good", () => `tls_server_config: { ${PAIR}, client_ca_file: "" }`],
+  ["a rate limit without values", "good, too new", () => "rate_limit: { interval: , burst: }"],
+  ["a rate limit without an interval", "good, too new", () => "rate_limit: { burst: 1 }"],
+  ["a TLS section without keys", "good", () => "tls_server_config: {}"],
+  ["only a TLS version", "good", () => "tls_server_config: { min_version: TLS13 }"],
+  ["empty TLS files", "good", () => 'tls_server_config: { cert_file: "", key_file: "", client_auth_type: "" }'],
+  ["an empty client_ca_file", "good", () => `tls_server_config: { ${PAIR}, client_ca_file: "" }`],
   ["an empty version", "bad", () => `tls_server_config: { ${PAIR}, min_version: "" }`],
-  ["a type of client certificates alone", "bad", () => "tls_server_config: { client_auth_type: NoClientCert }"],
+  ["only a client_auth_type", "bad", () => "tls_server_config: { client_auth_type: NoClientCert }"],
   ["a number as a header", "good", () => "http_server_config: { headers: { X-XSS-Protection: 1.50 } }"],
   ["a boolean of YAML 1.1", "good", () => "http_server_config: { http2: no }"],
   ["a quoted boolean of YAML 1.1", "bad", () => 'http_server_config: { http2: "no" }'],
@@ -248,9 +248,9 @@ describe("a web configuration file", () => {
   test.each([...rows, ...others])("%s is %s to promtool and to us", async (_, verdict, web) => {
     const folder = folderWith(web());
     const isGood = verdict.startsWith("good");
-    const terms = settingsIn(folder);
-    expect(terms.ok ? [] : terms.error).toEqual(isGood ? [] : expect.arrayContaining([expect.any(String)]));
-    if (verdict.endsWith("untold")) return;
+    const settings = settingsIn(folder);
+    expect(settings.ok ? [] : settings.error).toEqual(isGood ? [] : expect.arrayContaining([expect.any(String)]));
+    if (verdict.endsWith("too new")) return;
     const promtool = startProcess(requireProgram("/usr/bin/promtool", "prometheus"), [
       "check",
       "web-config",
@@ -266,11 +266,11 @@ describe("a web configuration file", () => {
     ...["1d", "1w", "5", "-1s", "s", "1.5", "1 s", "''", "1e3s", "300y", "3000000h"].map(
       (text) => [text, false] as const,
     ),
-  ])("has a rate limit of %s as Go's durations have it: %s", (interval, isGood) => {
+  ])("accepts the rate limit interval %s as Go does: %s", (interval, isGood) => {
     expect(settingsIn(folderWith(`rate_limit: { interval: ${interval}, burst: 1 }`)).ok).toBe(isGood);
   });
 
-  test("with a rate limit of no burst answers nothing but 429; of no interval, all", async () => {
+  test("with a burst of 0 every request is answered 429; with an interval of 0 none is", async () => {
     const status = async (web: string) =>
       (await sendHttpRequest((await startServerWithFiles({ "web.yml": web })).web, "/metrics")).status;
     expect(await status("rate_limit: { interval: 1s, burst: 0 }")).toBe(429);
@@ -278,7 +278,7 @@ describe("a web configuration file", () => {
     expect(await status("rate_limit: { interval: 0, burst: 0 }")).toBe(200);
   });
 
-  test("has its numbers in headers and users as they are written, and users by name", async () => {
+  test("numbers in headers and user names are used as they are written", async () => {
     const { web } = await startServerWithFiles({
       "web.yml": `http_server_config: { headers: { X-XSS-Protection: 1.50 } }\nbasic_auth_users: { 007: ${hash} }`,
     });
@@ -289,12 +289,12 @@ describe("a web configuration file", () => {
     });
   });
 
-  test("whose section on TLS names no certificate is plain HTTP, as in the toolkit; its versions default when empty", async () => {
+  test("a TLS section without a certificate means plain HTTP, as in the toolkit; empty versions have defaults", async () => {
     const { web } = await startServerWithFiles({ "web.yml": "tls_server_config: { min_version: TLS13 }" });
     expect(web.url).toMatch(/^http:/);
     const encrypted = await startServerWithFiles(files(`tls_server_config: { ${PAIR}, min_version: }`));
-    const over = { ca: ca.cert, servername: "localhost", cert: client.cert, key: client.key };
-    expect((await sendHttpRequest(encrypted.web, "/metrics", over)).status).toBe(200);
-    await expect(sendHttpRequest(encrypted.web, "/metrics", { ...over, maxVersion: "TLSv1.1" })).rejects.toThrow();
+    const options = { ca: ca.cert, servername: "localhost", cert: client.cert, key: client.key };
+    expect((await sendHttpRequest(encrypted.web, "/metrics", options)).status).toBe(200);
+    await expect(sendHttpRequest(encrypted.web, "/metrics", { ...options, maxVersion: "TLSv1.1" })).rejects.toThrow();
   });
 });

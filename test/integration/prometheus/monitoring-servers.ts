@@ -3,33 +3,33 @@ import { createTempFolder } from "../folder.ts";
 import { type RunningProcess, requireProgram, startProcess } from "../process.ts";
 import { waitUntil } from "../wait-until.ts";
 
-/** A value that a query of Prometheus gave. */
+/** A result of a Prometheus query. */
 export interface Series {
   readonly value: readonly [at: number, value: string];
 }
 
-/** Debian's Prometheus. */
+/** A running Prometheus. */
 export interface Prometheus {
   readonly url: string;
-  /** What a path below `/api/v1/` answers. */
+  /** Returns the data of a path below `/api/v1/`. */
   get<T>(path: string): Promise<T>;
   query(query: string): Promise<readonly Series[]>;
 }
 
-/** A configuration with one target that is scraped every second. What is JSON is YAML. */
+/** Returns a configuration that scrapes one target every second. JSON is valid YAML. */
 const scrapeConfig = (target: string, job: object): string =>
   JSON.stringify({
     global: { scrape_interval: "1s", scrape_timeout: "1s" },
     scrape_configs: [{ job_name: "w", static_configs: [{ targets: [target] }], ...job }],
   });
 
-/** Starts Prometheus on one target, that it scrapes every second; it ends with the test. `job`: how, beside that. */
+/** Starts a Prometheus that scrapes one target every second; it stops after the test. `job`: further keys of the scrape job. */
 export const startPrometheus = (target: string, port?: number, job: object = {}): Promise<Prometheus> =>
   runPrometheus(scrapeConfig(target, job), port);
 
 /**
- * Starts Prometheus on a folder and a configuration of its own; it ends with the test. It begins to scrape some five
- * seconds after its start.
+ * Starts Prometheus with a configuration; it stops after the test. The first scrape is about five seconds after the
+ * start.
  */
 export async function runPrometheus(configText: string, port?: number): Promise<Prometheus> {
   const folder = createTempFolder();
@@ -57,25 +57,25 @@ export async function runPrometheus(configText: string, port?: number): Promise<
 }
 
 /** An alert as Alertmanager shows it. */
-export interface Alert {
+interface Alert {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly status: { readonly state: string };
 }
 
-/** Debian's Alertmanager. */
+/** A running Alertmanager. */
 export interface Alertmanager {
   readonly url: string;
-  /** The alerts that fire, those that are silenced too. */
+  /** Returns the firing alerts, including silenced ones. */
   alerts(): Promise<readonly Alert[]>;
   /** Posts to a path below `/api/v2/`. */
   post(path: string, body: unknown): Promise<void>;
 }
 
-/** A configuration that tells nobody. */
-const NULL_ROUTE_CONFIG = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n";
+/** A configuration that notifies no receiver. */
+const NULL_ROUTE_CONFIG = "route: {receiver: none}\nreceivers: [{name: none}]\n";
 
-/** Starts Alertmanager on a folder of its own, alone; it ends with the test. */
+/** Starts Alertmanager without a cluster; it stops after the test. */
 export async function startAlertmanager(port: number, configText = NULL_ROUTE_CONFIG): Promise<Alertmanager> {
   const folder = createTempFolder();
   const config = folder.write("alertmanager.yml", configText);
@@ -84,7 +84,6 @@ export async function startAlertmanager(port: number, configText = NULL_ROUTE_CO
     `--config.file=${config}`,
     `--storage.path=${folder.pathOf("data")}`,
     `--web.listen-address=${address}`,
-    // No cluster: it would look for others.
     "--cluster.listen-address=",
   ]);
   const url = `http://${address}`;
@@ -102,7 +101,7 @@ export async function startAlertmanager(port: number, configText = NULL_ROUTE_CO
 
 async function untilReady(url: string, process: RunningProcess): Promise<void> {
   await waitUntil(
-    () => `${url} is ready; it said:\n${process.err()}`,
+    () => `${url} is ready; its log:\n${process.err()}`,
     () =>
       fetch(`${url}/-/ready`).then(
         ({ ok }) => ok,
@@ -111,7 +110,7 @@ async function untilReady(url: string, process: RunningProcess): Promise<void> {
   );
 }
 
-/** A port that was free a moment ago, for a program that can't tell which one it took. */
+/** Returns a free port, for programs that cannot pick one themselves. */
 export function freePort(): Promise<number> {
   return new Promise((resolve) => {
     const server = createServer().listen(0, "127.0.0.1", () => {

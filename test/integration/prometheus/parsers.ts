@@ -13,13 +13,13 @@ print(json.dumps([[s.name, s.labels, repr(float(s.value))] for f in text_string_
 const parse = async (module: string, body: string): Promise<readonly ParsedSample[]> =>
   JSON.parse(await runProgram(python(), ["-c", script(module)], body)) as readonly ParsedSample[];
 
-/** The samples that the Python client's parser of the text format finds; what it does not accept throws. */
+/** Parses the text format with the Python client. Throws if it rejects the page. */
 export const textSamples = (body: string) => parse("prometheus_client.parser", body);
 
-/** The samples that the strict OpenMetrics parser of the Python client finds; what it does not accept throws. */
+/** Parses OpenMetrics with the strict parser of the Python client. Throws if it rejects the page. */
 export const openMetricsSamples = (body: string) => parse("prometheus_client.openmetrics.parser", body);
 
-/** Debian's Python: the module is a package of Debian too, which no other Python sees. */
+/** Returns Debian's Python, which is the one that sees Debian's package of the client. */
 function python(): string {
   requireProgram("/usr/lib/python3/dist-packages/prometheus_client/__init__.py", "python3-prometheus-client");
   return requireProgram("/usr/bin/python3", "python3");

@@ -10,19 +10,19 @@ import { openMetricsSamples, type ParsedSample, textSamples } from "./parsers.ts
 
 const promtool = () => requireProgram("/usr/bin/promtool", "prometheus");
 
-/** Collected once, and then no more: what two scrapes show differs by nothing but the process itself. */
+/** Everything is collected only once, so two scrapes differ only in the metrics of the process. */
 const once = { nodes: { every: "7d" }, sessions: { every: "7d" }, stats: { every: "7d" }, details: { max_age: "1m" } };
 
-/** Detail reads that the daemon has under way at most. */
+/** Concurrent detail reads of the daemon. */
 const DETAILS_AT_ONCE = 4;
 
-/** Every family of a page by its name, a histogram's parts taken together. */
+/** Returns the names of the families on a page. */
 function familiesOn({ text }: MetricsPage): Set<string> {
   return new Set(text.match(/(?<=^# TYPE )\S+/gm));
 }
 
-/** Starts a daemon, and waits until it saw all that there is. */
-async function startSeeing(collect: object = {}) {
+/** Starts a daemon and waits until every family has a sample. */
+async function startFullyCollected(collect: object = {}) {
   const network = await startNetwork();
   const limits = { plan: { requests_per_minute: 10_000, concurrent_requests: 50, calls_per_month: 1_000_000 } };
   const sections = { service: { timeout: "5m" }, limits, collect: { ...collect } };
@@ -36,15 +36,15 @@ async function startSeeing(collect: object = {}) {
   return { network, daemon };
 }
 
-test("promtool check metrics finds nothing on the page of a running daemon", async () => {
-  const { daemon } = await startSeeing();
+test("promtool check metrics finds no problem", async () => {
+  const { daemon } = await startFullyCollected();
   const page = await daemon.scrape();
   expect(await runProgram(promtool(), ["check", "metrics"], page.text)).toBe("");
 });
 
-test("pain 12: both formats carry the same families and values, by reference parsers, and neither changes the other", async () => {
-  const { network, daemon } = await startSeeing(once);
-  // The details alone are read over and over. Once as many calls hang as it makes at a time, nothing moves any more.
+test("reference parsers read the same families and values in both formats", async () => {
+  const { network, daemon } = await startFullyCollected(once);
+  // Only details are read repeatedly. When all concurrent reads hang, nothing changes any more.
   network.setFault({ kind: "hang" });
   await waitUntil("every detail read hangs", () => network.service.inFlight === DETAILS_AT_ONCE);
   const body = async (accept: string) => (await daemon.ask("/metrics", { headers: { accept } })).text();
@@ -55,17 +55,17 @@ test("pain 12: both formats carry the same families and values, by reference par
     texts.push(await body("text/plain"));
   }
   const [text, ...others] = await Promise.all([...texts.map(textSamples), ...open.map(openMetricsSamples)]);
-  expect(settled(text!).length).toBeGreaterThan(NODES * 10);
-  for (const other of others) expect(settled(other)).toEqual(settled(text!));
-  // Of the process itself, a mean of the loop's lag has no value where the loop did not turn since the last scrape.
+  expect(stableSamples(text!).length).toBeGreaterThan(NODES * 10);
+  for (const other of others) expect(stableSamples(other)).toEqual(stableSamples(text!));
+  // Types of the process metrics are not compared: the event loop lag has no value between two close scrapes.
   const types = (page: string) =>
     [...page.matchAll(/^# TYPE (prox\S+?)(?:_total)? (\S+)$/gm)].map(([, name, type]) => `${name} ${type}`);
   for (const page of [...open, ...texts]) expect(types(page)).toEqual(types(texts[0]!));
   for (const page of texts) expect(page).toMatch(/^proxywarden_ratelimit_exceeded_total\{.* 0$/m);
 });
 
-/** What no time that passes changes, in an order of its own. */
-const settled = (samples: readonly ParsedSample[]): string[] =>
+/** Returns the samples that do not change with time, sorted. */
+const stableSamples = (samples: readonly ParsedSample[]): string[] =>
   samples
     .filter(([name]) => !/^(?:process_|nodejs_|proxywarden_(?:export_refresh|ratelimit_wait|service_clock))/.test(name))
     .map(([name, labels, value]) => JSON.stringify([name, Object.entries(labels).toSorted(), value]))
@@ -76,8 +76,8 @@ interface Target {
   readonly lastError: string;
 }
 
-test("a real Prometheus scrapes the daemon in OpenMetrics, is up without an error, and holds every family", async () => {
-  const { daemon } = await startSeeing();
+test("a real Prometheus scrapes the daemon in OpenMetrics without errors and stores every family", async () => {
+  const { daemon } = await startFullyCollected();
   const prometheus = await startPrometheus(new URL(daemon.app.url()).host);
   await waitUntil("the target was scraped twice", async () => {
     const { activeTargets } = await prometheus.get<{ activeTargets: readonly Target[] }>("targets");
@@ -87,16 +87,16 @@ test("a real Prometheus scrapes the daemon in OpenMetrics, is up without an erro
   });
   expect((await prometheus.query("min_over_time(up[1m])")).map(({ value }) => value[1])).toEqual(["1"]);
 
-  const held = new Set(await prometheus.get<readonly string[]>("label/__name__/values"));
-  const isHeld = (name: string) => held.has(name) || held.has(`${name}_bucket`);
-  expect(NETWORK_FAMILIES.filter(({ name }) => !isHeld(name)).map(({ name }) => name)).toEqual([]);
+  const stored = new Set(await prometheus.get<readonly string[]>("label/__name__/values"));
+  const isStored = (name: string) => stored.has(name) || stored.has(`${name}_bucket`);
+  expect(NETWORK_FAMILIES.filter(({ name }) => !isStored(name)).map(({ name }) => name)).toEqual([]);
   const shown = familiesOn(await daemon.scrape());
-  const own = Object.keys(DAEMON_FAMILIES).filter((name) => shown.has(name));
-  expect(own.length).toBeGreaterThan(20);
-  expect(own.filter((name) => !isHeld(name))).toEqual([]);
+  const daemonFamilies = Object.keys(DAEMON_FAMILIES).filter((name) => shown.has(name));
+  expect(daemonFamilies.length).toBeGreaterThan(20);
+  expect(daemonFamilies.filter((name) => !isStored(name))).toEqual([]);
 
   expect((await prometheus.query("count(proxynet_node_info)")).map(({ value }) => value[1])).toEqual([String(NODES)]);
-  // The text format has no units: that Prometheus knows one shows which format it took.
+  // Only OpenMetrics has units.
   const metadata = await prometheus.get<readonly { type: string; unit: string }[]>(
     "targets/metadata?metric=proxynet_session_sent_bytes",
   );

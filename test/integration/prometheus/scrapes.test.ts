@@ -6,15 +6,15 @@ import { replyCounts } from "../../../src/simulator/inspection.ts";
 import { nodesOn, startDaemonOnNetwork } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";
 
-/** Collected once in the life of a test: nothing is due again before it ends. */
+/** Everything is collected only once during a test. */
 const once = { collect: { nodes: { every: "7d" }, sessions: { every: "7d" }, stats: { every: "7d" } } };
 
-/** Families that need no other call than the walk of the nodes. */
+/** Families that need details of nodes. */
 const fromDetails = networkFamilyNames().filter((name) => /_(?:ratio|detail_|created_|updated_)/.test(`${name}_`));
 
-test("pain 1: while every request of the service hangs, scrapes are answered", async () => {
+test("scrapes are answered while all calls to the service hang", async () => {
   const { network, daemon } = await startDaemonOnNetwork({ config: { service: { timeout: "5m" } } });
-  await waitUntil("the network is seen", async () => nodesOn(await daemon.scrape()));
+  await waitUntil("the network is exported", async () => nodesOn(await daemon.scrape()));
   network.setFault({ kind: "hang" });
   const hung = () =>
     replyCounts(network.service).reduce((sum, { status, count }) => sum + (status === "hang" ? count : 0), 0);
@@ -26,28 +26,28 @@ test("pain 1: while every request of the service hangs, scrapes are answered", a
       expect(await response.text()).toContain("proxynet_node_info{");
     }
   }
-  // Every call that ever hung still does: none of them had to end for the answers to come.
+  // All calls still hang, so no scrape has waited for one.
   expect(network.service.inFlight).toBe(hung());
 });
 
-test("pain 1: while scrapers read none of the answers that they asked for, the service is polled as ever", async () => {
+test("the service is polled while scrapers do not read their responses", async () => {
   const { network, daemon } = await startDaemonOnNetwork();
-  await waitUntil("the network is seen", async () => nodesOn(await daemon.scrape()));
+  await waitUntil("the network is exported", async () => nodesOn(await daemon.scrape()));
   const { port } = new URL(daemon.app.url());
-  const asked = `GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`.repeat(200);
+  const requests = `GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`.repeat(200);
   for (let scraper = 0; scraper < 4; scraper++) {
-    const socket = connect(Number(port), "127.0.0.1", () => socket.write(asked));
+    const socket = connect(Number(port), "127.0.0.1", () => socket.write(requests));
     socket.on("error", () => undefined).pause();
     onTestFinished(() => void socket.destroy());
   }
   const before = network.service.serial;
-  await waitUntil("the service is asked on", () => network.service.serial > before + 50);
-  await waitUntil("others still scrape", async () => nodesOn(await daemon.scrape()));
+  await waitUntil("polling continues", () => network.service.serial > before + 50);
+  await waitUntil("other scrapes are answered", async () => nodesOn(await daemon.scrape()));
 });
 
-test("pain 8: two scrapers cost the service no call", async () => {
+test("scrapes cause no calls to the service", async () => {
   const { network, daemon } = await startDaemonOnNetwork({ config: { ...once, export: { deny: fromDetails } } });
-  await waitUntil("all was collected once", async () => {
+  await waitUntil("every collector has succeeded", async () => {
     const page = await daemon.scrape();
     return page.select("proxywarden_collect_last_success_timestamp_seconds").length === 4;
   });
@@ -59,18 +59,18 @@ test("pain 8: two scrapers cost the service no call", async () => {
   expect(network.service.serial).toBe(before);
 });
 
-test("pain 6: what nothing on the page shows is not fetched", async () => {
+test("data that no exported family needs is not fetched", async () => {
   const shown = ["proxynet_nodes", "proxynet_node_info", "proxynet_node_status"];
   const deny = networkFamilyNames().filter((name) => !shown.includes(name));
   const { network, daemon } = await startDaemonOnNetwork({ config: { export: { deny } } });
-  await waitUntil("some walks are over", () => network.service.serial >= 10);
+  await waitUntil("some walks have ended", () => network.service.serial >= 10);
   expect(replyCounts(network.service).map(({ endpoint }) => endpoint)).toEqual(["GET /v1/nodes"]);
   const page = await daemon.scrape();
   const families = new Set(page.samples.map(({ name }) => name).filter((name) => name.startsWith("proxynet_")));
   expect([...families].toSorted()).toEqual(shown.toSorted());
 });
 
-test("pain 11: usage is a ratio from 0 to 1, in whichever scale the service writes it, and no counter falls", async () => {
+test("usage in percent is exported as a ratio from 0 to 1, and no counter decreases", async () => {
   const { daemon } = await startDaemonOnNetwork({
     scenario: { service: { ...defaultServiceOptions, usageScale: "percent", plan: "enterprise" } },
     config: { service: { usage_scale: "percent" } },
@@ -79,13 +79,13 @@ test("pain 11: usage is a ratio from 0 to 1, in whichever scale the service writ
   const counters = (page: Awaited<ReturnType<typeof daemon.scrape>>) =>
     page.samples.filter(({ name }) => /^prox.*_(?:total|bucket|count)$/.test(name));
   let before = await daemon.scrape();
-  await waitUntil("every usage is read", async () => {
+  await waitUntil("all usage is read", async () => {
     const page = await daemon.scrape();
     for (const { name, labels, value } of counters(before)) {
       const now = page
         .select(name, labels)
         .find((each) => Object.keys(each.labels).length === Object.keys(labels).length);
-      if (now !== undefined && now.value < value) throw new Error(`${name} ${JSON.stringify(labels)} fell`);
+      if (now !== undefined && now.value < value) throw new Error(`${name} ${JSON.stringify(labels)} decreased`);
     }
     before = page;
     return usage.every((name) => page.select(name).length >= 30);
@@ -93,6 +93,6 @@ test("pain 11: usage is a ratio from 0 to 1, in whichever scale the service writ
   const values = usage.flatMap((name) => before.select(name).map(({ value }) => value));
   expect(Math.min(...values)).toBeGreaterThanOrEqual(0);
   expect(Math.max(...values)).toBeLessThanOrEqual(1);
-  // Not all below a hundredth either, as they would be if a ratio were divided once more.
+  // If ratios were divided again, all would be below 0.01.
   expect(Math.max(...values)).toBeGreaterThan(0.1);
 });

@@ -22,9 +22,9 @@ let server: Identity;
 let client: Identity;
 
 beforeAll(() => {
-  const authority = createAuthority("ours");
+  const authority = createAuthority("own");
   ca = authority.cert;
-  server = authority.issue("DNS:warden.test");
+  server = authority.issue("DNS:proxy.test");
   client = authority.issue("DNS:prometheus.test", "clientAuth");
 });
 
@@ -60,26 +60,26 @@ test("a real Prometheus scrapes with its certificate and password; one with a wr
       ca_file: folder.pathOf("ca.crt"),
       cert_file: folder.pathOf("client.crt"),
       key_file: folder.pathOf("client.key"),
-      server_name: "warden.test",
+      server_name: "proxy.test",
     },
   });
   const target = new URL(daemon.app.url()).host;
   type Targets = { readonly activeTargets: readonly { readonly health: string; readonly lastError: string }[] };
-  const fate = async (password: string) => {
+  const targetWith = async (password: string) => {
     const prometheus = await startPrometheus(target, undefined, job(password));
-    return waitUntil("it has scraped", async () => {
+    return waitUntil("Prometheus has scraped", async () => {
       const { activeTargets } = await prometheus.get<Targets>("targets");
       const [seen] = activeTargets;
       return seen !== undefined && seen.health !== "unknown" && seen;
     });
   };
-  const [right, wrong] = await Promise.all([fate(PASSWORD), fate("guessed")]);
+  const [right, wrong] = await Promise.all([targetWith(PASSWORD), targetWith("wrong")]);
   expect(right).toMatchObject({ health: "up", lastError: "" });
   expect(wrong).toMatchObject({ health: "down", lastError: expect.stringContaining("401 Unauthorized") });
 });
 
 describe("promtool check web-config", () => {
-  /** What promtool makes of a folder's web configuration, and what we do. */
+  /** Checks the web configuration of a folder with promtool and with our loader. */
   async function verdicts(folder: TempFolder) {
     const promtool = startProcess(requireProgram("/usr/bin/promtool", "prometheus"), [
       "check",
@@ -89,17 +89,17 @@ describe("promtool check web-config", () => {
     return { promtool: (await promtool.ended).code === 0, ours: settingsIn(folder).ok };
   }
 
-  test("takes our example, as we do", async () => {
+  test("accepts our example, as we do", async () => {
     const folder = folderWith({});
     folder.write("web.yml", fileText("config/web.yml"));
     expect(await verdicts(folder)).toEqual({ promtool: true, ours: true });
-    const opened = fileText("config/web.yml")
+    const uncommented = fileText("config/web.yml")
       .replace(/^( *)# (?=(?:client_\w+|headers): |headers:$)/gm, "$1")
       .replace("# headers:", "headers:")
       .replace("#   Strict", "  Strict")
       .replace("clients.crt", "ca.crt");
-    expect(opened).toContain("\n  client_ca_file: ca.crt");
-    folder.write("web.yml", opened);
+    expect(uncommented).toContain("\n  client_ca_file: ca.crt");
+    folder.write("web.yml", uncommented);
     expect(settingsIn(folder)).toMatchObject({
       ok: true,
       value: { settings: { tls: { options: { requestCert: true } } } },
@@ -129,29 +129,29 @@ describe("promtool check web-config", () => {
     ],
     [true, "every header", { http_server_config: { headers: { "X-XSS-Protection": "1", "X-Frame-Options": "deny" } } }],
     [true, "users", { basic_auth_users: { ann: hash, bob: hash.replace("$2b$", "$2y$") } }],
-    [
-      false,
-      "a cipher that is not secure",
-      { tls_server_config: { ...pair, cipher_suites: ["TLS_RSA_WITH_RC4_128_SHA"] } },
-    ],
+    [false, "an insecure cipher", { tls_server_config: { ...pair, cipher_suites: ["TLS_RSA_WITH_RC4_128_SHA"] } }],
     [false, "an unknown curve", { tls_server_config: { ...pair, curve_preferences: ["P256"] } }],
     [false, "an unknown version", { tls_server_config: { ...pair, min_version: "SSL3" } }],
     [false, "an unknown type", { tls_server_config: { ...pair, client_auth_type: "Require" } }],
     [false, "no key", { tls_server_config: { cert_file: "web.crt" } }],
     [false, "a key of another certificate", { tls_server_config: { ...pair, key_file: "client.key" } }],
-    [false, "a file that is not there", { tls_server_config: { ...pair, key_file: "none.key" } }],
-    [false, "authorities that nobody is checked against", { tls_server_config: { ...pair, client_ca_file: "ca.crt" } }],
+    [false, "a missing file", { tls_server_config: { ...pair, key_file: "none.key" } }],
+    [
+      false,
+      "authorities without a check of client certificates",
+      { tls_server_config: { ...pair, client_ca_file: "ca.crt" } },
+    ],
     [false, "an unknown key", { tls_server_confg: pair }],
     [false, "an unknown header", { http_server_config: { headers: { Server: "x" } } }],
-    [false, "another value of a header", { http_server_config: { headers: { "X-Frame-Options": "DENY" } } }],
-    [false, "a hash that is none", { basic_auth_users: { ann: PASSWORD } }],
-  ])("says %s to %s, and so do we", async (expected, _, web) => {
+    [false, "an invalid header value", { http_server_config: { headers: { "X-Frame-Options": "DENY" } } }],
+    [false, "a password instead of a hash", { basic_auth_users: { ann: PASSWORD } }],
+  ])("returns %s for %s, and so do we", async (expected, _, web) => {
     expect(await verdicts(folderWith(web))).toEqual({ promtool: expected, ours: expected });
   });
 });
 
-describe("the commands", () => {
-  test("work over TLS with users; an untrusted certificate is explained", async () => {
+describe("commands", () => {
+  test("work over TLS and basic auth, and explain an untrusted certificate", async () => {
     const pair = { cert_file: "web.crt", key_file: "web.key" };
     const folder = folderWith({ tls_server_config: pair, basic_auth_users: { ann: hash } });
     const network = await startNetwork({ speed: 1 });
@@ -164,7 +164,7 @@ describe("the commands", () => {
     );
     const daemon = startCommand("run", "--config", config);
     const [, url = ""] = await waitForStderr(daemon, /"url":"(https:[^"]+)".*"msg":"daemon started"/);
-    const tls = { ca_file: "ca.crt", server_name: "warden.test" };
+    const tls = { ca_file: "ca.crt", server_name: "proxy.test" };
     const trusting = folder.write("trusting.yml", JSON.stringify({ tls_config: tls }));
     const known = folder.write(
       "known.yml",
@@ -172,36 +172,36 @@ describe("the commands", () => {
     );
     const misspelt = folder.write("misspelt.yml", "tls_config: { ca_fil: ca.crt }");
     const health = (options: object) => captureOutput((context) => runHealthcheck({ url, ...options }, context));
-    const listed = (httpConfigFile: string) =>
+    const listApprovals = (httpConfigFile: string) =>
       captureOutput((context) => runApprovals({ url, httpConfigFile, output: "text" }, context));
-    const [plain, healthy, broken, ordered, stranger, seen] = await Promise.all([
+    const [untrusted, healthy, invalid, paused, anonymous, listed] = await Promise.all([
       health({}),
       health({ httpConfigFile: trusting }),
       health({ httpConfigFile: misspelt }),
       runCommand("pause", "--url", url, "--http-config-file", trusting, "--token-file", folder.pathOf("token")),
-      listed(trusting),
-      listed(known),
+      listApprovals(trusting),
+      listApprovals(known),
     ]);
-    expect(plain).toMatchObject({ code: 1, err: expect.stringMatching(/is not healthy: .*certificate/) });
+    expect(untrusted).toMatchObject({ code: 1, err: expect.stringMatching(/is not healthy: .*certificate/) });
     expect(healthy).toEqual({ code: 0, out: "healthy\n", err: "" });
-    expect(broken).toMatchObject({
+    expect(invalid).toMatchObject({
       code: 1,
       err: `proxywarden: ${misspelt}:1:15: tls_config.ca_fil: unknown key; did you mean "ca_file"?\n`,
     });
-    expect(ordered).toMatchObject({ code: 0, err: "" });
-    expect(stranger).toMatchObject({
+    expect(paused).toMatchObject({ code: 0, err: "" });
+    expect(anonymous).toMatchObject({
       code: 1,
       err: `proxywarden: ${url} requires basic auth: pass a file with basic_auth as --http-config-file\n`,
     });
-    expect(seen).toEqual({ code: 0, out: "no actions are waiting for approval\n", err: "" });
+    expect(listed).toEqual({ code: 0, out: "no actions are waiting for approval\n", err: "" });
 
-    // The same daemon by its configuration, once the port that it took stands there.
+    // The daemon is also found by its configuration, which now names the port.
     const { port } = new URL(url);
     const fixed = folder.write("fixed.yaml", readFileSync(config, "utf8").replace("127.0.0.1:0", `0.0.0.0:${port}`));
     expect(await health({ config: fixed })).toEqual({ code: 0, out: "healthy\n", err: "" });
   });
 
-  test("check judges the web configuration and its certificates; run refuses to start with the same", async () => {
+  test("check reports problems of the web configuration and its certificates; run fails with the same", async () => {
     const folder = folderWith({});
     folder.write("web.yml", "tls_server_config:\n  cert_file: web.crt\n  key_file: web.key\n  min_vresion: TLS13\n");
     const config = folder.write(
@@ -226,7 +226,7 @@ describe("the commands", () => {
   });
 });
 
-test("a reload turns users on and off, changes certificates, and refuses to turn TLS on or off", async () => {
+test("a reload turns users on and off, and refuses to turn TLS off", async () => {
   const tls = { tls_server_config: { cert_file: "web.crt", key_file: "web.key" } };
   const folder = folderWith({ ...tls, basic_auth_users: { ann: hash } });
   folder.write("open.yml", JSON.stringify(tls));
@@ -234,7 +234,7 @@ test("a reload turns users on and off, changes certificates, and refuses to turn
   const text = (web: object) => configText(network.url, { web: { listen: "127.0.0.1:0", ...web } });
   const daemon = await startTestDaemon(network.clock, text({ web_config_file: folder.pathOf("open.yml") }));
   const { app } = daemon;
-  const trusting = { ca, servername: "warden.test" };
+  const trusting = { ca, servername: "proxy.test" };
   const status = async (options: object) =>
     (await sendHttpRequest({ url: app.url() }, "/metrics", { ...trusting, ...options })).status;
   expect(await status({})).toBe(200);

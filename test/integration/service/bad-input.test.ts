@@ -14,10 +14,10 @@ import {
 } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";
 
-test("a key without nodes:read: sessions and statistics are shown, and the log names the scope that is missing", async () => {
+test("with a key without nodes:read, sessions and statistics are exported and the log names the missing scope", async () => {
   const keys = [{ key: SIMULATION_KEY, scopes: ["sessions:read"] }];
   const { daemon } = await startDaemonOnNetwork({ scenario: { keys } });
-  const page = await waitUntil("the refusals are counted, and the sessions shown", async () => {
+  const page = await waitUntil("the refusals are counted and sessions are exported", async () => {
     const seen = await daemon.scrape();
     const shown = seen.sum("proxynet_sessions") !== null && seen.sum("proxynet_stats_active_sessions") !== null;
     return shown && failures(seen, "nodes", "forbidden") > 0 && seen;
@@ -37,11 +37,11 @@ test("a key without nodes:read: sessions and statistics are shown, and the log n
   ]);
 });
 
-test("nobody listens where the service should be: counted as unreachable, said once, and seen as soon as one does", async () => {
+test("an unreachable service is counted and logged once, and polled as soon as it is back", async () => {
   const { clock } = await startNetwork();
   const port = await freedPort();
   const daemon = await startTestDaemon(clock, configText(`http://127.0.0.1:${port}`));
-  await waitUntil("the failures are counted", async () => failures(await daemon.scrape(), "nodes", "unreachable") >= 3);
+  await waitUntil("failures are counted", async () => failures(await daemon.scrape(), "nodes", "unreachable") >= 3);
   const output = daemon.log.lines.filter(({ fields }) => fields.collector === "nodes");
   expect(output.map(({ fields }) => fields.problem)).toEqual([
     expect.stringContaining(`ECONNREFUSED 127.0.0.1:${port}`),
@@ -51,15 +51,15 @@ test("nobody listens where the service should be: counted as unreachable, said o
     collectors: { nodes: { failure: { reason: "unreachable" } } },
   });
   await startNetwork({ port });
-  await waitUntil("the nodes are seen", async () => nodesOn(await daemon.scrape()) === NODES);
+  await waitUntil("the nodes are exported", async () => nodesOn(await daemon.scrape()) === NODES);
 });
 
-test("a node whose name has a quote, a line feed and a backslash reads back as it was, by Prometheus' own parsers", async () => {
+test("a node name with quote, line feed and backslash survives Prometheus' own parsers", async () => {
   const name = 'we"ird\na\\';
   const url = await serveNodes([{ id: "node_1", name, status: "on fire", region: name, uptime_hours: 1 }]);
   const { clock } = await startNetwork();
   const daemon = await startTestDaemon(clock, configText(url));
-  const page = await waitUntil("the node is shown", async () => {
+  const page = await waitUntil("the node is exported", async () => {
     const seen = await daemon.scrape();
     return seen.select("proxynet_node_info").length === 1 && seen;
   });
@@ -73,7 +73,7 @@ test("a node whose name has a quote, a line feed and a backslash reads back as i
   expect(data).toMatchObject([{ id: "node_1", name, status: "unknown" }]);
 });
 
-test("an unknown status and a string where a number belongs are counted, and the log quotes them and says what would be right", async () => {
+test("an unknown status and a string instead of a number are counted, and the log quotes them with the valid values", async () => {
   const url = await serveNodes([
     { id: "node_1", name: "a", status: "on fire" },
     { id: "node_2", name: "b", status: "online", uptime_hours: "12" },
@@ -81,7 +81,7 @@ test("an unknown status and a string where a number belongs are counted, and the
   ]);
   const { clock } = await startNetwork();
   const daemon = await startTestDaemon(clock, configText(url));
-  const page = await waitUntil("the node that is right is shown", async () => {
+  const page = await waitUntil("the valid node is exported", async () => {
     const seen = await daemon.scrape();
     return seen.select("proxynet_node_uptime_seconds").length > 0 && seen;
   });
@@ -90,7 +90,7 @@ test("an unknown status and a string where a number belongs are counted, and the
   const rejected = page.select("proxywarden_records_rejected_total", { collector: "nodes" });
   const reasons = rejected.filter(({ value }) => value > 0).map(({ labels }) => labels.reason);
   expect(reasons.toSorted()).toEqual(["unknown_status", "wrong_type"]);
-  const output = await waitUntil("the walk has ended, and the log says what was found", () =>
+  const output = await waitUntil("the walk has ended and the log names the rejected records", () =>
     daemon.log.lines.find(({ message }) => message === "records do not match the spec"),
   );
   expect(output.fields).toMatchObject({
@@ -101,7 +101,7 @@ test("an unknown status and a string where a number belongs are counted, and the
   });
 });
 
-/** A service with these nodes, and nothing else. */
+/** Starts a service that has only a list of these nodes. Returns its URL. */
 async function serveNodes(data: readonly object[]): Promise<string> {
   const server = createServer((request, response) => {
     const isList = request.url?.startsWith("/v1/nodes?page=1&") === true;
@@ -118,7 +118,7 @@ function listen(server: ReturnType<typeof createServer>): Promise<number> {
   });
 }
 
-/** A port on which nobody listens any more. */
+/** Returns a port that was in use and is free now. */
 async function freedPort(): Promise<number> {
   const server = createServer();
   const port = await listen(server);

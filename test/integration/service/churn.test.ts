@@ -9,17 +9,17 @@ import { waitUntil } from "../wait-until.ts";
 
 const NODES = 30;
 const SESSIONS = 60;
-/** Of the nodes, and of the sessions, at each walk. */
+/** Share of nodes and of sessions replaced at each walk. */
 const REPLACED_SHARE = 0.5;
 const WALKS = 120;
-/** Different walks that a look must have shown. */
-const LOOKS = 20;
+/** Different walks that scrapes must have shown. */
+const WALKS_SEEN_MIN = 20;
 const TOP_CUSTOMERS = 5;
-/** A node is gone after two walks without it; where sessions named it, one walk of the sessions later. */
+/** A node is gone after two walks without it; if sessions named it, after one more walk of the sessions. */
 const WALKS_TO_LEAVE = 3;
-/** Series of a node in all families together. */
+/** Series of a node over all families. */
 const LINES_PER_NODE = NETWORK_FAMILIES.reduce((sum, family) => sum + ("fill" in family ? linesPerNode(family) : 0), 0);
-/** Headers that let every walk go at once. */
+/** Headers of limits that delay no walk. */
 const LIMIT = { "x-ratelimit-limit": "100000", "x-ratelimit-remaining": "90000" };
 const everySecond = { nodes: { every: "1s" }, sessions: { every: "1s" } };
 const limits = {
@@ -28,7 +28,7 @@ const limits = {
   session_monitoring: { requests: 100_000 },
 };
 
-/** A service that replaces half of its nodes, sessions and customers at every walk, and gives each walk a version. */
+/** Starts a service that replaces half of its nodes, sessions and customers at every walk. The version of a node is the walk. */
 async function startChurning() {
   const walks = { nodes: 0, sessions: 0 };
   const named = (kind: "nodes" | "sessions", index: number, count: number) =>
@@ -68,46 +68,48 @@ async function startChurning() {
   return { walks, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-test("pains 5, 7 and 14: however many nodes and customers come and go, the series stay few, and no scrape mixes two walks", async () => {
+test("series stay bounded while nodes and customers come and go, and no scrape mixes two walks", async () => {
   const { walks, url } = await startChurning();
   const { clock } = await startNetwork({ speed: 20, scenario: { nodes: 0, sessions: 0 } });
   const config = configText(url, { collect: everySecond, limits, export: { top_customers: TOP_CUSTOMERS } });
   const daemon = await startTestDaemon(clock, config);
   const seen = { versions: new Set<string>(), ids: new Set<string>() };
-  /** By family the most series that are of no node, before and after the middle. */
-  const others = { early: new Map<string, number>(), late: new Map<string, number>() };
-  await waitUntil("many walks are over", async () => {
+  /** Most series without a node by family, in the first and the second half. */
+  const seriesMax = { early: new Map<string, number>(), late: new Map<string, number>() };
+  await waitUntil("many walks have ended", async () => {
     const page = await daemon.scrape();
-    const lasting = new Set<string>();
+    const permanent = new Set<string>();
     for (const { labels } of page.select("proxynet_node_info")) {
       seen.ids.add(labels.node_id!);
-      if (isLasting(labels.node_id!)) lasting.add(labels.version!);
+      if (isPermanent(labels.node_id!)) permanent.add(labels.version!);
     }
-    // Those that are gone keep what was seen last until that is settled; all others were in the last walk. None is on
-    // the page where this process was held up for longer than samples stay: time is fast here.
-    expect(lasting.size).toBeLessThanOrEqual(1);
-    for (const version of lasting) seen.versions.add(version);
+    // Nodes that left keep their last record until they are known to be gone; all others are from the last walk. There may
+    // be none: time is so fast that a delayed process finds all samples stale.
+    expect(permanent.size).toBeLessThanOrEqual(1);
+    for (const version of permanent) seen.versions.add(version);
     expect(page.select("proxynet_customer_sessions").length).toBeLessThanOrEqual(TOP_CUSTOMERS + 1);
-    expect(ofNodes(page).length).toBeLessThanOrEqual(LINES_PER_NODE * NODES * (1 + WALKS_TO_LEAVE * REPLACED_SHARE));
+    expect(seriesOfNodes(page).length).toBeLessThanOrEqual(
+      LINES_PER_NODE * NODES * (1 + WALKS_TO_LEAVE * REPLACED_SHARE),
+    );
     const half = walks.nodes < WALKS / 2 ? "early" : "late";
-    for (const [name, count] of countsBeside(page)) {
-      others[half].set(name, Math.max(others[half].get(name) ?? 0, count));
+    for (const [name, count] of countsWithoutNode(page)) {
+      seriesMax[half].set(name, Math.max(seriesMax[half].get(name) ?? 0, count));
     }
-    // On a machine that is busy with other things there are fewer looks than walks.
-    return walks.nodes >= WALKS && seen.versions.size > LOOKS;
+    // On a busy machine there are fewer scrapes than walks.
+    return walks.nodes >= WALKS && seen.versions.size > WALKS_SEEN_MIN;
   });
   expect(seen.ids.size).toBeGreaterThan(10 * NODES);
-  expect(others.early.size).toBeGreaterThan(20);
-  // Where this process was held up in the first half, a whole family may have been stale at every look.
-  for (const [name, early] of others.early) expect(others.late.get(name) ?? 0, name).toBeLessThanOrEqual(early);
+  expect(seriesMax.early.size).toBeGreaterThan(20);
+  // If the process was delayed in the first half, a family may have been stale at every scrape.
+  for (const [name, early] of seriesMax.early) expect(seriesMax.late.get(name) ?? 0, name).toBeLessThanOrEqual(early);
 });
 
-const isLasting = (id: string) => /^node_\d+$/.test(id);
+const isPermanent = (id: string) => /^node_\d+$/.test(id);
 
-const ofNodes = ({ samples }: MetricsPage) => samples.filter(({ labels }) => labels.node_id !== undefined);
+const seriesOfNodes = ({ samples }: MetricsPage) => samples.filter(({ labels }) => labels.node_id !== undefined);
 
-/** Series of no node, by their family. */
-function countsBeside({ samples }: MetricsPage): ReadonlyMap<string, number> {
+/** Counts the series without a node by family. */
+function countsWithoutNode({ samples }: MetricsPage): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const { name, labels } of samples) {
     if (labels.node_id === undefined) counts.set(name, (counts.get(name) ?? 0) + 1);

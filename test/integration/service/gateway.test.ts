@@ -15,11 +15,11 @@ import { requireProgram, startProcess } from "../process.ts";
 import { startNetwork } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";
 
-/** The daemon's minute is a second of nginx, which knows no limit per hour. */
+/** A minute of the daemon is a second of nginx. */
 const SPEED = 60;
-/** Calls that nginx allows a minute of the daemon. */
+/** Calls that nginx allows per minute of the daemon. */
 const PER_MINUTE = 40;
-/** Answers until the limit is learned, and those that are counted. */
+/** Responses until the limit is learned, and responses that are counted. */
 const WARM_UP_ANSWERS = 200;
 const COUNTED_ANSWERS = 800;
 
@@ -49,7 +49,7 @@ http {
 }
 `;
 
-/** Starts nginx in front of `upstream`; it ends with the test. Returns its URL. */
+/** Starts nginx in front of `upstream`; it stops after the test. Returns its URL. */
 async function startNginx(upstream: string): Promise<string> {
   const program = requireProgram("/usr/sbin/nginx", "nginx");
   const folder = createTempFolder();
@@ -58,7 +58,7 @@ async function startNginx(upstream: string): Promise<string> {
   const nginx = startProcess(program, ["-p", folder.path, "-e", "stderr", "-c", file]);
   const url = `http://127.0.0.1:${port}`;
   await waitUntil(
-    () => `nginx listens; it said:\n${nginx.err()}`,
+    () => `nginx listens; its log:\n${nginx.err()}`,
     () =>
       fetch(url).then(
         () => true,
@@ -76,27 +76,27 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-test("behind nginx's limit_req fewer than one in a hundred calls is refused in the long run", async () => {
+test("behind nginx's limit_req, less than 1 % of calls are rejected in the long run", async () => {
   const network = await startNetwork({ speed: SPEED });
   const transport = createTransport({ baseUrl: await startNginx(network.url) });
   const { clock } = network;
   const codes: string[] = [];
   const random = seededRandom(1);
-  const office = createRateLimiter({
+  const rateLimiter = createRateLimiter({
     ...{ limits: createPlanLimits("enterprise"), monthStartsOn: 1, clock, random, log: createRecordingLog() },
     calls: createMemoryStateStore().calls,
     onWait: () => {},
   });
   const client = createApiClient({
-    ...{ transport, rateLimiter: office, clock, random, secret: fixedKey(SIMULATION_KEY), agent: "proxywarden/test" },
-    // Ten seconds of real time: a slow machine is no fault of the service.
+    ...{ transport, rateLimiter, clock, random, secret: fixedKey(SIMULATION_KEY), agent: "proxywarden/test" },
+    // Ten seconds of real time, enough for a slow machine.
     timeoutMs: SPEED * 10_000,
     observer: { onCall: (_, code) => void codes.push(code), onLimitStated: () => {}, onRejected: () => {} },
   });
   const loads = [listNodesCall({ page: 1, limit: 1 }), readStatsCall].map((call) =>
     startSaturatingLoad(client, clock, call, 4),
   );
-  const answers = (count: number) => waitUntil(`${count} answers came`, () => codes.length >= count, 60_000);
+  const answers = (count: number) => waitUntil(`${count} responses arrived`, () => codes.length >= count, 60_000);
   await answers(WARM_UP_ANSWERS);
   await answers(WARM_UP_ANSWERS + COUNTED_ANSWERS);
   for (const load of loads) load.stop();

@@ -11,15 +11,15 @@ import { createTempFolder } from "../folder.ts";
 import { configText, failures, NODES, nodesOn, startNetwork, startTestDaemon } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";
 
-/** The simulated service behind a TLS server that takes clients of one authority. */
+/** Starts a TLS server in front of a service that requires client certificates of one authority. */
 async function startGateway(serviceUrl: string, authority: CertificateAuthority) {
   const { cert, key } = authority.issue("DNS:service.test");
-  const shown: string[] = [];
+  const clientNames: string[] = [];
   const server = createServer(
     { cert, key, ca: authority.cert, requestCert: true, rejectUnauthorized: true },
     (incoming, response) => {
       const peer = (incoming.socket as TLSSocket).getPeerCertificate();
-      shown.push(peer.subjectaltname ?? "none");
+      clientNames.push(peer.subjectaltname ?? "none");
       const { authorization = "" } = incoming.headers;
       fetch(serviceUrl + incoming.url, { headers: { authorization } })
         .then(async (answer) => {
@@ -35,9 +35,9 @@ async function startGateway(serviceUrl: string, authority: CertificateAuthority)
   });
   return {
     server,
-    shown,
+    clientNames,
     url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    /** From now on it takes clients of that authority alone. */
+    /** Requires certificates of another authority from now on. */
     require(next: CertificateAuthority) {
       server.setSecureContext({ cert, key, ca: next.cert });
       server.closeAllConnections();
@@ -45,17 +45,17 @@ async function startGateway(serviceUrl: string, authority: CertificateAuthority)
   };
 }
 
-test("a service behind mutual TLS is watched, and a renewed certificate is shown without a restart", async () => {
+test("the daemon uses its client certificate, and a renewed one without a restart", async () => {
   const [authority, next] = [createAuthority("first"), createAuthority("second")];
   const network = await startNetwork();
   const gateway = await startGateway(network.url, authority);
   const folder = createTempFolder();
-  const show = (issuer: CertificateAuthority, name: string) => {
+  const writeCertificate = (issuer: CertificateAuthority, name: string) => {
     const { cert, key } = issuer.issue(`DNS:${name}`, "clientAuth");
     folder.write("client.key", key);
     folder.write("client.crt", cert);
   };
-  show(authority, "first.test");
+  writeCertificate(authority, "first.test");
   const tls_config = {
     ca_file: folder.write("ca.crt", authority.cert),
     cert_file: folder.pathOf("client.crt"),
@@ -64,9 +64,9 @@ test("a service behind mutual TLS is watched, and a renewed certificate is shown
   };
   const config = configText(gateway.url, { service: { tls_config } });
   const daemon = await startTestDaemon(network.clock, config);
-  const seen = (what: string) => waitUntil(what, async () => nodesOn(await daemon.scrape()) === NODES);
-  await seen("the network is seen");
-  expect(new Set(gateway.shown)).toEqual(new Set(["DNS:first.test"]));
+  const untilExported = (what: string) => waitUntil(what, async () => nodesOn(await daemon.scrape()) === NODES);
+  await untilExported("the network is exported");
+  expect(new Set(gateway.clientNames)).toEqual(new Set(["DNS:first.test"]));
 
   gateway.require(next);
   const refused = await waitUntil("the old certificate is refused", async () => {
@@ -74,22 +74,22 @@ test("a service behind mutual TLS is watched, and a renewed certificate is shown
     return failures(page, "nodes", "unreachable") + failures(page, "nodes", "reset") > 0 && page;
   });
   expect(refused.sum("proxywarden_collect_failures_total", { collector: "nodes", reason: "internal" })).toBe(0);
-  show(next, "second.test");
-  await waitUntil("the renewed one is taken", () => gateway.shown.includes("DNS:second.test"));
-  await seen("the network is seen again");
+  writeCertificate(next, "second.test");
+  await waitUntil("the renewed certificate is used", () => gateway.clientNames.includes("DNS:second.test"));
+  await untilExported("the network is exported again");
 });
 
-test("certificates that can't be used are refused when the configuration is read, by the key that names them", () => {
+test("unusable certificates are rejected with the configuration, by the key that names them", () => {
   const folder = createTempFolder();
   const authority = createAuthority("ours");
   const [one, other] = [authority.issue("DNS:a.test", "clientAuth"), authority.issue("DNS:b.test", "clientAuth")];
   const file = (name: string, text: string) => folder.write(name, text);
   const [cert, key] = [file("one.crt", one.cert), file("other.key", other.key)];
   const problemsOf = (service: object): readonly string[] => {
-    const judged = parseConfig("proxywarden.yaml", configText("https://service.test", { service: { ...service } }), {});
-    if (!judged.ok) throw new Error(JSON.stringify(judged.error));
-    const parts = { clock: createSystemClock(), readFile: readTextFile, version: "0" };
-    const access = openConfigResources(judged.value, parts);
+    const parsed = parseConfig("proxywarden.yaml", configText("https://service.test", { service: { ...service } }), {});
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.error));
+    const deps = { clock: createSystemClock(), readFile: readTextFile, version: "0" };
+    const access = openConfigResources(parsed.value, deps);
     return access.ok ? [] : access.error;
   };
   expect(problemsOf({ tls_config: { cert_file: cert, key_file: file("one.key", one.key) } })).toEqual([]);

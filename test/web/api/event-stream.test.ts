@@ -149,7 +149,7 @@ test("subscribers are limited, and closing ends them all", () => {
   expect(broadcaster.subscribe(recordingSubscriber().one, null)).toBe(false);
 });
 
-/** Opens a stream of events, and gives its answer once the head is there. */
+/** Opens an event stream and returns the response as soon as its headers arrived. */
 async function open(url: string, path = "/api/v1/events", headers = {}): Promise<IncomingMessage> {
   const request = httpRequest(url + path, { agent: false, headers }).end();
   const [response] = await once(request, "response");

@@ -5,10 +5,10 @@ import { createFleetGrid } from "../../../src/web/api/fleet-view.ts";
 import { applyChange, type FleetModel, markOf, readFleet, statusOf } from "../../../src/web/ui/page/fleet/fleet.ts";
 import { buildFleet, withStatus } from "../fleet-fixture.ts";
 
-/** A board over a fleet that a test replaces. */
+/** A fleet grid over a fleet that a test replaces. */
 function gridOver(fleet: Fleet | null, marks: ReadonlyMap<string, NodeMark> = new Map()) {
   const now = { fleet, marks };
-  return { now, board: createFleetGrid({ fleet: () => now.fleet, marks: () => now.marks }) };
+  return { now, fleetGrid: createFleetGrid({ fleet: () => now.fleet, marks: () => now.marks }) };
 }
 
 const threeNodes = buildFleet([
@@ -18,13 +18,13 @@ const threeNodes = buildFleet([
 ]);
 
 test("before the first walk the document is empty", () => {
-  const { board: fleetGrid } = gridOver(null);
+  const { fleetGrid } = gridOver(null);
   expect(fleetGrid.refresh()).toBeNull();
   expect(JSON.parse(fleetGrid.document())).toMatchObject({ revision: 0, ids: [], places: [], status: "", mark: "" });
 });
 
 test("the document has columns by slot, a digit for each status and mark", () => {
-  const { board: fleetGrid } = gridOver(threeNodes, new Map([["b", "acting"]]));
+  const { fleetGrid } = gridOver(threeNodes, new Map([["b", "acting"]]));
   expect(fleetGrid.refresh()).toEqual({ from: 0, revision: 1, cells: null });
   expect(JSON.parse(fleetGrid.document())).toEqual({
     revision: 1,
@@ -44,14 +44,14 @@ test("the document has columns by slot, a digit for each status and mark", () =>
 });
 
 test("a change lists only the cells that changed", () => {
-  const { board: fleetGrid, now } = gridOver(threeNodes);
+  const { fleetGrid, now } = gridOver(threeNodes);
   fleetGrid.refresh();
   expect(fleetGrid.refresh()).toBeNull();
   now.fleet = withStatus(threeNodes, { 0: "rebooting" });
   expect(fleetGrid.refresh()).toEqual({ from: 1, revision: 2, cells: [[0, 3, 0]] });
   now.marks = new Map([["b", "held"]]);
   expect(fleetGrid.refresh()).toEqual({ from: 2, revision: 3, cells: [[2, 1, 6]] });
-  // Of a node that is gone, a person's hold may remain.
+  // An operator's hold may outlast its node.
   now.marks = new Map([
     ["b", "held"],
     ["gone", "held"],
@@ -60,7 +60,7 @@ test("a change lists only the cells that changed", () => {
 });
 
 test("added nodes, or too many changes, invalidate the document", () => {
-  const { board: fleetGrid, now } = gridOver(threeNodes);
+  const { fleetGrid, now } = gridOver(threeNodes);
   fleetGrid.refresh();
   now.fleet = buildFleet([{ id: "a" }, { id: "c" }, { id: "b" }]);
   expect(fleetGrid.refresh()).toEqual({ from: 1, revision: 2, cells: null });
@@ -81,7 +81,7 @@ test("added nodes, or too many changes, invalidate the document", () => {
 test("applying the changes gives the same as reading the document again", () => {
   const ids = Array.from({ length: 50 }, (_, index) => ({ id: `node_${index}`, region: `r${index % 4}` }));
   const first = buildFleet(ids);
-  const { board: fleetGrid, now } = gridOver(first);
+  const { fleetGrid, now } = gridOver(first);
   fleetGrid.refresh();
   const read = (): FleetModel => readFleet(JSON.parse(fleetGrid.document()));
   const looks = (model: FleetModel) => model.cells.map((cell) => [cell.id, statusOf(model, cell), markOf(model, cell)]);
@@ -93,7 +93,7 @@ test("applying the changes gives the same as reading the document again", () => 
     if (change !== null) expect(applyChange(followed, change)).not.toBeNull();
     expect(looks(followed)).toEqual(looks(read()));
   }
-  // What it has seen changes nothing; what does not follow on it is not taken.
+  // Known changes are ignored; changes that do not continue the known revision are rejected.
   expect(applyChange(followed, { from: 3, revision: 4, cells: [[0, 5, 0]] })).toEqual([]);
   expect(applyChange(followed, { from: 90, revision: 91, cells: [[0, 5, 0]] })).toBeNull();
   expect(looks(followed)).toEqual(looks(read()));

@@ -7,7 +7,7 @@ import { createRecordingLog, START_MS, startVirtualDaemon, stopVirtualDaemon } f
 
 const MINUTE = 60_000;
 
-/** A daemon over 40 nodes, and what its routes show at the moment. */
+/** Starts a daemon over 40 nodes, and returns its current status snapshot. */
 function startWithSnapshot() {
   const daemon = startVirtualDaemon({ scenario: { nodes: 40, sessions: 200 } });
   const statusSnapshot = (): StatusSnapshot => ({
@@ -20,11 +20,11 @@ function startWithSnapshot() {
     ledger: daemon.rateLimiter.ledger,
     month: billingMonthOf(daemon.clock.now(), 1),
   });
-  return { daemon, scene: statusSnapshot };
+  return { daemon, statusSnapshot };
 }
 
 test("unknown values are null", async () => {
-  const { daemon, scene: statusSnapshot } = startWithSnapshot();
+  const { daemon, statusSnapshot } = startWithSnapshot();
   const history = createHistory();
   history.add(statusSnapshot());
   await daemon.clock.advance(5 * MINUTE);
@@ -41,7 +41,7 @@ test("unknown values are null", async () => {
 });
 
 test("stale values are null", async () => {
-  const { daemon, scene: statusSnapshot } = startWithSnapshot();
+  const { daemon, statusSnapshot } = startWithSnapshot();
   const history = createHistory();
   await daemon.clock.advance(5 * MINUTE);
   history.add(statusSnapshot());
@@ -53,7 +53,7 @@ test("stale values are null", async () => {
 });
 
 test("keeps an hour of samples, one every ten seconds", async () => {
-  const { daemon, scene: statusSnapshot } = startWithSnapshot();
+  const { daemon, statusSnapshot } = startWithSnapshot();
   const clock = createVirtualClock(START_MS);
   const history = createHistory();
   const stop = new AbortController();

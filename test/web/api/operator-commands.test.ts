@@ -2,22 +2,22 @@ import { describe, expect, test } from "vitest";
 import { inlineSecret } from "../../../src/platform/secret-file.ts";
 import { operatorCommandTable } from "../../../src/web/api/operator-commands.ts";
 import { adminOperators, fetchFrom, loggedFields, loggedMessages, startTestServer } from "../http/test-server.ts";
-import { recordingOrders } from "./remediation-view-fixture.ts";
+import { recordingCommands } from "./remediation-view-fixture.ts";
 
 const TOKEN = "correct horse battery";
 const bearer = { authorization: `Bearer ${TOKEN}` };
 
-/** A server with the admin token, and the orders that it was given. */
-async function serverRecordingCommands(refusal: Parameters<typeof recordingOrders>[1] = null) {
+/** A server with the admin token, and the commands that it received. */
+async function serverRecordingCommands(refusal: Parameters<typeof recordingCommands>[1] = null) {
   const recorded: string[][] = [];
   const secret = inlineSecret(TOKEN);
   const web = await startTestServer({
-    commands: () => recordingOrders(recorded, refusal),
+    commands: () => recordingCommands(recorded, refusal),
     operators: () => adminOperators(secret),
   });
   const post = (path: string, body?: string | Uint8Array<ArrayBuffer>) =>
     fetchFrom(web, path, { method: "POST", headers: bearer, ...(body === undefined ? {} : { body }) });
-  return { kept: recorded, post, web };
+  return { recorded, post, web };
 }
 
 describe("a command", () => {
@@ -34,7 +34,7 @@ describe("a command", () => {
     ["/api/v1/breaker/reset", null, ["reset-breaker"]],
     ["/api/v1/inventory/accept", null, ["accept-inventory"]],
   ])("%s with %j is executed once and returns the message", async (path, body, order) => {
-    const { kept: recorded, post } = await serverRecordingCommands();
+    const { recorded, post } = await serverRecordingCommands();
     const answer = await post(path, body === null ? undefined : JSON.stringify(body));
     expect({ status: answer.status, body: JSON.parse(answer.text) }).toEqual({
       status: 200,
@@ -57,10 +57,10 @@ describe("a command", () => {
     ["conflict", 409, "conflict"],
     ["journal", 503, "unavailable"],
   ] as const)("that is rejected as %s is answered %i with the reason", async (kind, status, error) => {
-    const { post } = await serverRecordingCommands({ kind, message: "act-9 waits for nobody" });
+    const { post } = await serverRecordingCommands({ kind, message: "act-9 does not wait for approval" });
     const answer = await post("/api/v1/actions/act-9/approve");
     expect(answer.status).toBe(status);
-    expect(JSON.parse(answer.text)).toEqual({ error, message: "act-9 waits for nobody" });
+    expect(JSON.parse(answer.text)).toEqual({ error, message: "act-9 does not wait for approval" });
   });
 
   const reasonRule = 'key "reason": it is one line of text of 1 to 500 characters; omit it if there is none';
@@ -78,7 +78,7 @@ describe("a command", () => {
     ["/api/v1/pause", "null", shapeRule],
     ["/api/v1/pause", "reason=x", shapeRule],
   ])("%s with the body %j is answered 400 and not executed", async (path, body, message) => {
-    const { kept: recorded, post } = await serverRecordingCommands();
+    const { recorded, post } = await serverRecordingCommands();
     const answer = await post(path, body);
     expect({ status: answer.status, body: JSON.parse(answer.text) }).toEqual({
       status: 400,
@@ -88,20 +88,20 @@ describe("a command", () => {
   });
 
   test("is not executed if the body is not UTF-8 or too long", async () => {
-    const { kept: recorded, post } = await serverRecordingCommands();
+    const { recorded, post } = await serverRecordingCommands();
     expect((await post("/api/v1/pause", Uint8Array.of(0x22, 0xff, 0x22))).status).toBe(400);
     expect((await post("/api/v1/pause", `{"reason": "${" ".repeat(8_192)}"}`)).status).toBe(413);
     expect(recorded).toEqual([]);
   });
 
   test("may have a reason of 500 escaped characters", async () => {
-    const { kept: recorded, post } = await serverRecordingCommands();
+    const { recorded, post } = await serverRecordingCommands();
     expect((await post("/api/v1/pause", `{"reason": "${"\\u00fc".repeat(500)}"}`)).status).toBe(200);
     expect(recorded).toEqual([["pause", "ü".repeat(500)]]);
   });
 
   test("must be sent by POST", async () => {
-    const { kept: recorded, web } = await serverRecordingCommands();
+    const { recorded, web } = await serverRecordingCommands();
     const answer = await fetchFrom(web, "/api/v1/pause", { headers: bearer });
     expect(answer.status).toBe(405);
     expect(answer.headers.get("allow")).toBe("POST");
@@ -115,7 +115,7 @@ describe("without operators", () => {
     async (path) => {
       const recorded: string[][] = [];
       const web = await startTestServer({
-        commands: () => recordingOrders(recorded),
+        commands: () => recordingCommands(recorded),
         operators: () => adminOperators(null),
       });
       const nowhere = await fetchFrom(web, "/api/v1/nowhere", { method: "POST" });

@@ -5,7 +5,7 @@ import { configErrors, loadConfigText, withService } from "../../config/config-f
 import { createTempFolder } from "../../integration/folder.ts";
 import { sendHttpRequest, startServerWithFiles } from "../http/secured-server.ts";
 import { stoppedClock } from "../http/test-server.ts";
-import { idleRemediation, recordingOrders, SAMPLES_START_MS } from "./remediation-view-fixture.ts";
+import { idleRemediation, recordingCommands, SAMPLES_START_MS } from "./remediation-view-fixture.ts";
 
 const PLAIN = { "web.yml": "http_server_config: { http2: false }" };
 const operators = () => [
@@ -16,7 +16,7 @@ const operators = () => [
 test("commands and reloads are recorded with the operator of the token", async () => {
   const names: string[] = [];
   const { web } = await startServerWithFiles(PLAIN, {
-    deps: { operators, commands: () => recordingOrders([], null, names) },
+    deps: { operators, commands: () => recordingCommands([], null, names) },
   });
   const post = async (path: string, token: string) =>
     (await sendHttpRequest(web, path, { method: "POST", headers: { authorization: `Bearer ${token}` } })).status;

@@ -11,17 +11,17 @@ import type {
   RemediationView,
 } from "../../../src/remediation/status/views.ts";
 
-/** 2026-11-21, 03:00 in UTC: when the samples begin. */
+/** Start of the samples: 2026-11-21 03:00 UTC. */
 export const SAMPLES_START_MS = Date.UTC(2026, 10, 21, 3);
 const MINUTE = 60_000;
 
-/** A node that a policy found offline. */
+/** Evidence of an offline node. */
 export const evidence = {
   fields: { "node.status": "offline", "node.last_seen": "2026-11-21T02:40:00.000Z" },
   observedAt: SAMPLES_START_MS,
 } as const;
 
-/** A decision to hold, for two reasons. */
+/** A decision to hold the node, with two reasons. */
 export const heldDecision: Decision = {
   at: SAMPLES_START_MS + 15 * MINUTE,
   policy: "reboot-offline",
@@ -37,7 +37,7 @@ export const heldDecision: Decision = {
   evidence,
 };
 
-/** The episode of that node. */
+/** The episode of the node. */
 export const episode: Episode = {
   id: "ep-1",
   policy: "reboot-offline",
@@ -58,7 +58,7 @@ export const episode: Episode = {
   healed: false,
 };
 
-/** A forced reboot that was sent, and proved. */
+/** A verified forced reboot. */
 export const verifiedAction: Action = {
   id: "act-2",
   episode: "ep-1",
@@ -83,7 +83,7 @@ export const verifiedAction: Action = {
   proof: "uptime_fell",
 };
 
-/** A quarantine that waits for a person. */
+/** A quarantine that waits for approval. */
 export const awaitingAction: Action = {
   ...verifiedAction,
   id: "act-3",
@@ -135,7 +135,7 @@ export const policyStatus: PolicyStatus = {
   episodes: { firing: 1 },
 };
 
-/** Nothing holds anything. */
+/** Status in which nothing holds an action. */
 export const idleStatus: RemediationStatus = {
   mode: "enforce",
   paused: null,
@@ -148,13 +148,13 @@ export const idleStatus: RemediationStatus = {
   inFlight: 0,
 };
 
-/** Nothing was ever seen or done of the node. */
+/** Explanation of a node that was never seen. */
 export const emptyExplanation = (node: string): NodeExplanation => ({
   ...{ node, known: false, at: SAMPLES_START_MS },
   ...{ policies: [], holds: [], episodes: [], actions: [], decisions: [], operatorCommands: [] },
 });
 
-/** A warden over a fleet in which nothing ever happened. */
+/** Remediation without policies, decisions and actions. */
 export const idleRemediation: RemediationView = {
   status: () => idleStatus,
   policies: () => [],
@@ -166,7 +166,7 @@ export const idleRemediation: RemediationView = {
   nodeMarks: () => new Map(),
 };
 
-/** What of node_1 is to be told: an episode, what was decided, and what was done. */
+/** Explanation of node_1, with an episode, a decision and two actions; of other nodes it is empty. */
 export const sampleExplanation = (node: string): NodeExplanation =>
   node !== "node_1"
     ? emptyExplanation(node)
@@ -192,7 +192,7 @@ export const sampleExplanation = (node: string): NodeExplanation =>
             },
             forMs: 15 * MINUTE,
             episode,
-            blockers: [{ reason: "approval", detail: "act-3 waits for a person" }],
+            blockers: [{ reason: "approval", detail: "act-3 waits for approval" }],
           },
         ],
         holds: [],
@@ -202,48 +202,51 @@ export const sampleExplanation = (node: string): NodeExplanation =>
         operatorCommands: [],
       };
 
-/** A warden with that story, which keeps the queries that it was asked. */
-export function sampleRemediation(asked: JournalQuery[] = []): RemediationView {
+/** Remediation with the sample explanation. `queries`: receives the queries of the journal. */
+export function sampleRemediation(queries: JournalQuery[] = []): RemediationView {
   return {
     ...idleRemediation,
     policies: () => [policyStatus],
     explain: sampleExplanation,
     decisions: (query) => {
-      asked.push(query);
+      queries.push(query);
       return [heldDecision];
     },
     actions: (query) => {
-      asked.push(query);
+      queries.push(query);
       return [awaitingAction, verifiedAction];
     },
     approvals: () => [awaitingAction],
   };
 }
 
-/** Takes every order, and keeps it; or refuses every one. `operators`: the names by which they were given. */
-export function recordingOrders(
+/**
+ * Operator commands that are recorded, and succeed unless there is a `rejection`. `operators`: receives the names of the
+ * operators.
+ */
+export function recordingCommands(
   recorded: string[][],
-  refusal: CommandRejection | null = null,
+  rejection: CommandRejection | null = null,
   operators: string[] = [],
 ): OperatorCommands {
-  const take = (...order: string[]): Result<string, CommandRejection> => {
-    recorded.push(order);
-    return refusal === null ? ok(`${order[0]} is done`) : fail(refusal);
+  const record = (...command: string[]): Result<string, CommandRejection> => {
+    recorded.push(command);
+    return rejection === null ? ok(`${command[0]} is done`) : fail(rejection);
   };
-  const orders: OperatorCommands = {
+  const commands: OperatorCommands = {
     as(operator) {
       operators.push(operator);
-      return orders;
+      return commands;
     },
     noteReload: () => undefined,
-    pause: (reason) => take("pause", reason),
-    resume: () => take("resume"),
-    approve: (action) => take("approve", action),
-    reject: (action, reason) => take("reject", action, reason),
-    hold: (node, reason) => take("hold", node, reason),
-    release: (node) => take("release", node),
-    resetBreaker: () => take("reset-breaker"),
-    acceptInventory: () => take("accept-inventory"),
+    pause: (reason) => record("pause", reason),
+    resume: () => record("resume"),
+    approve: (action) => record("approve", action),
+    reject: (action, reason) => record("reject", action, reason),
+    hold: (node, reason) => record("hold", node, reason),
+    release: (node) => record("release", node),
+    resetBreaker: () => record("reset-breaker"),
+    acceptInventory: () => record("accept-inventory"),
   };
-  return orders;
+  return commands;
 }

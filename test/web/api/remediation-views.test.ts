@@ -14,12 +14,12 @@ import {
 
 type Answer = { data: Record<string, unknown>[] };
 
-/** Asks a daemon that has something to tell, and keeps the queries that the journal was asked. */
+/** Sends a request to a daemon with the sample remediation, and records the queries of the journal. */
 async function getFromSample(path: string) {
-  const asked: JournalQuery[] = [];
-  const web = await startTestServer({ remediation: () => sampleRemediation(asked) });
+  const queries: JournalQuery[] = [];
+  const web = await startTestServer({ remediation: () => sampleRemediation(queries) });
   const answer = await fetchFrom(web, path);
-  return { status: answer.status, json: JSON.parse(answer.text), asked };
+  return { status: answer.status, json: JSON.parse(answer.text), queries };
 }
 
 describe("decisions", () => {
@@ -55,8 +55,8 @@ describe("decisions", () => {
     ["?until=2026-11-21T03:00:00Z", { until: SAMPLES_START_MS, limit: 100 }],
     ["?until=2026-11-21T03:00:00.250Z", { until: SAMPLES_START_MS + 250, limit: 100 }],
   ])("with %j are queried from the journal", async (search, query) => {
-    expect((await getFromSample(`/api/v1/decisions${search}`)).asked).toEqual([query]);
-    expect((await getFromSample(`/api/v1/actions${search}`)).asked).toEqual([query]);
+    expect((await getFromSample(`/api/v1/decisions${search}`)).queries).toEqual([query]);
+    expect((await getFromSample(`/api/v1/actions${search}`)).queries).toEqual([query]);
   });
 
   test.each([
@@ -75,9 +75,9 @@ describe("decisions", () => {
     ["actions", "node=a&node=b", 'parameter "node": must be given only once'],
     ["policies", "node=a", 'parameter "node": unknown; must be one of policy'],
   ])("%s?%s is refused, naming the parameter", async (route, search, message) => {
-    const { status, json, asked } = await getFromSample(`/api/v1/${route}?${search}`);
+    const { status, json, queries } = await getFromSample(`/api/v1/${route}?${search}`);
     expect({ status, json }).toEqual({ status: 400, json: { error: "bad_request", message } });
-    expect(asked).toEqual([]);
+    expect(queries).toEqual([]);
   });
 });
 
@@ -118,8 +118,8 @@ describe("actions", () => {
     expect(await ids("&node=node_2")).toEqual([]);
     expect(await ids("&policy=other")).toEqual([]);
     expect(await ids("&until=2026-11-21T03:29:59Z")).toEqual([]);
-    const { asked, json } = await getFromSample("/api/v1/actions?state=awaiting");
-    expect(asked).toEqual([]);
+    const { queries, json } = await getFromSample("/api/v1/actions?state=awaiting");
+    expect(queries).toEqual([]);
     expect((json as Answer).data[0]).toMatchObject({
       request: { kind: "quarantine", reason: "reboot-offline", duration_minutes: 1_440 },
       sent_at: null,
@@ -200,7 +200,7 @@ describe("a node", () => {
           timer: { state: "firing", since: "2026-11-21T03:15:00.000Z", true_seconds: 2_400, clear_seconds: 0 },
           episode: { id: "ep-1", state: "firing", opened_at: "2026-11-21T03:15:00.000Z", closed_at: null },
           steps: ["disconnect", "forced reboot", "quarantine", "notify"],
-          blockers: [{ reason: "approval", detail: "act-3 waits for a person" }],
+          blockers: [{ reason: "approval", detail: "act-3 waits for approval" }],
         },
       ],
       holds: [],

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { billingMonthOf } from "../../../src/rate-limit/billing-month.ts";
+import { nodesView, nodeView } from "../../../src/web/api/node-views.ts";
 import type { StatusSnapshot } from "../../../src/web/api/status-views.ts";
-import { budgetView, nodesView, nodeView, statusLine, statusView } from "../../../src/web/api/status-views.ts";
+import { budgetView, statusLine, statusView } from "../../../src/web/api/status-views.ts";
 import { START_MS, startVirtualDaemon, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
 
 const MINUTE = 60_000;

@@ -6,15 +6,15 @@ import { log } from "./test-server.ts";
 
 /** Milliseconds, for tests that wait for a timeout. */
 const SHORT_TIMEOUTS = { headMs: 50, requestMs: 100, checkMs: 10, stallMs: 1_000 };
-/** A request for a path, as it is sent. */
+/** Returns the text of a GET request. */
 export const getRequest = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
-/** Opens a connection to a server, which is closed when the test ends. `heard` resolves to all that was received. */
+/** Opens a connection, which is closed when the test ends. `received` resolves to all received text when it closes. */
 export function openConnection(
   url: string,
   request = "",
   localAddress = "127.0.0.1",
-): { readonly socket: Socket; readonly heard: Promise<string>; sofar(): string } {
+): { readonly socket: Socket; readonly received: Promise<string>; sofar(): string } {
   const { port } = new URL(url);
   let sofar = "";
   const socket = connect({ port: Number(port), host: "127.0.0.1", localAddress }, () => socket.write(request));
@@ -22,10 +22,10 @@ export function openConnection(
   socket.on("data", (part) => {
     sofar += part.toString("latin1");
   });
-  const heard = new Promise<string>((resolve) => {
+  const received = new Promise<string>((resolve) => {
     socket.on("error", () => undefined).on("close", () => resolve(sofar));
   });
-  return { socket, heard, sofar: () => sofar };
+  return { socket, received, sofar: () => sofar };
 }
 
 /** Starts an HTTP server with short timeouts; `refused` collects the reasons of its refusals. */

@@ -21,7 +21,7 @@ describe("requests", () => {
     expect(refused[0]).toMatchObject({ text: "more than 100 requests per second from one address\n" });
     expect(refused[0]!.headers).toMatchObject({ "retry-after": "1", connection: "close", "x-frame-options": "DENY" });
     expect(metrics["proxywarden_web_refusals_total rate"]).toBe(10);
-    // Scrapes and probes of the same client are counted apart.
+    // Scrapes and probes of the same client are counted separately.
     for (const path of ["/metrics", "/-/healthy"]) expect((await sendHttpRequest(web, path)).status).toBe(200);
     clock.nowMs += 10;
     expect([(await sendHttpRequest(web, "/none")).status, (await sendHttpRequest(web, "/none")).status]).toEqual([
@@ -65,7 +65,7 @@ describe("requests", () => {
 
   test("answers 400 with a line of text for what is not HTTP", async () => {
     const { web } = await startServerWithFiles(PLAIN);
-    const answer = await openConnection(web.url, "\x16\x03\x01 hello\r\n\r\n").heard;
+    const answer = await openConnection(web.url, "\x16\x03\x01 hello\r\n\r\n").received;
     expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*\r\n\r\nmalformed HTTP request\n$/);
     expect(answer).toContain("x-content-type-options: nosniff");
   });
@@ -83,12 +83,12 @@ describe("connections", () => {
     const { web, metrics } = await startServerWithFiles(PLAIN);
     const held = Array.from({ length: 64 }, () => openConnection(web.url, getRequest("/-/healthy")));
     await waitUntil("all are answered", () => held.every(({ sofar }) => sofar().includes("healthy")));
-    expect(await openConnection(web.url, getRequest("/-/healthy")).heard).toBe("");
+    expect(await openConnection(web.url, getRequest("/-/healthy")).received).toBe("");
     expect(metrics["proxywarden_web_refusals_total connections"]).toBe(1);
     held[0]!.socket.destroy();
     await waitUntil("there is a place again", async () => {
       const answer = openConnection(web.url, "GET /-/healthy HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-      return (await answer.heard).startsWith("HTTP/1.1 200");
+      return (await answer.received).startsWith("HTTP/1.1 200");
     });
   });
 
@@ -99,7 +99,7 @@ describe("connections", () => {
       const held = Array.from({ length: 64 }, () => openConnection(web.url, getRequest("/-/healthy"), client));
       await waitUntil("all are answered", () => held.every(({ sofar }) => sofar().startsWith("HTTP/1.1 200")));
     }
-    expect(await openConnection(web.url, getRequest("/-/healthy"), "127.0.0.5").heard).toBe("");
+    expect(await openConnection(web.url, getRequest("/-/healthy"), "127.0.0.5").received).toBe("");
   });
 
   test("closes a client's new connections over 50 a second after a burst of 500", async () => {
@@ -117,7 +117,7 @@ describe("connections", () => {
 });
 
 describe("a flood of API requests", () => {
-  /** A route that blocks the event loop for as long as that of a large fleet does. */
+  /** Starts a server with a route that blocks the event loop as long as a large fleet does. */
   const heavy = (onServed: () => void) => ({
     nodes() {
       onServed();
@@ -163,7 +163,7 @@ describe("a flood of API requests", () => {
   test("leaves half of the event loop free: the pause after a request is as long as the request took", async () => {
     let nowMs = 0;
     const slept: number[] = [];
-    const queue = createRequestQueue({
+    const enterQueue = createRequestQueue({
       monotonic: () => nowMs,
       sleep(ms) {
         slept.push(ms);
@@ -171,7 +171,7 @@ describe("a flood of API requests", () => {
       },
     });
     const work = async (ms: number) => {
-      await queue.enter();
+      await enterQueue();
       nowMs += ms;
     };
     await Promise.all([work(30), work(0.1), work(9_000), work(5), work(0)]);

@@ -9,9 +9,9 @@ describe("requests", () => {
   test("are answered 408 if their head or body does not arrive in time", async () => {
     const { url, refused } = await serverWithShortTimeouts((app) => void app.post("/", () => "fine"));
     const late = await Promise.all([
-      openConnection(url, "POST / HTTP/1.1\r\nHost: x\r\nX-Slow: ").heard,
-      openConnection(url, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc").heard,
-      openConnection(url).heard,
+      openConnection(url, "POST / HTTP/1.1\r\nHost: x\r\nX-Slow: ").received,
+      openConnection(url, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc").received,
+      openConnection(url).received,
     ]);
     for (const answer of late) {
       expect(answer).toMatch(
@@ -36,21 +36,21 @@ describe("requests", () => {
       const head = ["GET /-/healthy HTTP/1.1", "Connection: close", ...(hosts === "" ? [] : [hosts]), "", ""].join(
         "\r\n",
       );
-      const answer = await openConnection(web.url, head).heard;
+      const answer = await openConnection(web.url, head).received;
       expect([hosts, answer.slice(0, 12)]).toEqual([hosts, "HTTP/1.1 400"]);
       expect(answer).toContain("x-content-type-options: nosniff");
     }
     expect(metrics["proxywarden_web_refusals_total malformed"]).toBe(answers.length);
-    for (const host of ["warden.test", "warden.test:9713", "127.0.0.1:9713", "[::1]:9713", "[::1]", ""]) {
+    for (const host of ["proxy.test", "proxy.test:9713", "127.0.0.1:9713", "[::1]:9713", "[::1]", ""]) {
       const head = `GET /-/healthy HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
-      expect([host, (await openConnection(web.url, head).heard).slice(0, 12)]).toEqual([host, "HTTP/1.1 200"]);
+      expect([host, (await openConnection(web.url, head).received).slice(0, 12)]).toEqual([host, "HTTP/1.1 200"]);
     }
   });
 
   test("that expect what is not known are 417, with the headers of every answer", async () => {
     const { web, metrics } = await startServerWithFiles(PLAIN);
     const head = "GET /-/healthy HTTP/1.1\r\nHost: x\r\nExpect: the-unexpected\r\n\r\n";
-    const answer = await openConnection(web.url, head).heard;
+    const answer = await openConnection(web.url, head).received;
     expect(answer).toMatch(/^HTTP\/1\.1 417 /);
     expect(answer).toContain("x-content-type-options: nosniff");
     expect(metrics["proxywarden_web_refusals_total malformed"]).toBe(1);

@@ -17,22 +17,22 @@ import { createTempFolder, type TempFolder } from "../../integration/folder.ts";
 import { defaultDeps, log, loggedFields, loggedMessages } from "./test-server.ts";
 
 /** A clock that a test sets. A sleep ends only when it is aborted. */
-export interface ManualClock extends Pick<Clock, "monotonic" | "sleep"> {
+interface ManualClock extends Pick<Clock, "monotonic" | "sleep"> {
   nowMs: number;
 }
 
 /** Values of metrics by name and labels. */
-export type RecordedMetrics = Record<string, number>;
+type RecordedMetrics = Record<string, number>;
 
 /** A server with a web configuration, closed when the test ends. */
-export interface TestServer {
+interface TestServer {
   readonly web: WebServer;
   readonly folder: TempFolder;
   readonly clock: ManualClock;
   readonly metrics: RecordedMetrics;
 }
 
-export interface TestServerDeps {
+interface TestServerDeps {
   readonly deps?: Partial<WebDeps>;
   readonly bcryptMatches?: BcryptMatches;
 }
@@ -94,7 +94,7 @@ function valueOrThrow<T>(result: Result<T, readonly string[]>): T {
   return result.value;
 }
 
-export interface HttpResponse {
+interface HttpResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;

@@ -7,7 +7,7 @@ import { createEventLog } from "../../../src/web/api/event-log.ts";
 import { createHistory } from "../../../src/web/api/history.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
 import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
-import { idleRemediation, recordingOrders } from "../api/remediation-view-fixture.ts";
+import { idleRemediation, recordingCommands } from "../api/remediation-view-fixture.ts";
 
 /** An exposition in two chunks. */
 export const metricsBody = Buffer.from("proxywarden_trusted 1\n");
@@ -33,7 +33,7 @@ export const defaultDeps: WebDeps = {
   epoch: "now",
   history: () => createHistory().view(),
   remediation: () => idleRemediation,
-  commands: () => recordingOrders([]),
+  commands: () => recordingCommands([]),
   operators: () => [],
 };
 

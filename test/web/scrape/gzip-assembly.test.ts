@@ -31,7 +31,7 @@ describe("a gzip body", () => {
         const start = await compressor.start(runs.map((run) => createChunk(run)));
         const body = Buffer.concat(finishGzip(start, rest));
         expect(gunzipSync(body)).toEqual(Buffer.concat([...runs, rest]));
-        // The last length is that of all bytes: there are no further members.
+        // The final length covers all bytes, so there is only one member.
         expect(body.readUInt32LE(body.length - 4)).toBe(runs.reduce((sum, { length }) => sum + length, rest.length));
       }),
       { numRuns: 60 },

@@ -12,11 +12,11 @@ import { referenceRender } from "../../metrics/naive-renderer.ts";
 import { fullInput, openMetricsSamples, promtoolFindings } from "../../metrics/sample-page.ts";
 import { buildFleet, renderInput } from "../../metrics/snapshot-fixtures.ts";
 
-/** An exposition on a clock that stands still until it is moved. */
+/** Creates an endpoint on a clock that the test advances. */
 function endpointOnStoppedClock() {
   const clock = { at: 0, monotonic: () => clock.at };
-  const warden = createDaemonMetrics({ process: false });
-  return { clock, warden, exposition: createMetricsEndpoint({ clock, daemonMetrics: warden }) };
+  const daemonMetrics = createDaemonMetrics({ process: false });
+  return { clock, daemonMetrics, exposition: createMetricsEndpoint({ clock, daemonMetrics }) };
 }
 
 const nodesWith = (uptimeHours: number, count = 3, now = 0): RenderInput =>
@@ -38,10 +38,10 @@ describe("a scrape", () => {
   });
 
   test("has the last rendering of the network and current daemon metrics", async () => {
-    const { exposition, warden } = endpointOnStoppedClock();
+    const { exposition, daemonMetrics } = endpointOnStoppedClock();
     const input = fullInput();
     await exposition.refresh(input);
-    warden.set("proxywarden_month_calls", {}, 77);
+    daemonMetrics.set("proxywarden_month_calls", {}, 77);
     const scrape = await exposition.scrape({});
     const text = textOf(scrape);
     expect(networkPart(text)).toBe(referenceRender(input));
@@ -97,7 +97,7 @@ describe("a refresh", () => {
 
   test("yields between slices, and a scrape waits for all of it", async () => {
     let now = 0;
-    // Every look at the clock is a millisecond later: each step of the rendering fills a slice.
+    // The clock advances by a millisecond at each reading, so each rendering step fills a slice.
     const clock = { monotonic: () => now++ };
     const exposition = createMetricsEndpoint({ clock, daemonMetrics: createDaemonMetrics({ process: false }) });
     await exposition.refresh(nodesWith(1, 2_000));
@@ -117,7 +117,7 @@ describe("a refresh", () => {
     const after = referenceRender(nodesWith(22, 2_000));
     const shown = (await Promise.all(scrapes)).map((scrape) => networkPart(textOf(scrape)));
     expect(shown.every((text) => text === before || text === after)).toBe(true);
-    // Those who came while it was rendered waited for it.
+    // Scrapes that arrive during a rendering wait for it.
     expect(shown.filter((text) => text === after).length).toBeGreaterThan(3);
   });
 
@@ -176,7 +176,7 @@ describe("over HTTP", () => {
     server?.close();
   });
 
-  /** Serves what `answer` gives, and tells its URL. */
+  /** Starts a server that sends the scrapes of `answer`, and returns its URL. */
   async function serving(answer: (accept: IncomingMessage["headers"]) => Promise<Scrape>): Promise<string> {
     server = createServer(async (request, response) => sendScrape(response, await answer(request.headers)));
     await once(server.listen(0, "127.0.0.1"), "listening");

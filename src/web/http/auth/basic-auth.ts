@@ -13,33 +13,29 @@ export type LoginResult =
   | { readonly kind: "throttled" | "busy"; readonly retryAfterMs: DurationMs };
 
 /** Authenticates users by basic auth (RFC 7617). */
-export interface UserAuth {
-  /** A promise only where bcrypt has to run; it rejects if that fails. `users`: bcrypt hashes by name. */
-  authenticate(
-    authorization: string | undefined,
-    users: ReadonlyMap<string, string>,
-    client: string,
-  ): LoginResult | Promise<LoginResult>;
-}
+export type UserAuth = ReturnType<typeof createUserAuth>;
 
 /** Accepted logins that are remembered, so that a scrape doesn't run bcrypt. Users are few. */
 const CACHED_LOGINS_MAX = 100;
-/** At a tenth of a second each, more pending checks would take longer than a scraper waits. */
+/** A check takes a tenth of a second; with more pending ones a scrape would time out. */
 const PENDING_CHECKS_MAX = 32;
 const BUSY_RETRY_MS: DurationMs = SECOND_MS;
 
-/** Salt and digest of a bcrypt hash without a known password. Unknown users are compared with it, so that the response time does not reveal user names. */
+/**
+ * Salt and digest of a bcrypt hash without a known password. Unknown users are checked against it, so that the response
+ * time does not reveal user names.
+ */
 const DUMMY_HASH_BODY = "mN6ZyLvpCxaA9.vG7lJmeuDXHP1/fSoMm2m2B5Eui6VS0A1V.ypBm";
 
 /** Creates basic auth with an empty cache of accepted logins. */
-export function createUserAuth(bcryptMatches: BcryptMatches, clock: Pick<Clock, "monotonic">): UserAuth {
+export function createUserAuth(bcryptMatches: BcryptMatches, clock: Pick<Clock, "monotonic">) {
   // The cache holds keyed digests: a memory dump reveals no password, nor does the time of a lookup.
   const secret = randomBytes(32);
   const acceptedLogins = new Set<string>();
   const pendingChecks = new Map<string, Promise<boolean>>();
   const failedAttempts = createFailedAttempts(clock);
 
-  /** An unknown user gets a hash with the cost of a known one, always the same, so that the response takes as long. */
+  /** Returns the hash of a user. An unknown user always gets the same one, with the cost of a known hash. */
   function hashOf(user: string, users: ReadonlyMap<string, string>): string {
     const hashes = [...users.values()];
     const index = createHmac("sha256", secret).update(user).digest().readUInt32BE() % hashes.length;
@@ -60,7 +56,15 @@ export function createUserAuth(bcryptMatches: BcryptMatches, clock: Pick<Clock, 
   }
 
   return {
-    authenticate(authorization, users, client) {
+    /**
+     * Checks an Authorization header. Returns a promise only if bcrypt has to run; it rejects if that fails. `users`: bcrypt
+     * hashes by name.
+     */
+    authenticate(
+      authorization: string | undefined,
+      users: ReadonlyMap<string, string>,
+      client: string,
+    ): LoginResult | Promise<LoginResult> {
       const given = parseCredentials(authorization);
       if (given === null) return { kind: "missing" };
       const hash = hashOf(given.user, users);
@@ -96,7 +100,7 @@ interface Credentials {
   readonly password: string;
 }
 
-/** Null: no credentials, or another scheme. */
+/** Parses an Authorization header; null: it has no credentials, or another scheme. */
 function parseCredentials(authorization: string | undefined): Credentials | null {
   const encoded = /^basic +([\w+/-]+=*) *$/i.exec(authorization ?? "")?.[1];
   if (encoded === undefined) return null;

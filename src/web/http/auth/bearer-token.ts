@@ -4,26 +4,24 @@ import type { Clock } from "../../../model/ports.ts";
 import type { Operator } from "../../../model/remediation/operator-command.ts";
 import { createFailedAttempts } from "./failed-attempts.ts";
 
-/** `wrong`: the token belongs to no operator; `throttled`: neither does this one, and there were too many wrong ones. */
+/** `wrong`: the token belongs to no operator; `throttled`: the same, after too many wrong tokens. */
 export type AuthResult =
   | { readonly kind: "granted"; readonly operator: string }
   | { readonly kind: "missing" | "wrong" }
   | { readonly kind: "throttled"; readonly retryAfterMs: DurationMs };
 
 /** Authenticates operators by bearer token. */
-export interface OperatorAuth {
-  /** `authorization`: the value of the header. */
-  authenticate(authorization: string | undefined, operators: readonly Operator[]): AuthResult;
-}
+export type OperatorAuth = ReturnType<typeof createOperatorAuth>;
 
 /** Wrong tokens are counted over all clients. */
 const ALL_CLIENTS = "";
 
-/** Creates operator authentication without failed attempts. A valid token is accepted after any number of wrong ones. */
-export function createOperatorAuth(clock: Pick<Clock, "monotonic">): OperatorAuth {
+/** Creates the authentication of operators. A valid token is accepted after any number of wrong ones. */
+export function createOperatorAuth(clock: Pick<Clock, "monotonic">) {
   const failedAttempts = createFailedAttempts(clock);
   return {
-    authenticate(authorization, operators) {
+    /** Finds the operator of an Authorization header. */
+    authenticate(authorization: string | undefined, operators: readonly Operator[]): AuthResult {
       const given = /^bearer +(.+)$/i.exec(authorization ?? "")?.[1];
       if (given === undefined) return { kind: "missing" };
       const known = findOperator(given, operators);
@@ -40,11 +38,11 @@ export function createOperatorAuth(clock: Pick<Clock, "monotonic">): OperatorAut
   };
 }
 
-/** Compares with every token, so that the response time reveals nothing. Null: it is no operator's. */
+/** Returns the operator with a token; null: none. Compares with every token, so that the response time reveals nothing. */
 function findOperator(given: string, operators: readonly Operator[]): string | null {
   const [found] = operators.filter(({ token }) => timingSafeEqual(digest(given), digest(token.value())));
   return found?.name ?? null;
 }
 
-// A header loses the blanks at its ends, so those of the file don't count either.
+// HTTP trims header values, so blanks around the token in its file are ignored as well.
 const digest = (token: string): Buffer => createHash("sha256").update(token.trim()).digest();

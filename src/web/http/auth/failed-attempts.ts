@@ -3,17 +3,20 @@ import type { Clock } from "../../../model/ports.ts";
 import type { MonotonicMs } from "../../../model/time.ts";
 import { createPerClient } from "../client-address.ts";
 
-/** Failed logins of a client in a minute: enough for a person who mistypes. */
+/** Failed logins of a client in a minute: enough for typing errors. */
 const FAILED_ATTEMPTS_MAX = 10;
 const FAILED_ATTEMPTS_WINDOW_MS: DurationMs = MINUTE_MS;
 
-/** Creates a counter of the failed logins of each client in the last minute. An attempt counts from its start, so parallel attempts count like sequential ones. */
+/**
+ * Creates a counter of the failed logins of each client in the last minute. An attempt counts from its start, so parallel
+ * attempts count like sequential ones.
+ */
 export function createFailedAttempts(clock: Pick<Clock, "monotonic">) {
-  const clients = createPerClient<{ at: readonly MonotonicMs[] }>(() => ({ at: [] }));
+  const attemptsOf = createPerClient<{ at: readonly MonotonicMs[] }>(() => ({ at: [] }));
   return {
     /** Counts an attempt and returns 0; after too many failed ones, returns the time until the next one is allowed. */
     begin(client: string): DurationMs {
-      const own = clients.get(client);
+      const own = attemptsOf(client);
       const now = clock.monotonic();
       own.at = own.at.filter((at) => now - at < FAILED_ATTEMPTS_WINDOW_MS);
       const [oldest] = own.at;
@@ -23,7 +26,7 @@ export function createFailedAttempts(clock: Pick<Clock, "monotonic">) {
     },
     /** Removes the last attempt, which succeeded. */
     forgive(client: string): void {
-      const own = clients.get(client);
+      const own = attemptsOf(client);
       own.at = own.at.slice(0, -1);
     },
   };

@@ -1,29 +1,20 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Operator } from "../../../model/remediation/operator-command.ts";
-import { type Refusal, refuse } from "../error-response.ts";
+import { type Refusal, refuse } from "../response.ts";
 import type { RouteDeps } from "../route.ts";
 import type { AuthResult } from "./bearer-token.ts";
 
 /** Guards the routes that change something. */
-export interface OperatorGuard {
-  /**
-   * Returns whether a request may go on; if not, it is answered. A web page of another origin is refused with 403, a
-   * missing or wrong token with 401, too many wrong ones with 429.
-   */
-  allows(request: FastifyRequest, reply: FastifyReply): boolean;
-  /** Name of the operator whose token came with an admitted request; null: no operators were configured. */
-  operatorOf(request: FastifyRequest): string | null;
-}
+export type OperatorGuard = ReturnType<typeof createOperatorGuard>;
 
 /**
- * Creates a guard. `operators` is called for each request. Without operators a request needs no token, but then no web page
- * may send it: a page can pretend to come from this server (DNS rebinding), but a browser always says that a page sent the
- * request.
+ * Creates a guard. `operators` is called for each request. Without operators a request needs no token, but web pages may not
+ * send it: a page can pretend to come from this server (DNS rebinding), but browsers mark every request of a page.
  */
 export function createOperatorGuard(
   operators: () => readonly Operator[],
   { log, operatorAuth, countRefusal }: RouteDeps,
-): OperatorGuard {
+) {
   const admitted = new WeakMap<FastifyRequest, string>();
 
   function refusalOf(request: FastifyRequest): Refusal | null {
@@ -41,11 +32,16 @@ export function createOperatorGuard(
   }
 
   return {
-    allows(request, reply) {
+    /**
+     * Returns whether a request may go on; if not, it is answered: with 403 if a page of another origin sent it, with 401 if
+     * the token is missing or wrong, with 429 after too many wrong tokens.
+     */
+    allows(request: FastifyRequest, reply: FastifyReply): boolean {
       const refusal = refusalOf(request);
       return refusal === null || refuse(request, reply, refusal, countRefusal);
     },
-    operatorOf: (request) => admitted.get(request) ?? null,
+    /** Returns the operator who sent an admitted request; null: no operators were configured. */
+    operatorOf: (request: FastifyRequest): string | null => admitted.get(request) ?? null,
   };
 }
 

@@ -4,16 +4,16 @@ import type { WebRefusal } from "../../../model/label-values.ts";
 import type { Clock, Log } from "../../../model/ports.ts";
 import type { Operator } from "../../../model/remediation/operator-command.ts";
 import { clientKey } from "../client-address.ts";
-import { type Refusal, refuse } from "../error-response.ts";
 import { CLIENT_REQUESTS_PER_SECOND, createRequestRateLimiter, type Traffic } from "../request-rates.ts";
+import { type Refusal, refuse } from "../response.ts";
 import type { Route } from "../route.ts";
 import type { WebSettings } from "../web-settings.ts";
 import type { LoginResult, UserAuth } from "./basic-auth.ts";
 import type { OperatorAuth } from "./bearer-token.ts";
 
 /**
- * Applies the rate limits and basic auth, before anything else is done for a request. Returns whether the request goes on; if
- * not, it is answered. A promise only where a password is checked. `route`: undefined if the path has none.
+ * Applies the rate limits and basic auth to a request. Returns whether the request goes on; if not, it is answered. Returns a
+ * promise only if a password has to be checked. `route`: undefined if the path has none.
  */
 export type AuthorizeRequest = (
   request: FastifyRequest,
@@ -23,7 +23,7 @@ export type AuthorizeRequest = (
 ) => boolean | Promise<boolean>;
 
 /** Dependencies of {@link createRequestAuthorizer}. */
-export interface RequestAuthorizerDeps {
+interface RequestAuthorizerDeps {
   readonly clock: Pick<Clock, "monotonic">;
   readonly log: Log;
   readonly userAuth: UserAuth;
@@ -32,13 +32,13 @@ export interface RequestAuthorizerDeps {
   countRefusal(reason: WebRefusal): void;
 }
 
-/** Creates request authorization without recorded clients. */
+/** Creates the authorization of requests. */
 export function createRequestAuthorizer(deps: RequestAuthorizerDeps): AuthorizeRequest {
   const { log, userAuth, operatorAuth, operators, countRefusal } = deps;
-  const rates = createRequestRateLimiter(deps.clock);
+  const countRequest = createRequestRateLimiter(deps.clock);
 
   function rateRefusal({ ip }: FastifyRequest, { rate }: WebSettings, route: Route | undefined): Refusal | null {
-    const excess = rates.count(clientKey(ip), trafficClass(route), rate);
+    const excess = countRequest(clientKey(ip), trafficClass(route), rate);
     if (excess === null) return null;
     const refusal = { reason: "rate", status: 429, retryAfterMs: excess.retryAfterMs } as const;
     return excess.of === "client"
@@ -46,7 +46,7 @@ export function createRequestAuthorizer(deps: RequestAuthorizerDeps): AuthorizeR
       : { ...refusal, message: "rate_limit exceeded" };
   }
 
-  /** Operators may also see everything, with their token. */
+  /** Operators may use their token instead of a password. */
   function authenticate({ headers, ip }: FastifyRequest, users: WebSettings["users"]) {
     const { authorization } = headers;
     const known = /^bearer /i.test(authorization ?? "") ? operators() : [];

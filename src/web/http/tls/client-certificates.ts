@@ -8,7 +8,7 @@ const NAME_KINDS: ReadonlySet<string> = new Set(["DNS", "email", "IP Address", "
 /** One name of the list: its kind, and the name, as a JSON text if it contains a delimiter. */
 const NAME_ENTRY = /(?:^|, )([\w ]+):("(?:[^"\\]|\\.)*"|[^,"]*)/y;
 
-/** Creates the check of client certificates that Node does not do itself: types between "none" and "verified", and names. */
+/** Creates the checks of client certificates that Node lacks: the types between `NoClientCert` and `RequireAndVerifyClientCert`, and names. */
 export function createClientCheck({
   client_auth_type: type,
   client_allowed_sans: allowed,
@@ -31,7 +31,7 @@ export function alternativeNames({ subjectAltName = "" }: Pick<X509Certificate, 
   NAME_ENTRY.lastIndex = 0;
   while (NAME_ENTRY.lastIndex < subjectAltName.length) {
     const entry = NAME_ENTRY.exec(subjectAltName);
-    // A list that is not understood completely identifies no client.
+    // A list that is not fully understood identifies no client.
     if (entry === null) return [];
     const [, kind = "", written = ""] = entry;
     if (NAME_KINDS.has(kind)) names.push(canonicalName(unquote(written)));
@@ -39,7 +39,7 @@ export function alternativeNames({ subjectAltName = "" }: Pick<X509Certificate, 
   return names;
 }
 
-/** IP addresses have many spellings. */
+/** Returns an IP address in its shortest form, and other names unchanged. */
 function canonicalName(name: string): string {
   const version = isIP(name);
   if (version === 0) return name;

@@ -23,9 +23,9 @@ export interface TlsSettings {
 
 /** A handshake takes a few packets; a slow client holds a connection that others may need. */
 const HANDSHAKE_MS_MAX: DurationMs = 10 * SECOND_MS;
-/** Keeps clients from resuming a session of another server on the same machine. */
+/** Keeps clients from resuming the session of another server on the same host. */
 const SESSION_ID_CONTEXT = "proxywarden";
-/** OpenSSL's default security level excludes TLS 1.0 and 1.1, which a configuration may ask for. */
+/** OpenSSL's default security level excludes TLS 1.0 and 1.1, which a configuration may enable. */
 const LEGACY_SECURITY_LEVEL = "@SECLEVEL=0";
 
 /** Loads the certificate and key of a configuration. The error names the key of the configuration, and contains no secret. */
@@ -71,12 +71,12 @@ function tlsOptions(config: TlsConfig): TlsOptions {
     ALPNProtocols: ["http/1.1"],
     handshakeTimeout: HANDSHAKE_MS_MAX,
     sessionIdContext: SESSION_ID_CONTEXT,
-    // As in Go: renegotiation only costs CPU time.
+    // As in Go. Renegotiation only lets clients cost CPU time.
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   };
 }
 
-/** A text in PEM and the name of its source for messages. Empty: neither key is given. */
+/** A PEM text, and the name of its source for messages. Empty: not configured. */
 interface PemText {
   readonly name: string;
   readonly text: string;

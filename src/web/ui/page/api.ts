@@ -1,7 +1,8 @@
 import type { HistoryView } from "../../api/history.ts";
+import type { nodeView } from "../../api/node-views.ts";
 import type { ExplanationView, PolicyView, remediationStatusView, StepView } from "../../api/remediation-views.ts";
 import type { ActionView } from "../../api/row-views.ts";
-import type { budgetView, nodeView, statusView } from "../../api/status-views.ts";
+import type { budgetView, statusView } from "../../api/status-views.ts";
 
 /** `GET api/v1/status`. */
 export type Status = ReturnType<typeof statusView> & {
@@ -36,8 +37,8 @@ export interface FleetDocument {
 /** `GET api/v1/history`. */
 export type HistoryDocument = HistoryView;
 
-/** What the fleet knows of a node; absent if the node is gone. */
-export type NodeFields = NonNullable<ReturnType<typeof nodeView>>;
+/** Fields of a node that is in the fleet. */
+type NodeFields = NonNullable<ReturnType<typeof nodeView>>;
 
 /** `GET api/v1/nodes/ID`. */
 export type NodeDocument = ExplanationView & Partial<NodeFields> & { readonly id: string };
@@ -48,17 +49,15 @@ export interface RowList<T> {
 }
 
 /** Why a request failed. Status 0: there was no response. */
-export interface RequestError {
+interface RequestError {
   readonly status: number;
   readonly message: string;
 }
 
 /** A response, or why there is none. */
-export type ApiResult<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly error: RequestError };
+type ApiResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: RequestError };
 
-/** Responses come from memory, so one that takes this long is lost. */
+/** Responses come from memory, so a slower one is considered lost. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
 /** Requests a route below `api/v1/`. Never rejects. */
@@ -88,6 +87,6 @@ async function request<T>(path: string, init: RequestInit): Promise<ApiResult<T>
     const message = (value as { message?: unknown } | null)?.message;
     return { ok: false, error: { status: response.status, message: String(message ?? response.statusText) } };
   } catch {
-    return { ok: false, error: { status: 0, message: "the daemon does not answer" } };
+    return { ok: false, error: { status: 0, message: "the daemon does not respond" } };
   }
 }

@@ -1,7 +1,5 @@
 /** Attributes of an element as in HTML, and listeners such as `onclick`. */
-export type Attributes = Readonly<
-  Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>
->;
+type Attributes = Readonly<Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>>;
 
 /** Content of an element; null: nothing. A string becomes a text node. */
 export type Child = Node | string | number | null;

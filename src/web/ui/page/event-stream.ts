@@ -2,7 +2,7 @@ import type { ActionView, DecisionView } from "../../api/row-views.ts";
 import type { FleetChange } from "./fleet/fleet.ts";
 
 /** Callbacks for the daemon's events. */
-export interface StreamListener {
+interface StreamListener {
   /** Called after connecting, with the current revision of the fleet. */
   hello(revision: number): void;
   fleet(change: FleetChange): void;
@@ -14,13 +14,13 @@ export interface StreamListener {
   state(isLive: boolean): void;
 }
 
-/** Growing delays between attempts to connect. */
+/** Bounds of the delay between attempts to connect, which doubles. */
 const RETRY_MS_MIN = 2_000;
 const RETRY_MS_MAX = 30_000;
 
 /**
- * Listens to the daemon's events while the page is visible. A browser has six connections to a server over all its tabs, so
- * tabs in the background close theirs, and catch up when they become visible.
+ * Listens to the daemon's events while the page is visible. A browser opens six connections to a server for all tabs, so
+ * background tabs close theirs, and catch up when they become visible.
  */
 export function connectStream(listener: StreamListener): void {
   let source: EventSource | null = null;

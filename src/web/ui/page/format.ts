@@ -49,7 +49,7 @@ export function timeOfDay(at: string, now: number): string {
 /** Formats an identifier as words: `last_seen` becomes `last seen`. */
 export const humanize = (identifier: string): string => identifier.replaceAll("_", " ");
 
-/** The state of an episode: of a timer, `firing` says that the condition holds; here, that its next step waits for leave. */
+/** Formats the state of an episode. `firing` is shown as waiting: the next step waits until nothing holds it. */
 export const episodeState = (state: string): string => (state === "firing" ? "waiting" : humanize(state));
 
 /** Formats a number of things, such as `1 node` or `3 nodes`. */

@@ -12,9 +12,9 @@ import {
 import { byId } from "./dom.ts";
 import { connectStream } from "./event-stream.ts";
 import { applyChange, type Cell, type FleetModel, readFleet, statusOf } from "./fleet/fleet.ts";
-import { createGrid } from "./fleet/grid.ts";
+import { Grid } from "./fleet/grid.ts";
 import { showLegend, showRings } from "./fleet/legend.ts";
-import { createPanel } from "./node/node-panel.ts";
+import { NodePanel } from "./node/node-panel.ts";
 import { createActivity } from "./panels/activity.ts";
 import { redrawCharts, showHistory, startCharts } from "./panels/charts.ts";
 import { showApprovals, showNodesNeedingAttention, showSearchResults } from "./panels/lists.ts";
@@ -37,7 +37,7 @@ const STATUS_INTERVAL_MS = 3_000;
 const HISTORY_INTERVAL_MS = 10_000;
 /** Interval of polling the fleet without events. */
 const FLEET_INTERVAL_MS = 10_000;
-/** Bursts of events are handled once. */
+/** Events within this time are handled together. */
 const BATCH_DELAY_MS = 150;
 const ROWS_SHOWN = 100;
 
@@ -51,11 +51,11 @@ const pageState: { fleet: FleetModel | null; status: Status | null; budget: Budg
 /** What the grid highlights: the nodes of one status, or those found. */
 const selection: { status: string | null; found: ReadonlySet<Cell> | null } = { status: null, found: null };
 
-const panel = createPanel(() => {
+const panel = new NodePanel(() => {
   location.hash = "";
   grid.focus();
 });
-const grid = createGrid((id) => {
+const grid = new Grid((id) => {
   location.hash = `node/${encodeURIComponent(id)}`;
 });
 const activity = createActivity((node) => pageState.fleet?.byId.get(node)?.name ?? node);
@@ -122,15 +122,15 @@ function showStatus(status: Status): void {
   const isOther = pageState.status?.takes_orders !== status.takes_orders;
   pageState.status = status;
   setCommandsAllowed(status.takes_orders);
-  // Its buttons depend on whether operators are configured.
+  // The buttons of the panel depend on whether operators are configured.
   if (isOther) panel.refresh(null);
   byId("readonly").hidden = status.takes_orders;
   const button = byId<HTMLButtonElement>("pause");
-  const order = status.warden.paused === null ? pause : resume;
-  button.textContent = order.name;
+  const command = status.warden.paused === null ? pause : resume;
+  button.textContent = command.name;
   button.disabled = !status.takes_orders;
-  button.title = status.takes_orders ? order.meaning : READ_ONLY_HINT;
-  button.onclick = () => confirmCommand(order);
+  button.title = status.takes_orders ? command.meaning : READ_ONLY_HINT;
+  button.onclick = () => confirmCommand(command);
   showChips(status);
   showBanners(status);
   showFreshness(status);

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { inlineSecret } from "../../../../src/platform/secret-file.ts";
 import { createUserAuth } from "../../../../src/web/http/auth/basic-auth.ts";
 import { type BcryptMatches, createBcryptMatches } from "../../../../src/web/http/auth/bcrypt.ts";
-import { recordingOrders } from "../../api/remediation-view-fixture.ts";
+import { recordingCommands } from "../../api/remediation-view-fixture.ts";
 import { basic, sendHttpRequest, startServerWithFiles } from "../secured-server.ts";
 import { adminOperators, loggedFields, loggedMessages } from "../test-server.ts";
 
@@ -15,7 +15,7 @@ const webYml = (users: Readonly<Record<string, string>>) => ({
 });
 const annWebFile = webYml({ ann: hash });
 const validLogin = { headers: basic("ann", PASSWORD) };
-const invalidLogin = { headers: basic("ann", "guessed-by-somebody") };
+const invalidLogin = { headers: basic("ann", "wrong-guess") };
 
 /** A comparison without computing, which records the hashes that it gets. */
 function fakeBcrypt() {
@@ -232,19 +232,19 @@ describe("the admin token", () => {
   async function guarded(token: string | null = TOKEN) {
     const recorded: string[][] = [];
     const secret = token === null ? null : inlineSecret(token);
-    const deps = { commands: () => recordingOrders(recorded), operators: () => adminOperators(secret) };
-    return { kept: recorded, ...(await startServerWithFiles(annWebFile, { deps, ...fakeBcrypt() })) };
+    const deps = { commands: () => recordingCommands(recorded), operators: () => adminOperators(secret) };
+    return { recorded, ...(await startServerWithFiles(annWebFile, { deps, ...fakeBcrypt() })) };
   }
 
   test("is enough for commands and for reading", async () => {
-    const { kept: recorded, web } = await guarded();
+    const { recorded, web } = await guarded();
     expect((await sendHttpRequest(web, "/api/v1/pause", { method: "POST", ...bearer })).status).toBe(200);
     expect((await sendHttpRequest(web, "/api/v1/actions", bearer)).status).toBe(200);
     expect(recorded).toHaveLength(1);
   });
 
   test("can't be replaced by a password", async () => {
-    const { kept: recorded, web } = await guarded();
+    const { recorded, web } = await guarded();
     const answer = await sendHttpRequest(web, "/api/v1/pause", { method: "POST", ...validLogin });
     expect(answer.status).toBe(401);
     expect(answer.headers["www-authenticate"]).toMatch(/^Bearer /);

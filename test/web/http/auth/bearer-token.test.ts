@@ -5,7 +5,7 @@ import { fileSecret, inlineSecret } from "../../../../src/platform/secret-file.t
 import { createOperatorAuth } from "../../../../src/web/http/auth/bearer-token.ts";
 import type { WebServer } from "../../../../src/web/http/server.ts";
 import { createTempFolder } from "../../../integration/folder.ts";
-import { recordingOrders } from "../../api/remediation-view-fixture.ts";
+import { recordingCommands } from "../../api/remediation-view-fixture.ts";
 import {
   adminOperators,
   fetchFrom,
@@ -23,17 +23,17 @@ function manualClock() {
   return { state, clock: { monotonic: () => state.nowMs } };
 }
 
-/** A server with a token, and the orders that it was given. */
+/** A server with a token, and the commands that it received. */
 async function serverWithToken(
   adminToken: () => Secret | null,
   clock: Pick<Clock, "sleep" | "monotonic"> = stoppedClock,
 ) {
   const recorded: string[][] = [];
   const web = await startTestServer(
-    { commands: () => recordingOrders(recorded), operators: () => adminOperators(adminToken()) },
+    { commands: () => recordingCommands(recorded), operators: () => adminOperators(adminToken()) },
     clock,
   );
-  return { kept: recorded, web };
+  return { recorded, web };
 }
 
 async function resume(web: WebServer, authorization?: string) {
@@ -44,7 +44,7 @@ async function resume(web: WebServer, authorization?: string) {
 
 describe("an operator token", () => {
   test("is required: a command without one is answered 401 and not executed", async () => {
-    const { kept: recorded, web } = await serverWithToken(() => inlineSecret(TOKEN));
+    const { recorded, web } = await serverWithToken(() => inlineSecret(TOKEN));
     for (const authorization of [undefined, "", "Bearer", "Bearer ", `Basic ${TOKEN}`, TOKEN, `Bearer${TOKEN}`]) {
       const answer = await resume(web, authorization);
       expect(answer).toMatchObject({ status: 401, challenge: 'Bearer realm="proxywarden"' });
@@ -57,7 +57,7 @@ describe("an operator token", () => {
   });
 
   test("that is wrong gets the same response, however similar it is", async () => {
-    const { kept: recorded, web } = await serverWithToken(() => inlineSecret(TOKEN));
+    const { recorded, web } = await serverWithToken(() => inlineSecret(TOKEN));
     const wrong = ["x", TOKEN.slice(0, -1), `${TOKEN}x`, TOKEN.toUpperCase(), `${TOKEN} ${TOKEN}`, "x".repeat(8_000)];
     const answers = await Promise.all(wrong.map((token) => resume(web, `Bearer ${token}`)));
     for (const answer of answers) expect(answer).toEqual(answers[0]);
@@ -66,7 +66,7 @@ describe("an operator token", () => {
   });
 
   test("is accepted whatever the case of the scheme", async () => {
-    const { kept: recorded, web } = await serverWithToken(() => inlineSecret(TOKEN));
+    const { recorded, web } = await serverWithToken(() => inlineSecret(TOKEN));
     expect((await resume(web, `Bearer ${TOKEN}`)).status).toBe(200);
     expect((await resume(web, `bearer  ${TOKEN}`)).status).toBe(200);
     expect(recorded).toHaveLength(2);
@@ -81,7 +81,7 @@ describe("an operator token", () => {
   test("is never logged, right or wrong", async () => {
     const { web } = await serverWithToken(() => inlineSecret(TOKEN));
     await resume(web, `Bearer ${TOKEN}`);
-    await resume(web, "Bearer guessed-by-somebody");
+    await resume(web, "Bearer wrong-guess");
     expect(loggedMessages).toEqual(["operator command executed", "wrong token given"]);
     expect(JSON.stringify(loggedFields)).not.toMatch(/guessed|horse/);
     expect(loggedFields[1]).toEqual({ path: "/api/v1/resume", from: "127.0.0.1" });
@@ -89,7 +89,7 @@ describe("an operator token", () => {
 
   test("may be added and removed by a reload; the routes exist only with it", async () => {
     let token: Secret | null = null;
-    const { kept: recorded, web } = await serverWithToken(() => token);
+    const { recorded, web } = await serverWithToken(() => token);
     expect((await resume(web, `Bearer ${TOKEN}`)).status).toBe(404);
     token = inlineSecret(TOKEN);
     expect((await resume(web, `Bearer ${TOKEN}`)).status).toBe(200);
@@ -175,7 +175,7 @@ describe("wrong tokens", () => {
   });
 
   test("are answered 429 with Retry-After, counted over all routes", async () => {
-    const { kept: recorded, web } = await serverWithToken(() => inlineSecret(TOKEN));
+    const { recorded, web } = await serverWithToken(() => inlineSecret(TOKEN));
     const wrong = { method: "POST", headers: { authorization: "Bearer wrong" } };
     for (let time = 0; time < 10; time++) expect((await fetchFrom(web, "/api/v1/pause", wrong)).status).toBe(401);
     expect(await resume(web, "Bearer wrong")).toMatchObject({ status: 429, retryAfter: "60" });

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { ok } from "../../../../src/base/result.ts";
 import { inlineSecret } from "../../../../src/platform/secret-file.ts";
 import { createTrustedProxyCheck } from "../../../../src/web/http/client-address.ts";
-import { recordingOrders } from "../../api/remediation-view-fixture.ts";
+import { recordingCommands } from "../../api/remediation-view-fixture.ts";
 import { sendHttpRequest, startServerWithFiles } from "../secured-server.ts";
 import { adminOperators } from "../test-server.ts";
 
@@ -11,7 +11,7 @@ const PLAIN = { "web.yml": "http_server_config: { http2: false }" };
 const RELOAD = "/-/reload";
 const PAUSE = "/api/v1/pause";
 
-/** A server with or without a token; what it was made to do. */
+/** Starts a server with or without a token, and records reloads and commands. */
 async function serverWithOptionalToken({
   token = TOKEN,
   proxies = [],
@@ -23,7 +23,7 @@ async function serverWithOptionalToken({
   const { web, metrics } = await startServerWithFiles(PLAIN, {
     deps: {
       operators: () => adminOperators(token === null ? null : inlineSecret(token)),
-      commands: () => recordingOrders(done),
+      commands: () => recordingCommands(done),
       reload: () => Promise.resolve(ok(void done.push(["reload"]))),
       isTrustedProxy: createTrustedProxyCheck(proxies),
     },
@@ -53,7 +53,7 @@ describe("a reload", () => {
       { origin: "null" },
       { "sec-fetch-site": "cross-site" },
       { "sec-fetch-site": "same-site" },
-      // DNS rebinding: to the browser the page is of this very server.
+      // DNS rebinding: to the browser, the page is from this server.
       { origin: "http://evil.test:9713", host: "evil.test:9713" },
       { origin: `http://${host}`, "sec-fetch-site": "same-origin" },
     ];
@@ -67,14 +67,14 @@ describe("a reload", () => {
 
 describe("with a token", () => {
   test.each([
-    ["http://warden.test", "warden.test", 200],
-    ["https://warden.test", "warden.test:443", 200],
-    ["http://WARDEN.test:9713", "warden.test:9713", 200],
+    ["http://proxy.test", "proxy.test", 200],
+    ["https://proxy.test", "proxy.test:443", 200],
+    ["http://PROXY.test:9713", "proxy.test:9713", 200],
     ["http://[::1]:9713", "[::1]:9713", 200],
-    ["http://evil.test", "warden.test", 403],
-    ["http://warden.test:8080", "warden.test", 403],
-    ["null", "warden.test", 403],
-    ["http://warden.test", "", 403],
+    ["http://evil.test", "proxy.test", 403],
+    ["http://proxy.test:8080", "proxy.test", 403],
+    ["null", "proxy.test", 403],
+    ["http://proxy.test", "", 403],
   ])("a page of %s that asks %s is %i", async (origin, host, status) => {
     const { post, bearer } = await serverWithOptionalToken();
     for (const path of [RELOAD, PAUSE]) expect(await post(path, { ...bearer, origin, host })).toBe(status);
@@ -87,7 +87,7 @@ describe("with a token", () => {
   });
 
   test("a proxy that changes Host must be trusted and send X-Forwarded-Host", async () => {
-    const page = { origin: "https://warden.test", host: "127.0.0.1:9713", "x-forwarded-host": "warden.test" };
+    const page = { origin: "https://proxy.test", host: "127.0.0.1:9713", "x-forwarded-host": "proxy.test" };
     const trusting = await serverWithOptionalToken({ proxies: ["127.0.0.1"] });
     expect(await trusting.post(PAUSE, { ...trusting.bearer, ...page })).toBe(200);
     const other = await serverWithOptionalToken();

@@ -9,7 +9,7 @@ export interface Identity {
   readonly key: string;
 }
 
-/** An authority, and what it vouches for. */
+/** A certificate authority. */
 export interface CertificateAuthority extends Identity {
   /** `names`: subject alternative names, such as `DNS:a.test`; `use`: what the certificate is for. */
   issue(names: string, use?: "serverAuth" | "clientAuth"): Identity;
@@ -17,7 +17,7 @@ export interface CertificateAuthority extends Identity {
 
 const newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
 
-/** Runs openssl in a folder that is gone after it. */
+/** Runs openssl in a temporary folder. */
 function runOpenssl(
   name: string,
   options: (folder: string) => readonly string[],
@@ -40,7 +40,7 @@ function runOpenssl(
   }
 }
 
-/** A new authority by that name. Its certificates last two days. */
+/** Creates an authority with a name. Its certificates are valid for two days. */
 export function createAuthority(name: string): CertificateAuthority {
   const own = runOpenssl(name, () => ["-addext", "keyUsage=critical,keyCertSign"]);
   return {

@@ -149,7 +149,7 @@ describe("a client's certificate", () => {
     "is accepted only with the name %s",
     async (name) => {
       const keys = `client_auth_type: RequireAndVerifyClientCert, client_ca_file: clients.crt, client_allowed_sans: ["other.test", "${name}"]`;
-      expect(await responses(keys, [made.prometheus, made.stranger, made.forged, null])).toEqual([
+      expect(await responses(keys, [made.prometheus, made.otherClient, made.forged, null])).toEqual([
         200,
         "refused",
         "refused",
@@ -163,7 +163,7 @@ describe("a client's certificate", () => {
 
   test("RequireAnyClientCert checks only the name, as in the exporter-toolkit", async () => {
     const keys = "client_auth_type: RequireAnyClientCert, client_allowed_sans: [prometheus.test]";
-    expect(await responses(keys, [made.forged, made.stranger, null])).toEqual([200, "refused", "refused"]);
+    expect(await responses(keys, [made.forged, made.otherClient, null])).toEqual([200, "refused", "refused"]);
   });
 
   test("is checked again when a session is resumed", async () => {
@@ -176,10 +176,10 @@ describe("a client's certificate", () => {
     first.end();
     expect((await tlsHandshake(web.url, clientOptions(made.prometheus, { session }))).isSessionReused()).toBe(true);
     expect((await sendHttpRequest(web, "/", clientOptions(made.prometheus, { session }))).status).toBe(200);
-    writeFileSync(folder.pathOf("web.yml"), serverFiles(`${keys}, client_allowed_sans: [stranger.test]`)["web.yml"]);
+    writeFileSync(folder.pathOf("web.yml"), serverFiles(`${keys}, client_allowed_sans: [second.test]`)["web.yml"]);
     clock.nowMs += 1_000;
     await expect(sendHttpRequest(web, "/", clientOptions(made.prometheus, { session }))).rejects.toThrow();
-    expect((await sendHttpRequest(web, "/", clientOptions(made.stranger))).status).toBe(200);
+    expect((await sendHttpRequest(web, "/", clientOptions(made.otherClient))).status).toBe(200);
   });
 
   test("has its subject alternative names parsed and normalized", () => {

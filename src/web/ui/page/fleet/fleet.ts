@@ -11,7 +11,7 @@ export interface Cell {
 }
 
 /** The nodes of a region, in order. */
-export interface Group {
+interface Group {
   readonly region: string;
   readonly cells: readonly Cell[];
 }

@@ -1,5 +1,5 @@
 /** Position of a group of cells: rows of `columns` cells from the top down. */
-export interface CellBlock {
+interface CellBlock {
   /** Index of its first cell. */
   readonly first: number;
   readonly count: number;
@@ -20,7 +20,7 @@ export interface Layout {
 }
 
 /** The available space. */
-export interface AvailableSpace {
+interface AvailableSpace {
   readonly width: number;
   /** Height that the cells should not exceed. */
   readonly height: number;
@@ -69,7 +69,7 @@ export function cellCorner(layout: Layout, index: number): { readonly x: number;
   };
 }
 
-/** Between a cell's corner and what is drawn in it: where two pixels stand between cells, one is on each side. */
+/** Returns the distance from a cell's corner to what is drawn in it. */
 export const marginOf = (pitch: number, size: number): number => Math.floor((pitch - size) / 2);
 
 /** Returns the cell at a point; null: there is none. */
@@ -84,7 +84,7 @@ export function cellAt({ blocks, pitch, columns }: Layout, x: number, y: number)
 /** A move of the cursor. */
 export type Step = "left" | "right" | "up" | "down" | "home" | "end" | "next_block" | "previous_block";
 
-/** Returns the cell that a move leads to: within rows and across blocks. */
+/** Returns the cell that a move leads to, within rows and across blocks. */
 export function stepFrom(layout: Layout, index: number, step: Step): number {
   const last = Math.max(0, layout.blocks.reduce((sum, { count }) => sum + count, 0) - 1);
   const within = (wanted: number) => Math.min(last, Math.max(0, wanted));

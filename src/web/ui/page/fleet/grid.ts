@@ -1,27 +1,13 @@
 import { byId, createElement, replaceChildren } from "../dom.ts";
 import { formatCount, humanize } from "../format.ts";
+import { Announcer } from "./announcer.ts";
 import { type Cell, type FleetModel, markOf, needsAttention, statusOf } from "./fleet.ts";
 import { cellAt, cellCorner, computeLayout, type Layout, marginOf, type Step, stepFrom } from "./grid-layout.ts";
-import { createPainter } from "./grid-painter.ts";
+import { GridPainter } from "./grid-painter.ts";
 
-/** The fleet as a grid of cells. */
-export interface Grid {
-  /** Shows another fleet. */
-  show(fleet: FleetModel): void;
-  /** Some nodes changed their status or mark. */
-  touch(slots: readonly number[]): void;
-  /** Shows some nodes and dims the others; null: shows all. */
-  highlight(shows: ((cell: Cell) => boolean) | null): void;
-  /** Rings the node that is explained; null: none. */
-  select(id: string | null): void;
-  /** Colours changed. */
-  repaint(): void;
-  focus(): void;
-}
-
-/** Height of the grid if cells can be small enough, so that what is below stays visible. */
+/** Height of the grid if the cells can be small enough; it keeps the lists below visible. */
 const HEIGHT_PREFERRED = 480;
-/** On narrower screens the names of regions are above their nodes. */
+/** On narrower screens the name of a region is above its nodes, not beside them. */
 const SIDE_LABELS_MIN = 620;
 const LABEL_WIDTH = 176;
 const LABEL_HEIGHT = 18;
@@ -30,7 +16,7 @@ const BLOCK_HEIGHT_MIN = 16;
 const LABELS_MAX = 200;
 const GAP = 8;
 
-const keySteps: Readonly<Record<string, Step>> = {
+const KEY_STEPS: Readonly<Record<string, Step>> = {
   ArrowLeft: "left",
   ArrowRight: "right",
   ArrowUp: "up",
@@ -41,167 +27,204 @@ const keySteps: Readonly<Record<string, Step>> = {
   PageUp: "previous_block",
 };
 
-/** Creates the grid. `onOpen`: called when a node is opened. */
-export function createGrid(onOpen: (id: string) => void): Grid {
-  const [box, cells, labels] = [byId("grid"), byId("cells"), byId("labels")];
-  const [cursor, tip] = [byId("cursor"), byId("tip")];
-  const painter = createPainter(byId<HTMLCanvasElement>("canvas"));
-  const announcer = createAnnouncer(byId("options"), cells);
-  let fleet: FleetModel | null = null;
-  let layout: Layout | null = null;
-  let indexes: ReadonlyMap<number, number> = new Map();
-  let at = 0;
-  let hovered: number | null = null;
+/** The fleet as a grid of cells, one for each node, that mouse and keyboard can explore. */
+export class Grid {
+  readonly #box = byId("grid");
+  readonly #cells = byId("cells");
+  readonly #labels = byId("labels");
+  readonly #cursor = byId("cursor");
+  readonly #tip = byId("tip");
+  readonly #painter = new GridPainter(byId<HTMLCanvasElement>("canvas"));
+  readonly #announcer = new Announcer(byId("options"), this.#cells);
+  readonly #onOpen: (id: string) => void;
+  #fleet: FleetModel | null = null;
+  #layout: Layout | null = null;
+  #hasSideLabels = false;
+  #indexBySlot: ReadonlyMap<number, number> = new Map();
+  /** Index of the cell that the keyboard is on. */
+  #focused = 0;
+  #hovered: number | null = null;
 
-  function place(): void {
-    if (fleet === null || box.clientWidth === 0) return;
-    const isSide = box.clientWidth >= SIDE_LABELS_MIN;
-    layout = computeLayout(
+  /** `onOpen` is called when a node is opened. */
+  constructor(onOpen: (id: string) => void) {
+    this.#onOpen = onOpen;
+    this.#listen();
+    this.#followWidth();
+  }
+
+  /** Shows another fleet. */
+  show(fleet: FleetModel): void {
+    const focusedId = this.#fleet?.cells[this.#focused]?.id ?? "";
+    this.#fleet = fleet;
+    this.#indexBySlot = new Map(fleet.cells.map(({ slot }, index) => [slot, index]));
+    this.#focused = this.#indexOf(focusedId) ?? 0;
+    this.#place();
+  }
+
+  /** Repaints nodes whose status or mark changed. */
+  touch(slots: readonly number[]): void {
+    if (this.#layout === null) return;
+    this.#painter.touch(slots.flatMap((slot) => this.#indexBySlot.get(slot) ?? []));
+    this.#showLabels();
+    this.#showCursor();
+  }
+
+  /** Dims the nodes that `shows` rejects; null: none. */
+  highlight(shows: ((cell: Cell) => boolean) | null): void {
+    this.#painter.highlight(shows);
+  }
+
+  /** Rings a node and moves the keyboard to it; null: no node is ringed. */
+  select(id: string | null): void {
+    this.#painter.select(id);
+    this.#focused = this.#indexOf(id ?? "") ?? this.#focused;
+  }
+
+  /** Repaints everything after the colors changed. */
+  repaint(): void {
+    this.#painter.repaint();
+  }
+
+  focus(): void {
+    this.#cells.focus({ preventScroll: true });
+  }
+
+  #indexOf(id: string): number | undefined {
+    return this.#indexBySlot.get(this.#fleet?.byId.get(id)?.slot ?? -1);
+  }
+
+  #listen(): void {
+    const cells = this.#cells;
+    const hover = (index: number | null) => {
+      this.#hovered = index;
+      this.#showCursor();
+    };
+    cells.addEventListener("keydown", (event) => this.#press(event));
+    cells.addEventListener("focus", () => this.#goTo(this.#focused));
+    cells.addEventListener("blur", () => this.#showCursor());
+    cells.addEventListener("pointermove", (event) => {
+      if (event.pointerType !== "touch") hover(this.#cellUnder(event));
+    });
+    cells.addEventListener("pointerleave", () => hover(null));
+    cells.addEventListener("click", (event) => {
+      const index = this.#cellUnder(event);
+      if (index === null || this.#fleet === null) return;
+      this.#focused = index;
+      this.#onOpen(this.#fleet.cells[index]!.id);
+    });
+  }
+
+  #followWidth(): void {
+    let width = 0;
+    new ResizeObserver(() => {
+      // The layout sets the height itself.
+      if (this.#box.clientWidth === width) return;
+      width = this.#box.clientWidth;
+      this.#place();
+    }).observe(this.#box);
+  }
+
+  #place(): void {
+    const fleet = this.#fleet;
+    const width = this.#box.clientWidth;
+    if (fleet === null || width === 0) return;
+    const isSide = width >= SIDE_LABELS_MIN;
+    this.#hasSideLabels = isSide;
+    this.#layout = computeLayout(
       fleet.groups.map((group) => group.cells.length),
       {
-        width: box.clientWidth - (isSide ? LABEL_WIDTH : 0),
+        width: width - (isSide ? LABEL_WIDTH : 0),
         height: HEIGHT_PREFERRED + (isSide ? 0 : fleet.groups.length * (LABEL_HEIGHT + GAP)),
         blockHeight: isSide ? BLOCK_HEIGHT_MIN : 0,
         gap: GAP,
         head: isSide ? 0 : LABEL_HEIGHT,
       },
     );
-    cells.style.marginLeft = isSide ? `${LABEL_WIDTH}px` : "0";
-    cells.style.height = `${layout.height}px`;
-    at = Math.min(at, Math.max(0, fleet.cells.length - 1));
-    painter.place(fleet, layout);
-    nameRegions(isSide);
-    showCursor();
+    this.#cells.style.marginLeft = isSide ? `${LABEL_WIDTH}px` : "0";
+    this.#cells.style.height = `${this.#layout.height}px`;
+    this.#focused = Math.min(this.#focused, Math.max(0, fleet.cells.length - 1));
+    this.#painter.place(fleet, this.#layout);
+    this.#showLabels();
+    this.#showCursor();
   }
 
-  function nameRegions(isSide: boolean): void {
-    const { groups, status, statuses } = fleet!;
+  /** Shows the name of each region, and how many of its nodes are online. */
+  #showLabels(): void {
+    const { groups, status, statuses } = this.#fleet!;
     const online = statuses.indexOf("online");
-    replaceChildren(
-      labels,
-      groups.slice(0, LABELS_MAX).map(({ region, cells: members }, index) => {
-        const up = members.filter(({ slot }) => status[slot] === online).length;
-        const text = `${formatCount(up)}/${formatCount(members.length)}`;
-        const label = createElement(
-          "div",
-          { class: "region" },
-          createElement("b", {}, region),
-          createElement("span", { class: "muted" }, text),
-        );
-        label.style.top = `${layout!.blocks[index]!.top - (isSide ? 0 : LABEL_HEIGHT)}px`;
-        return label;
-      }),
-    );
-    labels.classList.toggle("beside", isSide);
+    const labels = groups.slice(0, LABELS_MAX).map(({ region, cells }, index) => {
+      const onlineCount = cells.filter(({ slot }) => status[slot] === online).length;
+      const text = `${formatCount(onlineCount)}/${formatCount(cells.length)}`;
+      const name = createElement("b", {}, region);
+      const label = createElement("div", { class: "region" }, name, createElement("span", { class: "muted" }, text));
+      const { top } = this.#layout!.blocks[index]!;
+      label.style.top = `${top - (this.#hasSideLabels ? 0 : LABEL_HEIGHT)}px`;
+      return label;
+    });
+    replaceChildren(this.#labels, labels);
+    this.#labels.classList.toggle("beside", this.#hasSideLabels);
   }
 
-  function showCursor(): void {
-    const index = hovered ?? (document.activeElement === cells ? at : null);
+  #showCursor(): void {
+    const [fleet, layout] = [this.#fleet, this.#layout];
+    const index = this.#hovered ?? (document.activeElement === this.#cells ? this.#focused : null);
     const cell = index === null ? undefined : fleet?.cells[index];
-    cursor.hidden = cell === undefined;
-    tip.hidden = cell === undefined;
+    this.#cursor.hidden = this.#tip.hidden = cell === undefined;
     if (index === null || cell === undefined || layout === null) return;
     const { x, y } = cellCorner(layout, index);
-    for (const side of ["width", "height"] as const) cursor.style[side] = `${layout.size + 4}px`;
-    const margin = marginOf(layout.pitch, layout.size);
-    cursor.style.transform = `translate(${x + margin - 2}px, ${y + margin - 2}px)`;
-    replaceChildren(tip, [createElement("b", {}, cell.name), ` ${describe(fleet!, cell)}`]);
-    const left = Math.min(x + cells.offsetLeft, box.clientWidth - tip.offsetWidth);
-    const under = y + layout.size + 8;
-    tip.style.transform = `translate(${Math.max(0, left)}px, ${under}px)`;
+    const offset = marginOf(layout.pitch, layout.size) - 2;
+    this.#cursor.style.width = this.#cursor.style.height = `${layout.size + 4}px`;
+    this.#cursor.style.transform = `translate(${x + offset}px, ${y + offset}px)`;
+    replaceChildren(this.#tip, [createElement("b", {}, cell.name), ` ${describeNode(fleet!, cell)}`]);
+    const left = Math.min(x + this.#cells.offsetLeft, this.#box.clientWidth - this.#tip.offsetWidth);
+    this.#tip.style.transform = `translate(${Math.max(0, left)}px, ${y + layout.size + 8}px)`;
   }
 
-  function goTo(index: number): void {
-    at = index;
-    hovered = null;
-    showCursor();
-    const cell = fleet?.cells[index];
-    if (cell !== undefined) announcer.say(`${cell.name}, ${describe(fleet!, cell)}`, index, fleet!.cells.length);
-    cursor.scrollIntoView({ block: "nearest" });
-  }
-
-  function nextNodeNeedingAttention(from: number): number {
-    const { length } = fleet!.cells;
-    for (let step = 1; step <= length; step++) {
-      const index = (from + step) % length;
-      if (needsAttention(fleet!, fleet!.cells[index]!)) return index;
+  #goTo(index: number): void {
+    this.#focused = index;
+    this.#hovered = null;
+    this.#showCursor();
+    const { cells = [] } = this.#fleet ?? {};
+    const cell = cells[index];
+    if (cell !== undefined) {
+      this.#announcer.announce(`${cell.name}, ${describeNode(this.#fleet!, cell)}`, index, cells.length);
     }
-    return from;
+    this.#cursor.scrollIntoView({ block: "nearest" });
   }
 
-  function press(event: KeyboardEvent): void {
+  #press(event: KeyboardEvent): void {
+    const [fleet, layout] = [this.#fleet, this.#layout];
     if (fleet === null || layout === null || fleet.cells.length === 0) return;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const step = keySteps[event.key];
-    if (step !== undefined) goTo(stepFrom(layout, at, step));
-    else if (event.key === "t" || event.key === "T") goTo(nextNodeNeedingAttention(at));
-    else if (event.key === "Enter" || event.key === " ") onOpen(fleet.cells[at]!.id);
+    const step = KEY_STEPS[event.key];
+    if (step !== undefined) this.#goTo(stepFrom(layout, this.#focused, step));
+    else if (event.key === "t" || event.key === "T") this.#goTo(nextNeedingAttention(fleet, this.#focused));
+    else if (event.key === "Enter" || event.key === " ") this.#onOpen(fleet.cells[this.#focused]!.id);
     else return;
     event.preventDefault();
   }
 
-  function pointAt(event: PointerEvent | MouseEvent): number | null {
-    if (layout === null) return null;
-    const { left, top } = cells.getBoundingClientRect();
-    return cellAt(layout, event.clientX - left, event.clientY - top);
+  #cellUnder({ clientX, clientY }: PointerEvent | MouseEvent): number | null {
+    if (this.#layout === null) return null;
+    const { left, top } = this.#cells.getBoundingClientRect();
+    return cellAt(this.#layout, clientX - left, clientY - top);
   }
-
-  cells.addEventListener("keydown", press);
-  cells.addEventListener("focus", () => goTo(at));
-  cells.addEventListener("blur", showCursor);
-  cells.addEventListener("pointermove", (event) => {
-    if (event.pointerType === "touch") return;
-    hovered = pointAt(event);
-    showCursor();
-  });
-  cells.addEventListener("pointerleave", () => {
-    hovered = null;
-    showCursor();
-  });
-  cells.addEventListener("click", (event) => {
-    const index = pointAt(event);
-    if (index === null || fleet === null) return;
-    at = index;
-    onOpen(fleet.cells[index]!.id);
-  });
-  let width = 0;
-  new ResizeObserver(() => {
-    // The layout determines the height.
-    if (box.clientWidth === width) return;
-    width = box.clientWidth;
-    place();
-  }).observe(box);
-
-  return {
-    show(next) {
-      const before = fleet?.cells[at]?.id;
-      fleet = next;
-      indexes = new Map(next.cells.map(({ slot }, index) => [slot, index]));
-      at = indexes.get(next.byId.get(before ?? "")?.slot ?? -1) ?? 0;
-      place();
-    },
-    touch(slots) {
-      if (layout === null) return;
-      painter.touch(slots.flatMap((slot) => indexes.get(slot) ?? []));
-      nameRegions(labels.classList.contains("beside"));
-      showCursor();
-    },
-    highlight: painter.highlight,
-    select(id) {
-      painter.select(id);
-      const index = indexes.get(fleet?.byId.get(id ?? "")?.slot ?? -1);
-      if (index !== undefined) at = index;
-    },
-    repaint: painter.repaint,
-    focus: () => cells.focus({ preventScroll: true }),
-  };
 }
 
-/** Returns a description of a node. */
-export function describe(fleet: FleetModel, cell: Cell): string {
-  const mark = markOf(fleet, cell);
-  const doing = MARK_WORDS[mark] ?? "";
-  return `${humanize(statusOf(fleet, cell))}, ${cell.region}${cell.country === "" ? "" : ` ${cell.country}`}${doing === "" ? "" : `, ${doing}`}`;
+/** Returns the index of the next node that needs attention, or the given one if no other does. */
+function nextNeedingAttention(fleet: FleetModel, from: number): number {
+  const { length } = fleet.cells;
+  for (let step = 1; step <= length; step++) {
+    const index = (from + step) % length;
+    if (needsAttention(fleet, fleet.cells[index]!)) return index;
+  }
+  return from;
+}
+
+/** Returns the status, place and mark of a node, such as `offline, eu-west DE, held`. */
+function describeNode(fleet: FleetModel, cell: Cell): string {
+  const place = [cell.region, cell.country].filter(Boolean).join(" ");
+  return [humanize(statusOf(fleet, cell)), place, MARK_WORDS[markOf(fleet, cell)]].filter(Boolean).join(", ");
 }
 
 /** Description of each mark. */
@@ -209,32 +232,8 @@ export const MARK_WORDS: Readonly<Record<string, string>> = {
   pending: "pending",
   firing: "fires, not acted on",
   shadow: "dry run",
-  episode: "in treatment",
+  episode: "being remediated",
   acting: "action under way",
   held: "held",
   awaiting: "waits for approval",
 };
-
-/**
- * Announces the node under the cursor. Screen readers announce an option that becomes active, not one whose text
- * changes, so two options take turns.
- */
-function createAnnouncer(parent: HTMLElement, box: HTMLElement) {
-  const options = ["a", "b"].map((id) =>
-    createElement("div", { id: `option-${id}`, role: "option", "aria-selected": "false" }, "no node yet"),
-  );
-  parent.append(...options);
-  let turn = 0;
-  return {
-    say(text: string, index: number, total: number): void {
-      turn = 1 - turn;
-      const [now, before] = [options[turn]!, options[1 - turn]!];
-      now.textContent = text;
-      now.setAttribute("aria-selected", "true");
-      now.setAttribute("aria-posinset", String(index + 1));
-      now.setAttribute("aria-setsize", String(total));
-      before.setAttribute("aria-selected", "false");
-      box.setAttribute("aria-activedescendant", now.id);
-    },
-  };
-}

@@ -4,7 +4,7 @@ interface GlyphShape {
   readonly line: number;
 }
 
-/** Every status has its own shape, so that colour is not the only difference. */
+/** Every status has its own shape, so that color is not the only difference. */
 const SHAPES: Readonly<Record<string, GlyphShape>> = {
   online: { path: "M1 0h8a1 1 0 0 1 1 1v8a1 1 0 0 1-1 1h-8a1 1 0 0 1-1-1v-8a1 1 0 0 1 1-1z", line: 0 },
   offline: { path: "M1.5 1.5L8.5 8.5M8.5 1.5L1.5 8.5", line: 2.6 },

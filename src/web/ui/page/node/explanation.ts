@@ -41,7 +41,7 @@ function sessionsText({ active_sessions, sessions }: NodeDocument): string {
 }
 
 function usage(ratio: number | null | undefined): Child {
-  if (ratio == null) return "not known";
+  if (ratio == null) return "unknown";
   const tone = ratio > 0.95 ? "bad" : ratio > 0.85 ? "wait" : "good";
   return createElement(
     "span",
@@ -72,8 +72,8 @@ export function policyElement(policy: PolicyExplanationView, now: number): HTMLE
 }
 
 function verdictText({ matched, verdict }: PolicyExplanationView): string {
-  if (matched === false) return "is not about this node";
-  if (verdict === "unknown") return "when: not known";
+  if (matched === false) return "does not apply to this node";
+  if (verdict === "unknown") return "when: unknown";
   return verdict === "true" ? "when: true" : "when: false";
 }
 
@@ -102,7 +102,7 @@ function timerElement({ timer, for_seconds }: PolicyExplanationView): Child {
 function stepsElement({ episode, steps }: PolicyExplanationView, now: number): Child {
   if (episode === null) return null;
   const items = steps.map((step, index) => {
-    const [state, said] =
+    const [state, label] =
       index < episode.step
         ? ["done", "done"]
         : index === episode.step
@@ -112,7 +112,7 @@ function stepsElement({ episode, steps }: PolicyExplanationView, now: number): C
       "li",
       { class: state, "aria-current": state === "now" ? "step" : null },
       step,
-      createElement("span", { class: "unseen" }, ` (${said})`),
+      createElement("span", { class: "unseen" }, ` (${label})`),
     );
   });
   const since = `${episode.id}, since ${timeOfDay(episode.state_at, now)}`;
@@ -129,7 +129,7 @@ function stepsElement({ episode, steps }: PolicyExplanationView, now: number): C
       createElement("span", { class: `badge tone-${toneOf(episode.state)}` }, episodeState(episode.state)),
       ` ${[since, episode.shadow ? "dry run" : null, quarantine].filter(Boolean).join(" · ")}`,
     ),
-    createElement("ol", { class: "ladder" }, ...items),
+    createElement("ol", { class: "steps" }, ...items),
   );
 }
 

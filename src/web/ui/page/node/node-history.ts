@@ -18,15 +18,15 @@ const HISTORY_ENTRIES_MAX = 60;
 
 /** Returns the decisions and actions of a node, newest first. */
 export function nodeHistoryElement({ episodes, actions, decisions }: NodeDocument, now: number): HTMLElement {
-  const moments = [...episodes.flatMap(episodeEntries), ...actions.map(actionEntry), ...decisions.map(decisionEntry)]
+  const entries = [...episodes.flatMap(episodeEntries), ...actions.map(actionEntry), ...decisions.map(decisionEntry)]
     .sort((one, other) => (one.at < other.at ? 1 : -1))
     .slice(0, HISTORY_ENTRIES_MAX);
-  if (moments.length === 0)
+  if (entries.length === 0)
     return createElement("p", { class: "muted" }, "No decisions or actions recorded for this node.");
   return createElement(
     "ol",
-    { class: "activity past" },
-    ...moments.map(({ at, tone, badge, text, detail, blockers = [] }) =>
+    { class: "activity history" },
+    ...entries.map(({ at, tone, badge, text, detail, blockers = [] }) =>
       createElement(
         "li",
         {},
@@ -40,8 +40,8 @@ export function nodeHistoryElement({ episodes, actions, decisions }: NodeDocumen
 
 function episodeEntries(episode: EpisodeView): readonly HistoryEntry[] {
   const text = `${episode.id}, ${episode.policy}${episode.shadow ? " (dry run)" : ""}`;
-  const begun = { at: episode.opened_at, tone: "hold", badge: "opened", text, detail: "" };
-  if (episode.closed_at === null) return [begun];
+  const opened = { at: episode.opened_at, tone: "hold", badge: "opened", text, detail: "" };
+  if (episode.closed_at === null) return [opened];
   const took = formatDuration((Date.parse(episode.closed_at) - Date.parse(episode.opened_at)) / 1_000);
   const steps = `${episode.acted} ${episode.acted === 1 ? "step" : "steps"} in ${took}`;
   const closed = {
@@ -51,7 +51,7 @@ function episodeEntries(episode: EpisodeView): readonly HistoryEntry[] {
     text,
     detail: steps,
   };
-  return [begun, closed];
+  return [opened, closed];
 }
 
 function actionEntry(action: ActionView): HistoryEntry {

@@ -6,118 +6,124 @@ import { commandButton, commandsAllowed } from "../panels/operator-commands.ts";
 import { nodeFields, policyElement } from "./explanation.ts";
 import { nodeHistoryElement } from "./node-history.ts";
 
-/** The panel that explains one node. */
-export interface Panel {
-  /** Shows the explanation of a node; null: closes the panel. */
-  open(id: string | null): void;
-  /** Reloads the explanation of a node that may have changed; null: of any node. */
-  refresh(id: string | null): void;
-}
-
 /** Narrower than this the panel covers the page. */
-export const NARROW = matchMedia("(max-width: 1099px)");
+const NARROW = matchMedia("(max-width: 1099px)");
+/** What the panel covers on a narrow screen. */
+const COVERED_ELEMENTS = "header, .readonly, .banners, .summary, .card, footer";
 
-/** Creates the panel. `onClose`: called when the user closes it, to restore the focus. */
-export function createPanel(onClose: () => void): Panel {
-  const panel = byId("panel");
-  const title = createElement("h2", { id: "panel-title", tabindex: "-1" });
-  const orders = createElement("div", { class: "panel-orders" });
-  const body = createElement("div", { class: "panel-body", "aria-live": "off" });
-  const fillTitle = createFiller(title);
-  const fillOrders = createFiller(orders);
-  const fillBody = createFiller(body);
-  let shown: string | null = null;
-  let asked = 0;
+/** The panel that explains one node. */
+export class NodePanel {
+  readonly #panel = byId("panel");
+  readonly #title = createElement("h2", { id: "panel-title", tabindex: "-1" });
+  readonly #commands = createElement("div", { class: "panel-commands" });
+  readonly #body = createElement("div", { class: "panel-body", "aria-live": "off" });
+  readonly #fillTitle = createFiller(this.#title);
+  readonly #fillCommands = createFiller(this.#commands);
+  readonly #fillBody = createFiller(this.#body);
+  /** Id of the node that is shown; null: the panel is closed. */
+  #shown: string | null = null;
+  #requests = 0;
 
-  const close = createElement(
-    "button",
-    { type: "button", class: "close", "aria-label": "Close the explanation", onclick: onClose },
-    "✕",
-  );
-  panel.append(createElement("div", { class: "panel-head" }, title, orders, close), body);
-  panel.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") onClose();
-  });
-
-  async function read(): Promise<void> {
-    if (shown === null) return;
-    const number = ++asked;
-    const answer = await getJson<NodeDocument>(`nodes/${encodeURIComponent(shown)}`);
-    // Another node may have been opened meanwhile.
-    if (number !== asked) return;
-    if (answer.ok) show(answer.value);
-    else fillBody(answer.error, () => [createElement("p", { class: "problem", role: "alert" }, answer.error.message)]);
+  /** `onClose` is called when the user closes the panel. */
+  constructor(onClose: () => void) {
+    const close = createElement(
+      "button",
+      { type: "button", class: "close", "aria-label": "Close the explanation", onclick: onClose },
+      "✕",
+    );
+    this.#panel.append(createElement("div", { class: "panel-head" }, this.#title, this.#commands, close), this.#body);
+    this.#panel.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") onClose();
+    });
+    NARROW.addEventListener("change", () => this.#coverPage());
   }
 
-  function show(node: NodeDocument): void {
+  /** Shows the explanation of a node; null: closes the panel. */
+  open(id: string | null): void {
+    const isOther = id !== this.#shown;
+    this.#shown = id;
+    this.#panel.hidden = id === null;
+    this.#coverPage();
+    if (id === null || !isOther) return;
+    this.#fillTitle(id, () => [id]);
+    this.#fillCommands(null, () => []);
+    this.#fillBody(null, () => [createElement("p", { class: "muted" }, "loading…")]);
+    this.#panel.scrollTop = 0;
+    this.#title.focus({ preventScroll: !NARROW.matches });
+    void this.#load();
+  }
+
+  /** Reloads the explanation if it is about this node; null: of any node. */
+  refresh(id: string | null): void {
+    if (id === null || id === this.#shown) void this.#load();
+  }
+
+  async #load(): Promise<void> {
+    if (this.#shown === null) return;
+    const request = ++this.#requests;
+    const answer = await getJson<NodeDocument>(`nodes/${encodeURIComponent(this.#shown)}`);
+    // Another node may have been opened meanwhile.
+    if (request !== this.#requests) return;
+    if (answer.ok) this.#show(answer.value);
+    else {
+      const { error } = answer;
+      this.#fillBody(error, () => [createElement("p", { class: "problem", role: "alert" }, error.message)]);
+    }
+  }
+
+  #show(node: NodeDocument): void {
     const status = node.known ? (node.status ?? "unknown") : "gone";
-    fillTitle([node.name, status], () => [
+    this.#fillTitle([node.name, status], () => [
       node.known ? glyphElement(status) : null,
       createElement("span", {}, node.name ?? node.id),
       createElement("span", { class: `status is-${status}` }, humanize(status)),
     ]);
     const isHeld = node.holds.length > 0;
-    fillOrders([node.known, isHeld, commandsAllowed()], () => [
+    this.#fillCommands([node.known, isHeld, commandsAllowed()], () => [
       node.known && !node.holds.some(({ kind }) => kind === "held") ? commandButton(holdCommand(node), "hold") : null,
       isHeld ? commandButton(releaseCommand(node), "release") : null,
     ]);
-    const now = Date.parse(node.explained_at);
-    // Ages are shown in seconds, so the panel is updated at most once a second.
-    fillBody(node, () => [
-      createElement("p", { class: "muted panel-id" }, [node.id, node.country, node.region].filter(Boolean).join(" · ")),
-      ...node.holds.map((hold) =>
-        createElement(
-          "p",
-          { class: "banner tone-wait" },
-          createElement("b", {}, humanize(hold.kind)),
-          createElement("span", {}, `${hold.reason}, ${formatAge(hold.at, now)}`),
-        ),
-      ),
-      nodeFields(node, now),
-      createElement("h3", {}, "Policies"),
-      ...(node.policies.length === 0
-        ? [createElement("p", { class: "muted" }, "No policy applies to this node.")]
-        : node.policies.map((policy) => policyElement(policy, now))),
-      createElement("h3", {}, "History"),
-      nodeHistoryElement(node, now),
-    ]);
+    this.#fillBody(node, () => bodyElements(node));
   }
 
-  /** On a narrow screen the panel covers the page, which is then inert for the keyboard too. */
-  function setCovering(): void {
-    const isCovering = shown !== null && NARROW.matches;
-    for (const covered of document.querySelectorAll("header, .readonly, .banners, .summary, .card, footer")) {
-      covered.toggleAttribute("inert", isCovering && covered !== panel);
+  /** On a narrow screen the panel covers the page, which then gets no keyboard focus either. */
+  #coverPage(): void {
+    const isCovering = this.#shown !== null && NARROW.matches;
+    for (const covered of document.querySelectorAll(COVERED_ELEMENTS)) {
+      covered.toggleAttribute("inert", isCovering && covered !== this.#panel);
     }
     document.body.classList.toggle("covered", isCovering);
   }
-  NARROW.addEventListener("change", setCovering);
+}
 
-  return {
-    open(id) {
-      const isOther = id !== shown;
-      shown = id;
-      panel.hidden = id === null;
-      setCovering();
-      if (id === null || !isOther) return;
-      fillTitle(id, () => [id]);
-      fillOrders(null, () => []);
-      fillBody(null, () => [createElement("p", { class: "muted" }, "asking…")]);
-      panel.scrollTop = 0;
-      title.focus({ preventScroll: !NARROW.matches });
-      void read();
-    },
-    refresh(id) {
-      if (id === null || id === shown) void read();
-    },
-  };
+function bodyElements(node: NodeDocument): readonly HTMLElement[] {
+  const now = Date.parse(node.explained_at);
+  const holds = node.holds.map(({ kind, reason, at }) =>
+    createElement(
+      "p",
+      { class: "banner tone-wait" },
+      createElement("b", {}, humanize(kind)),
+      createElement("span", {}, `${reason}, ${formatAge(at, now)}`),
+    ),
+  );
+  const policies = node.policies.map((policy) => policyElement(policy, now));
+  const none = createElement("p", { class: "muted" }, "No policy applies to this node.");
+  return [
+    createElement("p", { class: "muted panel-id" }, [node.id, node.country, node.region].filter(Boolean).join(" · ")),
+    ...holds,
+    nodeFields(node, now),
+    createElement("h3", {}, "Policies"),
+    ...(policies.length === 0 ? [none] : policies),
+    createElement("h3", {}, "History"),
+    nodeHistoryElement(node, now),
+  ];
 }
 
 const holdCommand = ({ id, name }: NodeDocument) =>
   ({
     path: `nodes/${encodeURIComponent(id)}/hold`,
     name: "Hold",
-    meaning: `No policy touches ${name ?? id} until it is released.`,
+    meaning: `No policy acts on ${name ?? id} until it is released.`,
     hasReason: true,
   }) as const;
 
@@ -125,6 +131,6 @@ const releaseCommand = ({ id, name }: NodeDocument) =>
   ({
     path: `nodes/${encodeURIComponent(id)}/release`,
     name: "Release",
-    meaning: `Policies may touch ${name ?? id} again.`,
+    meaning: `Policies may act on ${name ?? id} again.`,
     hasReason: false,
   }) as const;

@@ -3,7 +3,7 @@ import { byId, createElement, replaceChildren } from "../dom.ts";
 import { formatDuration, humanize, timeOfDay } from "../format.ts";
 
 /** The list of decisions and actions, newest first. */
-export interface Activity {
+interface Activity {
   /** Replaces the list. */
   show(decisions: readonly DecisionView[], actions: readonly ActionView[]): void;
   decision(row: DecisionView): void;

@@ -8,7 +8,7 @@ declare const uPlot: typeof uPlotType;
 
 interface ChartSpec {
   readonly title: string;
-  readonly series: readonly (readonly [name: keyof HistoryDocument["series"], label: string, colour: string])[];
+  readonly series: readonly (readonly [name: keyof HistoryDocument["series"], label: string, color: string])[];
   /** Whether the axis begins at zero; if not, it fits the values. */
   readonly fromZero: boolean;
 }
@@ -75,7 +75,7 @@ export function showHistory(history: HistoryDocument): void {
   }
 }
 
-/** Redraws the charts after the colours changed. */
+/** Redraws the charts after the colors changed. */
 export function redrawCharts(): void {
   for (const each of drawnCharts) {
     each.plot?.destroy();
@@ -91,11 +91,11 @@ function currentValueText(name: string, column: readonly (number | null)[]): str
 }
 
 function optionsOf({ series, fromZero }: ChartSpec, width: number): uPlotType.Options {
-  const colour = (name: string) => resolveColor(`var(${name})`);
+  const color = (name: string) => resolveColor(`var(${name})`);
   const axis = {
-    stroke: colour("--muted"),
+    stroke: color("--muted"),
     font: "11px system-ui, sans-serif",
-    grid: { stroke: colour("--line"), width: 1 },
+    grid: { stroke: color("--line"), width: 1 },
     ticks: { show: false },
   };
   return {
@@ -118,7 +118,7 @@ function optionsOf({ series, fromZero }: ChartSpec, width: number): uPlotType.Op
       {},
       ...series.map(([, label, name]) => ({
         label,
-        stroke: colour(name),
+        stroke: color(name),
         width: 1.5,
         points: { show: false },
         ...(series.length === 1 ? { fill: resolveColor(`color-mix(in srgb, var(${name}) 12%, transparent)`) } : {}),
@@ -137,10 +137,10 @@ function rangeOf(low: number | null, high: number | null, fromZero: boolean): [n
   return [Math.max(0, Math.floor(low - room)), Math.ceil(high + room)];
 }
 
-/** Returns a colour of the style sheet for a canvas. */
-function resolveColor(colour: string): string {
+/** Returns a color of the style sheet for a canvas. */
+function resolveColor(name: string): string {
   const probe = createElement("i");
-  probe.style.color = colour;
+  probe.style.color = name;
   document.body.append(probe);
   const { color } = getComputedStyle(probe);
   probe.remove();

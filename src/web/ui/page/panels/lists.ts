@@ -7,8 +7,8 @@ import { countNoun, formatAge, formatCount, humanize } from "../format.ts";
 import { nodeLink, requestLabel } from "./activity.ts";
 import { commandButton, commandsAllowed } from "./operator-commands.ts";
 
-const fillTrouble = createFiller(byId("trouble"));
-const fillTroubleCount = createFiller(byId("trouble-count"));
+const fillAttention = createFiller(byId("attention"));
+const fillAttentionCount = createFiller(byId("attention-count"));
 const fillApprovals = createFiller(byId("approvals"));
 const fillFound = createFiller(byId("found"));
 
@@ -21,12 +21,12 @@ export function showNodesNeedingAttention(fleet: FleetModel): void {
   const all = nodesNeedingAttention(fleet);
   const shown = all.slice(0, ATTENTION_LISTED_MAX);
   const rows = shown.map((cell) => [cell.id, statusOf(fleet, cell), markOf(fleet, cell)] as const);
-  fillTroubleCount([all.length, shown.length], () => [
+  fillAttentionCount([all.length, shown.length], () => [
     all.length > shown.length
       ? `${formatCount(shown.length)} of ${countNoun(all.length, "node")}`
       : countNoun(all.length, "node"),
   ]);
-  fillTrouble(rows, () =>
+  fillAttention(rows, () =>
     rows.length === 0
       ? [createElement("li", { class: "empty muted" }, "Every node is online or in maintenance.")]
       : shown.map((cell) => attentionElement(fleet, cell)),
@@ -39,7 +39,7 @@ function attentionElement(fleet: FleetModel, cell: Cell): HTMLElement {
     "li",
     {},
     glyphElement(status),
-    nodeLink(cell.id, cell.name, "trouble"),
+    nodeLink(cell.id, cell.name, "attention"),
     createElement("span", { class: "muted" }, `${humanize(status)}, ${cell.region}`),
     mark === "" ? null : createElement("span", { class: `mark mark-${markOf(fleet, cell)}` }, mark),
   );
@@ -60,7 +60,7 @@ function approvalElement(action: ActionView, name: string, now: number): HTMLEle
   const approve = {
     path: `${path}/approve`,
     name: "Approve",
-    meaning: `${what} of ${name} (${action.id}), is sent once nothing else holds it.`,
+    meaning: `${what} of ${name} (${action.id}) is sent as soon as nothing else holds it.`,
     hasReason: false,
   };
   const reject = {

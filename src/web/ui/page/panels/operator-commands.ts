@@ -1,8 +1,8 @@
 import { postCommand } from "../api.ts";
 import { byId, createElement, replaceChildren } from "../dom.ts";
 
-/** An operator command. */
-export interface OperatorCommand {
+/** An operator command, as a button and a dialog show it. */
+interface OperatorCommand {
   /** Below `api/v1/`. */
   readonly path: string;
   /** Label of the button. */
@@ -19,7 +19,7 @@ const TOAST_MS = 8_000;
 
 const commandState = { isOpen: false, onDone: () => {} };
 
-/** Whether operators are configured; every status says so. */
+/** Sets whether operators are configured, as every status reports. */
 export function setCommandsAllowed(isAllowed: boolean): void {
   commandState.isOpen = isAllowed;
 }
@@ -27,7 +27,7 @@ export function setCommandsAllowed(isAllowed: boolean): void {
 /** Returns whether operators are configured. */
 export const commandsAllowed = (): boolean => commandState.isOpen;
 
-/** Called after every command that succeeded. */
+/** Sets what runs after each command that succeeded. */
 export function onCommandDone(then: () => void): void {
   commandState.onDone = then;
 }
@@ -36,7 +36,7 @@ export function onCommandDone(then: () => void): void {
 export const READ_ONLY_HINT = "Read-only: no operators are configured (web.operators)";
 
 /** Creates a button that sends a command after confirmation. */
-export const commandButton = (order: OperatorCommand, key: string, tone = ""): HTMLButtonElement =>
+export const commandButton = (command: OperatorCommand, key: string, tone = ""): HTMLButtonElement =>
   createElement(
     "button",
     {
@@ -45,80 +45,85 @@ export const commandButton = (order: OperatorCommand, key: string, tone = ""): H
       "data-k": key,
       disabled: !commandState.isOpen,
       title: commandState.isOpen ? null : READ_ONLY_HINT,
-      onclick: () => confirmCommand(order),
+      onclick: () => confirmCommand(command),
     },
-    order.name,
+    command.name,
   );
 
-/** Opens a dialog to confirm a command, with its reason, and the token if none is stored. */
-export function confirmCommand(order: OperatorCommand): void {
+/** Opens a dialog to confirm a command. It asks for a reason if the command takes one, and for the token if none is stored. */
+export function confirmCommand(command: OperatorCommand): void {
   const dialog = byId<HTMLDialogElement>("dialog");
-  const problem = createElement("p", { class: "problem", role: "alert" });
-  const reason = createElement("input", { id: "reason", maxlength: REASON_CHARS_MAX, autocomplete: "off" });
-  const token = createElement("input", {
-    id: "token",
-    type: "password",
-    autocomplete: "off",
-    "aria-describedby": "token-help",
-    spellcheck: "false",
-  });
-  const tokenField = createElement(
-    "div",
-    { class: "field", hidden: storedToken() !== null },
-    createElement("label", { for: "token" }, "Operator token"),
-    token,
-    createElement(
-      "small",
-      { id: "token-help", class: "muted" },
-      "Your own, as in web.operators. Kept for this tab alone.",
-    ),
-  );
-  const send = createElement("button", { class: "primary" }, order.name);
+  const fields = createFields();
+  const send = createElement("button", { class: "primary" }, command.name);
+  const cancel = createElement("button", { type: "button", onclick: () => dialog.close() }, "Cancel");
+  const onsubmit = async (event: Event) => {
+    event.preventDefault();
+    const token = storedToken() ?? fields.token.value.trim();
+    if (token === "") {
+      showProblem(fields, "An operator token is required.", true);
+      return;
+    }
+    send.disabled = true;
+    const message = await sendCommand(command, token, fields);
+    send.disabled = false;
+    if (message === null) return;
+    dialog.close();
+    toast(message);
+    commandState.onDone();
+  };
   const form = createElement(
     "form",
-    {},
-    createElement("h2", { id: "dialog-title" }, order.name),
-    createElement("p", {}, order.meaning),
-    order.hasReason
-      ? createElement("div", { class: "field" }, createElement("label", { for: "reason" }, "Reason (optional)"), reason)
-      : null,
-    tokenField,
-    problem,
-    createElement(
-      "div",
-      { class: "buttons" },
-      createElement("button", { type: "button", onclick: () => dialog.close() }, "Cancel"),
-      send,
-    ),
+    { onsubmit },
+    createElement("h2", { id: "dialog-title" }, command.name),
+    createElement("p", {}, command.meaning),
+    command.hasReason ? fieldElement("Reason (optional)", fields.reason) : null,
+    fields.tokenField,
+    fields.problem,
+    createElement("div", { class: "buttons" }, cancel, send),
   );
-  const refuse = (message: string, isToken: boolean) => {
-    problem.textContent = message;
-    if (!isToken) return;
-    tokenField.hidden = false;
-    token.focus();
-    token.select();
-  };
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const given = storedToken() ?? token.value.trim();
-    if (given === "") return refuse("An operator token is required.", true);
-    send.disabled = true;
-    const body = order.hasReason && reason.value.trim() !== "" ? { reason: reason.value.trim() } : null;
-    const answer = await postCommand(order.path, given, body);
-    send.disabled = false;
-    if (answer.ok) {
-      storeToken(given);
-      dialog.close();
-      toast(answer.value.message);
-      commandState.onDone();
-    } else if (answer.error.status === 401) {
-      storeToken(null);
-      refuse(`Refused: ${answer.error.message}.`, true);
-    } else refuse(`Refused: ${answer.error.message}.`, false);
-  });
   replaceChildren(dialog, [form]);
   if (!dialog.open) dialog.showModal();
-  if (!tokenField.hidden && !order.hasReason) token.focus();
+  if (!fields.tokenField.hidden && !command.hasReason) fields.token.focus();
+}
+
+type DialogFields = ReturnType<typeof createFields>;
+
+function createFields() {
+  const reason = createElement("input", { id: "reason", maxlength: REASON_CHARS_MAX, autocomplete: "off" });
+  const token = createElement("input", {
+    ...{ id: "token", type: "password", autocomplete: "off", spellcheck: "false" },
+    "aria-describedby": "token-help",
+  });
+  const help = "Your own token, as in web.operators. It is kept for this tab only.";
+  const tokenField = fieldElement("Operator token", token);
+  tokenField.append(createElement("small", { id: "token-help", class: "muted" }, help));
+  tokenField.hidden = hasToken();
+  return { reason, token, tokenField, problem: createElement("p", { class: "problem", role: "alert" }) };
+}
+
+const fieldElement = (label: string, input: HTMLInputElement): HTMLElement =>
+  createElement("div", { class: "field" }, createElement("label", { for: input.id }, label), input);
+
+/** Sends a command and returns the daemon's message; null: it failed, which the dialog shows. */
+async function sendCommand(command: OperatorCommand, token: string, fields: DialogFields): Promise<string | null> {
+  const reason = command.hasReason ? fields.reason.value.trim() : "";
+  const answer = await postCommand(command.path, token, reason === "" ? null : { reason });
+  if (answer.ok) {
+    storeToken(token);
+    return answer.value.message;
+  }
+  const isWrongToken = answer.error.status === 401;
+  if (isWrongToken) storeToken(null);
+  showProblem(fields, `Failed: ${answer.error.message}.`, isWrongToken);
+  return null;
+}
+
+function showProblem({ problem, tokenField, token }: DialogFields, message: string, asksForToken: boolean): void {
+  problem.textContent = message;
+  if (!asksForToken) return;
+  tokenField.hidden = false;
+  token.focus();
+  token.select();
 }
 
 /** Returns whether a token is stored. */
@@ -133,7 +138,7 @@ export function forgetToken(): void {
 let toastTimer = 0;
 
 /** Shows a message for some seconds. */
-export function toast(message: string): void {
+function toast(message: string): void {
   const box = byId("toast");
   box.textContent = message;
   clearTimeout(toastTimer);

@@ -2,6 +2,9 @@ import type { Budget, Category, Collector, Status } from "../api.ts";
 import { bar, byId, createElement, createFiller, tick } from "../dom.ts";
 import { formatCount, formatDuration, formatPercent, humanize } from "../format.ts";
 
+/** Slowdowns below this are not shown: they would read 1.0. */
+const SLOWDOWN_SHOWN_MIN = 1.05;
+
 const fillBudget = createFiller(byId("budget"));
 const fillNote = createFiller(byId("budget-note"));
 const fillFresh = createFiller(byId("fresh"));
@@ -30,7 +33,7 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
   const next =
     held_by === null
       ? "the next call can be sent now"
-      : `next call in ${formatDuration(in_seconds)}, held by ${humanize(held_by)}`;
+      : `next call in ${formatDuration(in_seconds)}, delayed by ${humanize(held_by)}`;
   const refused = category.consecutive_refusals > 0 ? `${category.consecutive_refusals} refused in a row · ` : "";
   return gaugeElement({
     name: humanize(name),
@@ -66,7 +69,7 @@ function monthRow({ started_at, ends_at, calls, calls_limit }: Budget["month"], 
     share: 1 - used,
     tone: used > gone + 0.02 ? "wait" : "good",
     label: `${formatCount(calls_limit - calls)} of ${formatCount(calls_limit)} calls left`,
-    tick: [1 - gone, "what would be left at an even pace"],
+    tick: [1 - gone, "calls that an even pace would leave"],
   });
 }
 
@@ -74,7 +77,7 @@ const planRow = (perMinute: number, concurrent: number | null): HTMLElement =>
   createElement(
     "p",
     { class: "muted plan" },
-    `Plan: ${formatCount(perMinute)} requests a minute over all${concurrent === null ? "" : `, ${formatCount(concurrent)} at once`}.`,
+    `Plan: ${formatCount(perMinute)} requests a minute in total${concurrent === null ? "" : `, ${formatCount(concurrent)} at once`}.`,
   );
 
 interface Gauge {
@@ -132,17 +135,17 @@ function freshnessRow(name: string, { planned, age_seconds, failure }: Collector
   }
   const age = age_seconds?.max ?? null;
   const share = age === null ? 0 : age / planned.fresh_seconds;
-  const isSlowedDown =
-    planned.stretch > 1.001
+  const slowdown =
+    planned.stretch >= SLOWDOWN_SHOWN_MIN
       ? ` · slowed down ${planned.stretch.toFixed(1)}× by ${humanize(planned.bound_by ?? "the plan")}`
       : "";
-  const trouble = failure === null ? "" : `${humanize(failure.reason)}: ${failure.message} · `;
+  const problem = failure === null ? "" : `${humanize(failure.reason)}: ${failure.message} · `;
   const median =
     name === "details" && age_seconds !== null ? ` · half within ${formatDuration(age_seconds.median)}` : "";
   return gaugeElement({
     name,
     value: age === null ? "nothing yet" : formatDuration(age),
-    note: `${trouble}every ${formatDuration(planned.interval_seconds)}${isSlowedDown}${median}`,
+    note: `${problem}every ${formatDuration(planned.interval_seconds)}${slowdown}${median}`,
     share,
     tone: failure !== null || share > 1 ? "bad" : share > LATE_AGE_SHARE ? "wait" : "good",
     label:

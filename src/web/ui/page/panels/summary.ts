@@ -16,8 +16,8 @@ let announcedAt = Number.NEGATIVE_INFINITY;
 export function showTiles(fleet: FleetModel | null, status: Status | null, budget: Budget | null): void {
   const online = fleet === null ? null : (countStatuses(fleet)[fleet.statuses.indexOf("online")] ?? 0);
   const total = fleet?.cells.length ?? null;
-  const trouble = fleet === null ? null : nodesNeedingAttention(fleet).length;
-  const treated = fleet?.cells.filter((cell) => ["episode", "acting"].includes(markOf(fleet, cell))).length ?? null;
+  const unhealthy = fleet === null ? null : nodesNeedingAttention(fleet).length;
+  const remediated = fleet?.cells.filter((cell) => ["episode", "acting"].includes(markOf(fleet, cell))).length ?? null;
   const month = budget?.month ?? null;
   const awaiting = status?.warden.awaiting_approval ?? null;
   const tiles: readonly (readonly [name: string, value: string, note: string, tone: string])[] = [
@@ -27,12 +27,12 @@ export function showTiles(fleet: FleetModel | null, status: Status | null, budge
       `${formatCount(online)} of ${formatCount(total)} nodes`,
       "",
     ],
-    ["Needs attention", formatCount(trouble), "listed below", trouble ? "bad" : ""],
+    ["Needs attention", formatCount(unhealthy), "listed below", unhealthy ? "bad" : ""],
     [
       "Being remediated",
-      formatCount(treated),
+      formatCount(remediated),
       `${formatCount(status?.warden.in_flight)} actions not yet verified`,
-      treated ? "act" : "",
+      remediated ? "act" : "",
     ],
     ["Waiting for approval", formatCount(awaiting), "actions", awaiting ? "wait" : ""],
     ["Active sessions", formatCount(status?.sessions?.active), `of ${formatCount(status?.sessions?.total)} listed`, ""],
@@ -55,11 +55,11 @@ export function showTiles(fleet: FleetModel | null, status: Status | null, budge
   );
   if (online === null || performance.now() - announcedAt < ANNOUNCE_INTERVAL_MS) return;
   announcedAt = performance.now();
-  byId("said").textContent =
-    `${formatCount(online)} of ${countNoun(total ?? 0, "node")} online, ${formatCount(trouble)} need attention`;
+  byId("announcement").textContent =
+    `${formatCount(online)} of ${countNoun(total ?? 0, "node")} online, ${formatCount(unhealthy)} need attention`;
 }
 
-/** Shows what holds every action, and what to do about it. */
+/** Shows what holds all actions, and the command that ends it. */
 export function showBanners(status: Status): void {
   const { warden: remediation } = status;
   const now = Date.parse(status.now);
@@ -122,9 +122,9 @@ export function showChips(status: Status): void {
   const { mode } = status.warden;
   const up = (Date.parse(status.now) - Date.parse(status.started_at)) / 1_000;
   const modes: Readonly<Record<string, string>> = {
-    dry_run: "nothing is sent: every policy only writes down what it would do",
-    approve: "every action waits for a person",
-    enforce: "policies act as far as their own modes let them",
+    dry_run: "No action is sent. Policies only record what they would do.",
+    approve: "Every action waits for the approval of an operator.",
+    enforce: "Policies act as their own modes allow.",
   };
   const runs = up < 60 ? "just started" : `up ${formatDuration(60 * Math.floor(up / 60))}`;
   fillChips([mode, runs], () => [
@@ -134,7 +134,7 @@ export function showChips(status: Status): void {
   replaceChildren(byId("version"), [status.version]);
 }
 
-/** Holds every action. */
+/** The command that pauses all actions. */
 export const pause = {
   path: "pause",
   name: "Pause",
@@ -142,7 +142,7 @@ export const pause = {
   hasReason: true,
 } as const;
 
-/** Ends the pause. */
+/** The command that ends the pause. */
 export const resume = { path: "resume", name: "Resume", meaning: "Policies act again.", hasReason: false } as const;
 
 const resetBreaker = {

@@ -37,7 +37,7 @@ test("nodes that need attention come in the order of urgency", () => {
   const fleet = readFleet(document);
   expect(nodesNeedingAttention(fleet).map(({ id }) => id)).toEqual(["n5", "n4", "n3", "n2"]);
   expect(needsAttention(fleet, fleet.byId.get("n1")!)).toBe(false);
-  // A person's maintenance is no trouble, but for what waits to be approved.
+  // A node in maintenance needs attention only while an action waits for approval.
   fleet.mark[5] = 0;
   expect(needsAttention(fleet, fleet.byId.get("n5")!)).toBe(false);
 });

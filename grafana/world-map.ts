@@ -9,13 +9,13 @@ import {
   MapCenterID,
   MapViewConfigBuilder,
 } from "@grafana/grafana-foundation-sdk/geomap";
-import { columns, furnish, type PanelText } from "./panel.ts";
+import { columns, configurePanel, type PanelText } from "./panel.ts";
 
 /** The columns of the queries that a circle shows. */
-export interface Circles {
+interface Circles {
   /** A column with two-letter country codes. */
   readonly country: string;
-  /** Name by column. The first sets the colour, the second the size. */
+  /** Name by column. The first sets the color, the second the size. */
   readonly values: Readonly<Record<string, string>>;
 }
 
@@ -24,8 +24,8 @@ const PLACES_OF_COUNTRIES = "public/gazetteer/countries.json";
 
 /** One circle per country. Map and coordinates come with Grafana, so no tile server is used. */
 export const worldMap = (text: PanelText, { country, values }: Circles): GeomapBuilder => {
-  const [colour, size] = Object.values(values);
-  return furnish(new GeomapBuilder(), text)
+  const [color, size] = Object.values(values);
+  return configurePanel(new GeomapBuilder(), text)
     .view(new MapViewConfigBuilder().id(MapCenterID.Coords).lat(30).lon(0).zoom(1))
     .controls(new ControlsOptionsBuilder().showZoom(true).mouseWheelZoom(false).showAttribution(false))
     .basemap(
@@ -48,7 +48,7 @@ export const worldMap = (text: PanelText, { country, values }: Circles): GeomapB
         .config({
           showLegend: true,
           style: {
-            color: { field: colour, fixed: "green" },
+            color: { field: color, fixed: "green" },
             size: { field: size, fixed: 8, min: 6, max: 24 },
             opacity: 0.7,
             symbol: { mode: "fixed", fixed: "img/icons/marker/circle.svg" },

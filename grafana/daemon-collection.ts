@@ -1,16 +1,16 @@
 import { NONE_STEPS, steps, truth } from "./palette.ts";
 import { bars, stacked, stat, stateTimeline, timeSeries } from "./panel.ts";
-import { pick } from "./query.ts";
+import { selector } from "./query.ts";
 
 const third = { width: 8, height: 8 };
 const half = { width: 12, height: 8 };
 
-const succeeded = pick("proxywarden_collect_last_success_timestamp_seconds");
-const interval = pick("proxywarden_plan_interval_seconds");
-const fresh = pick("proxywarden_plan_fresh_seconds");
+const succeeded = selector("proxywarden_collect_last_success_timestamp_seconds");
+const interval = selector("proxywarden_plan_interval_seconds");
+const fresh = selector("proxywarden_plan_fresh_seconds");
 
 /** Freshness of the data of each collector. */
-export const collectPanels = () => [
+export const collectionPanels = () => [
   timeSeries({
     ...third,
     title: "Age relative to the freshness limit",
@@ -38,21 +38,21 @@ export const collectPanels = () => [
     title: "Slowdown",
     description: "Planned interval over requested interval. 1: the limits allow the requested interval.",
     unit: "none",
-    queries: [{ expr: pick("proxywarden_plan_stretch_ratio"), legend: "{{collector}}" }],
+    queries: [{ expr: selector("proxywarden_plan_stretch_ratio"), legend: "{{collector}}" }],
   }),
   timeSeries({
     ...third,
     title: "Collection duration",
     description: "Duration of the last run of each collector, successful or not.",
     unit: "s",
-    queries: [{ expr: pick("proxywarden_collect_duration_seconds"), legend: "{{collector}}" }],
+    queries: [{ expr: selector("proxywarden_collect_duration_seconds"), legend: "{{collector}}" }],
   }),
   stateTimeline({
     ...third,
     title: "Complete",
     description: "Whether the last run accounted for every record. No node is acted on with an incomplete inventory.",
     unit: "none",
-    queries: [{ expr: pick("proxywarden_collect_complete"), legend: "{{collector}}" }],
+    queries: [{ expr: selector("proxywarden_collect_complete"), legend: "{{collector}}" }],
   }).mappings([truth("complete", "incomplete", 1)]),
   timeSeries({
     ...third,
@@ -60,7 +60,7 @@ export const collectPanels = () => [
     description:
       "Share of a list's records that the last walk saw. Below 1 the list changes during the walk, or the service does not list all records that it counts.",
     unit: "percentunit",
-    queries: [{ expr: pick("proxywarden_collect_completeness_ratio"), legend: "{{collector}}" }],
+    queries: [{ expr: selector("proxywarden_collect_completeness_ratio"), legend: "{{collector}}" }],
   }),
   timeSeries({
     ...third,
@@ -68,7 +68,7 @@ export const collectPanels = () => [
     description: "Time since each collector last accounted for every record. It grows while runs are incomplete.",
     unit: "s",
     queries: [
-      { expr: `time() - ${pick("proxywarden_collect_last_complete_timestamp_seconds")}`, legend: "{{collector}}" },
+      { expr: `time() - ${selector("proxywarden_collect_last_complete_timestamp_seconds")}`, legend: "{{collector}}" },
     ],
   }),
   timeSeries({
@@ -78,8 +78,8 @@ export const collectPanels = () => [
       "Nodes in the last walk, nodes only in an earlier walk that are not yet known to be gone, and sessions kept between walks.",
     unit: "short",
     queries: [
-      { expr: pick("proxywarden_inventory_nodes"), legend: "nodes: {{state}}" },
-      { expr: pick("proxywarden_session_table_sessions"), legend: "sessions" },
+      { expr: selector("proxywarden_inventory_nodes"), legend: "nodes: {{state}}" },
+      { expr: selector("proxywarden_session_table_sessions"), legend: "sessions" },
     ],
   }),
   timeSeries({
@@ -88,14 +88,14 @@ export const collectPanels = () => [
     description:
       "The limit that slows a collector down: 1 while it does. All 0: the limits allow all requested intervals.",
     unit: "none",
-    queries: [{ expr: pick("proxywarden_plan_bound"), legend: "{{collector}}: {{limit}}" }],
+    queries: [{ expr: selector("proxywarden_plan_bound"), legend: "{{collector}}: {{limit}}" }],
   }),
   timeSeries({
     ...half,
     title: "Expected age",
     description: "Expected age of each collector's data: median and maximum.",
     unit: "s",
-    queries: [{ expr: pick("proxywarden_plan_age_seconds"), legend: "{{collector}}: {{age}}" }],
+    queries: [{ expr: selector("proxywarden_plan_age_seconds"), legend: "{{collector}}: {{age}}" }],
   }),
   stacked({
     ...half,
@@ -104,7 +104,7 @@ export const collectPanels = () => [
     unit: "none",
     queries: [
       {
-        expr: `sum by (collector, reason) (increase(${pick("proxywarden_collect_failures_total")}[$__rate_interval]))`,
+        expr: `sum by (collector, reason) (increase(${selector("proxywarden_collect_failures_total")}[$__rate_interval]))`,
         legend: "{{collector}}: {{reason}}",
       },
     ],
@@ -115,7 +115,7 @@ export const collectPanels = () => [
     description:
       "Nodes whose detail reads failed at least twice in a row while others succeeded. They are read less often until a read succeeds. The log names one of them and the reason.",
     unit: "none",
-    queries: [{ expr: pick("proxywarden_details_failing_nodes"), legend: "nodes" }],
+    queries: [{ expr: selector("proxywarden_details_failing_nodes"), legend: "nodes" }],
   }),
   stacked({
     ...half,
@@ -124,7 +124,7 @@ export const collectPanels = () => [
     unit: "none",
     queries: [
       {
-        expr: `sum by (collector, reason) (increase(${pick("proxywarden_records_rejected_total")}[$__rate_interval]))`,
+        expr: `sum by (collector, reason) (increase(${selector("proxywarden_records_rejected_total")}[$__rate_interval]))`,
         legend: "{{collector}}: {{reason}}",
       },
     ],
@@ -138,35 +138,35 @@ export const processPanels = () => [
     title: "Memory",
     description: "Resident memory of the process.",
     unit: "bytes",
-    queries: [{ expr: pick("process_resident_memory_bytes"), legend: "{{instance}}" }],
+    queries: [{ expr: selector("process_resident_memory_bytes"), legend: "{{instance}}" }],
   }),
   timeSeries({
     ...third,
     title: "CPU",
     description: "CPU cores used by the process.",
     unit: "none",
-    queries: [{ expr: `rate(${pick("process_cpu_seconds_total")}[$__rate_interval])`, legend: "{{instance}}" }],
+    queries: [{ expr: `rate(${selector("process_cpu_seconds_total")}[$__rate_interval])`, legend: "{{instance}}" }],
   }),
   timeSeries({
     ...third,
     title: "Event loop delay",
     description: "Event loop delay, 99th percentile.",
     unit: "s",
-    queries: [{ expr: pick("nodejs_eventloop_lag_p99_seconds"), legend: "{{instance}}" }],
+    queries: [{ expr: selector("nodejs_eventloop_lag_p99_seconds"), legend: "{{instance}}" }],
   }),
   timeSeries({
     ...third,
     title: "Exported series",
     description: "Series of the proxynet families in a scrape.",
     unit: "short",
-    queries: [{ expr: pick("proxywarden_export_series"), legend: "{{instance}}" }],
+    queries: [{ expr: selector("proxywarden_export_series"), legend: "{{instance}}" }],
   }),
   timeSeries({
     ...third,
     title: "Render duration",
     description: "Duration of the last rendering, including other work in between. Scrapes do not wait for it.",
     unit: "s",
-    queries: [{ expr: pick("proxywarden_export_refresh_duration_seconds"), legend: "{{instance}}" }],
+    queries: [{ expr: selector("proxywarden_export_refresh_duration_seconds"), legend: "{{instance}}" }],
   }),
   stat({
     width: 4,
@@ -174,7 +174,7 @@ export const processPanels = () => [
     title: "Families dropped",
     description: "Metric families left out because all together exceed export.series_max.",
     unit: "none",
-    queries: [{ expr: `max(${pick("proxywarden_export_families_dropped")})` }],
+    queries: [{ expr: `max(${selector("proxywarden_export_families_dropped")})` }],
   }).thresholds(NONE_STEPS),
   stat({
     width: 4,
@@ -183,7 +183,7 @@ export const processPanels = () => [
     description:
       "Records of the last hour counted under the label value other, because the service sent more label values than the caps in docs/metrics.md allow.",
     unit: "none",
-    queries: [{ expr: `sum(increase(${pick("proxywarden_labels_folded_total")}[1h]))` }],
+    queries: [{ expr: `sum(increase(${selector("proxywarden_labels_folded_total")}[1h]))` }],
   }).thresholds(NONE_STEPS),
   bars({
     width: 4,
@@ -191,7 +191,7 @@ export const processPanels = () => [
     title: "Clock skew",
     description: "Time by which the service's clock is ahead of the daemon's.",
     unit: "s",
-    queries: [{ expr: pick("proxywarden_service_clock_skew_seconds"), legend: "{{instance}}", shape: "now" }],
+    queries: [{ expr: selector("proxywarden_service_clock_skew_seconds"), legend: "{{instance}}", shape: "now" }],
   }),
   stacked({
     width: 12,
@@ -201,7 +201,7 @@ export const processPanels = () => [
     unit: "none",
     queries: [
       {
-        expr: `sum by (reason) (increase(${pick("proxywarden_web_refusals_total")}[$__rate_interval]))`,
+        expr: `sum by (reason) (increase(${selector("proxywarden_web_refusals_total")}[$__rate_interval]))`,
         legend: "{{reason}}",
       },
     ],
@@ -212,7 +212,7 @@ export const processPanels = () => [
     title: "Web configuration",
     description: "Whether the last change of the web configuration file was loaded. Absent without such a file.",
     unit: "none",
-    queries: [{ expr: `min(${pick("proxywarden_web_config_last_reload_successful")})` }],
+    queries: [{ expr: `min(${selector("proxywarden_web_config_last_reload_successful")})` }],
   }).mappings([truth("active", "rejected", 1)]),
   stat({
     width: 4,
@@ -220,6 +220,6 @@ export const processPanels = () => [
     title: "Certificate expires in",
     description: "Time until the certificate of the daemon's web server expires. Absent without TLS.",
     unit: "s",
-    queries: [{ expr: `min(${pick("proxywarden_web_certificate_expiration_timestamp_seconds")} - time())` }],
+    queries: [{ expr: `min(${selector("proxywarden_web_certificate_expiration_timestamp_seconds")} - time())` }],
   }).thresholds(steps("red", [604_800, "text"])),
 ];

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { EXIT_OK, type Output } from "../../../src/cli/context.ts";
-import { createPaint, supportsColor, withColorOption } from "../../../src/cli/output/colour.ts";
+import { createPaint, supportsColor, withColorOption } from "../../../src/cli/output/color.ts";
 import { createProgram } from "../../../src/cli/program.ts";
 import { captureOutput } from "../terminal.ts";
 
@@ -17,7 +17,7 @@ test.each<readonly [what: string, Output, env: Record<string, string>, has: bool
   ["FORCE_COLOR=0 takes them from a terminal", terminal, { FORCE_COLOR: "0" }, false],
   ["NO_COLOR goes over FORCE_COLOR", terminal, { NO_COLOR: "1", FORCE_COLOR: "1" }, false],
   ["a dumb terminal has none", terminal, { TERM: "dumb" }, false],
-])("colours: %s", (_what, output, env, has) => {
+])("colors: %s", (_what, output, env, has) => {
   expect(supportsColor(output, env)).toBe(has);
   expect(createPaint(output, env)("bad", "error")).toBe(has ? "\u{1b}[31merror\u{1b}[39m" : "error");
 });
@@ -28,16 +28,16 @@ test("--color and --no-color override the environment", () => {
   expect(supportsColor(terminal, withColorOption({}, undefined))).toBe(true);
 });
 
-test.each<readonly [usage: string, env: Record<string, string>, coloured: boolean]>([
+test.each<readonly [usage: string, env: Record<string, string>, colored: boolean]>([
   ["check --config /none", {}, false],
   ["check --color --config /none", {}, true],
   ["--color check --config /none", { NO_COLOR: "1" }, true],
   ["check --config /none", { FORCE_COLOR: "1" }, true],
   ["check --no-color --config /none", { FORCE_COLOR: "1" }, false],
-])("%s, under %j: coloured is %s", async (usage, env, coloured) => {
+])("%s, under %j: colored is %s", async (usage, env, colored) => {
   const { out } = await captureOutput(async (context) => {
     await createProgram(context, () => {}).parseAsync(usage.split(" "), { from: "user" });
     return EXIT_OK;
   }, env);
-  expect(out).toBe(coloured ? "/none: \u{1b}[31m1 error\u{1b}[39m\n" : "/none: 1 error\n");
+  expect(out).toBe(colored ? "/none: \u{1b}[31m1 error\u{1b}[39m\n" : "/none: 1 error\n");
 });

@@ -1,11 +1,11 @@
-import type { CompletedCommand, CompletedOption, CompletionValues } from "./tree.ts";
+import type { CompletedCommand, CompletedOption, CompletionValues } from "../completion.ts";
 
 /** Completion script for bash 3.2 and later. */
 export function bashScript(commands: readonly CompletedCommand[]): string {
   return `# bash completion of proxywarden, as \`proxywarden completion bash\` writes it.
 _proxywarden() {
   local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD - 1]}
-  # Readline takes --config=file for three words.
+  # Readline splits --config=file into three words.
   if [[ $current == = ]]; then
     current=
   elif [[ $previous == = ]]; then
@@ -113,7 +113,7 @@ export function fishScript(commands: readonly CompletedCommand[]): string {
         (option) =>
           `${here} -l ${option.name.slice(2)}${fishValues(option.values)} -d ${singleQuoted(option.description)}`,
       ),
-      ...(values === null || values === "guess"
+      ...(values === null || values === "none"
         ? []
         : [`${here}${values === "file" ? " -F" : ` -a ${singleQuoted(values.join(" "))}`}`]),
     ];
@@ -144,18 +144,18 @@ const positionalValues = ({ commands, values }: CompletedCommand): CompletionVal
   commands.length > 0 ? commands.map(({ name }) => name) : values;
 
 function bashValues(values: CompletionValues | null): string {
-  if (values === null || values === "guess") return "words=";
+  if (values === null || values === "none") return "words=";
   return values === "file" ? "files=yes" : `words=${singleQuoted(values.join(" "))}`;
 }
 
 function zshValues(values: CompletionValues): string {
-  if (values === "guess") return " ";
+  if (values === "none") return " ";
   return values === "file" ? "_files" : `(${values.join(" ")})`;
 }
 
 function fishValues(values: CompletionValues | null): string {
   if (values === null) return "";
-  if (values === "guess") return " -x";
+  if (values === "none") return " -x";
   return values === "file" ? " -r -F" : ` -x -a ${singleQuoted(values.join(" "))}`;
 }
 

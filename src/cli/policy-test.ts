@@ -1,23 +1,25 @@
 import { formatDuration } from "../base/duration.ts";
 import { fail } from "../base/result.ts";
-import { type ConfigProblem, formatProblem } from "../config/diagnostics/problem.ts";
 import { policyRulesOf } from "../config/policy-file.ts";
 import { camelKeys } from "../config/schema/camel-keys.ts";
 import { type LoadedPolicyTests, testNodeSchema } from "../config/schema/policy-test.ts";
 import { positionIn } from "../config/yaml/position.ts";
 import type { PolicyTest, ScriptedNode } from "../model/policy/policy-test.ts";
 import type { RemediationRules } from "../remediation/context.ts";
-import { parsePolicyTests } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_FAILURE, EXIT_OK, type ExitCode, printJson, readTextFile } from "./context.ts";
-import { stripControlCharacters } from "./daemon-api/client.ts";
-import { createPaint } from "./output/colour.ts";
+import { type Problem, parsePolicyTests, printProblems } from "./config/config-loading.ts";
+import {
+  type CommandContext,
+  EXIT_FAILURE,
+  EXIT_OK,
+  type ExitCode,
+  type OutputOption,
+  print,
+  readTextFile,
+} from "./context.ts";
+import { createPaint, type Paint } from "./output/color.ts";
 import { withProgress } from "./output/progress.ts";
+import { countNoun, stripControlCharacters } from "./output/text.ts";
 import { type FailedExpectation, runPolicyTest } from "./policy-tests/runner.ts";
-
-/** Options of `test`. */
-export interface TestOptions {
-  readonly output: "text" | "json";
-}
 
 /** Result of one test. */
 interface TestResult {
@@ -29,21 +31,27 @@ interface TestResult {
 /** Result of one file. */
 interface FileResult {
   readonly file: string;
-  readonly errors: readonly (ConfigProblem | string)[];
+  readonly errors: readonly Problem[];
   readonly tests: readonly TestResult[];
 }
 
 /** `policy test FILE…`: runs the policy tests in the given files. */
 export async function runPolicyTests(
   files: readonly string[],
-  { output }: TestOptions,
+  options: OutputOption,
   context: CommandContext,
 ): Promise<ExitCode> {
   const results: FileResult[] = [];
   for (const file of files) results.push(await withProgress(`testing ${file}`, runFile(file, context), context));
   const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((each) => each.passed));
-  if (output === "json") printJson(context, { passed, files: results });
-  else printResults(results, context);
+  if (options.output === "text")
+    printProblems(
+      context,
+      results.flatMap(({ errors }) => errors),
+    );
+  print(context, options, { passed, files: results }, () =>
+    formatResults(results, createPaint(context.out, context.env)),
+  );
   return passed ? EXIT_OK : EXIT_FAILURE;
 }
 
@@ -107,23 +115,25 @@ const toScriptedNode = (node: TestConfig["nodes"][number], { country, region }: 
 const formatFailure = ({ expected, lines }: FailedExpectation): string =>
   `at ${formatDuration(expected.atMs)}, ${expected.node} by ${expected.policy}: ${lines.join("\n  ")}`;
 
-function printResults(results: readonly FileResult[], { out, err, env }: CommandContext): void {
-  const paint = createPaint(out, env);
-  for (const { file, errors, tests } of results) {
-    for (const error of errors) err.write(`${typeof error === "string" ? error : formatProblem(error)}\n`);
-    if (errors.length === 0) out.write(`${paint("title", file)}\n`);
-    for (const { name, passed, misses } of tests) {
-      out.write(`  ${passed ? paint("good", "ok  ") : paint("bad", "FAIL")}  ${stripControlCharacters(name)}\n`);
-      for (const { line, column, text } of misses) {
-        const lines = `${file}:${line}:${column}: ${text}`.split("\n").map(stripControlCharacters);
-        out.write(`        ${lines.join("\n        ")}\n`);
-      }
-    }
-  }
+function formatResults(results: readonly FileResult[], paint: Paint): string {
   const all = results.flatMap(({ tests }) => tests);
   const failed = all.filter(({ passed }) => !passed).length;
   const broken = results.filter(({ errors }) => errors.length > 0).length;
   const counts = [`${all.length - failed} passed`, `${failed} failed`];
-  if (broken > 0) counts.push(`${broken} invalid ${broken === 1 ? "file" : "files"}`);
-  out.write(`${paint(failed + broken === 0 ? "good" : "bad", counts.join(", "))}\n`);
+  if (broken > 0) counts.push(countNoun(broken, "invalid file"));
+  const lines = [
+    ...results.filter(({ errors }) => errors.length === 0).flatMap((result) => fileLines(result, paint)),
+    paint(failed + broken === 0 ? "good" : "bad", counts.join(", ")),
+  ];
+  return `${lines.join("\n")}\n`;
 }
+
+const fileLines = ({ file, tests }: FileResult, paint: Paint): readonly string[] => [
+  paint("title", file),
+  ...tests.flatMap(({ name, passed, misses }) => [
+    `  ${passed ? paint("good", "ok  ") : paint("bad", "FAIL")}  ${stripControlCharacters(name)}`,
+    ...misses
+      .flatMap(({ line, column, text }) => `${file}:${line}:${column}: ${text}`.split("\n"))
+      .map((line) => `        ${stripControlCharacters(line)}`),
+  ]),
+];

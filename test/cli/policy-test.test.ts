@@ -1,6 +1,6 @@
 import { globSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { runPolicyTests as runTests } from "../../src/cli/test.ts";
+import { runPolicyTests as runTests } from "../../src/cli/policy-test.ts";
 import { inRepository, textOf } from "../deploy/manifest.ts";
 import { createTempFolder } from "../integration/folder.ts";
 import { captureOutput } from "./terminal.ts";
@@ -13,7 +13,7 @@ const POLICY_FILE = `policies:
   - name: reboot-offline
     when: node.status == "offline"
     for: 5m
-    steps: [{ action: reboot, verify: { within: 5m } }, { action: notify, receiver: whoever }]
+    steps: [{ action: reboot, verify: { within: 5m } }, { action: notify, receiver: oncall }]
     windows: [nights]
     blocked_by: [{ query: up }]
 `;
@@ -29,7 +29,7 @@ tests:
       - { at: 13m, node: node_1, timer: firing, actions: [reboot] }
 `;
 
-/** A folder with a policy and its tests, some of their words replaced. */
+/** Writes a policy and its tests, with replacements in the tests, and returns the path of the tests. */
 function folderWith(replaced: readonly (readonly [string, string])[] = [], policy = POLICY_FILE) {
   const folder = createTempFolder();
   folder.write("policy.yaml", policy);

@@ -1,11 +1,11 @@
-import { NODE_LINK } from "./board.ts";
-import { EPISODE_NAMES, ONLINE_STEPS, STATUS_NAMES, statusSeries } from "./palette.ts";
+import { NODE_LINK } from "./dashboard.ts";
+import { coloredText, EPISODE_NAMES, ONLINE_STEPS, STATUS_NAMES, statusSeries } from "./palette.ts";
 import { columns, stacked, stateTimeline, table } from "./panel.ts";
-import { AT_PLACE, pick, placed } from "./query.ts";
-import { worldMap } from "./worldmap.ts";
+import { AT_LOCATION, selector, withNodeLabels } from "./query.ts";
+import { worldMap } from "./world-map.ts";
 
 const shareOnline = (by: string): string =>
-  `sum by (${by}) (${pick("proxynet_nodes", ...AT_PLACE, 'status="online"')}) / sum by (${by}) (${pick("proxynet_nodes", ...AT_PLACE)})`;
+  `sum by (${by}) (${selector("proxynet_nodes", ...AT_LOCATION, 'status="online"')}) / sum by (${by}) (${selector("proxynet_nodes", ...AT_LOCATION)})`;
 
 /** Health of the network by region and country. */
 export const healthPanels = () => [
@@ -35,13 +35,13 @@ export const healthPanels = () => [
   worldMap(
     {
       title: "Nodes online by country, now",
-      description: "One circle per country. Colour: share of nodes online. Size: number of nodes.",
+      description: "One circle per country. Color: share of nodes online. Size: number of nodes.",
       unit: "none",
       width: 12,
       height: 12,
       queries: [
         { expr: shareOnline("country"), shape: "table" },
-        { expr: `sum by (country) (${pick("proxynet_nodes", ...AT_PLACE)})`, shape: "table" },
+        { expr: `sum by (country) (${selector("proxynet_nodes", ...AT_LOCATION)})`, shape: "table" },
       ],
     },
     { country: "country", values: { "Value #A": "Online", "Value #B": "Nodes" } },
@@ -59,21 +59,21 @@ function nodesByStatus() {
     unit: "none",
     width: 12,
     height: 12,
-    queries: [{ expr: `sum by (status) (${pick("proxynet_nodes", ...AT_PLACE)})`, legend: "{{status}}" }],
+    queries: [{ expr: `sum by (status) (${selector("proxynet_nodes", ...AT_LOCATION)})`, legend: "{{status}}" }],
   });
   for (const [status, properties] of statusSeries) panel.overrideByName(status, properties);
   return panel;
 }
 
-/** Most rows: more unhealthy nodes have a common cause, and a longer list does not help. */
+/** More unhealthy nodes have a common cause, so a longer list does not help. */
 const ROWS_MAX = 200;
 
-const notOnline = `(${pick("proxynet_node_status", 'status!="online"')} == 1)`;
+const NOT_ONLINE = `(${selector("proxynet_node_status", 'status!="online"')} == 1)`;
 const withStatus = (expr: string, status: string): string =>
   `${expr} * on (instance, node_id) group_left (status) ${status}`;
 
-/** The nodes that need attention. */
-export const troublePanels = () => [
+/** A table of the nodes that need attention. */
+export const unhealthyNodePanels = () => [
   table({
     title: "Unhealthy nodes",
     description:
@@ -83,12 +83,12 @@ export const troublePanels = () => [
     height: 11,
     queries: [
       {
-        expr: `topk(${ROWS_MAX}, ${placed(withStatus(`(time() - ${pick("proxynet_node_last_seen_timestamp_seconds")})`, notOnline), "name", "country", "region", "version")})`,
+        expr: `topk(${ROWS_MAX}, ${withNodeLabels(withStatus(`(time() - ${selector("proxynet_node_last_seen_timestamp_seconds")})`, NOT_ONLINE), "name", "country", "region", "version")})`,
         shape: "table",
       },
       {
-        expr: placed(
-          withStatus(pick("proxywarden_node_episode"), `(${pick("proxynet_node_status")} == 1)`),
+        expr: withNodeLabels(
+          withStatus(selector("proxywarden_node_episode"), `(${selector("proxynet_node_status")} == 1)`),
           ...["name", "country", "region", "version"],
         ),
         shape: "table",
@@ -112,11 +112,6 @@ export const troublePanels = () => [
     .filterable(true)
     .overrideByName("Node", [{ id: "links", value: [NODE_LINK] }])
     .overrideByName("Not seen for", [{ id: "unit", value: "s" }])
-    .overrideByName("Status", coloured(STATUS_NAMES))
-    .overrideByName("Episode", coloured(EPISODE_NAMES)),
-];
-
-const coloured = (mapping: unknown) => [
-  { id: "mappings", value: [mapping] },
-  { id: "custom.cellOptions", value: { type: "color-text" } },
+    .overrideByName("Status", coloredText(STATUS_NAMES))
+    .overrideByName("Episode", coloredText(EPISODE_NAMES)),
 ];

@@ -1,3 +1,4 @@
+import type { Builder } from "@grafana/grafana-foundation-sdk/cog";
 import {
   AnnotationQueryBuilder,
   DashboardBuilder,
@@ -5,13 +6,15 @@ import {
   DashboardLinkBuilder,
   DashboardLinkType,
   DatasourceVariableBuilder,
+  type Panel,
   QueryVariableBuilder,
+  RowBuilder,
   VariableRefresh,
   VariableSort,
 } from "@grafana/grafana-foundation-sdk/dashboard";
-import { AT_PLACE, DATASOURCE, pick, type Query, targetOf } from "./query.ts";
+import { AT_LOCATION, DATASOURCE, type Query, selector, targetOf } from "./query.ts";
 
-/** Addresses of the dashboards: part of their URLs, so they stay. */
+/** Ids of the dashboards. They are part of URLs, so they must not change. */
 export const UIDS = {
   network: "proxywarden-network",
   node: "proxywarden-node",
@@ -20,21 +23,40 @@ export const UIDS = {
 
 const TAG = "proxywarden";
 
-/** A link from a cell that holds a node's id to that node, for the time shown. */
+/** Link from a table cell with a node id to the dashboard of the node, with the same time range. */
 export const NODE_LINK = {
   title: "Open the node",
   url: `/d/${UIDS.node}?var-datasource=\${datasource}&var-node=\${__value.raw}&\${__url_time_range}`,
 };
 
-interface BoardText {
+interface DashboardContent {
   readonly uid: string;
   readonly title: string;
   readonly description: string;
+  /** Start of the default time range. */
   readonly from: string;
+  readonly variables?: readonly QueryVariableBuilder[];
+  readonly annotations?: readonly AnnotationQueryBuilder[];
+  /** Panels above the first row. */
+  readonly overview: readonly Builder<Panel>[];
+  /** Panels of each row, by its title. */
+  readonly rows: Readonly<Record<string, readonly Builder<Panel>[]>>;
 }
 
-/** An empty dashboard with the variables that all have, and links to the others. */
-export const board = ({ uid, title, description, from }: BoardText): DashboardBuilder =>
+/** Creates a dashboard, with the variables that every dashboard has and links to the others. */
+export function createDashboard(content: DashboardContent): DashboardBuilder {
+  const dashboard = emptyDashboard(content);
+  for (const variable of content.variables ?? []) dashboard.withVariable(variable);
+  for (const added of content.annotations ?? []) dashboard.annotation(added);
+  for (const panel of content.overview) dashboard.withPanel(panel);
+  for (const [title, panels] of Object.entries(content.rows)) {
+    dashboard.withRow(new RowBuilder(title));
+    for (const panel of panels) dashboard.withPanel(panel);
+  }
+  return dashboard;
+}
+
+const emptyDashboard = ({ uid, title, description, from }: DashboardContent): DashboardBuilder =>
   new DashboardBuilder(title)
     .uid(uid)
     .description(description)
@@ -72,9 +94,9 @@ interface ValuesVariable {
   readonly query: string;
 }
 
-/** A variable whose values a label has; all of them at first. */
+/** Variable with the values of a label, all of which are selected by default. */
 const valuesVariable = ({ name, label, description, query }: ValuesVariable): QueryVariableBuilder =>
-  asking(name, query)
+  queryVariable(name, query)
     .label(label)
     .description(description)
     .multi(true)
@@ -82,7 +104,7 @@ const valuesVariable = ({ name, label, description, query }: ValuesVariable): Qu
     .allValue(".*")
     .current({ selected: true, text: ["All"], value: ["$__all"] });
 
-const asking = (name: string, query: string): QueryVariableBuilder =>
+const queryVariable = (name: string, query: string): QueryVariableBuilder =>
   new QueryVariableBuilder(name)
     .datasource(DATASOURCE)
     .query({ query, refId: "StandardVariableQuery" })
@@ -90,31 +112,31 @@ const asking = (name: string, query: string): QueryVariableBuilder =>
     .refresh(VariableRefresh.OnTimeRangeChanged)
     .sort(VariableSort.NaturalAsc);
 
-/** The places shown. */
-export const placeVariables = (): readonly QueryVariableBuilder[] => [
+/** Variables that select regions and countries. */
+export const locationVariables = (): readonly QueryVariableBuilder[] => [
   valuesVariable({
     name: "region",
     label: "Region",
     description: "Filters panels that have a region.",
-    query: `label_values(${pick("proxynet_nodes")}, region)`,
+    query: `label_values(${selector("proxynet_nodes")}, region)`,
   }),
   valuesVariable({
     name: "country",
     label: "Country",
     description: "Filters by country, within the selected regions.",
-    query: `label_values(${pick("proxynet_nodes", AT_PLACE[0])}, country)`,
+    query: `label_values(${selector("proxynet_nodes", AT_LOCATION[0])}, country)`,
   }),
 ];
 
-/** Most nodes in the list of the variable: more make the browser slow. */
-const CHOICES_MAX = 10_000;
+/** Nodes in the list of the variable. More make the browser slow. */
+const LISTED_NODES_MAX = 10_000;
 
 /**
- * The one node shown: chosen by its name where `export.node_labels` has names, else by its id. Prometheus gives the
- * labels in the order of the alphabet, `name` before `node_id`.
+ * Variable that selects the node, by its name if `export.node_labels` has names, else by its id. Prometheus sorts labels
+ * by name, so `name` comes before `node_id`.
  */
 export const nodeVariable = (): QueryVariableBuilder =>
-  asking("node", `query_result(topk(${CHOICES_MAX}, ${pick("proxynet_node_info", ...AT_PLACE)}))`)
+  queryVariable("node", `query_result(topk(${LISTED_NODES_MAX}, ${selector("proxynet_node_info", ...AT_LOCATION)}))`)
     .label("Node")
     .description("The node to show. At most ten thousand nodes are listed; in a large network select the region first.")
     .refresh(VariableRefresh.OnDashboardLoad)
@@ -128,7 +150,7 @@ interface AnnotationText {
   readonly text: string;
 }
 
-/** Marks on every panel, from the first to the last sample of each series. */
+/** Annotation on every panel, from the first to the last sample of each series. */
 export const annotation = ({ name, color, query, title, text }: AnnotationText): AnnotationQueryBuilder =>
   new AnnotationQueryBuilder()
     .name(name)

@@ -1,15 +1,14 @@
 import { steps, USAGE_STEPS } from "./palette.ts";
 import { bars, stacked, stat, timeSeries } from "./panel.ts";
-import { AT_PLACE, pick, placed, RATE_WINDOW } from "./query.ts";
-import { bytesPerSecond, SESSION_STEP } from "./traffic.ts";
+import { AT_LOCATION, bytesPerSecond, RATE_WINDOW, SESSION_STEP, selector, withNodeLabels } from "./query.ts";
 
 const third = { width: 8, height: 8 };
 const half = { width: 12, height: 8 };
 
 const durationQuantile = (quantile: number): string =>
-  `histogram_quantile(${quantile}, sum by (le) (rate(${pick("proxynet_session_duration_seconds_bucket")}${RATE_WINDOW})))`;
+  `histogram_quantile(${quantile}, sum by (le) (rate(${selector("proxynet_session_duration_seconds_bucket")}${RATE_WINDOW})))`;
 
-/** Sessions: how many, of whom, and how they end. */
+/** Sessions by status, type, country and customer. */
 export const sessionPanels = () => [
   stacked({
     ...third,
@@ -17,14 +16,14 @@ export const sessionPanels = () => [
     description:
       "Sessions of the whole network, from the session list. Error and timeout are absent until the list has shown a failed session.",
     unit: "short",
-    queries: [{ expr: `sum by (status) (${pick("proxynet_sessions")})`, legend: "{{status}}" }],
+    queries: [{ expr: `sum by (status) (${selector("proxynet_sessions")})`, legend: "{{status}}" }],
   }),
   stacked({
     ...third,
     title: "Sessions by type",
     description: "Sessions of the whole network by protocol, in any status.",
     unit: "short",
-    queries: [{ expr: `sum by (session_type) (${pick("proxynet_sessions")})`, legend: "{{session_type}}" }],
+    queries: [{ expr: `sum by (session_type) (${selector("proxynet_sessions")})`, legend: "{{session_type}}" }],
   }),
   timeSeries({
     ...third,
@@ -33,7 +32,7 @@ export const sessionPanels = () => [
     unit: "percentunit",
     queries: [
       {
-        expr: `sum by (session_type) (${pick("proxynet_sessions", 'status=~"error|timeout"')}) / sum by (session_type) (${pick("proxynet_sessions")})`,
+        expr: `sum by (session_type) (${selector("proxynet_sessions", 'status=~"error|timeout"')}) / sum by (session_type) (${selector("proxynet_sessions")})`,
         legend: "{{session_type}}",
       },
     ],
@@ -43,7 +42,7 @@ export const sessionPanels = () => [
     title: "Sessions by country",
     description: "Sessions of the ten selected countries with the most sessions, from the session list.",
     unit: "short",
-    queries: [{ expr: `topk(10, ${pick("proxynet_country_sessions", AT_PLACE[1])})`, legend: "{{country}}" }],
+    queries: [{ expr: `topk(10, ${selector("proxynet_country_sessions", AT_LOCATION[1])})`, legend: "{{country}}" }],
   }),
   timeSeries({
     ...third,
@@ -62,7 +61,7 @@ export const sessionPanels = () => [
     unit: "short",
     queries: [
       {
-        expr: `sort_desc(topk(10, ${pick("proxynet_customer_sessions", 'customer_id!="other"')}))`,
+        expr: `sort_desc(topk(10, ${selector("proxynet_customer_sessions", 'customer_id!="other"')}))`,
         legend: "{{customer_id}}",
         shape: "now",
       },
@@ -70,7 +69,7 @@ export const sessionPanels = () => [
   }),
 ];
 
-/** What flows, and through which nodes. */
+/** Traffic and bandwidth, and the busiest nodes. */
 export const trafficPanels = () => [
   stacked({
     ...half,
@@ -92,7 +91,10 @@ export const trafficPanels = () => [
     description: "Sum of the bandwidth in the node records. The service does not define the period.",
     unit: "decbytes",
     queries: [
-      { expr: `sum by (region) (${placed(pick("proxynet_node_bandwidth_bytes"), "region")})`, legend: "{{region}}" },
+      {
+        expr: `sum by (region) (${withNodeLabels(selector("proxynet_node_bandwidth_bytes"), "region")})`,
+        legend: "{{region}}",
+      },
     ],
   }),
   bars({
@@ -102,7 +104,7 @@ export const trafficPanels = () => [
     unit: "short",
     queries: [
       {
-        expr: `sort_desc(topk(10, ${placed(pick("proxynet_node_active_sessions"), "name")}))`,
+        expr: `sort_desc(topk(10, ${withNodeLabels(selector("proxynet_node_active_sessions"), "name")}))`,
         legend: "{{name}} {{node_id}}",
         shape: "now",
       },
@@ -113,7 +115,7 @@ export const trafficPanels = () => [
 const USAGES = { cpu: "CPU", memory: "Memory", disk: "Disk" } as const;
 
 const usagePanel = ([usage, name]: readonly [string, string]) => {
-  const values = placed(pick(`proxynet_node_${usage}_usage_ratio`), "region");
+  const values = withNodeLabels(selector(`proxynet_node_${usage}_usage_ratio`), "region");
   return timeSeries({
     ...third,
     title: `${name} usage`,
@@ -129,37 +131,48 @@ const usagePanel = ([usage, name]: readonly [string, string]) => {
     .thresholds(USAGE_STEPS);
 };
 
-/** Usage of the nodes. */
+/** CPU, memory and disk usage of the nodes. */
 export const capacityPanels = () => Object.entries(USAGES).map(usagePanel);
 
-const counted = (title: string, description: string, unit: string, family: string, over: "sum" | "avg" = "sum") =>
+const statisticPanel = (
+  title: string,
+  description: string,
+  unit: string,
+  family: string,
+  over: "sum" | "avg" = "sum",
+) =>
   stat(
-    { width: 4, height: 4, title, description, unit, queries: [{ expr: `${over}(${pick(family)})` }] },
-    { past: true },
+    { width: 4, height: 4, title, description, unit, queries: [{ expr: `${over}(${selector(family)})` }] },
+    { history: true },
   ).thresholds(steps("text"));
 
-/** The service's own statistics, to hold against what the lists show. */
-export const servicePanels = () => [
-  counted(
+/** The service's own statistics, for comparison with the lists. */
+export const statisticsPanels = () => [
+  statisticPanel(
     "Active",
     "Active sessions, as reported by the service's statistics.",
     "short",
     "proxynet_stats_active_sessions",
   ),
-  counted("Sessions today", "Sessions of today, as counted by the service.", "short", "proxynet_stats_sessions_today"),
-  counted(
+  statisticPanel(
+    "Sessions today",
+    "Sessions of today, as counted by the service.",
+    "short",
+    "proxynet_stats_sessions_today",
+  ),
+  statisticPanel(
     "Bandwidth today",
     "Bandwidth of today, reported in gigabytes by the service.",
     "decbytes",
     "proxynet_stats_bandwidth_today_bytes",
   ),
-  counted(
+  statisticPanel(
     "Peak",
     "Most concurrent sessions, as reported by the service.",
     "short",
     "proxynet_stats_peak_concurrent_sessions",
   ),
-  counted(
+  statisticPanel(
     "Mean duration",
     "Mean session duration, as reported by the service.",
     "s",
@@ -172,11 +185,21 @@ export const servicePanels = () => [
     title: "Last full hour",
     description: "Start of the last full hour that the service reports. The hourly panels refer to it.",
     unit: "dateTimeAsLocalNoDateIfToday",
-    queries: [{ expr: `max(${pick("proxynet_hourly_timestamp_seconds")}) * 1000` }],
+    queries: [{ expr: `max(${selector("proxynet_hourly_timestamp_seconds")}) * 1000` }],
   }).thresholds(steps("text")),
-  counted("Active in the hour", "Active sessions in the last full hour.", "short", "proxynet_hourly_active_sessions"),
-  counted("New in the hour", "Sessions that began in the last full hour.", "short", "proxynet_hourly_new_sessions"),
-  counted(
+  statisticPanel(
+    "Active in the hour",
+    "Active sessions in the last full hour.",
+    "short",
+    "proxynet_hourly_active_sessions",
+  ),
+  statisticPanel(
+    "New in the hour",
+    "Sessions that began in the last full hour.",
+    "short",
+    "proxynet_hourly_new_sessions",
+  ),
+  statisticPanel(
     "Bandwidth of the hour",
     "Bandwidth of the last full hour, reported in gigabytes by the service.",
     "decbytes",
@@ -190,7 +213,7 @@ export const servicePanels = () => [
     unit: "short",
     queries: [
       {
-        expr: `sort_desc(${pick("proxynet_stats_country_sessions", AT_PLACE[1])})`,
+        expr: `sort_desc(${selector("proxynet_stats_country_sessions", AT_LOCATION[1])})`,
         legend: "{{country}}",
         shape: "now",
       },
@@ -202,6 +225,8 @@ export const servicePanels = () => [
     title: "Protocols",
     description: "Protocols with the most sessions, as reported by the service.",
     unit: "short",
-    queries: [{ expr: `sort_desc(${pick("proxynet_stats_protocol_sessions")})`, legend: "{{protocol}}", shape: "now" }],
+    queries: [
+      { expr: `sort_desc(${selector("proxynet_stats_protocol_sessions")})`, legend: "{{protocol}}", shape: "now" },
+    ],
   }),
 ];

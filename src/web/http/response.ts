@@ -1,6 +1,32 @@
+import type { ServerResponse } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { WebRefusal } from "../../model/label-values.ts";
+
+/** Headers of every response. The status page has its own content security policy. */
+const COMMON_HEADERS: Readonly<Record<string, string>> = {
+  "cache-control": "no-store",
+  "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  // For browsers without frame-ancestors.
+  "x-frame-options": "DENY",
+};
+
+/** Sets the common and the configured headers, on the raw response because scrapes bypass Fastify. */
+export function setHeaders(response: ServerResponse, configured: Readonly<Record<string, string>>): void {
+  response.setHeaders(new Map(Object.entries({ ...COMMON_HEADERS, ...configured })));
+}
+
+/** Returns a whole response as text, for connections on which no request could be parsed. */
+export function rawResponse(status: number, phrase: string, line: string): string {
+  const body = `${line}\n`;
+  const common = Object.entries(COMMON_HEADERS).map(([name, value]) => `${name}: ${value}`);
+  const own = ["connection: close", "content-type: text/plain; charset=utf-8", `content-length: ${body.length}`];
+  return [`HTTP/1.1 ${status} ${phrase}`, ...common, ...own, "", body].join("\r\n");
+}
 
 const ERROR_CODES: Readonly<Record<number, string>> = {
   400: "bad_request",
@@ -15,7 +41,7 @@ const ERROR_CODES: Readonly<Record<number, string>> = {
   503: "unavailable",
 };
 
-/** Message for an address that has no route. */
+/** Message of a 404 for a path without a route. */
 export const NO_SUCH_PAGE = "not found; see / for the available routes";
 
 /** Answers with a line of text. */
@@ -36,7 +62,7 @@ export interface Refusal {
   /** Value of WWW-Authenticate. */
   readonly challenge?: string;
   readonly retryAfterMs?: DurationMs;
-  /** Whether the client has to connect again, which is limited as well. */
+  /** Whether the connection is closed; the rate of new connections is limited. */
   readonly closesConnection?: true;
 }
 

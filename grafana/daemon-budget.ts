@@ -1,13 +1,13 @@
 import { NONE_STEPS, steps } from "./palette.ts";
 import { bars, stacked, stat, timeSeries } from "./panel.ts";
-import { pick, rate } from "./query.ts";
+import { rate, selector } from "./query.ts";
 
 const quarter = { width: 6, height: 4 };
 const third = { width: 8, height: 8 };
 
-const used = pick("proxywarden_month_calls");
-const limit = pick("proxywarden_month_calls_limit");
-const reset = pick("proxywarden_month_reset_timestamp_seconds");
+const used = selector("proxywarden_month_calls");
+const limit = selector("proxywarden_month_calls_limit");
+const reset = selector("proxywarden_month_reset_timestamp_seconds");
 
 /** The API budget: limits, use, and what remains. */
 export const budgetPanels = () => [
@@ -38,7 +38,7 @@ export const budgetPanels = () => [
     description:
       "Planned interval over requested interval, maximum over all collectors. 1: the limits allow all requested intervals.",
     unit: "none",
-    queries: [{ expr: `max(${pick("proxywarden_plan_stretch_ratio")})` }],
+    queries: [{ expr: `max(${selector("proxywarden_plan_stretch_ratio")})` }],
   })
     .decimals(1)
     .thresholds(steps("green", [1.5, "orange"], [4, "red"])),
@@ -58,7 +58,7 @@ export const budgetPanels = () => [
     description:
       "Requests remaining by category, as last reported by the service. Polling leaves the reserve unused; actions may use it.",
     unit: "none",
-    queries: [{ expr: pick("proxywarden_ratelimit_remaining"), legend: "{{category}}" }],
+    queries: [{ expr: selector("proxywarden_ratelimit_remaining"), legend: "{{category}}" }],
   }),
   bars({
     ...third,
@@ -67,9 +67,9 @@ export const budgetPanels = () => [
       "Requests per window by category, as last reported by the service; `plan`: configured requests per minute. Effective: the limit learned from 429s, if a gateway in front of the service allows less.",
     unit: "none",
     queries: [
-      { expr: pick("proxywarden_ratelimit_limit"), legend: "{{category}}", shape: "now" },
+      { expr: selector("proxywarden_ratelimit_limit"), legend: "{{category}}", shape: "now" },
       {
-        expr: `${pick("proxywarden_ratelimit_learned_limit")} or ${pick("proxywarden_ratelimit_limit")}`,
+        expr: `${selector("proxywarden_ratelimit_learned_limit")} or ${selector("proxywarden_ratelimit_limit")}`,
         legend: "{{category}}, effective",
         shape: "now",
       },
@@ -94,7 +94,7 @@ export const budgetPanels = () => [
     title: "Planned calls",
     description: "Calls per minute that are planned for each collector.",
     unit: "reqpm",
-    queries: [{ expr: pick("proxywarden_plan_calls_per_minute"), legend: "{{collector}}" }],
+    queries: [{ expr: selector("proxywarden_plan_calls_per_minute"), legend: "{{collector}}" }],
   }),
   timeSeries({
     ...third,
@@ -116,7 +116,10 @@ export const budgetPanels = () => [
     description: "Responses with status 429. Any is a defect, a wrong limit, or another client with the same key.",
     unit: "none",
     queries: [
-      { expr: `increase(${pick("proxywarden_ratelimit_exceeded_total")}[$__rate_interval])`, legend: "{{category}}" },
+      {
+        expr: `increase(${selector("proxywarden_ratelimit_exceeded_total")}[$__rate_interval])`,
+        legend: "{{category}}",
+      },
     ],
   }).thresholds(NONE_STEPS),
   timeSeries({
@@ -127,7 +130,7 @@ export const budgetPanels = () => [
     unit: "s",
     queries: [
       {
-        expr: `${pick("proxywarden_ratelimit_reset_timestamp_seconds")} - on (instance) group_left () (time() + ${pick("proxywarden_service_clock_skew_seconds")})`,
+        expr: `${selector("proxywarden_ratelimit_reset_timestamp_seconds")} - on (instance) group_left () (time() + ${selector("proxywarden_service_clock_skew_seconds")})`,
         legend: "{{category}}",
       },
     ],

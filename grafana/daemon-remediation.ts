@@ -1,13 +1,13 @@
-import { NODE_LINK } from "./board.ts";
-import { EPISODE_NAMES, truth } from "./palette.ts";
+import { NODE_LINK } from "./dashboard.ts";
+import { coloredText, EPISODE_NAMES, truth } from "./palette.ts";
 import { bars, columns, stacked, stateTimeline, table, timeSeries } from "./panel.ts";
-import { pick, rate } from "./query.ts";
+import { rate, selector } from "./query.ts";
 
 const third = { width: 8, height: 8 };
 const half = { width: 12, height: 9 };
 
 /** Decisions, holds and actions. */
-export const healingPanels = () => [
+export const remediationPanels = () => [
   stateTimeline({
     ...third,
     title: "Actions possible",
@@ -15,10 +15,10 @@ export const healingPanels = () => [
       "What holds every node: untrusted fleet data, a pause, an open circuit breaker, a journal that can't be written.",
     unit: "none",
     queries: [
-      { expr: `min(${pick("proxywarden_trusted")})`, legend: "fleet data trusted" },
-      { expr: `1 - max(${pick("proxywarden_paused")})`, legend: "not paused" },
-      { expr: `1 - max(${pick("proxywarden_breaker_open")})`, legend: "breaker closed" },
-      { expr: `min(${pick("proxywarden_journal_writable")})`, legend: "journal writable" },
+      { expr: `min(${selector("proxywarden_trusted")})`, legend: "fleet data trusted" },
+      { expr: `1 - max(${selector("proxywarden_paused")})`, legend: "not paused" },
+      { expr: `1 - max(${selector("proxywarden_breaker_open")})`, legend: "breaker closed" },
+      { expr: `min(${selector("proxywarden_journal_writable")})`, legend: "journal writable" },
     ],
   }).mappings([truth("yes", "no", 1)]),
   stacked({
@@ -27,14 +27,14 @@ export const healingPanels = () => [
     description:
       "Nodes by state. pending: `for` is running. firing: the next step waits until nothing holds it. given_up: still unhealthy, and not retried for now.",
     unit: "none",
-    queries: [{ expr: `sum by (state) (${pick("proxywarden_episodes")})`, legend: "{{state}}" }],
+    queries: [{ expr: `sum by (state) (${selector("proxywarden_episodes")})`, legend: "{{state}}" }],
   }),
   stacked({
     ...third,
     title: "Episodes by policy",
     description: "Nodes that are pending or have an episode, by policy.",
     unit: "none",
-    queries: [{ expr: `sum by (policy) (${pick("proxywarden_episodes")})`, legend: "{{policy}}" }],
+    queries: [{ expr: `sum by (policy) (${selector("proxywarden_episodes")})`, legend: "{{policy}}" }],
   }),
   stacked({
     ...half,
@@ -42,7 +42,7 @@ export const healingPanels = () => [
     description:
       "Nodes that a policy would act on but that are held. A node held for two reasons counts under both. docs/remediation.md says how each hold ends.",
     unit: "none",
-    queries: [{ expr: `sum by (reason) (${pick("proxywarden_held_nodes")})`, legend: "{{reason}}" }],
+    queries: [{ expr: `sum by (reason) (${selector("proxywarden_held_nodes")})`, legend: "{{reason}}" }],
   }),
   timeSeries({
     ...half,
@@ -50,7 +50,7 @@ export const healingPanels = () => [
     description:
       "Longest time for which a policy has held a node without an action. Nodes that were given up do not count.",
     unit: "s",
-    queries: [{ expr: `max by (policy) (${pick("proxywarden_longest_hold_seconds")})`, legend: "{{policy}}" }],
+    queries: [{ expr: `max by (policy) (${selector("proxywarden_longest_hold_seconds")})`, legend: "{{policy}}" }],
   }),
   stacked({
     ...half,
@@ -60,7 +60,7 @@ export const healingPanels = () => [
     unit: "none",
     queries: [
       {
-        expr: `sum by (reason) (increase(${pick("proxywarden_decisions_total")}[$__rate_interval]))`,
+        expr: `sum by (reason) (increase(${selector("proxywarden_decisions_total")}[$__rate_interval]))`,
         legend: "{{reason}}",
       },
     ],
@@ -73,7 +73,7 @@ export const healingPanels = () => [
     unit: "none",
     queries: [
       {
-        expr: `sum by (action, outcome) (increase(${pick("proxywarden_actions_total")}[$__rate_interval]))`,
+        expr: `sum by (action, outcome) (increase(${selector("proxywarden_actions_total")}[$__rate_interval]))`,
         legend: "{{action}}: {{outcome}}",
       },
     ],
@@ -96,14 +96,14 @@ export const healingPanels = () => [
     description:
       "Mode of each policy: the most restrictive of its own, safety.mode, and a fallback to dry_run by safety.efficacy.",
     unit: "none",
-    queries: [{ expr: `${pick("proxywarden_policy_mode")} == 1`, legend: "{{policy}}: {{mode}}" }],
+    queries: [{ expr: `${selector("proxywarden_policy_mode")} == 1`, legend: "{{policy}}: {{mode}}" }],
   }).mappings([truth("effective", "not effective", 1)]),
   bars({
     ...third,
     title: "Safety limits",
     description: "Each safety limit for the current fleet, in nodes.",
     unit: "none",
-    queries: [{ expr: pick("proxywarden_limit_nodes"), legend: "{{limit}}", shape: "now" }],
+    queries: [{ expr: selector("proxywarden_limit_nodes"), legend: "{{limit}}", shape: "now" }],
   }),
   table({
     width: 16,
@@ -112,15 +112,12 @@ export const healingPanels = () => [
     description:
       "Nodes with an open episode: policy, state and last action. At most a thousand are exported, those beyond firing first.",
     unit: "none",
-    queries: [{ expr: pick("proxywarden_node_episode"), shape: "table" }],
+    queries: [{ expr: selector("proxywarden_node_episode"), shape: "table" }],
   })
     .transformations(columns({ node_id: "Node", policy: "Policy", state: "State", action: "Last action" }))
     .filterable(true)
     .overrideByName("Node", [{ id: "links", value: [NODE_LINK] }])
-    .overrideByName("State", [
-      { id: "mappings", value: [EPISODE_NAMES] },
-      { id: "custom.cellOptions", value: { type: "color-text" } },
-    ]),
+    .overrideByName("State", coloredText(EPISODE_NAMES)),
   stacked({
     ...third,
     height: 9,
@@ -129,7 +126,7 @@ export const healingPanels = () => [
     unit: "none",
     queries: [
       {
-        expr: `sum by (receiver, outcome) (increase(${pick("proxywarden_notifications_total")}[$__rate_interval]))`,
+        expr: `sum by (receiver, outcome) (increase(${selector("proxywarden_notifications_total")}[$__rate_interval]))`,
         legend: "{{receiver}}: {{outcome}}",
       },
     ],

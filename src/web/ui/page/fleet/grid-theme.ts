@@ -1,0 +1,51 @@
+import { createElement } from "../dom.ts";
+import { drawGlyph } from "./status-icon.ts";
+
+/** Opacity of the background of cells that are not online. */
+const TINT_ALPHA = 0.22;
+/** Icons of cells of at least this size have a margin; smaller ones fill the cell. */
+export const INSET_SIZE_MIN = 9;
+
+/** The colors of the grid, and its icons drawn in them. */
+export class GridTheme {
+  #colors: Readonly<Record<string, string>> = {};
+  #glyphs = new Map<string, HTMLCanvasElement>();
+
+  /** Reads the colors from the style sheet, where the class of a name is `is-NAME`. Call it again when colors or cell sizes change. */
+  load(parent: HTMLElement, names: readonly string[]): void {
+    this.#glyphs = new Map();
+    const probe = createElement("i");
+    parent.append(probe);
+    this.#colors = Object.fromEntries(
+      names.map((name) => {
+        probe.className = `is-${name}`;
+        return [name, getComputedStyle(probe).color];
+      }),
+    );
+    probe.remove();
+  }
+
+  color(name: string): string {
+    return this.#colors[name] ?? "";
+  }
+
+  /** Returns the icon of a status, which is drawn once and copied afterwards. */
+  glyph(status: string, size: number): HTMLCanvasElement {
+    const known = this.#glyphs.get(status);
+    if (known !== undefined) return known;
+    const glyph = document.createElement("canvas");
+    glyph.width = glyph.height = Math.max(1, Math.round(size * devicePixelRatio));
+    const pen = glyph.getContext("2d")!;
+    pen.scale(glyph.width / size, glyph.height / size);
+    pen.fillStyle = pen.strokeStyle = this.color(status);
+    if (status !== "online") {
+      pen.globalAlpha = TINT_ALPHA;
+      pen.fillRect(0, 0, size, size);
+      pen.globalAlpha = 1;
+    }
+    const inset = status === "online" || size < INSET_SIZE_MIN ? 0 : size * 0.16;
+    drawGlyph(pen, status, inset, inset, size - 2 * inset);
+    this.#glyphs.set(status, glyph);
+    return glyph;
+  }
+}
