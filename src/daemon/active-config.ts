@@ -19,7 +19,7 @@ export interface ActiveConfig {
   stop(what: "remediation" | "all", budget: ShutdownBudget): Promise<void>;
 }
 
-/** Starts remediation and rendering on a collection; can't fail. `activeNotifications`: those of the previous configuration. */
+/** Starts remediation and rendering on a collection. `activeNotifications`: those of the previous configuration. */
 export function activateConfig(
   resources: ConfigResources,
   collection: Collection,
@@ -38,7 +38,7 @@ export function activateConfig(
     seriesMax: config.export.series_max,
   };
   const remediation = startRemediationController({
-    ...{ rules, remediationState, client, notifier, clock, random, metrics, log },
+    ...{ rules, remediationState, client, notifier, clock, metrics, log },
     serviceUrl: config.service.base_url,
     journal: store.journal,
     inventory: collection.knownService.collected.inventory,

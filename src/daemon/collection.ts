@@ -24,7 +24,7 @@ export interface Collection {
   readonly collectorManager: CollectorManager;
   /** The last snapshot; null before the first. */
   snapshot(): Snapshot | null;
-  /** Calls `listener`, and no longer the previous one, with every snapshot and plan, at once with the last snapshot. */
+  /** Replaces the listener. It gets every snapshot with its plan, and at once the last one. */
   setListener(listener: (snapshot: Snapshot, plan: Plan) => void): void;
   /** Stops the collectors. */
   stop(): Promise<void>;

@@ -53,7 +53,7 @@ class RunningDaemon implements Daemon {
   #active!: ActiveConfig;
   #web!: WebServer;
   #isStopping = false;
-  /** The reload under way, or the last one. */
+  /** The current reload, or the last one. */
   #reloading: Promise<unknown> = Promise.resolve();
   readonly #historyAbort = new AbortController();
   #history: Promise<unknown> = Promise.resolve();
@@ -244,7 +244,7 @@ interface FixedSettings {
   readonly scheme: "http" | "https";
 }
 
-/** Keys that need a restart, where they changed. */
+/** Returns a problem for each changed key that needs a restart. */
 const fixedKeyProblems = (old: FixedSettings, next: FixedSettings): string[] =>
   [
     { key: "state.path", now: old.config.state.path, requested: next.config.state.path },

@@ -29,7 +29,7 @@ export interface InventoryStatus {
 }
 
 /** Blockers that hold every action, and whether fleet data is untrusted rather than just incomplete. */
-interface TrustAssessment {
+export interface TrustAssessment {
   readonly blockers: readonly Blocker[];
   /** Whether the data is untrusted: pending timers restart from zero, and a cooldown follows. */
   readonly isUntrusted: boolean;

@@ -26,8 +26,8 @@ export interface DaemonMetrics {
   set<Name extends GaugeName>(name: Name, labels: LabelsOf<Name>, value: number): void;
   /** Adds one observation to a histogram. */
   observe<Name extends HistogramName>(name: Name, labels: LabelsOf<Name>, value: number): void;
-  /** Removes one series. */
-  remove<Name extends FamilyName>(name: Name, labels: LabelsOf<Name>): void;
+  /** Removes all series of a gauge. */
+  clear(name: GaugeName): void;
   /** Renders all metrics, without an end mark: they are a part of the page. */
   render(format: Format): Promise<string>;
 }
@@ -62,7 +62,7 @@ export function createDaemonMetrics({ process: withProcess = true }: DaemonMetri
       const counter = new Counter(config);
       for (const combination of combinationsOf(labels)) counter.inc(combination, 0);
       counters.set(name, counter);
-    } else if (type === "gauge") gauges.set(name, clearInitialValue(new Gauge(config)));
+    } else if (type === "gauge") gauges.set(name, clearGauge(new Gauge(config)));
     else {
       const histogram = new Histogram({ ...config, buckets: [...buckets] });
       for (const combination of combinationsOf(labels)) histogram.zero(combination);
@@ -77,18 +77,11 @@ export function createDaemonMetrics({ process: withProcess = true }: DaemonMetri
     inc: (name, labels, by = 1) => counters.get(name)!.inc(copyLabels(labels), by),
     set: (name, labels, value) => gauges.get(name)!.set(copyLabels(labels), value),
     observe: (name, labels, value) => histograms.get(name)!.observe(copyLabels(labels), value),
-    remove(name, labels) {
-      const metric: Removable = (counters.get(name) ?? gauges.get(name) ?? histograms.get(name))!;
-      metric.remove(copyLabels(labels));
-    },
+    clear: (name) => clearGauge(gauges.get(name)!),
     // Not registry.metrics(), whose format is a setting of the registry rather than an argument.
     render: (format) =>
       registry.getMetricsAsJSON().then((families) => families.map((family) => familyText(family, format)).join("")),
   };
-}
-
-interface Removable {
-  remove(labels: Record<string, string>): void;
 }
 
 // prom-client stores the object that is passed.
@@ -103,8 +96,9 @@ function combinationsOf(labels: DaemonFamily["labels"]): Record<string, string>[
   return combinations;
 }
 
-/** prom-client starts a gauge without labels at 0, which was never measured. */
-function clearInitialValue(gauge: Gauge): Gauge {
+/** prom-client starts and resets a gauge without labels at 0, which was never measured. */
+function clearGauge(gauge: Gauge): Gauge {
+  gauge.reset();
   gauge.remove({});
   return gauge;
 }

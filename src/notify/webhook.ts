@@ -25,7 +25,7 @@ interface WebhookDeps {
  *           "kind": "episode",
  *           "key": "episode/ep-12",
  *           "severity": "warning",
- *           "summary": "node_7 is unhealthy by the policy reboot-offline (ep-12)",
+ *           "summary": "node_7 is unhealthy under the policy reboot-offline (ep-12)",
  *           "policy": "reboot-offline",
  *           "node_id": "node_7",
  *           "episode": "ep-12",

@@ -5,7 +5,9 @@ import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
 import type { TimeInterval } from "../model/policy/time-interval.ts";
 import type { Clock, ExternalBlockers, Log } from "../model/ports.ts";
+import type { Journal } from "../model/remediation/journal.ts";
 import type { Notifier } from "../notify/notifier.ts";
+import { createExternalBlockerCache, type ExternalBlockerCache } from "./evaluation/external-blockers.ts";
 import { ApiKeyStatus } from "./execution/api-key-rejection.ts";
 import { ObservedFleet } from "./observed-fleet.ts";
 import { PolicySet } from "./policy-set.ts";
@@ -19,11 +21,12 @@ export interface RemediationRules {
 }
 
 /** Dependencies of the remediation controller. */
-export interface RemediationContextDeps {
+export interface RemediationControllerDeps {
   readonly rules: RemediationRules;
   /** `service.base_url`: the service that the nodes belong to. */
   readonly serviceUrl: string;
   readonly remediationState: RemediationState;
+  readonly journal: Journal;
   readonly client: ApiClient;
   readonly inventory: Inventory;
   readonly notifier: Notifier;
@@ -36,16 +39,18 @@ export interface RemediationContextDeps {
 }
 
 /** The parts of one controller. Each file takes a `Pick` of those that it uses. */
-export interface RemediationContext extends RemediationContextDeps {
+export interface RemediationContext extends RemediationControllerDeps {
   readonly policies: PolicySet;
   readonly observed: ObservedFleet;
   readonly apiKey: ApiKeyStatus;
+  readonly externalBlockerCache: ExternalBlockerCache;
 }
 
 /** Creates the parts of a controller that has not seen a snapshot. */
-export const createRemediationContext = (deps: RemediationContextDeps): RemediationContext => ({
+export const createRemediationContext = (deps: RemediationControllerDeps): RemediationContext => ({
   ...deps,
   policies: new PolicySet(deps.rules, deps.remediationState.records),
   observed: new ObservedFleet(deps.client),
   apiKey: new ApiKeyStatus(deps.remediationState, deps.clock),
+  externalBlockerCache: createExternalBlockerCache(deps.externalBlockers, deps.clock),
 });

@@ -1,18 +1,19 @@
 import type { Action, Episode } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
-import { withdrawEpisode as afterWithdrawal, recordSent } from "../policy/episodes/episode.ts";
-import { applyRuleChange, toTimerRow } from "../policy/timers/timer.ts";
+import { recordSent, withdrawEpisode } from "../policy/episodes/episode.ts";
+import { isDryRun } from "../policy/facts.ts";
+import type { Policy } from "../policy/policy.ts";
+import { applyRuleChange, INACTIVE, type Timer, toTimerRow } from "../policy/timers/timer.ts";
 import type { RemediationContext } from "./context.ts";
-import type { TransitionDeps } from "./execution/episode-transitions.ts";
-import { actionChange, commitTransition } from "./execution/episode-transitions.ts";
+import { actionChange, commitTransition, type TransitionDeps } from "./execution/episode-transitions.ts";
 import { knownCreatedAt } from "./node-identity.ts";
-import { policySubjectFactKey } from "./policy-set.ts";
+import { conditionFactKey } from "./policy-set.ts";
 
 type RecoveryDeps = TransitionDeps & Pick<RemediationContext, "observed">;
 
 /**
- * Settles what a stop or a crash left, before anything new is decided. What was only intended was not sent. What was
- * being sent may have been: it is in doubt, counts as sent, and is verified like any other; it is never sent again.
+ * Settles what a stop or a crash left, before anything new is decided. An intended action was not sent, and is withdrawn. An
+ * action that was being sent may have been executed: it is in doubt, counts as sent and is verified, but is never sent again.
  */
 export function recoverFromCrash(context: RecoveryDeps): void {
   const { remediationState } = context;
@@ -25,7 +26,7 @@ export function recoverFromCrash(context: RecoveryDeps): void {
     } else if (action.state === "posting") changes.push(...markInDoubt(context, action));
   }
   if (changes.length > 0) {
-    context.log.warn({ rows: changes.length }, "settled actions that the last process left under way");
+    context.log.warn({ rows: changes.length }, "settled actions that the last process left unfinished");
     remediationState.record(changes);
   }
   adoptPolicyChanges(context);
@@ -42,36 +43,36 @@ function markInDoubt({ remediationState, metrics }: RecoveryDeps, action: Action
 }
 
 /**
- * Continues timers and episodes under the current policies. Those of a policy with another condition start over. A raised
- * `for` withdraws episodes that it would not have let begin, unless an action was sent.
+ * Continues timers and episodes under the current policies. Timers of a policy whose condition changed start over. A longer
+ * `for` withdraws episodes that would not have begun under it, unless an action was sent.
  */
 function adoptPolicyChanges(context: RecoveryDeps): void {
   const { remediationState, policies } = context;
   const { records } = remediationState;
   const changes: JournalChange[] = [];
   const withdrawn: Episode[] = [];
-  const known = new Map(policies.all.map((policy) => [policy.rule.name, policy]));
   for (const name of records.policiesWithTimers()) {
-    const policy = known.get(name);
-    const isSame = policy !== undefined && records.fact(policySubjectFactKey(name)) === policy.conditionKey;
+    const active = policies.findActive(name);
+    const isSameCondition = records.fact(conditionFactKey(name)) === active?.policy.conditionKey;
     for (const [node, timer] of [...records.timersOf(name)]) {
-      const { forMs = 0, clearForMs = 0 } = policy?.rule ?? {};
-      const episode =
-        policy === undefined ? null : records.openEpisode(node, context.policies.activate(policy).mode === "dry_run");
-      const hasBegun = episode?.policy === name && episode.acted > 0;
-      const next = hasBegun ? timer : applyRuleChange(timer, { forMs, clearForMs, gapMsMax: 0 });
-      const row = isSame ? toTimerRow(name, node, next, knownCreatedAt(context, node)) : null;
-      if (row === null || next !== timer) {
-        changes.push(row === null ? { kind: "timer_gone", policy: name, node } : { kind: "timer", row });
-      }
-      records.setTimer(name, node, row === null ? { ...timer, state: "inactive" } : next);
-      if ((row === null || row.state === "pending") && episode?.policy === name && !hasBegun) {
-        withdrawn.push(episode);
-      }
+      const open = active === null ? null : records.openEpisode(node, isDryRun(active));
+      const episode = open?.policy === name ? open : null;
+      const hasActed = episode !== null && episode.acted > 0;
+      const next = active !== null && isSameCondition ? adoptRule(timer, active.policy, hasActed) : INACTIVE;
+      records.setTimer(name, node, next);
+      const row = toTimerRow(name, node, next, knownCreatedAt(context, node));
+      if (row === null) changes.push({ kind: "timer_gone", policy: name, node });
+      else if (next !== timer) changes.push({ kind: "timer", row });
+      const fires = row !== null && row.state !== "pending";
+      if (!fires && !hasActed && episode !== null) withdrawn.push(episode);
     }
   }
-  for (const { rule, conditionKey: about } of policies.all)
-    changes.push({ kind: "fact", key: policySubjectFactKey(rule.name), value: about });
+  for (const { rule, conditionKey } of policies.all)
+    changes.push({ kind: "fact", key: conditionFactKey(rule.name), value: conditionKey });
   remediationState.record(changes);
-  for (const episode of withdrawn) commitTransition(context, episode, afterWithdrawal(episode, remediationState.now()));
+  for (const episode of withdrawn) commitTransition(context, episode, withdrawEpisode(episode, remediationState.now()));
 }
+
+/** Returns the timer under the current rule of its policy. It stays as it is while an episode with a sent action needs it. */
+const adoptRule = (timer: Timer, { rule: { forMs, clearForMs } }: Policy, hasActed: boolean): Timer =>
+  hasActed ? timer : applyRuleChange(timer, { forMs, clearForMs, gapMsMax: 0 });

@@ -6,27 +6,27 @@ import { wasRebootedByUs } from "../policy/facts.ts";
 import type { RemediationContext } from "./context.ts";
 
 /**
- * How long a node is held after others acted on it: the longest time that the shipped policies give a reboot to be verified.
- * A node that restarted after a crash is held as well, because it looks the same.
+ * How long a node is held after others acted on it: the longest time that the shipped policies allow for the verification of a
+ * reboot. A node that restarted after a crash is held as well, because it looks the same.
  */
 export const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
-/** A hold is extended only by at least this: nodes are checked every few seconds. */
+/** A hold is extended by at least this much at a time, because nodes are checked every few seconds. */
 const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
 
 /**
- * Returns a function that compares the fleet with the one before, and holds each node with a timer on which others acted:
- * another daemon with a state of its own, or an operator.
+ * Returns a function that compares the fleet with that of the previous call, and holds each node with a timer on which others
+ * acted: an operator, or another daemon with its own state.
  */
 export function createExternalActions(
   context: Pick<RemediationContext, "log" | "observed" | "remediationState">,
 ): () => void {
   const { remediationState } = context;
   const { records } = remediationState;
-  let before: Fleet | null = null;
-  /** Nodes that had timers before: a reboot by others ends a pending one. */
-  let timersBefore: ReadonlySet<NodeId> = new Set();
+  let previousFleet: Fleet | null = null;
+  /** Nodes that had timers at the previous call: a reboot by others ends a pending timer. */
+  let previousNodes: ReadonlySet<NodeId> = new Set();
 
-  /** Returns what others did to a node; null: nothing that is visible. */
+  /** Returns what others did to a node; null: nothing visible. */
   function detectAction(node: NodeId, slot: number, fleet: Fleet): string | null {
     const status = NODE_STATUSES[fleet.status[slot]!]!;
     if (status === "quarantined") {
@@ -35,7 +35,7 @@ export function createExternalActions(
     }
     if (wasRebootedByUs(records, node, remediationState.now())) return null;
     if (status === "rebooting") return "it was rebooted, but not by us";
-    const [was, is] = [uptimeOf(before, node, slot), uptimeOf(fleet, node, slot)];
+    const [was, is] = [uptimeOf(previousFleet, node, slot), uptimeOf(fleet, node, slot)];
     return is < was ? `its uptime fell from ${was} h to ${is} h without a reboot of ours` : null;
   }
 
@@ -50,17 +50,17 @@ export function createExternalActions(
 
   return () => {
     const { fleet } = context.observed;
-    const timed = new Set(records.policiesWithTimers().flatMap((policy) => [...records.timersOf(policy).keys()]));
-    const changes = [...new Set([...timed, ...timersBefore])].flatMap((node) => {
+    const nodes = new Set(records.policiesWithTimers().flatMap((policy) => [...records.timersOf(policy).keys()]));
+    const changes = [...new Set([...nodes, ...previousNodes])].flatMap((node) => {
       const slot = context.observed.slotOf(node);
       const action = slot === null ? null : detectAction(node, slot, fleet);
       return action === null ? [] : holdNode(node, action);
     });
-    [before, timersBefore] = [fleet, timed];
+    [previousFleet, previousNodes] = [fleet, nodes];
     if (changes.length > 0) remediationState.record(changes);
   };
 }
 
-/** Uptime of a node in a fleet; NaN: not known. */
+/** Returns the uptime of a node in hours; NaN: unknown. */
 const uptimeOf = (fleet: Fleet | null, node: NodeId, slot: number): number =>
   fleet !== null && fleet.ids[slot] === node ? fleet.uptimeHours[slot]! : Number.NaN;

@@ -17,7 +17,7 @@ export class ObservedFleet {
     this.#client = client;
   }
 
-  /** The nodes of the last snapshot. Only for callers that run after the first one. */
+  /** The nodes of the last snapshot. Throws before the first one. */
   get fleet(): Fleet {
     return this.latest!.snapshot.fleet;
   }
@@ -45,7 +45,7 @@ export class ObservedFleet {
     return (source) => rule?.maxAgeMs ?? this.latest?.plan[source]?.freshMs ?? 0;
   }
 
-  /** The last snapshot, as expressions read it. */
+  /** Returns the last snapshot, as expressions read it. */
   scope(): EvaluationScope {
     return createEvaluationScope(this.latest!.snapshot, this.#client.serviceTime);
   }

@@ -1,4 +1,5 @@
-import type { Mode, PolicyRule } from "../model/policy/policy.ts";
+import type { Mode, PolicyRule, StepVerification } from "../model/policy/policy.ts";
+import type { Action } from "../model/remediation/episode.ts";
 import type { Expression } from "../policy/cel/expression.ts";
 import type { ActivePolicy } from "../policy/facts.ts";
 import { compilePolicy, lowerMode, mustCompile, type Policy } from "../policy/policy.ts";
@@ -9,10 +10,18 @@ import type { RemediationRules } from "./context.ts";
 export const canaryFactKey = (policy: string): string => `warden.proven.${policy}`;
 /** Fact: the fingerprint of the policy that fell back to `dry_run` because it healed too few nodes. */
 export const fallbackFactKey = (policy: string): string => `warden.fallen.${policy}`;
-/** Fact: since when the policy's efficacy is measured, if an operator has reset it. */
+/** Fact: since when the policy's efficacy is measured; absent: no operator has reset it. */
 export const efficacySinceFactKey = (policy: string): string => `warden.efficacy_since.${policy}`;
 /** Fact: the {@link Policy.conditionKey} that the policy's timers last ran under. */
-export const policySubjectFactKey = (policy: string): string => `warden.about.${policy}`;
+export const conditionFactKey = (policy: string): string => `warden.about.${policy}`;
+
+/** The policy under which an action was sent, and how its step is verified. */
+export interface SentUnder {
+  readonly policy: Policy;
+  readonly verify: StepVerification;
+  /** The `expect` of the step; null: it has none. */
+  readonly expect: Expression | null;
+}
 
 /** The policies of the configuration, the modes that are in force, and earlier versions that episodes still refer to. */
 export class PolicySet {
@@ -62,9 +71,17 @@ export class PolicySet {
   }
 
   /**
-   * Returns the policy as it was when it had that fingerprint: an action is verified by the policy under which it was sent.
-   * Null: this version can't read it.
+   * Returns the policy under which an action was sent, which is the one that verifies it, with the action's step. Null: this
+   * version can't read it.
    */
+  sentUnder({ fingerprint, step: index }: Action): SentUnder | null {
+    const policy = this.withFingerprint(fingerprint);
+    const step = policy?.rule.steps[index];
+    if (policy === null || step === undefined || step.action === "notify") return null;
+    return { policy, verify: step.verify, expect: policy.expects[index] ?? null };
+  }
+
+  /** Returns the policy as it was when it had that fingerprint; null: this version can't read it. */
   withFingerprint(fingerprint: string): Policy | null {
     const current = this.all.find((policy) => policy.fingerprint === fingerprint);
     if (current !== undefined) return current;

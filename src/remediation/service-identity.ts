@@ -8,33 +8,32 @@ import type { RemediationContext } from "./context.ts";
 import { STORM } from "./evaluation/fleet-health.ts";
 import { INCIDENTS } from "./evaluation/incidents.ts";
 import { ACCEPTED_MISSING, BASELINE } from "./evaluation/inventory-trust.ts";
-import type { TransitionDeps } from "./execution/episode-transitions.ts";
-import { actionChange, commitTransition } from "./execution/episode-transitions.ts";
+import { actionChange, commitTransition, type TransitionDeps } from "./execution/episode-transitions.ts";
 import { canaryFactKey } from "./policy-set.ts";
 
 type ServiceDeps = TransitionDeps & Pick<RemediationContext, "serviceUrl">;
 
-/** The fact that says which service the journal is about: its base URL. */
+/** Fact: the base URL of the service that the journal is about. */
 const SERVICE_FACT = "warden.service";
 
-/** Facts about a fleet that say nothing about another one. */
+/** Facts that apply only to the fleet of one service. */
 const FACTS_OF_SERVICE: readonly string[] = [BASELINE, ACCEPTED_MISSING, STORM, INCIDENTS];
 
 /**
- * Makes the journal one of the service that is configured. Where it was another's, everything that was open there ends:
- * nodes of equal ids are other nodes. What limits actions (closed episodes, actions sent, holds, a pause, an open breaker)
- * stays: it can only hold.
+ * Binds the journal to the configured service. If it was bound to another one, everything open ends, because nodes of the
+ * same ids are other nodes. What limits actions (closed episodes, sent actions, holds, a pause, an open breaker) stays: it can
+ * only hold.
  */
 export function bindJournalToService(context: ServiceDeps): void {
   const { remediationState, log } = context;
   const { records } = remediationState;
-  const service = serviceUrlOf(context.serviceUrl);
-  const before = records.fact(SERVICE_FACT);
-  if (before === service) return;
+  const service = canonicalUrl(context.serviceUrl);
+  const previous = records.fact(SERVICE_FACT);
+  if (previous === service) return;
   remediationState.runBatched(() => {
-    if (before !== null) {
-      const detail = `service.base_url changed from ${before} to ${service}`;
-      log.warn({ before, service }, "service changed: timers, episodes and approvals of the previous one end");
+    if (previous !== null) {
+      const detail = `service.base_url changed from ${previous} to ${service}`;
+      log.warn({ previous, service }, "service changed: timers, episodes and approvals of the previous one end");
       closeEverything(context, detail);
     }
     remediationState.record([{ kind: "fact", key: SERVICE_FACT, value: service }]);
@@ -55,13 +54,14 @@ function closeEverything(context: ServiceDeps, detail: string): void {
   }
   remediationState.record(changes);
   for (const episode of records.openEpisodes()) {
-    const live = records.actionsOf(episode.id).filter(isUnfinished);
-    const ends = live.map((action) => actionChange(closedTimers(action, detail, remediationState.now())));
-    commitTransition(context, episode, withdrawEpisode(episode, remediationState.now()), ends);
+    const now = remediationState.now();
+    const unfinished = records.actionsOf(episode.id).filter(isUnfinished);
+    const ends = unfinished.map((action) => actionChange(endAction(action, detail, now)));
+    commitTransition(context, episode, withdrawEpisode(episode, now), ends);
   }
 }
 
-function closedTimers(action: Action, detail: string, endedAt: number): Action {
+function endAction(action: Action, detail: string, endedAt: number): Action {
   if (isInFlight(action)) {
     const outcome = action.shadow ? "dry_run" : "in_doubt";
     return { ...action, state: "ended", outcome, endedAt, detail, sentAt: action.sentAt ?? endedAt };
@@ -69,8 +69,8 @@ function closedTimers(action: Action, detail: string, endedAt: number): Action {
   return { ...action, state: action.state === "intended" ? "withdrawn" : "lapsed", endedAt, detail };
 }
 
-/** One text for all spellings of a base URL. */
-function serviceUrlOf(url: string): string {
+/** Returns the same text for all spellings of a base URL. */
+function canonicalUrl(url: string): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname.replace(/\/+$/, "")}`;
 }

@@ -2,69 +2,69 @@ import type { StateStore, Transport } from "../../src/model/ports.ts";
 import type { Journal, JournalChange } from "../../src/model/remediation/journal.ts";
 import type { VirtualClock } from "../../src/simulator/clock.ts";
 
-/** What reached the disk or the wire, in the order in which it did. */
+/** Something that reached the disk or the wire. */
 export type ProcessEvent =
   | { readonly kind: "commit"; readonly changes: readonly JournalChange[] }
   | { readonly kind: "request" | "answer"; readonly method: string; readonly path: string };
 
-/** What may go wrong with a process and its disk; a test sets it at any time. */
+/** Failures of a process and its disk; a test sets them at any time. */
 export interface InjectedFailures {
-  /** The disk refuses every write, for this reason. */
+  /** Every write fails with this message; null: writes succeed. */
   writeError: string | null;
-  /** The process dies at a commit of which this is true: right before it is on the disk, or right after. */
+  /** The process is killed at the first commit that `changes` accepts, right before or after it reaches the disk. */
   crashAt: {
     readonly when: "before" | "after";
     readonly changes: (changes: readonly JournalChange[]) => boolean;
   } | null;
 }
 
-/** The outside of one process: all of it ends with the process. */
+/** What one process uses of the outside: all of it stops working when the process is killed. */
 export interface CrashableProcess {
   readonly clock: VirtualClock;
   readonly transport: Transport;
   readonly store: StateStore;
   isAlive(): boolean;
-  /** As SIGKILL: what it has in hand comes to nothing, here and now. */
+  /** Kills the process like SIGKILL: nothing that it has under way continues. */
   kill(): void;
 }
 
-/** What a dead process waits for never comes. */
+/** What a killed process waits for never arrives. */
 const neverSettles = new Promise<never>(() => {});
 
-/** A process over what outlives it. What happens is added to `happenings`. */
+/** Creates a process over a clock, a transport and a store that outlive it. Appends what happens to `events`. */
 export function createCrashableProcess(
   outside: { readonly clock: VirtualClock; readonly transport: Transport; readonly store: StateStore },
-  mishaps: InjectedFailures,
-  happenings: ProcessEvent[],
+  failures: InjectedFailures,
+  events: ProcessEvent[],
 ): CrashableProcess {
   let isAlive = true;
-  const alive = async <T>(value: T): Promise<T> => (isAlive ? value : neverSettles);
+  const ifAlive = async <T>(value: T): Promise<T> => (isAlive ? value : neverSettles);
 
   function commit(changes: readonly JournalChange[]): void {
     if (!isAlive) throw new Error("the process is dead");
-    if (mishaps.writeError !== null) throw new Error(mishaps.writeError);
-    const isLast = mishaps.crashAt?.changes(changes) === true;
-    if (!isLast || mishaps.crashAt?.when === "after") {
+    if (failures.writeError !== null) throw new Error(failures.writeError);
+    const isLast = failures.crashAt?.changes(changes) === true;
+    if (!isLast || failures.crashAt?.when === "after") {
       outside.store.journal.commit(changes);
-      happenings.push({ kind: "commit", changes });
+      events.push({ kind: "commit", changes });
     }
     if (!isLast) return;
     isAlive = false;
-    mishaps.crashAt = null;
+    failures.crashAt = null;
     throw new Error("the process is dead");
   }
 
   const journal: Journal = { ...outside.store.journal, commit };
   return {
-    clock: { ...outside.clock, sleep: async (ms, signal) => alive(await outside.clock.sleep(ms, signal)) },
+    clock: { ...outside.clock, sleep: async (ms, signal) => ifAlive(await outside.clock.sleep(ms, signal)) },
     transport: {
       async request(request, signal) {
         if (!isAlive) return neverSettles;
         const { method, path } = request;
-        happenings.push({ kind: "request", method, path });
+        events.push({ kind: "request", method, path });
         const answer = await outside.transport.request(request, signal);
-        if (isAlive) happenings.push({ kind: "answer", method, path });
-        return alive(answer);
+        if (isAlive) events.push({ kind: "answer", method, path });
+        return ifAlive(answer);
       },
       close: () => Promise.resolve(),
     },

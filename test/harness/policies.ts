@@ -1,31 +1,14 @@
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import type { Safety } from "../../src/config/schema/safety.ts";
+import { type Safety, safetySchema } from "../../src/config/schema/safety.ts";
 import type { PolicyRule, Step } from "../../src/model/policy/policy.ts";
 import type { RemediationRules } from "../../src/remediation/context.ts";
 
-/** The safety that a configuration has which says nothing, but that it enforces. */
-export const defaultSafety: Safety = {
-  mode: "enforce",
-  trust: { minInventory: 0.8, maxMissing: 0.02, maxUnknown: 0.1, maxFreshestLastSeenMs: 5 * MINUTE_MS, warmupWalks: 2 },
-  maxUnhealthy: { share: 0.2 },
-  maxDisrupted: { share: 0.05, amount: 5 },
-  maxDisruptedPer: { region: 1, country: null },
-  minOnlinePer: { region: 1, country: null },
-  maxInFlight: 1,
-  maxActions: { amount: 6, perMs: HOUR_MS },
-  breaker: { share: 0.05, amount: 10, withinMs: HOUR_MS },
-  approvalTtlMs: 4 * HOUR_MS,
-  cooldownMs: 30 * MINUTE_MS,
-  stormCooldownMs: 30 * MINUTE_MS,
-  correlated: { by: "region", nodes: 5, share: 0.5, withinMs: 5 * MINUTE_MS },
-  canary: true,
-  protected: null,
-  efficacy: { window: 10, minSuccess: 0.5 },
-};
+/** The default safety, but enforced. */
+export const defaultSafety: Safety = safetySchema.parse({ mode: "enforce" });
 
 const verify = (minutes: number) => ({ withinMs: minutes * MINUTE_MS, expect: null });
 
-/** Steps as most ladders have them. */
+/** The steps that most policies of the tests have. */
 export const steps = {
   disconnect: { action: "disconnect", verify: verify(3) },
   reboot: { action: "reboot", force: false, verify: verify(10) },
@@ -39,7 +22,7 @@ export const steps = {
   notify: { action: "notify", receiver: "oncall" },
 } as const satisfies Record<string, Step>;
 
-/** A policy that reboots what is offline, but for what a test says otherwise. */
+/** Returns a policy that reboots offline nodes, with the changes of the test. */
 export const rebootOffline = (changed: Partial<PolicyRule> = {}): PolicyRule => ({
   name: "reboot-offline",
   mode: "enforce",
@@ -55,17 +38,17 @@ export const rebootOffline = (changed: Partial<PolicyRule> = {}): PolicyRule => 
   ...changed,
 });
 
-/** One episode, after which the node is given up. */
+/** The node is given up after one episode. */
 export const withoutRetries: PolicyRule["retry"] = { episodes: 1, everyMs: 6 * HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
 
-/** Rules of some policies, with the usual safety but for what a test says otherwise. */
+/** Returns rules with the default safety, enforced, with the changes of the test. */
 export const remediationRules = (policies: readonly PolicyRule[], safety: Partial<Safety> = {}): RemediationRules => ({
   policies,
   safety: { ...defaultSafety, ...safety },
   intervals: [],
 });
 
-/** Nothing holds but what a test says. */
+/** Limits that hold nothing: a test sets those that it is about. */
 export const withoutLimits = {
   canary: false,
   maxInFlight: 100,

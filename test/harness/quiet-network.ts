@@ -1,16 +1,18 @@
+import { onTestFinished } from "vitest";
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
 import type { StateStore, Transport } from "../../src/model/ports.ts";
 import type { Decision } from "../../src/model/remediation/decision.ts";
 import type { Action, Episode } from "../../src/model/remediation/episode.ts";
+import type { Journal } from "../../src/model/remediation/journal.ts";
 import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
 import type { Fault, FaultKind, FleetRates, Scenario } from "../../src/model/scenario.ts";
 import type { RemediationRules } from "../../src/remediation/context.ts";
 import type { RemediationController } from "../../src/remediation/controller.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { createService } from "../../src/simulator/http/service.ts";
+import { createService, type SimulatedService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
 import { actualNodes, type ReplyCount, replyCounts } from "../../src/simulator/inspection.ts";
 import { createInterventions, type Interventions } from "../../src/simulator/intervention.ts";
@@ -24,38 +26,38 @@ import {
   type VirtualDaemonOptions,
 } from "./virtual-daemon.ts";
 
-/** A daemon with a warden over a network in which nothing happens but what a test does. */
+/** A daemon with a remediation controller, on a simulated network in which nothing happens but what the test does. */
 export interface QuietNetwork {
   daemon: VirtualDaemon;
   readonly store: StateStore;
   readonly interventions: Interventions;
-  readonly notices: readonly Notification[];
-  /** Every commit that reached the disk and every request, from the start on and over all restarts. */
+  readonly notifications: readonly Notification[];
+  /** Every commit that reached the disk and every request, over all restarts. */
   readonly events: readonly ProcessEvent[];
   readonly injectedFailures: InjectedFailures;
   controller(): RemediationController;
   advance(ms: DurationMs): Promise<void>;
-  /** Lets time pass until something is so, to a second; throws if it is not so within three hours. */
-  advanceUntil(isSo: () => boolean): Promise<void>;
-  /** Ids of the nodes of a region, or all. */
+  /** Advances the clock second by second until the condition holds. Throws if it does not hold within three hours. */
+  advanceUntil(condition: () => boolean): Promise<void>;
+  /** Returns the ids of the nodes of a region, or of all nodes. */
   nodes(region?: string): readonly string[];
   status(node: string): string;
-  /** A node falls ill, and stays so until the cure. */
-  failedNodes(node: string, cure?: "reboot" | "forced_reboot" | "person"): void;
-  /** POSTs that the service answered or saw. */
+  /** Makes a node fail until the remedy; `person`: only an operator can repair it. */
+  failNode(node: string, remedy?: "reboot" | "forced_reboot" | "person"): void;
+  /** Returns the POSTs that reached the service, by reply. */
   posts(): readonly ReplyCount[];
   postCount(): number;
   actions(): readonly Action[];
   episodes(): readonly Episode[];
   decisions(): readonly Decision[];
-  /** Reasons for which a node is held now, by the policy that fires. */
+  /** Returns why the policy that fires holds a node now. */
   holdReasons(node: string): readonly string[];
-  /** Faults in force from now on, in place of those before. */
+  /** Replaces the faults of the service from now on. */
   setFault(fault: FaultKind | null, match?: string): void;
   setFaults(faults: readonly Pick<Fault, "fault" | "match" | "share">[]): void;
-  /** Ends the process, in order or where it was killed, and starts it anew after a while on the same store and service. */
+  /** Stops the process unless it was killed, and starts it again after `downMs` on the same store and service. */
   restart(options?: Partial<VirtualDaemonOptions> & { readonly downMs?: DurationMs }): Promise<void>;
-  /** Another configuration in the same process: what was seen and remembered stays. */
+  /** Restarts remediation with other options in the same process: state and inventory stay. */
   reload(options: Partial<VirtualDaemonOptions>): Promise<void>;
   kill(): void;
   isAlive(): boolean;
@@ -65,11 +67,11 @@ export interface QuietNetwork {
 export interface QuietNetworkOptions extends VirtualDaemonOptions {
   readonly rules: RemediationRules;
   readonly warmUpMs?: DurationMs;
-  /** Stands between the daemon and the service. */
-  readonly between?: (service: Transport) => Transport;
+  /** Wraps the transport from the daemon to the service. */
+  readonly wrapTransport?: (service: Transport) => Transport;
 }
 
-/** Nothing happens by itself. */
+/** Rates of a fleet in which nothing fails. */
 export const noFailureRates: FleetRates = {
   ...defaultScenario.rates,
   faultEveryMs: 1_000_000 * DAY_MS,
@@ -77,108 +79,116 @@ export const noFailureRates: FleetRates = {
   rebootMs: 2 * MINUTE_MS,
 };
 
-/** A network with all of its nodes well. */
 const quietScenario: Partial<Scenario> = { nodes: 60, sessions: 12, rates: noFailureRates };
 
-/** The list of nodes alone is collected: most policies read no more. */
+/** Settings that collect only the list of nodes: most policies read nothing else. */
 export const listsOnlySettings: Partial<CollectionSettings> = {
   schedules: { ...everyMinuteSettings.schedules, details: null, sessions: null, stats: null, hourly: null },
 };
 
-/** Walks until it is trusted: a few minutes. */
+/** After this time the inventory is trusted. */
 const WARM_UP_MS: DurationMs = 4 * MINUTE_MS;
-const ROWS = 1_000;
+const ROWS_MAX = 1_000;
 const WAIT_SECONDS_MAX = 3 * 3_600;
 
-/** Starts a ward and lets it see enough to be trusted. */
+/** Starts a daemon, and advances the clock until its inventory is trusted. It stops when the test ends. */
 export async function startQuietNetwork(options: QuietNetworkOptions): Promise<QuietNetwork> {
   const clock = options.clock ?? createVirtualClock(START_MS);
   const service = createService({ ...defaultScenario, ...quietScenario, ...options.scenario }, START_MS);
   const store = options.store ?? createMemoryStateStore();
-  const network = createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 });
-  const transport = options.between?.(network) ?? network;
+  const direct = createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 });
+  const transport = options.wrapTransport?.(direct) ?? direct;
   const notifications: Notification[] = [];
-  const oncall: Receiver = {
-    name: "oncall",
-    send(sent) {
-      notifications.push(...sent);
-      return Promise.resolve({ ok: true });
-    },
-  };
-  const happenings: ProcessEvent[] = [];
-  const mishaps: InjectedFailures = { writeError: null, crashAt: null };
-  let process = createCrashableProcess({ clock, transport, store }, mishaps, happenings);
-  function begin(changed: Partial<VirtualDaemonOptions>): VirtualDaemon {
-    const { clock: own, transport: way, store: disk } = process;
-    const usual = { receivers: [oncall], settings: listsOnlySettings, ...options, ...changed };
-    return startVirtualDaemon({ ...usual, service, clock: own, transport: way, store: disk });
+  const events: ProcessEvent[] = [];
+  const injectedFailures: InjectedFailures = { writeError: null, crashAt: null };
+  const startProcess = () => createCrashableProcess({ clock, transport, store }, injectedFailures, events);
+  let process = startProcess();
+  function startDaemon(changed: Partial<VirtualDaemonOptions>): VirtualDaemon {
+    const defaults = { receivers: [recordingReceiver(notifications)], settings: listsOnlySettings };
+    const outside = { service, clock: process.clock, transport: process.transport, store: process.store };
+    return startVirtualDaemon({ ...defaults, ...options, ...changed, ...outside });
   }
-  const journal = store.journal;
-  const run: QuietNetwork = {
-    daemon: begin({}),
-    ...{ store, notices: notifications, events: happenings, injectedFailures: mishaps },
+  const network: QuietNetwork = {
+    daemon: startDaemon({}),
+    ...{ store, notifications, events, injectedFailures },
+    ...createInspection(service, store.journal),
     interventions: createInterventions(service, () => START_MS + clock.monotonic()),
-    controller: () => run.daemon.controller!,
+    controller: () => network.daemon.controller!,
     advance: (ms) => clock.advance(ms),
-    async advanceUntil(isSo) {
+    async advanceUntil(condition) {
       for (let second = 0; second < WAIT_SECONDS_MAX; second++) {
-        if (isSo()) return;
+        if (condition()) return;
         await clock.advance(SECOND_MS);
       }
-      throw new Error("what was waited for did not come");
+      throw new Error(`the condition did not hold within ${WAIT_SECONDS_MAX} s: ${condition}`);
     },
-    nodes: (region) =>
-      [...actualNodes(service)].filter((node) => region === undefined || node.region === region).map(({ id }) => id),
-    status: (id) => [...actualNodes(service)].find((node) => node.id === id)!.status,
-    failedNodes: (node, cure = "reboot") =>
-      run.interventions.startFailure(node, { failureMode: "outage", remedy: cure }),
-    posts: () => replyCounts(service).filter(({ endpoint }) => endpoint.startsWith("POST")),
-    postCount: () => run.posts().reduce((sum, { count }) => sum + count, 0),
-    actions: () => journal.actions({ limit: ROWS }).toReversed(),
-    episodes: () => journal.episodes({ limit: ROWS }).toReversed(),
-    decisions: () => journal.decisions({ limit: ROWS }).toReversed(),
+    failNode: (node, remedy = "reboot") => network.interventions.startFailure(node, { failureMode: "outage", remedy }),
     holdReasons(node) {
-      const explained = run
+      const explained = network
         .controller()
         .view.explain(node)
         .policies.find(({ timer }) => timer?.state === "firing");
       return explained?.blockers.map(({ reason }) => reason) ?? [];
     },
     setFault: (fault, match) =>
-      run.setFaults(fault === null ? [] : [{ fault, ...(match === undefined ? {} : { match }) }]),
+      network.setFaults(fault === null ? [] : [{ fault, ...(match === undefined ? {} : { match }) }]),
     setFaults(faults) {
       const forMs = Number.POSITIVE_INFINITY;
       service.setFaults(faults.map((fault) => ({ afterMs: clock.monotonic(), forMs, ...fault })));
     },
     async restart({ downMs = MINUTE_MS, ...changed } = {}) {
-      await run.stop();
+      await network.stop();
       await clock.advance(downMs);
-      process = createCrashableProcess({ clock, transport, store }, mishaps, happenings);
-      run.daemon = begin(changed);
+      process = startProcess();
+      network.daemon = startDaemon(changed);
     },
     async reload(changed) {
-      const { remediationState, collected, serviceClock } = run.daemon;
-      await run.stop();
-      run.daemon = begin({ remediationState, collected, serviceClock, ...changed });
+      const { remediationState, collected, serviceClock } = network.daemon;
+      await network.stop();
+      network.daemon = startDaemon({ remediationState, collected, serviceClock, ...changed });
     },
     kill: () => process.kill(),
     isAlive: () => process.isAlive(),
     async stop() {
-      const defect = run.daemon.log.lines.find(({ message }) => message.startsWith("remediation round failed"));
-      // A dead one is told many things that are not so.
+      const defect = network.daemon.log.lines.find(({ message }) => message.startsWith("remediation round failed"));
+      // The clock and the disk of a killed process fail its rounds, which is no defect.
       if (defect !== undefined && process.isAlive()) throw defect.fields.err;
-      if (process.isAlive()) await stopVirtualDaemon(run.daemon);
+      if (process.isAlive()) await stopVirtualDaemon(network.daemon);
     },
   };
+  onTestFinished(network.stop);
   await clock.advance(options.warmUpMs ?? WARM_UP_MS);
-  return run;
+  return network;
 }
 
-/** The first node of each region: no two of them are of one place. */
-export function onePerRegion(context: Pick<QuietNetwork, "nodes" | "daemon">, count: number): readonly string[] {
-  const { fleet } = context.daemon.snapshots.last!;
+const recordingReceiver = (notifications: Notification[]): Receiver => ({
+  name: "oncall",
+  send(sent) {
+    notifications.push(...sent);
+    return Promise.resolve({ ok: true });
+  },
+});
+
+/** Creates the functions with which a test reads the state of the service and of the journal. */
+function createInspection(service: SimulatedService, journal: Journal) {
+  const posts = () => replyCounts(service).filter(({ endpoint }) => endpoint.startsWith("POST"));
+  return {
+    nodes: (region?: string) =>
+      [...actualNodes(service)].filter((node) => region === undefined || node.region === region).map(({ id }) => id),
+    status: (id: string) => [...actualNodes(service)].find((node) => node.id === id)!.status,
+    posts,
+    postCount: () => posts().reduce((sum, { count }) => sum + count, 0),
+    actions: () => journal.actions({ limit: ROWS_MAX }).toReversed(),
+    episodes: () => journal.episodes({ limit: ROWS_MAX }).toReversed(),
+    decisions: () => journal.decisions({ limit: ROWS_MAX }).toReversed(),
+  };
+}
+
+/** Returns the first node of each of `count` regions. */
+export function onePerRegion(network: Pick<QuietNetwork, "nodes" | "daemon">, count: number): readonly string[] {
+  const { fleet } = network.daemon.snapshots.last!;
   const regions = new Map<string, string>();
-  for (const node of context.nodes()) {
+  for (const node of network.nodes()) {
     const { region } = fleet.locations[fleet.locationIndex[fleet.ids.indexOf(node)]!]!;
     if (!regions.has(region)) regions.set(region, node);
   }

@@ -1,4 +1,4 @@
-import { createApiClient } from "../../src/api-client/client.ts";
+import { type CallObserver, createApiClient } from "../../src/api-client/client.ts";
 import { createRateLimiter, type RateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { createServiceClock, type ServiceClock } from "../../src/api-client/service-clock.ts";
 import { seededRandom } from "../../src/base/random.ts";
@@ -10,7 +10,7 @@ import {
 } from "../../src/collectors/collector-manager.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
-import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
+import { createDaemonMetrics, type DaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { ExternalBlockers, Log, Secret, StateStore, Transport } from "../../src/model/ports.ts";
 import type { Receiver } from "../../src/model/remediation/notification.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
@@ -29,7 +29,7 @@ import { createSimulatedTransport } from "../../src/simulator/http/transport.ts"
 /** 2026-03-01T00:00:00Z: a month begins. */
 export const START_MS = Date.UTC(2026, 2, 1);
 
-/** A log that keeps what was said, for tests to read. */
+/** Creates a log that keeps its lines, for tests to read. */
 export function createRecordingLog(): Log & {
   readonly lines: { level: string; message: string; fields: Readonly<Record<string, unknown>> }[];
 } {
@@ -41,7 +41,7 @@ export function createRecordingLog(): Log & {
 
 export const fixedKey = (key: string): Secret => ({ value: () => key, refresh: () => ({ ok: true, value: false }) });
 
-/** The spec's limits, under one of its plans. */
+/** Returns the limits of the spec, with one of its plans. */
 export const createPlanLimits = (plan: keyof typeof PLANS): Limits => ({
   categories: {
     node_management: { requests: 100, burst: 200, windowMs: 60_000 },
@@ -69,7 +69,7 @@ export const everyMinuteSettings: CollectionSettings = {
   reads: new Set(),
 };
 
-/** The whole engine on virtual time, over the simulator's handler. */
+/** Collectors and remediation on virtual time, against the simulated service. */
 export interface VirtualDaemon {
   readonly clock: VirtualClock;
   readonly service: SimulatedService;
@@ -78,9 +78,9 @@ export interface VirtualDaemon {
   readonly log: ReturnType<typeof createRecordingLog>;
   readonly snapshots: { last: Snapshot | null };
   collectorManager: CollectorManager;
-  /** Null where there are no rules. */
+  /** Null: the options have no rules. */
   controller: RemediationController | null;
-  /** What outlives a reload. */
+  /** Kept over a reload, with `collected` and `serviceClock`. */
   readonly remediationState: RemediationState;
   readonly collected: CollectedState;
   readonly serviceClock: ServiceClock;
@@ -90,30 +90,30 @@ export interface VirtualDaemonOptions {
   readonly scenario?: Partial<Scenario>;
   readonly settings?: Partial<CollectionSettings>;
   readonly key?: string;
-  /** In place of `key`. */
+  /** Replaces `key`. */
   readonly secret?: Secret;
   readonly store?: StateStore;
   readonly clock?: VirtualClock;
   readonly service?: SimulatedService;
   readonly transport?: Transport;
   readonly seed?: number;
-  /** Policies and safety: with them, a warden acts on what is seen. */
+  /** Policies and safety; absent: without remediation. */
   readonly rules?: RemediationRules;
   readonly receivers?: readonly Receiver[];
   readonly externalBlockers?: ExternalBlockers;
-  /** Why the journal does not outlive the process; absent: it does. */
+  /** Why the journal is lost at exit; absent: it is durable. */
   readonly lostReason?: string;
-  /** Whether actions may have been sent that a new journal does not know of; absent: none were. */
+  /** Whether a new journal may lack actions that were sent before; absent: it does not. */
   readonly isNewJournal?: boolean;
   /** `service.base_url`. */
   readonly serviceUrl?: string;
-  /** Of a daemon that was reloaded. */
+  /** State of the daemon before a reload. */
   readonly remediationState?: RemediationState;
   readonly collected?: CollectedState;
   readonly serviceClock?: ServiceClock;
 }
 
-/** Nothing ever blocks. */
+/** No query has a result, and no alert is firing. */
 export const noExternalBlockers: ExternalBlockers = {
   hasQueryResult: () => Promise.resolve({ ok: true, value: false }),
   hasFiringAlerts: () => Promise.resolve({ ok: true, value: false }),
@@ -128,28 +128,18 @@ export function startVirtualDaemon(options: VirtualDaemonOptions = {}): VirtualD
   const log = createRecordingLog();
   const store = options.store ?? createMemoryStateStore();
   const rateLimiter = createRateLimiter({
+    ...{ clock, random, log, calls: store.calls },
     limits: settings.limits,
     monthStartsOn: settings.monthStartsOn,
-    clock,
-    random,
-    calls: store.calls,
-    log,
     onWait: () => {},
   });
   const serviceClock = options.serviceClock ?? createServiceClock();
+  const transport = options.transport ?? createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 });
   const client = createApiClient({
-    serviceClock,
-    transport: options.transport ?? createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 }),
-    rateLimiter,
-    clock,
-    random,
+    ...{ serviceClock, transport, rateLimiter, clock, random },
     secret: options.secret ?? fixedKey(options.key ?? SIMULATION_KEY),
     timeoutMs: 10_000,
-    observer: {
-      onCall: (endpoint, code) => metrics.inc("proxywarden_api_requests_total", { endpoint, code }),
-      onLimitStated: () => {},
-      onRejected: (category) => metrics.inc("proxywarden_ratelimit_exceeded_total", { category }),
-    },
+    observer: countCalls(metrics),
     agent: "proxywarden/test",
   });
   const snapshots: { last: Snapshot | null } = { last: null };
@@ -167,51 +157,37 @@ export function startVirtualDaemon(options: VirtualDaemonOptions = {}): VirtualD
       : startRemediationController({
           rules: options.rules,
           serviceUrl: options.serviceUrl ?? "https://proxy.example.net",
-          remediationState,
-          journal: store.journal,
-          client,
+          ...{ remediationState, client, journal: store.journal },
           inventory: collected.inventory,
           notifier: createNotifier({ receivers: options.receivers ?? [], clock, random, log, metrics }),
           externalBlockers: options.externalBlockers ?? noExternalBlockers,
-          clock,
-          metrics,
-          log,
-          onRead: () => watch.markChanged(),
+          ...{ clock, metrics, log },
+          onRead: () => collectorManager.markChanged(),
         });
-  const watch: CollectorManager = startCollectorManager({
-    settings,
-    collected,
-    client,
-    rateLimiter,
+  const collectorManager: CollectorManager = startCollectorManager({
+    ...{ settings, collected, client, rateLimiter, clock, random, metrics, log },
     facts: store.facts,
-    clock,
     cron: createCron(),
-    random,
-    metrics,
-    log,
     onSnapshot: (snapshot, plan) => {
       snapshots.last = snapshot;
       controller?.update(snapshot, plan);
     },
   });
   return {
-    clock,
-    service,
-    rateLimiter,
-    metrics,
-    log,
-    snapshots,
-    collectorManager: watch,
-    controller,
-    remediationState,
-    collected,
-    serviceClock,
+    ...{ clock, service, rateLimiter, metrics, log, snapshots, collectorManager, controller },
+    ...{ remediationState, collected, serviceClock },
   };
 }
 
-/** Stops a daemon whose last calls need time to pass. */
-export async function stopVirtualDaemon({ clock, collectorManager: watch, controller }: VirtualDaemon): Promise<void> {
-  const stopped = Promise.all([controller?.stop(SHUTDOWN_BUDGET.postMs), watch.stop()]);
+const countCalls = (metrics: DaemonMetrics): CallObserver => ({
+  onCall: (endpoint, code) => metrics.inc("proxywarden_api_requests_total", { endpoint, code }),
+  onLimitStated: () => {},
+  onRejected: (category) => metrics.inc("proxywarden_ratelimit_exceeded_total", { category }),
+});
+
+/** Stops a daemon, and advances the clock so that its last calls can end. */
+export async function stopVirtualDaemon({ clock, collectorManager, controller }: VirtualDaemon): Promise<void> {
+  const stopped = Promise.all([controller?.stop(SHUTDOWN_BUDGET.postMs), collectorManager.stop()]);
   await clock.advance(60_000);
   await stopped;
 }

@@ -64,11 +64,14 @@ describe("daemon metrics", () => {
     expect(await linesOf(daemonMetrics, '{endpoint="stats"', "openmetrics")).toEqual(text);
   });
 
-  test("remove a series", async () => {
+  test("clear a gauge, with or without labels", async () => {
     const daemonMetrics = createMetrics();
     daemonMetrics.set("proxywarden_plan_interval_seconds", { collector: "nodes" }, 60);
-    daemonMetrics.remove("proxywarden_plan_interval_seconds", { collector: "nodes" });
+    daemonMetrics.set("proxywarden_paused", {}, 1);
+    daemonMetrics.clear("proxywarden_plan_interval_seconds");
+    daemonMetrics.clear("proxywarden_paused");
     expect(await linesOf(daemonMetrics, "proxywarden_plan_interval_seconds")).toEqual([]);
+    expect(await linesOf(daemonMetrics, "proxywarden_paused")).toEqual([]);
   });
 
   test("render each format independently of the other", async () => {

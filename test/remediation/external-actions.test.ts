@@ -3,12 +3,12 @@ import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
 import type { PolicyRule } from "../../src/model/policy/policy.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
-import { nodesActedOn } from "../harness/action-lines.ts";
 import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
+import { nodesActedOn } from "../harness/remediation-results.ts";
 import { startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } from "../harness/virtual-daemon.ts";
 
-/** A second daemon on the same service, with a state of its own. */
+/** Starts a second daemon on the same service, with its own state. */
 function startSecond({ daemon: { service, clock } }: QuietNetwork, policies: readonly PolicyRule[]) {
   const store = createMemoryStateStore();
   const transport = createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 });
@@ -25,55 +25,52 @@ function startSecond({ daemon: { service, clock } }: QuietNetwork, policies: rea
   return { daemon, sentAt: () => store.journal.actions({ limit: 100 }).flatMap(({ sentAt }) => sentAt ?? []) };
 }
 
-test("two daemons with states of their own don't act on a node within each other's time to verify", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  await context.advance(20_000);
-  const second = startSecond(context, [rebootOffline()]);
-  await context.advance(5 * MINUTE_MS);
-  context.failedNodes(context.nodes("us-east")[0]!, "person");
-  await context.advance(2 * HOUR_MS);
+test("two daemons with separate state don't act on a node while the other verifies an action", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  await network.advance(20_000);
+  const second = startSecond(network, [rebootOffline()]);
+  await network.advance(5 * MINUTE_MS);
+  network.failNode(network.nodes("us-east")[0]!, "person");
+  await network.advance(2 * HOUR_MS);
   const sent = [
-    ...context.actions().map(({ sentAt }) => ({ by: "first", at: sentAt! })),
+    ...network.actions().map(({ sentAt }) => ({ by: "first", at: sentAt! })),
     ...second.sentAt().map((at) => ({ by: "second", at })),
   ].toSorted((a, b) => a.at - b.at);
   expect(new Set(sent.map(({ by }) => by)).size).toBe(2);
   const gaps = sent.slice(1).flatMap(({ by, at }, index) => (sent[index]!.by === by ? [] : [at - sent[index]!.at]));
   expect(Math.min(...gaps)).toBeGreaterThanOrEqual(15 * MINUTE_MS);
   await stopVirtualDaemon(second.daemon);
-  await context.stop();
 });
 
-const hot = (match: string) =>
+const rebootOnline = (match: string) =>
   rebootOffline({ match, when: 'node.status == "online"', steps: [steps.reboot], mode: "approve" });
 
-test("a node whose uptime fell without a reboot of ours is held for a quarter of an hour, also over a restart", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([]) });
-  const [node, other] = context.nodes("us-east");
-  const rules = remediationRules([hot(`node.id in ["${node}", "${other}"]`)]);
-  await context.reload({ rules });
-  await context.advance(10 * MINUTE_MS);
-  expect(context.holdReasons(node!)).toEqual(["approval"]);
-  context.interventions.restart(node!);
-  await context.advance(2 * MINUTE_MS);
-  expect(context.holdReasons(node!)).toEqual(["approval", "ownership"]);
-  expect(context.holdReasons(other!)).toEqual(["approval"]);
-  await context.restart({ rules });
-  await context.advance(5 * MINUTE_MS);
-  expect(context.holdReasons(node!)).toContain("ownership");
-  await context.advance(10 * MINUTE_MS);
-  expect(context.holdReasons(node!)).toEqual(["approval"]);
-  await context.stop();
+test("a node whose uptime fell without our reboot is held for 15 minutes, also across a restart", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([]) });
+  const [node, other] = network.nodes("us-east");
+  const rules = remediationRules([rebootOnline(`node.id in ["${node}", "${other}"]`)]);
+  await network.reload({ rules });
+  await network.advance(10 * MINUTE_MS);
+  expect(network.holdReasons(node!)).toEqual(["approval"]);
+  network.interventions.restart(node!);
+  await network.advance(2 * MINUTE_MS);
+  expect(network.holdReasons(node!)).toEqual(["approval", "ownership"]);
+  expect(network.holdReasons(other!)).toEqual(["approval"]);
+  await network.restart({ rules });
+  await network.advance(5 * MINUTE_MS);
+  expect(network.holdReasons(node!)).toContain("ownership");
+  await network.advance(10 * MINUTE_MS);
+  expect(network.holdReasons(node!)).toEqual(["approval"]);
 });
 
-test("a reboot of ours holds no node as the action of others", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!, "forced_reboot");
-  await context.advance(HOUR_MS);
-  expect(nodesActedOn(context)).toEqual([node]);
-  expect(context.decisions().flatMap(({ blockers }) => blockers.map(({ reason }) => reason))).not.toContain(
+test("our own reboot does not hold the node as an external action", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const [node] = network.nodes("us-east");
+  network.failNode(node!, "forced_reboot");
+  await network.advance(HOUR_MS);
+  expect(nodesActedOn(network)).toEqual([node]);
+  expect(network.decisions().flatMap(({ blockers }) => blockers.map(({ reason }) => reason))).not.toContain(
     "ownership",
   );
-  expect(context.episodes()).toMatchObject([{ state: "healed", acted: 2 }]);
-  await context.stop();
+  expect(network.episodes()).toMatchObject([{ state: "healed", acted: 2 }]);
 });

@@ -5,7 +5,7 @@ import type { StateStore } from "../../src/model/ports.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
 import { startQuietNetwork } from "../harness/quiet-network.ts";
 
-/** A store whose disk may be full. */
+/** A store whose disk can be full. */
 function createFillableStore() {
   const store = createMemoryStateStore();
   const disk = { isFull: false };
@@ -16,27 +16,26 @@ function createFillableStore() {
   return { disk, store: { ...store, journal: { ...store.journal, commit } } };
 }
 
-test("an order that the journal can't take changes nothing: the breaker stays open, and the inventory is measured as before", async () => {
+test("a command that can't be journaled changes nothing: the breaker stays open, and the inventory baseline stays", async () => {
   const { disk, store } = createFillableStore();
   const safety = { breaker: { share: 0, amount: 0, withinMs: HOUR_MS } };
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], safety), store });
-  context.interventions.startFailure(context.nodes()[0]!, { failureMode: "outage", remedy: "person" });
-  await context.advance(10 * MINUTE_MS);
-  context.setFault({ kind: "vanished", share: 0.9 }, "GET /v1/nodes?");
-  await context.advance(5 * MINUTE_MS);
-  const { breaker, largestWalkNodes: baseline } = context.controller().view.status();
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], safety), store });
+  network.interventions.startFailure(network.nodes()[0]!, { failureMode: "outage", remedy: "person" });
+  await network.advance(10 * MINUTE_MS);
+  network.setFault({ kind: "vanished", share: 0.9 }, "GET /v1/nodes?");
+  await network.advance(5 * MINUTE_MS);
+  const { breaker, largestWalkNodes: baseline } = network.controller().view.status();
   expect(breaker).not.toBeNull();
   disk.isFull = true;
-  const { operatorCommands: orders, view } = context.controller();
+  const { operatorCommands: orders, view } = network.controller();
   expect(orders.resetBreaker()).toMatchObject({ ok: false, error: { kind: "journal" } });
   expect(orders.acceptInventory()).toMatchObject({ ok: false, error: { kind: "journal" } });
   expect(view.status()).toMatchObject({ breaker, largestWalkNodes: baseline });
   disk.isFull = false;
-  await context.advance(5 * MINUTE_MS);
+  await network.advance(5 * MINUTE_MS);
   expect(view.status()).toMatchObject({ breaker, largestWalkNodes: baseline });
   expect(orders.resetBreaker()).toMatchObject({ ok: true });
   expect(orders.acceptInventory()).toMatchObject({ ok: true });
   expect(view.status().breaker).toBeNull();
   expect(view.status().largestWalkNodes).toBeLessThan(baseline / 2);
-  await context.stop();
 });

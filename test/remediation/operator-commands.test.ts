@@ -3,29 +3,29 @@ import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 
-const journalled = (context: QuietNetwork, node?: string) =>
-  context
+const journalled = (network: QuietNetwork, node?: string) =>
+  network
     .controller()
     .view.operatorCommands({ limit: 100, ...(node === undefined ? {} : { node }) })
     .toReversed()
     .map(({ order, operator, node: about, action }) => [order, operator, about, action]);
 
-test("every order that was carried out is journalled with the operator's name, and survives a restart", async () => {
+test("every successful command is journaled with the operator's name, and survives a restart", async () => {
   const safety = { breaker: { share: 0, amount: 0, withinMs: HOUR_MS } };
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], safety) });
-  const [ill, held] = context.nodes();
-  context.interventions.startFailure(ill!, { failureMode: "outage", remedy: "person" });
-  await context.advance(10 * MINUTE_MS);
-  const alice = context.controller().operatorCommands.as("alice");
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], safety) });
+  const [unhealthy, held] = network.nodes();
+  network.interventions.startFailure(unhealthy!, { failureMode: "outage", remedy: "person" });
+  await network.advance(10 * MINUTE_MS);
+  const alice = network.controller().operatorCommands.as("alice");
   alice.pause("a release");
-  context.controller().operatorCommands.as("bob").resume();
+  network.controller().operatorCommands.as("bob").resume();
   alice.hold(held!, "its disk is swapped");
   alice.release(held!);
   alice.resetBreaker();
   alice.acceptInventory();
   alice.noteReload(["a.yaml:1:1: wrong", "a.yaml:2:1: wrong too"]);
-  context.controller().operatorCommands.noteReload([]);
-  // An order that changes nothing is not one that was carried out.
+  network.controller().operatorCommands.noteReload([]);
+  // A command that changes nothing is not journaled.
   expect(alice.release(held!).ok).toBe(false);
   const expected = [
     ["pause", "alice", null, null],
@@ -37,39 +37,38 @@ test("every order that was carried out is journalled with the operator's name, a
     ["reload", "alice", null, null],
     ["reload", null, null, null],
   ];
-  expect(journalled(context)).toEqual(expected);
-  const [last, refused] = context.controller().view.operatorCommands({ limit: 2 });
-  expect(last).toMatchObject({ detail: "the new configuration is in force" });
-  expect(refused).toMatchObject({ detail: "refused: a.yaml:1:1: wrong (and 1 more problems)" });
-  await context.restart();
-  expect(journalled(context)).toEqual(expected);
+  expect(journalled(network)).toEqual(expected);
+  const [last, refused] = network.controller().view.operatorCommands({ limit: 2 });
+  expect(last).toMatchObject({ detail: "the new configuration is active" });
+  expect(refused).toMatchObject({ detail: "rejected: a.yaml:1:1: wrong (and 1 more problems)" });
+  await network.restart();
+  expect(journalled(network)).toEqual(expected);
   expect(
-    context
+    network
       .controller()
       .view.explain(held!)
       .operatorCommands.map(({ order }) => order),
   ).toEqual(["release", "hold"]);
-  await context.stop();
 });
 
-test("an action names the operator who approved it, or who rejected it, and when", async () => {
+test("an action has the operator who approved or rejected it, and the time", async () => {
   const rules = remediationRules([rebootOffline({ mode: "approve" })], { mode: "approve" });
-  const context = await startQuietNetwork({ rules });
-  const [node] = context.nodes();
-  context.interventions.startFailure(node!, { failureMode: "outage", remedy: "reboot" });
-  await context.advance(10 * MINUTE_MS);
-  const [asked] = context.controller().view.approvals();
-  const at = context.daemon.clock.now();
-  context.controller().operatorCommands.as("alice").approve(asked!.id);
-  await context.advance(10 * MINUTE_MS);
+  const network = await startQuietNetwork({ rules });
+  const [node] = network.nodes();
+  network.interventions.startFailure(node!, { failureMode: "outage", remedy: "reboot" });
+  await network.advance(10 * MINUTE_MS);
+  const [request] = network.controller().view.approvals();
+  const at = network.daemon.clock.now();
+  network.controller().operatorCommands.as("alice").approve(request!.id);
+  await network.advance(10 * MINUTE_MS);
   const actionNow = () =>
-    context
+    network
       .controller()
       .view.explain(node!)
-      .actions.find(({ id }) => id === asked!.id);
+      .actions.find(({ id }) => id === request!.id);
   expect(actionNow()).toMatchObject({ state: "ended", answered: { operator: "alice", at } });
-  expect(journalled(context, node!)).toEqual([["approve", "alice", node, asked!.id]]);
-  await context.stop();
+  expect(journalled(network, node!)).toEqual([["approve", "alice", node, request!.id]]);
+  await network.stop();
 
   const other = await startQuietNetwork({ rules });
   other.interventions.startFailure(node!, { failureMode: "outage", remedy: "reboot" });
@@ -80,21 +79,19 @@ test("an action names the operator who approved it, or who rejected it, and when
     ...{ state: "rejected", answered: { operator: "bob" } },
     detail: `bob rejected ${refused!.id}: it is being moved`,
   });
-  await other.stop();
 });
 
-test("a pause and a hold name their operator where they hold a node", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  const [node] = context.nodes();
-  context.interventions.startFailure(node!, { failureMode: "outage", remedy: "reboot" });
-  context.controller().operatorCommands.as("alice").pause("a release");
-  context.controller().operatorCommands.as("bob").hold(node!, "its disk is swapped");
-  await context.advance(10 * MINUTE_MS);
-  const { holds, policies } = context.controller().view.explain(node!);
+test("the blockers of a pause and of a hold name the operator", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const [node] = network.nodes();
+  network.interventions.startFailure(node!, { failureMode: "outage", remedy: "reboot" });
+  network.controller().operatorCommands.as("alice").pause("a release");
+  network.controller().operatorCommands.as("bob").hold(node!, "its disk is swapped");
+  await network.advance(10 * MINUTE_MS);
+  const { holds, policies } = network.controller().view.explain(node!);
   expect(holds).toMatchObject([{ operator: "bob", reason: "bob holds it: its disk is swapped" }]);
   const details = policies.flatMap(({ blockers }) => blockers.map(({ reason, detail }) => `${reason}: ${detail}`));
   expect(details).toContainEqual(expect.stringMatching(/^paused: .* by alice: a release$/));
   expect(details).toContainEqual(expect.stringMatching(/^held: .*bob holds it: its disk is swapped/));
-  expect(context.controller().view.status().paused).toMatchObject({ operator: "alice", reason: "a release" });
-  await context.stop();
+  expect(network.controller().view.status().paused).toMatchObject({ operator: "alice", reason: "a release" });
 });

@@ -1,84 +1,83 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { actionLines, episodeLines, nodesActedOn } from "../harness/action-lines.ts";
 import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
 import { startQuietNetwork } from "../harness/quiet-network.ts";
+import { actionLines, episodeStates, nodesActedOn } from "../harness/remediation-results.ts";
 
-const other = { serviceUrl: "https://other.example.net" };
+const otherService = { serviceUrl: "https://otherService.example.net" };
 
-test("timers don't go on at another service: a node of equal id has to be unhealthy for the whole of for", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline({ forMs: 30 * MINUTE_MS })]) });
-  context.failedNodes(context.nodes("us-east")[0]!);
-  await context.advance(25 * MINUTE_MS);
-  await context.restart(other);
-  await context.advance(25 * MINUTE_MS);
-  expect(context.postCount()).toBe(0);
-  await context.advance(15 * MINUTE_MS);
-  expect(context.postCount()).toBe(1);
-  await context.stop();
+test("timers start over at another service: a node with the same id has to be unhealthy for the whole of `for`", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ forMs: 30 * MINUTE_MS })]) });
+  network.failNode(network.nodes("us-east")[0]!);
+  await network.advance(25 * MINUTE_MS);
+  await network.restart(otherService);
+  await network.advance(25 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  await network.advance(15 * MINUTE_MS);
+  expect(network.postCount()).toBe(1);
 });
 
-test("an approval of an action at one service is none at another", async () => {
-  const context = await startQuietNetwork({
+test("an approval at one service does not apply at another", async () => {
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ mode: "approve" })], { mode: "approve" }),
   });
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!);
-  await context.advance(10 * MINUTE_MS);
-  const [asked] = context.controller().view.approvals();
-  context.controller().operatorCommands.pause("a move");
-  context.controller().operatorCommands.approve(asked!.id);
-  await context.restart(other);
-  context.controller().operatorCommands.resume();
-  await context.advance(15 * MINUTE_MS);
-  expect(context.postCount()).toBe(0);
-  const [action] = context.actions();
-  expect(action).toMatchObject({ id: asked!.id, state: "lapsed", detail: expect.stringContaining("base_url changed") });
-  expect(episodeLines(context)).toEqual(["withdrawn", "firing"]);
-  expect(context.notices.filter(({ kind, endsAt }) => kind === "episode" && endsAt !== null)).toHaveLength(1);
-  await context.stop();
+  const [node] = network.nodes("us-east");
+  network.failNode(node!);
+  await network.advance(10 * MINUTE_MS);
+  const [request] = network.controller().view.approvals();
+  network.controller().operatorCommands.pause("a move");
+  network.controller().operatorCommands.approve(request!.id);
+  await network.restart(otherService);
+  network.controller().operatorCommands.resume();
+  await network.advance(15 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  const [action] = network.actions();
+  expect(action).toMatchObject({
+    id: request!.id,
+    state: "lapsed",
+    detail: expect.stringContaining("base_url changed"),
+  });
+  expect(episodeStates(network)).toEqual(["withdrawn", "firing"]);
+  expect(network.notifications.filter(({ kind, endsAt }) => kind === "episode" && endsAt !== null)).toHaveLength(1);
 });
 
-test("an episode with an action under way ends at another service in doubt, its next step is not taken there, and limits still count it", async () => {
+test("after a change of the service an action under way ends in doubt, no further step is taken, and limits still count it", async () => {
   const rules = remediationRules([rebootOffline()], { maxActions: { amount: 1, perMs: 24 * HOUR_MS } });
-  const context = await startQuietNetwork({ rules });
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!, "person");
-  await context.advanceUntil(() => context.postCount() === 1);
-  await context.reload(other);
-  await context.advance(HOUR_MS);
-  expect(actionLines(context)).toEqual(["reboot: in_doubt"]);
-  expect(episodeLines(context)[0]).toBe("withdrawn");
-  expect(context.postCount()).toBe(1);
-  expect(context.holdReasons(node!)).toEqual(["max_actions"]);
-  await context.stop();
+  const network = await startQuietNetwork({ rules });
+  const [node] = network.nodes("us-east");
+  network.failNode(node!, "person");
+  await network.advanceUntil(() => network.postCount() === 1);
+  await network.reload(otherService);
+  await network.advance(HOUR_MS);
+  expect(actionLines(network)).toEqual(["reboot: in_doubt"]);
+  expect(episodeStates(network)[0]).toBe("withdrawn");
+  expect(network.postCount()).toBe(1);
+  expect(network.holdReasons(node!)).toEqual(["max_actions"]);
 });
 
-test("back at the first service nothing of the time before goes on: our quarantine there is not ours any more, and is left alone", async () => {
-  const context = await startQuietNetwork({
+test("after a return to the first service nothing resumes: our earlier quarantine there counts as external and is left alone", async () => {
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: [{ ...steps.quarantine, durationMs: DAY_MS }] })]),
   });
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!, "person");
-  await context.advance(10 * MINUTE_MS);
-  expect(context.status(node!)).toBe("quarantined");
-  context.controller().operatorCommands.hold("node_caffe390", "not to be touched");
-  await context.restart(other);
-  await context.advance(10 * MINUTE_MS);
-  await context.restart();
-  await context.advance(2 * HOUR_MS);
-  expect(context.postCount()).toBe(1);
-  expect(nodesActedOn(context)).toEqual([node]);
-  expect(episodeLines(context)).toEqual(["withdrawn"]);
-  // What a person ordered stays, here and there.
-  expect(context.controller().view.explain("node_caffe390").holds).toHaveLength(1);
-  await context.stop();
+  const [node] = network.nodes("us-east");
+  network.failNode(node!, "person");
+  await network.advance(10 * MINUTE_MS);
+  expect(network.status(node!)).toBe("quarantined");
+  network.controller().operatorCommands.hold("node_caffe390", "not to be touched");
+  await network.restart(otherService);
+  await network.advance(10 * MINUTE_MS);
+  await network.restart();
+  await network.advance(2 * HOUR_MS);
+  expect(network.postCount()).toBe(1);
+  expect(nodesActedOn(network)).toEqual([node]);
+  expect(episodeStates(network)).toEqual(["withdrawn"]);
+  // A hold by an operator stays at every service.
+  expect(network.controller().view.explain("node_caffe390").holds).toHaveLength(1);
 });
 
-test("the size of one service's inventory is no measure of another's", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  expect(context.controller().view.status().largestWalkNodes).toBe(60);
-  await context.restart(other);
-  expect(context.controller().view.status().largestWalkNodes).toBe(0);
-  await context.stop();
+test("the inventory of one service is not compared with that of another", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  expect(network.controller().view.status().largestWalkNodes).toBe(60);
+  await network.restart(otherService);
+  expect(network.controller().view.status().largestWalkNodes).toBe(0);
 });

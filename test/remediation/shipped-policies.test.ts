@@ -6,7 +6,7 @@ import { listsOnlySettings, startQuietNetwork } from "../harness/quiet-network.t
 import { enforcedShippedPolicies } from "../harness/shipped-policies.ts";
 import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
 
-/** 20 nodes under the shipped policies. Lists and details are collected. */
+/** Starts 20 nodes with the shipped policies. Lists and details are collected. */
 const startSmallFleet = () =>
   startQuietNetwork({
     rules: enforcedShippedPolicies().rules,
@@ -20,36 +20,34 @@ test.each([
 ] as const)(
   "a node with the fault %s that only a forced reboot heals is healed within six hours",
   async (ailment, policy) => {
-    const context = await startSmallFleet();
-    const [node] = context.nodes();
-    context.interventions.startFailure(node!, { failureMode: ailment, remedy: "forced_reboot" });
-    await context.advance(HOLD_MS_MAX);
-    expect(actualNode(context.daemon.service, node!)).toMatchObject({ failureMode: "none", status: "online" });
-    expect(context.actions().at(-1)).toMatchObject({
+    const network = await startSmallFleet();
+    const [node] = network.nodes();
+    network.interventions.startFailure(node!, { failureMode: ailment, remedy: "forced_reboot" });
+    await network.advance(HOLD_MS_MAX);
+    expect(actualNode(network.daemon.service, node!)).toMatchObject({ failureMode: "none", status: "online" });
+    expect(network.actions().at(-1)).toMatchObject({
       policy,
       request: { kind: "reboot", force: true },
       outcome: "verified",
     });
-    await context.stop();
   },
   300_000,
 );
 
-test("a node that a shipped policy quarantines holds a node that a reboot heals for less than six hours", async () => {
-  const context = await startSmallFleet();
-  const [full, offline] = [context.nodes()[0]!, context.nodes().at(-1)!];
-  const quarantine = () => context.actions().find(({ request }) => request.kind === "quarantine");
-  context.interventions.startFailure(full, { failureMode: "full", remedy: "person" });
-  for (let hour = 0; hour < 6 && quarantine() === undefined; hour++) await context.advance(HOUR_MS);
+test("a quarantine by a shipped policy holds a node that a reboot heals for less than six hours", async () => {
+  const network = await startSmallFleet();
+  const [full, offline] = [network.nodes()[0]!, network.nodes().at(-1)!];
+  const quarantine = () => network.actions().find(({ request }) => request.kind === "quarantine");
+  network.interventions.startFailure(full, { failureMode: "full", remedy: "person" });
+  for (let hour = 0; hour < 6 && quarantine() === undefined; hour++) await network.advance(HOUR_MS);
   expect(quarantine()).toMatchObject({ node: full, policy: "reboot-full-disk", outcome: "verified" });
-  context.failedNodes(offline);
-  const from = context.daemon.clock.now();
-  await context.advance(40 * MINUTE_MS);
-  expect(context.holdReasons(offline)).toContain("disrupted");
-  for (let hour = 0; hour < 24 && context.actions().every(({ node }) => node !== offline); hour++)
-    await context.advance(HOUR_MS);
-  const reboot = context.actions().find(({ node }) => node === offline);
+  network.failNode(offline);
+  const from = network.daemon.clock.now();
+  await network.advance(40 * MINUTE_MS);
+  expect(network.holdReasons(offline)).toContain("disrupted");
+  for (let hour = 0; hour < 24 && network.actions().every(({ node }) => node !== offline); hour++)
+    await network.advance(HOUR_MS);
+  const reboot = network.actions().find(({ node }) => node === offline);
   expect(reboot).toMatchObject({ policy: "reboot-offline" });
   expect(reboot!.sentAt! - from).toBeLessThan(HOLD_MS_MAX);
-  await context.stop();
 }, 300_000);

@@ -9,7 +9,7 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import type { Clock, ExternalBlockers } from "../../model/ports.ts";
 import { hasFiringAlerts } from "../../notify/alertmanager.ts";
 
-/** Where `blocked_by` is looked up. Null: not configured, which every query reports. */
+/** Access to what `blocked_by` queries. Null: not configured, so every query fails. */
 export interface ExternalBlockerDeps {
   readonly prometheus: IntegrationAccess | null;
   readonly alertmanager: IntegrationAccess | null;
@@ -18,13 +18,13 @@ export interface ExternalBlockerDeps {
   readonly agent: string;
 }
 
-/** Queries Prometheus and Alertmanager; nothing is cached. */
-export function createExternalBlockers(parts: ExternalBlockerDeps): ExternalBlockers & { close(): Promise<void> } {
-  const { clock, agent } = parts;
-  const peerOf = (access: IntegrationAccess | null) =>
+/** Creates clients that query Prometheus and Alertmanager for each call: nothing is cached. */
+export function createExternalBlockers(deps: ExternalBlockerDeps): ExternalBlockers & { close(): Promise<void> } {
+  const { clock, agent } = deps;
+  const clientOf = (access: IntegrationAccess | null) =>
     access === null ? null : createIntegrationClient({ access, clock, agent });
-  const prometheus = peerOf(parts.prometheus);
-  const alertmanager = peerOf(parts.alertmanager);
+  const prometheus = clientOf(deps.prometheus);
+  const alertmanager = clientOf(deps.alertmanager);
   return {
     hasQueryResult: async (query, signal) =>
       prometheus === null ? fail("no prometheus.url is configured") : queryHasResult(prometheus, query, signal),
@@ -39,20 +39,20 @@ export function createExternalBlockers(parts: ExternalBlockerDeps): ExternalBloc
   };
 }
 
-/** An error message becomes the detail of a hold, which the journal keeps; those of PromQL quote the query. */
+/** Error messages are journaled as the detail of a hold, and those of PromQL quote the query. */
 const MESSAGE_CHARACTERS_MAX = 500;
 
 /**
- * Whether an instant query, evaluated now, gives anything. As with an alerting rule, a vector or a matrix does if it has
- * any element, whatever its value; a scalar does unless it is 0. The error says why that is not known.
+ * Evaluates an instant query, and returns whether it has a result. As in an alerting rule, a vector or a matrix with any element
+ * is a result, whatever its value; so is a scalar other than 0. The error says why that is unknown.
  */
 export async function queryHasResult(
-  peer: IntegrationClient,
+  prometheus: IntegrationClient,
   query: string,
   signal: AbortSignal,
 ): Promise<Result<boolean, string>> {
   const path = `/api/v1/query?query=${encodeURIComponent(query)}`;
-  const answer = await peer.request({ method: "GET", path }, signal);
+  const answer = await prometheus.request({ method: "GET", path }, signal);
   if (!answer.ok) return fail(`Prometheus: ${answer.error}`);
   const { status, body } = answer.value;
   const text = bodyText(body);
@@ -62,26 +62,26 @@ export async function queryHasResult(
     return fail(truncate(`Prometheus answered ${status}: ${type}: ${error}`, MESSAGE_CHARACTERS_MAX));
   }
   if (status !== 200) return fail(`Prometheus answered ${status}: ${excerpt(text)}`);
-  if (jsonField(json, "status") !== "success") return fail(`this is no answer of Prometheus: ${excerpt(text)}`);
+  if (jsonField(json, "status") !== "success") return fail(`the answer is not from Prometheus: ${excerpt(text)}`);
   return parseQueryResponse(json);
 }
 
-/** A text as it is, and any other JSON value as JSON: an object may have a field `toString`, which String would call. */
+/** Returns a string as it is, and any other value as JSON: an object may have a field `toString`, which String would call. */
 const textOf = (value: unknown): string => (typeof value === "string" ? value : describeJson(value));
 
 function parseQueryResponse(json: unknown): Result<boolean, string> {
   const data = jsonField(json, "data");
   const [type, result] = [jsonField(data, "resultType"), jsonField(data, "result")];
   if (!Array.isArray(result)) return fail("Prometheus answered without a result");
-  const gives = hasElements(textOf(type), result);
-  if (!gives.ok || gives.value) return gives;
-  // A part of what was asked could not be read: nothing found there is no proof that there is nothing.
+  const hasResult = isResult(textOf(type), result);
+  if (!hasResult.ok || hasResult.value) return hasResult;
+  // A warning means that some data could not be read, so an empty result proves nothing.
   const warnings = jsonField(json, "warnings");
-  if (!Array.isArray(warnings) || warnings.length === 0) return gives;
+  if (!Array.isArray(warnings) || warnings.length === 0) return hasResult;
   return fail(`Prometheus found nothing, and warned: ${excerpt(textOf(warnings[0]))}`);
 }
 
-function hasElements(type: string, result: readonly unknown[]): Result<boolean, string> {
+function isResult(type: string, result: readonly unknown[]): Result<boolean, string> {
   switch (type) {
     case "vector":
     case "matrix":
@@ -89,10 +89,10 @@ function hasElements(type: string, result: readonly unknown[]): Result<boolean, 
     case "scalar": {
       const value = result[1];
       if (typeof value !== "string" || value === "") return fail("Prometheus answered with a scalar that has no value");
-      // NaN is not 0: who divides by nothing does not know either.
+      // NaN is not 0, and blocks: a division by zero shows nothing.
       return ok(Number(value) !== 0);
     }
     default:
-      return fail(`the query gives a ${truncate(type)}, of which nobody can say whether it is anything`);
+      return fail(`the query returns a ${truncate(type)}; it must return a vector, a matrix or a scalar`);
   }
 }

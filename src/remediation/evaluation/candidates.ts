@@ -1,46 +1,52 @@
 import { type DurationMs, formatDuration, SECOND_MS } from "../../base/duration.ts";
 import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
-import type { Action } from "../../model/remediation/episode.ts";
-import { type ActivePolicy, isDryRun, type NodeObservation } from "../../policy/facts.ts";
+import type { Action, Episode } from "../../model/remediation/episode.ts";
+import { type ActivePolicy, isDryRun, isInFlight, type NodeObservation } from "../../policy/facts.ts";
 import type { Candidate } from "../../policy/guards/guard.ts";
+import { planAction } from "../../policy/planned-action.ts";
 import { policySources } from "../../policy/policy.ts";
 import { evaluateExpression, evaluatePolicy } from "../../policy/timers/verdict.ts";
 import type { RemediationContext } from "../context.ts";
+import type { RemediationState } from "../state/journaled-state.ts";
 
 /** What the functions of this file read. */
 export type CandidateDeps = Pick<RemediationContext, "clock" | "observed" | "policies" | "remediationState" | "rules">;
 
-/** Maximum age of a walk of the sessions when a node is acted on by what it showed. */
-const WALK_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
+/** A policy that reads sessions acts only within this time after a walk of the sessions. */
+const SESSION_WALK_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
+
+/** Returns the nodes whose timer fires under a policy. */
+export const firingNodes = ({ records }: Pick<RemediationState, "records">, policy: string): NodeId[] =>
+  [...records.timersOf(policy)].flatMap(([node, { state }]) => (state === "firing" ? [node] : []));
 
 /** Returns the last observation of a node, as guards read it; null: it is not listed. */
 export function observeNode(context: CandidateDeps, node: NodeId): NodeObservation | null {
   const slot = context.observed.slotOf(node);
   if (slot === null) return null;
   const { fleet } = context.observed;
-  const location = fleet.locations[fleet.locationIndex[slot]!]!;
+  const { country, region } = fleet.locations[fleet.locationIndex[slot]!]!;
   return {
     id: node,
     status: NODE_STATUSES[fleet.status[slot]!]!,
-    country: location.country,
-    region: location.region,
+    country,
+    region,
     protected: isProtected(context, slot),
   };
 }
 
-/** Returns a node under a policy, by everything that is known now; null: it is not listed. */
+/** Returns the current state of a node under a policy; null: the node is not listed. */
 export function buildCandidate(context: CandidateDeps, active: ActivePolicy, node: NodeId): Candidate | null {
-  const trust = observeNode(context, node);
-  if (trust === null) return null;
-  const { remediationState, clock } = context;
+  const observation = observeNode(context, node);
+  if (observation === null) return null;
+  const { remediationState, observed, clock } = context;
   const { rule } = active.policy;
-  const subject = context.observed.scope().find(node)!;
-  const evaluation = evaluatePolicy(active.policy, subject, context.observed.maxAgeOf(rule), clock.monotonic());
+  const subject = observed.scope().find(node)!;
+  const evaluation = evaluatePolicy(active.policy, subject, observed.maxAgeOf(rule), clock.monotonic());
   const open = remediationState.records.openEpisode(node, isDryRun(active));
   const episode = open?.policy === rule.name ? open : null;
   return {
     active,
-    node: trust,
+    node: observation,
     timer: remediationState.records.timer(rule.name, node),
     episode,
     evaluation,
@@ -49,21 +55,32 @@ export function buildCandidate(context: CandidateDeps, active: ActivePolicy, nod
   };
 }
 
-/**
- * Whether a candidate may be acted on now. Reading a node does not show its sessions, so a policy that reads them acts only
- * right after a walk of the sessions.
- */
-export function isCurrentEnough(
-  { observed, clock }: Pick<CandidateDeps, "observed" | "clock">,
-  { active }: Candidate,
-): boolean {
-  if (!policySources(active.policy).includes("sessions")) return true;
-  const walkedAt = observed.latest?.snapshot.sessions?.settledAt ?? Number.NEGATIVE_INFINITY;
-  return clock.monotonic() - walkedAt <= WALK_AGE_MS_MAX;
+/** Returns the candidate of an episode's next step; null: the node is not listed, or no step is due. */
+export function findCandidate(context: CandidateDeps, policy: string, node: NodeId): Candidate | null {
+  const active = context.policies.findActive(policy);
+  const candidate = active === null ? null : buildCandidate(context, active, node);
+  return candidate?.episode != null && awaitsNextStep(context, candidate.episode) ? candidate : null;
+}
+
+/** Whether the next step of an episode may be decided on: no action of it is in flight. */
+export const awaitsNextStep = ({ remediationState }: CandidateDeps, { id, state }: Episode): boolean =>
+  state === "firing" && !remediationState.records.actionsOf(id).some(isInFlight);
+
+/** Returns the action of a candidate's next step: the one that an operator approved, or a new one. */
+export function nextAction(context: CandidateDeps, candidate: Candidate): Action {
+  const { id, step } = candidate.episode!;
+  const approved = findApprovedAction(context, id, step);
+  if (approved !== null) return { ...approved, state: "intended" };
+  const { remediationState } = context;
+  return planAction(candidate, remediationState.records.nextId("act"), remediationState.now());
 }
 
 /** Returns the approved action of a step that was not sent yet; null: there is none, or its approval has expired. */
-export const findApprovedAction = (context: CandidateDeps, episode: string, step: number): Action | null =>
+export const findApprovedAction = (
+  context: Pick<CandidateDeps, "remediationState" | "rules">,
+  episode: string,
+  step: number,
+): Action | null =>
   context.remediationState.records
     .actionsOf(episode)
     .find(
@@ -84,13 +101,22 @@ export function approvalExpiry(
   return state === "approved" ? `the approval expired after ${ttl}` : `it was not approved within ${ttl}`;
 }
 
+/**
+ * Whether the sessions that a candidate's policy reads, if it reads any, were walked recently. The read of a node before an
+ * action does not include its sessions.
+ */
+export function hasCurrentSessions(
+  { observed, clock }: Pick<CandidateDeps, "observed" | "clock">,
+  { active }: Candidate,
+): boolean {
+  if (!policySources(active.policy).includes("sessions")) return true;
+  const walkedAt = observed.latest?.snapshot.sessions?.settledAt ?? Number.NEGATIVE_INFINITY;
+  return clock.monotonic() - walkedAt <= SESSION_WALK_AGE_MS_MAX;
+}
+
 function isProtected(context: CandidateDeps, slot: number): NodeObservation["protected"] {
-  const { protectedNodes } = context.policies;
-  if (protectedNodes === null) return "false";
-  return evaluateExpression(
-    protectedNodes,
-    context.observed.scope().nodeAt(slot),
-    context.observed.maxAgeOf(null),
-    context.clock.monotonic(),
-  ).verdict;
+  const { observed, policies, clock } = context;
+  if (policies.protectedNodes === null) return "false";
+  const node = observed.scope().nodeAt(slot);
+  return evaluateExpression(policies.protectedNodes, node, observed.maxAgeOf(null), clock.monotonic()).verdict;
 }

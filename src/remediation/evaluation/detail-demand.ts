@@ -6,13 +6,15 @@ import { type Policy, policySources } from "../../policy/policy.ts";
 import { nextUsefulReadAt } from "../../policy/timers/next-observation.ts";
 import type { RemediationContext } from "../context.ts";
 
-/** The lines that policies draw through usages. */
+/** Returns the usage thresholds of the policies. */
 export const thresholdsOfPolicies = (policies: readonly Policy[]): readonly Threshold[] =>
-  policies.flatMap(({ match, when }) => [match, when].flatMap((each) => (each === null ? [] : thresholdsOf(each))));
+  policies.flatMap(({ match, when }) =>
+    [match, when].flatMap((expression) => (expression === null ? [] : thresholdsOf(expression))),
+  );
 
 /**
- * The nodes whose detail a policy waits for, and from when on a look at each brings its timer on. Whoever verifies an
- * action reads its node more often than that, which puts the next look off each time.
+ * Returns the nodes whose detail a policy waits for, and for each the earliest time at which reading it can change a timer. A read
+ * that verifies an action postpones that time.
  */
 export function detailDeadlines(
   context: Pick<RemediationContext, "observed" | "policies" | "remediationState">,

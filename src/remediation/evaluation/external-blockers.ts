@@ -1,5 +1,4 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import { ok } from "../../base/result.ts";
 import type { ExternalBlocker } from "../../model/policy/policy.ts";
 import type { Clock, ExternalBlockers } from "../../model/ports.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
@@ -10,49 +9,57 @@ import type { Policy } from "../../policy/policy.ts";
 export interface ExternalBlockerCache {
   /** Returns what blocks a policy. A query without a recent result blocks as well. */
   blockers(policy: Policy): readonly Blocker[];
-  /** Runs the queries of a policy whose results are older than `within`. Never rejects. */
-  refresh(policy: Policy, signal: AbortSignal, within?: DurationMs): Promise<void>;
+  /** Runs the queries of a policy whose results are older than `maxAgeMs`. Never rejects. */
+  refresh(policy: Policy, signal: AbortSignal, maxAgeMs: DurationMs): Promise<void>;
 }
 
-interface CachedAnswer {
+interface CachedResult {
   readonly at: MonotonicMs;
   /** Null: nothing blocks. */
-  readonly blocks: string | null;
+  readonly blockedDetail: string | null;
 }
 
 /** Older results are not used. */
-const ANSWER_AGE_MS_MAX: DurationMs = 2 * MINUTE_MS;
+const RESULT_AGE_MS_MAX: DurationMs = 2 * MINUTE_MS;
 /** Interval of the queries while a policy has candidates. */
 export const QUERY_INTERVAL_MS: DurationMs = 30 * SECOND_MS;
 
+const POSITIVE_DETAILS: Readonly<Record<ExternalBlocker["kind"], string>> = {
+  query: "it returns a result",
+  alerts: "one is firing",
+};
+
 /** Creates an empty cache. */
 export function createExternalBlockerCache(externalBlockers: ExternalBlockers, clock: Clock): ExternalBlockerCache {
-  const answers = new Map<string, CachedAnswer>();
+  const results = new Map<string, CachedResult>();
   const keyOf = (blockedBy: ExternalBlocker): string => JSON.stringify(blockedBy);
 
-  async function queryOne(blockedBy: ExternalBlocker, signal: AbortSignal): Promise<void> {
-    const askedAt =
+  /** Returns the result if it is not older than `maxAgeMs`; null: there is none. */
+  function resultWithin(blockedBy: ExternalBlocker, maxAgeMs: DurationMs): CachedResult | null {
+    const result = results.get(keyOf(blockedBy));
+    return result !== undefined && clock.monotonic() - result.at <= maxAgeMs ? result : null;
+  }
+
+  async function query(blockedBy: ExternalBlocker, signal: AbortSignal): Promise<void> {
+    const answer =
       blockedBy.kind === "query"
         ? await externalBlockers.hasQueryResult(blockedBy.query, signal)
         : await externalBlockers.hasFiringAlerts(blockedBy.matchers, signal);
-    const answer = askedAt.ok ? askedAt : ok(`it could not be asked: ${askedAt.error}`);
-    const blocks = typeof answer.value === "string" ? answer.value : answer.value ? "it says so" : null;
-    answers.set(keyOf(blockedBy), { at: clock.monotonic(), blocks });
+    const detail = answer.ok ? POSITIVE_DETAILS[blockedBy.kind] : `the query failed: ${answer.error}`;
+    const blocks = !answer.ok || answer.value;
+    results.set(keyOf(blockedBy), { at: clock.monotonic(), blockedDetail: blocks ? detail : null });
   }
-
-  const ageOf = (blockedBy: ExternalBlocker): DurationMs =>
-    clock.monotonic() - (answers.get(keyOf(blockedBy))?.at ?? Number.NEGATIVE_INFINITY);
 
   return {
     blockers: ({ rule }) =>
       rule.blockedBy.flatMap((blockedBy) => {
-        const answer = ageOf(blockedBy) <= ANSWER_AGE_MS_MAX ? answers.get(keyOf(blockedBy))! : null;
-        const blocks = answer === null ? "it was not asked yet" : answer.blocks;
-        return blocks === null ? [] : [{ reason: "blocked_by" as const, detail: `${nameOf(blockedBy)}: ${blocks}` }];
+        const result = resultWithin(blockedBy, RESULT_AGE_MS_MAX);
+        const detail = result === null ? "there is no recent result" : result.blockedDetail;
+        return detail === null ? [] : [{ reason: "blocked_by" as const, detail: `${nameOf(blockedBy)}: ${detail}` }];
       }),
-    async refresh({ rule }, signal, within = 0) {
-      const due = rule.blockedBy.filter((blockedBy) => ageOf(blockedBy) > within);
-      await Promise.all(due.map((blockedBy) => queryOne(blockedBy, signal)));
+    async refresh({ rule }, signal, maxAgeMs) {
+      const due = rule.blockedBy.filter((blockedBy) => resultWithin(blockedBy, maxAgeMs) === null);
+      await Promise.all(due.map((blockedBy) => query(blockedBy, signal)));
     },
   };
 }

@@ -1,4 +1,6 @@
+import type { DurationMs } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
+import type { EpochMs } from "../../model/time.ts";
 import { type ActivePolicy, countFleet, isDryRun } from "../../policy/facts.ts";
 import {
   addOnsets,
@@ -12,21 +14,7 @@ import { incidentNodesMin } from "../../policy/guards/limits.ts";
 import type { CandidateDeps } from "./candidates.ts";
 import { observeNode } from "./candidates.ts";
 
-/** Incidents of all policies and of those that act, with the onsets that may still become one. */
-export interface IncidentTracker {
-  /** Of dry runs, which all policies count for, or of the policies that act. */
-  current(dryRun: boolean): readonly Incident[];
-  /** Adds nodes that became unhealthy now, by policy. */
-  add(onsets: ReadonlyMap<string, readonly NodeId[]>, policies: readonly ActivePolicy[]): void;
-  /** Adopts incidents of dry runs that have an unhealthy node under `policies`, which act from now on. */
-  adoptPolicies(policies: readonly ActivePolicy[]): void;
-  /** Ends incidents that are over. Not to be called while fleet data is not trusted: reset timers show no recovery. */
-  end(policies: readonly ActivePolicy[]): void;
-  /** What the journal keeps. */
-  row(): unknown;
-}
-
-/** The fact that keeps incidents and recent onsets. */
+/** Fact: incidents and recent onsets. */
 export const INCIDENTS = "warden.correlated";
 /** Nodes that fail together are not all observed in one walk. */
 const WALKS_PER_INCIDENT = 2;
@@ -39,69 +27,96 @@ interface IncidentsFact {
 
 type IncidentFact = Omit<Incident, "nodes"> & { readonly nodes: readonly NodeId[] };
 
-/** Creates a tracker with the incidents of the journal. */
-export function createIncidentTracker(context: CandidateDeps): IncidentTracker {
-  const { remediationState, rules } = context;
-  const { records } = remediationState;
-  const text = records.fact(INCIDENTS);
-  const stored: IncidentsFact =
-    text === null ? { onsets: [], real: [], shadow: [] } : (JSON.parse(text) as IncidentsFact);
-  let onsets = stored.onsets;
-  let real: readonly Incident[] = stored.real.map(fromIncidentFact);
-  let dryRunIncidents: readonly Incident[] = stored.shadow.map(fromIncidentFact);
+/** Tracks incidents, and the onsets that may still become part of one. */
+export class IncidentTracker {
+  readonly #context: CandidateDeps;
+  #onsets: readonly Onset[];
+  /** Incidents of the policies that act. */
+  #real: readonly Incident[];
+  /** Incidents of all policies, for dry runs. */
+  #dryRun: readonly Incident[];
 
-  const withinMs = () =>
-    Math.max(
-      rules.safety.correlated.withinMs,
-      WALKS_PER_INCIDENT * (context.observed.latest?.plan.nodes?.pacedMs ?? 0),
-    );
+  /** Continues with the incidents of the journal. */
+  constructor(context: CandidateDeps) {
+    const fact = context.remediationState.records.fact(INCIDENTS);
+    const stored = JSON.parse(fact ?? '{"onsets":[],"real":[],"shadow":[]}') as IncidentsFact;
+    this.#context = context;
+    this.#onsets = stored.onsets;
+    this.#real = stored.real.map(fromIncidentFact);
+    this.#dryRun = stored.shadow.map(fromIncidentFact);
+  }
 
-  /** Returns how many nodes of a region or country make an incident. */
-  function nodesMinByDomain(): (domain: string) => number {
-    const fleetCounts = countFleet(context.observed.fleet, records, context.policies.active(), false);
+  /** Returns the incidents of the policies that act; for dry runs, those of all policies. */
+  current(dryRun: boolean): readonly Incident[] {
+    return dryRun ? this.#dryRun : this.#real;
+  }
+
+  /** Adds nodes that became unhealthy now, by policy. */
+  add(onsetNodes: ReadonlyMap<string, readonly NodeId[]>, policies: readonly ActivePolicy[]): void {
+    const now = this.#context.remediationState.now();
+    const withinMs = this.#withinMs();
+    const added = [...onsetNodes].flatMap(([policy, nodes]) => this.#onsetsOf(policy, nodes, now));
+    this.#onsets = recentOnsets([...this.#onsets, ...added], now, withinMs);
+    if (added.length === 0) return;
+    const nodesMin = this.#nodesMinByDomain();
+    const acting = new Set(policies.filter((each) => !isDryRun(each)).map(({ policy }) => policy.rule.name));
+    const realOnsets = this.#onsets.filter(({ policy }) => acting.has(policy));
+    this.#real = addOnsets(this.#real, realOnsets, withinMs, nodesMin);
+    this.#dryRun = addOnsets(this.#dryRun, this.#onsets, withinMs, nodesMin);
+  }
+
+  /** Adopts incidents of dry runs that have an unhealthy node under `policies`, which act from now on. */
+  adoptPolicies(policies: readonly ActivePolicy[]): void {
+    const isUnhealthy = this.#isUnhealthyUnder(policies);
+    for (const incident of this.#dryRun)
+      if ([...incident.nodes].some(isUnhealthy)) this.#real = mergeIncident(this.#real, incident);
+  }
+
+  /** Ends incidents that are over. Must not be called while fleet data is not trusted: a reset timer is no recovery. */
+  end(policies: readonly ActivePolicy[]): void {
+    if (this.#real.length === 0 && this.#dryRun.length === 0) return;
+    const { remediationState, rules } = this.#context;
+    const options = {
+      now: remediationState.now(),
+      cooldownMs: rules.safety.stormCooldownMs,
+      sizeOf: this.#nodesMinByDomain(),
+    };
+    const acting = policies.filter((each) => !isDryRun(each));
+    this.#real = updateIncidents(this.#real, this.#isUnhealthyUnder(acting), options);
+    this.#dryRun = updateIncidents(this.#dryRun, this.#isUnhealthyUnder(policies), options);
+  }
+
+  /** Returns what the journal stores. */
+  row(): IncidentsFact {
+    return { onsets: this.#onsets, real: this.#real.map(toIncidentFact), shadow: this.#dryRun.map(toIncidentFact) };
+  }
+
+  #withinMs(): DurationMs {
+    const { observed, rules } = this.#context;
+    return Math.max(rules.safety.correlated.withinMs, WALKS_PER_INCIDENT * (observed.latest?.plan.nodes?.pacedMs ?? 0));
+  }
+
+  /** Returns a function from a region or country to how many of its nodes make an incident. */
+  #nodesMinByDomain(): (domain: string) => number {
+    const { observed, policies, remediationState, rules } = this.#context;
+    const fleetCounts = countFleet(observed.fleet, remediationState.records, policies.active(), false);
     const domains = fleetCounts.domains[rules.safety.correlated.by];
     return (domain) => incidentNodesMin(rules.safety, domains.get(domain)?.nodes ?? 0);
   }
 
-  const unhealthyUnder = (policies: readonly ActivePolicy[]) => (node: NodeId) =>
-    policies.some(({ policy }) => records.timer(policy.rule.name, node).state !== "inactive");
+  #isUnhealthyUnder(policies: readonly ActivePolicy[]): (node: NodeId) => boolean {
+    const { records } = this.#context.remediationState;
+    return (node) => policies.some(({ policy }) => records.timer(policy.rule.name, node).state !== "inactive");
+  }
 
-  return {
-    current: (dryRun) => (dryRun ? dryRunIncidents : real),
-    add(news, policies) {
-      const now = remediationState.now();
-      const { by } = rules.safety.correlated;
-      const more = [...news].flatMap(([policy, nodes]) =>
-        nodes.flatMap((node): Onset[] => {
-          const trust = observeNode(context, node);
-          return trust === null ? [] : [{ policy, node, place: trust[by], at: now }];
-        }),
-      );
-      onsets = recentOnsets([...onsets, ...more], now, withinMs());
-      if (more.length === 0) return;
-      const nodesMinOf = nodesMinByDomain();
-      const acting = new Set(policies.filter((each) => !isDryRun(each)).map(({ policy }) => policy.rule.name));
-      const ofEnforcedPolicies = onsets.filter(({ policy }) => acting.has(policy));
-      real = addOnsets(real, ofEnforcedPolicies, withinMs(), nodesMinOf);
-      dryRunIncidents = addOnsets(dryRunIncidents, onsets, withinMs(), nodesMinOf);
-    },
-    adoptPolicies(policies) {
-      const isBad = unhealthyUnder(policies);
-      for (const incident of dryRunIncidents) if ([...incident.nodes].some(isBad)) real = mergeIncident(real, incident);
-    },
-    end(policies) {
-      if (real.length === 0 && dryRunIncidents.length === 0) return;
-      const terms = {
-        now: remediationState.now(),
-        cooldownMs: rules.safety.stormCooldownMs,
-        sizeOf: nodesMinByDomain(),
-      };
-      const acting = policies.filter((each) => !isDryRun(each));
-      real = updateIncidents(real, unhealthyUnder(acting), terms);
-      dryRunIncidents = updateIncidents(dryRunIncidents, unhealthyUnder(policies), terms);
-    },
-    row: (): IncidentsFact => ({ onsets, real: real.map(toIncidentFact), shadow: dryRunIncidents.map(toIncidentFact) }),
-  };
+  /** A node that has left the list has no region, and is skipped. */
+  #onsetsOf(policy: string, nodes: readonly NodeId[], at: EpochMs): Onset[] {
+    const { by } = this.#context.rules.safety.correlated;
+    return nodes.flatMap((node) => {
+      const observation = observeNode(this.#context, node);
+      return observation === null ? [] : [{ policy, node, place: observation[by], at }];
+    });
+  }
 }
 
 const toIncidentFact = (incident: Incident): IncidentFact => ({ ...incident, nodes: [...incident.nodes] });

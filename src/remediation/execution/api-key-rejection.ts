@@ -5,7 +5,7 @@ import type { RemediationState } from "../state/journaled-state.ts";
 
 /** The service rejects our API key for actions. */
 export interface ApiKeyRejection {
-  /** The service's last answer. */
+  /** What the service answered last. */
   readonly message: string;
   /** When the first action was rejected. */
   readonly since: EpochMs;
@@ -14,12 +14,12 @@ export interface ApiKeyRejection {
 }
 
 const API_KEY_REJECTION_FACT = "warden.credentials";
-/** After a rejection all actions are held for this long; then one is tried, because the key may have been replaced. */
+/** A rejection holds all actions for this long. Then one is tried, because the key may have been replaced. */
 const REJECTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
-/** A rejection is over after this long without another one: no action was needed. */
+/** A rejection is forgotten this long after the last one: no action was needed since. */
 const REJECTION_MEMORY_MS: DurationMs = 2 * HOUR_MS;
 
-/** Whether the service accepts the API key for actions. */
+/** Tracks whether the service accepts the API key for actions. */
 export class ApiKeyStatus {
   readonly #state: RemediationState;
   readonly #clock: Clock;
@@ -35,7 +35,7 @@ export class ApiKeyStatus {
     return this.#hold !== null && this.#clock.monotonic() < this.#hold.until ? this.#hold.message : null;
   }
 
-  /** The rejection that still counts; null: the key is accepted, as far as is known. It survives restarts. */
+  /** The rejection that still counts; null: no action shows that the key is rejected. Survives restarts. */
   rejection(): ApiKeyRejection | null {
     const text = this.#state.records.fact(API_KEY_REJECTION_FACT);
     const rejection = text === null ? null : (JSON.parse(text) as ApiKeyRejection);

@@ -22,14 +22,14 @@ import { forgetReplacedNode } from "../node-identity.ts";
 import { commitTransition, finishAction, finishActions, withdraw } from "./episode-transitions.ts";
 import { type VerificationDeps, verifyStep } from "./step-verification.ts";
 
-/** Updates open episodes by what is observed: verifies steps, watches quarantines, and closes what is over. */
+/** Updates open episodes from observations: verifies steps, tracks quarantines, and closes what is over. */
 export class EpisodeTracker {
   readonly #context: VerificationDeps;
-  /** Records that were observed before this process started were counted by the one before. */
+  /** Records observed before this process started were counted by the previous one. */
   readonly #recordsCountFrom: MonotonicMs;
   /** When the last record of the node was observed, by episode: each record counts as one observation. */
   readonly #lastObservedAt = new Map<string, MonotonicMs>();
-  /** For how long the node is unhealthy again, by episode that a step has healed. */
+  /** For episodes that a step has healed: a timer of how long the node is unhealthy again. */
   readonly #relapses = new Map<string, Timer>();
 
   constructor(context: VerificationDeps) {
@@ -38,8 +38,8 @@ export class EpisodeTracker {
   }
 
   /**
-   * Updates all open episodes. `replaced`: nodes whose id another node has by now. Not to be called while the fleet's data is
-   * not trusted.
+   * Updates all open episodes. `replaced`: nodes whose id another node has by now. Must not be called while fleet data is not
+   * trusted.
    */
   update(replaced: ReadonlySet<NodeId>): void {
     for (const node of replaced) forgetReplacedNode(this.#context, node);
@@ -107,13 +107,13 @@ export class EpisodeTracker {
     return this.#context.remediationState.now() - since >= forgetAfterMs;
   }
 
-  /** When the time of a step is up; at once if this version can't read its policy. */
+  /** When the time of a step is up; 0 if this version can't read its policy. */
   #stepEnd(action: Action): EpochMs {
-    const step = this.#context.policies.withFingerprint(action.fingerprint)?.rule.steps[action.step];
-    return step === undefined || step.action === "notify" ? 0 : stepDeadlines(action, step.verify).end;
+    const sentUnder = this.#context.policies.sentUnder(action);
+    return sentUnder === null ? 0 : stepDeadlines(action, sentUnder.verify).end;
   }
 
-  /** The policy of an episode as it is now, or as it was if the configuration has it no more. */
+  /** The policy of an episode as it is now, or as it was if the configuration no longer has it. */
   #policyOf({ policy, fingerprint }: Episode): Policy | null {
     return this.#context.policies.find(policy) ?? this.#context.policies.withFingerprint(fingerprint);
   }
@@ -135,7 +135,7 @@ export class EpisodeTracker {
     if (after === episode) return after;
     const changes =
       after.state === "freed"
-        ? [this.#vetoOf(after), ...finishActions(this.#context, after, "a person lifted the quarantine")]
+        ? [this.#vetoOf(after), ...finishActions(this.#context, after, "an operator lifted the quarantine")]
         : [];
     commitTransition(this.#context, episode, after, changes);
     return after;
@@ -145,17 +145,17 @@ export class EpisodeTracker {
     const { node, policy, id } = episode;
     const now = this.#context.remediationState.now();
     const until = now + (this.#policyOf(episode)?.rule.retry.everyMs ?? 0);
-    const reason = `a person lifted the quarantine of ${id}`;
+    const reason = `an operator lifted the quarantine of ${id}`;
     return { kind: "hold", row: { node, policy, kind: "vetoed", at: now, until, reason } };
   }
 
-  /** Ends an episode that no current policy stands behind, once neither an action nor a quarantine of ours is under way. */
+  /** Ends an episode that no current policy covers, once no action and no quarantine of ours is under way. */
   #abandon(episode: Episode): void {
     if (isUnderWay(episode)) return;
-    withdraw(this.#context, episode, "its policy is gone or was changed");
+    withdraw(this.#context, episode, "its policy was removed or changed");
   }
 
-  /** Whether an episode is about what its policy is about now, and both are dry runs or both are not. */
+  /** Whether the policy still has the condition that the episode began with, and both are dry runs or both are not. */
   #belongsTo(episode: Episode, policy: Policy): boolean {
     const isSameCondition =
       episode.fingerprint === policy.fingerprint || conditionKeyOf(episode.fingerprint) === policy.conditionKey;
@@ -163,7 +163,7 @@ export class EpisodeTracker {
     return isSameCondition && (!hasSwitched || isUnderWay(episode));
   }
 
-  /** An episode that waits: for its next step, for its clearing, for the end of a quarantine, or for its node. */
+  /** Updates an episode that waits for its next step, for `clear_for`, for the end of a quarantine, or for its node. */
   #updateWaiting(episode: Episode, policy: Policy, slot: number): void {
     const { remediationState } = this.#context;
     const now = remediationState.now();
@@ -173,7 +173,7 @@ export class EpisodeTracker {
     if (episode.quarantine === null && timer !== "firing") {
       this.#relapses.delete(episode.id);
       if (timer !== "lapsed") {
-        const changes = finishActions(this.#context, episode, "the node is well again");
+        const changes = finishActions(this.#context, episode, "the node is healthy again");
         commitTransition(this.#context, episode, clearEpisode(episode, now), changes);
       } else if (episode.state === "suspended") this.#closeForgotten(episode, "its verdict stayed unknown");
       else commitTransition(this.#context, episode, suspendEpisode(episode, now));
@@ -190,7 +190,7 @@ export class EpisodeTracker {
     }
   }
 
-  /** Whether the node of an episode that a step has healed was unhealthy again for `for`. */
+  /** Whether a node that a step has healed has been unhealthy again for `for`. */
   #hasRelapsed(episode: Episode, policy: Policy, slot: number): boolean {
     const { observed, clock, remediationState } = this.#context;
     const { forMs, clearForMs } = policy.rule;
@@ -204,7 +204,7 @@ export class EpisodeTracker {
     return relapse.state === "firing";
   }
 
-  /** Whether a suspended episode may have its node again: no other one has it, or has acted on it within the cooldown. */
+  /** Whether a suspended episode may have its node again: no other episode has it, or acted on it within the cooldown. */
   #isNodeFree({ node, shadow: dryRun, stateAt }: Episode): boolean {
     const { remediationState, rules } = this.#context;
     if (remediationState.records.openEpisode(node, dryRun) !== null) return false;

@@ -10,19 +10,18 @@ import { isInFlight, isLost } from "../../policy/facts.ts";
 import type { Policy } from "../../policy/policy.ts";
 import { isUnfinished } from "../../policy/remediation-state.ts";
 import type { RemediationContext } from "../context.ts";
-import type { CandidateDeps } from "../evaluation/candidates.ts";
-import { buildCandidate } from "../evaluation/candidates.ts";
+import { buildCandidate, type CandidateDeps } from "../evaluation/candidates.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "../policy-set.ts";
 
-/** What a transition of an episode writes to, and what follows from it reads. */
+/** What the transition of an episode reads and writes. */
 export type TransitionDeps = Pick<
   RemediationContext,
   "remediationState" | "policies" | "rules" | "notifier" | "metrics" | "log"
 >;
 
 /**
- * Journals an episode's new state, the other changes that belong to it and what follows from it, in one transaction, and sends
- * the notifications.
+ * Journals an episode's new state, the changes that belong to it and its consequences in one transaction, and sends the
+ * notifications.
  */
 export function commitTransition(
   context: TransitionDeps,
@@ -36,12 +35,12 @@ export function commitTransition(
       { episode: after.id, policy: after.policy, node: after.node, state: after.state, dryRun: after.shadow },
       before === null ? "episode began" : "episode changed",
     );
-    if (!after.shadow) recordFollowUps(context, before, after);
+    if (!after.shadow) recordConsequences(context, before, after);
   });
 }
 
-/** What follows from a transition of an episode that is not a dry run. */
-function recordFollowUps(context: TransitionDeps, before: Episode | null, after: Episode): void {
+/** Records what follows from the transition of an episode that is not a dry run. */
+function recordConsequences(context: TransitionDeps, before: Episode | null, after: Episode): void {
   if (before === null) context.notifier.notify(episodeNotification(after));
   const policy = context.policies.find(after.policy);
   if (after.closedAt !== null && before?.closedAt === null) closeEpisode(context, after, policy);
@@ -51,7 +50,7 @@ function recordFollowUps(context: TransitionDeps, before: Episode | null, after:
     if (policy !== null) updateEfficacy(context, policy, after);
   }
   if (after.quarantine?.overdue === true && before?.quarantine?.overdue !== true) {
-    const summary = `The quarantine of ${after.node} (${after.policy}, ${after.id}) has outlasted its time, and is left as it is`;
+    const summary = `The quarantine of ${after.node} (${after.policy}, ${after.id}) has outlasted its time; it is left as it is`;
     notifyOfEpisode(context, after, { kind: "overdue", severity: "warning", summary });
   }
 }
@@ -59,28 +58,27 @@ function recordFollowUps(context: TransitionDeps, before: Episode | null, after:
 /** The journal change of an action's new state. */
 export const actionChange = (row: Action): JournalChange => ({ kind: "action", row });
 
-/** Returns the row of an action that ended, and counts it. Null: it was never sent. */
+/** Returns the journal change of an action that ended, and counts it. `outcome`: null if it was never sent. */
 export function finishAction(
   { remediationState, metrics, log }: TransitionDeps,
   action: Action,
   outcome: ActionOutcome | null,
-  more: Partial<Pick<Action, "proof" | "detail">>,
+  result: Partial<Pick<Action, "proof" | "detail">>,
 ): JournalChange {
   const endedAt = remediationState.now();
-  if (outcome === null) return actionChange({ ...action, ...more, state: "withdrawn", endedAt });
-  const { policy, request, shadow: dryRun, id, node } = action;
-  if (!dryRun) {
-    metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome });
+  if (outcome === null) return actionChange({ ...action, ...result, state: "withdrawn", endedAt });
+  const { policy, request, id, node } = action;
+  const { kind } = request;
+  if (!action.shadow) {
+    metrics.inc("proxywarden_actions_total", { policy, action: kind, outcome });
     const seconds = (endedAt - (action.sentAt ?? endedAt)) / SECOND_MS;
-    if (outcome === "verified") {
-      metrics.observe("proxywarden_action_duration_seconds", { action: request.kind }, seconds);
-    }
-    log.info({ action: id, policy, node, kind: request.kind, outcome, proof: more.proof }, "action ended");
+    if (outcome === "verified") metrics.observe("proxywarden_action_duration_seconds", { action: kind }, seconds);
+    log.info({ action: id, policy, node, kind, outcome, proof: result.proof }, "action ended");
   }
-  return actionChange({ ...action, ...more, state: "ended", outcome, endedAt });
+  return actionChange({ ...action, ...result, state: "ended", outcome, endedAt });
 }
 
-/** Returns the rows of the actions of an episode that closes while they are not over: what was sent is in doubt. */
+/** Returns the journal changes of an episode's unfinished actions when it closes: an action that was sent is in doubt. */
 export function finishActions(context: TransitionDeps, { id }: Episode, detail: string): JournalChange[] {
   return context.remediationState.records
     .actionsOf(id)
@@ -91,7 +89,7 @@ export function finishActions(context: TransitionDeps, { id }: Episode, detail: 
 const lostEpisodesOf = ({ remediationState }: TransitionDeps): Episode[] =>
   remediationState.records.openEpisodes().filter(isLost);
 
-/** Nodes that left the list after an action of ours. */
+/** Returns the nodes that left the list after an action of ours. */
 export const lostNodes = (context: TransitionDeps): ReadonlySet<NodeId> =>
   new Set(lostEpisodesOf(context).map(({ node }) => node));
 
@@ -101,13 +99,13 @@ export function withdraw(context: TransitionDeps, episode: Episode, why: string)
   commitTransition(context, episode, after, finishActions(context, episode, why));
 }
 
-/** Withdraws the episodes of lost nodes: an operator accepts the losses, so they count against no limit and no policy any more. */
+/** Withdraws the episodes of lost nodes: after an operator has accepted the losses, they no longer count against limits or policies. */
 export function acceptLosses(context: TransitionDeps): void {
   for (const episode of lostEpisodesOf(context))
     withdraw(context, episode, "an operator accepted the loss of the node");
 }
 
-/** Sends one notification about an episode; `receiver`: to that one only. */
+/** Sends a notification about an episode to its receivers, or only to `receiver`. */
 export function notifyOfEpisode(
   context: TransitionDeps,
   episode: Episode,
@@ -124,16 +122,15 @@ export function notifyOfEpisode(
     startsAt: context.remediationState.now(),
     endsAt: null,
   };
-  if (receiver === undefined) context.notifier.notify(notification);
-  else context.notifier.notify(notification, receiver);
+  context.notifier.notify(notification, receiver);
 }
 
-/** Continues the notifications about open episodes after a restart. */
+/** Resumes the notifications about open episodes after a restart. */
 export function resumeEpisodeNotifications({ remediationState, notifier }: TransitionDeps): void {
   notifier.resume(
     remediationState.records
       .openEpisodes()
-      .filter(({ shadow: dryRun }) => !dryRun)
+      .filter(({ shadow }) => !shadow)
       .map(episodeNotification),
   );
 }
@@ -141,7 +138,7 @@ export function resumeEpisodeNotifications({ remediationState, notifier }: Trans
 function episodeNotification({ id, policy, node, region, openedAt, closedAt, state }: Episode): Notification {
   const summary =
     closedAt === null
-      ? `${node} is unhealthy by the policy ${policy} (${id})`
+      ? `${node} is unhealthy under the policy ${policy} (${id})`
       : `${id} of ${node} under the policy ${policy} is over: ${state}`;
   const about = { kind: "episode", key: `episode/${id}`, severity: "warning", summary } as const;
   return { ...about, policy, node, episode: id, region, startsAt: openedAt, endsAt: closedAt };
@@ -154,7 +151,7 @@ function closeEpisode(context: TransitionDeps, episode: Episode, policy: Policy 
   if (episode.acted > 0) updateEfficacy(context, policy, episode);
 }
 
-/** A node that a policy did not heal in as many episodes in a row as it may try is given up, and reported once. */
+/** Gives a node up if the policy failed to heal it in `retry.episodes` episodes in a row, and notifies once. */
 function giveUpNode(context: TransitionDeps, { rule }: Policy, episode: Episode): void {
   const { remediationState } = context;
   const { node } = episode;
@@ -164,11 +161,11 @@ function giveUpNode(context: TransitionDeps, { rule }: Policy, episode: Episode)
   const row = { node, policy: rule.name, kind: "given_up", at: remediationState.now(), until: null, reason } as const;
   remediationState.record([{ kind: "hold", row }]);
   const ids = failures.map(({ id }) => id).join(", ");
-  const summary = `${node} is given up by the policy ${rule.name}: ${reason} (${ids}). It is not tried again until it is seen healthy or an operator releases it`;
+  const summary = `${node} is given up by the policy ${rule.name}: ${reason} (${ids}). It is not tried again until it is healthy or an operator releases it`;
   notifyOfEpisode(context, episode, { kind: "given_up", severity: "critical", summary });
 }
 
-/** Ends the holds of nodes that were given up and are seen healthy now. Not to be called while fleet data is not trusted. */
+/** Ends the holds of given-up nodes that are healthy now. Must not be called while fleet data is not trusted. */
 export function releaseRecoveredNodes(context: TransitionDeps & CandidateDeps): void {
   const { remediationState } = context;
   for (const { node, policy: name, kind, until } of remediationState.records.allHolds()) {
@@ -182,19 +179,19 @@ export function releaseRecoveredNodes(context: TransitionDeps & CandidateDeps): 
   }
 }
 
-/** A policy that heals too little falls back to dry_run, until its text changes or an operator resets it. */
+/** Lets a policy that heals too few nodes fall back to dry_run, until its text changes or an operator resets it. */
 function updateEfficacy(context: TransitionDeps, policy: Policy, episode: Episode): void {
   const { records } = context.remediationState;
   const { name } = policy.rule;
-  if (records.fact(fallbackFactKey(name)) === policy.fingerprint) return;
   const { fingerprint } = policy;
+  if (records.fact(fallbackFactKey(name)) === fingerprint) return;
   const since = Number(records.fact(efficacySinceFactKey(name)) ?? 0);
   const { efficacy } = context.rules.safety;
   const counted = [...records.closedEpisodes(), ...lostEpisodesOf(context)];
-  const { isTooLow: isPoor, healed, nodes } = measureEfficacy(counted, { policy: name, fingerprint, since }, efficacy);
-  if (!isPoor) return;
+  const { isTooLow, healed, nodes } = measureEfficacy(counted, { policy: name, fingerprint, since }, efficacy);
+  if (!isTooLow) return;
   context.remediationState.record([{ kind: "fact", key: fallbackFactKey(name), value: fingerprint }]);
-  const summary = `The policy ${name} healed ${healed} of the last ${nodes} nodes that it treated, and falls back to dry_run until its text changes or an operator orders reset-breaker`;
+  const summary = `The policy ${name} healed ${healed} of the last ${nodes} nodes that it treated, and falls back to dry_run until its text changes or an operator runs reset-breaker`;
   context.log.warn({ policy: name, healed, nodes }, "policy fell back to dry_run: it heals too few nodes");
   notifyOfEpisode(context, episode, { kind: "efficacy", severity: "critical", summary });
 }

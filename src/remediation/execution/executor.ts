@@ -1,10 +1,9 @@
-import { decodeActionReply, decodeNodeDetail } from "../../api-client/decoding/records.ts";
-import { actionCall, readNodeCall } from "../../api-client/endpoints.ts";
+import { decodeActionReply } from "../../api-client/decoding/records.ts";
+import { actionCall } from "../../api-client/endpoints.ts";
 import type { PostResult } from "../../api-client/post-result.ts";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
-import type { EpochMs } from "../../model/time.ts";
 import {
   advanceStep,
   recordRateLimited,
@@ -14,26 +13,24 @@ import {
 } from "../../policy/episodes/episode.ts";
 import type { Candidate } from "../../policy/guards/guard.ts";
 import type { RemediationContext } from "../context.ts";
-import type { ExternalBlockerCache } from "../evaluation/external-blockers.ts";
-import type { TransitionDeps } from "./episode-transitions.ts";
-import { actionChange, commitTransition, notifyOfEpisode } from "./episode-transitions.ts";
+import { actionChange, commitTransition, notifyOfEpisode, type TransitionDeps } from "./episode-transitions.ts";
+import { readNode } from "./node-read.ts";
 
-type ExecutorDeps = TransitionDeps & Pick<RemediationContext, "apiKey" | "client" | "clock" | "inventory" | "observed">;
+type ExecutorDeps = TransitionDeps &
+  Pick<RemediationContext, "apiKey" | "client" | "clock" | "externalBlockerCache" | "inventory" | "observed">;
 
-/** Returns why an action must not be sent, by what is known at this moment; null: it may be sent. */
-export type Precondition = (action: Action) => string | null;
-
-/** `noNewSteps`: no action may begin any more; `abort`: a POST that is under way is given up. */
+/** `noNewSteps`: no action may begin any more; `abortPost`: a POST that is under way is aborted. */
 export interface ExecutionSignals {
   readonly noNewSteps: AbortSignal;
-  readonly abort: AbortSignal;
+  readonly abortPost: AbortSignal;
 }
 
-/** A node is acted on within this after it was read. */
+/** An action is sent within this time after its node was read. */
 const READ_TIMEOUT_MS: DurationMs = 30 * SECOND_MS;
 
 /**
- * Sends an action that was decided on, at most once:
+ * Sends an action that was decided on, at most once. `precondition` returns why it must not be sent, by what is known at that
+ * moment; null: it may be sent.
  *
  *     journal the intent ─▶ read the node ─▶ wait for a permit ─▶ check the precondition ─▶ journal `posting` ─▶ POST
  *
@@ -42,14 +39,13 @@ const READ_TIMEOUT_MS: DurationMs = 30 * SECOND_MS;
  */
 export async function executeAction(
   context: ExecutorDeps,
-  externalBlockers: ExternalBlockerCache,
   intent: Action,
-  precondition: Precondition,
-  { noNewSteps, abort }: ExecutionSignals,
+  precondition: () => string | null,
+  { noNewSteps, abortPost }: ExecutionSignals,
 ): Promise<void> {
-  const { remediationState, clock } = context;
+  const { remediationState, clock, externalBlockerCache } = context;
   if (!remediationState.commit([actionChange(intent)])) return;
-  await externalBlockers.refresh(context.policies.find(intent.policy)!, noNewSteps);
+  await externalBlockerCache.refresh(context.policies.find(intent.policy)!, noNewSteps, 0);
   const problem = await readNodeNow(context, intent, noNewSteps);
   if (problem !== null) {
     withdrawAction(context, intent, problem, !noNewSteps.aborted);
@@ -58,30 +54,30 @@ export async function executeAction(
   const readAt = clock.monotonic();
   let action: Action = { ...intent, ...stateBeforeAction(context, intent.node), state: "posting" };
   let blocker: string | null = null;
-  const drop = new AbortController();
-  const abandonPost = () => drop.abort();
-  // Until it is sent, an action is dropped as soon as the daemon stops; after that it gets its grace.
-  noNewSteps.addEventListener("abort", abandonPost);
-  abort.addEventListener("abort", abandonPost);
-  if (noNewSteps.aborted) abandonPost();
-  const result = await context.client.post(actionCall(intent.node, intent.request), drop.signal, () => {
-    noNewSteps.removeEventListener("abort", abandonPost);
-    blocker = precondition(intent);
+  const abort = new AbortController();
+  const abortCall = () => abort.abort();
+  // Until it is sent, an action is dropped as soon as the daemon stops. Once it is sent, only `abortPost` ends it.
+  noNewSteps.addEventListener("abort", abortCall);
+  abortPost.addEventListener("abort", abortCall);
+  if (noNewSteps.aborted) abortCall();
+  const result = await context.client.post(actionCall(intent.node, intent.request), abort.signal, () => {
+    noNewSteps.removeEventListener("abort", abortCall);
+    blocker = precondition();
     if (blocker !== null) throw new Error(blocker);
     if (clock.monotonic() - readAt > READ_TIMEOUT_MS) throw new Error("the node was read too long ago");
     const posting: Action = { ...action, sentAt: remediationState.now() };
     if (!remediationState.commit([actionChange(posting)])) throw new Error("the journal can't be written");
     action = posting;
   });
-  noNewSteps.removeEventListener("abort", abandonPost);
-  abort.removeEventListener("abort", abandonPost);
+  noNewSteps.removeEventListener("abort", abortCall);
+  abortPost.removeEventListener("abort", abortCall);
   if (blocker !== null) withdrawAction(context, intent, blocker, false);
-  else if (result.kind === "not_sent" && drop.signal.aborted)
+  else if (result.kind === "not_sent" && abort.signal.aborted)
     withdrawAction(context, action, "the daemon stopped before it was sent", false);
   else recordOutcome(context, action, result);
 }
 
-/** Records an action of a dry run: everything happens but the POST. */
+/** Records an action of a dry run: everything but the POST. */
 export function recordDryRun(context: ExecutorDeps, intent: Action): void {
   const now = context.remediationState.now();
   const episode = context.remediationState.records.episode(intent.episode)!;
@@ -97,31 +93,26 @@ export function recordDryRun(context: ExecutorDeps, intent: Action): void {
 }
 
 /** Sends the notification of a notify step, and advances the episode. */
-export function sendNotifyStep(context: ExecutorDeps, { active, episode }: Candidate): void {
+export function sendNotifyStep(context: ExecutorDeps, { active, episode: open }: Candidate): void {
   const { rule } = active.policy;
-  const step = rule.steps[episode!.step];
-  if (step?.action !== "notify") throw new Error(`step ${episode!.step} of ${episode!.id} is not a notify step`);
-  const summary = `${episode!.node} is unhealthy by the policy ${rule.name} (${episode!.id}): step ${episode!.step + 1} asks to tell you`;
-  if (!episode!.shadow)
-    notifyOfEpisode(context, episode!, { kind: "step", severity: "critical", summary }, step.receiver);
-  commitTransition(context, episode, advanceStep(episode!, rule, context.remediationState.now()));
+  const episode = open!;
+  const step = rule.steps[episode.step];
+  if (step?.action !== "notify") throw new Error(`step ${episode.step} of ${episode.id} is not a notify step`);
+  const summary = `${episode.node} is unhealthy under the policy ${rule.name} (${episode.id}): step ${episode.step + 1} notifies you`;
+  if (!episode.shadow)
+    notifyOfEpisode(context, episode, { kind: "step", severity: "critical", summary }, step.receiver);
+  commitTransition(context, episode, advanceStep(episode, rule, context.remediationState.now()));
 }
 
-/** Reads the node with a call of its own; returns why that failed, or null. */
+/** Reads the node, so that the precondition is checked on fresh data. Returns why that failed; null: it was read. */
 async function readNodeNow(context: ExecutorDeps, { node }: Action, signal: AbortSignal): Promise<string | null> {
-  const { client, clock, inventory } = context;
-  const answer = await client.get(readNodeCall(node), "action", signal);
-  if (!answer.ok) {
-    const { kind, message } = answer.error;
-    if (kind === "unauthorized" || kind === "forbidden") context.apiKey.recordRejected(message);
-    return `the node could not be read: ${message}`;
+  const error = await readNode(context, node, signal);
+  if (error === null) {
+    context.observed.replaceFleet(context.inventory.currentFleet());
+    return null;
   }
-  const detail = decodeNodeDetail(answer.value.json, () => {});
-  if (detail === null || detail.id !== node) return "the node could not be read: the answer is not the node's";
-  if (!inventory.has(node)) return "the node is gone";
-  inventory.recordDetail(detail, answer.value.at, clock.now());
-  context.observed.replaceFleet(inventory.currentFleet());
-  return null;
+  if (error.kind === "unauthorized" || error.kind === "forbidden") context.apiKey.recordRejected(error.message);
+  return `the node could not be read: ${error.message}`;
 }
 
 /** Returns the node's status and uptime before the action. */
@@ -143,65 +134,62 @@ function withdrawAction(context: ExecutorDeps, action: Action, detail: string, i
   else context.remediationState.record([actionChange(row)]);
 }
 
-/** Records the outcome of a POST. */
+/** Records the outcome of a POST. `action.sentAt` counts against max_actions unless the POST did not reach the service. */
 function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult): void {
   const now = context.remediationState.now();
   const episode = context.remediationState.records.episode(action.episode)!;
   const { policy, request, node } = action;
   const count = (outcome: "refused" | "failed" | "in_doubt") =>
     context.metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome });
-  const log = { action: action.id, policy, node, kind: request.kind };
-  /** `sentAt`: when it reached the service, which counts against max_actions; null: it did not. */
-  const failed = (detail: string, sentAt: EpochMs | null): Action =>
-    ({ ...action, state: "ended", sentAt, endedAt: now, outcome: "failed", detail }) satisfies Action;
-  if (result.kind === "done" || result.kind === "refused") context.apiKey.recordAccepted();
+  const commit = (next: Episode, row: Action) => commitTransition(context, episode, next, [actionChange(row)]);
+  const fields = { action: action.id, policy, node, kind: request.kind };
   switch (result.kind) {
     case "done": {
-      const reply = decodeActionReply(result.json);
-      const row: Action = { ...action, state: "sent", detail: reply.message };
-      context.log.info({ ...log, message: reply.message }, "action sent");
-      const minutes = (reply.durationMinutes ?? 0) > 0 ? reply.durationMinutes : null;
-      commitTransition(context, episode, recordSent(episode, row, minutes, now), [actionChange(row)]);
+      context.apiKey.recordAccepted();
+      const { message, durationMinutes } = decodeActionReply(result.json);
+      context.log.info({ ...fields, message }, "action sent");
+      const row: Action = { ...action, state: "sent", detail: message };
+      commit(recordSent(episode, row, (durationMinutes ?? 0) > 0 ? durationMinutes : null, now), row);
       return;
     }
     case "in_doubt": {
       count("in_doubt");
+      context.log.warn({ ...fields, problem: result.message }, "action in doubt; observation will settle it");
       const row: Action = { ...action, state: "sent", inDoubt: true, detail: result.message };
-      context.log.warn({ ...log, problem: result.message }, "action in doubt; observation will settle it");
-      commitTransition(context, episode, recordSent(episode, row, null, now), [actionChange(row)]);
+      commit(recordSent(episode, row, null, now), row);
       return;
     }
     case "refused": {
+      context.apiKey.recordAccepted();
       count("refused");
+      context.log.warn({ ...fields, problem: result.message }, "action refused by the service; episode given up");
+      const { rule } = context.policies.find(policy)!;
       const row: Action = { ...action, state: "ended", endedAt: now, outcome: "refused", detail: result.message };
-      context.log.warn({ ...log, problem: result.message }, "action refused by the service; episode given up");
-      const rule = context.policies.find(policy)!.rule;
-      const attempted = { ...episode, acted: episode.acted + 1 };
-      commitTransition(context, episode, recordRefused(attempted, rule, now), [actionChange(row)]);
+      commit(recordRefused({ ...episode, acted: episode.acted + 1 }, rule, now), row);
       return;
     }
     case "credentials":
-      context.apiKey.recordRejected(result.message);
-      count("failed");
-      commitTransition(context, episode, recordUnsent(episode, now), [
-        actionChange(failed(result.message, action.sentAt)),
-      ]);
-      return;
     case "limited":
+    case "not_sent": {
+      if (result.kind === "credentials") context.apiKey.recordRejected(result.message);
       count("failed");
-      recordRateLimitedAction(context, episode, failed(result.message, action.sentAt), result.retryAfterMs);
+      const sentAt = result.kind === "not_sent" ? null : action.sentAt;
+      const outcome = { state: "ended", sentAt, endedAt: now, outcome: "failed", detail: result.message } as const;
+      const row: Action = { ...action, ...outcome };
+      if (result.kind === "limited") {
+        recordRateLimitedAction(context, episode, row, result.retryAfterMs);
+        return;
+      }
+      if (result.kind === "not_sent") context.log.warn({ ...fields, problem: result.message }, "action not sent");
+      commit(recordUnsent(episode, now), row);
       return;
-    case "not_sent":
-      count("failed");
-      context.log.warn({ ...log, problem: result.message }, "action not sent");
-      commitTransition(context, episode, recordUnsent(episode, now), [actionChange(failed(result.message, null))]);
-      return;
+    }
     default:
       result satisfies never;
   }
 }
 
-/** After a 429 the step is sent again later; after too many of them its episode is given up. */
+/** After a 429 the step is sent again later. After too many of them its episode is given up. */
 function recordRateLimitedAction(
   context: ExecutorDeps,
   episode: Episode,
@@ -209,14 +197,15 @@ function recordRateLimitedAction(
   retryAfterMs: DurationMs | null,
 ): void {
   const now = context.remediationState.now();
-  const recordAfter = recordRateLimited(episode, retryAfterMs, now);
-  commitTransition(context, episode, recordAfter, [actionChange(action)]);
-  const log = { action: action.id, policy: action.policy, node: action.node, attempts: recordAfter.limited };
-  if (recordAfter.closedAt === null) {
-    context.log.warn({ ...log, problem: action.detail }, "action rate limited; it is sent again later");
+  const { id, policy, node, detail } = action;
+  const next = recordRateLimited(episode, retryAfterMs, now);
+  commitTransition(context, episode, next, [actionChange(action)]);
+  const fields = { action: id, policy, node, attempts: next.limited, problem: detail };
+  if (next.closedAt === null) {
+    context.log.warn(fields, "action rate limited; it is sent again later");
     return;
   }
-  context.log.warn({ ...log, problem: action.detail }, "action rate limited too often; episode given up");
-  const summary = `${action.node}: the service answered 429 to ${recordAfter.limited} attempts of ${action.policy} (${episode.id}); it is given up for now`;
-  notifyOfEpisode(context, recordAfter, { kind: "given_up", severity: "critical", summary });
+  context.log.warn(fields, "action rate limited too often; episode given up");
+  const summary = `${node}: the service answered 429 to ${next.limited} attempts of ${policy} (${episode.id}); it is given up for now`;
+  notifyOfEpisode(context, next, { kind: "given_up", severity: "critical", summary });
 }

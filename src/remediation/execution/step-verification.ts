@@ -10,35 +10,41 @@ import {
 import type { Policy } from "../../policy/policy.ts";
 import { evaluateExpression, evaluatePolicy, type MaxAgeOf } from "../../policy/timers/verdict.ts";
 import type { RemediationContext } from "../context.ts";
-import { canaryFactKey } from "../policy-set.ts";
+import { canaryFactKey, type SentUnder } from "../policy-set.ts";
 import { actionChange, commitTransition, finishAction, type TransitionDeps, withdraw } from "./episode-transitions.ts";
 
 /** What the verification of a step reads and writes. */
 export type VerificationDeps = TransitionDeps & Pick<RemediationContext, "client" | "clock" | "observed">;
 
 /** Detail of an action whose node recovered while an operator worked on it. */
-const REPAIRED_DETAIL = "the node was in maintenance, or in a quarantine that is not ours, before this was verified";
+const REPAIRED_DETAIL = "before this was verified the node was in maintenance, or in a quarantine that is not ours";
 
 /** Verifies a step by the policy under which it was sent, and records its end. `slot`: the node's in the fleet. */
 export function verifyStep(context: VerificationDeps, episode: Episode, action: Action, slot: number): void {
   const { remediationState, policies } = context;
-  const policy = policies.withFingerprint(action.fingerprint);
-  const step = policy?.rule.steps[action.step];
-  if (policy === null || step === undefined || step.action === "notify") {
-    withdraw(context, episode, "what it was sent for is not understood any more");
+  const sentUnder = policies.sentUnder(action);
+  if (sentUnder === null) {
+    withdraw(context, episode, "this version can't read the policy that it was sent under");
     return;
   }
-  const observation = observeStep(context, action, policy, slot);
+  const observation = observeStep(context, action, sentUnder, slot);
   if (observation.isFresh && observation.status === "rebooting" && !action.rebootingSeen) {
     remediationState.record([actionChange({ ...action, rebootingSeen: true })]);
   }
   // A dry run creates no quarantine that could be observed.
   const isDryRunQuarantine = episode.shadow && action.request.kind === "quarantine";
-  const result = isDryRunQuarantine ? "verified" : evaluateStep(action, step.verify, observation);
-  if (result !== null) finishStep(context, episode, remediationState.records.action(action.id)!, result, policy, slot);
+  const result = isDryRunQuarantine ? "verified" : evaluateStep(action, sentUnder.verify, observation);
+  if (result === null) return;
+  const policy = policies.find(episode.policy) ?? sentUnder.policy;
+  finishStep(context, episode, remediationState.records.action(action.id)!, result, policy, slot);
 }
 
-function observeStep(context: VerificationDeps, action: Action, policy: Policy, slot: number): StepObservation {
+function observeStep(
+  context: VerificationDeps,
+  action: Action,
+  { policy, expect }: SentUnder,
+  slot: number,
+): StepObservation {
   const { observed, remediationState } = context;
   const { fleet, sessions } = observed.latest!.snapshot;
   const sentAt = action.sentAt ?? Number.POSITIVE_INFINITY;
@@ -50,12 +56,11 @@ function observeStep(context: VerificationDeps, action: Action, policy: Policy, 
     stats: true,
     hourly: true,
   };
-  // What was observed before the step was sent says nothing about its effect: it is as unknown as stale data.
+  // Data from before the step was sent says nothing about its effect: it counts as stale.
   const maxAgeOf = observed.maxAgeOf(policy.rule);
   const sinceSent: MaxAgeOf = (source) => (isFresh[source] ? maxAgeOf(source) : Number.NEGATIVE_INFINITY);
   const node = observed.scope().nodeAt(slot);
   const now = context.clock.monotonic();
-  const expect = policy.expects[action.step] ?? null;
   return {
     now: remediationState.now(),
     isFresh: isFresh.nodes,
@@ -70,10 +75,9 @@ function finishStep(
   episode: Episode,
   action: Action,
   result: StepResult,
-  sentUnder: Policy,
+  policy: Policy,
   slot: number,
 ): void {
-  const policy = context.policies.find(episode.policy) ?? sentUnder;
   const isOurs = result !== "verified" || episode.repaired !== true;
   const outcome: ActionOutcome = action.shadow ? "dry_run" : isOurs ? result : "in_doubt";
   const proof = action.request.kind === "reboot" && !action.shadow ? rebootProofOf(context, action, slot) : null;

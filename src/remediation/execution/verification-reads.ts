@@ -1,22 +1,21 @@
-import { decodeNodeDetail } from "../../api-client/decoding/records.ts";
-import { readNodeCall } from "../../api-client/endpoints.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import type { Action } from "../../model/remediation/episode.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { isInFlight } from "../../policy/facts.ts";
 import { expressionSources } from "../../policy/policy.ts";
 import type { RemediationContext } from "../context.ts";
+import { readNode } from "./node-read.ts";
 
 type ReadDeps = Pick<
   RemediationContext,
   "client" | "clock" | "inventory" | "log" | "observed" | "onRead" | "policies" | "remediationState"
 >;
 
-/** Reads of a node within the time of a step. */
+/** Reads of a node within the time that a step has to be verified. */
 const READS_PER_STEP = 8;
 const READ_INTERVAL_MS_MIN: DurationMs = 15 * SECOND_MS;
 const READ_INTERVAL_MS_MAX: DurationMs = 2 * MINUTE_MS;
-/** How often due reads are looked for. */
+/** Interval at which the actions in flight are checked for due reads. */
 const CHECK_INTERVAL_MS: DurationMs = 5 * SECOND_MS;
 
 /**
@@ -24,7 +23,7 @@ const CHECK_INTERVAL_MS: DurationMs = 5 * SECOND_MS;
  */
 export async function startVerificationReads(context: ReadDeps, signal: AbortSignal): Promise<void> {
   const { remediationState, clock } = context;
-  // By id of an action under way: when its node was last read, with success or not.
+  // When the node of each action in flight was last read, successfully or not.
   let lastReadAt: ReadonlyMap<string, MonotonicMs> = new Map();
   while (!signal.aborted) {
     await clock.sleep(CHECK_INTERVAL_MS, signal);
@@ -40,30 +39,22 @@ export async function startVerificationReads(context: ReadDeps, signal: AbortSig
   }
 }
 
-function isReadDue(context: ReadDeps, action: Action, triedAt: MonotonicMs): boolean {
-  const policy = context.policies.withFingerprint(action.fingerprint);
-  const step = policy?.rule.steps[action.step];
+function isReadDue(context: ReadDeps, action: Action, lastReadAt: MonotonicMs): boolean {
+  const sentUnder = context.policies.sentUnder(action);
   const slot = context.observed.slotOf(action.node);
-  if (policy === null || step === undefined || step.action === "notify" || slot === null || action.sentAt === null) {
-    return false;
-  }
+  if (sentUnder === null || slot === null || action.sentAt === null) return false;
+  const { policy, verify, expect } = sentUnder;
   const { fleet } = context.observed;
-  const every = Math.min(READ_INTERVAL_MS_MAX, Math.max(READ_INTERVAL_MS_MIN, step.verify.withinMs / READS_PER_STEP));
-  const sources = expressionSources([policy.match, policy.when, policy.expects[action.step] ?? null]);
+  const intervalMs = Math.min(READ_INTERVAL_MS_MAX, Math.max(READ_INTERVAL_MS_MIN, verify.withinMs / READS_PER_STEP));
+  const sources = expressionSources([policy.match, policy.when, expect]);
   const column = sources.includes("details") ? fleet.detailedAt : fleet.listedAt;
   const observedAt = Math.max(context.remediationState.epochOf(column[slot]!), action.sentAt);
-  const since = context.remediationState.now() - (Number.isNaN(observedAt) ? action.sentAt : observedAt);
-  return since >= every && context.clock.monotonic() - triedAt >= every;
+  const ageMs = context.remediationState.now() - (Number.isNaN(observedAt) ? action.sentAt : observedAt);
+  return ageMs >= intervalMs && context.clock.monotonic() - lastReadAt >= intervalMs;
 }
 
 async function readForVerification(context: ReadDeps, { node }: Action, signal: AbortSignal): Promise<void> {
-  const answer = await context.client.get(readNodeCall(node), "action", signal);
-  if (!answer.ok) {
-    if (!signal.aborted) context.log.warn({ node, problem: answer.error.message }, "verification read failed");
-    return;
-  }
-  const detail = decodeNodeDetail(answer.value.json, () => {});
-  if (detail === null || detail.id !== node || !context.inventory.has(node)) return;
-  context.inventory.recordDetail(detail, answer.value.at, context.clock.now());
-  context.onRead();
+  const error = await readNode(context, node, signal);
+  if (error === null) context.onRead();
+  else if (!signal.aborted) context.log.warn({ node, problem: error.message }, "verification read failed");
 }

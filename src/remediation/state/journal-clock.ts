@@ -3,33 +3,33 @@ import type { Clock, Log } from "../../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 
 /**
- * The clock of all rows of the journal. It goes by the monotonic clock, and continues where the last process stopped. The
- * downtime between them is added once the wall clock and the service's Date agree on the time; either of them alone may
- * have been set wrong, and a jump would end cool-downs, free limits and prune rows.
+ * The clock of all rows of the journal. It advances with the monotonic clock, and continues where the last process stopped. The
+ * downtime is added once the wall clock and the service's Date agree. Either of them alone may be wrong, and a jump would end
+ * cool-downs, free limits and prune rows.
  *
- *     unchecked ──▶ settled      both clocks agree, or one of them agrees with the journal
- *         └───────▶ disputed ──▶ settled      both agree, or DISAGREEMENT_MS passed
+ *     unchecked ──▶ settled               the clocks agree, or one of them agrees with the journal
+ *         └───────▶ disputed ──▶ settled  the clocks agree, or DISAGREEMENT_MS has passed
  *
  * While the clocks disagree, time continues from the earlier of the two, or from what the journal shows if that is later.
  */
 export interface JournalClock {
   now(): EpochMs;
-  /** The instant at which the monotonic clock showed `at`. */
+  /** Returns the time on this clock when the monotonic clock showed `at`. */
   epochOf(at: MonotonicMs): EpochMs;
-  /** Compares the clocks, until the clock is settled. `serviceNow`: by the service's Date; null: not known yet. */
+  /** Compares the clocks until this one is settled. `serviceNow`: by the service's Date; null: not known yet. */
   check(serviceNow: EpochMs | null): void;
-  /** Whether it is known how long the daemon was down; until then nothing may be pruned. */
+  /** Whether the length of the downtime is known. Until then nothing may be pruned. */
   isSettled(): boolean;
-  /** Why no action may be taken; null: nothing speaks against it. */
+  /** Why the clock holds every action; null: it holds none. */
   problem(): string | null;
 }
 
-/** The wall clock and the service's Date agree where they are no further apart: clocks drift without NTP. */
+/** The wall clock and the service's Date agree if they differ by at most this: clocks drift without NTP. */
 const AGREEMENT_MS: DurationMs = 5 * MINUTE_MS;
-/** A dispute holds actions so long: by then what max_actions and the cool-downs count by default has passed. */
+/** A disagreement holds actions for this long: by then the default times of max_actions and of the cool-downs have passed. */
 const DISAGREEMENT_MS: DurationMs = HOUR_MS;
 
-/** Creates a clock that goes on from `last`, the time that the journal shows; null: the journal is new. */
+/** Creates a clock that continues from `last`, the last time in the journal; null: the journal is new. */
 export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log): JournalClock {
   let offset = (last ?? clock.now()) - clock.monotonic();
   let isSettled = false;
@@ -56,7 +56,7 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
     difference = `the wall clock of this machine is ${differenceText(wall - serviceNow)} the service's Date`;
     if (disagreesSince === null) log.error({ difference }, "the wall clock and the service's Date disagree");
     disagreesSince ??= clock.monotonic();
-    // A new journal has no times that could be passed over.
+    // A new journal has no times that a jump could pass.
     if (last === null) adoptOffset(serviceNow);
     else if (!isAdvanced && (isNear(now(), serviceNow) || isNear(now(), wall))) adoptOffset(now());
     else if (clock.monotonic() - disagreesSince >= DISAGREEMENT_MS) adoptOffset(Math.min(wall, serviceNow));
@@ -64,11 +64,11 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
   }
 
   /**
-   * Adds the downtime by the earlier of the two clocks, which adds no more than the true downtime unless both are wrong.
-   * It is added at once, so that a cooldown that starts during the disagreement is not skipped when the disagreement ends.
+   * Adds the downtime by the earlier of the two clocks, which is no more than the true downtime unless both are wrong. It is
+   * added at once, so that the end of the disagreement does not skip a cooldown that started during it.
    */
   function advanceTo(at: EpochMs): void {
-    // A Date is exact to a second, and an advance can't be taken back.
+    // A Date has a resolution of one second, and an advance can't be undone.
     offset = Math.max(now(), at - SECOND_MS) - clock.monotonic();
     isAdvanced = true;
   }

@@ -5,35 +5,10 @@ import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { createRemediationRecords, type RemediationRecords } from "../../policy/remediation-state.ts";
 import { createJournalClock, type JournalClock } from "./journal-clock.ts";
 
-/** The journal and its image in memory, kept as one. */
-export interface RemediationState {
-  readonly records: RemediationRecords;
-  readonly clock: Pick<JournalClock, "isSettled" | "problem">;
-  /** Compares the journal's clock with the service's Date; null: not known yet. */
-  checkClock(serviceNow: EpochMs | null): void;
-  /** When the journal was created, if actions may have been sent before; null: it has all of them. */
-  firstStartedAt(): EpochMs | null;
-  /** The journal's clock: it goes on from what was written last, and never goes back behind it. */
-  now(): EpochMs;
-  /** The instant on the journal's clock at which the monotonic clock showed `at`. */
-  epochOf(at: MonotonicMs): EpochMs;
-  /** Writes down what is about to be done. False: it could not be, so it must not be done; nothing has changed. */
-  commit(changes: readonly JournalChange[]): boolean;
-  /**
-   * Writes down what has happened, which is so whether or not it can be: memory has it at once, and the journal as soon
-   * as it can.
-   */
-  record(changes: readonly JournalChange[]): void;
-  /** Does some work, and writes down all that it recorded at once. */
-  runBatched<T>(work: () => T): T;
-  /** Why the journal is behind or can't be written; null: it holds everything. */
-  journalProblem(): string | null;
-}
-
-/** Something that is so only once it was written down. */
+/** A change that takes effect only once it is journaled. */
 export interface PendingUpdate {
   readonly changes: readonly JournalChange[];
-  /** Makes it so; to be called after they were written. */
+  /** Adopts the change; to be called after `changes` were committed. */
   apply(): void;
 }
 
@@ -42,47 +17,155 @@ export interface RemediationStateDeps {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly log: Log;
-  /** Why this journal does not outlive the process, where the real one can't be opened; null: it does. */
+  /** Why this journal is lost at exit, because the real one can't be opened; null: it is durable. */
   readonly lostReason: string | null;
-  /** Whether actions may have been sent that a new journal does not know of, as where its folder was lost; absent: no. */
+  /** Whether a new journal may lack actions that were sent before, for example because its folder was lost; absent: no. */
   readonly assumesEarlierActions?: boolean;
-  /** Told of everything that is so now, at once: it must neither wait nor throw. */
+  /** Called with every change as soon as it is in memory. It must neither wait nor throw. */
   onChange?(changes: readonly JournalChange[]): void;
 }
 
 /** How long closed episodes and actions stay in memory: longer than any policy looks back. */
 const EPISODE_MEMORY_MS: DurationMs = 30 * DAY_MS;
-/** Rows that wait while the journal can't be written. Beyond this the oldest decisions are dropped: nothing depends on them. */
+/** Changes that wait while the journal can't be written. Beyond this the oldest decisions are dropped: nothing reads them. */
 const PENDING_CHANGES_MAX = 50_000;
-/** The time is written at least this often: what a restart finds older than that it takes for downtime. */
+/** The time is journaled at least this often: after a restart, the time since then counts as downtime. */
 const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
-/** The fact that keeps the journal's clock from going back. */
+/** Fact: the last time on the journal's clock, which keeps it from going back. */
 const CLOCK_FACT = "warden.clock";
-
-/** Fact: when a journal was created of whose past nothing is known. */
+/** Fact: when a journal was created that may lack earlier actions. */
 const FIRST_START_FACT = "warden.began";
 
 /** Reads the state from the journal. Throws if it can't be read. */
-export function openRemediationState({
-  journal,
-  clock,
-  log,
-  lostReason,
-  assumesEarlierActions = false,
-  onChange,
-}: RemediationStateDeps): RemediationState {
-  const clockStamp = journal.facts().get(CLOCK_FACT);
-  const journalClock = createJournalClock(clockStamp === undefined ? null : Number(clockStamp), clock, log);
-  const { now, epochOf } = journalClock;
-  const records = createRemediationRecords(journal.load(now() - EPISODE_MEMORY_MS));
-  const pendingChanges = new Map<string, JournalChange>();
-  let writeError: string | null = null;
-  let changeNumber = 0;
-  let clockWrittenAt = Number.NEGATIVE_INFINITY;
-  /** What a batch recorded so far; null: there is none. */
-  let batch: JournalChange[] | null = null;
+export const openRemediationState = (deps: RemediationStateDeps): RemediationState => new RemediationState(deps);
 
-  function keyOf(change: JournalChange): string {
+/** The journal and its image in memory, kept as one. */
+export class RemediationState {
+  readonly records: RemediationRecords;
+  readonly clock: JournalClock;
+  readonly #deps: RemediationStateDeps;
+  readonly #isNewJournal: boolean;
+  readonly #pending = new Map<string, JournalChange>();
+  #writeError: string | null = null;
+  #rowNumber = 0;
+  #clockWrittenAt: MonotonicMs = Number.NEGATIVE_INFINITY;
+  /** What the current batch recorded so far; null: there is no batch. */
+  #batch: JournalChange[] | null = null;
+
+  constructor(deps: RemediationStateDeps) {
+    const { journal, clock, log } = deps;
+    const lastTime = journal.facts().get(CLOCK_FACT);
+    this.#deps = deps;
+    this.#isNewJournal = lastTime === undefined;
+    this.clock = createJournalClock(lastTime === undefined ? null : Number(lastTime), clock, log);
+    this.records = createRemediationRecords(journal.load(this.now() - EPISODE_MEMORY_MS));
+  }
+
+  /** The journal's clock: it continues from the last time that was journaled, and never goes back. */
+  now(): EpochMs {
+    return this.clock.now();
+  }
+
+  /** Returns the time on the journal's clock when the monotonic clock showed `at`. */
+  epochOf(at: MonotonicMs): EpochMs {
+    return this.clock.epochOf(at);
+  }
+
+  /** Compares the journal's clock with the service's Date; null: not known yet. */
+  checkClock(serviceNow: EpochMs | null): void {
+    const wasSettled = this.clock.isSettled();
+    this.clock.check(serviceNow);
+    const hasSettled = !wasSettled && this.clock.isSettled();
+    if (hasSettled && this.#isNewJournal && this.#deps.assumesEarlierActions === true)
+      this.record([{ kind: "fact", key: FIRST_START_FACT, value: String(this.now()) }]);
+  }
+
+  /** When the journal was created, if it may lack earlier actions; null: it has all of them. */
+  firstStartedAt(): EpochMs | null {
+    const fact = this.records.fact(FIRST_START_FACT);
+    return fact === null ? null : Number(fact);
+  }
+
+  /** Journals what is about to be done. False: it can't be journaled, so it must not be done; nothing has changed. */
+  commit(changes: readonly JournalChange[]): boolean {
+    // A journal that is lost at exit does not make anything durable.
+    if (this.#deps.lostReason !== null || !this.#write(changes)) return false;
+    this.#apply(changes);
+    return true;
+  }
+
+  /** Records what has happened: in memory at once, and in the journal as soon as it can be written. */
+  record(changes: readonly JournalChange[]): void {
+    this.#apply(changes);
+    if (this.#batch !== null) this.#batch.push(...changes);
+    else this.#writeOrKeep(changes);
+  }
+
+  /** Runs `work`, and journals all that it records in one transaction. */
+  runBatched<T>(work: () => T): T {
+    if (this.#batch !== null) return work();
+    this.#batch = [];
+    try {
+      return work();
+    } finally {
+      const changes = this.#batch;
+      this.#batch = null;
+      this.#writeOrKeep(changes);
+    }
+  }
+
+  /** Why the journal is behind or can't be written; null: it holds everything. */
+  journalProblem(): string | null {
+    return this.#writeError ?? this.#deps.lostReason;
+  }
+
+  #apply(changes: readonly JournalChange[]): void {
+    this.records.apply(changes);
+    this.#deps.onChange?.(changes);
+  }
+
+  #writeOrKeep(changes: readonly JournalChange[]): void {
+    const isClockDue = this.#deps.clock.monotonic() - this.#clockWrittenAt >= CLOCK_WRITE_INTERVAL_MS;
+    const isDue = changes.length > 0 || this.#pending.size > 0 || this.#writeError !== null;
+    if (!isDue && !(this.clock.isSettled() && isClockDue)) return;
+    if (!this.#write(changes)) for (const change of changes) this.#keep(change);
+  }
+
+  #write(changes: readonly JournalChange[]): boolean {
+    const { journal, clock, log } = this.#deps;
+    try {
+      // The time goes into a new journal only once it is known.
+      const isDated = !this.#isNewJournal || this.clock.isSettled();
+      const dated: JournalChange[] = isDated ? [{ kind: "fact", key: CLOCK_FACT, value: String(this.now()) }] : [];
+      journal.commit([...this.#pending.values(), ...changes, ...dated]);
+      this.#clockWrittenAt = clock.monotonic();
+      if (this.#writeError !== null) log.info({}, "the journal can be written again");
+      this.#pending.clear();
+      this.#writeError = null;
+      return true;
+    } catch (error) {
+      // Logged when it begins, not at every attempt.
+      if (this.#writeError === null)
+        log.error({ err: error }, "the journal can't be written: no node is touched until it can");
+      this.#writeError = error instanceof Error ? error.message : String(error);
+      return false;
+    }
+  }
+
+  /** Keeps a change until the journal can be written: the last one of each row, in the order in which they happened. */
+  #keep(change: JournalChange): void {
+    const key = this.#keyOf(change);
+    this.#pending.delete(key);
+    this.#pending.set(key, change);
+    if (this.#pending.size <= PENDING_CHANGES_MAX) return;
+    for (const [oldKey, { kind }] of this.#pending) {
+      if (kind !== "decision") continue;
+      this.#pending.delete(oldKey);
+      return;
+    }
+  }
+
+  #keyOf(change: JournalChange): string {
     switch (change.kind) {
       case "timer":
         return `timer ${change.row.policy} ${change.row.node}`;
@@ -98,101 +181,11 @@ export function openRemediationState({
       case "fact":
         return `fact ${change.key}`;
       case "decision":
-        changeNumber++;
-        return `decision ${changeNumber}`;
       case "order":
-        changeNumber++;
-        return `order ${changeNumber}`;
+        this.#rowNumber++;
+        return `row ${this.#rowNumber}`;
       default:
         return change satisfies never;
     }
   }
-
-  function write(changes: readonly JournalChange[]): boolean {
-    try {
-      // A new journal is stamped only once it is known what time it is.
-      const isDated = clockStamp !== undefined || journalClock.isSettled();
-      const dated: JournalChange[] = isDated ? [{ kind: "fact", key: CLOCK_FACT, value: String(now()) }] : [];
-      journal.commit([...pendingChanges.values(), ...changes, ...dated]);
-      clockWrittenAt = clock.monotonic();
-      if (writeError !== null) log.info({}, "the journal can be written again");
-      pendingChanges.clear();
-      writeError = null;
-      return true;
-    } catch (error) {
-      // Said when it begins, not at every try.
-      if (writeError === null)
-        log.error({ err: error }, "the journal can't be written: no node is touched until it can");
-      writeError = error instanceof Error ? error.message : String(error);
-      return false;
-    }
-  }
-
-  function keepPending(change: JournalChange): void {
-    const key = keyOf(change);
-    // Last of its key, and in the order in which things happened.
-    pendingChanges.delete(key);
-    pendingChanges.set(key, change);
-    if (pendingChanges.size <= PENDING_CHANGES_MAX) return;
-    for (const old of pendingChanges.keys()) {
-      if (!old.startsWith("decision ")) continue;
-      pendingChanges.delete(old);
-      return;
-    }
-  }
-
-  function writeOrKeepPending(changes: readonly JournalChange[]): void {
-    const isDue = changes.length > 0 || pendingChanges.size > 0 || writeError !== null;
-    if (!isDue && (!journalClock.isSettled() || clock.monotonic() - clockWrittenAt < CLOCK_WRITE_INTERVAL_MS)) return;
-    if (!write(changes)) for (const change of changes) keepPending(change);
-  }
-
-  function apply(changes: readonly JournalChange[]): void {
-    records.apply(changes);
-    onChange?.(changes);
-  }
-
-  function record(changes: readonly JournalChange[]): void {
-    apply(changes);
-    if (batch !== null) batch.push(...changes);
-    else writeOrKeepPending(changes);
-  }
-
-  function checkClock(serviceNow: EpochMs | null): void {
-    const isKnown = journalClock.isSettled();
-    journalClock.check(serviceNow);
-    const hasStarted = !isKnown && journalClock.isSettled() && clockStamp === undefined && assumesEarlierActions;
-    if (hasStarted) record([{ kind: "fact", key: FIRST_START_FACT, value: String(now()) }]);
-  }
-
-  return {
-    records,
-    clock: journalClock,
-    checkClock,
-    firstStartedAt() {
-      const firstStart = records.fact(FIRST_START_FACT);
-      return firstStart === null ? null : Number(firstStart);
-    },
-    now,
-    epochOf,
-    commit(changes) {
-      // What does not outlive the process is as good as not written.
-      if (lostReason !== null || !write(changes)) return false;
-      apply(changes);
-      return true;
-    },
-    record,
-    runBatched(work) {
-      if (batch !== null) return work();
-      batch = [];
-      try {
-        return work();
-      } finally {
-        const changes = batch;
-        batch = null;
-        writeOrKeepPending(changes);
-      }
-    },
-    journalProblem: () => writeError ?? lostReason,
-  };
 }

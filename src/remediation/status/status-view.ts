@@ -1,16 +1,13 @@
 import { EPISODE_STATES } from "../../model/label-values.ts";
-import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
-import { ACTION_OUTCOMES } from "../../model/remediation/episode.ts";
-import type { Journal } from "../../model/remediation/journal.ts";
 import { findBlockers } from "../../policy/decision.ts";
-import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/facts.ts";
+import { type ActivePolicy, isDryRun } from "../../policy/facts.ts";
 import { limitsByName } from "../../policy/guards/limits.ts";
 import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
 import type { RemediationContext } from "../context.ts";
-import type { CandidateDeps } from "../evaluation/candidates.ts";
-import { buildCandidate } from "../evaluation/candidates.ts";
-import { type FleetHealth, PAUSED } from "../evaluation/fleet-health.ts";
-import type { InventoryTrust, InventoryTrustTracker } from "../evaluation/inventory-trust.ts";
+import { buildCandidate, type CandidateDeps, firingNodes } from "../evaluation/candidates.ts";
+import type { FleetHealth } from "../evaluation/fleet-health.ts";
+import { type GuardFactsCollector, PAUSED } from "../evaluation/guard-facts.ts";
+import type { InventoryTrustTracker } from "../evaluation/inventory-trust.ts";
 import {
   NODE_MARKS,
   type NodeMark,
@@ -20,27 +17,26 @@ import {
   type RemediationView,
 } from "./views.ts";
 
-type ViewDeps = CandidateDeps & Pick<RemediationContext, "metrics">;
+type ViewDeps = CandidateDeps & Pick<RemediationContext, "journal">;
 
 /** Dependencies of the status view. */
 export interface StatusViewDeps {
   readonly context: ViewDeps;
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: InventoryTrustTracker;
-  readonly journal: Pick<Journal, "decisions" | "actions" | "episodes" | "operatorCommands">;
-  /** Whether fleet data is trusted now. */
-  readonly trust: () => InventoryTrust;
+  readonly guardFacts: GuardFactsCollector;
 }
 
 /** Most rows of each kind in an explanation. */
 const ROWS_PER_NODE_MAX = 50;
 
 /** Creates the status view of remediation. */
-export function createStatusView(parts: StatusViewDeps): RemediationView {
-  const { context, journal } = parts;
+export function createStatusView(deps: StatusViewDeps): RemediationView {
+  const { context } = deps;
+  const { journal } = context;
   const { records } = context.remediationState;
   return {
-    status: () => remediationStatus(parts),
+    status: () => remediationStatus(deps),
     policies: () => context.policies.active().map((active) => policyStatus(context, active)),
     explain(node) {
       const known = context.observed.slotOf(node) !== null;
@@ -49,8 +45,8 @@ export function createStatusView(parts: StatusViewDeps): RemediationView {
         node,
         known,
         at: context.remediationState.now(),
-        policies: known ? explainPolicies(parts, node) : [],
-        // A given-up node that was released keeps its row for the tries that count since.
+        policies: known ? explainPolicies(deps, node) : [],
+        // The row of a given-up node stays after its release: attempts are counted from there.
         holds: records.holdsOn(node).filter(({ kind, until }) => kind !== "given_up" || until === null),
         episodes: journal.episodes(query),
         actions: journal.actions(query),
@@ -66,37 +62,34 @@ export function createStatusView(parts: StatusViewDeps): RemediationView {
   };
 }
 
-function remediationStatus({ context, fleetHealth, trustTracker, trust }: StatusViewDeps): RemediationStatus {
+function remediationStatus({ context, fleetHealth, trustTracker }: StatusViewDeps): RemediationStatus {
   const { remediationState, rules, observed } = context;
-  const paused = remediationState.records.fact(PAUSED);
+  const { records } = remediationState;
+  const { breaker, storm } = fleetHealth.state(false);
   return {
     mode: rules.safety.mode,
-    paused: paused === null ? null : (JSON.parse(paused) as RemediationStatus["paused"]),
-    breaker: fleetHealth.breaker().open,
-    trust: trust().blockers,
-    stormUntil: fleetHealth.storm()?.until ?? null,
+    paused: JSON.parse(records.fact(PAUSED) ?? "null") as RemediationStatus["paused"],
+    breaker: breaker.open,
+    trust: trustTracker.current().blockers,
+    stormUntil: storm?.until ?? null,
     journal: remediationState.journalProblem(),
     largestWalkNodes: trustTracker.largestWalkNodes(),
     limits: limitsByName(rules.safety, observed.latest?.snapshot.fleet.count ?? 0),
-    inFlight: [...remediationState.records.actions()].filter(({ state, shadow: dryRun }) => state === "sent" && !dryRun)
-      .length,
+    inFlight: [...records.actions()].filter(({ state, shadow }) => state === "sent" && !shadow).length,
   };
 }
 
 function policyStatus({ remediationState }: ViewDeps, active: ActivePolicy): PolicyStatus {
   const { rule } = active.policy;
   const { records } = remediationState;
-  const timers = [...records.timersOf(rule.name)];
-  const firing = timers.filter(([, { state }]) => state === "firing").map(([node]) => node);
-  const open = records
-    .openEpisodes()
-    .filter(({ policy, shadow: dryRun }) => policy === rule.name && dryRun === isDryRun(active));
+  const firing = firingNodes(remediationState, rule.name);
+  const pending = records.timersOf(rule.name).size - firing.length;
+  const dryRun = isDryRun(active);
+  const open = records.openEpisodes().filter(({ policy, shadow }) => policy === rule.name && shadow === dryRun);
   const givenUp = firing.filter((node) => {
-    if (records.openEpisode(node, isDryRun(active)) !== null) return false;
-    return (
-      records.closedEpisodesOf(node, isDryRun(active)).findLast(({ policy }) => policy === rule.name)?.state ===
-      "given_up"
-    );
+    if (records.openEpisode(node, dryRun) !== null) return false;
+    const last = records.closedEpisodesOf(node, dryRun).findLast(({ policy }) => policy === rule.name);
+    return last?.state === "given_up";
   });
   const counts = Object.fromEntries(
     EPISODE_STATES.map((state) => [state, open.filter((episode) => episode.state === state).length]),
@@ -106,19 +99,14 @@ function policyStatus({ remediationState }: ViewDeps, active: ActivePolicy): Pol
     mode: active.mode,
     hasFallenBack: active.hasFallenBack,
     isProven: active.proven,
-    pending: timers.length - firing.length,
+    pending,
     firing: firing.length,
-    episodes: { ...counts, pending: timers.length - firing.length, given_up: givenUp.length },
+    episodes: { ...counts, pending, given_up: givenUp.length },
   };
 }
 
-function explainPolicies({ context, fleetHealth, trust }: StatusViewDeps, node: string): PolicyExplanation[] {
-  const facts = new Map<boolean, GuardFacts>();
-  const factsOf = (dryRun: boolean): GuardFacts => {
-    const known = facts.get(dryRun) ?? fleetHealth.guardFacts(dryRun, trust());
-    facts.set(dryRun, known);
-    return known;
-  };
+function explainPolicies({ context, guardFacts }: StatusViewDeps, node: string): PolicyExplanation[] {
+  const factsOf = guardFacts.collectOnce();
   return context.policies.active().flatMap((active): PolicyExplanation[] => {
     const candidate = buildCandidate(context, active, node);
     if (candidate === null) return [];
@@ -163,42 +151,4 @@ function nodeMarksOf({ remediationState, policies }: ViewDeps): ReadonlyMap<stri
   }
   for (const { node, state } of records.actions()) if (state === "awaiting") mark(node, "awaiting");
   return marks;
-}
-
-/** Sets the gauges of the status and the policies. */
-export function setStatusGauges(context: ViewDeps, view: RemediationView): void {
-  const { metrics } = context;
-  const status = view.status();
-  metrics.set("proxywarden_trusted", {}, status.trust.length === 0 ? 1 : 0);
-  metrics.set("proxywarden_paused", {}, status.paused === null ? 0 : 1);
-  metrics.set("proxywarden_breaker_open", {}, status.breaker === null ? 0 : 1);
-  metrics.set("proxywarden_journal_writable", {}, status.journal === null ? 1 : 0);
-  for (const [limit, nodes] of Object.entries(status.limits)) {
-    metrics.set("proxywarden_limit_nodes", { limit }, nodes);
-  }
-  for (const { rule, mode, episodes } of view.policies()) {
-    const policy = rule.name;
-    for (const state of EPISODE_STATES) metrics.set("proxywarden_episodes", { policy, state }, episodes[state] ?? 0);
-    for (const each of MODES) metrics.set("proxywarden_policy_mode", { policy, mode: each }, each === mode ? 1 : 0);
-  }
-}
-
-/** Initializes the counters of each policy at 0, so that `increase()` sees their first increment. */
-export function initializeCounters({ metrics, policies }: ViewDeps): void {
-  for (const { rule } of policies.all) {
-    metrics.inc("proxywarden_decisions_total", { policy: rule.name, verdict: "act", reason: "all_clear" }, 0);
-    const kinds = ACTION_KINDS.filter((kind) => rule.steps.some(({ action }) => action === kind));
-    for (const action of kinds) {
-      for (const outcome of ACTION_OUTCOMES)
-        metrics.inc("proxywarden_actions_total", { policy: rule.name, action, outcome }, 0);
-    }
-  }
-}
-
-/** Removes the gauges of all policies. */
-export function removePolicyGauges({ metrics, policies }: ViewDeps): void {
-  for (const { rule } of policies.all) {
-    for (const state of EPISODE_STATES) metrics.remove("proxywarden_episodes", { policy: rule.name, state });
-    for (const mode of MODES) metrics.remove("proxywarden_policy_mode", { policy: rule.name, mode });
-  }
 }

@@ -8,9 +8,9 @@ import type { OperatorCommandRow } from "../../model/remediation/operator-comman
 import type { EpochMs } from "../../model/time.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
 
-/** Status of remediation: what holds every action, and the effective limits. */
+/** Status of remediation: what holds all actions, and the effective limits. */
 export interface RemediationStatus {
-  /** `safety.mode`: no policy exceeds it. */
+  /** `safety.mode`: the highest mode that any policy may have. */
   readonly mode: Mode;
   readonly paused: { readonly at: EpochMs; readonly reason: string; readonly operator?: string } | null;
   readonly breaker: { readonly openedAt: EpochMs; readonly nodes: number } | null;
@@ -31,13 +31,13 @@ export interface PolicyStatus {
   readonly rule: PolicyRule;
   /** The mode in force: the lowest of its own, `safety.mode`, and `dry_run` after a fallback. */
   readonly mode: Mode;
-  /** Whether it fell back to `dry_run` because it healed too few nodes. Ends when its text changes. */
+  /** Whether it fell back to `dry_run` because it healed too few nodes. Ends when the policy's text changes, or with reset-breaker. */
   readonly hasFallenBack: boolean;
-  /** Whether an action under this text was verified. */
+  /** Whether an action was verified under this version of the policy. */
   readonly isProven: boolean;
   readonly pending: number;
   readonly firing: number;
-  /** Open episodes by state, and those given up whose node still fires. */
+  /** Open episodes by state, and given-up ones whose node still fires. */
   readonly episodes: Readonly<Record<string, number>>;
 }
 
@@ -54,11 +54,11 @@ export interface PolicyExplanation {
   readonly timer: PresentedTimer | null;
   readonly forMs: number;
   readonly episode: Episode | null;
-  /** Everything that would hold an action now, whether or not the policy fires. */
+  /** Everything that would hold an action now, even if the policy does not fire. */
   readonly blockers: readonly Blocker[];
 }
 
-/** Why a node was or was not acted on. */
+/** Explains why a node was or was not acted on. */
 export interface NodeExplanation {
   readonly node: NodeId;
   /** Whether the node is listed now. */
@@ -73,8 +73,8 @@ export interface NodeExplanation {
 }
 
 /**
- * Why an operator command was rejected. `not_found`: no such node or action; `conflict`: its state does not allow it, for
- * example an action that is not waiting; `journal`: it could not be journaled.
+ * Why an operator command was rejected. `not_found`: no such node or action; `conflict`: the state does not allow it, for
+ * example an action that does not wait for approval; `journal`: it could not be journaled.
  */
 export interface CommandRejection {
   readonly kind: "not_found" | "conflict" | "journal";
@@ -82,11 +82,11 @@ export interface CommandRejection {
 }
 
 /**
- * The commands of an operator. Each returns a sentence with the result. Every command that succeeds is journaled, with the
+ * The commands of an operator. Each returns the result as a sentence. Every command that succeeds is journaled, with the
  * operator's name if {@link OperatorCommands.as} was called.
  */
 export interface OperatorCommands {
-  /** Returns the commands as given by the operator of that name. */
+  /** Returns the commands on behalf of the operator of that name. */
   as(operator: string): OperatorCommands;
   pause(reason: string): Result<string, CommandRejection>;
   resume(): Result<string, CommandRejection>;
@@ -96,20 +96,20 @@ export interface OperatorCommands {
   release(node: NodeId): Result<string, CommandRejection>;
   resetBreaker(): Result<string, CommandRejection>;
   acceptInventory(): Result<string, CommandRejection>;
-  /** Journals a reload that was tried, with its problems; none: it is in force. `origin`: what precedes that in the row. */
+  /** Journals the result of a reload; no problems: it is in force. `origin`: a prefix of the row's text. */
   noteReload(problems: readonly string[], origin?: string): void;
 }
 
 /**
  * The remediation state of a node, from the least to the most important. `pending`: a policy's `for` runs; `firing`: a
  * policy fires, and nothing is under way: it is held, or was given up; `shadow`: an episode of a dry run; `episode`: a real
- * one; `acting`: a step of it is under way; `held`: a person holds the node, or a veto does; `awaiting`: an action waits for
- * a person.
+ * one; `acting`: one of its steps is under way; `held`: an operator or a veto holds the node; `awaiting`: an action waits for
+ * approval.
  */
 export const NODE_MARKS = ["none", "pending", "firing", "shadow", "episode", "acting", "held", "awaiting"] as const;
 export type NodeMark = (typeof NODE_MARKS)[number];
 
-/** Read access to remediation. Everything comes from memory, except rows, which the journal has. */
+/** Read access to remediation. Rows come from the journal, everything else from memory. */
 export interface RemediationView {
   status(): RemediationStatus;
   policies(): readonly PolicyStatus[];
@@ -119,6 +119,6 @@ export interface RemediationView {
   operatorCommands(query: JournalQuery): readonly OperatorCommandRow[];
   /** Actions that wait for approval. */
   approvals(): readonly Action[];
-  /** The nodes that remediation is concerned with, each with its most important mark. */
+  /** Returns the most important mark of each node that has one. */
   nodeMarks(): ReadonlyMap<NodeId, NodeMark>;
 }

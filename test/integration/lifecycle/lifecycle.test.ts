@@ -6,14 +6,14 @@ import { type RunningProcess, runCommand, startCommand, waitForStderr } from "..
 import { type ConfigSections, configText, nodesOn, startNetwork } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";
 
-/** Real time passes for a child: the least that a configuration takes. */
+/** A child process runs in real time: this is the shortest interval that a configuration accepts. */
 const fastCollection: ConfigSections = {
   collect: { nodes: { every: "1s" }, sessions: { every: "1s" }, stats: { every: "1s" } },
 };
 
-/** Calls that a daemon has under way at most: two lists of three pages, four details, statistics and hours. */
+/** The most calls that a daemon has under way: two lists of three pages, four details, statistics and hours. */
 const CALLS_AT_ONCE_MAX = 12;
-/** Docker kills a container 10 s after it was told to stop, so a daemon has to end within that; its start comes before. */
+/** Docker kills a container 10 s after SIGTERM. This includes the start of the daemon. */
 const TEST_MS_MAX = 15_000;
 
 /** Writes a configuration with the state in the same folder. */
@@ -39,7 +39,7 @@ const untilPage = (what: string, url: string, holds: (page: MetricsPage) => bool
     return holds(page) && page;
   });
 
-test("SIGHUP puts a good configuration in force, and leaves the old one there where the new one is bad", async () => {
+test("SIGHUP activates a valid configuration, and keeps the old one if the new one is invalid", async () => {
   const network = await startNetwork({ speed: 1 });
   const folder = createTempFolder();
   const file = configure(folder, network.url);
@@ -69,7 +69,7 @@ test("SIGHUP puts a good configuration in force, and leaves the old one there wh
 });
 
 test(
-  "SIGTERM ends the daemon with 0 while the service hangs, and its folder is free for the next",
+  "SIGTERM ends the daemon with 0 while the service hangs, and releases its state folder",
   async () => {
     const network = await startNetwork({ speed: 1 });
     network.setFault({ kind: "hang" });
@@ -87,7 +87,7 @@ test(
 );
 
 test(
-  "SIGTERM in the middle of a reload ends the daemon with 0 all the same",
+  "SIGTERM during a reload ends the daemon with 0",
   async () => {
     const network = await startNetwork({ speed: 1 });
     const { daemon } = await startRun(configure(createTempFolder(), network.url));
@@ -99,7 +99,7 @@ test(
   TEST_MS_MAX,
 );
 
-test("a second daemon on the same state folder is refused, and the first one goes on", async () => {
+test("a second daemon on the same state folder is rejected, and the first one continues", async () => {
   const network = await startNetwork({ speed: 1 });
   const folder = createTempFolder();
   const file = configure(folder, network.url);
@@ -112,7 +112,7 @@ test("a second daemon on the same state folder is refused, and the first one goe
   await untilPage("the first one sees the nodes", url, (page) => (nodesOn(page) ?? 0) > 0);
 });
 
-test("SIGKILL forgets no call: the next daemon goes on with the month where the service has it", async () => {
+test("after SIGKILL the next daemon has the same monthly count of calls as the service", async () => {
   const network = await startNetwork({ speed: 1 });
   const calls = () => replyCounts(network.service).reduce((sum, { count }) => sum + count, 0);
   const folder = createTempFolder();
@@ -121,13 +121,13 @@ test("SIGKILL forgets no call: the next daemon goes on with the month where the 
   await waitUntil("calls are made", () => calls() >= 3);
   daemon.kill("SIGKILL");
   expect((await daemon.ended).code).toBeNull();
-  // Nobody calls any more: what the service counted now is what the month has.
+  // No calls are sent any more, so the service's count is final.
   const made = calls();
   network.setFault({ kind: "hang" });
   const { url } = await startRun(file);
   const page = await scrape(url);
   const month = page.sum("proxywarden_month_calls")!;
-  // A call is counted before it is sent: of those under way at the end, not every one arrived.
+  // A call is counted before it is sent, so calls under way at the end may not have arrived.
   expect(month).toBeGreaterThanOrEqual(1_000 + made);
   expect(month).toBeLessThanOrEqual(1_000 + calls() + CALLS_AT_ONCE_MAX);
 });

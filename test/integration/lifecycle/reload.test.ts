@@ -17,7 +17,7 @@ const reloadOf = async (daemon: Awaited<ReturnType<typeof startTestDaemon>>) => 
   return { status: response.status, text: await response.text() };
 };
 
-test("pain 9: POST /-/reload answers 400 with every error, the old configuration stays, and the gauge says so", async () => {
+test("POST /-/reload answers 400 with every error, keeps the old configuration, and sets the gauge", async () => {
   const { network, daemon } = await startDaemonOnNetwork();
   await waitUntil("the nodes are seen", async () => nodesOn(await daemon.scrape()) === NODES);
   daemon.configure("service:\n  base_url: ftp://x\n  api_key: k\ncollect:\n  stats: {every: 1x}\n");
@@ -35,7 +35,7 @@ test("pain 9: POST /-/reload answers 400 with every error, the old configuration
   await waitUntil("the old one is at work", () => network.service.serial > before + 5);
 });
 
-test("pain 9: POST /-/reload answers 200 only when the new configuration is in force", async () => {
+test("POST /-/reload answers 200 only once the new configuration is active", async () => {
   const { network, daemon } = await startDaemonOnNetwork();
   await waitUntil("the nodes are seen", async () => nodesOn(await daemon.scrape()) === NODES);
   daemon.configure(configText(network.url, { limits: { plan: { calls_per_month: 123_456 } } }));
@@ -43,11 +43,11 @@ test("pain 9: POST /-/reload answers 200 only when the new configuration is in f
   const page = await daemon.scrape();
   expect(page.sum("proxywarden_month_calls_limit")).toBe(123_456);
   expect(page.sum("proxywarden_config_last_reload_successful")).toBe(1);
-  // What was seen before the reload still is.
+  // The data from before the reload is kept.
   expect(nodesOn(page)).toBe(NODES);
 });
 
-test("a reload by SIGHUP is journalled as one over HTTP is, and says that it came by SIGHUP", async () => {
+test("a reload by SIGHUP is journaled like one over HTTP, with its origin", async () => {
   const { network, daemon } = await startDaemonOnNetwork();
   const orders = async () => {
     const { data } = (await (await daemon.ask("/api/v1/orders")).json()) as { data: Record<string, unknown>[] };
@@ -58,8 +58,8 @@ test("a reload by SIGHUP is journalled as one over HTTP is, and says that it cam
   daemon.configure("collect: 1\n");
   await daemon.app.reload();
   expect(await orders()).toEqual([
-    ["reload", null, expect.stringMatching(/^SIGHUP: refused: proxywarden\.yaml/)],
-    ["reload", null, "SIGHUP: the new configuration is in force"],
+    ["reload", null, expect.stringMatching(/^SIGHUP: rejected: proxywarden\.yaml/)],
+    ["reload", null, "SIGHUP: the new configuration is active"],
   ]);
 });
 
@@ -72,7 +72,7 @@ test("a reload to another service forgets the nodes of the old one", async () =>
   await waitUntil("the other network is seen, alone", async () => nodesOn(await daemon.scrape()) === 7);
 });
 
-test("a reload moves web.listen: the new address answers, the old one no more", async () => {
+test("a reload moves web.listen: only the new address answers", async () => {
   const { network, daemon } = await startDaemonOnNetwork();
   const before = daemon.app.url();
   daemon.configure(configText(network.url, { web: { listen: "127.0.0.2:0" } }));
@@ -87,7 +87,7 @@ test("a reload moves web.listen: the new address answers, the old one no more", 
   );
 });
 
-test("a reload is refused whole where an address is taken, a key's file is missing or state.path would change", async () => {
+test("a reload is rejected if an address is in use, a key's file is missing or state.path changes", async () => {
   const { network, daemon } = await startDaemonOnNetwork();
   await waitUntil("the nodes are seen", async () => nodesOn(await daemon.scrape()) === NODES);
   const taken = new URL(network.url).host;
@@ -107,7 +107,7 @@ test("a reload is refused whole where an address is taken, a key's file is missi
   await waitUntil("the old one is at work", () => network.service.serial > before + 5);
 });
 
-test("a key renewed in its file is in force without a reload, soon after the service refused the old one", async () => {
+test("a key renewed in its file is used without a reload, soon after the service rejected the old one", async () => {
   const scopes = ["nodes:read", "sessions:read"];
   const network = await startNetwork({ scenario: { keys: [{ key: "new-key", scopes }] } });
   const folder = createTempFolder();
@@ -120,13 +120,13 @@ test("a key renewed in its file is in force without a reload, soon after the ser
   expect(nodesOn(refused)).toBeNull();
   folder.write("key", "new-key\n");
   await waitUntil("the nodes are seen with the new key", async () => nodesOn(await daemon.scrape()) === NODES);
-  const told = JSON.stringify(daemon.log.lines);
-  expect(told).toContain("the API key is not accepted");
-  expect(told).not.toMatch(/old-key|new-key/);
+  const logged = JSON.stringify(daemon.log.lines);
+  expect(logged).toContain("the API key is not accepted");
+  expect(logged).not.toMatch(/old-key|new-key/);
 });
 
-test("what was seen before a reload is shown right after it, by every route, as the new configuration wants it", async () => {
-  // In real time: nothing is collected anew between the answer to the reload and the questions after it.
+test("right after a reload every route shows the data from before, by the new configuration", async () => {
+  // In real time, so nothing is collected between the reload and the requests after it.
   const { network, daemon } = await startDaemonOnNetwork({ speed: 1 });
   await waitUntil("the nodes are seen", async () => nodesOn(await daemon.scrape()) === NODES);
   daemon.configure(configText(network.url, { export: { deny: ["proxynet_node_info"] } }));
@@ -138,10 +138,10 @@ test("what was seen before a reload is shown right after it, by every route, as 
   expect(page.select("proxynet_node_info")).toEqual([]);
 });
 
-/** The list of the nodes takes longer than the time between two reloads. */
+/** A walk of the nodes takes longer than the time between two reloads. */
 const SLOW = { kind: "slow_drip", bytesPerSecond: 8_000 } as const;
 
-/** Reloads, again and again, until a walk of the nodes that began meanwhile has completed. */
+/** Reloads repeatedly until a walk of the nodes that began meanwhile has completed. */
 async function reloadUntilWalked(
   daemon: Awaited<ReturnType<typeof startTestDaemon>>,
   beforeEach: (reload: number) => void,
@@ -150,7 +150,7 @@ async function reloadUntilWalked(
     page.sum("proxywarden_collect_last_success_timestamp_seconds", { collector: "nodes" })!;
   let reloads = 0;
   const before = walkedAt(await daemon.scrape());
-  // One walk may have been under way.
+  // One walk may have been under way at the first reload.
   let walks = 0;
   let last = before;
   await waitUntil("walks complete in spite of reloads", async () => {
@@ -164,16 +164,16 @@ async function reloadUntilWalked(
   await waitUntil("the nodes are still seen", async () => nodesOn(await daemon.scrape()) === NODES);
 }
 
-test("reloads of an unchanged file replace nothing: walks complete, and the same warden goes on", async () => {
+test("reloads of an unchanged file replace nothing: walks complete, and the same controller continues", async () => {
   const { network, daemon } = await startDaemonOnNetwork();
   await waitUntil("the nodes are seen", async () => nodesOn(await daemon.scrape()) === NODES);
-  const warden = daemon.app.remediation();
+  const remediation = daemon.app.remediation();
   network.setFault(SLOW, "/v1/nodes?");
   await reloadUntilWalked(daemon, () => {});
-  expect(daemon.app.remediation()).toBe(warden);
+  expect(daemon.app.remediation()).toBe(remediation);
 });
 
-test("a reload that changes nothing the collectors depend on leaves them at work", async () => {
+test("a reload that changes no setting of the collectors keeps them running", async () => {
   const { network, daemon } = await startDaemonOnNetwork();
   await waitUntil("the nodes are seen", async () => nodesOn(await daemon.scrape()) === NODES);
   network.setFault(SLOW, "/v1/nodes?");

@@ -6,18 +6,18 @@ import { runCommand, startCommand } from "../process.ts";
 import { type HealingSetup, rebootOffline, startHealingSetup } from "../remediation/healing-daemon.ts";
 import { waitUntil } from "../wait-until.ts";
 
-/** Docker kills a container so long after it was told to stop. */
+/** Docker kills a container this long after SIGTERM. */
 const STOP_GRACE_MS: DurationMs = 10 * SECOND_MS;
 const ANSWERED_AFTER_MS: DurationMs = 2 * SECOND_MS;
 
-/** Real time passes for the commands: they act on what the first walk shows, and as soon as the service's own limit lets them. */
+/** The daemon runs in real time, so it acts after the first walk, without limits that would delay it. */
 const fastLimits = {
   limits: { node_management: { requests: 10_000, burst: 20_000, window: "1m" } },
   collect: { nodes: { every: "1s" }, details: { max_age: "1d" }, sessions: { every: "1h" }, stats: { every: "1h" } },
   safety: { mode: "enforce", trust: { warmup_walks: 1 } },
 };
 
-/** `run` in real time, about to post; what becomes of the POST is up to `answered`. */
+/** Starts `run` in real time, and waits until its POST is under way; `answered` decides when it is answered. */
 async function runUntilPosting(answered: () => Promise<void>) {
   const setup = await startHealingSetup({ speed: 1 });
   setup.interventions.startFailure(setup.nodes[0]!, { failureMode: "outage", remedy: "reboot" });
@@ -25,13 +25,13 @@ async function runUntilPosting(answered: () => Promise<void>) {
   const { file } = setup.writeConfig([rebootOffline()], fastLimits);
   const daemon = startCommand("run", "--config", file);
   await waitUntil(
-    () => `the POST is under way; it said:\n${daemon.err()}`,
+    () => `the POST is under way; its output:\n${daemon.err()}`,
     () => setup.serviceProxy.postRequests.length === 1,
   );
-  return { clinic: setup, daemon, file };
+  return { setup, daemon, file };
 }
 
-/** What a daemon that is gone has left in its journal. */
+/** Returns what a stopped daemon left in its journal. */
 function journalLeftBy({ folder }: HealingSetup) {
   const journal = openStoreReadOnly(folder.pathOf("state"));
   if (!journal.ok) throw new Error(journal.error.message);
@@ -41,9 +41,9 @@ function journalLeftBy({ folder }: HealingSetup) {
   return { action, others, episode };
 }
 
-test("SIGTERM while a POST is under way: an answer that comes in 2 s is written down, and the daemon ends with 0", async () => {
+test("SIGTERM while a POST is under way: an answer within 2 s is journaled, and the daemon exits with 0", async () => {
   const { sleep } = createSystemClock();
-  const { clinic: setup, daemon } = await runUntilPosting(() => sleep(ANSWERED_AFTER_MS));
+  const { setup, daemon } = await runUntilPosting(() => sleep(ANSWERED_AFTER_MS));
   daemon.kill("SIGTERM");
   expect(await daemon.ended).toMatchObject({ code: 0, out: "" });
   expect(journalLeftBy(setup)).toMatchObject({
@@ -53,15 +53,15 @@ test("SIGTERM while a POST is under way: an answer that comes in 2 s is written 
   });
 });
 
-test("SIGTERM while a POST hangs: after 7 s it is in doubt, and the daemon ends with 0; until then no second one starts on its state", async () => {
-  const { clinic: setup, daemon, file } = await runUntilPosting(() => new Promise(() => {}));
+test("SIGTERM while a POST hangs: after 7 s it is in doubt, and the daemon exits with 0; until then no second one starts on its state", async () => {
+  const { setup, daemon, file } = await runUntilPosting(() => new Promise(() => {}));
   const clock = createSystemClock();
-  const toldAt = clock.monotonic();
+  const stoppedAt = clock.monotonic();
   daemon.kill("SIGTERM");
   const [second, first] = await Promise.all([runCommand("run", "--config", file), daemon.ended]);
   expect(second).toMatchObject({ code: 1, err: expect.stringContaining("is held by another proxywarden") });
   expect(first).toMatchObject({ code: 0, out: "" });
-  expect(clock.monotonic() - toldAt).toBeLessThan(STOP_GRACE_MS);
+  expect(clock.monotonic() - stoppedAt).toBeLessThan(STOP_GRACE_MS);
   expect(journalLeftBy(setup)).toMatchObject({
     action: { state: "sent", inDoubt: true },
     others: [],

@@ -9,16 +9,16 @@ import { createLog } from "../../../src/platform/log.ts";
 import { createScaledClock } from "../../../src/simulator/clock.ts";
 
 /**
- * The daemon in a process of its own, as `run` starts it, but for its pace and its death:
+ * Runs the daemon as `run` does, with two differences:
  *
- *     node mortal.ts CONFIG SPEED [before|after BOUNDARY]
+ *     node crashable-daemon.ts CONFIG SPEED [before|after BOUNDARY]
  *
- * Its time runs SPEED times as fast as the real one. It kills itself right before or right after the first commit of the
- * journal that holds a change of that kind is on the disk.
+ * Time runs SPEED times as fast, and the process kills itself right before or after the first commit with a change of the kind
+ * BOUNDARY reaches the disk.
  */
 const [config = "", speed = "1", side, boundary = ""] = process.argv.slice(2);
 
-/** Changes that a life of an episode has one after another. */
+/** The changes of an episode, in order. */
 const boundaries: Readonly<Record<string, (change: JournalChange) => boolean>> = {
   begun: (change) => change.kind === "episode" && change.row.state === "firing",
   intended: (change) => change.kind === "action" && change.row.state === "intended",
@@ -42,7 +42,7 @@ function crashAtBoundary(journal: Journal): Journal {
   };
 }
 
-// What a disk refuses is to be an error of the write, as a full one is, and not the end of the process.
+// A write beyond the limit of the file size fails with an error, as on a full disk, and does not end the process.
 process.on("SIGXFSZ", () => undefined);
 
 const started = await startDaemon({

@@ -9,10 +9,10 @@ const OUTAGE = { failureMode: "outage", remedy: "reboot" } as const;
 
 const QUERY = 'sum(proxynet_nodes{status="quarantined"}) > 0';
 const MATCHER = 'alertname="UpstreamDown"';
-const BY_QUERY = `the query ${QUERY}: it says so`;
-const BY_ALERT = `alerts with ${MATCHER}: it says so`;
+const BY_QUERY = `the query ${QUERY}: it returns a result`;
+const BY_ALERT = `alerts with ${MATCHER}: one is firing`;
 
-/** What blocks the next step of a node's episode, in order. */
+/** Returns the blockers of the next step of a node's episode. */
 async function externalBlockersOf(daemon: RunningDaemon, node: string): Promise<readonly string[]> {
   const [policy] = (await daemon.explain(node)).policies;
   if (policy?.episode == null) return [];
@@ -30,7 +30,7 @@ async function untilHeldBy(daemon: RunningDaemon, node: string, ...obstacles: re
   );
 }
 
-/** In real time, for an alert's times are compared with the clock of Alertmanager. */
+/** In real time, because Alertmanager compares the times of alerts with its own clock. */
 async function expectAlertWhileIll(alertmanager: Alertmanager): Promise<void> {
   const setup = await startHealingSetup({ speed: 1, rebootMs: SECOND_MS / 2 });
   const [node] = setup.nodes;
@@ -43,25 +43,25 @@ async function expectAlertWhileIll(alertmanager: Alertmanager): Promise<void> {
   });
   setup.interventions.startFailure(node!, OUTAGE);
   const daemon = await startDaemonFor(setup, config);
-  const told = async () =>
+  const sentAlerts = async () =>
     (await alertmanager.alerts()).filter(({ labels }) => labels.alertname === "ProxywardenEpisode");
   const [alert] = await waitUntil("the alert fires", async () => {
-    const alerts = await told();
+    const alerts = await sentAlerts();
     return alerts.length > 0 && alerts;
   });
   expect(alert).toMatchObject({
     labels: { policy: "reboot-offline", node_id: node, severity: "warning", episode: "ep-1" },
-    annotations: { summary: `${node} is unhealthy by the policy reboot-offline (ep-1)` },
+    annotations: { summary: `${node} is unhealthy under the policy reboot-offline (ep-1)` },
     status: { state: "active" },
   });
-  await waitUntil("the alert is resolved", async () => (await told()).length === 0);
+  await waitUntil("the alert is resolved", async () => (await sentAlerts()).length === 0);
   expect(await daemon.episode(node!)).toMatchObject({ state: "healed" });
   expect((await daemon.scrape()).sum("proxywarden_notifications_total", { outcome: "sent" })).toBe(2);
 }
 
-test("a node is held while a query of Prometheus gives anything, an alert fires, or either can't be asked; an episode is an alert itself", async () => {
+test("a node is held while a Prometheus query has a result, an alert is firing, or a query fails; an episode is an alert itself", async () => {
   const [setup, ...ports] = await Promise.all([startHealingSetup(), freePort(), freePort()]);
-  const [ill, other] = setup.nodes;
+  const [unhealthy, other] = setup.nodes;
   const { interventions, serviceProxy } = setup;
   const policy = rebootOffline({ blocked_by: [{ query: QUERY }, { alerts: [MATCHER] }] });
   const config = setup.writeConfig([policy], {
@@ -71,10 +71,10 @@ test("a node is held while a query of Prometheus gives anything, an alert fires,
   interventions.quarantine(other!, setup.network.clock.now() + DAY_MS);
   const daemon = await startDaemonFor(setup, config);
   const prometheus = startPrometheus(new URL(daemon.app.url()).host, ports[0]);
-  interventions.startFailure(ill!, OUTAGE);
-  await waitUntil("Alertmanager can't be asked", async () =>
-    /^alerts with .*: it could not be asked: Alertmanager: .*ECONNREFUSED/.test(
-      (await externalBlockersOf(daemon, ill!)).at(-1) ?? "",
+  interventions.startFailure(unhealthy!, OUTAGE);
+  await waitUntil("the query to Alertmanager fails", async () =>
+    /^alerts with .*: the query failed: Alertmanager: .*ECONNREFUSED/.test(
+      (await externalBlockersOf(daemon, unhealthy!)).at(-1) ?? "",
     ),
   );
 
@@ -86,7 +86,7 @@ test("a node is held while a query of Prometheus gives anything, an alert fires,
   });
   await alertmanager.post("alerts", [alertOf("one", now + HOUR_MS), alertOf("two", now + HOUR_MS)]);
   await Promise.all([expectAlertWhileIll(alertmanager), prometheus]);
-  await untilHeldBy(daemon, ill!, BY_QUERY, BY_ALERT);
+  await untilHeldBy(daemon, unhealthy!, BY_QUERY, BY_ALERT);
 
   const silence = {
     matchers: [{ name: "instance", value: "one", isRegex: false }],
@@ -94,9 +94,9 @@ test("a node is held while a query of Prometheus gives anything, an alert fires,
   };
   await alertmanager.post("silences", silence);
   await alertmanager.post("alerts", [alertOf("two", now - SECOND_MS)]);
-  await untilHeldBy(daemon, ill!, BY_QUERY);
+  await untilHeldBy(daemon, unhealthy!, BY_QUERY);
   expect(serviceProxy.postRequests).toEqual([]);
   interventions.liftQuarantine(other!);
-  await waitUntil("it is healed", async () => (await daemon.episode(ill!))?.state === "healed");
+  await waitUntil("it is healed", async () => (await daemon.episode(unhealthy!))?.state === "healed");
   expect(serviceProxy.postRequests).toHaveLength(1);
 });

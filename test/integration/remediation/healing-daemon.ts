@@ -21,11 +21,11 @@ import {
 } from "../simulated-network.ts";
 import { type ServiceProxy, startServiceProxy } from "./recording-proxy.ts";
 
-/** A network in which nobody falls ill but by a test, and what a daemon needs to heal it. */
+/** A simulated network in which nodes fail only when a test says so, and what a daemon needs to heal them. */
 export interface HealingSetup {
   readonly network: TestNetwork;
   readonly interventions: Interventions;
-  /** Where the daemon's calls pass. */
+  /** All calls of the daemon pass through it. */
   readonly serviceProxy: ServiceProxy;
   readonly folder: TempFolder;
   /** Ids of all nodes. */
@@ -35,30 +35,30 @@ export interface HealingSetup {
   writeConfig(policies: readonly object[], sections?: ConfigSections): WrittenConfig;
 }
 
-/** A configuration that was written. */
+/** A configuration file. */
 export interface WrittenConfig {
   readonly file: string;
   readonly text: string;
 }
 
-/** A daemon at work in a clinic, and what it says over HTTP. */
+/** A daemon in this process, and what its HTTP API shows. */
 export interface RunningDaemon extends TestDaemon {
-  /** Gives an order over HTTP, with the admin token or another one. */
+  /** Sends an operator command over HTTP; by default with the admin token. */
   sendCommand(path: string, body?: object, token?: string): Promise<JsonResponse>;
-  /** Runs a command that asks the daemon, with the admin token in a file. */
+  /** Runs a CLI command against the daemon, with the admin token in a file. */
   runCli(...args: readonly string[]): Promise<CommandOutput>;
-  /** Right after a start, when a node is not known yet, there is nothing in it. */
+  /** Returns an empty explanation while the node is not known yet, right after a start. */
   explain(node: string): Promise<ExplanationView>;
-  /** All actions, oldest first, but for those that a machine too busy for a look at the nodes made it withdraw. */
+  /** Returns all actions, oldest first, without those that were withdrawn because a busy machine delayed the walks. */
   actions(): Promise<readonly ActionView[]>;
   decisions(): Promise<readonly DecisionView[]>;
-  /** The last episode of a node; undefined: it has none. */
+  /** Returns the last episode of a node; undefined: it has none. */
   episode(node: string): Promise<EpisodeView | undefined>;
-  /** Reasons for which a policy would hold its next step on a node now. */
+  /** Returns the reasons that would hold the next step on a node now. */
   reasons(node: string): Promise<readonly string[]>;
 }
 
-/** What a route answered. */
+/** The response of a JSON route. */
 export interface JsonResponse {
   readonly status: number;
   readonly json: unknown;
@@ -69,20 +69,20 @@ const EMPTY_EXPLANATION: ExplanationView = {
   ...{ policies: [], holds: [], episodes: [], actions: [], decisions: [], orders: [] },
 };
 
-/** Why an action is withdrawn where the last walk is too long ago. */
+/** Detail of an action that was withdrawn because the last walk is too old. */
 const STALE_WALK_REASON = /^inventory_incomplete: the last complete walk of the nodes is \d+ s old/;
 
-/** The admin token of every clinic. */
+/** The admin token of the daemons. */
 export const ADMIN_TOKEN = "open-sesame";
 
-/** How long a reboot takes, unless a test says otherwise. */
+/** Default time of a reboot. */
 const REBOOT_MS: DurationMs = 2 * SECOND_MS;
 const NEVER_MS: DurationMs = 1_000_000 * DAY_MS;
 
-/** So much faster than real does a clinic's time run: what takes a real service minutes takes seconds. */
+/** Speed of time in the tests: what takes a real service minutes takes seconds. */
 const SPEED = 20;
 
-/** Starts a clinic. */
+/** Starts the network and the proxy before it. */
 export async function startHealingSetup({ speed = SPEED, rebootMs = REBOOT_MS } = {}): Promise<HealingSetup> {
   const rates = { ...defaultScenario.rates, faultEveryMs: NEVER_MS, maintenanceEveryMs: NEVER_MS, rebootMs };
   const network = await startNetwork({ speed, scenario: { sessions: 40, rates } });
@@ -105,8 +105,8 @@ export async function startHealingSetup({ speed = SPEED, rebootMs = REBOOT_MS } 
 }
 
 /**
- * What is waited for is short; the limits are those of the defaults unless a test says otherwise. The walks are as far
- * apart as they can be: after three of them without news sight is broken, which a busy machine must not bring about.
+ * Waits are short, and limits have their defaults. Walks are as far apart as possible, because data is untrusted after three
+ * intervals without one, and a busy machine delays walks.
  */
 function defaultSections(folder: TempFolder, policies: readonly object[]): ConfigSections {
   return {
@@ -124,7 +124,7 @@ function defaultSections(folder: TempFolder, policies: readonly object[]): Confi
   };
 }
 
-/** Puts a daemon to work in this process, on the clinic's own state folder. */
+/** Starts a daemon in this process, with the state folder of the setup. */
 export async function startDaemonFor(setup: HealingSetup, { text }: WrittenConfig): Promise<RunningDaemon> {
   const daemon = await startTestDaemon(setup.network.clock, text, openStateStore);
   const get = async <T>(path: string): Promise<T> => (await daemon.ask(path)).json() as Promise<T>;
@@ -158,11 +158,11 @@ export async function startDaemonFor(setup: HealingSetup, { text }: WrittenConfi
   };
 }
 
-/** Puts a daemon to work in a process of its own; `at`: it kills itself right before or after that boundary. */
+/** Starts a daemon in a process of its own. `at`: the process kills itself right before or after that boundary. */
 export const startCrashingDaemon = ({ file }: WrittenConfig, ...at: readonly string[]): RunningProcess =>
   startScript(fileURLToPath(new URL("./crashable-daemon.ts", import.meta.url)), file, String(SPEED), ...at);
 
-/** Runs a command line in this process: what it would do in one of its own, but for the start. */
+/** Runs a command line in this process. */
 export const runInProcess = (...args: readonly string[]): Promise<CommandOutput> =>
   captureOutput(async (context) => {
     let code: ExitCode = EXIT_OK;
@@ -174,8 +174,8 @@ export const runInProcess = (...args: readonly string[]): Promise<CommandOutput>
   });
 
 /**
- * A policy that reboots what is offline as soon as it is seen, and, after so long, by force what is offline all the same:
- * longer than a busy machine takes for anything, unless a test says otherwise.
+ * Returns a policy that reboots offline nodes at once, and by force if they are still offline after `within`, which by default is
+ * longer than a busy machine takes.
  */
 export const rebootOffline = ({ within = "5m", ...changed }: Readonly<Record<string, unknown>> = {}): object => ({
   name: "reboot-offline",

@@ -15,7 +15,7 @@ import {
   startHealingSetup,
 } from "./healing-daemon.ts";
 
-/** A clinic with an ill node, and a journal that a daemon has left. */
+/** Starts a setup with an unhealthy node and the journal of an earlier daemon. */
 async function startWithFailedNode() {
   const setup = await startHealingSetup();
   setup.interventions.startFailure(setup.nodes[0]!, { failureMode: "outage", remedy: "reboot" });
@@ -27,10 +27,10 @@ async function startWithFailedNode() {
     { kind: "action", row: actionOf(2, "ep-1") },
   ]);
   store.value.close();
-  return { clinic: setup, prescription: config, database: setup.folder.pathOf("state/proxywarden.db") };
+  return { setup, config, database: setup.folder.pathOf("state/proxywarden.db") };
 }
 
-/** The daemon watches and says what is wrong; it touches nobody. */
+/** Expects that the daemon collects and reports the problem, but takes no action. */
 async function expectNoActions(
   { nodes, serviceProxy }: HealingSetup,
   daemon: RunningDaemon,
@@ -55,13 +55,13 @@ async function expectNoActions(
     message: "journal damaged: no action is taken, and state is lost at exit",
     fields: { problem: expect.stringMatching(problem) },
   });
-  // What a person orders would be forgotten with the process.
+  // An operator command would be lost at exit.
   expect(await daemon.sendCommand("/api/v1/pause")).toMatchObject({ status: 503 });
   expect(serviceProxy.postRequests).toEqual([]);
 }
 
-test("a journal that is no database: the daemon watches and serves, is not ready, says so loudly, and touches nobody", async () => {
-  const { clinic: setup, prescription: config, database } = await startWithFailedNode();
+test("with a journal that is not a database the daemon collects and serves, is not ready, logs an error, and takes no action", async () => {
+  const { setup, config, database } = await startWithFailedNode();
   writeFileSync(database, "noise ".repeat(10_000));
   const daemon = await startDaemonFor(setup, config);
   await expectNoActions(
@@ -71,8 +71,8 @@ test("a journal that is no database: the daemon watches and serves, is not ready
   );
 });
 
-test("a journal with a row that nobody can read: the same", async () => {
-  const { clinic: setup, prescription: config, database } = await startWithFailedNode();
+test("with an unreadable row in the journal the daemon takes no action", async () => {
+  const { setup, config, database } = await startWithFailedNode();
   const broken = new DatabaseSync(database);
   broken.exec("UPDATE episodes SET body = substr(body, 1, 40)");
   broken.close();
@@ -80,11 +80,11 @@ test("a journal with a row that nobody can read: the same", async () => {
   await expectNoActions(setup, daemon, /the journal in \S+ can't be read \(.*JSON.*\); put a backup in its place/);
 });
 
-/** Lets a process write files of so many bytes at most, as if the disk were full behind them. */
+/** Limits the size of the files that a process writes, as if the disk were full. */
 const limitFileSize = ({ pid }: RunningProcess, bytes: number | "unlimited") =>
   runProgram(requireProgram("/usr/bin/prlimit", "util-linux"), [`--pid=${pid}`, `--fsize=${bytes}:unlimited`], "");
 
-test("a disk that fills up: nobody is touched while the journal can't be written, and it goes on once there is room", async () => {
+test("with a full disk no node is touched while the journal can't be written, and actions continue once there is space", async () => {
   const setup = await startHealingSetup();
   const config = setup.writeConfig([rebootOffline()]);
   const daemon = startCrashingDaemon(config);

@@ -14,7 +14,7 @@ import {
 
 const OUTAGE = { failureMode: "outage", remedy: "reboot" } as const;
 
-/** A clinic with a doctor who is trusted, so that all that holds a node is what a test does. */
+/** Starts a daemon whose inventory is trusted, so that only the test holds nodes. */
 async function startTrustedDaemon(
   policy: object = rebootOffline(),
   safety: object = {},
@@ -27,10 +27,10 @@ async function startTrustedDaemon(
   });
   const daemon = await startDaemonFor(setup, config);
   await waitUntil("it is trusted", async () => (await daemon.scrape()).sum("proxywarden_trusted") === 1);
-  return { clinic: setup, doctor: daemon, ...config };
+  return { setup, daemon, ...config };
 }
 
-/** Two nodes of different regions: one incident they are not. */
+/** Returns two nodes of different regions, which are not one incident. */
 function nodesOfDifferentRegions({ network, nodes }: HealingSetup): readonly [string, string] {
   const regions = new Map([...network.service.world.fleet.nodes].map(({ id, region }) => [id, region]));
   const [first] = nodes;
@@ -50,8 +50,8 @@ const untilHealed = (daemon: RunningDaemon, node: string) =>
     async () => (await daemon.episode(node))?.state === "healed",
   );
 
-test("a pause holds every node, a hold one; each ends by its order, over HTTP or by a command, and only with the token", async () => {
-  const { clinic: setup, doctor: daemon } = await startTrustedDaemon();
+test("a pause holds every node, a hold one node; both end with a command over HTTP or the CLI, and only with the token", async () => {
+  const { setup, daemon } = await startTrustedDaemon();
   const [first, second] = nodesOfDifferentRegions(setup);
   const { serviceProxy, interventions } = setup;
   expect(await daemon.sendCommand("/api/v1/pause", {}, "guessed")).toMatchObject({ status: 401 });
@@ -80,8 +80,8 @@ test("a pause holds every node, a hold one; each ends by its order, over HTTP or
   expect(serviceProxy.postRequests.map(({ path }) => path).slice(1)).toEqual([`/v1/nodes/${second}/reboot`]);
 });
 
-test("mode approve: nothing is posted until a person approves the action, exactly that one then is, and a rejected one never", async () => {
-  const { clinic: setup, doctor: daemon } = await startTrustedDaemon(rebootOffline({ mode: "approve" }));
+test("in mode approve exactly the actions that an operator approves are posted", async () => {
+  const { setup, daemon } = await startTrustedDaemon(rebootOffline({ mode: "approve" }));
   const [first, second] = nodesOfDifferentRegions(setup);
   const { serviceProxy, interventions } = setup;
   const waiting = (node: string) =>
@@ -117,12 +117,8 @@ test("mode approve: nothing is posted until a person approves the action, exactl
   expect((await daemon.actions()).at(-1)).toMatchObject({ id: rejected.id, state: "rejected", outcome: null });
 });
 
-test("the breaker stays open until reset-breaker, and explain names every reason, live and out of the journal", async () => {
-  const {
-    clinic: setup,
-    doctor: daemon,
-    file,
-  } = await startTrustedDaemon(rebootOffline(), { breaker: { percent: "0%", amount: 1 } });
+test("the circuit breaker stays open until reset-breaker, and explain names every reason, from the daemon and from the journal", async () => {
+  const { setup, daemon, file } = await startTrustedDaemon(rebootOffline(), { breaker: { percent: "0%", amount: 1 } });
   const [first, second] = nodesOfDifferentRegions(setup);
   setup.interventions.startFailure(first, OUTAGE);
   await untilHealed(daemon, first);
@@ -162,8 +158,8 @@ test("the breaker stays open until reset-breaker, and explain names every reason
   });
 });
 
-test("half a fleet gone holds everybody until a person accepts it by accept-inventory", async () => {
-  const { clinic: setup, doctor: daemon } = await startTrustedDaemon();
+test("while much of the fleet is missing every node is held until accept-inventory", async () => {
+  const { setup, daemon } = await startTrustedDaemon();
   setup.network.setFault({ kind: "vanished", share: 0.4 });
   const trust = async () =>
     ((await (await daemon.ask("/api/v1/status")).json()) as { warden: { trusted: boolean; trust: readonly object[] } })
@@ -181,15 +177,15 @@ test("half a fleet gone holds everybody until a person accepts it by accept-inve
   expect(setup.serviceProxy.postRequests).toEqual([]);
   expect(await daemon.runCli("accept-inventory")).toEqual({
     code: 0,
-    out: `the inventory is measured by the ${left.length} nodes of now\n`,
+    out: `the inventory baseline is now ${left.length} nodes\n`,
     err: "",
   });
   await untilHealed(daemon, node);
   expect(await trust()).toMatchObject({ trusted: true, trust: [] });
 });
 
-test("routes and metrics show what was decided and done, and promtool and the strict parser take the page", async () => {
-  const { clinic: setup, doctor: daemon } = await startTrustedDaemon();
+test("routes and metrics show decisions and actions, and promtool and the strict parser accept /metrics", async () => {
+  const { setup, daemon } = await startTrustedDaemon();
   const [node] = setup.nodes;
   setup.interventions.startFailure(node!, OUTAGE);
   await untilHealed(daemon, node!);

@@ -4,20 +4,20 @@ import { waitUntil } from "../wait-until.ts";
 import { rebootOffline, startCrashingDaemon, startDaemonFor, startHealingSetup } from "./healing-daemon.ts";
 import type { PostHooks } from "./recording-proxy.ts";
 
-/** Five daemons live and die side by side, which a busy machine takes its time for. */
+/** Five daemons run in parallel, which is slow on a busy machine. */
 const TEST_MS_MAX = 60_000;
 
-/** How a daemon dies, and what is in the service and in the journal once the next one has healed the node. */
+/** When a daemon is killed, and what the service and the journal have once the next daemon has healed the node. */
 interface CrashCase {
-  /** Arguments of the process: it kills itself at a commit. */
+  /** The commit at which the process kills itself. */
   readonly at?: readonly [side: "before" | "after", boundary: string];
-  /** Or it is killed while its first POST is under way. */
+  /** Kills the process while its first POST is under way. */
   readonly whilePosting?: (kill: () => Promise<void>) => PostHooks;
-  /** What the service was told, in order. */
+  /** The bodies of all POSTs, in order. */
   readonly posts: readonly string[];
-  /** How its actions stand in the journal, in order. */
+  /** The states of all actions in the journal, in order. */
   readonly actions: readonly string[];
-  /** How long a step is waited for, where it is waited for in vain. */
+  /** The time of a step, if it ends without success. */
   readonly within?: string;
 }
 
@@ -30,8 +30,8 @@ const once = { posts: [GRACEFUL], actions: ["verified"] };
 const actionState = ({ state, outcome, in_doubt, detail }: ActionView): string =>
   `${outcome ?? `${state}: ${detail}`}${in_doubt ? ", in doubt" : ""}`;
 
-/** A daemon that heals a node dies; the next one goes on. Gives how it all ended. */
-async function crashAndRestart({ at, whilePosting: during, within = "5m" }: CrashCase) {
+/** Kills a daemon while it heals a node, and starts the next one. Returns the result. */
+async function crashAndRestart({ at, whilePosting, within = "5m" }: CrashCase) {
   const setup = await startHealingSetup();
   const [node] = setup.nodes;
   setup.interventions.startFailure(node!, { failureMode: "outage", remedy: "reboot" });
@@ -41,9 +41,9 @@ async function crashAndRestart({ at, whilePosting: during, within = "5m" }: Cras
     crashing.kill("SIGKILL");
     await crashing.ended;
   };
-  if (during !== undefined) setup.serviceProxy.setHooks(during(kill));
+  if (whilePosting !== undefined) setup.serviceProxy.setHooks(whilePosting(kill));
   const { code, err } = await crashing.ended;
-  if (code !== null) throw new Error(`it did not die:\n${err}`);
+  if (code !== null) throw new Error(`the process was not killed:\n${err}`);
   setup.serviceProxy.setHooks({});
   const daemon = await startDaemonFor(setup, config);
   await waitUntil(
@@ -60,13 +60,13 @@ async function crashAndRestart({ at, whilePosting: during, within = "5m" }: Cras
   };
 }
 
-/** Whatever a death left, in the end the node is healed, in one episode. */
-async function expectHealedAfterCrash(deaths: Readonly<Record<string, CrashCase>>): Promise<void> {
+/** Expects that the node is healed in one episode, at whatever moment the daemon was killed. */
+async function expectHealedAfterCrash(cases: Readonly<Record<string, CrashCase>>): Promise<void> {
   const ends = await Promise.all(
-    Object.entries(deaths).map(async ([when, death]) => ({ when, death, end: await crashAndRestart(death) })),
+    Object.entries(cases).map(async ([when, crash]) => ({ when, crash, end: await crashAndRestart(crash) })),
   );
-  for (const { when, death, end } of ends) {
-    const { posts, actions } = death;
+  for (const { when, crash, end } of ends) {
+    const { posts, actions } = crash;
     expect.soft({ when, ...end }).toEqual({
       ...{ when, posts, actions, paths: new Set(["/v1/nodes/{id}/reboot"]), episodes: ["healed"], status: "online" },
     });
@@ -74,7 +74,7 @@ async function expectHealedAfterCrash(deaths: Readonly<Record<string, CrashCase>
 }
 
 test(
-  "kill -9 before a step is sent: its intent is withdrawn, and what is decided anew is posted, once",
+  "after kill -9 before a step is sent, its intent is withdrawn, and a new action is posted once",
   () => {
     const stale = "withdrawn: the daemon stopped before it was sent";
     const withdrawn = { posts: [GRACEFUL], actions: [stale, "verified"] };
@@ -83,36 +83,36 @@ test(
       "after an episode has begun": { at: ["after", "begun"], ...once },
       "before the intent": { at: ["before", "intended"], ...once },
       "after the intent": { at: ["after", "intended"], ...withdrawn },
-      "before it is written that it is being sent": { at: ["before", "posting"], ...withdrawn },
+      "before `posting` is journaled": { at: ["before", "posting"], ...withdrawn },
     });
   },
   TEST_MS_MAX,
 );
 
 test(
-  "kill -9 while a step is being sent: it is in doubt, what is seen settles it, and it is never posted again",
+  "after kill -9 while a step is being sent, it is in doubt, observation settles it, and it is never posted again",
   () => {
-    const unheard = { posts: [GRACEFUL], actions: ["verified, in doubt"] };
+    const inDoubt = { posts: [GRACEFUL], actions: ["verified, in doubt"] };
     const nextStep = { actions: ["ineffective, in doubt", "verified"], within: "30s" };
     return expectHealedAfterCrash({
-      "when it is about to leave": { at: ["after", "posting"], posts: [FORCED], ...nextStep },
-      "when it arrives, and nobody carries it out": {
+      "right before the POST is sent": { at: ["after", "posting"], posts: [FORCED], ...nextStep },
+      "when the POST arrives, and is not executed": {
         whilePosting: (kill) => ({ arrived: () => kill().then(() => false) }),
         posts: [GRACEFUL, FORCED],
         ...nextStep,
       },
-      "when it was carried out, before the answer": { whilePosting: (kill) => ({ answered: kill }), ...unheard },
-      "before the answer is written down": { at: ["before", "sent"], ...unheard },
+      "when the POST was executed, before the answer": { whilePosting: (kill) => ({ answered: kill }), ...inDoubt },
+      "before the answer is journaled": { at: ["before", "sent"], ...inDoubt },
     });
   },
   TEST_MS_MAX,
 );
 
 test(
-  "kill -9 after a step was answered: it is still verified, its episode ends as healed, and nothing is posted again",
+  "after kill -9 once a step was answered, it is verified, its episode is healed, and nothing is posted again",
   () =>
     expectHealedAfterCrash({
-      "after the answer is written down": { at: ["after", "sent"], ...once },
+      "after the answer is journaled": { at: ["after", "sent"], ...once },
       "before the outcome": { at: ["before", "ended"], ...once },
       "after the outcome": { at: ["after", "ended"], ...once },
       "before the episode is closed": { at: ["before", "closed"], ...once },

@@ -2,33 +2,33 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 
-/** A POST as it arrived at the service's door. */
+/** A POST as it arrived at the proxy. */
 export interface PostRequest {
   readonly path: string;
   readonly body: string;
 }
 
-/** What a test does while a POST is on its way. */
+/** What a test does while a POST is under way. */
 export interface PostHooks {
-  /** It arrived. It goes on to the service once this is over; false: it never does. */
+  /** Called when the POST arrives. It is forwarded once this resolves; false: it never is. */
   arrived?(post: PostRequest): Promise<boolean>;
-  /** The service has carried it out, and its answer waits here until this is over. */
+  /** Called when the service has answered. The answer is forwarded once this resolves. */
   answered?(post: PostRequest): Promise<void>;
 }
 
-/** A gate before the service, through which all calls pass. */
+/** A proxy before the service that records POSTs. */
 export interface ServiceProxy {
   readonly url: string;
-  /** Every POST that came, in order. */
+  /** All POSTs, in order. */
   readonly postRequests: readonly PostRequest[];
-  /** From now on. */
-  setHooks(delays: PostHooks): void;
+  /** Replaces the hooks. */
+  setHooks(hooks: PostHooks): void;
 }
 
-/** Puts a gate before the service at `serviceUrl`; it ends with the test. */
+/** Starts a proxy before the service at `serviceUrl`; it ends with the test. */
 export async function startServiceProxy(serviceUrl: string): Promise<ServiceProxy> {
   const posts: PostRequest[] = [];
-  let delays: PostHooks = {};
+  let hooks: PostHooks = {};
 
   async function pass(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
@@ -38,12 +38,12 @@ export async function startServiceProxy(serviceUrl: string): Promise<ServiceProx
     const post = method === "POST" ? { path, body: body.toString() } : null;
     if (post !== null) {
       posts.push(post);
-      if ((await delays.arrived?.(post)) === false) return;
+      if ((await hooks.arrived?.(post)) === false) return;
     }
     const onward = request(serviceUrl + path, { method, headers }, (answer) => {
-      const held = post === null ? Promise.resolve() : (delays.answered?.(post) ?? Promise.resolve());
+      const held = post === null ? Promise.resolve() : (hooks.answered?.(post) ?? Promise.resolve());
       void held.then(() => {
-        // Dates and the like are the service's own, to the letter.
+        // All headers, such as Date, are the service's.
         response.sendDate = false;
         response.writeHead(answer.statusCode!, answer.headers);
         answer.pipe(response);
@@ -66,7 +66,7 @@ export async function startServiceProxy(serviceUrl: string): Promise<ServiceProx
     url: `http://127.0.0.1:${port}`,
     postRequests: posts,
     setHooks(next) {
-      delays = next;
+      hooks = next;
     },
   };
 }

@@ -4,7 +4,7 @@ import { ADMIN_TOKEN, type RunningDaemon, rebootOffline, startDaemonFor, startHe
 
 const OUTAGE = { failureMode: "outage", remedy: "reboot" } as const;
 
-/** A doctor whose patient fires, while everything is paused. */
+/** Starts a paused daemon with a firing node. */
 async function startWithPausedEpisode(policy: object) {
   const setup = await startHealingSetup();
   const [node] = setup.nodes;
@@ -13,7 +13,7 @@ async function startWithPausedEpisode(policy: object) {
   await daemon.sendCommand("/api/v1/pause", { reason: "a test" });
   setup.interventions.startFailure(node!, OUTAGE);
   const { id } = await waitUntil("an episode has begun", () => daemon.episode(node!));
-  return { clinic: setup, doctor: daemon, node: node!, episode: id };
+  return { setup, daemon, node: node!, episode: id };
 }
 
 async function reload(daemon: RunningDaemon): Promise<{ readonly status: number; readonly lines: readonly string[] }> {
@@ -26,8 +26,8 @@ async function reload(daemon: RunningDaemon): Promise<{ readonly status: number;
 
 const timerOf = async (daemon: RunningDaemon, node: string) => (await daemon.explain(node)).policies[0]?.timer?.state;
 
-test("a policy file with errors is refused whole, with file, line and column of each, and the episode goes on under the old one", async () => {
-  const { clinic: setup, doctor: daemon, node, episode } = await startWithPausedEpisode(rebootOffline());
+test("a policy file with errors is rejected with file, line and column of each, and the episode continues under the old one", async () => {
+  const { setup, daemon, node, episode } = await startWithPausedEpisode(rebootOffline());
   const policies = setup.folder.write(
     "policies.yaml",
     `policies:
@@ -54,8 +54,8 @@ test("a policy file with errors is refused whole, with file, line and column of 
   expect(setup.serviceProxy.postRequests.map(({ path }) => path)).toEqual([`/v1/nodes/${node}/reboot`]);
 });
 
-test("a raised for takes a node back to pending and its episode with it; an unchanged one keeps both", async () => {
-  const { clinic: setup, doctor: daemon, node, episode } = await startWithPausedEpisode(rebootOffline());
+test("a longer `for` returns a node to pending and withdraws its episode; an unchanged `for` keeps both", async () => {
+  const { setup, daemon, node, episode } = await startWithPausedEpisode(rebootOffline());
   expect((await reload(daemon)).status).toBe(200);
   expect(await timerOf(daemon, node)).toBe("firing");
   expect(await daemon.episode(node)).toMatchObject({ id: episode, state: "firing" });
@@ -70,19 +70,14 @@ test("a raised for takes a node back to pending and its episode with it; an unch
   expect((await reload(daemon)).status).toBe(200);
   await waitUntil("it fires again", async () => (await daemon.episode(node))?.state === "firing");
   expect((await daemon.episode(node))!.id).not.toBe(episode);
-  // The pause was a person's, and no reload ends it; nothing else holds the node, for what was known still is.
+  // A reload does not end the pause. Nothing else holds the node, because the inventory is kept.
   await waitUntil("the pause alone holds it", async () => (await daemon.reasons(node)).join() === "paused");
   expect(JSON.stringify(daemon.log.lines)).not.toContain("never said what time it is");
   expect(setup.serviceProxy.postRequests).toEqual([]);
 });
 
-test("a mode changed from approve to enforce is in force at once: what waited lapses, and the same episode goes on", async () => {
-  const {
-    clinic: setup,
-    doctor: daemon,
-    node,
-    episode,
-  } = await startWithPausedEpisode(rebootOffline({ mode: "approve" }));
+test("a change from approve to enforce applies at once: the request for approval lapses, and the same episode continues", async () => {
+  const { setup, daemon, node, episode } = await startWithPausedEpisode(rebootOffline({ mode: "approve" }));
   await daemon.sendCommand("/api/v1/resume");
   await waitUntil("an action waits", async () => (await daemon.actions())[0]?.state === "awaiting");
   daemon.configure(setup.writeConfig([rebootOffline()]).text);
@@ -98,10 +93,10 @@ test("a reload while a POST is under way waits for its answer, and it is posted 
   const [node] = setup.nodes;
   const daemon = await startDaemonFor(setup, setup.writeConfig([rebootOffline()]));
   let answer = () => {};
-  const asked = new Promise<void>((resolve) => {
+  const answerDue = new Promise<void>((resolve) => {
     answer = resolve;
   });
-  setup.serviceProxy.setHooks({ answered: () => asked });
+  setup.serviceProxy.setHooks({ answered: () => answerDue });
   setup.interventions.startFailure(node!, OUTAGE);
   await waitUntil("the POST is under way", () => setup.serviceProxy.postRequests.length === 1);
   const reloading = reload(daemon);

@@ -1,44 +1,42 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
-import { actionLines, episodeLines } from "../../harness/action-lines.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 
 const oneReboot = remediationRules([rebootOffline({ steps: [steps.reboot] })]);
-const isProven = (context: QuietNetwork) => context.controller().view.policies()[0]!.isProven;
+const isProven = (network: QuietNetwork) => network.controller().view.policies()[0]!.isProven;
 
-test("a node that an operator repairs after our reboot did nothing is not healed by us, and proves no canary", async () => {
-  const context = await startQuietNetwork({ rules: oneReboot });
-  const [node] = context.nodes("us-east");
-  const healAt = context.daemon.clock.now() + 10 * MINUTE_MS;
-  context.interventions.startFailure(node!, { failureMode: "outage", remedy: "person", recoverAt: healAt });
-  await context.advance(12 * MINUTE_MS);
-  expect(context.postCount()).toBe(1);
-  expect(context.status(node!)).toBe("maintenance");
-  await context.advance(30 * MINUTE_MS);
-  expect(context.status(node!)).toBe("online");
-  expect(actionLines(context)).toEqual(["reboot: in_doubt"]);
-  expect(context.actions()).toMatchObject([{ detail: expect.stringContaining("maintenance") }]);
-  expect(episodeLines(context)).toEqual(["cleared"]);
-  expect(isProven(context)).toBe(false);
-  await context.stop();
+test("a node that an operator repairs after our reboot had no effect does not count as healed, and does not prove the canary", async () => {
+  const network = await startQuietNetwork({ rules: oneReboot });
+  const [node] = network.nodes("us-east");
+  const healAt = network.daemon.clock.now() + 10 * MINUTE_MS;
+  network.interventions.startFailure(node!, { failureMode: "outage", remedy: "person", recoverAt: healAt });
+  await network.advance(12 * MINUTE_MS);
+  expect(network.postCount()).toBe(1);
+  expect(network.status(node!)).toBe("maintenance");
+  await network.advance(30 * MINUTE_MS);
+  expect(network.status(node!)).toBe("online");
+  expect(actionLines(network)).toEqual(["reboot: in_doubt"]);
+  expect(network.actions()).toMatchObject([{ detail: expect.stringContaining("maintenance") }]);
+  expect(episodeStates(network)).toEqual(["cleared"]);
+  expect(isProven(network)).toBe(false);
 });
 
-test("a node that an operator quarantines after our reboot is not healed by us when it is freed", async () => {
-  const context = await startQuietNetwork({ rules: oneReboot });
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!, "person");
-  await context.advanceUntil(() => context.postCount() === 1);
-  await context.advance(MINUTE_MS);
-  context.interventions.quarantine(node!, context.daemon.clock.now() + 3 * MINUTE_MS);
-  context.interventions.startFailure(node!, {
+test("a node that an operator quarantines after our reboot does not count as healed when it is released", async () => {
+  const network = await startQuietNetwork({ rules: oneReboot });
+  const [node] = network.nodes("us-east");
+  network.failNode(node!, "person");
+  await network.advanceUntil(() => network.postCount() === 1);
+  await network.advance(MINUTE_MS);
+  network.interventions.quarantine(node!, network.daemon.clock.now() + 3 * MINUTE_MS);
+  network.interventions.startFailure(node!, {
     failureMode: "outage",
     remedy: "time",
-    recoverAt: context.daemon.clock.now(),
+    recoverAt: network.daemon.clock.now(),
   });
-  await context.advance(40 * MINUTE_MS);
-  expect(context.status(node!)).toBe("online");
-  expect(episodeLines(context)).toEqual(["cleared"]);
-  expect(isProven(context)).toBe(false);
-  await context.stop();
+  await network.advance(40 * MINUTE_MS);
+  expect(network.status(node!)).toBe("online");
+  expect(episodeStates(network)).toEqual(["cleared"]);
+  expect(isProven(network)).toBe(false);
 });

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { episodeLines, notificationLines } from "../../harness/action-lines.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { episodeStates, notificationsOf } from "../../harness/remediation-results.ts";
 
-const now = (context: QuietNetwork) => context.daemon.clock.now();
+const now = (network: QuietNetwork) => network.daemon.clock.now();
 
-/** A policy that is true on nodes with a session and unknown on those without one; each step waits for an approval. */
+/** A policy that is true for nodes with sessions, and unknown for nodes without; each step waits for approval. */
 const busy = (match: string) =>
   rebootOffline({
     name: "busy",
@@ -22,98 +22,93 @@ const busy = (match: string) =>
 
 const ONE = "node_caffe390";
 
-/** A node under `busy` falls ill, so that it has no sessions and the verdict is unknown. */
+/** Makes a node under `busy` fail, so that it has no sessions and the verdict is unknown. */
 async function startUnknown(healAfterMs: number, policies = [busy(`node.id == "${ONE}"`)]) {
-  const context = await startQuietNetwork({
+  const network = await startQuietNetwork({
     rules: remediationRules(policies),
     scenario: { nodes: 60, sessions: 600 },
   });
-  await context.advance(12 * MINUTE_MS);
-  expect(episodeLines(context)).toEqual(["firing"]);
-  context.interventions.startFailure(ONE, {
+  await network.advance(12 * MINUTE_MS);
+  expect(episodeStates(network)).toEqual(["firing"]);
+  network.interventions.startFailure(ONE, {
     failureMode: "outage",
     remedy: "time",
-    recoverAt: now(context) + healAfterMs,
+    recoverAt: now(network) + healAfterMs,
   });
-  await context.advance(2 * MINUTE_MS);
-  expect(context.controller().view.explain(ONE).policies[0]!.verdict).toBe("unknown");
-  return context;
+  await network.advance(2 * MINUTE_MS);
+  expect(network.controller().view.explain(ONE).policies[0]!.verdict).toBe("unknown");
+  return network;
 }
 
 describe("an episode whose verdict stays unknown", () => {
   test("keeps its node for max_age + for, and then frees it for other policies", async () => {
-    const context = await startUnknown(24 * HOUR_MS, [busy(`node.id == "${ONE}"`), rebootOffline()]);
-    await context.advance(12 * MINUTE_MS);
-    expect(episodeLines(context)).toEqual(["firing"]);
-    expect(context.holdReasons(ONE)).toContain("verdict_unknown");
-    await context.advance(3 * MINUTE_MS);
-    expect(episodeLines(context)).toEqual(["suspended", "acting"]);
-    expect(context.actions()).toMatchObject([{ state: "lapsed" }, { policy: "reboot-offline", state: "sent" }]);
-    await context.stop();
+    const network = await startUnknown(24 * HOUR_MS, [busy(`node.id == "${ONE}"`), rebootOffline()]);
+    await network.advance(12 * MINUTE_MS);
+    expect(episodeStates(network)).toEqual(["firing"]);
+    expect(network.holdReasons(ONE)).toContain("verdict_unknown");
+    await network.advance(3 * MINUTE_MS);
+    expect(episodeStates(network)).toEqual(["suspended", "acting"]);
+    expect(network.actions()).toMatchObject([{ state: "lapsed" }, { policy: "reboot-offline", state: "sent" }]);
   });
 
-  test("goes on once `for` is proven again", async () => {
-    const context = await startUnknown(HOUR_MS);
-    await context.advance(40 * MINUTE_MS);
-    expect(episodeLines(context)).toEqual(["suspended"]);
-    const [{ id } = { id: "" }] = context.episodes();
+  test("continues once the condition has been true for `for` again", async () => {
+    const network = await startUnknown(HOUR_MS);
+    await network.advance(40 * MINUTE_MS);
+    expect(episodeStates(network)).toEqual(["suspended"]);
+    const [{ id } = { id: "" }] = network.episodes();
     // Online again after another 18 minutes.
-    await context.advance(26 * MINUTE_MS);
-    expect(episodeLines(context)).toEqual(["suspended"]);
-    await context.advance(20 * MINUTE_MS);
-    expect(context.episodes()).toMatchObject([{ id, state: "firing" }]);
-    await context.stop();
+    await network.advance(26 * MINUTE_MS);
+    expect(episodeStates(network)).toEqual(["suspended"]);
+    await network.advance(20 * MINUTE_MS);
+    expect(network.episodes()).toMatchObject([{ id, state: "firing" }]);
   });
 
   test("ends after retry.forget_after", async () => {
-    const context = await startUnknown(24 * HOUR_MS);
-    await context.advance(6 * HOUR_MS);
-    expect(episodeLines(context)).toEqual(["suspended"]);
-    await context.advance(30 * MINUTE_MS);
-    expect(episodeLines(context)).toEqual(["withdrawn"]);
-    await context.stop();
+    const network = await startUnknown(24 * HOUR_MS);
+    await network.advance(6 * HOUR_MS);
+    expect(episodeStates(network)).toEqual(["suspended"]);
+    await network.advance(30 * MINUTE_MS);
+    expect(episodeStates(network)).toEqual(["withdrawn"]);
   });
 
-  test("is suspended max_age + for after a restart as well", async () => {
-    const context = await startUnknown(24 * HOUR_MS);
-    await context.restart({ downMs: 10 * MINUTE_MS });
-    await context.advance(15 * MINUTE_MS);
-    expect(episodeLines(context)).toEqual(["firing"]);
-    await context.advance(3 * MINUTE_MS);
-    expect(episodeLines(context)).toEqual(["suspended"]);
-    await context.restart();
-    await context.advance(5 * MINUTE_MS);
-    expect(episodeLines(context)).toEqual(["suspended"]);
-    await context.stop();
+  test("is suspended after max_age + for, also across a restart", async () => {
+    const network = await startUnknown(24 * HOUR_MS);
+    await network.restart({ downMs: 10 * MINUTE_MS });
+    await network.advance(15 * MINUTE_MS);
+    expect(episodeStates(network)).toEqual(["firing"]);
+    await network.advance(3 * MINUTE_MS);
+    expect(episodeStates(network)).toEqual(["suspended"]);
+    await network.restart();
+    await network.advance(5 * MINUTE_MS);
+    expect(episodeStates(network)).toEqual(["suspended"]);
   });
 });
 
-test("a node that stays on the list is not lost after an action whose episode is suspended", async () => {
+test("a node that stays on the list is not lost when its episode is suspended after an action", async () => {
   const twice = { ...busy(`node.id == "${ONE}"`), steps: [steps.disconnect, steps.disconnect] };
-  const context = await startQuietNetwork({ rules: remediationRules([twice]), scenario: { nodes: 60, sessions: 600 } });
-  await context.advanceUntil(() => context.controller().view.approvals().length === 1);
-  context.controller().operatorCommands.approve(context.controller().view.approvals()[0]!.id);
-  await context.advanceUntil(() => context.actions()[0]!.outcome === "ineffective");
-  context.interventions.startFailure(ONE, {
+  const network = await startQuietNetwork({ rules: remediationRules([twice]), scenario: { nodes: 60, sessions: 600 } });
+  await network.advanceUntil(() => network.controller().view.approvals().length === 1);
+  network.controller().operatorCommands.approve(network.controller().view.approvals()[0]!.id);
+  await network.advanceUntil(() => network.actions()[0]!.outcome === "ineffective");
+  network.interventions.startFailure(ONE, {
     failureMode: "outage",
     remedy: "time",
-    recoverAt: now(context) + 24 * HOUR_MS,
+    recoverAt: now(network) + 24 * HOUR_MS,
   });
-  await context.advanceUntil(() => episodeLines(context)[0] === "suspended");
-  expect(context.episodes()).toMatchObject([{ acted: 1 }]);
-  expect(notificationLines(context, "lost")).toEqual([]);
-  expect(context.controller().operatorCommands.acceptInventory()).toMatchObject({
+  await network.advanceUntil(() => episodeStates(network)[0] === "suspended");
+  expect(network.episodes()).toMatchObject([{ acted: 1 }]);
+  expect(notificationsOf(network, "lost")).toEqual([]);
+  expect(network.controller().operatorCommands.acceptInventory()).toMatchObject({
     value: expect.not.stringContaining("loss"),
   });
-  expect(episodeLines(context)).toEqual(["suspended"]);
-  context.interventions.leaveFleet(ONE, Number.POSITIVE_INFINITY);
-  await context.advance(30 * MINUTE_MS);
-  expect(notificationLines(context, "lost")).toHaveLength(1);
-  await context.stop();
+  expect(episodeStates(network)).toEqual(["suspended"]);
+  network.interventions.leaveFleet(ONE, Number.POSITIVE_INFINITY);
+  await network.advance(30 * MINUTE_MS);
+  expect(notificationsOf(network, "lost")).toHaveLength(1);
 });
 
-test("nodes whose verdict stays unknown are no outage of the fleet", async () => {
-  const context = await startQuietNetwork({
+test("nodes whose verdict stays unknown don't count towards a storm", async () => {
+  const network = await startQuietNetwork({
     rules: remediationRules([busy('node.region == "us-east"')], {
       maxUnhealthy: { share: 0.05 },
       breaker: { share: 1, amount: 60, withinMs: HOUR_MS },
@@ -121,17 +116,16 @@ test("nodes whose verdict stays unknown are no outage of the fleet", async () =>
     }),
     scenario: { nodes: 60, sessions: 600 },
   });
-  await context.advance(12 * MINUTE_MS);
-  const nodes = context.nodes("us-east");
-  expect(context.controller().view.status().stormUntil).not.toBeNull();
-  // Another policy text would make them well; here all sessions end, as at night.
+  await network.advance(12 * MINUTE_MS);
+  const nodes = network.nodes("us-east");
+  expect(network.controller().view.status().stormUntil).not.toBeNull();
+  // All sessions end, as at night.
   for (const node of nodes)
-    context.interventions.startFailure(node, {
+    network.interventions.startFailure(node, {
       failureMode: "outage",
       remedy: "time",
-      recoverAt: now(context) + HOUR_MS,
+      recoverAt: now(network) + HOUR_MS,
     });
-  await context.advance(HOUR_MS - MINUTE_MS);
-  expect(context.controller().view.policies()[0]).toMatchObject({ firing: 0 });
-  await context.stop();
+  await network.advance(HOUR_MS - MINUTE_MS);
+  expect(network.controller().view.policies()[0]).toMatchObject({ firing: 0 });
 });

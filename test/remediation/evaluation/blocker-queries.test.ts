@@ -14,7 +14,7 @@ async function open(answer: Parameters<typeof startHttpServer>[0]) {
     agent: "proxywarden/test",
   });
   onTestFinished(() => externalBlockers.close());
-  return { ...server, clock, obstacles: externalBlockers };
+  return { ...server, clock, externalBlockers };
 }
 
 const success = (data: unknown, more: object = {}) => JSON.stringify({ status: "success", data, ...more });
@@ -23,11 +23,11 @@ const sample = (value: string) => ({ metric: {}, value: [1_772_323_200, value] }
 const scalar = (value: unknown) => ({ resultType: "scalar", result: [1_772_323_200, value] });
 
 describe("a Prometheus query", () => {
-  test("is asked as an instant query, encoded", async () => {
-    const { obstacles: externalBlockers, requests: seen } = await open(() => ({ body: success(vector()) }));
+  test("is sent as an encoded instant query", async () => {
+    const { externalBlockers, requests } = await open(() => ({ body: success(vector()) }));
     await externalBlockers.hasQueryResult('ALERTS{alertname="Up & down"} > 0', neverAnswers);
-    expect(seen).toMatchObject([{ method: "GET" }]);
-    expect(seen[0]!.url).toBe("/prefix/api/v1/query?query=ALERTS%7Balertname%3D%22Up%20%26%20down%22%7D%20%3E%200");
+    expect(requests).toMatchObject([{ method: "GET" }]);
+    expect(requests[0]!.url).toBe("/prefix/api/v1/query?query=ALERTS%7Balertname%3D%22Up%20%26%20down%22%7D%20%3E%200");
   });
 
   test.each<[string, string, boolean]>([
@@ -44,33 +44,33 @@ describe("a Prometheus query", () => {
     ["an element, with a warning", success(vector(sample("1")), { warnings: ["partial response"] }), true],
     ["nothing, with no warning in the list of them", success(vector(), { warnings: [] }), false],
   ])("that gives %s", async (_, body, blocks) => {
-    const { obstacles: externalBlockers } = await open(() => ({ body }));
+    const { externalBlockers } = await open(() => ({ body }));
     expect(await externalBlockers.hasQueryResult("up", neverAnswers)).toEqual({ ok: true, value: blocks });
   });
 
   test.each<[string, { status?: number; body: string }, RegExp]>([
     ["nothing, with a warning", { body: success(vector(), { warnings: ["a store is down"] }) }, /warned: "a store/],
     [
-      "a type that is no text",
+      "a type that is not a string",
       { body: success({ resultType: { toString: 1 }, result: [] }) },
-      /gives a \{"toString":1\}/,
+      /returns a \{"toString":1\}/,
     ],
     [
-      "a warning that is no text",
+      "a warning that is not a string",
       { body: success(vector(), { warnings: [{ toString: 1 }] }) },
       /warned: "\{\\"toString\\":1\}"/,
     ],
     [
-      "an error that is no text",
+      "an error that is not a string",
       { status: 400, body: JSON.stringify({ status: "error", errorType: { toString: 1 } }) },
       /^Prometheus answered 400: \{"toString":1\}: missing$/,
     ],
     [
-      "an error that is too long for a reason to hold",
+      "an error that is too long for the detail of a hold",
       { status: 400, body: JSON.stringify({ status: "error", errorType: "bad_data", error: "x".repeat(10_000) }) },
       /^.{500}…$/,
     ],
-    ["a string", { body: success({ resultType: "string", result: [1, "x"] }) }, /gives a string/],
+    ["a string", { body: success({ resultType: "string", result: [1, "x"] }) }, /returns a string/],
     ["a scalar without a value", { body: success(scalar(undefined)) }, /no value/],
     ["no result", { body: success({ resultType: "vector" }) }, /without a result/],
     [
@@ -87,31 +87,31 @@ describe("a Prometheus query", () => {
       /timeout/,
     ],
     ["503", { status: 503, body: "Service Unavailable" }, /answered 503: "Service Unavailable"/],
-    ["a sign-in page", { body: "<html>" }, /no answer of Prometheus: "<html>"/],
-    ["JSON of somebody else", { body: "[]" }, /no answer of Prometheus/],
+    ["a sign-in page", { body: "<html>" }, /not from Prometheus: "<html>"/],
+    ["JSON of another service", { body: "[]" }, /not from Prometheus/],
     ["a redirect", { status: 302, body: "" }, /answered 302/],
   ])("that gives %s is an error", async (_, answer, why) => {
-    const { obstacles: externalBlockers } = await open(() => answer);
+    const { externalBlockers } = await open(() => answer);
     expect(await externalBlockers.hasQueryResult("up", neverAnswers)).toEqual({
       ok: false,
       error: expect.stringMatching(why),
     });
   });
 
-  test("that is not answered in time is an error", async () => {
-    const { obstacles: externalBlockers, waitForRequests: came, clock } = await open(() => null);
-    const asked = externalBlockers.hasQueryResult("up", neverAnswers);
-    await came(1);
+  test("fails if it is not answered in time", async () => {
+    const { externalBlockers, waitForRequests, clock } = await open(() => null);
+    const answer = externalBlockers.hasQueryResult("up", neverAnswers);
+    await waitForRequests(1);
     await clock.advance(10_000);
-    expect(await asked).toEqual({ ok: false, error: "Prometheus: no whole answer within 10 s" });
+    expect(await answer).toEqual({ ok: false, error: "Prometheus: no whole answer within 10 s" });
   });
 });
 
 describe("alerts of Alertmanager", () => {
-  test("are asked for with every matcher, without the silenced and the inhibited", async () => {
-    const { obstacles: externalBlockers, requests: seen } = await open(() => ({ body: "[]" }));
+  test("are queried with every matcher, without silenced and inhibited ones", async () => {
+    const { externalBlockers, requests } = await open(() => ({ body: "[]" }));
     await externalBlockers.hasFiringAlerts(['severity="critical"', "region=~eu-.+"], neverAnswers);
-    const url = new URL(seen[0]!.url, "http://x");
+    const url = new URL(requests[0]!.url, "http://x");
     expect(url.pathname).toBe("/prefix/api/v2/alerts");
     expect([...url.searchParams]).toEqual([
       ["active", "true"],
@@ -126,7 +126,7 @@ describe("alerts of Alertmanager", () => {
     ["[]", false],
     ['[{"labels":{"alertname":"Upstream"}}]', true],
   ])("%s: that blocks: %s", async (body, blocks) => {
-    const { obstacles: externalBlockers } = await open(() => ({ body }));
+    const { externalBlockers } = await open(() => ({ body }));
     expect(await externalBlockers.hasFiringAlerts([], neverAnswers)).toEqual({ ok: true, value: blocks });
   });
 
@@ -136,7 +136,7 @@ describe("alerts of Alertmanager", () => {
     [200, "{}", /not a response of Alertmanager/],
     [200, "", /not a response of Alertmanager/],
   ])("an answer %i %s is an error", async (status, body, why) => {
-    const { obstacles: externalBlockers } = await open(() => ({ status, body }));
+    const { externalBlockers } = await open(() => ({ status, body }));
     expect(await externalBlockers.hasFiringAlerts([], neverAnswers)).toEqual({
       ok: false,
       error: expect.stringMatching(why),
@@ -144,7 +144,7 @@ describe("alerts of Alertmanager", () => {
   });
 });
 
-test("a server that is not configured or does not answer is an error", async () => {
+test("a query fails if the server is not configured or does not answer", async () => {
   const parts = { clock: createVirtualClock(0), agent: "proxywarden/test" };
   const none = createExternalBlockers({ ...parts, prometheus: null, alertmanager: null });
   expect(await none.hasQueryResult("up", neverAnswers)).toEqual({

@@ -6,18 +6,18 @@ import { actualNodes } from "../../../src/simulator/inspection.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { enforcedShippedPolicies } from "../../harness/shipped-policies.ts";
 
-/** One node more than a fifth of 60, which is an outage of the fleet. */
+/** One node more than a fifth of 60, which would be a storm if they failed at once. */
 const NODES = 13;
-/** From the trouble of one node to that of the next: they don't go bad together. */
+/** Interval between the failures of two nodes, so that they are not an incident. */
 const APART_MINUTES = 15;
-/** The policy asks for 20, and demand falls at night. */
+/** The policy requires 20 sessions, and demand falls at night. */
 const SESSIONS_MIN = 45;
-/** 20 minutes until the first episode is over, 30 of cool-down, and some until `safety.max_actions` allows one more. */
+/** 20 minutes until the first episode ends, 30 minutes of cooldown, and a wait for `safety.max_actions`. */
 const REBOOT_MINUTES_MAX = 2 * 60;
-/** At six actions an hour the limits need about half of it. */
+/** With six actions an hour, about half of this is needed. */
 const WAIT_MINUTES_MAX = 8 * 60;
 
-/** Most sessions of some nodes fail: four in five are listed with the status `error`. */
+/** Wraps the service so that four in five sessions of the failing nodes have the status `error`. */
 function failingSessions(failing: ReadonlySet<string>): (service: Transport) => Transport {
   return (service) => ({
     async request(request, signal) {
@@ -34,23 +34,23 @@ function failingSessions(failing: ReadonlySet<string>): (service: Transport) => 
   });
 }
 
-/** What has become of one node. */
+/** What happened to one node. */
 interface Course {
   readonly node: string;
-  /** When it went offline; null: it has not yet. */
+  /** When it went offline; null: it did not yet. */
   offlineAt: number | null;
-  /** Minutes from then to the reboot; null: it was not rebooted yet. */
+  /** Minutes from then until the reboot; null: it was not rebooted yet. */
   minutes: number | null;
 }
 
-test("nodes that go offline after a disconnect has healed their sessions are rebooted, and none is held for it", async () => {
+test("nodes that go offline after a disconnect healed their sessions are rebooted, and none stays held", async () => {
   const { rules, settings } = enforcedShippedPolicies();
   const failing = new Set<string>();
-  const context = await startQuietNetwork({
-    ...{ rules, settings, between: failingSessions(failing) },
+  const network = await startQuietNetwork({
+    ...{ rules, settings, wrapTransport: failingSessions(failing) },
     scenario: { nodes: 60, sessions: 4_000, service: { ...defaultScenario.service, listEndedSessions: true } },
   });
-  const all = [...actualNodes(context.daemon.service)];
+  const all = [...actualNodes(network.daemon.service)];
   // The only node of a region is not taken out while it is online.
   const busy = all.filter(
     ({ id, region, active_sessions: sessions }) =>
@@ -59,14 +59,14 @@ test("nodes that go offline after a disconnect has healed their sessions are reb
   const courses = busy.slice(0, NODES).map(({ id }): Course => ({ node: id, offlineAt: null, minutes: null }));
   expect(courses).toHaveLength(NODES);
   const actionOf = (node: string, policy: string) =>
-    context.actions().findLast((action) => action.node === node && action.policy === policy);
+    network.actions().findLast((action) => action.node === node && action.policy === policy);
 
   function follow(course: Course) {
     const disconnect = actionOf(course.node, "heal-failing-sessions");
     if (disconnect !== undefined) failing.delete(course.node);
     if (disconnect?.outcome === "verified" && course.offlineAt === null) {
-      course.offlineAt = context.daemon.clock.now();
-      context.failedNodes(course.node);
+      course.offlineAt = network.daemon.clock.now();
+      network.failNode(course.node);
     }
     const reboot = actionOf(course.node, "reboot-offline");
     if (reboot !== undefined) course.minutes = (reboot.sentAt! - course.offlineAt!) / MINUTE_MS;
@@ -76,18 +76,17 @@ test("nodes that go offline after a disconnect has healed their sessions are reb
     expect(minute).toBeLessThan(WAIT_MINUTES_MAX);
     const next = courses[minute / APART_MINUTES];
     if (next !== undefined) failing.add(next.node);
-    await context.advance(MINUTE_MS);
+    await network.advance(MINUTE_MS);
     courses.forEach(follow);
   }
   expect(Math.max(...courses.map(({ minutes }) => minutes!))).toBeLessThan(REBOOT_MINUTES_MAX);
-  await context.advance(HOUR_MS);
+  await network.advance(HOUR_MS);
   expect(
-    context
+    network
       .controller()
       .view.policies()
       .map(({ firing }) => firing),
   ).toEqual([0, 0, 0, 0, 0, 0]);
-  expect(context.controller().view.status()).toMatchObject({ stormUntil: null, breaker: null });
-  expect(context.episodes().map(({ state }) => state)).toEqual(Array(2 * NODES).fill("healed"));
-  await context.stop();
+  expect(network.controller().view.status()).toMatchObject({ stormUntil: null, breaker: null });
+  expect(network.episodes().map(({ state }) => state)).toEqual(Array(2 * NODES).fill("healed"));
 }, 300_000);

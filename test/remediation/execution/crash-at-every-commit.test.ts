@@ -11,9 +11,9 @@ test.each([101, 102, 103])(
   },
 );
 
-test("the steps of an episode are sent once each, whatever commit the process is killed at", async () => {
+test("each step of an episode is sent once, at whatever commit the process is killed", async () => {
   const { marks } = await runSteps(null);
-  // All of them in the world run; here those of the first steps, in turns.
+  // The world run covers all commits; here only those of the first steps, before and after in turns.
   for (const [index, number] of marks.slice(0, 12).entries()) {
     const when = index % 2 === 0 ? "before" : "after";
     const { posts, end, violations } = await runSteps({ at: "commit", number, when });

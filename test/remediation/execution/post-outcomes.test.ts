@@ -3,17 +3,17 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import type { FaultKind } from "../../../src/model/scenario.ts";
 import { defaultServiceOptions, SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import {
-  actionLines,
-  episodeLines,
-  holdReasonsOf,
-  nodesActedOn,
-  notificationLines,
-} from "../../harness/action-lines.ts";
 import { rebootOffline, remediationRules, steps, withoutRetries } from "../../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
+import {
+  actionLines,
+  episodeStates,
+  holdReasonsOf,
+  nodesActedOn,
+  notificationsOf,
+} from "../../harness/remediation-results.ts";
 
-/** Answers that leave open whether the POST was carried out; the service carried it out, or it did not. */
+/** Answers that leave open whether the POST was executed, and whether the service executed it. */
 const doubtful: readonly (readonly [what: string, fault: FaultKind, done: boolean])[] = [
   ["the reply is lost", { kind: "lost_reply" }, true],
   ["the connection is reset", { kind: "reset" }, false],
@@ -23,108 +23,101 @@ const doubtful: readonly (readonly [what: string, fault: FaultKind, done: boolea
 ];
 
 for (const [what, fault, done] of doubtful) {
-  test(`when ${what} the action is in doubt: it is not sent again, and what is seen settles it`, async () => {
-    const context = await startQuietNetwork({ rules: remediationRules([rebootOffline({ steps: [steps.reboot] })]) });
-    context.failedNodes(context.nodes("us-east")[0]!);
-    context.setFault(fault, "POST");
-    await context.advance(7 * MINUTE_MS);
-    expect(context.actions()).toMatchObject([{ state: "sent", inDoubt: true, outcome: null }]);
-    await context.advance(30 * MINUTE_MS);
-    expect(context.postCount()).toBe(1);
-    expect(actionLines(context)).toEqual([`reboot: ${done ? "verified" : "ineffective"}`]);
-    expect(episodeLines(context)).toEqual([done ? "healed" : "given_up"]);
-    await context.stop();
+  test(`when ${what}, the action is in doubt: it is not sent again, and observation settles it`, async () => {
+    const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ steps: [steps.reboot] })]) });
+    network.failNode(network.nodes("us-east")[0]!);
+    network.setFault(fault, "POST");
+    await network.advance(7 * MINUTE_MS);
+    expect(network.actions()).toMatchObject([{ state: "sent", inDoubt: true, outcome: null }]);
+    await network.advance(30 * MINUTE_MS);
+    expect(network.postCount()).toBe(1);
+    expect(actionLines(network)).toEqual([`reboot: ${done ? "verified" : "ineffective"}`]);
+    expect(episodeStates(network)).toEqual([done ? "healed" : "given_up"]);
   });
 }
 
-test("an action in doubt that did nothing leads to the next step of the ladder, and counts as sent against max_actions", async () => {
-  const context = await startQuietNetwork({
+test("after an action in doubt that had no effect the next step follows, and it counts against max_actions", async () => {
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], { maxActions: { amount: 1, perMs: HOUR_MS } }),
   });
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!);
-  context.setFault({ kind: "reset" }, "POST");
-  await context.advance(30 * MINUTE_MS);
-  expect(actionLines(context)).toEqual(["reboot: ineffective"]);
-  expect(context.holdReasons(node!)).toEqual(["max_actions"]);
-  await context.stop();
+  const [node] = network.nodes("us-east");
+  network.failNode(node!);
+  network.setFault({ kind: "reset" }, "POST");
+  await network.advance(30 * MINUTE_MS);
+  expect(actionLines(network)).toEqual(["reboot: ineffective"]);
+  expect(network.holdReasons(node!)).toEqual(["max_actions"]);
 });
 
 for (const status of [401, 403] as const) {
-  test(`a ${status} to a POST holds every action with the reason credentials; after a while one is tried again`, async () => {
-    const context = await startQuietNetwork({
+  test(`a ${status} to a POST holds every action with the reason credentials, until one is tried again`, async () => {
+    const network = await startQuietNetwork({
       rules: remediationRules([rebootOffline()], { canary: false, maxInFlight: 5 }),
     });
-    const [first, second] = onePerRegion(context, 2);
-    context.failedNodes(first!);
-    context.setFault({ kind: "status", status }, "POST");
-    await context.advance(8 * MINUTE_MS);
-    context.failedNodes(second!);
-    await context.advance(10 * MINUTE_MS);
-    expect(context.postCount()).toBe(1);
-    expect(context.actions()).toMatchObject([{ outcome: "failed" }]);
-    expect(context.holdReasons(first!)).toContain("credentials");
-    expect(context.holdReasons(second!)).toEqual(["credentials"]);
-    // The key was mended at the service.
-    context.setFault(null);
-    await context.advance(40 * MINUTE_MS);
-    expect(nodesActedOn(context).toSorted()).toEqual([first, second].toSorted());
-    expect(episodeLines(context)).toEqual(["healed", "healed"]);
-    await context.stop();
+    const [first, second] = onePerRegion(network, 2);
+    network.failNode(first!);
+    network.setFault({ kind: "status", status }, "POST");
+    await network.advance(8 * MINUTE_MS);
+    network.failNode(second!);
+    await network.advance(10 * MINUTE_MS);
+    expect(network.postCount()).toBe(1);
+    expect(network.actions()).toMatchObject([{ outcome: "failed" }]);
+    expect(network.holdReasons(first!)).toContain("credentials");
+    expect(network.holdReasons(second!)).toEqual(["credentials"]);
+    // The key was fixed at the service.
+    network.setFault(null);
+    await network.advance(40 * MINUTE_MS);
+    expect(nodesActedOn(network).toSorted()).toEqual([first, second].toSorted());
+    expect(episodeStates(network)).toEqual(["healed", "healed"]);
   });
 }
 
-test("a key without the scope to act leaves the watching as it is, and no episode is given up for it", async () => {
+test("a key without the scope for actions does not affect the collectors, and no episode is given up for it", async () => {
   const keys = [{ key: SIMULATION_KEY, scopes: ["nodes:read", "sessions:read"] }];
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), scenario: { keys } });
-  context.failedNodes(context.nodes("us-east")[0]!);
-  await context.advance(HOUR_MS);
-  expect(episodeLines(context)).toEqual(["firing"]);
-  expect(context.daemon.snapshots.last!.fleet.lastWalk).toMatchObject({ complete: true });
-  // A try every quarter of an hour.
-  expect(context.postCount()).toBeLessThanOrEqual(4);
-  await context.stop();
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), scenario: { keys } });
+  network.failNode(network.nodes("us-east")[0]!);
+  await network.advance(HOUR_MS);
+  expect(episodeStates(network)).toEqual(["firing"]);
+  expect(network.daemon.snapshots.last!.fleet.lastWalk).toMatchObject({ complete: true });
+  // One attempt every 15 minutes.
+  expect(network.postCount()).toBeLessThanOrEqual(4);
 });
 
-test("a 429 was not executed: the same step is sent again after Retry-After, and not before", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  context.failedNodes(context.nodes("us-east")[0]!);
-  context.setFault({ kind: "status", status: 429, retryAfter: "100" }, "POST");
-  await context.advance(6 * MINUTE_MS);
-  expect(actionLines(context)).toEqual(["reboot: failed"]);
-  context.setFault(null);
-  await context.advance(30 * MINUTE_MS);
-  const [first, second] = context.actions();
-  expect(actionLines(context)).toEqual(["reboot: failed", "reboot: verified"]);
+test("after a 429 the same step is sent again, not before Retry-After", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  network.failNode(network.nodes("us-east")[0]!);
+  network.setFault({ kind: "status", status: 429, retryAfter: "100" }, "POST");
+  await network.advance(6 * MINUTE_MS);
+  expect(actionLines(network)).toEqual(["reboot: failed"]);
+  network.setFault(null);
+  await network.advance(30 * MINUTE_MS);
+  const [first, second] = network.actions();
+  expect(actionLines(network)).toEqual(["reboot: failed", "reboot: verified"]);
   expect(second!.createdAt - first!.endedAt!).toBeGreaterThanOrEqual(100 * SECOND_MS);
-  expect(context.episodes()).toMatchObject([{ state: "healed", acted: 1 }]);
-  await context.stop();
+  expect(network.episodes()).toMatchObject([{ state: "healed", acted: 1 }]);
 });
 
-test("429 with Retry-After: 0 to every POST: at most five attempts a step, all counted by max_actions", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  context.failedNodes(context.nodes("us-east")[0]!);
-  context.setFault({ kind: "status", status: 429, retryAfter: "0" }, "POST");
-  await context.advance(3 * HOUR_MS);
-  expect(context.postCount()).toBe(5);
-  expect(actionLines(context)).toEqual(Array(5).fill("reboot: failed"));
-  const sentAt = context.actions().map((action) => action.sentAt!);
+test("with a 429 and Retry-After: 0 to every POST, a step has at most five attempts, all counted by max_actions", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  network.failNode(network.nodes("us-east")[0]!);
+  network.setFault({ kind: "status", status: 429, retryAfter: "0" }, "POST");
+  await network.advance(3 * HOUR_MS);
+  expect(network.postCount()).toBe(5);
+  expect(actionLines(network)).toEqual(Array(5).fill("reboot: failed"));
+  const sentAt = network.actions().map((action) => action.sentAt!);
   const waits = sentAt.slice(1).map((at, index) => at - sentAt[index]!);
   for (const [index, wait] of waits.entries()) expect(wait).toBeGreaterThanOrEqual(SECOND_MS * 2 ** index);
-  expect(episodeLines(context)).toEqual(["given_up"]);
-  expect(notificationLines(context, "given_up")).toMatchObject([{ summary: expect.stringContaining("429") }]);
-  await context.stop();
+  expect(episodeStates(network)).toEqual(["given_up"]);
+  expect(notificationsOf(network, "given_up")).toMatchObject([{ summary: expect.stringContaining("429") }]);
 });
 
-test("attempts that are answered with 429 leave no room for others within max_actions", async () => {
+test("attempts that are answered with 429 use up max_actions", async () => {
   const maxActions = { amount: 3, perMs: HOUR_MS };
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { maxActions }) });
-  context.failedNodes(context.nodes("us-east")[0]!);
-  context.setFault({ kind: "status", status: 429, retryAfter: "0" }, "POST");
-  await context.advance(50 * MINUTE_MS);
-  expect(context.postCount()).toBe(3);
-  expect(holdReasonsOf(context)).toContain("max_actions");
-  await context.stop();
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { maxActions }) });
+  network.failNode(network.nodes("us-east")[0]!);
+  network.setFault({ kind: "status", status: 429, retryAfter: "0" }, "POST");
+  await network.advance(50 * MINUTE_MS);
+  expect(network.postCount()).toBe(3);
+  expect(holdReasonsOf(network)).toContain("max_actions");
 });
 
 const rejections: readonly (readonly [what: string, status: number])[] = [
@@ -135,30 +128,28 @@ const rejections: readonly (readonly [what: string, status: number])[] = [
 ];
 
 for (const [what, status] of rejections) {
-  test(`${what} to a POST gives the episode up, and that is said`, async () => {
-    const context = await startQuietNetwork({ rules: remediationRules([rebootOffline({ retry: withoutRetries })]) });
-    context.failedNodes(context.nodes("us-east")[0]!);
-    context.setFault({ kind: "status", status }, "POST");
-    await context.advance(30 * MINUTE_MS);
-    expect(context.postCount()).toBe(1);
-    expect(actionLines(context)).toEqual(["reboot: refused"]);
-    expect(episodeLines(context)).toEqual(["given_up"]);
-    expect(notificationLines(context, "given_up")).toHaveLength(1);
-    await context.stop();
+  test(`${what} to a POST gives the episode up, with a notification`, async () => {
+    const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ retry: withoutRetries })]) });
+    network.failNode(network.nodes("us-east")[0]!);
+    network.setFault({ kind: "status", status }, "POST");
+    await network.advance(30 * MINUTE_MS);
+    expect(network.postCount()).toBe(1);
+    expect(actionLines(network)).toEqual(["reboot: refused"]);
+    expect(episodeStates(network)).toEqual(["given_up"]);
+    expect(notificationsOf(network, "given_up")).toHaveLength(1);
   });
 }
 
-test("an answer that says success false is a refusal, whatever its status", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), between: unwilling });
-  context.failedNodes(context.nodes("us-east")[0]!);
-  await context.advance(30 * MINUTE_MS);
-  expect(context.actions()).toMatchObject([{ outcome: "refused", detail: expect.stringContaining("not today") }]);
-  expect(episodeLines(context)).toEqual(["given_up"]);
-  await context.stop();
+test("an answer with `success: false` is a refusal, whatever its status", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), wrapTransport: refusing });
+  network.failNode(network.nodes("us-east")[0]!);
+  await network.advance(30 * MINUTE_MS);
+  expect(network.actions()).toMatchObject([{ outcome: "refused", detail: expect.stringContaining("not today") }]);
+  expect(episodeStates(network)).toEqual(["given_up"]);
 });
 
-/** Answers every POST as a service that says no in its body alone. */
-function unwilling(service: Transport): Transport {
+/** Answers every POST with a refusal in the body and the status 200. */
+function refusing(service: Transport): Transport {
   const body = new TextEncoder().encode('{"success": false, "message": "not today"}');
   return {
     request: (request, signal) =>
@@ -169,61 +160,57 @@ function unwilling(service: Transport): Transport {
   };
 }
 
-test("a service that can't be reached for the fresh read keeps the action from being sent, and it is tried again, more and more rarely", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  context.setFault({ kind: "status", status: 503 }, "GET /v1/nodes/");
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!);
-  await context.advance(30 * MINUTE_MS);
-  expect(context.postCount()).toBe(0);
-  const states = context.actions().map(({ state }) => state);
+test("an action whose node can't be read is not sent, and is tried again less and less often", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  network.setFault({ kind: "status", status: 503 }, "GET /v1/nodes/");
+  const [node] = network.nodes("us-east");
+  network.failNode(node!);
+  await network.advance(30 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  const states = network.actions().map(({ state }) => state);
   expect(new Set(states)).toEqual(new Set(["withdrawn"]));
   expect(states.length).toBeGreaterThan(2);
   expect(states.length).toBeLessThan(8);
-  expect(context.holdReasons(node!)).toEqual(["backoff"]);
-  context.setFault(null);
-  await context.advance(40 * MINUTE_MS);
-  expect(episodeLines(context)).toEqual(["healed"]);
-  await context.stop();
+  expect(network.holdReasons(node!)).toEqual(["backoff"]);
+  network.setFault(null);
+  await network.advance(40 * MINUTE_MS);
+  expect(episodeStates(network)).toEqual(["healed"]);
 });
 
 const replies = ["success", "empty_object", "no_content"] as const;
 for (const actionReply of replies) {
   test(`a service that answers a reboot with ${actionReply.replace("_", " ")} is understood`, async () => {
-    const context = await startQuietNetwork({
+    const network = await startQuietNetwork({
       rules: remediationRules([rebootOffline()]),
       scenario: { service: { ...defaultServiceOptions, actionReply } },
     });
-    context.failedNodes(context.nodes("us-east")[0]!);
-    await context.advance(30 * MINUTE_MS);
-    expect(context.actions()).toMatchObject([{ outcome: "verified", inDoubt: false }]);
-    await context.stop();
+    network.failNode(network.nodes("us-east")[0]!);
+    await network.advance(30 * MINUTE_MS);
+    expect(network.actions()).toMatchObject([{ outcome: "verified", inDoubt: false }]);
   });
 }
 
-test("a service that restarts in mid-episode changes nothing: what was sent is judged once it is back", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  context.failedNodes(context.nodes("us-east")[0]!, "forced_reboot");
-  await context.advance(8 * MINUTE_MS);
-  context.setFault({ kind: "reset" });
-  await context.advance(2 * MINUTE_MS);
-  context.setFault(null);
-  await context.advance(30 * MINUTE_MS);
-  expect(actionLines(context)).toEqual(["reboot: ineffective", "forced reboot: verified"]);
-  expect(context.postCount()).toBe(2);
-  await context.stop();
+test("if the service restarts during an episode, the action is verified once it is back", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
+  await network.advance(8 * MINUTE_MS);
+  network.setFault({ kind: "reset" });
+  await network.advance(2 * MINUTE_MS);
+  network.setFault(null);
+  await network.advance(30 * MINUTE_MS);
+  expect(actionLines(network)).toEqual(["reboot: ineffective", "forced reboot: verified"]);
+  expect(network.postCount()).toBe(2);
 });
 
-test("a service that is down for hours is a reason to act on no node, and what was sent before is judged when it is back", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  context.failedNodes(context.nodes("us-east")[0]!);
-  await context.advanceUntil(() => context.postCount() > 0);
-  context.setFault({ kind: "hang" });
-  await context.advance(2 * HOUR_MS);
-  expect(actionLines(context)).toEqual(["reboot: null"]);
-  context.setFault(null);
-  await context.advance(20 * MINUTE_MS);
-  expect(actionLines(context)).toEqual(["reboot: verified"]);
-  expect(context.postCount()).toBe(1);
-  await context.stop();
+test("while the service is down for hours no node is acted on, and an earlier action is verified when it is back", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  network.failNode(network.nodes("us-east")[0]!);
+  await network.advanceUntil(() => network.postCount() > 0);
+  network.setFault({ kind: "hang" });
+  await network.advance(2 * HOUR_MS);
+  expect(actionLines(network)).toEqual(["reboot: null"]);
+  network.setFault(null);
+  await network.advance(20 * MINUTE_MS);
+  expect(actionLines(network)).toEqual(["reboot: verified"]);
+  expect(network.postCount()).toBe(1);
 });

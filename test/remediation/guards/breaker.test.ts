@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationRules } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
-/** Only the breaker limits anything: it opens when more than 10 nodes fire within 10 minutes. */
+/** Limits with the circuit breaker only: it opens when more than 10 nodes fire within 10 minutes. */
 const breakerOnly = {
   canary: false,
   maxInFlight: 100,
@@ -18,59 +18,56 @@ const breakerOnly = {
 } as const;
 
 const scenario = { nodes: 40 };
-const breakerOf = (context: QuietNetwork) => context.controller().view.status().breaker;
+const breakerOf = (network: QuietNetwork) => network.controller().view.status().breaker;
 
-/** Half of the fleet goes offline at once. */
-function failHalf(context: QuietNetwork): void {
-  for (const node of context.nodes().slice(0, 20)) context.failedNodes(node, "person");
+/** Makes half of the fleet fail at once. */
+function failHalf(network: QuietNetwork): void {
+  for (const node of network.nodes().slice(0, 20)) network.failNode(node, "person");
 }
 
 test("opens after a kill between the commit of the timers that fire and the next commit", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], breakerOnly), scenario });
-  failHalf(context);
-  context.injectedFailures.crashAt = {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], breakerOnly), scenario });
+  failHalf(network);
+  network.injectedFailures.crashAt = {
     when: "after",
     changes: (all) => all.some((change) => change.kind === "timer" && change.row.state === "firing"),
   };
-  await context.advance(20 * MINUTE_MS);
-  expect(context.isAlive()).toBe(false);
-  await context.restart();
-  await context.advance(30 * MINUTE_MS);
-  expect(breakerOf(context)).toMatchObject({ nodes: 20 });
-  expect(context.postCount()).toBe(0);
-  await context.stop();
+  await network.advance(20 * MINUTE_MS);
+  expect(network.isAlive()).toBe(false);
+  await network.restart();
+  await network.advance(30 * MINUTE_MS);
+  expect(breakerOf(network)).toMatchObject({ nodes: 20 });
+  expect(network.postCount()).toBe(0);
 });
 
 test("counts the nodes that fire under a dry run when a reload makes the policy enforce", async () => {
   const rules = (mode: "dry_run" | "enforce") => remediationRules([rebootOffline({ mode })], breakerOnly);
-  const context = await startQuietNetwork({ rules: rules("dry_run"), scenario });
-  failHalf(context);
-  await context.advance(30 * MINUTE_MS);
-  expect(breakerOf(context)).toBeNull();
-  await context.reload({ rules: rules("enforce") });
-  await context.advance(30 * MINUTE_MS);
-  expect(breakerOf(context)).toMatchObject({ nodes: 20 });
-  expect(context.postCount()).toBe(0);
-  // Reset by an operator, it counts from zero, also over a kill.
-  expect(context.controller().operatorCommands.resetBreaker()).toMatchObject({ ok: true });
-  context.kill();
-  await context.restart({ rules: rules("enforce") });
-  await context.advance(10 * MINUTE_MS);
-  expect(breakerOf(context)).toBeNull();
-  expect(context.postCount()).toBeGreaterThan(0);
-  await context.stop();
+  const network = await startQuietNetwork({ rules: rules("dry_run"), scenario });
+  failHalf(network);
+  await network.advance(30 * MINUTE_MS);
+  expect(breakerOf(network)).toBeNull();
+  await network.reload({ rules: rules("enforce") });
+  await network.advance(30 * MINUTE_MS);
+  expect(breakerOf(network)).toMatchObject({ nodes: 20 });
+  expect(network.postCount()).toBe(0);
+  // After a reset it counts from zero, also across a kill.
+  expect(network.controller().operatorCommands.resetBreaker()).toMatchObject({ ok: true });
+  network.kill();
+  await network.restart({ rules: rules("enforce") });
+  await network.advance(10 * MINUTE_MS);
+  expect(breakerOf(network)).toBeNull();
+  expect(network.postCount()).toBeGreaterThan(0);
 });
 
 test("counts the nodes that fire under a dry run when a restart makes the policy enforce and a kill follows", async () => {
   const rules = (mode: "dry_run" | "enforce") => remediationRules([rebootOffline({ mode })], breakerOnly);
-  const context = await startQuietNetwork({ rules: rules("dry_run"), scenario });
-  failHalf(context);
-  await context.advance(30 * MINUTE_MS);
-  await context.restart({ rules: rules("enforce") });
-  context.kill();
-  await context.restart({ rules: rules("enforce") });
-  await context.advance(30 * MINUTE_MS);
-  expect(breakerOf(context)).toMatchObject({ nodes: 20 });
-  expect(context.postCount()).toBe(0);
-  await context.stop();
+  const network = await startQuietNetwork({ rules: rules("dry_run"), scenario });
+  failHalf(network);
+  await network.advance(30 * MINUTE_MS);
+  await network.restart({ rules: rules("enforce") });
+  network.kill();
+  await network.restart({ rules: rules("enforce") });
+  await network.advance(30 * MINUTE_MS);
+  expect(breakerOf(network)).toMatchObject({ nodes: 20 });
+  expect(network.postCount()).toBe(0);
 });

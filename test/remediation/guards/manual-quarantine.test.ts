@@ -3,161 +3,153 @@ import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Secret, Transport } from "../../../src/model/ports.ts";
 import { UNLISTED_HOLDS_MAX } from "../../../src/remediation/operator-commands.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { actionLines, episodeLines, nodesActedOn, notificationLines } from "../../harness/action-lines.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 import { fixedKey } from "../../harness/virtual-daemon.ts";
 
-/** Half an hour in quarantine, and then somebody is told. */
+/** Half an hour of quarantine, then a notification. */
 const hide = rebootOffline({ steps: [{ ...steps.quarantine, durationMs: 30 * MINUTE_MS }, steps.notify] });
-const now = (context: QuietNetwork) => context.daemon.clock.now();
+const now = (network: QuietNetwork) => network.daemon.clock.now();
 
-test("an operator's quarantine in mid-episode holds the next step for as long as it lasts", async () => {
-  const context = await startQuietNetwork({
+test("an operator's quarantine during an episode holds the next step for as long as it lasts", async () => {
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]),
   });
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!, "person");
-  await context.advance(7 * MINUTE_MS);
-  expect(context.postCount()).toBe(1);
-  context.interventions.quarantine(node!, now(context) + 3 * HOUR_MS);
-  await context.advance(HOUR_MS);
-  expect(context.postCount()).toBe(1);
-  expect([...new Set(context.holdReasons(node!))]).toEqual(["ownership"]);
-  await context.stop();
+  const [node] = network.nodes("us-east");
+  network.failNode(node!, "person");
+  await network.advance(7 * MINUTE_MS);
+  expect(network.postCount()).toBe(1);
+  network.interventions.quarantine(node!, now(network) + 3 * HOUR_MS);
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(1);
+  expect([...new Set(network.holdReasons(node!))]).toEqual(["ownership"]);
 });
 
 test("a node in maintenance is not acted on", async () => {
-  const context = await startQuietNetwork({
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when: 'node.status != "online"' })]),
   });
-  const [node] = context.nodes("us-east");
-  // A person mends it: ten minutes of maintenance.
-  context.interventions.startFailure(node!, {
+  const [node] = network.nodes("us-east");
+  // An operator repairs it: ten minutes of maintenance.
+  network.interventions.startFailure(node!, {
     failureMode: "outage",
     remedy: "person",
-    recoverAt: now(context) + MINUTE_MS,
+    recoverAt: now(network) + MINUTE_MS,
   });
-  await context.advance(10 * MINUTE_MS);
-  expect(context.status(node!)).toBe("maintenance");
-  // The repair has restarted it: its uptime fell without a reboot of ours.
-  expect(context.holdReasons(node!)).toEqual(["ownership", "status"]);
-  expect(context.postCount()).toBe(0);
-  await context.stop();
+  await network.advance(10 * MINUTE_MS);
+  expect(network.status(node!)).toBe("maintenance");
+  // The repair restarted it: its uptime fell without our reboot.
+  expect(network.holdReasons(node!)).toEqual(["ownership", "status"]);
+  expect(network.postCount()).toBe(0);
 });
 
-test("our quarantine lifted early by an operator is seen twice before it is believed, and then the episode is theirs", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([{ ...hide, when: 'node.status != "online"' }]) });
-  const [node] = context.nodes("us-east");
-  const passes = { recoverAt: now(context) + 12 * MINUTE_MS };
-  context.interventions.startFailure(node!, { failureMode: "outage", remedy: "time", ...passes });
-  await context.advance(15 * MINUTE_MS);
-  expect(episodeLines(context)).toEqual(["quarantined"]);
-  context.interventions.liftQuarantine(node!);
-  await context.advance(MINUTE_MS);
-  expect(episodeLines(context)).toEqual(["quarantined"]);
-  await context.advance(MINUTE_MS);
-  expect(episodeLines(context)).toEqual(["freed"]);
-  expect(context.controller().view.explain(node!).holds).toMatchObject([{ kind: "vetoed", policy: "reboot-offline" }]);
-  await context.stop();
+test("two observations show that an operator lifted our quarantine early, and the episode ends as freed", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([{ ...hide, when: 'node.status != "online"' }]) });
+  const [node] = network.nodes("us-east");
+  const passes = { recoverAt: now(network) + 12 * MINUTE_MS };
+  network.interventions.startFailure(node!, { failureMode: "outage", remedy: "time", ...passes });
+  await network.advance(15 * MINUTE_MS);
+  expect(episodeStates(network)).toEqual(["quarantined"]);
+  network.interventions.liftQuarantine(node!);
+  await network.advance(MINUTE_MS);
+  expect(episodeStates(network)).toEqual(["quarantined"]);
+  await network.advance(MINUTE_MS);
+  expect(episodeStates(network)).toEqual(["freed"]);
+  expect(network.controller().view.explain(node!).holds).toMatchObject([{ kind: "vetoed", policy: "reboot-offline" }]);
 });
 
-test("the veto of an operator who freed a node outlives a restart, and release ends it", async () => {
-  const context = await startQuietNetwork({
+test("the veto after an operator lifted our quarantine survives a restart, and release ends it", async () => {
+  const network = await startQuietNetwork({
     rules: remediationRules([{ ...hide, when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"' }]),
   });
   const node = "node_caffe390";
-  await context.advance(10 * MINUTE_MS);
-  context.interventions.liftQuarantine(node);
-  await context.advance(5 * MINUTE_MS);
-  context.kill();
-  await context.restart();
-  await context.advance(HOUR_MS);
-  expect(context.holdReasons(node)).toEqual(["vetoed"]);
-  expect(context.controller().operatorCommands.release(node)).toMatchObject({ ok: true });
-  await context.advance(2 * MINUTE_MS);
-  expect(context.postCount()).toBe(2);
-  await context.stop();
+  await network.advance(10 * MINUTE_MS);
+  network.interventions.liftQuarantine(node);
+  await network.advance(5 * MINUTE_MS);
+  network.kill();
+  await network.restart();
+  await network.advance(HOUR_MS);
+  expect(network.holdReasons(node)).toEqual(["vetoed"]);
+  expect(network.controller().operatorCommands.release(node)).toMatchObject({ ok: true });
+  await network.advance(2 * MINUTE_MS);
+  expect(network.postCount()).toBe(2);
 });
 
-test("a quarantine of ours that outlasts its time is told as overdue, once, and left as it is; when it ends there is a probation", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([hide]) });
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!, "person");
-  await context.advance(15 * MINUTE_MS);
-  // A person wants it to be longer.
-  context.interventions.quarantine(node!, now(context) + 2 * HOUR_MS);
-  await context.advance(HOUR_MS);
-  expect(notificationLines(context, "overdue")).toMatchObject([{ node }]);
-  expect(episodeLines(context)).toEqual(["quarantined"]);
-  expect(context.postCount()).toBe(1);
-  await context.advance(HOUR_MS + 8 * MINUTE_MS);
-  expect(notificationLines(context, "overdue")).toHaveLength(1);
-  expect(notificationLines(context, "step")).toHaveLength(1);
-  expect(context.postCount()).toBe(1);
-  await context.stop();
+test("our quarantine that outlasts its time is notified once as overdue and left as it is, and probation follows its end", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([hide]) });
+  const [node] = network.nodes("us-east");
+  network.failNode(node!, "person");
+  await network.advance(15 * MINUTE_MS);
+  // An operator extends it.
+  network.interventions.quarantine(node!, now(network) + 2 * HOUR_MS);
+  await network.advance(HOUR_MS);
+  expect(notificationsOf(network, "overdue")).toMatchObject([{ node }]);
+  expect(episodeStates(network)).toEqual(["quarantined"]);
+  expect(network.postCount()).toBe(1);
+  await network.advance(HOUR_MS + 8 * MINUTE_MS);
+  expect(notificationsOf(network, "overdue")).toHaveLength(1);
+  expect(notificationsOf(network, "step")).toHaveLength(1);
+  expect(network.postCount()).toBe(1);
 });
 
-test("a node that is well after our quarantine is healed once it stays so for clear_for", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([hide]) });
-  const [node] = context.nodes("us-east");
-  context.interventions.startFailure(node!, {
+test("a node that is healthy after our quarantine is healed after clear_for", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([hide]) });
+  const [node] = network.nodes("us-east");
+  network.interventions.startFailure(node!, {
     failureMode: "outage",
     remedy: "time",
-    recoverAt: now(context) + 20 * MINUTE_MS,
+    recoverAt: now(network) + 20 * MINUTE_MS,
   });
-  await context.advance(42 * MINUTE_MS);
-  expect(episodeLines(context)).toEqual(["probation"]);
-  await context.advance(10 * MINUTE_MS);
-  expect(episodeLines(context)).toEqual(["healed"]);
-  await context.stop();
+  await network.advance(42 * MINUTE_MS);
+  expect(episodeStates(network)).toEqual(["probation"]);
+  await network.advance(10 * MINUTE_MS);
+  expect(episodeStates(network)).toEqual(["healed"]);
 });
 
-test("pause holds every node, outlives a restart, and says why; resume lets them go", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  const [node] = context.nodes("us-east");
-  context.controller().operatorCommands.pause("a release");
-  context.failedNodes(node!);
-  await context.advance(20 * MINUTE_MS);
-  context.kill();
-  await context.restart();
-  await context.advance(10 * MINUTE_MS);
-  expect(context.postCount()).toBe(0);
-  expect(context.decisions().at(-1)!.blockers).toMatchObject([
+test("pause holds every node with its reason and survives a restart; resume ends it", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const [node] = network.nodes("us-east");
+  network.controller().operatorCommands.pause("a release");
+  network.failNode(node!);
+  await network.advance(20 * MINUTE_MS);
+  network.kill();
+  await network.restart();
+  await network.advance(10 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.decisions().at(-1)!.blockers).toMatchObject([
     { reason: "paused", detail: expect.stringContaining("a release") },
   ]);
-  expect(context.controller().operatorCommands.resume()).toEqual({ ok: true, value: "resumed" });
-  await context.advance(2 * MINUTE_MS);
-  expect(nodesActedOn(context)).toEqual([node]);
-  expect(context.controller().operatorCommands.resume()).toEqual({ ok: true, value: "it was not paused" });
-  await context.stop();
+  expect(network.controller().operatorCommands.resume()).toEqual({ ok: true, value: "resumed" });
+  await network.advance(2 * MINUTE_MS);
+  expect(nodesActedOn(network)).toEqual([node]);
+  expect(network.controller().operatorCommands.resume()).toEqual({ ok: true, value: "it was not paused" });
 });
 
-test("a pause between the decision and the POST is heeded", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  context.setFault({ kind: "slow_drip", bytesPerSecond: 60 }, "GET /v1/nodes/");
-  context.failedNodes(context.nodes("us-east")[0]!);
-  await context.advanceUntil(() => context.actions().length > 0);
-  context.controller().operatorCommands.pause("at the last moment");
-  await context.advance(MINUTE_MS);
-  expect(context.postCount()).toBe(0);
-  expect(context.actions()).toMatchObject([
+test("a pause between the decision and the POST prevents the POST", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  network.setFault({ kind: "slow_drip", bytesPerSecond: 60 }, "GET /v1/nodes/");
+  network.failNode(network.nodes("us-east")[0]!);
+  await network.advanceUntil(() => network.actions().length > 0);
+  network.controller().operatorCommands.pause("at the last moment");
+  await network.advance(MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.actions()).toMatchObject([
     { state: "withdrawn", detail: expect.stringContaining("at the last moment") },
   ]);
-  expect(context.episodes()).toMatchObject([{ state: "firing", failures: 0 }]);
-  await context.stop();
+  expect(network.episodes()).toMatchObject([{ state: "firing", failures: 0 }]);
 });
 
-test("a pause while the POST waits for leave to be sent is heeded: all is decided once more as it goes out", async () => {
+test("a pause while the POST waits for a permit prevents the POST: the precondition is checked right before it is sent", async () => {
   let isRead = false;
   let paused = 0;
-  // The key is asked for when there is leave to send, right before anything goes out.
+  // The key is read when the permit is granted, right before the request is sent.
   const secret: Secret = {
     ...fixedKey(SIMULATION_KEY),
     value() {
       if (isRead && paused === 0) {
         paused++;
-        context.controller().operatorCommands.pause("at the very last moment");
+        network.controller().operatorCommands.pause("at the very last moment");
       }
       return SIMULATION_KEY;
     },
@@ -170,77 +162,73 @@ test("a pause while the POST waits for leave to be sent is heeded: all is decide
       return answer;
     },
   });
-  const context: QuietNetwork = await startQuietNetwork({
+  const network: QuietNetwork = await startQuietNetwork({
     rules: remediationRules([rebootOffline()]),
     secret,
-    between: recording,
+    wrapTransport: recording,
   });
-  context.failedNodes(context.nodes("us-east")[0]!);
-  await context.advance(10 * MINUTE_MS);
+  network.failNode(network.nodes("us-east")[0]!);
+  await network.advance(10 * MINUTE_MS);
   expect(paused).toBe(1);
-  expect(context.actions()).toMatchObject([
+  expect(network.actions()).toMatchObject([
     { state: "withdrawn", detail: expect.stringContaining("very last moment") },
   ]);
-  expect(context.postCount()).toBe(0);
-  await context.stop();
+  expect(network.postCount()).toBe(0);
 });
 
-test("a held node is not acted on by any policy until it is released; others are", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  const [held, other] = [context.nodes("us-east")[0]!, context.nodes("eu-west")[0]!];
-  expect(context.controller().operatorCommands.hold(held, "looking into it")).toMatchObject({ ok: true });
-  context.failedNodes(held);
-  context.failedNodes(other);
-  await context.advance(20 * MINUTE_MS);
-  await context.restart();
-  await context.advance(5 * MINUTE_MS);
-  expect(nodesActedOn(context)).toEqual([other]);
-  expect(context.holdReasons(held)).toEqual(["held"]);
-  context.controller().operatorCommands.release(held);
-  await context.advance(20 * MINUTE_MS);
-  expect(nodesActedOn(context)).toEqual([other, held]);
-  expect(context.controller().operatorCommands.release(held)).toMatchObject({
+test("a held node is not acted on by any policy until it is released; other nodes are", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const [held, other] = [network.nodes("us-east")[0]!, network.nodes("eu-west")[0]!];
+  expect(network.controller().operatorCommands.hold(held, "looking into it")).toMatchObject({ ok: true });
+  network.failNode(held);
+  network.failNode(other);
+  await network.advance(20 * MINUTE_MS);
+  await network.restart();
+  await network.advance(5 * MINUTE_MS);
+  expect(nodesActedOn(network)).toEqual([other]);
+  expect(network.holdReasons(held)).toEqual(["held"]);
+  network.controller().operatorCommands.release(held);
+  await network.advance(20 * MINUTE_MS);
+  expect(nodesActedOn(network)).toEqual([other, held]);
+  expect(network.controller().operatorCommands.release(held)).toMatchObject({
     ok: false,
     error: { kind: "not_found" },
   });
-  await context.stop();
 });
 
-test("a node that is not listed can be held in advance: the answer says so, and the hold is in force once it is listed", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), scenario: { nodes: 20 } });
-  const held = context.controller().operatorCommands.hold("node_new", "not in service yet");
+test("a node that is not listed can be held in advance: the reply says so, and the hold applies once it is listed", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), scenario: { nodes: 20 } });
+  const held = network.controller().operatorCommands.hold("node_new", "not in service yet");
   expect(held).toEqual({
     ok: true,
     value: expect.stringMatching(/^node_new is held: not in service yet; .*no node of that id is listed now/),
   });
-  expect(context.controller().view.explain("node_new").holds).toMatchObject([{ kind: "held", node: "node_new" }]);
+  expect(network.controller().view.explain("node_new").holds).toMatchObject([{ kind: "held", node: "node_new" }]);
   for (let n = 1; n < UNLISTED_HOLDS_MAX; n++)
-    expect(context.controller().operatorCommands.hold(`node_new_${n}`, "")).toMatchObject({ ok: true });
-  expect(context.controller().operatorCommands.hold("node_more", "")).toMatchObject({
+    expect(network.controller().operatorCommands.hold(`node_new_${n}`, "")).toMatchObject({ ok: true });
+  expect(network.controller().operatorCommands.hold("node_more", "")).toMatchObject({
     ok: false,
     error: { kind: "conflict" },
   });
-  // A hold that is there already may be changed, and a listed node may always be held.
-  expect(context.controller().operatorCommands.hold("node_new", "another reason")).toMatchObject({ ok: true });
-  expect(context.controller().operatorCommands.hold(context.nodes()[0]!, "")).toMatchObject({ ok: true });
-  expect(context.controller().operatorCommands.release("node_new_1")).toMatchObject({ ok: true });
-  expect(context.controller().operatorCommands.hold("node_more", "")).toMatchObject({ ok: true });
-  await context.stop();
+  // An existing hold may be changed, and a listed node may always be held.
+  expect(network.controller().operatorCommands.hold("node_new", "another reason")).toMatchObject({ ok: true });
+  expect(network.controller().operatorCommands.hold(network.nodes()[0]!, "")).toMatchObject({ ok: true });
+  expect(network.controller().operatorCommands.release("node_new_1")).toMatchObject({ ok: true });
+  expect(network.controller().operatorCommands.hold("node_more", "")).toMatchObject({ ok: true });
 });
 
-test("a protected node is never touched, nor one of which that can't be said", async () => {
-  const context = await startQuietNetwork({
+test("a node is not acted on if it is protected, or if that is unknown", async () => {
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], { protected: 'node.region == "us-east"' }),
   });
-  const [vip] = context.nodes("us-east");
-  context.failedNodes(vip!);
-  await context.advance(20 * MINUTE_MS);
-  expect(context.holdReasons(vip!)).toEqual(["protected"]);
-  // Its processor has never been read.
-  await context.restart({ rules: remediationRules([rebootOffline()], { protected: "node.cpu_usage > 0.9" }) });
-  await context.advance(10 * MINUTE_MS);
-  expect(context.holdReasons(vip!)).toEqual(["protected"]);
-  expect(context.postCount()).toBe(0);
-  expect(actionLines(context)).toEqual([]);
-  await context.stop();
+  const [vip] = network.nodes("us-east");
+  network.failNode(vip!);
+  await network.advance(20 * MINUTE_MS);
+  expect(network.holdReasons(vip!)).toEqual(["protected"]);
+  // Its CPU usage was never read.
+  await network.restart({ rules: remediationRules([rebootOffline()], { protected: "node.cpu_usage > 0.9" }) });
+  await network.advance(10 * MINUTE_MS);
+  expect(network.holdReasons(vip!)).toEqual(["protected"]);
+  expect(network.postCount()).toBe(0);
+  expect(actionLines(network)).toEqual([]);
 });

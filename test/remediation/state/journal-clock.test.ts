@@ -2,148 +2,141 @@ import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { episodeLines, nodesActedOn } from "../../harness/action-lines.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
 const JUMP_MS = 100 * DAY_MS;
-const trueTime = (context: QuietNetwork, jump: number) => context.daemon.clock.now() - jump;
-const rows = (context: QuietNetwork) => [
-  context.actions().length,
-  context.episodes().length,
-  context.decisions().length,
+const trueTime = (network: QuietNetwork, jump: number) => network.daemon.clock.now() - jump;
+const rows = (network: QuietNetwork) => [
+  network.actions().length,
+  network.episodes().length,
+  network.decisions().length,
 ];
 
-test("a wall clock that is 100 days ahead at one start prunes nothing, and leaves no later time ahead", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  const [first, second] = onePerRegion(context, 2);
-  context.failedNodes(first!);
-  await context.advance(40 * MINUTE_MS);
-  expect(episodeLines(context)).toEqual(["healed"]);
-  const before = rows(context);
-  context.daemon.clock.stepWallClock(JUMP_MS);
-  await context.restart();
-  await context.advance(HOUR_MS);
-  expect(rows(context)).toEqual(before);
-  // The cool-down of what was done before is remembered all the same.
-  context.failedNodes(second!);
-  await context.advance(20 * MINUTE_MS);
-  expect(nodesActedOn(context)).toEqual([first, second]);
-  const { sentAt } = context.actions().at(-1)!;
-  expect(Math.abs(sentAt! - trueTime(context, JUMP_MS))).toBeLessThan(30 * MINUTE_MS);
-  context.daemon.clock.stepWallClock(-JUMP_MS);
-  await context.restart();
-  await context.advance(10 * MINUTE_MS);
-  expect(Math.abs(context.daemon.remediationState.now() - context.daemon.clock.now())).toBeLessThan(5 * MINUTE_MS);
-  await context.stop();
+test("a wall clock that is 100 days ahead at one start prunes nothing, and later times are right", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const [first, second] = onePerRegion(network, 2);
+  network.failNode(first!);
+  await network.advance(40 * MINUTE_MS);
+  expect(episodeStates(network)).toEqual(["healed"]);
+  const before = rows(network);
+  network.daemon.clock.stepWallClock(JUMP_MS);
+  await network.restart();
+  await network.advance(HOUR_MS);
+  expect(rows(network)).toEqual(before);
+  // The cooldown after the earlier action still holds.
+  network.failNode(second!);
+  await network.advance(20 * MINUTE_MS);
+  expect(nodesActedOn(network)).toEqual([first, second]);
+  const { sentAt } = network.actions().at(-1)!;
+  expect(Math.abs(sentAt! - trueTime(network, JUMP_MS))).toBeLessThan(30 * MINUTE_MS);
+  network.daemon.clock.stepWallClock(-JUMP_MS);
+  await network.restart();
+  await network.advance(10 * MINUTE_MS);
+  expect(Math.abs(network.daemon.remediationState.now() - network.daemon.clock.now())).toBeLessThan(5 * MINUTE_MS);
 });
 
-test("a wall clock that is 2 h ahead at a start frees nothing of max_actions, and ends no cool-down", async () => {
+test("a wall clock that is 2 h ahead at the start neither frees max_actions nor ends a cooldown", async () => {
   const maxActions = { amount: 2, perMs: HOUR_MS };
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { maxActions }) });
-  const [first, second, third] = onePerRegion(context, 3);
-  context.failedNodes(first!);
-  await context.advance(10 * MINUTE_MS);
-  context.failedNodes(second!);
-  await context.advance(10 * MINUTE_MS);
-  expect(nodesActedOn(context)).toEqual([first, second]);
-  context.daemon.clock.stepWallClock(2 * HOUR_MS);
-  context.failedNodes(third!);
-  await context.restart();
-  await context.advance(20 * MINUTE_MS);
-  expect(nodesActedOn(context)).toEqual([first, second]);
-  expect(context.holdReasons(third!)).toEqual(["max_actions"]);
-  await context.advance(40 * MINUTE_MS);
-  expect(nodesActedOn(context)).toEqual([first, second, third]);
-  await context.stop();
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { maxActions }) });
+  const [first, second, third] = onePerRegion(network, 3);
+  network.failNode(first!);
+  await network.advance(10 * MINUTE_MS);
+  network.failNode(second!);
+  await network.advance(10 * MINUTE_MS);
+  expect(nodesActedOn(network)).toEqual([first, second]);
+  network.daemon.clock.stepWallClock(2 * HOUR_MS);
+  network.failNode(third!);
+  await network.restart();
+  await network.advance(20 * MINUTE_MS);
+  expect(nodesActedOn(network)).toEqual([first, second]);
+  expect(network.holdReasons(third!)).toEqual(["max_actions"]);
+  await network.advance(40 * MINUTE_MS);
+  expect(nodesActedOn(network)).toEqual([first, second, third]);
 });
 
-test("after a long downtime a wall clock that is wrong holds every action, until it is right", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!);
-  context.daemon.clock.stepWallClock(JUMP_MS);
-  await context.restart({ downMs: DAY_MS });
-  await context.advance(20 * MINUTE_MS);
-  expect(context.postCount()).toBe(0);
-  expect(context.holdReasons(node!)).toEqual(["service_clock"]);
-  expect(context.controller().view.explain(node!).policies[0]!.blockers[0]!.detail).toMatch(
+test("after a long downtime a wrong wall clock holds every action until it is right", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const [node] = network.nodes("us-east");
+  network.failNode(node!);
+  network.daemon.clock.stepWallClock(JUMP_MS);
+  await network.restart({ downMs: DAY_MS });
+  await network.advance(20 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.holdReasons(node!)).toEqual(["service_clock"]);
+  expect(network.controller().view.explain(node!).policies[0]!.blockers[0]!.detail).toMatch(
     /wall clock .* is 100d ahead of/,
   );
-  context.daemon.clock.stepWallClock(-JUMP_MS);
-  await context.advance(2 * MINUTE_MS);
-  expect(context.postCount()).toBe(1);
-  expect(context.daemon.remediationState.now()).toBe(context.daemon.clock.now());
-  await context.stop();
+  network.daemon.clock.stepWallClock(-JUMP_MS);
+  await network.advance(2 * MINUTE_MS);
+  expect(network.postCount()).toBe(1);
+  expect(network.daemon.remediationState.now()).toBe(network.daemon.clock.now());
 });
 
-test("where the clocks go on to disagree after a long downtime, the hold ends after an hour by the earlier of them", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  const [node] = context.nodes("us-east");
-  context.failedNodes(node!);
-  context.daemon.clock.stepWallClock(JUMP_MS);
-  await context.restart({ downMs: DAY_MS });
-  await context.advance(55 * MINUTE_MS);
-  expect(context.postCount()).toBe(0);
-  await context.advance(15 * MINUTE_MS);
-  expect(context.postCount()).toBe(1);
-  expect(Math.abs(context.daemon.remediationState.now() - trueTime(context, JUMP_MS))).toBeLessThan(MINUTE_MS);
-  await context.stop();
+test("if the clocks still disagree after a long downtime, the hold ends after an hour, by the earlier clock", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const [node] = network.nodes("us-east");
+  network.failNode(node!);
+  network.daemon.clock.stepWallClock(JUMP_MS);
+  await network.restart({ downMs: DAY_MS });
+  await network.advance(55 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  await network.advance(15 * MINUTE_MS);
+  expect(network.postCount()).toBe(1);
+  expect(Math.abs(network.daemon.remediationState.now() - trueTime(network, JUMP_MS))).toBeLessThan(MINUTE_MS);
 });
 
 test("a first start with a wall clock that is ahead takes the service's time for the journal", async () => {
   const clock = createVirtualClock(START_MS);
-  // The service is there, and the daemon not yet.
-  const between = (service: Transport) => {
+  // The service runs before the daemon.
+  const wrapTransport = (service: Transport) => {
     clock.stepWallClock(JUMP_MS);
     return service;
   };
-  const context = await startQuietNetwork({
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ steps: [steps.reboot] })]),
     clock,
-    between,
+    wrapTransport,
   });
-  context.failedNodes(context.nodes("us-east")[0]!);
-  await context.advance(20 * MINUTE_MS);
-  expect(context.postCount()).toBe(1);
-  expect(Math.abs(context.actions()[0]!.createdAt - trueTime(context, JUMP_MS))).toBeLessThan(20 * MINUTE_MS);
-  await context.stop();
+  network.failNode(network.nodes("us-east")[0]!);
+  await network.advance(20 * MINUTE_MS);
+  expect(network.postCount()).toBe(1);
+  expect(Math.abs(network.actions()[0]!.createdAt - trueTime(network, JUMP_MS))).toBeLessThan(20 * MINUTE_MS);
 });
 
-test("a service whose Date is days ahead at a start moves the journal's clock no more than a wall clock does", async () => {
-  const context = await startQuietNetwork({
+test("a service whose Date is days ahead at a start moves the journal's clock no more than the wall clock does", async () => {
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], { maxActions: { amount: 1, perMs: HOUR_MS } }),
   });
-  const [first, second] = onePerRegion(context, 2);
-  context.failedNodes(first!);
-  await context.advance(10 * MINUTE_MS);
-  context.failedNodes(second!);
-  context.setFault({ kind: "clock_skew", skewMs: JUMP_MS });
-  await context.restart();
-  await context.advance(30 * MINUTE_MS);
-  expect(nodesActedOn(context)).toEqual([first]);
-  expect(context.daemon.remediationState.now() - context.daemon.clock.now()).toBeLessThan(MINUTE_MS);
-  await context.stop();
+  const [first, second] = onePerRegion(network, 2);
+  network.failNode(first!);
+  await network.advance(10 * MINUTE_MS);
+  network.failNode(second!);
+  network.setFault({ kind: "clock_skew", skewMs: JUMP_MS });
+  await network.restart();
+  await network.advance(30 * MINUTE_MS);
+  expect(nodesActedOn(network)).toEqual([first]);
+  expect(network.daemon.remediationState.now() - network.daemon.clock.now()).toBeLessThan(MINUTE_MS);
 });
 
-test("a cooldown that starts while the clocks disagree lasts as long as any other", async () => {
-  const context = await startQuietNetwork({
+test("a cooldown that starts while the clocks disagree has its full length", async () => {
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline()], { stormCooldownMs: 30 * MINUTE_MS }),
   });
-  const [node] = onePerRegion(context, 1);
-  context.failedNodes(node!);
-  context.daemon.clock.stepWallClock(2 * HOUR_MS);
-  await context.restart({ downMs: 45 * MINUTE_MS });
-  await context.advance(30 * MINUTE_MS);
-  context.setFault({ kind: "stale_last_seen" });
-  await context.advance(20 * MINUTE_MS);
-  context.setFault(null);
-  await context.advance(20 * MINUTE_MS);
+  const [node] = onePerRegion(network, 1);
+  network.failNode(node!);
+  network.daemon.clock.stepWallClock(2 * HOUR_MS);
+  await network.restart({ downMs: 45 * MINUTE_MS });
+  await network.advance(30 * MINUTE_MS);
+  network.setFault({ kind: "stale_last_seen" });
+  await network.advance(20 * MINUTE_MS);
+  network.setFault(null);
+  await network.advance(20 * MINUTE_MS);
   // The clocks were settled 10 minutes ago, and the cooldown ends in 10 minutes.
-  expect(context.holdReasons(node!)).toEqual(["sight_cooldown"]);
-  expect(context.postCount()).toBe(0);
-  await context.advance(15 * MINUTE_MS);
-  expect(context.postCount()).toBe(1);
-  await context.stop();
+  expect(network.holdReasons(node!)).toEqual(["sight_cooldown"]);
+  expect(network.postCount()).toBe(0);
+  await network.advance(15 * MINUTE_MS);
+  expect(network.postCount()).toBe(1);
 });

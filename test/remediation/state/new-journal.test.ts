@@ -1,61 +1,58 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite.ts";
-import { nodesActedOn } from "../../harness/action-lines.ts";
 import { rebootOffline, remediationRules } from "../../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { nodesActedOn } from "../../harness/remediation-results.ts";
 
 const rules = remediationRules([rebootOffline({ forMs: MINUTE_MS })], {
   maxActions: { amount: 2, perMs: HOUR_MS },
   canary: false,
 });
 
-test("a new state folder takes the hour before for used up evenly: max_actions is not refilled by losing the journal", async () => {
-  const context = await startQuietNetwork({ rules, isNewJournal: true });
-  const [first, second, third] = onePerRegion(context, 3);
-  for (const node of [first!, second!, third!]) context.failedNodes(node);
-  await context.advance(20 * MINUTE_MS);
-  expect(nodesActedOn(context)).toEqual([]);
-  const { blockers } = context.controller().view.explain(first!).policies[0]!;
+test("with a new journal max_actions counts as used up evenly over the last hour, so losing the journal does not refill it", async () => {
+  const network = await startQuietNetwork({ rules, isNewJournal: true });
+  const [first, second, third] = onePerRegion(network, 3);
+  for (const node of [first!, second!, third!]) network.failNode(node);
+  await network.advance(20 * MINUTE_MS);
+  expect(nodesActedOn(network)).toEqual([]);
+  const { blockers } = network.controller().view.explain(first!).policies[0]!;
   expect(blockers).toMatchObject([
     {
       reason: "max_actions",
       detail: expect.stringMatching(/^2 actions within 1h, of 2 at most; .* 2 of them are assumed/),
     },
   ]);
-  await context.advance(15 * MINUTE_MS);
-  expect(nodesActedOn(context)).toHaveLength(1);
-  // A restart goes on with the same hour.
-  await context.restart({ isNewJournal: true });
-  await context.advance(12 * MINUTE_MS);
-  expect(nodesActedOn(context)).toHaveLength(1);
-  await context.advance(20 * MINUTE_MS);
-  expect(nodesActedOn(context)).toHaveLength(2);
-  await context.stop();
+  await network.advance(15 * MINUTE_MS);
+  expect(nodesActedOn(network)).toHaveLength(1);
+  // After a restart the same hour continues.
+  await network.restart({ isNewJournal: true });
+  await network.advance(12 * MINUTE_MS);
+  expect(nodesActedOn(network)).toHaveLength(1);
+  await network.advance(20 * MINUTE_MS);
+  expect(nodesActedOn(network)).toHaveLength(2);
 });
 
 test("a limit over a day warms up within an hour", async () => {
   const safety = { maxActions: { amount: 1, perMs: 24 * HOUR_MS } };
-  const context = await startQuietNetwork({
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ forMs: MINUTE_MS })], safety),
     isNewJournal: true,
   });
-  context.failedNodes(context.nodes("us-east")[0]!);
-  await context.advance(50 * MINUTE_MS);
-  expect(context.postCount()).toBe(0);
-  await context.advance(15 * MINUTE_MS);
-  expect(context.postCount()).toBe(1);
-  await context.stop();
+  network.failNode(network.nodes("us-east")[0]!);
+  await network.advance(50 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  await network.advance(15 * MINUTE_MS);
+  expect(network.postCount()).toBe(1);
 });
 
 test("a dry run does not wait for a new journal", async () => {
-  const context = await startQuietNetwork({
+  const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ mode: "dry_run", forMs: MINUTE_MS })]),
     isNewJournal: true,
     store: createMemoryStateStore(),
   });
-  context.failedNodes(context.nodes("us-east")[0]!);
-  await context.advance(8 * MINUTE_MS);
-  expect(context.actions()).toMatchObject([{ shadow: true }]);
-  await context.stop();
+  network.failNode(network.nodes("us-east")[0]!);
+  await network.advance(8 * MINUTE_MS);
+  expect(network.actions()).toMatchObject([{ shadow: true }]);
 });

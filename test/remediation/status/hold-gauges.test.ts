@@ -3,9 +3,9 @@ import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationRules, steps, withoutLimits, withoutRetries } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
-/** Hours of the longest hold of the policy, and held nodes by reason. */
-async function held(context: QuietNetwork) {
-  const page = await context.daemon.metrics.render("text");
+/** Returns the hours of the policy's longest hold, and the held nodes by reason. */
+async function holdGauges(network: QuietNetwork) {
+  const page = await network.daemon.metrics.render("text");
   const [, seconds] = /^proxywarden_longest_hold_seconds\{policy="reboot-offline"\} (\S+)$/m.exec(page)!;
   const nodes = [...page.matchAll(/^proxywarden_held_nodes\{reason="(\w+)"\} ([1-9]\d*)$/gm)];
   return {
@@ -16,39 +16,36 @@ async function held(context: QuietNetwork) {
 
 const noActions = { ...withoutLimits, maxActions: { amount: 0, perMs: HOUR_MS } };
 
-test("nodes that a limit holds count by reason, and the longest hold grows until it ends", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline()], noActions) });
-  expect(await held(context)).toEqual({ hours: 0, nodes: {} });
-  const [first, second] = onePerRegion(context, 2);
-  context.failedNodes(first!);
-  await context.advance(2 * HOUR_MS);
-  context.failedNodes(second!);
-  await context.advance(HOUR_MS);
-  expect(await held(context)).toEqual({ hours: 3, nodes: { max_actions: 2 } });
-  await context.restart({ downMs: HOUR_MS });
-  await context.advance(10 * MINUTE_MS);
-  expect((await held(context)).hours).toBeGreaterThanOrEqual(4);
-  await context.reload({ rules: remediationRules([rebootOffline()], withoutLimits) });
-  await context.advance(HOUR_MS);
-  expect(await held(context)).toEqual({ hours: 0, nodes: {} });
-  await context.stop();
+test("held nodes count by reason, and the longest hold grows until it ends", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], noActions) });
+  expect(await holdGauges(network)).toEqual({ hours: 0, nodes: {} });
+  const [first, second] = onePerRegion(network, 2);
+  network.failNode(first!);
+  await network.advance(2 * HOUR_MS);
+  network.failNode(second!);
+  await network.advance(HOUR_MS);
+  expect(await holdGauges(network)).toEqual({ hours: 3, nodes: { max_actions: 2 } });
+  await network.restart({ downMs: HOUR_MS });
+  await network.advance(10 * MINUTE_MS);
+  expect((await holdGauges(network)).hours).toBeGreaterThanOrEqual(4);
+  await network.reload({ rules: remediationRules([rebootOffline()], withoutLimits) });
+  await network.advance(HOUR_MS);
+  expect(await holdGauges(network)).toEqual({ hours: 0, nodes: {} });
 });
 
-test("a node that was given up counts by reason, and not as a hold that lasts", async () => {
+test("a given-up node counts by reason, but not as the longest hold", async () => {
   const policy = rebootOffline({ steps: [steps.reboot], retry: withoutRetries });
-  const context = await startQuietNetwork({ rules: remediationRules([policy], withoutLimits) });
-  context.failedNodes(context.nodes()[0]!, "person");
-  await context.advance(3 * HOUR_MS);
-  expect(await held(context)).toEqual({ hours: 0, nodes: { retry_limit: 1 } });
-  await context.stop();
+  const network = await startQuietNetwork({ rules: remediationRules([policy], withoutLimits) });
+  network.failNode(network.nodes()[0]!, "person");
+  await network.advance(3 * HOUR_MS);
+  expect(await holdGauges(network)).toEqual({ hours: 0, nodes: { retry_limit: 1 } });
 });
 
 test("a node in our quarantine and a dry run are not held", async () => {
   const quarantining = rebootOffline({ steps: [steps.quarantine] });
   const other = rebootOffline({ name: "other", mode: "dry_run" });
-  const context = await startQuietNetwork({ rules: remediationRules([quarantining, other], withoutLimits) });
-  context.failedNodes(context.nodes()[0]!, "person");
-  await context.advance(HOUR_MS);
-  expect(await held(context)).toEqual({ hours: 0, nodes: {} });
-  await context.stop();
+  const network = await startQuietNetwork({ rules: remediationRules([quarantining, other], withoutLimits) });
+  network.failNode(network.nodes()[0]!, "person");
+  await network.advance(HOUR_MS);
+  expect(await holdGauges(network)).toEqual({ hours: 0, nodes: {} });
 });

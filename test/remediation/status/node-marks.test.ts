@@ -7,48 +7,46 @@ import { rebootOffline, remediationRules, steps } from "../../harness/policies.t
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 
-test("a node is marked by what weighs most of all that the warden has to do with it, and not for longer than that", async () => {
-  const context = await startQuietNetwork({ rules: remediationRules([rebootOffline({ mode: "approve" })]) });
-  const [node] = context.nodes("us-east");
-  const { view, operatorCommands: orders } = context.controller();
+test("a node has the most important mark of its current state", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ mode: "approve" })]) });
+  const [node] = network.nodes("us-east");
+  const { view, operatorCommands: orders } = network.controller();
   expect([...view.nodeMarks()]).toEqual([]);
-  context.failedNodes(node!);
-  await context.advanceUntil(() => view.nodeMarks().get(node!) === "pending");
-  await context.advanceUntil(() => view.nodeMarks().get(node!) === "awaiting");
+  network.failNode(node!);
+  await network.advanceUntil(() => view.nodeMarks().get(node!) === "pending");
+  await network.advanceUntil(() => view.nodeMarks().get(node!) === "awaiting");
   expect([...view.nodeMarks().keys()]).toEqual([node]);
-  // What waits for a person weighs more than that it is held; once it was approved, the hold does.
+  // A request for approval is more important than a hold. Once it is approved, the hold is shown.
   expect(orders.hold(node!, "its disk is swapped")).toMatchObject({ ok: true });
   expect(view.nodeMarks().get(node!)).toBe("awaiting");
   expect(orders.approve(view.approvals()[0]!.id)).toMatchObject({ ok: true });
   expect(view.nodeMarks().get(node!)).toBe("held");
   orders.release(node!);
-  await context.advanceUntil(
+  await network.advanceUntil(
     () => view.nodeMarks().get(node!) === "awaiting" || view.nodeMarks().get(node!) === "acting",
   );
   if (view.nodeMarks().get(node!) === "awaiting") orders.approve(view.approvals()[0]!.id);
-  await context.advanceUntil(() => view.nodeMarks().get(node!) === "acting");
-  await context.advanceUntil(() => view.nodeMarks().get(node!) === "episode");
-  await context.advanceUntil(() => view.nodeMarks().size === 0);
-  await context.stop();
+  await network.advanceUntil(() => view.nodeMarks().get(node!) === "acting");
+  await network.advanceUntil(() => view.nodeMarks().get(node!) === "episode");
+  await network.advanceUntil(() => view.nodeMarks().size === 0);
 });
 
-test("dry runs, and nodes that fire while nothing is done about them, have marks of their own", async () => {
+test("dry runs and firing nodes without an episode have their own marks", async () => {
   const policies = [
-    rebootOffline({ name: "paper", mode: "dry_run", match: 'node.region != "us-east"', steps: [steps.reboot] }),
+    rebootOffline({ name: "dry-run", mode: "dry_run", match: 'node.region != "us-east"', steps: [steps.reboot] }),
     rebootOffline({ name: "real", match: 'node.region == "us-east"', steps: [steps.reboot] }),
   ];
-  const context = await startQuietNetwork({ rules: remediationRules(policies) });
-  const [paper, real] = [context.nodes("eu-west")[0]!, context.nodes("us-east")[0]!];
-  const { view } = context.controller();
-  context.failedNodes(paper, "person");
-  await context.advanceUntil(() => view.nodeMarks().get(paper) === "shadow");
-  context.failedNodes(real, "person");
-  // The only step did not help: it is given up, and goes on firing.
-  await context.advanceUntil(() => view.nodeMarks().get(real) === "firing");
-  await context.stop();
+  const network = await startQuietNetwork({ rules: remediationRules(policies) });
+  const [dryRun, real] = [network.nodes("eu-west")[0]!, network.nodes("us-east")[0]!];
+  const { view } = network.controller();
+  network.failNode(dryRun, "person");
+  await network.advanceUntil(() => view.nodeMarks().get(dryRun) === "shadow");
+  network.failNode(real, "person");
+  // The only step was ineffective: the node is given up, and still fires.
+  await network.advanceUntil(() => view.nodeMarks().get(real) === "firing");
 });
 
-test("listeners get each change once it is written, and none that could not be written", () => {
+test("onChange gets committed and recorded changes, but no change whose commit failed", () => {
   const recorded: JournalChange[] = [];
   const { journal } = createMemoryStateStore();
   const disk = { isFull: false };
@@ -69,7 +67,7 @@ test("listeners get each change once it is written, and none that could not be w
   expect(remediationState.commit([fact("1")])).toBe(true);
   disk.isFull = true;
   expect(remediationState.commit([fact("2")])).toBe(false);
-  // What has happened is so, whether or not it can be written.
+  // What has happened is recorded, even if it can't be journaled.
   remediationState.record([fact("3")]);
   remediationState.runBatched(() => remediationState.record([fact("4")]));
   expect(recorded).toEqual([fact("1"), fact("3"), fact("4")]);

@@ -49,7 +49,11 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "breaker in memory only",
     edits: [
-      { file: "src/remediation/evaluation/fleet-health.ts", find: "...changed(BREAKER, real.breaker), ", replace: "" },
+      {
+        file: "src/remediation/evaluation/fleet-health.ts",
+        find: "      ...this.#changedFact(BREAKER, this.#real.breaker),\n",
+        replace: "",
+      },
     ],
     ...{ ...safety, seeds: from(21) },
   },

@@ -1,0 +1,160 @@
+import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import type { TrustAssessment } from "../inventory/trust.ts";
+import type { Action } from "../model/remediation/episode.ts";
+import type { MonotonicMs } from "../model/time.ts";
+import { precondition } from "../policy/decision.ts";
+import { isDryRun } from "../policy/facts.ts";
+import { nextStep } from "../policy/guards/guard.ts";
+import type { RemediationContext } from "./context.ts";
+import { ActionPlanner, type PlannedStep } from "./evaluation/action-planner.ts";
+import { findCandidate, firingNodes, hasCurrentSessions, nextAction } from "./evaluation/candidates.ts";
+import { detailDeadlines } from "./evaluation/detail-demand.ts";
+import { QUERY_INTERVAL_MS } from "./evaluation/external-blockers.ts";
+import { FleetHealth } from "./evaluation/fleet-health.ts";
+import { type FactsOf, GuardFactsCollector } from "./evaluation/guard-facts.ts";
+import { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
+import { RuleEvaluator } from "./evaluation/rule-evaluator.ts";
+import { EpisodeTracker } from "./execution/episode-tracker.ts";
+import { releaseRecoveredNodes } from "./execution/episode-transitions.ts";
+import { type ExecutionSignals, executeAction, recordDryRun, sendNotifyStep } from "./execution/executor.ts";
+import { createExternalActions } from "./external-actions.ts";
+import { NodeIdentities } from "./node-identity.ts";
+import { createFleetAlerts } from "./status/fleet-alerts.ts";
+import { setGauges } from "./status/gauges.ts";
+import { createStatusView } from "./status/status-view.ts";
+import type { RemediationView } from "./status/views.ts";
+
+/** Rows of the journal are deleted this long after they ended. */
+const JOURNAL_RETENTION_MS: DurationMs = 90 * DAY_MS;
+/** Rows in memory are deleted this long after they ended: longer than any policy looks back. */
+const MEMORY_RETENTION_MS: DurationMs = 30 * DAY_MS;
+const PRUNE_INTERVAL_MS: DurationMs = 10 * MINUTE_MS;
+
+/** One round over the latest snapshot: evaluates the policies, plans and takes steps. Rounds must not overlap. */
+export class RemediationRound {
+  readonly fleetHealth: FleetHealth;
+  readonly trustTracker: InventoryTrustTracker;
+  readonly view: RemediationView;
+  readonly #guardFacts: GuardFactsCollector;
+  readonly #context: RemediationContext;
+  readonly #signals: ExecutionSignals;
+  readonly #ruleEvaluator: RuleEvaluator;
+  readonly #episodeTracker: EpisodeTracker;
+  readonly #actionPlanner: ActionPlanner;
+  readonly #identities: NodeIdentities;
+  readonly #detectExternalActions: () => void;
+  readonly #sendFleetAlerts: (trust: TrustAssessment) => void;
+  #prunedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
+
+  constructor(context: RemediationContext, signals: ExecutionSignals) {
+    this.#context = context;
+    this.#signals = signals;
+    this.fleetHealth = new FleetHealth(context);
+    this.trustTracker = new InventoryTrustTracker(context);
+    this.#guardFacts = new GuardFactsCollector(context, this.fleetHealth, this.trustTracker);
+    const { fleetHealth, trustTracker } = this;
+    this.view = createStatusView({ context, fleetHealth, trustTracker, guardFacts: this.#guardFacts });
+    this.#ruleEvaluator = new RuleEvaluator(context, this.fleetHealth);
+    this.#episodeTracker = new EpisodeTracker(context);
+    this.#actionPlanner = new ActionPlanner(context);
+    this.#identities = new NodeIdentities(context);
+    this.#detectExternalActions = createExternalActions(context);
+    this.#sendFleetAlerts = createFleetAlerts(context, this.fleetHealth);
+  }
+
+  /** Runs the round, and sets the gauges of remediation. */
+  async run(): Promise<void> {
+    const { client, clock, inventory, observed, remediationState } = this.#context;
+    remediationState.checkClock(client.serviceTime(clock.monotonic()));
+    // Journals the time, and what could not be journaled before.
+    remediationState.record([]);
+    // Before the first complete walk a node that is not listed is not gone.
+    if (observed.fleet.settledAt === null) {
+      this.#setGauges();
+      return;
+    }
+    const trust = this.trustTracker.current();
+    if (trust.isUntrusted) this.#ruleEvaluator.markUntrusted();
+    else await this.#evaluate();
+    inventory.setDetailDeadlines(detailDeadlines(this.#context));
+    this.fleetHealth.update(trust.isUntrusted);
+    this.#sendFleetAlerts(trust);
+    await this.#queryExternalBlockers();
+    const factsOf = this.#guardFacts.collectOnce();
+    const steps = await this.#actionPlanner.plan(factsOf);
+    this.#setGauges();
+    if (steps.length > 0) {
+      await this.#takeSteps(steps, factsOf);
+      this.#setGauges();
+    }
+    this.#prune();
+  }
+
+  /** Brings timers and episodes up to date with the snapshot. */
+  async #evaluate(): Promise<void> {
+    const replaced = this.#identities.findReplaced();
+    await this.#ruleEvaluator.evaluate(replaced);
+    this.#detectExternalActions();
+    this.#context.remediationState.runBatched(() => {
+      this.#episodeTracker.update(replaced);
+      releaseRecoveredNodes(this.#context);
+    });
+  }
+
+  #setGauges(): void {
+    setGauges(this.#context, this.view, this.#actionPlanner.decisionLog.lastDecisions());
+  }
+
+  /** Runs the `blocked_by` queries of policies with firing nodes. */
+  async #queryExternalBlockers(): Promise<void> {
+    const { externalBlockerCache, policies, remediationState } = this.#context;
+    await Promise.all(
+      policies.all
+        .filter(({ rule }) => rule.blockedBy.length > 0 && firingNodes(remediationState, rule.name).length > 0)
+        .map((policy) => externalBlockerCache.refresh(policy, this.#signals.noNewSteps, QUERY_INTERVAL_MS)),
+    );
+  }
+
+  async #takeSteps(steps: readonly PlannedStep[], plannedOn: FactsOf): Promise<void> {
+    let factsOf = plannedOn;
+    for (const planned of steps) {
+      if (this.#signals.noNewSteps.aborted) return;
+      const isNotify = nextStep(planned.candidate)?.action === "notify";
+      if (!isNotify && !hasCurrentSessions(this.#context, planned.candidate)) continue;
+      const dryRun = isDryRun(planned.candidate.active);
+      const candidate = this.#actionPlanner.confirm(planned, factsOf(dryRun));
+      if (candidate === null) continue;
+      // The step changes the facts, so the next step is decided on with new ones.
+      factsOf = this.#guardFacts.collectOnce();
+      if (isNotify) {
+        sendNotifyStep(this.#context, candidate);
+        continue;
+      }
+      const action = nextAction(this.#context, candidate);
+      if (dryRun) recordDryRun(this.#context, action);
+      else await executeAction(this.#context, action, () => this.#preconditionOf(action), this.#signals);
+    }
+  }
+
+  /** Returns why the action must not be sent, by what is known at this moment; null: it may be sent. */
+  #preconditionOf(action: Action): string | null {
+    if (this.#identities.isReplaced(action.node)) return "the node is gone";
+    // The node has just been read: others may have acted on it since the last walk.
+    this.#detectExternalActions();
+    const candidate = findCandidate(this.#context, action.policy, action.node);
+    return precondition(action, candidate, this.#guardFacts.collect(action.shadow));
+  }
+
+  #prune(): void {
+    const { clock, journal, log, remediationState } = this.#context;
+    const isDue = clock.monotonic() - this.#prunedAt >= PRUNE_INTERVAL_MS;
+    if (!isDue || remediationState.journalProblem() !== null || !remediationState.clock.isSettled()) return;
+    this.#prunedAt = clock.monotonic();
+    try {
+      journal.prune(remediationState.now() - JOURNAL_RETENTION_MS);
+    } catch (error) {
+      log.warn({ err: error }, "journal prune failed");
+    }
+    remediationState.records.prune(remediationState.now() - MEMORY_RETENTION_MS);
+  }
+}

@@ -1,0 +1,79 @@
+import { EPISODE_STATES } from "../../model/label-values.ts";
+import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
+import { ACTION_OUTCOMES, type Episode, type OPEN_STATES } from "../../model/remediation/episode.ts";
+import type { RemediationContext } from "../context.ts";
+import type { LastDecision } from "../evaluation/decision-log.ts";
+import type { RemediationState } from "../state/journaled-state.ts";
+import { setHoldGauges } from "./hold-gauges.ts";
+import type { RemediationView } from "./views.ts";
+
+type GaugeDeps = Pick<RemediationContext, "metrics" | "policies" | "remediationState">;
+
+/**
+ * Maximum number of series of `proxywarden_node_episode`. Limits keep episodes beyond firing far below it, but an outage of a
+ * region may open thousands of episodes. `proxywarden_episodes` counts them all.
+ */
+export const EPISODE_SERIES_MAX = 1_000;
+
+/** Gauges whose series depend on the policies. */
+const POLICY_GAUGES = [
+  "proxywarden_episodes",
+  "proxywarden_node_episode",
+  "proxywarden_policy_mode",
+  "proxywarden_held_nodes",
+  "proxywarden_longest_hold_seconds",
+] as const;
+
+/** Sets all gauges of remediation. */
+export function setGauges(context: GaugeDeps, view: RemediationView, lastDecisions: readonly LastDecision[]): void {
+  setStatusGauges(context, view);
+  setEpisodeGauge(context);
+  setHoldGauges(context, lastDecisions);
+}
+
+function setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): void {
+  const status = view.status();
+  metrics.set("proxywarden_trusted", {}, status.trust.length === 0 ? 1 : 0);
+  metrics.set("proxywarden_paused", {}, status.paused === null ? 0 : 1);
+  metrics.set("proxywarden_breaker_open", {}, status.breaker === null ? 0 : 1);
+  metrics.set("proxywarden_journal_writable", {}, status.journal === null ? 1 : 0);
+  for (const [limit, nodes] of Object.entries(status.limits)) metrics.set("proxywarden_limit_nodes", { limit }, nodes);
+  for (const { rule, mode, episodes } of view.policies()) {
+    const policy = rule.name;
+    for (const state of EPISODE_STATES) metrics.set("proxywarden_episodes", { policy, state }, episodes[state] ?? 0);
+    for (const each of MODES) metrics.set("proxywarden_policy_mode", { policy, mode: each }, each === mode ? 1 : 0);
+  }
+}
+
+/** Sets the series of each open episode, at most {@link EPISODE_SERIES_MAX}: those beyond firing first. */
+export function setEpisodeGauge({
+  metrics,
+  remediationState: { records },
+}: Pick<GaugeDeps, "metrics"> & { readonly remediationState: Pick<RemediationState, "records"> }): void {
+  const isFiring = ({ state }: Episode) => state === "firing";
+  const open = records.openEpisodes();
+  const ordered = [...open.filter((episode) => !isFiring(episode)), ...open.filter(isFiring)];
+  metrics.clear("proxywarden_node_episode");
+  for (const { id, node, policy, state } of ordered.slice(0, EPISODE_SERIES_MAX)) {
+    const lastSent = records.actionsOf(id).findLast(({ sentAt }) => sentAt !== null);
+    const openState = state as (typeof OPEN_STATES)[number];
+    const labels = { node_id: node, policy, state: openState, action: lastSent?.request.kind ?? "none" } as const;
+    metrics.set("proxywarden_node_episode", labels, 1);
+  }
+}
+
+/** Removes all series of gauges that depend on the policies: the next configuration may have others. */
+export function clearPolicyGauges({ metrics }: GaugeDeps): void {
+  for (const gauge of POLICY_GAUGES) metrics.clear(gauge);
+}
+
+/** Initializes the counters of each policy at 0, so that `increase()` counts their first increment. */
+export function initializeCounters({ metrics, policies }: GaugeDeps): void {
+  for (const { rule } of policies.all) {
+    const policy = rule.name;
+    metrics.inc("proxywarden_decisions_total", { policy, verdict: "act", reason: "all_clear" }, 0);
+    const kinds = ACTION_KINDS.filter((kind) => rule.steps.some(({ action }) => action === kind));
+    for (const action of kinds)
+      for (const outcome of ACTION_OUTCOMES) metrics.inc("proxywarden_actions_total", { policy, action, outcome }, 0);
+  }
+}

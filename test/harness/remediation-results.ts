@@ -1,0 +1,29 @@
+import type { Notification, NotificationKind } from "../../src/model/remediation/notification.ts";
+import type { QuietNetwork } from "./quiet-network.ts";
+
+/** Returns all actions as lines, such as `forced reboot: verified`. The outcome is null if it has not ended or was never sent. */
+export const actionLines = (network: Pick<QuietNetwork, "actions">): readonly string[] =>
+  network.actions().map(({ request, outcome }) => {
+    const kind = request.kind === "reboot" && request.force ? "forced reboot" : request.kind;
+    return `${kind}: ${outcome}`;
+  });
+
+/** Returns the notifications of a kind, in the order in which they were sent. */
+export const notificationsOf = (
+  network: Pick<QuietNetwork, "notifications">,
+  kind: NotificationKind,
+): readonly Notification[] => network.notifications.filter((notification) => notification.kind === kind);
+
+/** Returns the states of all episodes, in the order in which they began. */
+export const episodeStates = (network: Pick<QuietNetwork, "episodes">): readonly string[] =>
+  network.episodes().map(({ state }) => state);
+
+/** Returns the reasons of all decisions to hold so far, each once. */
+export const holdReasonsOf = (network: Pick<QuietNetwork, "decisions">): readonly string[] => [
+  ...new Set(network.decisions().flatMap(({ blockers }) => blockers.map(({ reason }) => reason))),
+];
+
+/** Returns the nodes that any action was sent to, each once. */
+export const nodesActedOn = (network: Pick<QuietNetwork, "actions">): readonly string[] => [
+  ...new Set(network.actions().flatMap(({ sentAt, node }) => (sentAt === null ? [] : [node]))),
+];
