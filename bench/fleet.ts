@@ -3,6 +3,7 @@ import type { RenderInput } from "../src/metrics/families/family.ts";
 import { NODE_STATUSES } from "../src/model/node.ts";
 import type { Fleet } from "../src/model/snapshot.ts";
 import type { MonotonicMs } from "../src/model/time.ts";
+import { fieldColumns } from "../test/inventory/inventory-fixtures.ts";
 
 /** Families that neither side renders, so that each node has twelve series and one info series. */
 const DENIED = [
@@ -78,21 +79,19 @@ function emptyFleet(nodes: number, upTo: (count: number) => number) {
     ids: slots.map((slot) =>
       flat(`node_${slot.toString(16).padStart(8, "0")}-${hex(4)}-${hex(4)}-${hex(4)}-${hex(12)}`),
     ),
-    names: slots.map((slot) => flat(`edge-${PLACES[slot % PLACES.length]!.country.toLowerCase()}-${slot}`)),
-    ipAddresses: slots.map((slot) => flat(`10.${slot >> 16}.${(slot >> 8) & 255}.${slot & 255}`)),
-    versions: slots.map((slot) => (slot % 3 === 0 ? "2.4.1" : "2.5.0")),
+    ...fieldColumns(nodes),
+    name: slots.map((slot) => flat(`edge-${PLACES[slot % PLACES.length]!.country.toLowerCase()}-${slot}`)),
+    ipAddress: slots.map((slot) => flat(`10.${slot >> 16}.${(slot >> 8) & 255}.${slot & 255}`)),
+    version: slots.map((slot) => (slot % 3 === 0 ? "2.4.1" : "2.5.0")),
     locationIndex: Uint32Array.from(slots, (slot) => slot % PLACES.length),
     locations: PLACES,
     status: new Uint8Array(nodes),
     lastSeenMs: new Float64Array(nodes),
     uptimeHours: new Float64Array(nodes),
     activeSessions: new Float64Array(nodes),
-    bandwidthGb: empty(),
     cpuUsage: new Float64Array(nodes),
     memoryUsage: new Float64Array(nodes),
     diskUsage: new Float64Array(nodes),
-    createdAtMs: empty(),
-    updatedAtMs: empty(),
     listedAt: zeros,
     detailedAt: zeros,
     detailedAtEpochMs: empty(),

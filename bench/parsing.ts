@@ -1,6 +1,6 @@
 import { decodeNodeRecord, decodePage, decodeSessionRecord } from "../src/api-client/decoding/records.ts";
-import { createInventory } from "../src/inventory/inventory.ts";
-import { createSessionTotals } from "../src/inventory/sessions/session-totals.ts";
+import { Inventory } from "../src/inventory/inventory.ts";
+import { SessionTotals } from "../src/inventory/sessions/session-totals.ts";
 import { defaultScenario, SIMULATION_KEY } from "../src/simulator/default-scenarios.ts";
 import { createService, handleRequest } from "../src/simulator/http/service.ts";
 
@@ -31,8 +31,8 @@ export function benchParsing(): ParsingResult[] {
     );
     return Buffer.from(reply.body);
   };
-  const inventory = createInventory("ratio");
-  const sessions = createSessionTotals(false, { isKnownNode: inventory.has, onFolded: () => {} });
+  const inventory = new Inventory("ratio");
+  const sessions = new SessionTotals(false, { isKnownNode: (id) => inventory.has(id), onFolded: () => {} });
   const ignore = () => {};
   const nodesBytes = page("nodes");
   const sessionsBytes = page("sessions");

@@ -23,7 +23,7 @@ async function refresh() {
   if (text === "") {
     for (const [slot, id] of fleet.ids.entries()) {
       const { country, region } = fleet.locations[fleet.locationIndex[slot]!]!;
-      info.set({ node_id: id, name: fleet.names[slot]!, country, region, version: fleet.versions[slot]! }, 1);
+      info.set({ node_id: id, name: fleet.name[slot]!, country, region, version: fleet.version[slot]! }, 1);
     }
   }
   return measure(async () => {

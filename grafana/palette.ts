@@ -5,7 +5,7 @@ import {
   ThresholdsMode,
   type ValueMapping,
 } from "@grafana/grafana-foundation-sdk/dashboard";
-import type { EPISODE_STATES } from "../src/metrics/label-values.ts";
+import type { EPISODE_STATES } from "../src/model/label-values.ts";
 import { NODE_STATUSES } from "../src/model/node.ts";
 import { OPEN_STATES } from "../src/model/remediation/episode.ts";
 

@@ -1,4 +1,3 @@
-import { insertHoldTable, metricsReference } from "../src/metrics/reference.ts";
 import { expressionReference } from "../src/policy/cel/reference.ts";
 import { defaultScenario } from "../src/simulator/default-scenarios.ts";
 import { formatJson, type GeneratedFile, readText, writeGeneratedFiles } from "./generated-files.ts";
@@ -11,6 +10,7 @@ import {
   scenarioReference,
   webJsonSchema,
 } from "./reference/config-reference.ts";
+import { insertHoldTable, metricsReference } from "./reference/metrics-reference.ts";
 import { policyTestJsonSchema, policyTestReference } from "./reference/policy-test-reference.ts";
 
 /** Every document and schema that is generated from the schemas and tables of the source. */

@@ -1,5 +1,5 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
-import type { EndpointLabel } from "../metrics/label-values.ts";
+import type { EndpointLabel } from "../model/label-values.ts";
 import type {
   Clock,
   Secret,

@@ -1,4 +1,4 @@
-import type { EndpointLabel } from "../metrics/label-values.ts";
+import type { EndpointLabel } from "../model/label-values.ts";
 import type { NodeId } from "../model/node.ts";
 import type { ActionRequest } from "../model/remediation/episode.ts";
 import type { Category } from "../rate-limit/limits.ts";

@@ -1,4 +1,4 @@
-import type { FailureReason } from "../metrics/label-values.ts";
+import type { FailureReason } from "../model/label-values.ts";
 
 /**
  * Why a call or a whole walk failed. The kinds are the values of the label `reason` of

@@ -13,17 +13,17 @@ const unitMs = {
   y: 365 * 86_400_000,
 } as const;
 
-/** The units that code reckons in. */
+/** Units for calculations. */
 export const SECOND_MS: DurationMs = unitMs.s;
 export const MINUTE_MS: DurationMs = unitMs.m;
 export const HOUR_MS: DurationMs = unitMs.h;
 export const DAY_MS: DurationMs = unitMs.d;
 
-// Prometheus' own grammar: each unit at most once, from the largest to the smallest.
+// The grammar of Prometheus: each unit at most once, from the largest to the smallest.
 const grammar = /^(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?$/;
 const units = ["y", "w", "d", "h", "m", "s", "ms"] as const;
 
-/** Reads a Prometheus duration (`30s`, `1h30m`, `7d`, `0`). The error says what a duration looks like. */
+/** Parses a Prometheus duration (`30s`, `1h30m`, `7d`, `0`). The error describes the format. */
 export function parseDuration(text: string): Result<DurationMs, string> {
   if (text === "0") return ok(0);
   const match = grammar.exec(text);
@@ -34,13 +34,13 @@ export function parseDuration(text: string): Result<DurationMs, string> {
   return Number.isSafeInteger(total) ? ok(total) : fail("a duration is at most some 285,000 years");
 }
 
-/** Writes a duration the way Prometheus does; the inverse of {@link parseDuration} for whole milliseconds. */
+/** Formats a duration as Prometheus does; the inverse of {@link parseDuration} for whole milliseconds. */
 export function formatDuration(duration: DurationMs): string {
   let rest = Math.round(duration);
   if (rest === 0) return "0s";
   let text = "";
   for (const unit of units) {
-    // As Prometheus: years and weeks only where they come out even, so 30d stays 30d.
+    // As in Prometheus: years and weeks only without a remainder, so 30d stays 30d.
     if ((unit === "y" || unit === "w") && rest % unitMs[unit] !== 0) continue;
     const count = Math.floor(rest / unitMs[unit]);
     if (count > 0) text += `${count}${unit}`;
@@ -49,6 +49,6 @@ export function formatDuration(duration: DurationMs): string {
   return text;
 }
 
-/** Writes how long something still lasts, in whole seconds rounded up; what is over lasts 0s. */
+/** Formats a remaining time in whole seconds, rounded up; 0s if it is negative. */
 export const formatSecondsLeft = (duration: DurationMs): string =>
   formatDuration(Math.max(0, Math.ceil(duration / SECOND_MS)) * SECOND_MS);

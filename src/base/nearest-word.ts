@@ -1,9 +1,9 @@
-/** Longest word that is compared: what is longer is no misspelt key, and the comparison is quadratic. */
+/** Longest word that is compared: a longer one is not a misspelt key, and the comparison takes quadratic time. */
 const WORD_LENGTH_MAX = 100;
 
 /**
- * The candidate that `word` was most likely meant to be, or null if none is near: at most a third of its letters (and
- * always one) inserted, left out, replaced or swapped with the next one. Case and `-` for `_` cost nothing.
+ * Returns the candidate closest to `word`; null if none is close: at most a third of its letters, and at least one, may be inserted,
+ * missing, replaced or swapped with the next one. Case and `-` for `_` are ignored.
  */
 export function nearest(word: string, candidates: Iterable<string>): string | null {
   if (word.length > WORD_LENGTH_MAX) return null;
@@ -18,7 +18,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | nu
 
 const normalized = (word: string): string => word.toLowerCase().replaceAll("-", "_");
 
-/** Edit distance with swaps of neighbours: optimal string alignment (Damerau 1964). */
+/** Returns the edit distance with swaps of neighbours: optimal string alignment (Damerau 1964). */
 function editDistance(from: string, to: string): number {
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: to.length + 1 }, (_, index) => index);

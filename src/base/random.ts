@@ -1,9 +1,9 @@
-/** A source of numbers in [0, 1). Seeded ones repeat; the shell passes `Math.random` where nothing must repeat. */
+/** Returns a number in [0, 1). Tests and the simulator use seeded generators, the daemon `Math.random`. */
 export type Random = () => number;
 
 /**
- * A seeded generator: mulberry32 (Tommy Ettinger, public domain). 32 bits of state pass gjrand's small tests, which
- * is plenty for a simulated fleet and for jitter; it is no source of secrets.
+ * Creates a seeded generator: mulberry32 (Tommy Ettinger, public domain). It has 32 bits of state and passes gjrand's small tests,
+ * which suffices for a simulated fleet and for jitter. Not for secrets.
  */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;

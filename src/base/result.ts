@@ -1,8 +1,8 @@
-/** An expected failure is a value: the caller sees both outcomes in the type. Broken invariants throw instead. */
+/** A success or an expected failure. Broken invariants throw instead. */
 export type Result<T, E> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: E };
 
-/** A success carrying `value`. */
+/** Creates a success. */
 export const ok = <T>(value: T): { readonly ok: true; readonly value: T } => ({ ok: true, value });
 
-/** A failure carrying `error`. */
+/** Creates a failure. */
 export const fail = <E>(error: E): { readonly ok: false; readonly error: E } => ({ ok: false, error });

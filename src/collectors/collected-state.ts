@@ -1,18 +1,17 @@
 import { createListBehaviour, type ListBehaviour } from "../api-client/pagination/list-walk.ts";
-import { createInventory, type Inventory } from "../inventory/inventory.ts";
-import { createSessionTotals, type SessionTotals } from "../inventory/sessions/session-totals.ts";
+import { Inventory } from "../inventory/inventory.ts";
+import { SessionTotals } from "../inventory/sessions/session-totals.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
-import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
-import type { OnLabelsFolded } from "../model/label-caps.ts";
-import type { Clock, FactStore, Log } from "../model/ports.ts";
+import type { OnLabelsFolded } from "../model/label-values.ts";
+import type { FactStore, Log } from "../model/ports.ts";
 import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
-import { COLLECTORS, type Collector, type Dated } from "../model/snapshot.ts";
-import { type CollectorReporter, createCollectorReporter } from "./collector-health.ts";
+import { type Collector, type Dated, perCollector } from "../model/snapshot.ts";
+import { CollectorReporter, type CollectorReporterDeps } from "./collector-health.ts";
 import { type CollectorHistory, createCollectorHistory, type NetworkSize } from "./polling-plan.ts";
 import type { LastStart } from "./schedule.ts";
 import { createTopListCaps } from "./statistics-collector.ts";
 
-/** What was collected so far. It survives a reload, which creates another collector manager. */
+/** What has been collected so far. It survives a reload, which starts a new collector manager. */
 export interface CollectedState {
   readonly inventory: Inventory;
   readonly sessions: SessionTotals;
@@ -27,28 +26,26 @@ export interface CollectedState {
   readonly lastStarts: Map<Collector, LastStart>;
 }
 
-/** Fact that the list has shown a failed session at least once: until then failures are unknown, not zero. */
+/** Fact: the list has shown a failed session. Until then the number of failures is unknown, not zero. */
 const FAILED_SESSIONS_LISTED_FACT = "sessions.failed_listed";
 
-/** Creates the state in which nothing was collected. */
+/** Creates an empty state. */
 export function createCollectedState(
   { usageScale, pageLimit }: { readonly usageScale: UsageScale; readonly pageLimit: number },
   facts: FactStore,
-  parts: { clock: Clock; log: Log; metrics: DaemonMetrics },
+  deps: CollectorReporterDeps,
 ): CollectedState {
   const onFolded: OnLabelsFolded = (family, records) =>
-    parts.metrics.inc("proxywarden_labels_folded_total", { family }, records);
-  const inventory = createInventory(usageScale, onFolded);
+    deps.metrics.inc("proxywarden_labels_folded_total", { family }, records);
+  const inventory = new Inventory(usageScale, onFolded);
   return {
     inventory,
-    sessions: createSessionTotals(facts.read(FAILED_SESSIONS_LISTED_FACT) === "true", {
-      isKnownNode: inventory.has,
+    sessions: new SessionTotals(facts.read(FAILED_SESSIONS_LISTED_FACT) === "true", {
+      isKnownNode: (id) => inventory.has(id),
       onFolded,
     }),
     capTopLists: createTopListCaps(onFolded),
-    reporters: Object.fromEntries(
-      COLLECTORS.map((collector) => [collector, createCollectorReporter(collector, parts)]),
-    ) as unknown as CollectedState["reporters"],
+    reporters: perCollector((collector) => new CollectorReporter(collector, deps)),
     stats: null,
     hourly: null,
     sequence: 0,
@@ -58,7 +55,7 @@ export function createCollectedState(
   };
 }
 
-/** Size of the network as far as it was seen. */
+/** Returns the size of the network as far as it has been seen. */
 export function networkSizeOf({ inventory, sessions, listBehaviour }: CollectedState): NetworkSize {
   const listed = sessions.view()?.counts.reduce((sum, count) => sum + count, 0) ?? 0;
   return {
@@ -69,7 +66,7 @@ export function networkSizeOf({ inventory, sessions, listBehaviour }: CollectedS
   };
 }
 
-/** Creates the behaviour of both lists. */
+/** Creates the observed behaviour of both lists. `limit`: page size to request. */
 export const createListBehaviours = (limit: number) => ({
   nodes: createListBehaviour(limit),
   sessions: createListBehaviour(limit),
@@ -78,7 +75,7 @@ export const createListBehaviours = (limit: number) => ({
 const pageCount = (records: number, listBehaviour: ListBehaviour): number =>
   Math.ceil(records / (listBehaviour.pageSize ?? listBehaviour.limit));
 
-/** Records, once, that the list shows failed sessions. */
+/** Stores, once, that the list shows failed sessions. */
 export function storeFailedListed(sessions: SessionTotals, facts: FactStore, log: Log): void {
   if (sessions.view()?.failedListed !== true || facts.read(FAILED_SESSIONS_LISTED_FACT) === "true") return;
   try {

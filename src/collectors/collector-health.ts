@@ -9,15 +9,15 @@ import type { EpochMs, MonotonicMs } from "../model/time.ts";
 
 /** How a run of a collector went. */
 export interface RunOutcome {
-  /** Whether the run brought everything it was to bring. */
+  /** Whether the run read everything it should. */
   readonly complete: boolean;
-  /** Why the run, or part of it, failed; null: it succeeded. */
+  /** Why the run failed, in whole or in part; null: it succeeded. */
   readonly error: ApiError | null;
-  /** For a list: share of its records that the walk has seen. */
+  /** For a list: share of its records that the walk has shown. */
   readonly shownShare?: Share;
   /** For a list: constant difference between its total and the records it shows. */
   readonly totalDifference?: number;
-  /** Whether the failure concerns one node only: it is counted, but the collector is healthy. Absent: false. */
+  /** Whether only one node failed: the failure is counted, but the collector is healthy. Absent: false. */
   readonly isOfNode?: boolean;
 }
 
@@ -30,13 +30,6 @@ export interface CollectorHealth {
   readonly failure: ApiError | null;
 }
 
-/** Reports the runs of one collector to metrics and log, and keeps its health. */
-export interface CollectorReporter {
-  run(job: () => Promise<RunOutcome>): Promise<boolean>;
-  reportRemark(remark: RecordRemark): void;
-  health(): CollectorHealth;
-}
-
 /** Dependencies of a reporter. */
 export interface CollectorReporterDeps {
   readonly clock: Clock;
@@ -47,95 +40,120 @@ export interface CollectorReporterDeps {
 /** Minimum time between two log lines about the same kind of failure. */
 export const LOG_REPEAT_MS: DurationMs = 10 * MINUTE_MS;
 
-/** Creates the reporter of a collector that has not run yet. */
-export function createCollectorReporter(
-  collector: Collector,
-  { clock, log, metrics }: CollectorReporterDeps,
-): CollectorReporter {
-  let state: CollectorHealth = { lastSuccessAt: null, lastDurationMs: null, complete: false, failure: null };
-  let remarks: { count: number; first: RecordRemark } | null = null;
-  let remarkedCount = false;
-  let remarkedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
-  let loggedFailure: ApiError["kind"] | null = null;
-  const loggedAt = new Map<ApiError["kind"], MonotonicMs>();
-  let isDifferent = false;
+/** Reports the runs of one collector in metrics and log, and keeps its health. */
+export class CollectorReporter {
+  readonly #collector: Collector;
+  readonly #deps: CollectorReporterDeps;
+  #health: CollectorHealth = { lastSuccessAt: null, lastDurationMs: null, complete: false, failure: null };
+  #remarks: { count: number; first: RecordRemark } | null = null;
+  #hadRemarks = false;
+  #remarksLoggedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
+  #loggedFailure: ApiError["kind"] | null = null;
+  readonly #failureLoggedAt = new Map<ApiError["kind"], MonotonicMs>();
+  #hasTotalDifference = false;
 
-  /** Logs a failure when it begins, changes or ends, not at every run. */
-  function logFailure(failure: ApiError | null): void {
-    const now = clock.monotonic();
-    if (failure === null) {
-      if (loggedFailure !== null) log.info({ collector, after: loggedFailure }, "collecting works again");
-      loggedFailure = null;
-    } else if (
-      failure.kind !== loggedFailure &&
-      now - (loggedAt.get(failure.kind) ?? Number.NEGATIVE_INFINITY) >= LOG_REPEAT_MS
-    ) {
-      log.warn({ collector, reason: failure.kind, problem: failure.message }, "collecting fails");
-      loggedAt.set(failure.kind, now);
-      loggedFailure = failure.kind;
+  constructor(collector: Collector, deps: CollectorReporterDeps) {
+    this.#collector = collector;
+    this.#deps = deps;
+  }
+
+  health(): CollectorHealth {
+    return this.#health;
+  }
+
+  /** Runs the collector once and reports the run. Returns whether it succeeded; never throws. */
+  async run(job: () => Promise<RunOutcome>): Promise<boolean> {
+    const { clock, log, metrics } = this.#deps;
+    const collector = this.#collector;
+    const began = clock.monotonic();
+    try {
+      return this.#finishRun(await job(), clock.monotonic() - began);
+    } catch (error) {
+      // A bug in one collector must not stop the daemon.
+      log.error({ collector, err: error }, "collector failed unexpectedly; it continues with its next run");
+      metrics.inc("proxywarden_collect_failures_total", { collector, reason: "internal" });
+      metrics.set("proxywarden_collect_complete", { collector }, 0);
+      const failure = { kind: "internal", message: String(error) } as const;
+      this.#health = { ...this.#health, complete: false, failure };
+      return false;
     }
   }
 
-  function logRemarks(): void {
-    // Detail reads are a run each, and most of them have no remarks.
-    if (remarks !== null && !remarkedCount && clock.monotonic() - remarkedAt >= LOG_REPEAT_MS) {
-      remarkedAt = clock.monotonic();
-      const { reason, id, detail } = remarks.first;
-      log.warn({ collector, records: remarks.count, reason, id, detail }, "records are not as the spec says");
-    }
-    remarkedCount = remarks !== null;
-    remarks = null;
-  }
+  /** Counts a remark on a record of the current run. */
+  readonly reportRemark = (remark: RecordRemark): void => {
+    const labels = { collector: this.#collector, reason: remark.reason };
+    this.#deps.metrics.inc("proxywarden_records_rejected_total", labels);
+    this.#remarks = { count: (this.#remarks?.count ?? 0) + 1, first: this.#remarks?.first ?? remark };
+  };
 
-  function setGauges({ complete, shownShare: shown, ...outcome }: RunOutcome): void {
-    metrics.set("proxywarden_collect_complete", { collector }, complete ? 1 : 0);
-    if (shown !== undefined) metrics.set("proxywarden_collect_completeness_ratio", { collector }, shown);
-    if (complete) {
-      metrics.set("proxywarden_collect_last_complete_timestamp_seconds", { collector }, clock.now() / SECOND_MS);
-    }
-    const { totalDifference: difference } = outcome;
-    if (difference === undefined || (difference !== 0) === isDifferent) return;
-    isDifferent = difference !== 0;
-    if (isDifferent)
-      log.info({ collector, difference }, "constant difference between the list's total and its records accepted");
-    else log.info({ collector }, "the list's total matches its records again");
-  }
-
-  function finishRun(outcome: RunOutcome, tookMs: DurationMs): boolean {
+  #finishRun(outcome: RunOutcome, tookMs: DurationMs): boolean {
+    const { clock, metrics } = this.#deps;
+    const collector = this.#collector;
     const { complete, error, isOfNode = false } = outcome;
-    logRemarks();
+    this.#logRemarks();
     if (error?.kind === "aborted") return false;
-    if (!isOfNode) logFailure(error);
+    if (!isOfNode) this.#logFailure(error);
     if (error === null) {
       metrics.set("proxywarden_collect_last_success_timestamp_seconds", { collector }, clock.now() / SECOND_MS);
     } else {
       metrics.inc("proxywarden_collect_failures_total", { collector, reason: error.kind });
     }
     metrics.set("proxywarden_collect_duration_seconds", { collector }, tookMs / SECOND_MS);
-    setGauges(outcome);
-    const lastSuccessAt = error === null ? clock.now() : state.lastSuccessAt;
-    state = { lastSuccessAt, lastDurationMs: tookMs, complete, failure: isOfNode ? state.failure : error };
+    this.#setGauges(outcome);
+    this.#logTotalDifference(outcome.totalDifference);
+    const lastSuccessAt = error === null ? clock.now() : this.#health.lastSuccessAt;
+    const failure = isOfNode ? this.#health.failure : error;
+    this.#health = { lastSuccessAt, lastDurationMs: tookMs, complete, failure };
     return error === null;
   }
 
-  return {
-    async run(job) {
-      const began = clock.monotonic();
-      try {
-        return finishRun(await job(), clock.monotonic() - began);
-      } catch (error) {
-        // A bug in one collector must not stop the daemon: it is counted, and logged with its stack.
-        log.error({ collector, err: error }, "collector failed unexpectedly; it continues with its next run");
-        metrics.inc("proxywarden_collect_failures_total", { collector, reason: "internal" });
-        metrics.set("proxywarden_collect_complete", { collector }, 0);
-        state = { ...state, complete: false, failure: { kind: "internal", message: String(error) } };
-        return false;
-      }
-    },
-    reportRemark(remark) {
-      metrics.inc("proxywarden_records_rejected_total", { collector, reason: remark.reason });
-      remarks = remarks === null ? { count: 1, first: remark } : { ...remarks, count: remarks.count + 1 };
-    },
-    health: () => state,
-  };
+  #setGauges({ complete, shownShare }: RunOutcome): void {
+    const { clock, metrics } = this.#deps;
+    const collector = this.#collector;
+    metrics.set("proxywarden_collect_complete", { collector }, complete ? 1 : 0);
+    if (shownShare !== undefined) metrics.set("proxywarden_collect_completeness_ratio", { collector }, shownShare);
+    if (complete) {
+      metrics.set("proxywarden_collect_last_complete_timestamp_seconds", { collector }, clock.now() / SECOND_MS);
+    }
+  }
+
+  /** Logs a failure when it begins, changes or ends, not at every run. */
+  #logFailure(failure: ApiError | null): void {
+    const { clock, log } = this.#deps;
+    const collector = this.#collector;
+    if (failure === null) {
+      if (this.#loggedFailure !== null) log.info({ collector, after: this.#loggedFailure }, "collector works again");
+      this.#loggedFailure = null;
+      return;
+    }
+    const { kind, message } = failure;
+    const loggedAt = this.#failureLoggedAt.get(kind) ?? Number.NEGATIVE_INFINITY;
+    if (kind === this.#loggedFailure || clock.monotonic() - loggedAt < LOG_REPEAT_MS) return;
+    log.warn({ collector, reason: kind, problem: message }, "collector failed");
+    this.#failureLoggedAt.set(kind, clock.monotonic());
+    this.#loggedFailure = kind;
+  }
+
+  #logRemarks(): void {
+    const { clock, log } = this.#deps;
+    // Detail reads are a run each, and most of them have no remarks.
+    if (this.#remarks !== null && !this.#hadRemarks && clock.monotonic() - this.#remarksLoggedAt >= LOG_REPEAT_MS) {
+      this.#remarksLoggedAt = clock.monotonic();
+      const { reason, id, detail } = this.#remarks.first;
+      const fields = { collector: this.#collector, records: this.#remarks.count, reason, id, detail };
+      log.warn(fields, "records do not match the spec");
+    }
+    this.#hadRemarks = this.#remarks !== null;
+    this.#remarks = null;
+  }
+
+  #logTotalDifference(difference: number | undefined): void {
+    const { log } = this.#deps;
+    const collector = this.#collector;
+    if (difference === undefined || (difference !== 0) === this.#hasTotalDifference) return;
+    this.#hasTotalDifference = difference !== 0;
+    if (this.#hasTotalDifference) {
+      log.info({ collector, difference }, "constant difference between the list's total and its records accepted");
+    } else log.info({ collector }, "the list's total matches its records again");
+  }
 }

@@ -4,30 +4,19 @@ import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { Random } from "../base/random.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
-import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
-import type { Clock, Cron, FactStore, Log } from "../model/ports.ts";
-import { COLLECTORS, type Collector, type Snapshot } from "../model/snapshot.ts";
+import type { Cron } from "../model/ports.ts";
+import { COLLECTORS, type Collector, perCollector, type Snapshot } from "../model/snapshot.ts";
 import { callsInFlightMax } from "../rate-limit/concurrency.ts";
 import type { Limits } from "../rate-limit/limits.ts";
-import { pollingCallsPerWindow } from "../rate-limit/limits.ts";
-import type { Plan } from "../scheduling/planner.ts";
-import { CATEGORY_OF_COLLECTOR } from "../scheduling/polling-capacity.ts";
-import { type CollectedState, createListBehaviours, networkSizeOf, storeFailedListed } from "./collected-state.ts";
-import type { CollectorHealth, RunOutcome } from "./collector-health.ts";
+import type { CollectorPlan, Plan } from "../scheduling/planner.ts";
+import { createListBehaviours, networkSizeOf } from "./collected-state.ts";
+import type { CollectorHealth } from "./collector-health.ts";
+import { type CollectorRunnerDeps, createCollectorRunners } from "./collector-runs.ts";
 import { runDetailCollector } from "./detail-collector.ts";
-import { collectNodes, collectSessions, type ListCollectorDeps } from "./list-collectors.ts";
-import { createPollingPlan } from "./polling-plan.ts";
-import {
-  type LastStart,
-  requestedIntervalsOf,
-  runOnSchedule,
-  type Schedule,
-  type ScheduleDeps,
-  type Schedules,
-} from "./schedule.ts";
-import { collectHourly, collectStats } from "./statistics-collector.ts";
+import { PollingPlan } from "./polling-plan.ts";
+import { type LastStart, requestedIntervalsOf, runOnSchedule, type Schedule, type Schedules } from "./schedule.ts";
 
-/** What the configuration says about collection. */
+/** The settings of the collectors. */
 export interface CollectionSettings {
   readonly schedules: Schedules;
   readonly limits: Limits;
@@ -41,28 +30,23 @@ export interface CollectionSettings {
 }
 
 /** Dependencies of the collector manager. */
-export interface CollectorManagerDeps {
+export interface CollectorManagerDeps extends CollectorRunnerDeps {
   readonly settings: CollectionSettings;
-  readonly collected: CollectedState;
   readonly client: ApiClient;
   readonly rateLimiter: RateLimiter;
-  readonly facts: FactStore;
-  readonly clock: Clock;
   readonly cron: Cron;
   readonly random: Random;
-  readonly metrics: DaemonMetrics;
-  readonly log: Log;
   /** Called with every snapshot, at least every {@link PUBLISH_CHECK_MS}: samples expire even if nothing new arrives. */
   readonly onSnapshot: (snapshot: Snapshot, plan: Plan) => void;
   /** Replaces {@link PUBLISH_CHECK_MS} when days are simulated. */
-  readonly lookMs?: DurationMs;
+  readonly publishCheckMs?: DurationMs;
 }
 
 /** The running collectors. */
 export interface CollectorManager {
   /** Stops all collectors and waits until their runs have ended. */
   stop(): Promise<void>;
-  /** Requests a snapshot soon, for data that no collector brought. */
+  /** Requests a snapshot soon, for data that was not read by a collector. */
   markChanged(): void;
   /** Publishes a snapshot immediately. */
   publish(): void;
@@ -76,26 +60,47 @@ const PUBLISH_INTERVAL_MS: DurationMs = SECOND_MS;
 const PUBLISH_CHECK_MS: DurationMs = 5 * SECOND_MS;
 /** The plan is updated this often, and after every run of a collector. */
 const PLAN_INTERVAL_MS: DurationMs = 10 * SECOND_MS;
+
 /** Starts the collectors. */
-export function startCollectorManager(parts: CollectorManagerDeps): CollectorManager {
-  const { settings, collected, client, clock } = parts;
-  const timing: ScheduleDeps = parts;
+export function startCollectorManager(deps: CollectorManagerDeps): CollectorManager {
+  const { settings, collected } = deps;
   const stop = new AbortController();
-  if (collected.listBehaviour.nodes.requestedLimit !== settings.pageLimit)
+  if (collected.listBehaviour.nodes.requestedLimit !== settings.pageLimit) {
     collected.listBehaviour = createListBehaviours(settings.pageLimit);
-  const { listBehaviour } = collected;
-  const pollingPlan = createPollingPlan({
-    ...parts,
+  }
+  const pollingPlan = new PollingPlan({
+    ...deps,
     ...settings,
     history: collected.collectorHistory,
-    requestedIntervals: requestedIntervalsOf(settings.schedules, timing),
+    requestedIntervals: requestedIntervalsOf(settings.schedules, deps),
     networkSize: () => networkSizeOf(collected),
   });
-  const lookMs = parts.lookMs ?? PUBLISH_CHECK_MS;
-  let isDirty = true;
+  const publisher = createSnapshotPublisher(deps, pollingPlan);
+  // After a reload, data collected before it is published immediately under the new settings.
+  if (collected.sequence > 0) publisher.publish();
+  const running = [...startCollectors(deps, pollingPlan, publisher, stop.signal), publisher.run(stop.signal)];
+  return {
+    async stop() {
+      stop.abort();
+      await Promise.all(running);
+    },
+    markChanged: publisher.markChanged,
+    publish: publisher.publish,
+    plan: () => pollingPlan.current(),
+    collectorHealth: () => perCollector((collector) => collected.reporters[collector].health()),
+  };
+}
+
+type SnapshotPublisher = ReturnType<typeof createSnapshotPublisher>;
+
+function createSnapshotPublisher(
+  { collected, clock, onSnapshot, publishCheckMs = PUBLISH_CHECK_MS }: CollectorManagerDeps,
+  pollingPlan: PollingPlan,
+) {
+  let isChanged = true;
 
   function publish(): void {
-    isDirty = false;
+    isChanged = false;
     collected.sequence++;
     const snapshot: Snapshot = {
       sequence: collected.sequence,
@@ -105,135 +110,78 @@ export function startCollectorManager(parts: CollectorManagerDeps): CollectorMan
       stats: collected.stats,
       hourly: collected.hourly,
     };
-    parts.onSnapshot(snapshot, pollingPlan.current());
+    onSnapshot(snapshot, pollingPlan.current());
   }
 
-  /** Runs a collector once, reports the run, and updates the plan and the snapshot. */
-  const job =
-    (collector: Collector, run: (client: ApiClient, signal: AbortSignal) => Promise<RunOutcome>) =>
-    async (signal: AbortSignal) => {
-      const client = pollingPlan.beginRun(collector);
-      const succeeded = await collected.reporters[collector].run(() => run(client, signal));
-      pollingPlan.endRun(collector, succeeded);
-      pollingPlan.refresh();
-      if (!signal.aborted) publish();
-      return succeeded;
-    };
-
-  const jobsOf = (collector: "nodes" | "sessions", own: ApiClient): ListCollectorDeps => ({
-    ...parts,
-    client: own,
-    reporter: collected.reporters[collector],
-    listBehaviour: listBehaviour[collector],
-    inFlightMax: callsInFlightMax(settings.limits),
-    spacingMs:
-      settings.limits.categories[CATEGORY_OF_COLLECTOR[collector]].windowMs /
-      pollingCallsPerWindow(settings.limits, CATEGORY_OF_COLLECTOR[collector]),
-  });
-
-  const jobs: Readonly<Record<Exclude<Collector, "details">, Parameters<typeof job>[1]>> = {
-    async nodes(own, signal) {
-      const lists = jobsOf("nodes", own);
-      const outcome = await collectNodes(lists, collected.inventory, settings.maxMissing, signal);
-      if (outcome.complete) pollingPlan.acceptRun("nodes");
-      return outcome;
+  return {
+    publish,
+    markChanged() {
+      isChanged = true;
     },
-    async sessions(own, signal) {
-      const lists = jobsOf("sessions", own);
-      const outcome = await collectSessions(lists, collected.sessions, signal);
-      if (outcome.complete) pollingPlan.acceptRun("sessions");
-      storeFailedListed(collected.sessions, parts.facts, parts.log);
-      return outcome;
+    /** Publishes changes, and regularly without changes, until `signal` aborts. */
+    async run(signal: AbortSignal): Promise<void> {
+      let publishedAt = clock.monotonic();
+      let plannedAt = clock.monotonic();
+      while (!signal.aborted) {
+        await clock.sleep(PUBLISH_INTERVAL_MS, signal);
+        if (signal.aborted || (!isChanged && clock.monotonic() - publishedAt < publishCheckMs)) continue;
+        // The plan changes even if no collector runs: a new month begins.
+        if (clock.monotonic() - plannedAt >= PLAN_INTERVAL_MS) {
+          pollingPlan.refresh();
+          plannedAt = clock.monotonic();
+        }
+        publish();
+        publishedAt = clock.monotonic();
+      }
     },
-    stats: (own, signal) =>
-      collectStats(
-        own,
-        collected.reporters.stats,
-        ({ value, at }) => {
-          collected.stats = { value: collected.capTopLists(value), at };
-        },
-        signal,
-      ),
-    hourly: (own, signal) =>
-      collectHourly(
-        own,
-        collected.reporters.hourly,
-        (hours) => {
-          collected.hourly = hours;
-        },
-        signal,
-      ),
   };
+}
 
-  function start(collector: Collector): Promise<void> {
-    const schedule = settings.schedules[collector];
-    if (schedule === null) return Promise.resolve();
-    if (collector === "details") return startDetails();
-    const planned = (): Schedule => {
-      const now = pollingPlan.current()[collector];
-      if (now === null) return schedule;
-      if (schedule.kind === "every") return { ...schedule, intervalMs: now.intervalMs };
-      return now.slowdown > 1 ? { ...schedule, minIntervalMs: now.intervalMs } : schedule;
-    };
+function startCollectors(
+  deps: CollectorManagerDeps,
+  pollingPlan: PollingPlan,
+  publisher: SnapshotPublisher,
+  signal: AbortSignal,
+): Promise<void>[] {
+  const { settings, collected } = deps;
+  const runners = createCollectorRunners(deps, pollingPlan);
+
+  function startDetails(): Promise<void> {
+    const inFlightMax = callsInFlightMax(settings.limits);
+    const { inventory, reporters } = collected;
+    const plan = () => pollingPlan.current().details;
+    const onRead = publisher.markChanged;
+    return runDetailCollector({ ...deps, inventory, reporter: reporters.details, inFlightMax, plan, onRead }, signal);
+  }
+
+  function start(collector: Exclude<Collector, "details">, schedule: Schedule): Promise<void> {
     const jobSchedule = {
-      schedule: planned,
+      schedule: () => plannedSchedule(schedule, pollingPlan.current()[collector]),
       firstWait: () => pollingPlan.firstWait(collector),
       lastStart: collected.lastStarts.get(collector) ?? null,
-      onStart: (lastStarts: LastStart) => void collected.lastStarts.set(collector, lastStarts),
+      onRun: (lastStart: LastStart) => void collected.lastStarts.set(collector, lastStart),
     };
-    return runOnSchedule(timing, jobSchedule, job(collector, jobs[collector]), stop.signal);
+    const job = async () => {
+      const client = pollingPlan.beginRun(collector);
+      const succeeded = await collected.reporters[collector].run(() => runners[collector](client, signal));
+      pollingPlan.endRun(collector, succeeded);
+      pollingPlan.refresh();
+      if (!signal.aborted) publisher.publish();
+      return succeeded;
+    };
+    return runOnSchedule(deps, jobSchedule, job, signal);
   }
 
-  const startDetails = () =>
-    runDetailCollector(
-      {
-        client,
-        clock,
-        reporter: collected.reporters.details,
-        inventory: collected.inventory,
-        log: parts.log,
-        metrics: parts.metrics,
-        inFlightMax: callsInFlightMax(settings.limits),
-        plan: () => pollingPlan.current().details,
-        onRead: () => {
-          isDirty = true;
-        },
-      },
-      stop.signal,
-    );
+  return COLLECTORS.flatMap((collector) => {
+    const schedule = settings.schedules[collector];
+    if (schedule === null) return [];
+    return collector === "details" ? startDetails() : start(collector, schedule);
+  });
+}
 
-  async function publishDetails(): Promise<void> {
-    let publishedAt = clock.monotonic();
-    let plannedAt = clock.monotonic();
-    while (!stop.signal.aborted) {
-      await clock.sleep(PUBLISH_INTERVAL_MS, stop.signal);
-      if (stop.signal.aborted || (!isDirty && clock.monotonic() - publishedAt < lookMs)) continue;
-      // Also when no collector runs: a new month changes the plan.
-      if (clock.monotonic() - plannedAt >= PLAN_INTERVAL_MS) {
-        pollingPlan.refresh();
-        plannedAt = clock.monotonic();
-      }
-      publish();
-      publishedAt = clock.monotonic();
-    }
-  }
-
-  // After a reload, data collected before it is published immediately under the new settings.
-  if (collected.sequence > 0) publish();
-  const running = [...COLLECTORS.map(start), publishDetails()];
-  return {
-    async stop() {
-      stop.abort();
-      await Promise.all(running);
-    },
-    markChanged() {
-      isDirty = true;
-    },
-    publish,
-    plan: pollingPlan.current,
-    collectorHealth: () =>
-      Object.fromEntries(
-        COLLECTORS.map((collector) => [collector, collected.reporters[collector].health()]),
-      ) as unknown as Readonly<Record<Collector, CollectorHealth>>,
-  };
+/** Returns the schedule with the interval that the plan allows. */
+function plannedSchedule(schedule: Schedule, planned: CollectorPlan | null): Schedule {
+  if (planned === null) return schedule;
+  if (schedule.kind === "every") return { ...schedule, intervalMs: planned.intervalMs };
+  return planned.slowdown > 1 ? { ...schedule, minIntervalMs: planned.intervalMs } : schedule;
 }

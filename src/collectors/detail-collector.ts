@@ -16,7 +16,7 @@ import { type CollectorReporter, LOG_REPEAT_MS } from "./collector-health.ts";
 import { sleepStep } from "./schedule.ts";
 
 /** Dependencies of the detail collector. */
-export interface DetailCollectorDeps {
+interface DetailCollectorDeps {
   readonly client: ApiClient;
   readonly clock: Clock;
   readonly log: Log;
@@ -25,7 +25,7 @@ export interface DetailCollectorDeps {
   readonly inventory: Inventory;
   /** Maximum number of concurrent reads. */
   readonly inFlightMax: number;
-  /** The plan of details in force; null: none are read. */
+  /** Returns the current plan of details; null: none are read. */
   readonly plan: () => CollectorPlan | null;
   /** Called after each read. */
   readonly onRead: () => void;
@@ -49,25 +49,25 @@ const SERVICE_FAILURES: ReadonlySet<ApiError["kind"]> = new Set([
   "budget",
 ]);
 
-/** A detail that could not be read. */
+/** A detail read that failed. */
 interface FailedRead {
   readonly id: NodeId;
   readonly error: ApiError;
 }
 
 /**
- * Reads details, earliest deadline first, evenly spread over the planned round, until `signal` aborts. Where no limit
- * binds, suspects are read beside the round, and where one does, in place of a part of it. A node that fails while
- * others can be read is read less often; all reads slow down only where the service itself fails.
+ * Reads details until `signal` aborts, earliest deadline first, evenly spread over the planned round. Suspects are read in
+ * addition to the planned reads if no limit binds, and instead of some of them otherwise. A node that fails while others can be
+ * read is read less often. All reads slow down only if the service itself fails.
  */
-export async function runDetailCollector(parts: DetailCollectorDeps, signal: AbortSignal): Promise<void> {
-  const { clock, inventory } = parts;
+export async function runDetailCollector(deps: DetailCollectorDeps, signal: AbortSignal): Promise<void> {
+  const { clock, inventory } = deps;
   const failures = createDetailFailures();
   const pacer = createPacer(clock.monotonic());
-  const reads = createReader(parts, failures, signal);
+  const reads = createReader(deps, failures, signal);
   while (!signal.aborted) {
     // Read in every iteration: the plan and the fleet change.
-    const planned = parts.plan();
+    const planned = deps.plan();
     if (planned === null || inventory.count() === 0) {
       await sleepStep(clock, IDLE_POLL_MS, signal);
       continue;
@@ -82,7 +82,7 @@ export async function runDetailCollector(parts: DetailCollectorDeps, signal: Abo
       await sleepStep(clock, wait, signal);
       continue;
     }
-    const inFlight = isProbe ? 1 : callsInFlightNeeded(spacing, reads.latencyMs(), parts.inFlightMax);
+    const inFlight = isProbe ? 1 : callsInFlightNeeded(spacing, reads.latencyMs(), deps.inFlightMax);
     if (reads.inFlight() >= inFlight) {
       await reads.nextEnd();
       continue;
@@ -94,7 +94,7 @@ export async function runDetailCollector(parts: DetailCollectorDeps, signal: Abo
     if (next !== null) reads.start(next, isProbe);
   }
   await reads.allEnded();
-  parts.metrics.set("proxywarden_details_failing_nodes", {}, Number.NaN);
+  deps.metrics.set("proxywarden_details_failing_nodes", {}, Number.NaN);
 }
 
 function spacingOf(planned: CollectorPlan, inventory: Inventory): DurationMs {
@@ -116,11 +116,11 @@ function createPacer(now: MonotonicMs) {
 }
 
 /** Runs reads concurrently, and records their results, failures and latency. */
-function createReader(parts: DetailCollectorDeps, failures: DetailFailures, signal: AbortSignal) {
-  const { clock, reporter: account, inventory } = parts;
+function createReader(deps: DetailCollectorDeps, failures: DetailFailures, signal: AbortSignal) {
+  const { clock, reporter, inventory } = deps;
   const inFlight = new Map<NodeId, Promise<void>>();
   const latency = createMeanLatency();
-  const report = createFailureLog(parts);
+  const report = createFailureLog(deps);
   let onEnd = () => {};
 
   async function read(next: DetailPick, isProbe: boolean): Promise<void> {
@@ -128,9 +128,9 @@ function createReader(parts: DetailCollectorDeps, failures: DetailFailures, sign
     const onSending = () => {
       attempt.sentAt ??= clock.monotonic();
     };
-    const succeeded = await account.run(async () => {
+    const succeeded = await reporter.run(async () => {
       const lane = next.cause === null ? "detail" : "suspect";
-      const error = await readNodeDetail(parts, { id: next.id, lane }, signal, onSending);
+      const error = await readNodeDetail(deps, { id: next.id, lane }, signal, onSending);
       if (error !== null) attempt.failure = { id: next.id, error };
       const isMissing = error?.kind === "not_found";
       const isOfNode = error !== null && (isMissing || (!isProbe && !SERVICE_FAILURES.has(error.kind)));
@@ -143,7 +143,7 @@ function createReader(parts: DetailCollectorDeps, failures: DetailFailures, sign
     else if (isProbe) failures.recordProbeFailure();
     else failures.recordFailure(next.id, attempt.failure !== null && !SERVICE_FAILURES.has(attempt.failure.error.kind));
     report(attempt.failure);
-    parts.onRead();
+    deps.onRead();
   }
 
   return {
@@ -177,7 +177,7 @@ function createFailureLog({ clock, inventory, log, metrics }: DetailCollectorDep
     const nodes = inventory.failingDetails();
     metrics.set("proxywarden_details_failing_nodes", {}, nodes);
     if (nodes === 0 && loggedNodes > 0) {
-      log.info({ collector: "details" }, "no node's details fail any more");
+      log.info({ collector: "details" }, "details of all nodes can be read again");
       loggedNodes = 0;
     }
     const hasGrown = nodes > 0 && nodes >= 2 * loggedNodes;
@@ -192,12 +192,12 @@ function createFailureLog({ clock, inventory, log, metrics }: DetailCollectorDep
   };
 }
 
-/** Reads one node by its id into the inventory (spec, section 4.2); returns why that failed, or null. */
+/** Reads one node by id into the inventory (spec, section 4.2). Returns the error; null: it succeeded. */
 export async function readNodeDetail(
   {
     client,
     clock,
-    reporter: account,
+    reporter,
     metrics,
     inventory,
   }: Pick<DetailCollectorDeps, "client" | "clock" | "reporter" | "metrics" | "inventory">,
@@ -205,21 +205,21 @@ export async function readNodeDetail(
   signal: AbortSignal,
   onSending?: () => void,
 ): Promise<ApiError | null> {
-  const answer = await client.get(readNodeCall(id), lane, signal, onSending);
-  if (!answer.ok) return answer.error;
+  const response = await client.get(readNodeCall(id), lane, signal, onSending);
+  if (!response.ok) return response.error;
   const remarks: RecordRemark[] = [];
-  const detail = decodeNodeDetail(answer.value.json, (remark) => void remarks.push(remark));
+  const detail = decodeNodeDetail(response.value.json, (remark) => void remarks.push(remark));
   if (detail === null) {
     // The failure log covers this node; its remarks are only counted.
     for (const { reason } of remarks)
       metrics.inc("proxywarden_records_rejected_total", { collector: "details", reason });
     return wrongShapeError(`the detail of ${JSON.stringify(id)} can't be read: ${remarks[0]?.detail}`);
   }
-  for (const remark of remarks) account.reportRemark(remark);
+  for (const remark of remarks) reporter.reportRemark(remark);
   if (detail.id !== id)
-    return wrongShapeError(`the detail of ${JSON.stringify(id)} is of ${JSON.stringify(detail.id)}`);
-  if (inventory.recordDetail(detail, answer.value.at, clock.now()) === "contradicts") {
-    account.reportRemark({
+    return wrongShapeError(`the detail of ${JSON.stringify(id)} has the id ${JSON.stringify(detail.id)}`);
+  if (inventory.recordDetail(detail, response.value.at, clock.now()) === "contradicts") {
+    reporter.reportRemark({
       reason: "usage_out_of_scale",
       id,
       detail: "a usage contradicts service.usage_scale: all usage is unknown until the scale is corrected",

@@ -16,7 +16,7 @@ import { callsInFlightNeeded } from "../rate-limit/concurrency.ts";
 import type { CollectorReporter, RunOutcome } from "./collector-health.ts";
 import { readNodeDetail } from "./detail-collector.ts";
 
-/** Dependencies of a walk. */
+/** Dependencies of the list collectors. */
 export interface ListCollectorDeps {
   readonly client: ApiClient;
   readonly clock: Clock;
@@ -41,11 +41,11 @@ const DETAIL_MS_MAX: DurationMs = 5 * MINUTE_MS;
 const SESSIONS_MISSING_MAX = 0.01;
 
 /**
- * Walks the nodes into the inventory (spec, section 4.1), then looks up nodes that were known and that the list did not
- * show. `maxMissing`: share of the total that a complete walk may miss.
+ * Reads the node list into the inventory (spec, section 4.1), then looks up known nodes that the list did not show.
+ * `maxMissing`: share of the total that a complete walk may miss.
  */
 export async function collectNodes(
-  parts: ListCollectorDeps,
+  deps: ListCollectorDeps,
   inventory: Inventory,
   maxMissing: Share,
   signal: AbortSignal,
@@ -54,113 +54,110 @@ export async function collectNodes(
   const fold = (record: unknown, at: MonotonicMs, onRemark: OnRemark): boolean => {
     const node = decodeNodeRecord(record, onRemark);
     if (node !== null) return inventory.recordListed(node, at);
-    // It accounts for one record of the total.
+    // An unreadable record still accounts for one record of the total.
     rejected++;
     return true;
   };
-  const walked = await readList(parts, listNodesCall, fold, signal);
+  const walked = await readList(deps, listNodesCall, fold, signal);
   const report = walked.ok ? walked.value : null;
-  // If a page failed, every node on it would be looked up.
+  // Not if a page failed: every node on it would be looked up.
   if (report !== null && (report.end === "refused" || (report.end === "reached" && report.error === null))) {
-    await lookUpMissing(parts, inventory, Math.min(LOOKUPS_MAX, Math.max(LOOKUPS_MIN, report.pages)), signal);
+    await lookUpMissing(deps, inventory, Math.min(LOOKUPS_MAX, Math.max(LOOKUPS_MIN, report.pages)), signal);
   }
   const { total = 0, seen = 0 } = report ?? {};
   const end = report === null || report.end === "cut" ? "cut" : report.isExact ? "exact" : "inexact";
-  const walk = inventory.endWalk({ end, total, seen, rejected, maxMissing }, parts.clock.monotonic());
-  parts.metrics.set("proxywarden_inventory_nodes", { state: "listed" }, walk.seenNodes);
-  parts.metrics.set("proxywarden_inventory_nodes", { state: "unlisted" }, inventory.count() - walk.seenNodes);
+  const walk = inventory.endWalk({ end, total, seen, rejected, maxMissing }, deps.clock.monotonic());
+  deps.metrics.set("proxywarden_inventory_nodes", { state: "listed" }, walk.seenNodes);
+  deps.metrics.set("proxywarden_inventory_nodes", { state: "unlisted" }, inventory.count() - walk.seenNodes);
   return runOutcomeOf(walked, walk.complete, walk.missing);
 }
 
 /**
- * Reads, by id, nodes that the walk did not show: one that is there is seen, and a 404 proves that one is gone, unless the
- * service answers so for a listed node, too.
+ * Reads nodes that the walk did not show by id. A 404 proves that the node is gone, unless the service also returns it for a
+ * listed node.
  */
 async function lookUpMissing(
-  parts: ListCollectorDeps,
+  deps: ListCollectorDeps,
   inventory: Inventory,
   max: number,
   signal: AbortSignal,
 ): Promise<void> {
   const ids = inventory.nodesToLookUp(max);
   if (ids.length === 0) return;
-  if (!(await canLookUp(parts, inventory, signal))) {
+  if (!(await canLookUp(deps, inventory, signal))) {
     for (const id of inventory.nodesToLookUp(Number.POSITIVE_INFINITY)) {
-      inventory.recordLookup(id, "unknown", parts.clock.monotonic());
+      inventory.recordLookup(id, "unknown", deps.clock.monotonic());
     }
     return;
   }
   let failures = 0;
   for (const id of ids) {
     if (signal.aborted || failures >= LOOKUP_FAILURES_MAX) return;
-    const error = await readNodeDetail({ ...parts, inventory }, { id, lane: "walk" }, signal);
+    const error = await readNodeDetail({ ...deps, inventory }, { id, lane: "walk" }, signal);
     const found = error === null ? "alive" : error.kind === "not_found" ? "gone" : "unknown";
     failures = found === "unknown" ? failures + 1 : 0;
     if (error?.kind === "aborted" || error?.kind === "budget") return;
-    inventory.recordLookup(id, found, parts.clock.monotonic());
+    inventory.recordLookup(id, found, deps.clock.monotonic());
     if (error !== null && isPermanent(error)) return;
   }
 }
 
-/** Whether single nodes can be read: one was a moment ago, or a listed one can be now. */
-async function canLookUp(parts: ListCollectorDeps, inventory: Inventory, signal: AbortSignal): Promise<boolean> {
+/** Whether nodes can be read by id: one was read recently, or a listed one can be read now. */
+async function canLookUp(deps: ListCollectorDeps, inventory: Inventory, signal: AbortSignal): Promise<boolean> {
   const last = inventory.lastDetailAt();
-  if (last !== null && parts.clock.monotonic() - last <= DETAIL_MS_MAX) return true;
+  if (last !== null && deps.clock.monotonic() - last <= DETAIL_MS_MAX) return true;
   const id = inventory.anyListed();
-  return id === null || (await readNodeDetail({ ...parts, inventory }, { id, lane: "walk" }, signal)) === null;
+  return id === null || (await readNodeDetail({ ...deps, inventory }, { id, lane: "walk" }, signal)) === null;
 }
 
-/** Walks the session list into the totals (spec, section 4.6). */
+/** Reads the session list into the totals (spec, section 4.6). */
 export async function collectSessions(
-  parts: ListCollectorDeps,
+  deps: ListCollectorDeps,
   sessions: SessionTotals,
   signal: AbortSignal,
 ): Promise<RunOutcome> {
-  sessions.beginWalk(parts.client.serviceTime(parts.clock.monotonic()) ?? parts.clock.now());
+  sessions.beginWalk(deps.client.serviceTime(deps.clock.monotonic()) ?? deps.clock.now());
   const fold = (record: unknown, _at: MonotonicMs, onRemark: OnRemark): boolean => {
     const session = decodeSessionRecord(record, onRemark);
     // An unreadable record still accounts for one record of the total.
     return session === null ? true : sessions.add(session);
   };
-  const walked = await readList(parts, listSessionsCall, fold, signal);
+  const walked = await readList(deps, listSessionsCall, fold, signal);
   if (!walked.ok) {
-    sessions.endWalk("failed", parts.clock.monotonic());
+    sessions.endWalk("failed", deps.clock.monotonic());
     return { complete: false, error: walked.error };
   }
   const { end } = walked.value;
   const missing = Math.max(0, missingRecords(walked.value));
   const complete = end !== "cut" && missing <= allowedMissing(walked.value, SESSIONS_MISSING_MAX);
-  sessions.endWalk(end === "cut" ? "cut" : complete ? "complete" : "incomplete", parts.clock.monotonic());
-  parts.metrics.set("proxywarden_session_table_sessions", {}, sessions.size());
+  sessions.endWalk(end === "cut" ? "cut" : complete ? "complete" : "incomplete", deps.clock.monotonic());
+  deps.metrics.set("proxywarden_session_table_sessions", {}, sessions.size());
   return runOutcomeOf(walked, complete, missing);
 }
 
 type ListReadResult = Awaited<ReturnType<typeof walkList>>;
 
 function readList(
-  { client, clock, reporter: account, listBehaviour: habits, spacingMs, inFlightMax }: ListCollectorDeps,
+  { client, clock, reporter, listBehaviour, spacingMs, inFlightMax }: ListCollectorDeps,
   list: (query: PageQuery) => Call,
   foldRecord: (record: unknown, at: MonotonicMs, onRemark: OnRemark) => boolean,
   signal: AbortSignal,
 ): Promise<ListReadResult> {
   const walk: ListWalk = {
-    behaviour: habits,
-    inFlight: () => callsInFlightNeeded(spacingMs, habits.latency.meanMs(), inFlightMax),
+    behaviour: listBehaviour,
+    inFlight: () => callsInFlightNeeded(spacingMs, listBehaviour.latency.meanMs(), inFlightMax),
     async fetch(query, pageSignal) {
       let sentAt: MonotonicMs | null = null;
-      const answer = await client.get(list(query), "walk", pageSignal, () => {
+      const response = await client.get(list(query), "walk", pageSignal, () => {
         sentAt ??= clock.monotonic();
       });
-      if (sentAt !== null) habits.latency.record(clock.monotonic() - sentAt);
-      if (!answer.ok) return answer;
-      const page = decodePage(answer.value.json);
-      return page.ok ? { ok: true, value: { page: page.value, at: answer.value.at } } : page;
+      if (sentAt !== null) listBehaviour.latency.record(clock.monotonic() - sentAt);
+      if (!response.ok) return response;
+      const page = decodePage(response.value.json);
+      return page.ok ? { ok: true, value: { page: page.value, at: response.value.at } } : page;
     },
     fold: (records, at) =>
-      records.reduce<number>(
-        (readRecords, record) => readRecords + (foldRecord(record, at, account.reportRemark) ? 1 : 0),
-        0,
-      ),
+      records.reduce<number>((count, record) => count + (foldRecord(record, at, reporter.reportRemark) ? 1 : 0), 0),
   };
   return walkList(walk, signal);
 }

@@ -4,7 +4,7 @@ import { COLLECTORS } from "../model/snapshot.ts";
 import type { Plan } from "../scheduling/planner.ts";
 import { PLAN_BOUNDS } from "../scheduling/polling-capacity.ts";
 
-/** Sets the gauges that show the current plan. */
+/** Sets the gauges of the plan. */
 export function setPlanGauges(planned: Plan, metrics: DaemonMetrics): void {
   for (const collector of COLLECTORS) {
     const { requestedMs, pacedMs, freshMs, callsPerMinute, boundBy, age } = planned[collector] ?? NOT_COLLECTED;

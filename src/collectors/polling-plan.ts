@@ -3,7 +3,7 @@ import type { RateLimiter } from "../api-client/rate-limiter.ts";
 import type { DurationMs } from "../base/duration.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Clock, FactStore, Log } from "../model/ports.ts";
-import { COLLECTORS, type Collector } from "../model/snapshot.ts";
+import { COLLECTORS, type Collector, perCollector } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
 import {
   billingMonthOf,
@@ -23,32 +23,14 @@ export interface NetworkSize extends Pick<PlanInput, "nodes" | "nodePages" | "se
   readonly sessions: number;
 }
 
-/** The current plan, and the runs that follow it. */
-export interface PollingPlan {
-  current(): Plan;
-  /** Recomputes the plan. */
-  refresh(): Plan;
-  /**
-   * Begins a run of a collector. What it calls by the client that is returned counts as its calls, and is bounded by a
-   * share of what is left of the month: beyond it, calls fail with the kind `budget`.
-   */
-  beginRun(collector: Collector): ApiClient;
-  /** Ends the run. The duration of a successful run becomes the measured duration of the collector. */
-  endRun(collector: Collector, succeeded: boolean): void;
-  /** Marks a list as completely seen: from now on its size counts, not the size stored by an earlier process. */
-  acceptRun(collector: "nodes" | "sessions"): void;
-  /** How long a collector delays its first run to save calls of the month. */
-  firstWait(collector: Collector): DurationMs;
-}
-
 /** Dependencies of the plan. */
-export interface PollingPlanDeps {
+interface PollingPlanDeps {
   readonly history: CollectorHistory;
   readonly requestedIntervals: PlanInput["requestedIntervals"];
   readonly limits: PlanInput["limits"];
   readonly reads: ReadonlySet<Collector>;
   readonly monthStartsOn: number;
-  /** Size of the network as this process has seen it. */
+  /** Returns the size of the network as this process has seen it. */
   readonly networkSize: () => NetworkSize;
   readonly client: ApiClient;
   readonly rateLimiter: RateLimiter;
@@ -58,18 +40,18 @@ export interface PollingPlanDeps {
   readonly log: Log;
 }
 
-/** What was learned of the collectors. It survives a reload. */
+/** What was learned about the collectors. It survives a reload. */
 export interface CollectorHistory {
   readonly runs: Map<Collector, CollectorRun>;
   /** Duration of the last successful run. */
   readonly durations: Map<Collector, DurationMs>;
-  /** Mean calls of a run, smoothed by {@link RUN_CALLS_SMOOTHING}; lookups and repeated pages included. */
+  /** Mean calls per run, smoothed by {@link RUN_CALLS_SMOOTHING}, including lookups and repeated pages. */
   readonly calls: Map<Collector, number>;
   /** The last {@link CollectorPlan.pacedMs}. */
   readonly pacedIntervals: Map<Collector, DurationMs>;
   /** Lists that this process has seen completely. */
-  readonly seenCollectors: Set<"nodes" | "sessions">;
-  /** Consecutive failed runs of each collector. */
+  readonly completeLists: Set<"nodes" | "sessions">;
+  /** Consecutive failed runs. */
   readonly failedRuns: Map<Collector, number>;
 }
 
@@ -79,11 +61,11 @@ export const createCollectorHistory = (): CollectorHistory => ({
   durations: new Map(),
   calls: new Map(),
   pacedIntervals: new Map(),
-  seenCollectors: new Set(),
+  completeLists: new Set(),
   failedRuns: new Map(),
 });
 
-/** The run that started last, stored for the next process. */
+/** The last run, stored for the next process. */
 interface StoredRun {
   readonly at: EpochMs;
   readonly calls: number;
@@ -91,8 +73,8 @@ interface StoredRun {
 
 /**
  * If the month limits polling, a new process runs a collector once this share of its interval has passed since the last
- * process did. A process in a restart loop then spends at most 1 / RESTART_CALLS_SHARE times the planned calls, and since
- * the plan slows down with what is left, the calls still last until the end of the month.
+ * run of the previous process. A process in a restart loop then makes at most 1 / RESTART_CALLS_SHARE times the planned calls.
+ * Since the plan slows down as calls are used up, they still last until the end of the month.
  */
 const RESTART_CALLS_SHARE = 0.25;
 
@@ -105,153 +87,183 @@ const RUN_CALLS_SMOOTHING = 0.2;
 const runFactKey = (collector: Collector): string => `collect.${collector}.run`;
 const NETWORK_SIZE_FACT = "collect.extent";
 
-/** Creates the plan from what is known now. */
-export function createPollingPlan(parts: PollingPlanDeps): PollingPlan {
-  const { clock, facts, rateLimiter } = parts;
-  const { runs, durations, calls, pacedIntervals: paced, seenCollectors: seen, failedRuns: failed } = parts.history;
-  const lastProcess = new Map(COLLECTORS.map((collector) => [collector, storedRun(parts, collector)]));
-  const storedSize = storedNetworkSize(facts.read);
-  let isFailing = false;
-  let current = planNow();
+/** The current plan, and the runs that follow it. */
+export class PollingPlan {
+  readonly #deps: PollingPlanDeps;
+  /** The last run of each collector in the previous process. */
+  readonly #storedRuns: Readonly<Record<Collector, StoredRun | null>>;
+  readonly #storedSize: NetworkSize;
+  #isStoreFailing = false;
+  #current: Plan;
 
-  function currentNetworkSize(): NetworkSize {
-    const now = parts.networkSize();
-    const { nodes, nodePages } = seen.has("nodes") ? now : largerOf(now, storedSize);
-    const { sessions, sessionPages } = seen.has("sessions") ? now : largerOf(now, storedSize);
-    return { nodes, nodePages, sessions, sessionPages };
+  constructor(deps: PollingPlanDeps) {
+    this.#deps = deps;
+    this.#storedRuns = perCollector((collector) => this.#readRun(collector));
+    this.#storedSize = storedNetworkSize(deps.facts.read);
+    this.#current = this.#computePlan();
   }
 
-  /** What the next runs cost: the size of the network, and the mean calls of earlier walks. */
-  function runCosts(): Pick<PlanInput, "nodes" | "nodePages" | "sessionPages" | "walkCalls"> {
-    const callsOf = (collector: Collector) => calls.get(collector) ?? lastProcess.get(collector)?.calls ?? 0;
-    return { ...currentNetworkSize(), walkCalls: { nodes: callsOf("nodes"), sessions: callsOf("sessions") } };
+  current(): Plan {
+    return this.#current;
   }
 
-  function monthState(): MonthUsage {
-    const now = clock.now();
-    return { callsUsed: rateLimiter.monthUsed(), leftMs: billingMonthOf(now, parts.monthStartsOn).endMs - now };
+  /** Recomputes the plan. */
+  refresh(): void {
+    this.#current = this.#computePlan();
   }
 
-  function lastRun(collector: Collector): LastRun | null {
-    const run = runs.get(collector);
-    if (run !== undefined) {
-      const { startedAt, callsMade, isOver } = run;
-      const all = isOver ? callsMade : Math.max(callsMade, callsPerRun(collector, currentNetworkSize()));
-      return { sinceMs: clock.monotonic() - startedAt, calls: all, callsMade };
+  /**
+   * Begins a run of a collector. Calls through the returned client are counted as the run's calls and bounded by a share of the
+   * calls left in the month; calls beyond it fail with the kind `budget`.
+   */
+  beginRun(collector: Collector): ApiClient {
+    const { client, clock, history, limits } = this.#deps;
+    const run: CollectorRun = { startedAt: clock.monotonic(), callsMade: 0, isOver: false };
+    const expected = Math.ceil(callsPerRun(collector, this.#runCosts()));
+    history.runs.set(collector, run);
+    this.#store(runFactKey(collector), { at: clock.now(), calls: expected } satisfies StoredRun);
+    return pacedClient(client, run, {
+      clock,
+      budget: runBudgetOf(expected, pollingCallsLeft(limits, this.#monthUsage(), 0)),
+      plan: () => this.#current[collector],
+    });
+  }
+
+  /** Ends the run. The duration of a successful run becomes the measured duration of the collector. */
+  endRun(collector: Collector, succeeded: boolean): void {
+    const { clock, history } = this.#deps;
+    const run = history.runs.get(collector);
+    if (run === undefined) return;
+    run.isOver = true;
+    const mean = history.calls.get(collector) ?? run.callsMade;
+    history.calls.set(collector, mean + (run.callsMade - mean) * RUN_CALLS_SMOOTHING);
+    const { at, calls } = this.#readRun(collector) ?? { at: clock.now(), calls: 0 };
+    if (run.callsMade > calls) {
+      this.#store(runFactKey(collector), { at, calls: run.callsMade } satisfies StoredRun);
     }
-    const last = lastProcess.get(collector) ?? null;
-    return last === null
-      ? null
-      : { sinceMs: Math.max(0, clock.now() - last.at), calls: last.calls, callsMade: last.calls };
+    if (succeeded) history.durations.set(collector, clock.monotonic() - run.startedAt);
+    history.failedRuns.set(collector, succeeded ? 0 : (history.failedRuns.get(collector) ?? 0) + 1);
   }
 
-  function planNow(): Plan {
-    const lastRuns = COLLECTORS.flatMap((collector) => {
-      const run = lastRun(collector);
+  /** Records that a list was seen completely: from now on its size counts, not the size stored by an earlier process. */
+  recordCompleteList(list: "nodes" | "sessions"): void {
+    this.#deps.history.completeLists.add(list);
+    const networkSize = this.#networkSize();
+    if (this.#deps.facts.read(NETWORK_SIZE_FACT) !== JSON.stringify(networkSize)) {
+      this.#store(NETWORK_SIZE_FACT, networkSize);
+    }
+  }
+
+  /** Returns by how long a collector delays its first run to save calls of the month. */
+  firstWait(collector: Collector): DurationMs {
+    const planned = this.#current[collector];
+    const stored = this.#storedRuns[collector];
+    if (planned?.boundBy !== "month" || stored === null) return 0;
+    return Math.max(0, planned.intervalMs * RESTART_CALLS_SHARE - this.#timeSince(stored.at));
+  }
+
+  #computePlan(): Plan {
+    const { history, limits, metrics, rateLimiter, reads, requestedIntervals } = this.#deps;
+    const runs = COLLECTORS.flatMap((collector) => {
+      const run = this.#lastRun(collector);
       return run === null ? [] : [[collector, run] as const];
     });
     const input: PlanInput = {
-      ...runCosts(),
-      requestedIntervals: parts.requestedIntervals,
-      limits: parts.limits,
-      month: monthState(),
-      runs: Object.fromEntries(lastRuns),
-      measuredDurations: Object.fromEntries(durations),
-      pacedIntervals: Object.fromEntries(paced),
+      ...this.#runCosts(),
+      requestedIntervals,
+      limits,
+      month: this.#monthUsage(),
+      runs: Object.fromEntries(runs),
+      measuredDurations: Object.fromEntries(history.durations),
+      pacedIntervals: Object.fromEntries(history.pacedIntervals),
       actions: rateLimiter.recentActions(),
       externalCalls: rateLimiter.externalCalls(),
       learnedLimits: rateLimiter.learnedLimits(),
-      reads: parts.reads,
+      reads,
     };
-    const planned = planPolling(input);
+    const plan = planPolling(input);
     for (const collector of COLLECTORS) {
-      if (planned[collector] !== null) paced.set(collector, planned[collector].pacedMs);
+      if (plan[collector] !== null) history.pacedIntervals.set(collector, plan[collector].pacedMs);
     }
-    rateLimiter.setShares(trafficSharesOf(planned, pollingCapacityOf(input), listsOfUnknownSize()));
-    setPlanGauges(planned, parts.metrics);
-    return planned;
+    rateLimiter.setShares(trafficSharesOf(plan, pollingCapacityOf(input), this.#listsOfUnknownSize()));
+    setPlanGauges(plan, metrics);
+    return plan;
   }
 
-  /** Lists of unknown size, except those whose runs keep failing. */
-  function listsOfUnknownSize(): ReadonlySet<TrafficClass> {
-    const hasNoData = (list: "nodes" | "sessions", pagesBefore: number) =>
-      !seen.has(list) && pagesBefore === 0 && (failed.get(list) ?? 0) < FAILED_RUNS_BEFORE_SUCCESS_MAX;
-    const lists = new Set<TrafficClass>();
-    if (hasNoData("nodes", storedSize.nodePages)) lists.add("nodes");
-    if (hasNoData("sessions", storedSize.sessionPages)) lists.add("sessions");
-    return lists;
+  /** Returns what the next runs cost: the size of the network, and the mean calls of earlier walks. */
+  #runCosts(): Pick<PlanInput, "nodes" | "nodePages" | "sessionPages" | "walkCalls"> {
+    const callsOf = (collector: Collector) =>
+      this.#deps.history.calls.get(collector) ?? this.#storedRuns[collector]?.calls ?? 0;
+    return { ...this.#networkSize(), walkCalls: { nodes: callsOf("nodes"), sessions: callsOf("sessions") } };
   }
 
-  function storeRun(key: string, value: object): void {
+  /** A list that was not seen completely counts as no smaller than the previous process knew it. */
+  #networkSize(): NetworkSize {
+    const seen = this.#deps.networkSize();
+    const larger = (field: keyof NetworkSize, list: "nodes" | "sessions") =>
+      this.#deps.history.completeLists.has(list) ? seen[field] : Math.max(seen[field], this.#storedSize[field]);
+    return {
+      nodes: larger("nodes", "nodes"),
+      nodePages: larger("nodePages", "nodes"),
+      sessions: larger("sessions", "sessions"),
+      sessionPages: larger("sessionPages", "sessions"),
+    };
+  }
+
+  #monthUsage(): MonthUsage {
+    const now = this.#deps.clock.now();
+    const { endMs } = billingMonthOf(now, this.#deps.monthStartsOn);
+    return { callsUsed: this.#deps.rateLimiter.monthUsed(), leftMs: endMs - now };
+  }
+
+  #lastRun(collector: Collector): LastRun | null {
+    const run = this.#deps.history.runs.get(collector);
+    if (run !== undefined) {
+      const { startedAt, callsMade, isOver } = run;
+      const calls = isOver ? callsMade : Math.max(callsMade, callsPerRun(collector, this.#networkSize()));
+      return { sinceMs: this.#deps.clock.monotonic() - startedAt, calls, callsMade };
+    }
+    const stored = this.#storedRuns[collector];
+    if (stored === null) return null;
+    return { sinceMs: this.#timeSince(stored.at), calls: stored.calls, callsMade: stored.calls };
+  }
+
+  /** Not negative: the clock may have been set back. */
+  #timeSince(at: EpochMs): DurationMs {
+    return Math.max(0, this.#deps.clock.now() - at);
+  }
+
+  /** Returns the lists of unknown size, except those whose runs keep failing. */
+  #listsOfUnknownSize(): ReadonlySet<TrafficClass> {
+    const { completeLists, failedRuns } = this.#deps.history;
+    const storedPages = { nodes: this.#storedSize.nodePages, sessions: this.#storedSize.sessionPages };
+    const isUnknown = (list: "nodes" | "sessions") =>
+      !completeLists.has(list) &&
+      storedPages[list] === 0 &&
+      (failedRuns.get(list) ?? 0) < FAILED_RUNS_BEFORE_SUCCESS_MAX;
+    return new Set((["nodes", "sessions"] as const).filter(isUnknown));
+  }
+
+  /** Returns the stored run; null: there is none, or it is unreadable. */
+  #readRun(collector: Collector): StoredRun | null {
+    const { at, calls } = readFact(this.#deps.facts.read, runFactKey(collector)) as Partial<StoredRun>;
+    return Number.isFinite(at) && Number.isFinite(calls) ? { at: at!, calls: calls! } : null;
+  }
+
+  #store(key: string, value: object): void {
     try {
-      facts.write(key, JSON.stringify(value));
-      isFailing = false;
+      this.#deps.facts.write(key, JSON.stringify(value));
+      this.#isStoreFailing = false;
     } catch (error) {
-      if (!isFailing) parts.log.error({ err: error }, "fact not stored; after a restart planning starts without it");
-      isFailing = true;
+      if (!this.#isStoreFailing) {
+        this.#deps.log.error({ err: error }, "fact not stored; after a restart planning starts without it");
+      }
+      this.#isStoreFailing = true;
     }
   }
-
-  return {
-    current: () => current,
-    refresh() {
-      current = planNow();
-      return current;
-    },
-    beginRun(collector) {
-      const run: CollectorRun = { startedAt: clock.monotonic(), callsMade: 0, isOver: false };
-      const expected = Math.ceil(callsPerRun(collector, runCosts()));
-      runs.set(collector, run);
-      storeRun(runFactKey(collector), { at: clock.now(), calls: expected } satisfies StoredRun);
-      return pacedClient(parts.client, run, {
-        clock,
-        budget: runBudgetOf(expected, pollingCallsLeft(parts.limits, monthState(), 0)),
-        plan: () => current[collector],
-      });
-    },
-    endRun(collector, succeeded) {
-      const run = runs.get(collector);
-      if (run === undefined) return;
-      run.isOver = true;
-      const mean = calls.get(collector) ?? run.callsMade;
-      calls.set(collector, mean + (run.callsMade - mean) * RUN_CALLS_SMOOTHING);
-      const { at, calls: expected } = storedRun(parts, collector) ?? { at: clock.now(), calls: 0 };
-      if (run.callsMade > expected) storeRun(runFactKey(collector), { at, calls: run.callsMade } satisfies StoredRun);
-      if (succeeded) durations.set(collector, clock.monotonic() - run.startedAt);
-      failed.set(collector, succeeded ? 0 : (failed.get(collector) ?? 0) + 1);
-    },
-    acceptRun(collector) {
-      seen.add(collector);
-      const networkSize = currentNetworkSize();
-      const text = JSON.stringify(networkSize);
-      if (facts.read(NETWORK_SIZE_FACT) !== text) storeRun(NETWORK_SIZE_FACT, networkSize);
-    },
-    firstWait(collector) {
-      const planned = current[collector];
-      const last = lastProcess.get(collector) ?? null;
-      if (planned?.boundBy !== "month" || last === null) return 0;
-      // After the clock was set back, do not wait for the time it showed before.
-      const since = Math.max(0, clock.now() - last.at);
-      return Math.max(0, planned.intervalMs * RESTART_CALLS_SHARE - since);
-    },
-  };
 }
 
-/** Size of a list that was not completely seen: no smaller than the last process knew. */
-const largerOf = (now: NetworkSize, before: NetworkSize): NetworkSize => ({
-  nodes: Math.max(now.nodes, before.nodes),
-  nodePages: Math.max(now.nodePages, before.nodePages),
-  sessions: Math.max(now.sessions, before.sessions),
-  sessionPages: Math.max(now.sessionPages, before.sessionPages),
-});
-
-/** The run stored by the previous process; null if there is none, or it is unreadable. */
-function storedRun({ facts }: PollingPlanDeps, collector: Collector): StoredRun | null {
-  const { at, calls } = readFact(facts.read, runFactKey(collector)) as Partial<StoredRun>;
-  return Number.isFinite(at) && Number.isFinite(calls) ? { at: at!, calls: calls! } : null;
-}
-
-/** The stored network size; 0 for whatever is missing or unreadable. */
+/** Returns the stored network size; a missing or unreadable count is 0. */
 export function storedNetworkSize(read: (key: string) => string | null): NetworkSize {
   const stored = readFact(read, NETWORK_SIZE_FACT) as Partial<NetworkSize>;
   const count = (value: number | undefined) => (Number.isFinite(value) && value! >= 0 ? value! : 0);

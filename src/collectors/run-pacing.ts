@@ -16,7 +16,7 @@ export interface CollectorRun {
 }
 
 /** Dependencies of a paced run. */
-export interface RunPaceDeps {
+interface RunPaceDeps {
   readonly clock: Clock;
   readonly budget: RunBudget;
   /** Current plan of the run's collector. */
@@ -24,8 +24,8 @@ export interface RunPaceDeps {
 }
 
 /**
- * Returns `client` as a run may use it. Where the month binds, calls beyond {@link RunBudget.callsAtOnce} come at the planned
- * rate; a call beyond {@link RunBudget.calls} fails with the kind `budget`, and nothing is sent.
+ * Returns a client for one run. If the month limits polling, calls beyond {@link RunBudget.callsAtOnce} are sent at the planned
+ * rate. A call beyond {@link RunBudget.calls} fails with the kind `budget` without being sent.
  */
 export function pacedClient(client: ApiClient, run: CollectorRun, { clock, budget, plan }: RunPaceDeps): ApiClient {
   let lastAt: MonotonicMs = run.startedAt;
@@ -43,7 +43,7 @@ export function pacedClient(client: ApiClient, run: CollectorRun, { clock, budge
     ...client,
     async get(call, lane, signal, onSending) {
       if (run.callsMade >= budget.calls) {
-        const message = `the run has made ${run.callsMade} calls, its share of what is left of the month`;
+        const message = `the run has made ${run.callsMade} calls, its share of the calls left in the month`;
         return fail({ kind: "budget", message });
       }
       run.callsMade++;
@@ -53,6 +53,6 @@ export function pacedClient(client: ApiClient, run: CollectorRun, { clock, budge
   };
 }
 
-/** Planned time between two calls of a collector. If no calls are left, the rate limiter decides. */
+/** Returns the planned time between two calls of a collector. If no calls are left, the rate limiter decides. */
 const callSpacingMs = (planned: CollectorPlan | null): DurationMs =>
   planned?.boundBy === "month" && planned.callsPerMinute > 0 ? MINUTE_MS / planned.callsPerMinute : 0;

@@ -1,13 +1,13 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { Clock, Cron } from "../model/ports.ts";
-import { COLLECTORS, type Collector } from "../model/snapshot.ts";
+import { type Collector, perCollector } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import type { RequestedInterval } from "../scheduling/polling-capacity.ts";
 
 /**
  * When a collector runs: an interval after its last start, or at the times of a cron schedule. `minIntervalMs`: times sooner
- * than this after the last start are skipped; absent: none.
+ * than this after the last start are skipped; absent: no times are skipped.
  */
 export type Schedule =
   | { readonly kind: "every"; readonly intervalMs: DurationMs }
@@ -17,7 +17,7 @@ export type Schedule =
 export type Schedules = Readonly<Record<Collector, Schedule | null>>;
 
 /** Dependencies of schedules. */
-export interface ScheduleDeps {
+interface ScheduleDeps {
   readonly clock: Clock;
   readonly cron: Cron;
   readonly random: Random;
@@ -41,14 +41,14 @@ export interface LastStart {
 }
 
 /** When a job runs. The schedule and the first wait are re-read while it waits. */
-export interface JobSchedule {
+interface JobSchedule {
   readonly schedule: () => Schedule;
   /** Wait before the first run. */
   readonly firstWait: () => DurationMs;
   /** The last run before this schedule started; absent or null: none. */
   readonly lastStart?: LastStart | null;
-  /** Called with each run that has ended. */
-  readonly onStart?: (lastStart: LastStart) => void;
+  /** Called after each run with its start. */
+  readonly onRun?: (lastStart: LastStart) => void;
 }
 
 /**
@@ -58,12 +58,12 @@ export interface JobSchedule {
  */
 export async function runOnSchedule(
   deps: ScheduleDeps,
-  { schedule, firstWait, lastStart: last = null, onStart: onRun = () => {} }: JobSchedule,
+  { schedule, firstWait, lastStart: previousStart = null, onRun = () => {} }: JobSchedule,
   job: (signal: AbortSignal) => Promise<boolean>,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock } = deps;
-  let lastStart = last;
+  let lastStart = previousStart;
   if (lastStart === null) await clock.sleep(startJitterMs(schedule()) * deps.random(), signal);
   else await sleepUntilDue(deps, schedule, lastStart, signal);
   for (let wait = firstWait(); wait > 0 && !signal.aborted; wait = firstWait()) await sleepStep(clock, wait, signal);
@@ -108,8 +108,8 @@ function waitUntilDue(
   schedule: Schedule,
   { monotonic, epoch, failures }: LastStart,
 ): DurationMs {
-  const sinceBegan = clock.monotonic() - monotonic;
-  if (schedule.kind === "every") return schedule.intervalMs - sinceBegan;
+  const sinceStart = clock.monotonic() - monotonic;
+  if (schedule.kind === "every") return schedule.intervalMs - sinceStart;
   const { expression, minIntervalMs = 0 } = schedule;
   // The last run started slightly after its scheduled time; do not skip a time that is exactly due.
   const nextRunAt = Number.isFinite(minIntervalMs)
@@ -118,10 +118,10 @@ function waitUntilDue(
   const untilNextRun = nextRunAt === null ? Number.POSITIVE_INFINITY : nextRunAt - clock.now();
   // If times are skipped because of limits, a failed run is not retried before the next.
   if (failures === 0 || minIntervalMs > 0) return untilNextRun;
-  return Math.min(untilNextRun, FAILED_RUN_RETRY_MS * 2 ** Math.min(failures - 1, 10) - sinceBegan);
+  return Math.min(untilNextRun, FAILED_RUN_RETRY_MS * 2 ** Math.min(failures - 1, 10) - sinceStart);
 }
 
-/** Time between two runs of a schedule; for cron, between its next two times. */
+/** Returns the time between two runs of a schedule; for cron, between its next two times. */
 export function schedulePeriodMs(schedule: Schedule, deps: Pick<ScheduleDeps, "clock" | "cron">): DurationMs {
   if (schedule.kind === "every") return schedule.intervalMs;
   const next = deps.cron.nextAfter(schedule.expression, deps.clock.now());
@@ -129,14 +129,13 @@ export function schedulePeriodMs(schedule: Schedule, deps: Pick<ScheduleDeps, "c
   return next === null || after === null ? Number.POSITIVE_INFINITY : after - next;
 }
 
-/** The requested interval of each collector; null: not collected. */
+/** Returns the requested interval of each collector; null: not collected. */
 export function requestedIntervalsOf(
   schedules: Schedules,
   deps: Pick<ScheduleDeps, "clock" | "cron">,
 ): Readonly<Record<Collector, RequestedInterval | null>> {
-  const requestedInterval = (schedule: Schedule | null): RequestedInterval | null =>
-    schedule === null ? null : { intervalMs: schedulePeriodMs(schedule, deps), isCron: schedule.kind === "cron" };
-  return Object.fromEntries(
-    COLLECTORS.map((collector) => [collector, requestedInterval(schedules[collector])]),
-  ) as unknown as Readonly<Record<Collector, RequestedInterval | null>>;
+  return perCollector((collector) => {
+    const schedule = schedules[collector];
+    return schedule && { intervalMs: schedulePeriodMs(schedule, deps), isCron: schedule.kind === "cron" };
+  });
 }

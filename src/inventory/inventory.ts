@@ -1,6 +1,5 @@
 import { DAY_MS, type DurationMs } from "../base/duration.ts";
-import type { Share } from "../base/percent.ts";
-import type { OnLabelsFolded } from "../model/label-caps.ts";
+import type { OnLabelsFolded } from "../model/label-values.ts";
 import {
   DETAIL_NUMBER_NAMES,
   type DetailNumber,
@@ -14,272 +13,234 @@ import { type Threshold, USAGES } from "../model/policy/policy.ts";
 import type { Fleet, WalkResult } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type DetailChoice, DetailPriority, type SuspectCause } from "../scheduling/detail-priority.ts";
-import type { UsageReading } from "../scheduling/usage-trend.ts";
-import { createAbsenceTracker, type LookupResult } from "./absence.ts";
+import { AbsenceTracker, type LookupResult } from "./absence.ts";
 import { createLocationTable } from "./locations.ts";
-import { createColumns } from "./node-columns.ts";
-import { createUsageScaleCheck, type UsageScale } from "./usage-scale.ts";
-import { allowedMissing, missingRecords } from "./walk-completeness.ts";
+import { NodeColumns, TEXT_COLUMNS } from "./node-columns.ts";
+import { createUsageScaleCheck, type UsageScale, type UsageScaleCheck } from "./usage-scale.ts";
+import { WalkHistory, type WalkSummary } from "./walk-completeness.ts";
 
-/** The fleet as the walks and detail reads make it; hands out immutable copies. */
-export interface Inventory {
-  /** Takes in a list record. True if this walk had not shown the node before. */
-  recordListed(record: NodeRecord, at: MonotonicMs): boolean;
-  /** At most `max` nodes that the walk under way has not shown and that are due to be looked up by id, longest absent first. */
-  nodesToLookUp(max: number): readonly NodeId[];
-  /** Takes in how the lookup of a node that the walk under way has not shown ended. `gone`: there is no such node (404). */
-  recordLookup(id: NodeId, found: LookupResult, at: MonotonicMs): void;
-  /** When a detail was last read; null: never. */
-  lastDetailAt(): MonotonicMs | null;
-  /** A node that the walk under way has shown; null: there is none. */
-  anyListed(): NodeId | null;
-  /** Ends a walk and returns what it came to. Nodes that enough walks in a row did not show are gone. */
-  endWalk(walk: WalkSummary, at: MonotonicMs): WalkResult;
-  /** Accepts that walks miss so many nodes: an operator says that this is right. */
-  acceptMissing(nodes: number): void;
-  /** Takes in a detail read. `contradicts`: its usage is the first to contradict the declared scale. */
-  recordDetail(detail: NodeDetail, at: MonotonicMs, now: EpochMs): "taken" | "contradicts";
-  has(id: NodeId): boolean;
-  count(): number;
-  /** An immutable copy of now; columns that did not change are shared with the copy before. */
-  currentFleet(): Fleet;
-  /**
-   * The node whose detail is to be read now, where a round of them is planned to take `roundMs`; its turn is over then.
-   * Null: no nodes.
-   */
-  takeNextDetail(now: MonotonicMs, roundMs: DurationMs): DetailPick | null;
-  /** A node from anywhere in the fleet, to find out by its detail whether the service answers. Null: no nodes. */
-  takeProbe(now: MonotonicMs): DetailPick | null;
-  /** The node's detail could not be read, and others could. */
-  recordDetailFailure(id: NodeId): void;
-  /** Nodes whose detail could not be read twice or more in a row, while others could. */
-  failingDetails(): number;
-  /** From when on {@link takeDetail} gives a node before its turn; Infinity: not before something else happens. */
-  suspectAt(): MonotonicMs;
-  /** All nodes whose details policies wait for, and from when on each of them is wanted. */
-  setDetailDeadlines(waits: ReadonlyMap<NodeId, MonotonicMs>): void;
-  /** The lines that policies draw through usages, in place of those before. */
-  setThresholds(thresholds: readonly Threshold[]): void;
-  /** Whether there are nodes whose detail was never tried. */
-  hasUnreadNodes(): boolean;
-  /** Whether the detail of every node has been read, and none of them fails now. */
-  hasDetail(): boolean;
-  /** A scale newly declared (a reload): usage read under the old one is forgotten. */
-  declareScale(scale: UsageScale): void;
-}
-
-/** Whose detail is read, and why before its turn; null: it is its turn. */
+/** The node whose detail is read next, and why out of turn; null: it is its turn. */
 export interface DetailPick {
   readonly id: NodeId;
   readonly cause: SuspectCause | null;
 }
 
-/** How a walk ended. */
-export interface WalkSummary {
-  /** `exact`: every record is accounted for. `inexact`: the list was read to its end. `cut`: it was not. */
-  readonly end: "exact" | "inexact" | "cut";
-  /** Records that the list counts. */
-  readonly total: number;
-  /** Distinct records that the walk has seen, unreadable ones included. */
-  readonly seen: number;
-  /** Records that could not be read, since they have no id: each may be of one of the nodes not shown. */
-  readonly rejected: number;
-  /** Share of the total that a complete walk may miss. */
-  readonly maxMissing: Share;
-}
-
-/** A node that the list hides, and whose last_seen has not moved for so long, is gone though its detail is still answered. */
+/** A node that the list hides is gone if its last_seen has not changed for this long, even if its detail is still returned. */
 const UNLISTED_MS_MAX: DurationMs = DAY_MS;
-/** Walks in a row that miss no more than usual after which an accepted number of missing nodes is no longer accepted. */
-const WALKS_TO_RECOVER = 10;
 
-/** Numbers of a detail that are kept as they came; usages become ratios first. */
-const plainDetailNumbers = DETAIL_NUMBER_NAMES.filter((name) => !(USAGES as readonly DetailNumber[]).includes(name));
+/** Numbers of a detail that are stored unchanged; usages are converted to ratios. */
+const UNSCALED_NUMBERS = DETAIL_NUMBER_NAMES.filter((name) => !(USAGES as readonly DetailNumber[]).includes(name));
 
-/** Creates an empty inventory; usage is taken by `initialScale`, and `onFolded` learns of nodes whose place is one too many. */
-export function createInventory(initialScale: UsageScale, onFolded: OnLabelsFolded = () => {}): Inventory {
-  const columns = createColumns();
-  const locations = createLocationTable(onFolded);
-  const slots = new Map<NodeId, number>();
-  const freeSlots: number[] = [];
-  const priority = new DetailPriority();
-  const detailed = new Set<NodeId>();
-  const absences = createAbsenceTracker();
-  /** By node that the list hides: its last_seen at a lookup, and when that was first seen. */
-  const unchanged = new Map<NodeId, { readonly lastSeenMs: number; readonly since: MonotonicMs }>();
-  let lastDetailAt: MonotonicMs | null = null;
-  let acceptedMissing = 0;
-  let recoveredWalks = 0;
-  let settledAt: MonotonicMs | null = null;
-  let walkedAt: MonotonicMs | null = null;
-  let lastWalk: WalkResult | null = null;
-  const usageScale = createUsageScaleCheck(initialScale);
+/** The nodes, as walks of the list and reads of details show them. */
+export class Inventory {
+  readonly #columns = new NodeColumns();
+  readonly #slots = new Map<NodeId, number>();
+  readonly #freeSlots: number[] = [];
+  readonly #locations;
+  readonly #priority = new DetailPriority();
+  readonly #absences = new AbsenceTracker();
+  readonly #walks = new WalkHistory();
+  readonly #usageScale: UsageScaleCheck;
+  readonly #detailed = new Set<NodeId>();
+  /** For each hidden node its last_seen at the last lookup, and the first lookup that returned this last_seen. */
+  readonly #hiddenSince = new Map<NodeId, { readonly lastSeenMs: number; readonly since: MonotonicMs }>();
+  #lastDetailAt: MonotonicMs | null = null;
 
-  function slotOf(id: NodeId): number {
-    const known = slots.get(id);
+  /** `onFolded` is called when nodes are counted under the location `other`. */
+  constructor(usageScale: UsageScale, onFolded: OnLabelsFolded = () => {}) {
+    this.#usageScale = createUsageScaleCheck(usageScale);
+    this.#locations = createLocationTable(onFolded);
+  }
+
+  has(id: NodeId): boolean {
+    return this.#slots.has(id);
+  }
+
+  count(): number {
+    return this.#slots.size;
+  }
+
+  /** Records a node of the list. Returns true if the current walk had not shown it before. */
+  recordListed(record: NodeRecord, at: MonotonicMs): boolean {
+    const slot = this.#slotOf(record.id);
+    this.#writeRecord(slot, record, at);
+    const isNew = this.#absences.markShown(slot);
+    // A list that shifts shows a node again a moment later, which is not a new observation.
+    if (isNew) this.#priority.recordListed(slot, record, at);
+    return isNew;
+  }
+
+  /** Returns at most `max` nodes that the current walk has not shown and that are due for a lookup by id, longest absent first. */
+  nodesToLookUp(max: number): readonly NodeId[] {
+    const due = this.#absences.dueForLookup(this.#slots.values());
+    return due.slice(0, max).map((slot) => this.#columns.id(slot));
+  }
+
+  /** Records the lookup of a node that the current walk has not shown. */
+  recordLookup(id: NodeId, found: LookupResult, at: MonotonicMs): void {
+    const slot = this.#slots.get(id);
+    if (slot === undefined || this.#absences.isShown(slot)) return;
+    const isGone = found === "gone" || (found === "alive" && this.#isUnlistedTooLong(id, slot, at));
+    this.#absences.recordLookup(slot, isGone ? "gone" : found);
+    if (isGone) this.#removeNode(id, slot);
+  }
+
+  /** Returns a node that the current walk has shown; null: none yet. */
+  anyListed(): NodeId | null {
+    for (const [id, slot] of this.#slots) if (this.#absences.isShown(slot)) return id;
+    return null;
+  }
+
+  /** Ends a walk and returns its result. Removes nodes that enough walks in a row did not show. */
+  endWalk(walk: WalkSummary, at: MonotonicMs): WalkResult {
+    const known = [...this.#slots.values()];
+    const unlisted = known.filter((slot) => !this.#absences.isShown(slot));
+    const hidden = unlisted.filter((slot) => this.#absences.isHidden(slot)).length;
+    const counts = { known: known.length, shown: known.length - unlisted.length, hidden };
+    const { result, evidence } = this.#walks.endWalk(walk, counts, at);
+    for (const slot of this.#absences.endWalk(known, evidence)) this.#removeNode(this.#columns.id(slot), slot);
+    this.#columns.renumberLocations(this.#locations.compact(this.#columns.occupiedLocations()));
+    return result;
+  }
+
+  /** Accepts, on an operator's command, that walks miss this many nodes. */
+  acceptMissing(nodes: number): void {
+    this.#walks.acceptMissing(nodes);
+  }
+
+  /** Records a detail. Returns `contradicts` if its usage is the first to contradict the declared scale. */
+  recordDetail(detail: NodeDetail, at: MonotonicMs, now: EpochMs): "taken" | "contradicts" {
+    const slot = this.#slots.get(detail.id);
+    if (slot === undefined) return "taken";
+    this.#writeRecord(slot, detail, at);
+    for (const name of UNSCALED_NUMBERS) this.#columns.setNumber(name, slot, detail[name]);
+    this.#columns.setNumber("detailedAt", slot, at);
+    this.#columns.setNumber("detailedAtEpochMs", slot, now);
+    this.#lastDetailAt = at;
+    this.#detailed.add(detail.id);
+    const wasKnown = this.#usageScale.isKnown();
+    const usage = this.#usageScale.normalize(detail);
+    const contradicts = wasKnown && !this.#usageScale.isKnown();
+    if (contradicts) this.#clearUsage();
+    for (const name of USAGES) this.#columns.setNumber(name, slot, usage[name]);
+    this.#priority.recordRead(slot, usage, at);
+    return contradicts ? "contradicts" : "taken";
+  }
+
+  /** Records that a node's detail could not be read while those of other nodes could. */
+  recordDetailFailure(id: NodeId): void {
+    const slot = this.#slots.get(id);
+    if (slot !== undefined) this.#priority.recordFailure(slot);
+  }
+
+  /** Returns how many nodes' details failed at least twice in a row while those of other nodes could be read. */
+  failingDetails(): number {
+    return this.#priority.failingNodes();
+  }
+
+  /** Returns when a detail was last read; null: never. */
+  lastDetailAt(): MonotonicMs | null {
+    return this.#lastDetailAt;
+  }
+
+  /** Whether there are nodes whose detail has never been requested. */
+  hasUnreadNodes(): boolean {
+    return this.#priority.hasUnreadNodes();
+  }
+
+  /** Whether the detail of every node has been read and none is failing. */
+  hasDetail(): boolean {
+    return this.#detailed.size === this.#slots.size && this.failingDetails() === 0;
+  }
+
+  /** Takes the node whose detail is due next, if a round is planned to take `roundMs`. Null: no nodes. */
+  takeNextDetail(now: MonotonicMs, roundMs: DurationMs): DetailPick | null {
+    return this.#toDetailPick(this.#priority.takeNext(now, roundMs));
+  }
+
+  /** Takes any node, to find out whether the service returns its detail. Null: no nodes. */
+  takeProbe(now: MonotonicMs): DetailPick | null {
+    return this.#toDetailPick(this.#priority.takeProbe(now));
+  }
+
+  /** Returns from when on {@link takeNextDetail} takes a node out of turn; Infinity: not without a new observation. */
+  suspectAt(): MonotonicMs {
+    return this.#priority.suspectAt();
+  }
+
+  /** Sets the nodes whose details policies wait for, and from when on each is wanted. Replaces the previous ones. */
+  setDetailDeadlines(deadlines: ReadonlyMap<NodeId, MonotonicMs>): void {
+    const bySlot = new Map<number, MonotonicMs>();
+    for (const [id, due] of deadlines) {
+      const slot = this.#slots.get(id);
+      if (slot !== undefined) bySlot.set(slot, due);
+    }
+    this.#priority.setPolicyDeadlines(bySlot);
+  }
+
+  /** Sets the usage thresholds of the policies. Replaces the previous ones. */
+  setThresholds(thresholds: readonly Threshold[]): void {
+    this.#priority.setThresholds(thresholds);
+  }
+
+  /** Declares the usage scale (after a reload). If it changed, all usage is missing until it is read again. */
+  declareScale(scale: UsageScale): void {
+    if (this.#usageScale.declare(scale)) this.#clearUsage();
+  }
+
+  /** Returns an immutable copy. Columns that have not changed are shared with the previous copy. */
+  currentFleet(): Fleet {
+    return this.#columns.copy({
+      count: this.#slots.size,
+      locations: this.#locations.list(),
+      usageKnown: this.#usageScale.isKnown(),
+      ...this.#walks.latest(),
+    });
+  }
+
+  #slotOf(id: NodeId): number {
+    const known = this.#slots.get(id);
     if (known !== undefined) return known;
-    const slot = freeSlots.pop() ?? columns.grow();
-    slots.set(id, slot);
-    priority.addNode(slot);
-    columns.clear(slot, id);
-    absences.reset(slot);
+    const slot = this.#freeSlots.pop() ?? this.#columns.grow();
+    this.#slots.set(id, slot);
+    this.#priority.addNode(slot);
+    this.#columns.clear(slot, id);
+    this.#absences.addNode(slot);
     return slot;
   }
 
-  /** Whether a node that the list hides has not been heard of for so long that it is one which the service merely remembers. */
-  function isUnlistedTooLong(id: NodeId, slot: number, at: MonotonicMs): boolean {
-    const lastSeenMs = columns.numbers.get("lastSeenMs", slot);
-    const before = unchanged.get(id);
-    if (before === undefined || !Object.is(before.lastSeenMs, lastSeenMs)) unchanged.set(id, { lastSeenMs, since: at });
-    return at - (unchanged.get(id)?.since ?? at) >= UNLISTED_MS_MAX;
+  #removeNode(id: NodeId, slot: number): void {
+    this.#slots.delete(id);
+    this.#priority.removeNode(slot);
+    this.#detailed.delete(id);
+    this.#hiddenSince.delete(id);
+    this.#columns.clear(slot, "");
+    this.#freeSlots.push(slot);
   }
 
-  function removeNode(id: NodeId, slot: number): void {
-    slots.delete(id);
-    priority.removeNode(slot);
-    detailed.delete(id);
-    unchanged.delete(id);
-    columns.clear(slot, "");
-    freeSlots.push(slot);
+  #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs): void {
+    for (const name of TEXT_COLUMNS) this.#columns.setText(name, slot, record[name] ?? "");
+    for (const name of LISTED_NUMBER_NAMES) this.#columns.setNumber(name, slot, record[name]);
+    this.#columns.setLocation(slot, this.#locations.index(record.country ?? "", record.region ?? ""));
+    this.#columns.setStatus(slot, NODE_STATUSES.indexOf(record.status));
+    this.#columns.setNumber("listedAt", slot, at);
   }
 
-  function writeRecord(slot: number, record: NodeRecord, at: MonotonicMs): void {
-    const { texts, numbers } = columns;
-    texts.set("names", slot, record.name ?? "");
-    texts.set("ipAddresses", slot, record.ipAddress ?? "");
-    texts.set("versions", slot, record.version ?? "");
-    columns.setLocation(slot, locations.index(record.country ?? "", record.region ?? ""));
-    columns.setStatus(slot, NODE_STATUSES.indexOf(record.status));
-    for (const name of LISTED_NUMBER_NAMES) numbers.set(name, slot, record[name]);
-    numbers.set("listedAt", slot, at);
+  /** Whether the last_seen of a hidden node has not changed for so long that the service merely still has its record. */
+  #isUnlistedTooLong(id: NodeId, slot: number, at: MonotonicMs): boolean {
+    const lastSeenMs = this.#columns.number("lastSeenMs", slot);
+    const hidden = this.#hiddenSince.get(id);
+    if (hidden !== undefined && Object.is(hidden.lastSeenMs, lastSeenMs)) return at - hidden.since >= UNLISTED_MS_MAX;
+    this.#hiddenSince.set(id, { lastSeenMs, since: at });
+    return false;
   }
 
-  /** Writes down the usages of a detail and returns them as ratios; NaN: missing, or of a scale that is not known. */
-  function writeUsage(slot: number, detail: NodeDetail): UsageReading {
-    const wasKnown = usageScale.isKnown();
-    const ratios = usageScale.normalize(detail);
-    if (wasKnown && !usageScale.isKnown()) clearUsage();
-    for (const usage of USAGES) columns.numbers.set(usage, slot, ratios[usage]);
-    return ratios;
+  #toDetailPick(pick: DetailChoice | null): DetailPick | null {
+    return pick === null ? null : { id: this.#columns.id(pick.slot), cause: pick.cause };
   }
 
-  const toDetailPick = (pick: DetailChoice | null): DetailPick | null =>
-    pick === null ? null : { id: columns.texts.get("ids", pick.slot), cause: pick.cause };
-
-  function clearUsage(): void {
-    columns.forgetUsage();
-    priority.forgetUsage();
+  #clearUsage(): void {
+    this.#columns.clearUsage();
+    this.#priority.forgetUsage();
   }
-
-  return {
-    recordListed(record, at) {
-      const slot = slotOf(record.id);
-      writeRecord(slot, record, at);
-      const isNew = absences.markShown(slot);
-      // A page that drifted shows a node again a moment later: that is no look of its own.
-      if (isNew) priority.recordListed(slot, record, at);
-      return isNew;
-    },
-    nodesToLookUp: (max) =>
-      absences
-        .dueForLookup(slots.values())
-        .slice(0, max)
-        .map((slot) => columns.texts.get("ids", slot)),
-    recordLookup(id, found, at) {
-      const slot = slots.get(id);
-      if (slot === undefined || absences.isShown(slot)) return;
-      const isGone = found === "gone" || (found === "alive" && isUnlistedTooLong(id, slot, at));
-      absences.recordLookup(slot, isGone ? "gone" : found);
-      if (isGone) removeNode(id, slot);
-    },
-    lastDetailAt: () => lastDetailAt,
-    anyListed: () => {
-      for (const [id, slot] of slots) if (absences.isShown(slot)) return id;
-      return null;
-    },
-    endWalk({ end, total, seen, rejected, maxMissing }, at) {
-      const known = [...slots.values()];
-      const readRecords = known.filter(absences.isShown).length;
-      const hidden = known.filter((slot) => !absences.isShown(slot) && absences.isHidden(slot)).length;
-      // What a lookup has found is not missing, and each record without an id may be one of the nodes that were not shown.
-      const counts = { total, seen };
-      const unlisted = known.length - readRecords - hidden - rejected;
-      const missing = Math.max(missingRecords(counts, hidden), -missingRecords(counts), unlisted, 0);
-      const constantMissing = allowedMissing(counts, maxMissing);
-      const allowed = Math.max(acceptedMissing, constantMissing);
-      const complete = end !== "cut" && missing <= allowed;
-      const isExact = end === "exact" && rejected === 0 && Math.abs(missingRecords(counts)) <= allowed;
-      for (const slot of absences.endWalk(known, isExact ? "exact" : complete ? "inexact" : "blind")) {
-        removeNode(columns.texts.get("ids", slot), slot);
-      }
-      columns.renumberLocations(locations.compact(columns.occupiedLocations()));
-      if (complete) settledAt = at;
-      if (end !== "cut" || seen > 0) walkedAt = at;
-      // What was accepted once is not accepted of a list that has recovered since.
-      recoveredWalks = complete && missing <= constantMissing ? recoveredWalks + 1 : 0;
-      if (recoveredWalks >= WALKS_TO_RECOVER) acceptedMissing = 0;
-      const completeWalks = (lastWalk?.completeWalks ?? 0) + (complete ? 1 : 0);
-      lastWalk = {
-        complete,
-        completeWalks,
-        seenNodes: readRecords,
-        missing,
-        total,
-        isAborted: end === "cut",
-        rejected,
-        at,
-      };
-      return lastWalk;
-    },
-    acceptMissing(nodes) {
-      acceptedMissing = nodes;
-      recoveredWalks = 0;
-    },
-    recordDetail(detail, at, now) {
-      const slot = slots.get(detail.id);
-      if (slot === undefined) return "taken";
-      writeRecord(slot, detail, at);
-      lastDetailAt = at;
-      detailed.add(detail.id);
-      for (const name of plainDetailNumbers) columns.numbers.set(name, slot, detail[name]);
-      columns.numbers.set("detailedAt", slot, at);
-      columns.numbers.set("detailedAtEpochMs", slot, now);
-      const wasKnown = usageScale.isKnown();
-      priority.recordRead(slot, writeUsage(slot, detail), at);
-      return wasKnown && !usageScale.isKnown() ? "contradicts" : "taken";
-    },
-    has: (id) => slots.has(id),
-    count: () => slots.size,
-    hasUnreadNodes: () => priority.hasUnreadNodes(),
-    suspectAt: () => priority.suspectAt(),
-    hasDetail: () => detailed.size === slots.size && priority.failingNodes() === 0,
-    failingDetails: () => priority.failingNodes(),
-    recordDetailFailure(id) {
-      const slot = slots.get(id);
-      if (slot !== undefined) priority.recordFailure(slot);
-    },
-    currentFleet: () =>
-      columns.copy({
-        count: slots.size,
-        locations: locations.list(),
-        usageKnown: usageScale.isKnown(),
-        settledAt,
-        walkedAt,
-        lastWalk,
-      }),
-    takeNextDetail: (now, roundMs) => toDetailPick(priority.takeNext(now, roundMs)),
-    takeProbe: (now) => toDetailPick(priority.takeProbe(now)),
-    setDetailDeadlines(waits) {
-      const bySlot = new Map<number, MonotonicMs>();
-      for (const [id, due] of waits) {
-        const slot = slots.get(id);
-        if (slot !== undefined) bySlot.set(slot, due);
-      }
-      priority.setPolicyDeadlines(bySlot);
-    },
-    setThresholds: (thresholds) => priority.setThresholds(thresholds),
-    declareScale(declared) {
-      if (usageScale.declare(declared)) clearUsage();
-    },
-  };
 }

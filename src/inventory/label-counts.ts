@@ -1,23 +1,23 @@
-import { type CappedFamily, LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-caps.ts";
+import { type CappedFamily, LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-values.ts";
 
-/** Counts by the value of one label, with at most as many values as its family's cap, and `other` beside them. */
-export interface LabelCounts {
-  /** Begins a reading: every count is 0. */
+/** Counts by the value of one label: at most as many values as the cap of the family, and `other`. */
+interface LabelCounts {
+  /** Begins a read: resets every count to 0. */
   begin(): void;
   add(value: string, count: number): void;
-  /** Ends a reading and returns its counts. A value that it did not meet gives up its place. */
+  /** Ends a read and returns its counts. A value that did not occur loses its place under the cap. */
   finish(): ReadonlyMap<string, number>;
 }
 
-/** Counts of nothing yet. `onFolded` is called at the end of each reading that counted records under `other`. */
+/** Creates counts for a family. `onFolded` is called at the end of each read that counted records under `other`. */
 export function createLabelCounts(family: CappedFamily, onFolded: OnLabelsFolded): LabelCounts {
   const { values: valuesMax } = LABEL_CAPS[family];
-  /** The values that have a place: they keep it from reading to reading, in whatever order they come. */
+  /** Values with a count of their own. They keep it from read to read, whatever the order of the records. */
   let labels = new Set<string>();
   let counts = new Map<string, number>();
   let foldedCount = 0;
 
-  /** The value, or `other` where it has no place. */
+  /** Returns the value, or `other` if the cap is reached. */
   function labelOf(value: string): string {
     if (labels.has(value) || value === OTHER_LABEL) return value;
     if (labels.size < valuesMax) {

@@ -1,23 +1,24 @@
-import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-caps.ts";
+import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-values.ts";
 import type { Location } from "../model/snapshot.ts";
 
-/** Country and region pairs by number, so that a node's place is one integer. */
-export interface LocationTable {
+/** Numbers pairs of country and region, so that the location of a node is one integer. */
+interface LocationTable {
+  /** Returns the number of a location; beyond the cap of `proxynet_nodes`, that of the location `other`. */
   index(country: string, region: string): number;
-  /** Drops the places that no node stands in; returns the new number of each old one, or null where all are kept. */
+  /** Removes the locations without nodes. Returns the new number of each old one; null: all are kept. */
   compact(occupied: ReadonlySet<number>): readonly number[] | null;
   list(): readonly Location[];
 }
 
-/** Where nodes are counted whose place has no number of its own. */
+/** Location of the nodes beyond the cap. */
 const OTHER_LOCATION: Location = { country: OTHER_LABEL, region: OTHER_LABEL };
 const { values: LOCATIONS_MAX } = LABEL_CAPS.proxynet_nodes;
 
-/** No place yet. `onFolded` is called by `compact` with the records that were placed elsewhere since the last call. */
+/** Creates an empty table. `compact` calls `onFolded` with the number of records counted under `other` since the last call. */
 export function createLocationTable(onFolded: OnLabelsFolded): LocationTable {
   let locations: Location[] = [];
   let byName = new Map<string, number>();
-  // What was handed out last: snapshots hold on to it.
+  /** Shared by snapshots until the table changes. */
   let copy: readonly Location[] | null = null;
   let foldedCount = 0;
 

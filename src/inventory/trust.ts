@@ -4,27 +4,27 @@ import type { Blocker } from "../model/remediation/decision.ts";
 
 /** Facts about the inventory that decide whether it is trusted. */
 export interface InventoryStatus {
-  /** Complete walks since the start of the process, or since a service was first asked. */
+  /** Complete walks since the process started, or since the configured service changed. */
   readonly completeWalks: number;
-  /** Whether the walk that ended last was complete: read to its end, and missing no more than is allowed. */
+  /** Whether the last walk was complete: it reached the end of the list and missed no more nodes than allowed. */
   readonly lastComplete: boolean;
-  /** Nodes that it missed, out of those that the list counts; null: it ended before the end of the list. */
+  /** Nodes that the last walk missed, of those that the list counts; null: it was complete, or did not reach the end of the list. */
   readonly missing: { readonly nodes: number; readonly of: number } | null;
   /** Age of the last complete walk; null: there was none. */
   readonly completeWalkAgeMs: DurationMs | null;
-  /** How long a walk counts as fresh, by the plan: three of its intervals, or of its measured durations where those are longer. */
+  /** How long a walk counts as fresh: three planned intervals, or three measured durations if that is longer. */
   readonly freshMs: DurationMs;
   /** Nodes that the last walk showed. */
   readonly nodes: number;
   /** Records of the last walk, unreadable ones included. */
   readonly recordsRead: number;
-  /** Largest complete walk of the last days; 0: none yet. */
+  /** Nodes of the largest complete walk of the last days; 0: none yet. */
   readonly largestWalkNodes: number;
-  /** Records of the walk that could not be read, and nodes of an unknown status. */
+  /** Records of the last walk that could not be read, and nodes with an unknown status. */
   readonly unknownRecords: number;
-  /** Age of the freshest last_seen of the fleet when it was observed; null: no node has one. */
+  /** Age of the latest last_seen of the fleet when it was observed; null: no node has one. */
   readonly freshestLastSeenMs: DurationMs | null;
-  /** Whether the service ever said what time it is. */
+  /** Whether a response of the service had a Date header. */
   readonly hasServiceTime: boolean;
 }
 
@@ -49,7 +49,7 @@ export function assessTrust(inventory: InventoryStatus, trust: Safety["trust"]):
   return { blockers: [...untrusted, ...notReady], isUntrusted: untrusted.length > 0 };
 }
 
-/** What the walk missed, and how the hold ends. */
+/** Returns what the last walk missed, and how the hold ends. */
 function incompleteDetail({ completeWalks, missing }: InventoryStatus, trust: Safety["trust"]): string {
   if (missing !== null) {
     const share = percent(trust.maxMissing);
@@ -60,32 +60,25 @@ function incompleteDetail({ completeWalks, missing }: InventoryStatus, trust: Sa
     : "the last walk of the nodes was not complete; the hold ends with the next complete walk";
 }
 
-const hasNoFreshWalk = ({ completeWalkAgeMs: settledAgeMs, freshMs }: InventoryStatus): boolean =>
-  settledAgeMs !== null && settledAgeMs > freshMs;
+const hasNoFreshWalk = ({ completeWalkAgeMs, freshMs }: InventoryStatus): boolean =>
+  completeWalkAgeMs !== null && completeWalkAgeMs > freshMs;
 
 function inventoryBlockers(inventory: InventoryStatus, trust: Safety["trust"]): Blocker[] {
-  const {
-    nodes,
-    recordsRead: records,
-    largestWalkNodes: baseline,
-    unknownRecords: unknown,
-    completeWalkAgeMs: settledAgeMs,
-    freshMs,
-  } = inventory;
+  const { nodes, recordsRead, largestWalkNodes, unknownRecords, completeWalkAgeMs, freshMs } = inventory;
   const blockers: Blocker[] = [];
   if (hasNoFreshWalk(inventory)) {
     const reason = inventory.missing === null ? "" : `; ${incompleteDetail(inventory, trust)}`;
-    const detail = `the last complete walk of the nodes is ${seconds(settledAgeMs!)} old, more than ${seconds(freshMs)}${reason}`;
+    const detail = `the last complete walk of the nodes is ${seconds(completeWalkAgeMs!)} old, more than ${seconds(freshMs)}${reason}`;
     blockers.push({ reason: "inventory_incomplete", detail });
   }
-  if ((inventory.lastComplete || inventory.missing !== null) && nodes < trust.minInventory * baseline - 1e-9) {
-    const detail = `${nodes} nodes are listed, less than ${percent(trust.minInventory)} of the ${baseline} of the last days; if that is correct, run accept-inventory`;
+  if ((inventory.lastComplete || inventory.missing !== null) && nodes < trust.minInventory * largestWalkNodes - 1e-9) {
+    const detail = `${nodes} nodes are listed, less than ${percent(trust.minInventory)} of the ${largestWalkNodes} of the last days; if that is correct, run accept-inventory`;
     blockers.push({ reason: "inventory_shrunk", detail });
   }
-  // An incomplete walk is not the whole fleet: compare with the larger baseline.
-  const known = inventory.lastComplete ? records : Math.max(records, baseline);
-  if (unknown > trust.maxUnknown * known + 1e-9) {
-    const detail = `${unknown} of ${known} nodes are unreadable or have an unknown status, more than ${percent(trust.maxUnknown)}`;
+  // An incomplete walk does not show the whole fleet, so the share is of the larger count.
+  const known = inventory.lastComplete ? recordsRead : Math.max(recordsRead, largestWalkNodes);
+  if (unknownRecords > trust.maxUnknown * known + 1e-9) {
+    const detail = `${unknownRecords} of ${known} nodes are unreadable or have an unknown status, more than ${percent(trust.maxUnknown)}`;
     blockers.push({ reason: "inventory_unknown", detail });
   }
   return blockers;

@@ -1,29 +1,29 @@
 import type { NodeDetail, NodeId } from "../model/node.ts";
 import type { UsageReading } from "../scheduling/usage-trend.ts";
 
-/** Scale in which the service writes usage; the spec doesn't say. `null`: none is declared. */
+/** Scale of the usages that the service reports, which the spec does not define. `null`: none is declared. */
 export type UsageScale = "ratio" | "percent" | null;
 
 /** Checks the usages of details against the declared scale. */
 export interface UsageScaleCheck {
   /** Whether a scale is declared and nothing contradicts it. */
   isKnown(): boolean;
-  /** Takes in a detail and returns its usages as ratios; NaN: missing, or of an unknown scale. */
+  /** Checks a detail and returns its usages as ratios; NaN: missing, or the scale is unknown. */
   normalize(detail: NodeDetail): UsageReading;
-  /** Declares a scale. Returns whether it is another one than before. */
+  /** Declares a scale. Returns whether it changed. */
   declare(scale: UsageScale): boolean;
 }
 
-/** No usage is above this ratio. */
+/** A usage above this is not a ratio. */
 const RATIO_MAX = 1.5;
-/** Percentages of so many different nodes in a row that are all below {@link RATIO_MAX} are ratios; fewer may be idle. */
+/** If this many different nodes in a row have percentages below {@link RATIO_MAX}, they are ratios; fewer may be idle. */
 const LOW_NODES_MAX = 20;
 const UNKNOWN_USAGE: UsageReading = { cpuUsage: Number.NaN, memoryUsage: Number.NaN, diskUsage: Number.NaN };
 
 /** Creates a check of usages against `initial`. */
 export function createUsageScaleCheck(initial: UsageScale): UsageScaleCheck {
   let scale = initial;
-  /** A usage was above what the scale allows. */
+  /** Whether a usage was too large for the scale. */
   let isContradicted = false;
   const lowNodes = new Set<NodeId>();
 
@@ -34,7 +34,7 @@ export function createUsageScaleCheck(initial: UsageScale): UsageScaleCheck {
     const isAnyAbove = (limit: number) => [cpuUsage, memoryUsage, diskUsage].some((value) => (value ?? 0) > limit);
     isContradicted ||= scale !== null && isAnyAbove(RATIO_MAX * unitOf(scale));
     if (scale !== "percent") return;
-    // A processor may be idle, and a zero may stand for what is not measured; memory and disk are always in use.
+    // A CPU may be idle, and a zero may mean that nothing was measured; memory and disk are always in use.
     const isStated = (memoryUsage ?? 0) > 0 || (diskUsage ?? 0) > 0;
     if (isAnyAbove(RATIO_MAX)) lowNodes.clear();
     else if (isStated && lowNodes.size < LOW_NODES_MAX) lowNodes.add(id);

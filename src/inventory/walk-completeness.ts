@@ -1,22 +1,98 @@
 import type { Share } from "../base/percent.ts";
+import type { Fleet, WalkResult } from "../model/snapshot.ts";
+import type { MonotonicMs } from "../model/time.ts";
+import type { WalkEvidence } from "./absence.ts";
 
 /** What a walk of a list counted. */
-export interface WalkCounts {
+interface WalkCounts {
   /** Records that the list says it has. */
   readonly total: number;
-  /** Distinct records that the walk has seen. */
+  /** Distinct records that the walk has seen, unreadable ones included. */
   readonly seen: number;
 }
 
-/** Records that a walk did not show, less `explained` ones whose absence is explained; negative: it showed more than the total. */
+/** Returns how many records a walk missed, without `explained` ones; negative: it showed more than the total. */
 export const missingRecords = ({ total, seen }: WalkCounts, explained = 0): number => total - seen - explained;
 
-/** Records that a complete walk may miss: `share` of the larger of total and seen, and at least one if the share is above 0. */
+/** Returns how many records a complete walk may miss: `share` of the larger count, and at least one if the share is above 0. */
 export const allowedMissing = ({ total, seen }: WalkCounts, share: Share): number =>
   share === 0 ? 0 : Math.max(1, Math.floor(Math.max(total, seen) * share));
 
-/** Share of the records that a walk showed, 0 to 1; 1 for an empty list. */
+/** Returns the share of the records that a walk showed, 0 to 1; 1 for an empty list. */
 export function shownShare({ total, seen }: WalkCounts, missing: number): Share {
   const all = Math.max(total, seen + missing);
   return all === 0 ? 1 : Math.max(0, Math.min(1, 1 - missing / all));
+}
+
+/** How a walk of the nodes ended. */
+export interface WalkSummary extends WalkCounts {
+  /** `exact`: every record is accounted for. `inexact`: the list was read to its end. `cut`: it was not. */
+  readonly end: "exact" | "inexact" | "cut";
+  /** Records without a readable id: each may be one of the nodes not shown. */
+  readonly rejected: number;
+  /** Share of the total that a complete walk may miss. */
+  readonly maxMissing: Share;
+}
+
+/** Nodes of the inventory at the end of a walk. */
+interface NodeCounts {
+  readonly known: number;
+  /** Nodes that the walk showed. */
+  readonly shown: number;
+  /** Nodes that it did not show and that a lookup found. */
+  readonly hidden: number;
+}
+
+/** After this many complete walks in a row within `max_missing`, an accepted number of missing nodes no longer applies. */
+const WALKS_TO_RECOVER = 10;
+
+/** Decides which walks of the nodes are complete. */
+export class WalkHistory {
+  #acceptedMissing = 0;
+  #recoveredWalks = 0;
+  #settledAt: MonotonicMs | null = null;
+  #walkedAt: MonotonicMs | null = null;
+  #lastWalk: WalkResult | null = null;
+
+  /** Accepts, on an operator's command, that walks miss this many nodes. */
+  acceptMissing(nodes: number): void {
+    this.#acceptedMissing = nodes;
+    this.#recoveredWalks = 0;
+  }
+
+  /** Records a walk; returns its result and what it proves about nodes that it did not show. */
+  endWalk(
+    { end, total, seen, rejected, maxMissing }: WalkSummary,
+    { known, shown, hidden }: NodeCounts,
+    at: MonotonicMs,
+  ): { readonly result: WalkResult; readonly evidence: WalkEvidence } {
+    const counts = { total, seen };
+    const unlisted = known - shown - hidden - rejected;
+    const missing = Math.max(missingRecords(counts, hidden), -missingRecords(counts), unlisted, 0);
+    const allowedByShare = allowedMissing(counts, maxMissing);
+    const allowed = Math.max(this.#acceptedMissing, allowedByShare);
+    const complete = end !== "cut" && missing <= allowed;
+    if (complete) this.#settledAt = at;
+    if (end !== "cut" || seen > 0) this.#walkedAt = at;
+    this.#recoveredWalks = complete && missing <= allowedByShare ? this.#recoveredWalks + 1 : 0;
+    if (this.#recoveredWalks >= WALKS_TO_RECOVER) this.#acceptedMissing = 0;
+    const result: WalkResult = {
+      complete,
+      completeWalks: (this.#lastWalk?.completeWalks ?? 0) + (complete ? 1 : 0),
+      seenNodes: shown,
+      missing,
+      total,
+      isAborted: end === "cut",
+      rejected,
+      at,
+    };
+    this.#lastWalk = result;
+    const isExact = end === "exact" && rejected === 0 && Math.abs(missingRecords(counts)) <= allowed;
+    return { result, evidence: isExact ? "exact" : complete ? "inexact" : "blind" };
+  }
+
+  /** Returns when the last walks ended, and the result of the last one. */
+  latest(): Pick<Fleet, "settledAt" | "walkedAt" | "lastWalk"> {
+    return { settledAt: this.#settledAt, walkedAt: this.#walkedAt, lastWalk: this.#lastWalk };
+  }
 }

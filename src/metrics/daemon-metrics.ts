@@ -6,21 +6,21 @@ type DaemonFamilies = typeof DAEMON_FAMILIES;
 type FamilyName = keyof DaemonFamilies;
 type NameOf<Type> = { [Name in FamilyName]: DaemonFamilies[Name]["type"] extends Type ? Name : never }[FamilyName];
 
-/** Names of the daemon's own families, by type. */
-export type CounterName = NameOf<"counter">;
-export type GaugeName = NameOf<"gauge">;
-export type HistogramName = NameOf<"histogram">;
+/** Names of the `proxywarden_*` families, by type. */
+type CounterName = NameOf<"counter">;
+type GaugeName = NameOf<"gauge">;
+type HistogramName = NameOf<"histogram">;
 
-/** The labels of a family: exactly these keys, and where the list of values is closed, one of them. */
+/** The labels of a family: exactly its keys, with one of the values if the list of values is closed. */
 export type LabelsOf<Name extends FamilyName> = {
   readonly [Label in keyof DaemonFamilies[Name]["labels"]]: DaemonFamilies[Name]["labels"][Label] extends readonly (infer Value)[]
     ? Value
     : string;
 };
 
-/** The daemon's own metrics. Names, labels and closed label values are checked against the table by the compiler. */
+/** The `proxywarden_*` metrics. The compiler checks names, labels and closed label values against the table. */
 export interface DaemonMetrics {
-  /** Adds `by`, never negative, to a counter; 1 if absent. */
+  /** Adds `by` to a counter; 1 if absent. Throws if `by` is negative. */
   inc<Name extends CounterName>(name: Name, labels: LabelsOf<Name>, by?: number): void;
   /** Sets a gauge. NaN leaves the sample out. */
   set<Name extends GaugeName>(name: Name, labels: LabelsOf<Name>, value: number): void;
@@ -28,19 +28,19 @@ export interface DaemonMetrics {
   observe<Name extends HistogramName>(name: Name, labels: LabelsOf<Name>, value: number): void;
   /** Removes all series of a gauge. */
   clear(name: GaugeName): void;
-  /** All of them as they are now, ready to stand beside others on the page: no end mark. */
+  /** Renders all metrics, without an end mark: they are a part of the page. */
   render(format: Format): Promise<string>;
 }
 
-/** What else is shown. */
-export interface DaemonMetricsOptions {
-  /** Whether the metrics of the process itself (`process_*`, `nodejs_*`) are among them; true if absent. */
+/** Options of {@link createDaemonMetrics}. */
+interface DaemonMetricsOptions {
+  /** Whether to include the metrics of the process (`process_*`, `nodejs_*`); true if absent. */
   readonly process?: boolean;
 }
 
 /**
- * Gauges that end in _total, which promtool rejects and a sum over the others gives; and a minimum that reads 292 years
- * until something was sampled.
+ * Gauges whose name ends in _total, which promtool rejects and which a sum over the other gauges gives; and a minimum that is 292
+ * years before the first sample.
  */
 const EXCLUDED_METRICS: ReadonlySet<string> = new Set([
   "nodejs_active_handles_total",
@@ -49,7 +49,7 @@ const EXCLUDED_METRICS: ReadonlySet<string> = new Set([
   "nodejs_eventloop_lag_min_seconds",
 ]);
 
-/** Metrics in a registry of their own: nothing is shared with other users of prom-client. */
+/** Creates metrics in a registry of their own: nothing is shared with other users of prom-client. */
 export function createDaemonMetrics({ process: withProcess = true }: DaemonMetricsOptions = {}): DaemonMetrics {
   const registry = new Registry();
   const counters = new Map<string, Counter>();
@@ -78,16 +78,16 @@ export function createDaemonMetrics({ process: withProcess = true }: DaemonMetri
     set: (name, labels, value) => gauges.get(name)!.set(copyLabels(labels), value),
     observe: (name, labels, value) => histograms.get(name)!.observe(copyLabels(labels), value),
     clear: (name) => clearGauge(gauges.get(name)!),
-    // Not registry.metrics(): that renders by a content type that all users of the registry share.
+    // Not registry.metrics(), whose format is a setting of the registry rather than an argument.
     render: (format) =>
       registry.getMetricsAsJSON().then((families) => families.map((family) => familyText(family, format)).join("")),
   };
 }
 
-// prom-client keeps the object it is given.
+// prom-client stores the object that is passed.
 const copyLabels = (labels: object) => ({ ...labels }) as Record<string, string>;
 
-/** Every combination of the labels' values, if all of them are closed lists: none else. */
+/** Returns every combination of label values; empty if a label has no closed list. */
 function combinationsOf(labels: DaemonFamily["labels"]): Record<string, string>[] {
   let combinations: Record<string, string>[] = [{}];
   for (const [label, values] of Object.entries(labels)) {
@@ -105,7 +105,7 @@ function clearGauge(gauge: Gauge): Gauge {
 
 interface ClientSample {
   readonly value: number;
-  /** Differs from the family's where it is a part of a histogram. */
+  /** Differs from the name of the family for the series of a histogram. */
   readonly metricName?: string;
   readonly labels: Readonly<Record<string, string | number | undefined>>;
 }
@@ -113,7 +113,7 @@ interface ClientSample {
 interface ClientFamily {
   readonly name: string;
   readonly help: string;
-  /** prom-client declares an enum, and gives its word. */
+  /** prom-client declares an enum, and returns its name. */
   readonly type: unknown;
   readonly values: readonly ClientSample[];
 }

@@ -1,30 +1,30 @@
 /** The two formats of /metrics: Prometheus text 0.0.4 and OpenMetrics 1.0. Sample lines are the same in both. */
 export type Format = "text" | "openmetrics";
 
-/** Kinds of family, as both formats call them. */
+/** Types of families, as both formats name them. */
 export type FamilyType = "gauge" | "counter" | "histogram";
 
-/** What the header lines of a family say. */
+/** The header of a family. */
 export interface FamilyHead {
-  /** As text 0.0.4 names it: a counter's ends in `_total`. */
+  /** The name in text 0.0.4: that of a counter ends in `_total`. */
   readonly name: string;
   readonly type: FamilyType;
   readonly help: string;
 }
 
-/** Ends the body. Text 0.0.4 has no such mark. */
+/** Returns the end of the body; text 0.0.4 has none. */
 export const endMarker = (format: Format): string => (format === "openmetrics" ? "# EOF\n" : "");
 
-/** Units that families here have. OpenMetrics says the unit only where the name ends in it. */
+/** Units of families. OpenMetrics states the unit only if the name ends in it. */
 const UNITS = ["seconds", "bytes", "ratio"] as const;
 
-/** Unit of a family, as its name ends; null without one. */
+/** Returns the unit with which the name of a family ends; null: none. */
 export const unitOf = (name: string): (typeof UNITS)[number] | null =>
   UNITS.find((unit) => openMetricsName(name).endsWith(`_${unit}`)) ?? null;
 
 const openMetricsName = (name: string) => name.replace(/_total$/, "");
 
-/** The lines before a family's samples: HELP, TYPE, and in OpenMetrics UNIT. */
+/** Returns the header lines of a family: HELP, TYPE, and in OpenMetrics UNIT. */
 export function familyHeader({ name, type, help }: FamilyHead, format: Format): string {
   if (format === "text") return `# HELP ${name} ${escapeLine(help)}\n# TYPE ${name} ${type}\n`;
   const shown = type === "counter" ? openMetricsName(name) : name;
@@ -33,24 +33,24 @@ export function familyHeader({ name, type, help }: FamilyHead, format: Format): 
   return `# TYPE ${shown} ${type}\n${unitLine}# HELP ${shown} ${escapeLabelValue(help)}\n`;
 }
 
-/** `name{a="1",b="2"}`, label values escaped; `name` alone without labels. */
+/** Returns `name{a="1",b="2"}` with escaped label values, or `name` without labels. */
 export function seriesText(name: string, labels: Readonly<Record<string, string>>): string {
   const pairs = Object.entries(labels).map(([label, value]) => `${label}="${escapeLabelValue(value)}"`);
   return pairs.length === 0 ? name : `${name}{${pairs.join(",")}}`;
 }
 
-/** Escapes a label's value: backslash, double quote and line feed, in both formats. */
+/** Escapes a label value for both formats: backslash, double quote and line feed. */
 export const escapeLabelValue = (value: string): string =>
   NEEDS_ESCAPE.test(value) ? value.replace(/["\\\n]/g, (character) => ESCAPES[character]!) : value;
 
-/** HELP of text 0.0.4 leaves double quotes as they are. */
+/** Escapes HELP of text 0.0.4, which does not escape double quotes. */
 const escapeLine = (text: string) => text.replace(/[\\\n]/g, (character) => ESCAPES[character]!);
 
 const NEEDS_ESCAPE = /["\\\n]/;
 const ESCAPES: Readonly<Record<string, string>> = { '"': '\\"', "\\": "\\\\", "\n": "\\n" };
 
 /**
- * A sample's value: the shortest text that reads back as the same number; +Inf, -Inf and NaN as Prometheus spells them.
+ * Returns the text of a sample's value: the shortest one that parses to the same number; +Inf, -Inf and NaN as Prometheus spells them.
  */
 export function valueText(value: number): string {
   if (Number.isFinite(value)) return String(value);
@@ -58,7 +58,7 @@ export function valueText(value: number): string {
   return value > 0 ? "+Inf" : "-Inf";
 }
 
-/** A bucket's bound: a float in OpenMetrics, and the same in text so that both give one series. */
+/** Returns the text of a bucket's bound: a float as OpenMetrics requires, and the same in text, so that both are one series. */
 export function boundText(bound: number): string {
   return Number.isInteger(bound) && Math.abs(bound) < 1e15 ? `${bound}.0` : valueText(bound);
 }

@@ -1,11 +1,29 @@
-/** The node states of the spec, section 3.1, and `unknown` for a state that this version does not know. */
+/** The node statuses of the spec (section 3.1), and `unknown` for any other. */
 export const NODE_STATUSES = ["online", "offline", "quarantined", "rebooting", "maintenance", "unknown"] as const;
 export type NodeStatus = (typeof NODE_STATUSES)[number];
 
-/** Identifier of a node, as the service gives it (spec, section 2.1: prefix `node_`, nothing else is promised). */
+/** Identifier of a node, assigned by the service (spec, section 2.1: only the prefix `node_` is guaranteed). */
 export type NodeId = string;
 
-/** A numeric field of a node: its name in the API, and what it holds there. A `time` becomes milliseconds since the epoch. */
+/**
+ * Text fields of both forms of a node (spec, section 2.1) by their names in the API, which are also their names as labels of
+ * `proxynet_node_info`. The decoder, the inventory, the snapshot and the labels follow from these rows.
+ */
+export const LISTED_TEXTS = {
+  name: "name",
+  /** Two-letter country code. */
+  country: "country",
+  region: "region",
+  version: "version",
+  ipAddress: "ip_address",
+} as const;
+export type ListedText = keyof typeof LISTED_TEXTS;
+
+/** Labels that `proxynet_node_info` may carry in addition to the node's id. */
+export type NodeLabel = (typeof LISTED_TEXTS)[ListedText];
+export const NODE_LABELS: readonly NodeLabel[] = Object.values(LISTED_TEXTS);
+
+/** A numeric field of a node: its name in the API and its content. A `time` is converted to milliseconds since the epoch. */
 interface NumberField {
   readonly field: string;
   readonly kind: "quantity" | "time";
@@ -13,7 +31,7 @@ interface NumberField {
 
 /**
  * Numeric fields of both forms of a node (spec, section 2.1). The decoder, the inventory and the snapshot follow from these
- * rows: a new field is one row here and one in `metrics/families/node-families.ts`.
+ * rows; the gauge is a row in `metrics/families/node-families.ts`.
  */
 export const LISTED_NUMBERS = {
   /** On the service's clock. */
@@ -26,7 +44,7 @@ export const LISTED_NUMBERS = {
 } as const satisfies Record<string, NumberField>;
 export type ListedNumber = keyof typeof LISTED_NUMBERS;
 
-/** Numeric fields of the detail form alone. Usage is as the service wrote it: its scale is not in the spec. */
+/** Numeric fields of the detail form only. Usage is in the service's scale, which the spec does not define. */
 export const DETAIL_NUMBERS = {
   cpuUsage: { field: "cpu_usage", kind: "quantity" },
   memoryUsage: { field: "memory_usage", kind: "quantity" },
@@ -37,20 +55,22 @@ export const DETAIL_NUMBERS = {
 export type DetailNumber = keyof typeof DETAIL_NUMBERS;
 
 /** Names of the rows, in their order. */
+export const LISTED_TEXT_NAMES = Object.keys(LISTED_TEXTS) as readonly ListedText[];
 export const LISTED_NUMBER_NAMES = Object.keys(LISTED_NUMBERS) as readonly ListedNumber[];
 export const DETAIL_NUMBER_NAMES = Object.keys(DETAIL_NUMBERS) as readonly DetailNumber[];
 
-/** A node as the list endpoint shows it (spec, section 2.1). A field that is absent or null in the response is null. */
-export interface NodeRecord extends Readonly<Record<ListedNumber, number | null>> {
+/** A node in list form (spec, section 2.1). A field that is absent or null in the response is null. */
+export interface NodeRecord extends Readonly<Record<ListedText, string | null> & Record<ListedNumber, number | null>> {
   readonly id: NodeId;
-  readonly name: string | null;
   readonly status: NodeStatus;
-  /** Two-letter country code. */
-  readonly country: string | null;
-  readonly region: string | null;
-  readonly ipAddress: string | null;
-  readonly version: string | null;
 }
 
-/** A node as the single-node endpoint shows it (spec, section 2.1). */
+/** A node in detail form (spec, section 2.1). */
 export interface NodeDetail extends NodeRecord, Readonly<Record<DetailNumber, number | null>> {}
+
+/** The kinds of failure domains: groups of nodes that may fail together. */
+export const FAILURE_DOMAINS = ["region", "country"] as const;
+export type FailureDomain = (typeof FAILURE_DOMAINS)[number];
+
+/** A number of nodes for each kind of failure domain; null: no limit. */
+export type PerFailureDomain = Readonly<Record<FailureDomain, number | null>>;

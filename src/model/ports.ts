@@ -41,7 +41,7 @@ export interface TransportResponse {
 export interface TransportFailure {
   readonly kind: "unreachable" | "reset" | "aborted" | "too_large";
   readonly message: string;
-  /** Of `aborted`: nothing was sent, so the service received nothing. Absent: it may have received the request. */
+  /** With `aborted`: nothing was sent. Absent: the service may have received the request. */
   readonly unsent?: true;
 }
 
@@ -93,7 +93,7 @@ export interface Secret {
 }
 
 /**
- * Asks Prometheus and Alertmanager whether they block a policy. True, or an error: it is blocked. Results are not cached.
+ * Asks Prometheus and Alertmanager whether they block a policy: it is blocked by true and by an error. Results are not cached.
  */
 export interface ExternalBlockers {
   /** Whether a Prometheus query has a result. */

@@ -1,12 +1,12 @@
-/** The session states of the spec, section 3.2, and `unknown` for a state that this version does not know. */
+/** The session statuses of the spec (section 3.2), and `unknown` for any other. */
 export const SESSION_STATUSES = ["active", "connecting", "closed", "error", "timeout", "unknown"] as const;
 export type SessionStatus = (typeof SESSION_STATUSES)[number];
 
-/** The session types of the spec, section 2.2, and `unknown` for a type that this version does not know. */
+/** The session types of the spec (section 2.2), and `unknown` for any other. */
 export const SESSION_TYPES = ["socks5", "http", "https", "websocket", "unknown"] as const;
 export type SessionType = (typeof SESSION_TYPES)[number];
 
-/** A session as the list endpoint shows it (spec, section 2.2), less what nothing reads: target host and port. */
+/** A session of the list (spec, section 2.2), without target host and port, which are not used. */
 export interface SessionRecord {
   readonly id: string;
   readonly customerId: string | null;

@@ -1,33 +1,34 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
-import type { DetailNumber, ListedNumber } from "./node.ts";
+import type { DetailNumber, ListedNumber, ListedText } from "./node.ts";
 import type { HourlyEntry, SessionStatistics } from "./session.ts";
 import type { MonotonicMs } from "./time.ts";
 
 /**
- * The five things that are collected; also the values of the label `collector`. Each has its own interval, its own
- * age and its own failures.
+ * The collectors; also the values of the label `collector`. Each has its own interval, age and failures.
  */
 export const COLLECTORS = ["nodes", "details", "sessions", "stats", "hourly"] as const;
 export type Collector = (typeof COLLECTORS)[number];
 
+/** Returns a record with one value per collector. */
+export const perCollector = <Value>(create: (collector: Collector) => Value) =>
+  Object.fromEntries(COLLECTORS.map((collector) => [collector, create(collector)])) as Record<Collector, Value>;
+
 /**
- * The nodes, in columns: index `slot` of every column is about the node `ids[slot]`. A slot whose id is "" is empty
- * and its other columns mean nothing. A node keeps its slot for as long as it is in the fleet, so two snapshots can be
- * compared column by column. A missing number is NaN, a missing string "". Usages are ratios by the declared scale, and
- * NaN throughout while {@link usageKnown} is false. A published Fleet is never modified.
+ * The nodes, in columns: index `slot` of every column is about the node `ids[slot]`. A slot with the id "" is empty, and its other
+ * columns are undefined. A node keeps its slot while it is in the fleet, so two snapshots can be compared column by column. A missing
+ * number is NaN, a missing string "". Usages are ratios, and all of them are NaN while {@link usageKnown} is false. A published fleet
+ * is never modified.
  */
-export interface Fleet extends Readonly<Record<ListedNumber | DetailNumber, Float64Array>> {
+export interface Fleet
+  extends Readonly<Record<ListedNumber | DetailNumber, Float64Array> & Record<TextColumn, readonly string[]>> {
   /** Length of every column. */
   readonly slots: number;
-  /** Nodes in the fleet; slots less empty ones. */
+  /** Number of nodes: slots that are not empty. */
   readonly count: number;
   readonly ids: readonly string[];
-  readonly names: readonly string[];
-  readonly ipAddresses: readonly string[];
-  readonly versions: readonly string[];
   /** Indexes into {@link locations}. */
   readonly locationIndex: Uint32Array;
-  /** Every pair of country and region that was seen and is not yet gone. */
+  /** Every pair of country and region that has a node. */
   readonly locations: readonly Location[];
   /** Indexes into NODE_STATUSES. */
   readonly status: Uint8Array;
@@ -35,33 +36,36 @@ export interface Fleet extends Readonly<Record<ListedNumber | DetailNumber, Floa
   readonly listedAt: Float64Array;
   /** When the detail was observed: MonotonicMs; NaN: never. */
   readonly detailedAt: Float64Array;
-  /** The same instant as {@link detailedAt} on our wall clock: EpochMs; NaN: never. */
+  /** The same time as {@link detailedAt} on the daemon's wall clock: EpochMs; NaN: never. */
   readonly detailedAtEpochMs: Float64Array;
-  /** False while no scale is declared, or after a value contradicted the declared one. */
+  /** False if no scale is declared, or a value contradicted it. */
   readonly usageKnown: boolean;
   /** When the last complete walk ended; null before the first. */
   readonly settledAt: MonotonicMs | null;
-  /** When the last walk ended that showed anything, complete or not; null before the first. */
+  /** When the last walk ended that showed any node, complete or not; null before the first. */
   readonly walkedAt: MonotonicMs | null;
-  /** The walk that ended last; null before the first. */
+  /** Result of the last walk; null before the first. */
   readonly lastWalk: WalkResult | null;
 }
 
-/** How a walk of the nodes ended. */
+/** Text fields with a column of their own; country and region are columns of the locations. */
+export type TextColumn = Exclude<ListedText, keyof Location>;
+
+/** Result of a walk of the nodes. */
 export interface WalkResult {
-  /** Whether it was read to its end and missed no more nodes than `safety.trust.max_missing` allows. */
+  /** Whether it reached the end of the list and missed no more nodes than `safety.trust.max_missing` allows. */
   readonly complete: boolean;
-  /** Complete walks up to this one. */
+  /** Number of complete walks up to this one. */
   readonly completeWalks: number;
   /** Nodes that it showed. */
   readonly seenNodes: number;
-  /** Nodes that the list counts, or that were known before, and that it did not show; or that it showed over its total. */
+  /** Nodes that the list counts or that were known before, and that it did not show; or by how many it exceeded its total. */
   readonly missing: number;
   /** Nodes that the list counts. */
   readonly total: number;
-  /** Whether it was given up before the end of the list. */
+  /** Whether it stopped before the end of the list. */
   readonly isAborted: boolean;
-  /** Records of it that could not be read. */
+  /** Records that could not be read. */
   readonly rejected: number;
   readonly at: MonotonicMs;
 }
@@ -72,7 +76,7 @@ export interface Location {
   readonly region: string;
 }
 
-/** Cumulative histogram as Prometheus counts it. `counts[i]` observations were at most `SESSION_DURATION_BUCKETS[i]`. */
+/** Cumulative histogram as in Prometheus. `counts[i]`: observations of at most `SESSION_DURATION_BUCKETS_SECONDS[i]`. */
 export interface Histogram {
   readonly counts: Float64Array;
   readonly count: number;
@@ -84,20 +88,20 @@ export const SESSION_DURATION_BUCKETS_SECONDS = [1, 5, 15, 60, 300, 900, 1_800, 
 
 /** Totals of the sessions; single sessions are not kept. */
 export interface SessionSummary {
-  /** When the walk of these counts ended. */
+  /** When the walk that the counts are from ended. */
   readonly settledAt: MonotonicMs;
-  /** Whether that walk accounted for all sessions. No policy reads sessions where it did not. */
+  /** Whether that walk accounted for all sessions. Policies don't read sessions otherwise. */
   readonly complete: boolean;
-  /** `counts[status * SESSION_TYPES.length + type]`, both as indexes of the model's lists. */
+  /** `counts[status * SESSION_TYPES.length + type]`, both as indexes of SESSION_STATUSES and SESSION_TYPES. */
   readonly counts: Float64Array;
-  /** Whether the list has ever shown a session that ended by error or timeout: until then failures are unknown, not 0. */
+  /** Whether the list has ever shown a failed session (error or timeout). Until then the number of failures is unknown, not 0. */
   readonly failedListed: boolean;
   /** Sessions by country; "": sessions without a country. */
   readonly countries: ReadonlyMap<string, number>;
-  /** Sessions by customer, all of them, most first. */
+  /** Sessions by customer, most first. */
   readonly customers: readonly { readonly customerId: string; readonly sessions: number }[];
   readonly nodes: SessionNodes;
-  /** One histogram a session type, in the order of SESSION_TYPES: sessions that left the list, by last seen duration. */
+  /** One histogram per session type, in the order of SESSION_TYPES: ended sessions by their last reported duration. */
   readonly durations: readonly Histogram[];
 }
 
@@ -108,16 +112,16 @@ export const RECENT_SESSION_MS: DurationMs = 5 * MINUTE_MS;
 export interface SessionNodes {
   readonly slots: number;
   readonly ids: readonly string[];
-  /** One column a session status, in the order of SESSION_STATUSES. */
+  /** One column per session status, in the order of SESSION_STATUSES. */
   readonly counts: readonly Float64Array[];
-  /** The same without those that ended more than {@link RECENT_SESSION_MS} before: a list may show them for days. */
+  /** The same without sessions that ended more than {@link RECENT_SESSION_MS} ago, which a list may show for days. */
   readonly recent: readonly Float64Array[];
   /**
-   * Complete walks in a row that met no failure of the node that was both new and of the last minute, as far as its times
-   * tell; 0: the last one did, so that its sessions fail now. Failures stay listed after a node is well again.
+   * Consecutive complete walks without a new session of the node that failed within the last minute; 0: the last walk had one, so
+   * the node's sessions are failing. Failed sessions stay listed after the node recovers.
    */
   readonly quietWalks: Uint8Array;
-  /** Bytes that sessions of the node were seen to gain since this process started. */
+  /** Bytes of the node's sessions since this process started. */
   readonly sentBytes: Float64Array;
   readonly receivedBytes: Float64Array;
 }

@@ -1,49 +1,39 @@
 import { excerpt } from "../api-client/errors.ts";
-import {
-  createIntegrationClient,
-  type IntegrationAccess,
-  type IntegrationClient,
-} from "../api-client/integration-client.ts";
+import type { IntegrationClient, IntegrationClientDeps } from "../api-client/integration-client.ts";
 import { bodyText, parseJson } from "../api-client/json-body.ts";
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { Clock } from "../model/ports.ts";
-import {
-  isActive,
-  type Notification,
-  type NotificationKind,
-  type Receiver,
-} from "../model/remediation/notification.ts";
+import { isActive, type Notification, type NotificationKind } from "../model/remediation/notification.ts";
 import type { EpochMs } from "../model/time.ts";
-import { deliveryResultOf, formatIsoTime } from "./delivery-result.ts";
+import { createHttpReceiver, formatIsoTime, type HttpReceiver } from "./http-receiver.ts";
 
 /**
- * Whether Alertmanager has an alert that fires, is neither silenced nor inhibited, and that all matchers fit, each as
- * amtool writes it. No matcher fits every alert. The error says why that is not known.
+ * Returns whether Alertmanager has a firing alert that is neither silenced nor inhibited and that all matchers match. Matchers use
+ * amtool's syntax; without matchers, every alert matches. Fails if Alertmanager does not answer.
  */
 export async function hasFiringAlerts(
-  peer: IntegrationClient,
+  client: IntegrationClient,
   matchers: readonly string[],
   signal: AbortSignal,
 ): Promise<Result<boolean, string>> {
   const filters = matchers.map((matcher) => `&filter=${encodeURIComponent(matcher)}`).join("");
   const path = `/api/v2/alerts?active=true&silenced=false&inhibited=false${filters}`;
-  const answer = await peer.request({ method: "GET", path }, signal);
-  if (!answer.ok) return fail(`Alertmanager: ${answer.error}`);
-  const { status, body } = answer.value;
+  const response = await client.request({ method: "GET", path }, signal);
+  if (!response.ok) return fail(`Alertmanager: ${response.error}`);
+  const { status, body } = response.value;
   const text = bodyText(body);
   if (status !== 200) return fail(`Alertmanager answered ${status}: ${excerpt(text)}`);
   const alerts = parseJson(body);
-  return Array.isArray(alerts) ? ok(alerts.length > 0) : fail(`this is no answer of Alertmanager: ${excerpt(text)}`);
+  return Array.isArray(alerts)
+    ? ok(alerts.length > 0)
+    : fail(`this is not a response of Alertmanager: ${excerpt(text)}`);
 }
 
 /** Dependencies of an Alertmanager receiver. */
-export interface AlertmanagerDeps {
+interface AlertmanagerDeps extends IntegrationClientDeps {
   readonly name: string;
-  readonly access: IntegrationAccess;
   readonly clock: Clock;
-  /** Sent as User-Agent. */
-  readonly agent: string;
   /** Becomes the generatorURL of the alerts. */
   readonly generatorUrl?: string;
 }
@@ -72,22 +62,18 @@ export const ALERT_NAMES: Readonly<Record<NotificationKind, string>> = {
 };
 
 /** Creates a receiver that sends alerts. The label `key` distinguishes alerts that are otherwise equal; empty labels are left out. */
-export function createAlertmanager(parts: AlertmanagerDeps): Receiver & { close(): Promise<void> } {
-  const { name, clock, agent, access, generatorUrl } = parts;
-  const peer = createIntegrationClient({ access, clock, agent });
-  return {
-    name,
-    repeatMs: REPEAT_MS,
-    async send(notifications, signal) {
-      const now = clock.now();
-      const body = JSON.stringify(notifications.map((notification) => toAlert(notification, now, generatorUrl)));
-      const answer = await peer.request({ method: "POST", path: "/api/v2/alerts", body }, signal);
-      if (!answer.ok) return deliveryResultOf(answer);
-      return deliveryResultOf(ok(answer.value.status), excerpt(bodyText(answer.value.body)));
+export const createAlertmanager = ({ name, generatorUrl, ...deps }: AlertmanagerDeps): HttpReceiver =>
+  createHttpReceiver(
+    {
+      name,
+      repeatMs: REPEAT_MS,
+      path: "/api/v2/alerts",
+      payload: (notifications) =>
+        notifications.map((notification) => toAlert(notification, deps.clock.now(), generatorUrl)),
+      quotesResponse: true,
     },
-    close: () => peer.close(),
-  };
-}
+    deps,
+  );
 
 function toAlert(notification: Notification, now: EpochMs, generatorUrl: string | undefined) {
   const labels = {

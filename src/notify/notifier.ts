@@ -1,9 +1,10 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
+import { NOTIFICATION_OUTCOMES, type NotificationOutcome } from "../model/label-values.ts";
 import type { Clock, Log } from "../model/ports.ts";
 import { isActive, type Notification, type Receiver } from "../model/remediation/notification.ts";
-import { createRetryQueue } from "./retry-queue.ts";
+import { RetryQueue } from "./retry-queue.ts";
 
 /** Sends notifications to receivers. Callers never wait for a receiver. */
 export interface Notifier {
@@ -24,7 +25,7 @@ export interface Notifier {
 }
 
 /** Dependencies of a notifier. */
-export interface NotifierDeps {
+interface NotifierDeps {
   readonly receivers: readonly Receiver[];
   readonly clock: Clock;
   readonly random: Random;
@@ -33,62 +34,64 @@ export interface NotifierDeps {
 }
 
 /** Maximum number of active notifications; beyond it the oldest is no longer repeated. */
-export const ACTIVE_NOTIFICATIONS_MAX = 10_000;
+const ACTIVE_NOTIFICATIONS_MAX = 10_000;
+
+interface ActiveNotification {
+  readonly notification: Notification;
+  /** The only receiver; undefined: all. */
+  readonly receiver: string | undefined;
+}
 
 /** Creates a notifier with a retry queue per receiver, and starts it. */
 export function createNotifier({ receivers, clock, random, log, metrics }: NotifierDeps): Notifier {
-  /** By key, oldest first; `receiver`: the only one it was sent to. */
-  const active = new Map<string, { readonly notice: Notification; readonly receiver: string | undefined }>();
-  const retryQueues = new Map(
-    receivers.map((receiver) => {
-      const { name } = receiver;
-      const count = (outcome: "sent" | "failed" | "dropped", notifications: number) =>
-        metrics?.inc("proxywarden_notifications_total", { receiver: name, outcome }, notifications);
-      // From zero, so that the first increase is an increase.
-      for (const outcome of ["sent", "failed", "dropped"] as const) count(outcome, 0);
-      const sameKey = () =>
-        [...active.values()]
-          .filter((each) => (each.receiver ?? name) === name)
-          .map(({ notice: notification }) => notification);
-      return [name, createRetryQueue({ receiver, clock, random, log, count, lasting: sameKey })] as const;
-    }),
-  );
+  /** By key, oldest first. */
+  const active = new Map<string, ActiveNotification>();
+  const retryQueues = new Map(receivers.map((receiver) => [receiver.name, startRetryQueue(receiver)]));
 
-  function keepActive(notification: Notification, receiver: string | undefined): void {
+  function startRetryQueue(receiver: Receiver): RetryQueue {
+    const { name } = receiver;
+    const count = (outcome: NotificationOutcome, notifications: number) =>
+      metrics?.inc("proxywarden_notifications_total", { receiver: name, outcome }, notifications);
+    // Counters start at zero, so that increase() sees the first notification.
+    for (const outcome of NOTIFICATION_OUTCOMES) count(outcome, 0);
+    const activeNotifications = () =>
+      [...active.values()].filter((each) => (each.receiver ?? name) === name).map(({ notification }) => notification);
+    return new RetryQueue({ receiver, clock, random, log, count, activeNotifications });
+  }
+
+  function setActive(notification: Notification, receiver: string | undefined): void {
     const oldest = active.keys().next();
     if (active.size >= ACTIVE_NOTIFICATIONS_MAX && !active.has(notification.key) && oldest.done === false) {
       log.error({ key: oldest.value }, "too many active notifications; the oldest is no longer repeated");
       active.delete(oldest.value);
     }
-    active.set(notification.key, { notice: notification, receiver });
+    active.set(notification.key, { notification, receiver });
   }
 
   return {
     notify(notification, receiver) {
-      const begun = active.get(notification.key)?.notice;
+      const { summary, endsAt, key } = notification;
+      const begun = active.get(key)?.notification;
       // A resolved notification must have the same labels as the one it resolves.
-      const notified =
-        begun === undefined ? notification : { ...begun, summary: notification.summary, endsAt: notification.endsAt };
-      if (isActive(notified)) keepActive(notified, receiver);
-      else active.delete(notified.key);
-      if (receiver === undefined) for (const retryQueue of retryQueues.values()) retryQueue.add(notified);
-      else if (retryQueues.has(receiver)) retryQueues.get(receiver)!.add(notified);
-      else log.error({ receiver, key: notification.key }, "notification for an unknown receiver");
+      const sent = begun === undefined ? notification : { ...begun, summary, endsAt };
+      if (isActive(sent)) setActive(sent, receiver);
+      else active.delete(key);
+      if (receiver === undefined) for (const retryQueue of retryQueues.values()) retryQueue.add(sent);
+      else if (retryQueues.has(receiver)) retryQueues.get(receiver)!.add(sent);
+      else log.error({ receiver, key }, "notification for an unknown receiver");
     },
     resume(notifications) {
-      for (const notification of notifications.filter(isActive)) keepActive(notification, undefined);
+      for (const notification of notifications.filter(isActive)) setActive(notification, undefined);
     },
     activeNotifications: () =>
-      [...active.values()].flatMap(({ notice: notification, receiver }) =>
-        receiver === undefined ? [notification] : [],
-      ),
+      [...active.values()].filter(({ receiver }) => receiver === undefined).map(({ notification }) => notification),
     async stop(graceMs) {
-      const aborted = new AbortController();
-      const done = new AbortController();
-      const drained = Promise.all([...retryQueues.values()].map((retryQueue) => retryQueue.drain(aborted.signal)));
-      await Promise.race([drained, clock.sleep(graceMs, done.signal)]);
-      done.abort();
-      aborted.abort();
+      const cut = new AbortController();
+      const drained = new AbortController();
+      const drain = Promise.all([...retryQueues.values()].map((retryQueue) => retryQueue.drain(cut.signal)));
+      await Promise.race([drain, clock.sleep(graceMs, drained.signal)]);
+      drained.abort();
+      cut.abort();
     },
   };
 }

@@ -1,25 +1,17 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
-import type { NotificationOutcome } from "../metrics/label-values.ts";
+import type { NotificationOutcome } from "../model/label-values.ts";
 import type { Clock, Log } from "../model/ports.ts";
 import type { DeliveryResult, Notification, Receiver } from "../model/remediation/notification.ts";
 
-/** Queue of notifications for one receiver, and the loop that sends them. */
-export interface RetryQueue {
-  /** Queues a notification and returns immediately; beyond {@link QUEUED_NOTIFICATIONS_MAX} the oldest one is dropped. */
-  add(notification: Notification): void;
-  /** Sends what is queued, one attempt each, until `cut` aborts; then the loop ends. */
-  drain(cut: AbortSignal): Promise<void>;
-}
-
 /** Dependencies of a retry queue. */
-export interface RetryQueueDeps {
+interface RetryQueueDeps {
   readonly receiver: Receiver;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  /** Active notifications, for a receiver that wants them repeated. */
-  readonly lasting: () => readonly Notification[];
+  /** Returns the active notifications to repeat, if the receiver wants repetitions. */
+  readonly activeNotifications: () => readonly Notification[];
   readonly count: (outcome: NotificationOutcome, notifications: number) => void;
 }
 
@@ -33,97 +25,119 @@ export const ATTEMPTS_MAX = 12;
 const RETRY_MS: DurationMs = SECOND_MS;
 const RETRY_MS_MAX: DurationMs = MINUTE_MS;
 
-/** Creates a retry queue and starts its loop. */
-export function createRetryQueue({ receiver, clock, random, log, lasting, count }: RetryQueueDeps): RetryQueue {
-  const about = { receiver: receiver.name };
-  const repeatMs = receiver.repeatMs ?? Number.POSITIVE_INFINITY;
-  const queue: Notification[] = [];
-  const overflow = new AbortController();
+/** Queue of notifications for one receiver, and the loop that sends them. */
+export class RetryQueue {
+  readonly #deps: RetryQueueDeps;
+  readonly #fields: { readonly receiver: string };
+  readonly #repeatMs: DurationMs;
+  readonly #queue: Notification[] = [];
+  /** Aborts requests and ends the loop. */
+  readonly #cut = new AbortController();
   /** Ends the waits between attempts. */
-  const skipWaits = new AbortController();
+  readonly #skipWaits = new AbortController();
   /** Ends the wait while the queue is empty. */
-  let idle = new AbortController();
-  let isDraining = false;
-  let isFull = false;
-  let isFailing = false;
-  let repeatAt = clock.monotonic() + repeatMs;
+  #idle = new AbortController();
+  #isDraining = false;
+  #isFull = false;
+  #isFailing = false;
+  #repeatAt: number;
+  readonly #finished: Promise<void>;
 
-  async function send(notifications: readonly Notification[]): Promise<DeliveryResult> {
-    const result = await receiver.send(notifications, overflow.signal).catch((error: unknown) => {
-      log.error({ ...about, err: error }, "a receiver broke");
-      return { ok: false, error: String(error), isFinal: true } as const;
-    });
-    if (!result.ok && !isFailing) log.warn({ ...about, problem: result.error }, "a receiver takes no notices");
-    if (result.ok && isFailing) log.info(about, "a receiver takes notices again");
-    isFailing = !result.ok;
-    return result;
+  /** Starts the loop. */
+  constructor(deps: RetryQueueDeps) {
+    this.#deps = deps;
+    this.#fields = { receiver: deps.receiver.name };
+    this.#repeatMs = deps.receiver.repeatMs ?? Number.POSITIVE_INFINITY;
+    this.#repeatAt = deps.clock.monotonic() + this.#repeatMs;
+    this.#finished = this.#run();
   }
 
-  async function deliver(batch: readonly Notification[]): Promise<void> {
+  /** Queues a notification and returns immediately; beyond {@link QUEUED_NOTIFICATIONS_MAX} the oldest one is dropped. */
+  add(notification: Notification): void {
+    const { count, log } = this.#deps;
+    if (this.#isDraining) {
+      count("dropped", 1);
+      return;
+    }
+    if (this.#queue.length >= QUEUED_NOTIFICATIONS_MAX) {
+      this.#queue.shift();
+      count("dropped", 1);
+      if (!this.#isFull) {
+        const fields = { ...this.#fields, notifications: QUEUED_NOTIFICATIONS_MAX };
+        log.error(fields, "notification queue is full; the oldest notifications are dropped");
+      }
+      this.#isFull = true;
+    }
+    this.#queue.push(notification);
+    this.#idle.abort();
+  }
+
+  /** Sends what is queued, one attempt each, until `cut` aborts; then the loop ends. */
+  async drain(cut: AbortSignal): Promise<void> {
+    this.#isDraining = true;
+    const end = () => this.#cut.abort();
+    cut.addEventListener("abort", end, { once: true });
+    if (cut.aborted) end();
+    this.#skipWaits.abort();
+    this.#idle.abort();
+    await this.#finished;
+  }
+
+  async #run(): Promise<void> {
+    const { clock, count, log } = this.#deps;
+    while (!this.#cut.signal.aborted) {
+      if (!this.#isDraining && clock.monotonic() >= this.#repeatAt) await this.#repeat();
+      const batch = this.#queue.splice(0, NOTIFICATIONS_PER_REQUEST_MAX);
+      this.#isFull = this.#isFull && this.#queue.length > 0;
+      if (batch.length > 0) await this.#deliver(batch);
+      else if (this.#isDraining) return;
+      else {
+        this.#idle = new AbortController();
+        await clock.sleep(Math.max(0, this.#repeatAt - clock.monotonic()), this.#idle.signal);
+      }
+    }
+    const notifications = this.#queue.splice(0).length;
+    if (notifications > 0) log.error({ ...this.#fields, notifications }, "notifications dropped at shutdown");
+    count("dropped", notifications);
+  }
+
+  async #deliver(batch: readonly Notification[]): Promise<void> {
+    const { clock, count, log, random } = this.#deps;
     for (let attempts = 1; ; attempts++) {
-      const isLast = isDraining || attempts >= ATTEMPTS_MAX;
-      const result = await send(batch);
+      const isLast = this.#isDraining || attempts >= ATTEMPTS_MAX;
+      const result = await this.#send(batch);
       if (result.ok) return count("sent", batch.length);
-      if (result.isFinal || isLast || overflow.signal.aborted) {
-        log.error({ ...about, notifications: batch.length, attempts, problem: result.error }, "notifications given up");
+      if (result.isFinal || isLast || this.#cut.signal.aborted) {
+        const fields = { ...this.#fields, notifications: batch.length, attempts, problem: result.error };
+        log.error(fields, "notifications not delivered");
         return count("failed", batch.length);
       }
       const wait = Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** (attempts - 1)) * (0.5 + random());
-      await clock.sleep(wait, skipWaits.signal);
+      await clock.sleep(wait, this.#skipWaits.signal);
     }
   }
 
   /** Repeats the active notifications. A failure is neither retried nor counted: the next repetition follows. */
-  async function repeat(): Promise<void> {
-    repeatAt = clock.monotonic() + repeatMs;
-    const notifications = lasting();
-    for (let begin = 0; begin < notifications.length && !isDraining; begin += NOTIFICATIONS_PER_REQUEST_MAX) {
-      const result = await send(notifications.slice(begin, begin + NOTIFICATIONS_PER_REQUEST_MAX));
+  async #repeat(): Promise<void> {
+    this.#repeatAt = this.#deps.clock.monotonic() + this.#repeatMs;
+    const notifications = this.#deps.activeNotifications();
+    for (let begin = 0; begin < notifications.length && !this.#isDraining; begin += NOTIFICATIONS_PER_REQUEST_MAX) {
+      const result = await this.#send(notifications.slice(begin, begin + NOTIFICATIONS_PER_REQUEST_MAX));
       if (!result.ok) return;
     }
   }
 
-  async function run(): Promise<void> {
-    while (!overflow.signal.aborted) {
-      if (!isDraining && clock.monotonic() >= repeatAt) await repeat();
-      const batch = queue.splice(0, NOTIFICATIONS_PER_REQUEST_MAX);
-      isFull = isFull && queue.length > 0;
-      if (batch.length > 0) await deliver(batch);
-      else if (isDraining) return;
-      else {
-        idle = new AbortController();
-        await clock.sleep(Math.max(0, repeatAt - clock.monotonic()), idle.signal);
-      }
+  async #send(notifications: readonly Notification[]): Promise<DeliveryResult> {
+    const { receiver, log } = this.#deps;
+    const result = await receiver.send(notifications, this.#cut.signal).catch((error: unknown) => {
+      log.error({ ...this.#fields, err: error }, "receiver failed unexpectedly");
+      return { ok: false, error: String(error), isFinal: true } as const;
+    });
+    if (!result.ok && !this.#isFailing) {
+      log.warn({ ...this.#fields, problem: result.error }, "receiver does not accept notifications");
     }
-    if (queue.length > 0) log.error({ ...about, notifications: queue.length }, "notifications dropped at shutdown");
-    count("dropped", queue.splice(0).length);
+    if (result.ok && this.#isFailing) log.info(this.#fields, "receiver accepts notifications again");
+    this.#isFailing = !result.ok;
+    return result;
   }
-
-  const running = run();
-  return {
-    add(notification) {
-      if (isDraining) return count("dropped", 1);
-      if (queue.length >= QUEUED_NOTIFICATIONS_MAX) {
-        queue.shift();
-        count("dropped", 1);
-        if (!isFull)
-          log.error(
-            { ...about, notifications: QUEUED_NOTIFICATIONS_MAX },
-            "a receiver's queue is full: its oldest notices go",
-          );
-        isFull = true;
-      }
-      queue.push(notification);
-      idle.abort();
-    },
-    async drain(cut) {
-      isDraining = true;
-      const end = () => overflow.abort();
-      cut.addEventListener("abort", end, { once: true });
-      if (cut.aborted) end();
-      skipWaits.abort();
-      idle.abort();
-      await running;
-    },
-  };
 }

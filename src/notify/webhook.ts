@@ -1,13 +1,11 @@
-import { createIntegrationClient } from "../api-client/integration-client.ts";
-import { fail, ok } from "../base/result.ts";
 import type { Clock, Secret } from "../model/ports.ts";
-import type { Notification, Receiver } from "../model/remediation/notification.ts";
-import { deliveryResultOf, formatIsoTime } from "./delivery-result.ts";
+import type { Notification } from "../model/remediation/notification.ts";
+import { createHttpReceiver, formatIsoTime, type HttpReceiver } from "./http-receiver.ts";
 
 /** Dependencies of a webhook. */
-export interface WebhookDeps {
+interface WebhookDeps {
   readonly name: string;
-  /** Never logged: it works like a password. */
+  /** Never logged or quoted: it may contain a token. */
   readonly url: Secret;
   readonly clock: Pick<Clock, "sleep">;
   /** Sent as User-Agent. */
@@ -40,19 +38,11 @@ export interface WebhookDeps {
  *
  * Any 2xx accepts them. A notification may arrive twice: it is sent again if the response was lost.
  */
-export function createWebhook({ name, url, clock, agent }: WebhookDeps): Receiver & { close(): Promise<void> } {
-  const peer = createIntegrationClient({ access: { url }, clock, agent });
-  return {
-    name,
-    async send(notifications, signal) {
-      const body = JSON.stringify(webhookPayload(notifications));
-      const answer = await peer.request({ method: "POST", path: null, body }, signal);
-      // The response is not quoted: it may contain the URL.
-      return deliveryResultOf(answer.ok ? ok(answer.value.status) : fail(answer.error));
-    },
-    close: () => peer.close(),
-  };
-}
+export const createWebhook = ({ name, url, ...deps }: WebhookDeps): HttpReceiver =>
+  createHttpReceiver(
+    { name, path: null, payload: webhookPayload, quotesResponse: false },
+    { access: { url }, ...deps },
+  );
 
 const webhookPayload = (notifications: readonly Notification[]) => ({
   version: "1",

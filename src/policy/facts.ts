@@ -1,7 +1,6 @@
 import { type DurationMs, HOUR_MS } from "../base/duration.ts";
 import type { Safety } from "../config/schema/safety.ts";
-import { NODE_STATUSES, type NodeId, type NodeStatus } from "../model/node.ts";
-import { FAILURE_DOMAINS, type FailureDomain } from "../model/policy/failure-domain.ts";
+import { FAILURE_DOMAINS, type FailureDomain, NODE_STATUSES, type NodeId, type NodeStatus } from "../model/node.ts";
 import type { Mode } from "../model/policy/policy.ts";
 import type { Blocker } from "../model/remediation/decision.ts";
 import type { Action, Episode } from "../model/remediation/episode.ts";

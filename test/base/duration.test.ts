@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { DAY_MS, formatDuration, HOUR_MS, MINUTE_MS, parseDuration, SECOND_MS } from "../../src/base/duration.ts";
 
-describe("a duration is read", () => {
+describe("parses a duration", () => {
   test.each([
     ["0", 0],
     ["0s", 0],
@@ -31,7 +31,7 @@ test.each(["", "5", "1 minute", "1.5h", "-5m", "30m1h", "5m5m", "5M", " 5m", "5m
   },
 );
 
-test("a duration beyond exact integers is refused instead of rounded", () => {
+test("rejects a duration beyond exact integers", () => {
   expect(parseDuration("285617y")).toEqual({ ok: false, error: "a duration is at most some 285,000 years" });
   expect(parseDuration(`${"9".repeat(400)}y`).ok).toBe(false);
 });
@@ -49,7 +49,7 @@ test.each([
   expect(formatDuration(duration)).toBe(text);
 });
 
-test("what is written is read back as the same duration", () => {
+test("parses a formatted duration to the same duration", () => {
   const durations = fc.oneof(
     fc.nat(),
     fc.maxSafeNat(),
@@ -62,7 +62,7 @@ test("what is written is read back as the same duration", () => {
   );
 });
 
-test("units in falling order add up, whichever of them are there", () => {
+test("adds up units in descending order", () => {
   const counts = fc.record({ d: fc.nat(500), h: fc.nat(500), m: fc.nat(500), s: fc.nat(500), ms: fc.nat(5_000) });
   const sizes = { d: DAY_MS, h: HOUR_MS, m: MINUTE_MS, s: SECOND_MS, ms: 1 };
   fc.assert(
@@ -74,7 +74,7 @@ test("units in falling order add up, whichever of them are there", () => {
   );
 });
 
-test("no text makes the reader throw, and what it reads is a whole number of milliseconds", () => {
+test("never throws, and returns whole milliseconds", () => {
   const texts = fc.oneof(fc.string(), fc.stringMatching(/^(\d{0,18}(y|w|d|h|m|s|ms)?){0,8}$/));
   fc.assert(
     fc.property(texts, (text) => {

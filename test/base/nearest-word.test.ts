@@ -20,11 +20,11 @@ test.each([
   expect(nearest(word, keys)).toBe(key);
 });
 
-test.each(["", "x", "interval", "cr", "eeeee", "x".repeat(101)])("%s is near to nothing", (word) => {
+test.each(["", "x", "interval", "cr", "eeeee", "x".repeat(101)])("finds no candidate close to %s", (word) => {
   expect(nearest(word, keys)).toBeNull();
 });
 
-test("a word that is a key is its own nearest, and one mistake never hides it", () => {
+test("finds a key itself, and with one mistake", () => {
   const words = fc.stringMatching(/^[a-z]{4,12}$/);
   fc.assert(
     fc.property(words, fc.nat(11), (word, at) => {

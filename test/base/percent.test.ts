@@ -19,7 +19,7 @@ test.each(["", "20", "20 %", "%", "-1%", "100.1%", "101%", ".5%", "5.%", "1e1%",
   },
 );
 
-test("a share of at most two decimals of a percent is written and read back as itself", () => {
+test("parses a formatted share with two decimals to the same share", () => {
   fc.assert(
     fc.property(fc.nat(10_000), (hundredths) => {
       const text = `${hundredths / 100}%`;
@@ -29,7 +29,7 @@ test("a share of at most two decimals of a percent is written and read back as i
   );
 });
 
-test("no text makes the reader throw or gives a share outside 0 to 1", () => {
+test("never throws, and returns shares from 0 to 1", () => {
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.stringMatching(/^\d{0,6}(\.\d{0,6})?%?$/)), (text) => {
       const read = parsePercent(text);

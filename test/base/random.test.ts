@@ -7,7 +7,7 @@ const draw = (seed: number, count: number): number[] => {
   return Array.from({ length: count }, random);
 };
 
-test("the same seed gives the same numbers, another seed gives others", () => {
+test("the same seed gives the same numbers, another seed different ones", () => {
   fc.assert(
     fc.property(fc.nat(), fc.nat(), (one, other) => {
       expect(draw(one, 20)).toEqual(draw(one, 20));
@@ -16,7 +16,7 @@ test("the same seed gives the same numbers, another seed gives others", () => {
   );
 });
 
-test("every number is at least 0 and less than 1, whatever the seed", () => {
+test("numbers are at least 0 and less than 1 for every seed", () => {
   fc.assert(
     fc.property(fc.oneof(fc.integer(), fc.constantFrom(0, -1, 2 ** 32 - 1, 2 ** 32, 1e15)), (seed) => {
       for (const number of draw(seed, 100)) expect(number >= 0 && number < 1).toBe(true);
@@ -24,9 +24,9 @@ test("every number is at least 0 and less than 1, whatever the seed", () => {
   );
 });
 
-test("the numbers fill the tenths of their range evenly", () => {
+test("numbers are distributed evenly over tenths", () => {
   const tenths = new Array<number>(10).fill(0);
   for (const number of draw(7, 100_000)) tenths[Math.floor(number * 10)]! += 1;
-  // A fair source strays by some 95 from 10,000; five times that is a fault of the source.
+  // The standard deviation from 10,000 is about 95; five times that would be a bug.
   for (const count of tenths) expect(Math.abs(count - 10_000)).toBeLessThan(475);
 });

@@ -15,7 +15,7 @@ const callsTo = async ({ metrics }: VirtualDaemon, endpoint: string) =>
     )?.[1] ?? 0,
   );
 
-test("a reload of other settings doesn't run everything at once again: each interval goes on from the last run", async () => {
+test("after a reload each interval continues from the last run", async () => {
   const schedules = { ...everyMinuteSettings.schedules, details: null };
   const store = createMemoryStateStore();
   const first = startVirtualDaemon({ store, settings: { schedules }, scenario: { nodes: 40, sessions: 100 } });

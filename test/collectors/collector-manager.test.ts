@@ -17,8 +17,8 @@ import {
 
 const MINUTE = 60_000;
 
-/** Runs a daemon for a while on virtual time, looks, and stops it. */
-async function watched(
+/** Runs a daemon for a while on virtual time, inspects it, and stops it. */
+async function inspectDaemon(
   ms: number,
   options: VirtualDaemonOptions,
   observe: (daemon: VirtualDaemon, snapshot: Snapshot) => void | Promise<void>,
@@ -51,18 +51,17 @@ const choices: Partial<ServiceOptions>[] = [
   { compression: "gzip" },
 ];
 
-describe("whichever way the service does what the spec does not show", () => {
-  test.each(choices)("under %o the whole fleet and its sessions are seen, and no call is refused", async (choice) => {
+describe("with every choice that the spec leaves open", () => {
+  test.each(choices)("%o: reads all nodes and sessions, and no call is refused", async (choice) => {
     const options = serviceOf(choice);
-    const settings = { usageScale: choice.usageScale ?? "ratio", cadences: undefined } as const;
-    await watched(
+    await inspectDaemon(
       30 * MINUTE,
-      { ...options, settings: { usageScale: settings.usageScale } },
-      ({ service, collectorManager: watch }, { fleet, sessions }) => {
+      { ...options, settings: { usageScale: choice.usageScale ?? "ratio" } },
+      ({ service, collectorManager }, { fleet, sessions }) => {
         expect(rateLimitedCount(service)).toBe(0);
         const truth = new Map([...actualNodes(service)].map((node) => [node.id, node]));
         expect(fleet.ids.filter((id) => id !== "").toSorted()).toEqual([...truth.keys()].toSorted());
-        expect(watch.collectorHealth().sessions.failure).toBeNull();
+        expect(collectorManager.collectorHealth().sessions.failure).toBeNull();
         const listed = sessions!.counts.reduce((sum, count) => sum + count, 0);
         expect(listed).toBeGreaterThan(800);
         fleet.ids.forEach((id, slot) => {
@@ -75,23 +74,23 @@ describe("whichever way the service does what the spec does not show", () => {
   });
 });
 
-test("failed sessions are known where the list shows them, and not claimed to be none where it doesn't", async () => {
+test("the number of failed sessions is known if the list shows them, and unknown otherwise", async () => {
   const failed = ({ sessions }: Snapshot) =>
     ["error", "timeout"].reduce((sum, status) => {
       const begin = SESSION_STATUSES.indexOf(status as "error") * SESSION_TYPES.length;
       return sum + sessions!.counts.slice(begin, begin + SESSION_TYPES.length).reduce((a, b) => a + b, 0);
     }, 0);
-  await watched(20 * MINUTE, serviceOf({ listEndedSessions: true }), (_, snapshot) => {
+  await inspectDaemon(20 * MINUTE, serviceOf({ listEndedSessions: true }), (_, snapshot) => {
     expect(snapshot.sessions!.failedListed).toBe(true);
     expect(failed(snapshot)).toBeGreaterThan(0);
   });
-  await watched(20 * MINUTE, serviceOf({ listEndedSessions: false }), (_, snapshot) => {
+  await inspectDaemon(20 * MINUTE, serviceOf({ listEndedSessions: false }), (_, snapshot) => {
     expect(snapshot.sessions!.failedListed).toBe(false);
   });
 });
 
-test("a service that writes percent where a ratio was declared makes all usage unknown, and says so", async () => {
-  await watched(20 * MINUTE, serviceOf({ usageScale: "percent" }), async ({ metrics, log }, { fleet }) => {
+test("percentages under usage_scale ratio make all usage unknown, which is counted and logged", async () => {
+  await inspectDaemon(20 * MINUTE, serviceOf({ usageScale: "percent" }), async ({ metrics, log }, { fleet }) => {
     expect(fleet.usageKnown).toBe(false);
     expect(fleet.cpuUsage.every(Number.isNaN)).toBe(true);
     const page = await metrics.render("text");
@@ -100,7 +99,7 @@ test("a service that writes percent where a ratio was declared makes all usage u
   });
 });
 
-describe("through each fault", () => {
+describe("during each fault", () => {
   const faults: readonly [FaultKind, string][] = [
     [{ kind: "status", status: 503 }, "server_error"],
     [{ kind: "status", status: 429, retryAfter: "20" }, "rate_limited"],
@@ -118,7 +117,7 @@ describe("through each fault", () => {
   const during = (fault: FaultKind): Fault[] => [{ afterMs: 5 * MINUTE, forMs: 10 * MINUTE, fault }];
 
   test.each(faults)(
-    "%o the last view stands, failures are counted as %s, and all is well afterwards",
+    "%o: keeps the last data, counts failures as %s, and recovers afterwards",
     async (fault, reason) => {
       const daemon = startVirtualDaemon({ scenario: { nodes: 120, sessions: 400, faults: during(fault) } });
       await daemon.clock.advance(14 * MINUTE);
@@ -139,33 +138,33 @@ describe("through each fault", () => {
     },
   );
 
-  test("a broken service is said once when it begins and once when it ends, not every minute", async () => {
+  test("logs the beginning and the end of an outage, not every failed run", async () => {
     const options: VirtualDaemonOptions = {
       scenario: { nodes: 50, sessions: 100, faults: during({ kind: "status", status: 503 }) },
     };
-    await watched(20 * MINUTE, options, ({ log }) => {
+    await inspectDaemon(20 * MINUTE, options, ({ log }) => {
       const messages = log.lines.filter(({ fields }) => fields.collector === "nodes").map(({ message }) => message);
-      expect(messages).toEqual(["collecting fails", "collecting works again"]);
+      expect(messages).toEqual(["collector failed", "collector works again"]);
     });
   });
 
-  test("a list that lost a third of its nodes, or shows none, takes no node away before a second walk agrees", async () => {
+  test("removes no node before a second walk if a list lacks a third of the nodes, or all", async () => {
     for (const fault of [{ kind: "vanished", share: 0.33 }, { kind: "empty_list" }] as const) {
       const short: Fault[] = [{ afterMs: 5 * MINUTE, forMs: MINUTE, fault }];
-      await watched(8 * MINUTE, { scenario: { nodes: 120, sessions: 400, faults: short } }, (_, { fleet }) => {
+      await inspectDaemon(8 * MINUTE, { scenario: { nodes: 120, sessions: 400, faults: short } }, (_, { fleet }) => {
         expect(fleet.count).toBe(120);
       });
     }
   });
 });
 
-test("a key without nodes:read leaves sessions and statistics seen, and the log names the scope", async () => {
+test("reads sessions and statistics with a key without nodes:read, and logs the missing scope", async () => {
   const keys = [{ key: "sessions-only", scopes: ["sessions:read"] }];
-  await watched(
+  await inspectDaemon(
     5 * MINUTE,
     { key: "sessions-only", scenario: { nodes: 20, sessions: 50, keys } },
-    ({ log, collectorManager: watch }, { sessions, stats }) => {
-      expect(watch.collectorHealth().nodes.failure).toMatchObject({ kind: "forbidden" });
+    ({ log, collectorManager }, { sessions, stats }) => {
+      expect(collectorManager.collectorHealth().nodes.failure).toMatchObject({ kind: "forbidden" });
       expect(log.lines.map(({ fields }) => String(fields.problem)).join()).toContain("nodes:read");
       expect(sessions!.counts.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(30);
       expect(stats).not.toBeNull();
@@ -173,8 +172,8 @@ test("a key without nodes:read leaves sessions and statistics seen, and the log 
   );
 });
 
-test("statistics, hours and details agree with what the service holds", async () => {
-  await watched(
+test("statistics, hourly statistics and details match those of the service", async () => {
+  await inspectDaemon(
     40 * MINUTE,
     { scenario: { nodes: 60, sessions: 300 } },
     ({ service }, { fleet, stats, hourly, sessions }) => {
@@ -188,20 +187,20 @@ test("statistics, hours and details agree with what the service holds", async ()
   );
 });
 
-test("what nothing shows is not fetched", async () => {
-  const cadences = {
+test("a collector without a schedule does not run", async () => {
+  const schedules = {
     nodes: { kind: "every", intervalMs: MINUTE },
     details: null,
     sessions: null,
     stats: null,
     hourly: null,
   } as const;
-  await watched(10 * MINUTE, { settings: { schedules: cadences } }, ({ service }) => {
+  await inspectDaemon(10 * MINUTE, { settings: { schedules } }, ({ service }) => {
     expect(replyCounts(service).map(({ endpoint }) => endpoint)).toEqual(["GET /v1/nodes"]);
   });
 });
 
-test("no collector overlaps itself: on a service slower than its interval, runs follow one another", async () => {
+test("runs of a collector do not overlap if the service is slower than the interval", async () => {
   const inFlight: Record<string, number> = {};
   const most: Record<string, number> = {};
   const clock = createVirtualClock(START_MS);
@@ -237,7 +236,7 @@ test("no collector overlaps itself: on a service slower than its interval, runs 
   await stopVirtualDaemon(daemon);
 });
 
-test("a restart forgets no call of the month, and a new month begins at nothing", async () => {
+test("the calls of the month survive a restart, and start at 0 in a new month", async () => {
   const store = createMemoryStateStore();
   const clock = createVirtualClock(START_MS);
   const service = createService({ ...defaultScenario, nodes: 20, sessions: 50 }, START_MS);
@@ -255,7 +254,7 @@ test("a restart forgets no call of the month, and a new month begins at nothing"
   await stopVirtualDaemon(third);
 });
 
-test("collectors start with jitter: none of two seeds alike", async () => {
+test("collectors start with random jitter", async () => {
   const firstCalls = async (seed: number): Promise<string> => {
     const daemon = startVirtualDaemon({ seed, scenario: { nodes: 10, sessions: 10 } });
     const seen: string[] = [];
@@ -270,7 +269,7 @@ test("collectors start with jitter: none of two seeds alike", async () => {
 });
 
 const collectors: readonly Collector[] = ["nodes", "sessions", "stats"];
-test("a defect in one collector is counted as internal, and the others go on", async () => {
+test("a bug in one collector is counted as internal, and the others continue", async () => {
   const daemon = startVirtualDaemon({ scenario: { nodes: 10, sessions: 10 } });
   await daemon.clock.advance(MINUTE);
   expect(collectors.every((collector) => daemon.collectorManager.collectorHealth()[collector].failure === null)).toBe(

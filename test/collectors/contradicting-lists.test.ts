@@ -10,7 +10,7 @@ import { START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virt
 const NODES = 400;
 type Listed = { readonly id: string; readonly status: string };
 
-/** Runs a daemon for two hours while the node list shows only some of the nodes, and counts just those. */
+/** Runs a daemon for two hours while the node list shows and counts only some of the nodes. */
 async function watchWhileListShows(shows: (node: Listed, index: number) => boolean, forMs: number) {
   const clock = createVirtualClock(START_MS);
   const service = createService({ ...defaultScenario, nodes: NODES, sessions: 100 }, START_MS);
@@ -41,19 +41,19 @@ async function watchWhileListShows(shows: (node: Listed, index: number) => boole
   return { fewest, lastWalk: lastWalk! };
 }
 
-test("nodes that the list hides by their status stay, for every lookup finds them", async () => {
+test("nodes that the list hides by status stay, since lookups find them", async () => {
   const { fewest, lastWalk } = await watchWhileListShows(({ status }) => status === "online", 2 * HOUR_MS);
   expect(fewest).toBe(NODES);
   expect(lastWalk.seenNodes).toBeLessThan(NODES);
 });
 
-test("a list that shows half of the fleet for half an hour takes no node away, and is trusted once it is whole", async () => {
+test("a list that shows half of the fleet for half an hour removes no node, and is trusted once it is complete", async () => {
   const { fewest, lastWalk } = await watchWhileListShows((_, index) => index % 2 === 0, HOUR_MS / 2);
   expect(fewest).toBe(NODES);
   expect(lastWalk).toMatchObject({ complete: true, seenNodes: NODES });
 });
 
-test("a list that is empty for half an hour takes no node away", async () => {
+test("a list that is empty for half an hour removes no node", async () => {
   const { fewest } = await watchWhileListShows(() => false, HOUR_MS / 2);
   expect(fewest).toBe(NODES);
 });

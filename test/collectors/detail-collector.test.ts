@@ -2,11 +2,11 @@ import { expect, test } from "vitest";
 import type { ApiClient } from "../../src/api-client/client.ts";
 import { createListBehaviour } from "../../src/api-client/pagination/list-walk.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { createCollectorReporter } from "../../src/collectors/collector-health.ts";
+import { CollectorReporter } from "../../src/collectors/collector-health.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
 import { runDetailCollector } from "../../src/collectors/detail-collector.ts";
 import { collectNodes } from "../../src/collectors/list-collectors.ts";
-import { createInventory } from "../../src/inventory/inventory.ts";
+import { Inventory } from "../../src/inventory/inventory.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { Lane } from "../../src/rate-limit/limits.ts";
 import type { CollectorPlan } from "../../src/scheduling/planner.ts";
@@ -17,19 +17,19 @@ import { createRecordingLog, everyMinuteSettings } from "../harness/virtual-daem
 
 const NODES = 20;
 
-/** Details of a listed fleet being read, and the lane and the moment of each read. */
+/** Starts reading the details of a listed fleet; records lane and time of each read. */
 async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
   const { clock, client } = createClientSetup();
-  const inventory = createInventory("ratio");
+  const inventory = new Inventory("ratio");
   const log = createRecordingLog();
   const metrics = createDaemonMetrics({ process: false });
-  const account = createCollectorReporter("details", { clock, log, metrics });
+  const reporter = new CollectorReporter("details", { clock, log, metrics });
   const stop = new AbortController();
   const walk = collectNodes(
     {
       client,
       clock,
-      reporter: account,
+      reporter,
       listBehaviour: createListBehaviour(1_000),
       metrics,
       inFlightMax: 3,
@@ -65,7 +65,7 @@ async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
     clock,
     log,
     metrics,
-    reporter: account,
+    reporter,
     inventory,
     inFlightMax: 40,
     plan,
@@ -80,7 +80,7 @@ async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
   return { clock, inventory, reads, end };
 }
 
-test("a suspect is read in the lane of suspects, once; everybody else in that of details, in turn", async () => {
+test("a suspect is read once in the lane of suspects, other nodes in turn in that of details", async () => {
   const { clock, inventory, reads, end } = await reading("node_management", 20 * MINUTE_MS);
   await clock.advance(25 * MINUTE_MS);
   const wanted = reads[3]!.id;
@@ -94,7 +94,7 @@ test("a suspect is read in the lane of suspects, once; everybody else in that of
   await end();
 });
 
-test("suspects are read in place of others where a limit binds, and beside them where none does", async () => {
+test("suspects are read instead of others if a limit binds, and in addition otherwise", async () => {
   const readsIn = async (boundBy: CollectorPlan["boundBy"]) => {
     const { clock, inventory, reads, end } = await reading(boundBy, 20 * MINUTE_MS);
     await clock.advance(30 * MINUTE_MS);
@@ -123,7 +123,7 @@ const details: Partial<CollectionSettings> = {
   },
 };
 
-/** A disk that fills is rebooted after half an hour, and details are read every three hours. */
+/** A node whose disk fills up is rebooted after half an hour, and details are read every three hours. */
 const fullDisk = (when: string) =>
   remediationRules([
     {
@@ -141,7 +141,7 @@ const fullDisk = (when: string) =>
     },
   ]);
 
-test("a policy that waits on a detail has it when `for` is over, and not a round later", async () => {
+test("a detail that a policy waits for is read when `for` has passed, not a round later", async () => {
   const context = await startQuietNetwork({
     rules: fullDisk("node.disk_usage > 0.9"),
     settings: details,
@@ -162,7 +162,7 @@ test("a policy that waits on a detail has it when `for` is over, and not a round
   await context.stop();
 });
 
-test("a disk that creeps towards a policy's line is read as it crosses it, though a round takes an hour", async () => {
+test("a disk that approaches a policy's threshold is read when it crosses it, although a round takes an hour", async () => {
   const context = await startQuietNetwork({
     rules: fullDisk("node.disk_usage > 0.9"),
     settings: { schedules: { ...details.schedules!, details: { kind: "every", intervalMs: HOUR_MS } } },

@@ -13,7 +13,7 @@ import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } 
 const NODES = 600;
 const NO_NODES: ReadonlySet<string> = new Set();
 
-/** What the detail of a bad node answers. */
+/** Responses to the detail of a failing node. */
 const answers = {
   not_found: { status: 404, body: '{"error":"not_found","message":"no such node"}' },
   unreadable: { status: 200, body: '{"id":7}' },
@@ -21,7 +21,7 @@ const answers = {
 } as const;
 const MODES = ["not_found", "unreadable", "server_error"] as const;
 
-/** A daemon that reads lists and details of a fleet in which the details of some nodes are bad. */
+/** A daemon that reads lists and details of a fleet in which the details of some nodes fail. */
 function startFleet(
   mode: keyof typeof answers,
   { nodes = NODES, latencyMs = 50, faults = [] as readonly Fault[] } = {},
@@ -43,16 +43,16 @@ function startFleet(
       return { ok: true, value: { ...answer.value, status, body: Buffer.from(body) } };
     },
   };
-  const cadences = { ...everyMinuteSettings.schedules, sessions: null, stats: null, hourly: null };
-  const daemon = startVirtualDaemon({ clock, service, transport, settings: { schedules: cadences } });
+  const schedules = { ...everyMinuteSettings.schedules, sessions: null, stats: null, hourly: null };
+  const daemon = startVirtualDaemon({ clock, service, transport, settings: { schedules } });
   return {
     daemon,
-    /** Ids in the order in which they are read. */
+    /** Returns the ids in the order in which they are read. */
     order: () => [...new Set(calls.map(({ id }) => id))],
     spoil(ids: readonly string[]) {
       bad = new Set(ids);
     },
-    /** Calls for the details of good and of bad nodes while time passes. */
+    /** Lets time pass, and returns the number of calls for the details of good and of failing nodes. */
     async pass(ms: number) {
       const before = calls.length;
       await clock.advance(ms);
@@ -67,14 +67,14 @@ function startFleet(
   };
 }
 
-test.each(MODES)("a block of nodes whose details are bad (%s) does not slow the reads of the others", async (mode) => {
+test.each(MODES)("a block of nodes with failing details (%s) does not slow down the reads of others", async (mode) => {
   const fleet = startFleet(mode);
   await fleet.pass(40 * MINUTE_MS);
   const readsBefore = (await fleet.pass(20 * MINUTE_MS)).good;
   fleet.spoil(fleet.order().slice(0, 40));
   const good: number[] = [];
   for (let third = 0; third < 6; third++) good.push((await fleet.pass(20 * MINUTE_MS)).good / readsBefore);
-  // Each bad node is tried twice before it is left out of rounds, and a try of a 5xx is three calls.
+  // Each failing node is read twice before it skips rounds, and a read that gets 5xx takes three calls.
   expect(Math.min(...good)).toBeGreaterThan(mode === "server_error" ? 0.6 : 0.8);
   expect(Math.min(...good.slice(3))).toBeGreaterThan(0.85);
   expect(await fleet.failing()).toBe(40);
@@ -84,26 +84,26 @@ test.each(MODES)("a block of nodes whose details are bad (%s) does not slow the 
   await stopVirtualDaemon(fleet.daemon);
 });
 
-test("a node is read less often the longer it fails, and in its turn again after one success", async () => {
+test("a node is read less often the longer it fails, and as usual after one success", async () => {
   const fleet = startFleet("unreadable", { nodes: 120 });
   await fleet.pass(20 * MINUTE_MS);
   const block = fleet.order().slice(50, 58);
   fleet.spoil(block);
   const round = fleet.daemon.collectorManager.plan().details!.intervalMs;
   await fleet.pass(12 * round);
-  // One turn in eight, and the turns come sooner where others are left out.
+  // Every eighth round, and rounds are shorter if other nodes skip them.
   expect((await fleet.pass(8 * round)).bad).toBeLessThanOrEqual(block.length * 1.5);
   fleet.spoil([]);
   await fleet.pass(8 * round);
   expect(await fleet.failing()).toBe(0);
   expect(fleet.state()).toMatchObject({ complete: true, failure: null });
-  expect(fleet.logged().at(-1)).toBe("info no node's details fail any more");
+  expect(fleet.logged().at(-1)).toBe("info details of all nodes can be read again");
   fleet.spoil(block);
   expect((await fleet.pass(1.1 * round)).bad).toBeGreaterThanOrEqual(block.length);
   await stopVirtualDaemon(fleet.daemon);
 });
 
-test("details that are not found of any node are failures of the nodes, and not of the service", async () => {
+test("404 for every detail is a failure of the nodes, not of the service", async () => {
   const fleet = startFleet("not_found", { nodes: 120 });
   await fleet.pass(20 * MINUTE_MS);
   fleet.spoil(fleet.order());
@@ -111,13 +111,13 @@ test("details that are not found of any node are failures of the nodes, and not 
   expect(await fleet.failing()).toBe(120);
   expect(fleet.state().failure).toBeNull();
   fleet.spoil([]);
-  // A node that fails is left out of seven turns at most.
+  // A failing node skips at most seven rounds.
   await fleet.pass(8 * fleet.daemon.collectorManager.plan().details!.intervalMs);
   expect(await fleet.failing()).toBe(0);
   await stopVirtualDaemon(fleet.daemon);
 });
 
-test.each(MODES)("good details are read on time where those of nine nodes in ten are bad (%s)", async (mode) => {
+test.each(MODES)("good details are read on time if those of nine in ten nodes fail (%s)", async (mode) => {
   const fleet = startFleet(mode);
   await fleet.pass(2 * MINUTE_MS);
   const { ids } = fleet.daemon.snapshots.last!.fleet;
@@ -130,7 +130,7 @@ test.each(MODES)("good details are read on time where those of nine nodes in ten
   await stopVirtualDaemon(fleet.daemon);
 });
 
-test("a fleet of which most details are bad from its first reads on is read all the same", async () => {
+test("a fleet is read if most details fail from the start", async () => {
   const fleet = startFleet("not_found", { latencyMs: 1_000 });
   await fleet.pass(2 * MINUTE_MS);
   fleet.spoil(fleet.daemon.snapshots.last!.fleet.ids.slice(0, 0.7 * NODES));
@@ -139,48 +139,42 @@ test("a fleet of which most details are bad from its first reads on is read all 
   await stopVirtualDaemon(fleet.daemon);
 });
 
-test.each(MODES)(
-  "nodes all over the fleet whose details are bad (%s) are left out of rounds one by one",
-  async (mode) => {
-    const share = 0.4;
-    const fault: Fault = {
-      afterMs: 30 * MINUTE_MS,
-      forMs: 24 * HOUR_MS,
-      fault: { kind: "bad_details", share, answer: mode },
-    };
-    const fleet = startFleet(mode, { faults: [fault] });
-    await fleet.pass(3 * HOUR_MS);
-    const failing = await fleet.failing();
-    expect(failing / NODES).toBeGreaterThan(share - 0.1);
-    expect(failing / NODES).toBeLessThan(share + 0.1);
-    const isRead = ({ detailedAt }: Fleet, since: number) => detailedAt.filter((at) => at >= since).length;
-    const since = fleet.daemon.clock.monotonic();
-    // A round, and what the reads of bad nodes take of it.
-    await fleet.pass(1.5 * fleet.daemon.collectorManager.plan().details!.intervalMs);
-    expect(isRead(fleet.daemon.snapshots.last!.fleet, since)).toBe(NODES - failing);
-    await stopVirtualDaemon(fleet.daemon);
-  },
-);
+test.each(MODES)("failing nodes spread over the fleet (%s) skip rounds individually", async (mode) => {
+  const share = 0.4;
+  const fault: Fault = {
+    afterMs: 30 * MINUTE_MS,
+    forMs: 24 * HOUR_MS,
+    fault: { kind: "bad_details", share, answer: mode },
+  };
+  const fleet = startFleet(mode, { faults: [fault] });
+  await fleet.pass(3 * HOUR_MS);
+  const failing = await fleet.failing();
+  expect(failing / NODES).toBeGreaterThan(share - 0.1);
+  expect(failing / NODES).toBeLessThan(share + 0.1);
+  const isRead = ({ detailedAt }: Fleet, since: number) => detailedAt.filter((at) => at >= since).length;
+  const since = fleet.daemon.clock.monotonic();
+  // One round, and the time that the reads of failing nodes take.
+  await fleet.pass(1.5 * fleet.daemon.collectorManager.plan().details!.intervalMs);
+  expect(isRead(fleet.daemon.snapshots.last!.fleet, since)).toBe(NODES - failing);
+  await stopVirtualDaemon(fleet.daemon);
+});
 
 const failingModes = ["unreadable", "server_error"] as const;
 
-test.each(failingModes)(
-  "details that fail for all nodes (%s) slow all reads, and one success ends that",
-  async (mode) => {
-    const fleet = startFleet(mode);
-    await fleet.pass(30 * MINUTE_MS);
-    fleet.spoil(fleet.order());
-    await fleet.pass(HOUR_MS);
-    const callsPerRead = mode === "server_error" ? 3 : 1;
-    expect((await fleet.pass(HOUR_MS)).bad).toBeLessThanOrEqual(13 * callsPerRead);
-    expect(fleet.state().failure).not.toBeNull();
-    expect(await fleet.failing()).toBe(0);
-    fleet.spoil([]);
-    await fleet.pass(5 * MINUTE_MS);
-    const planned = fleet.daemon.collectorManager.plan().details!.callsPerMinute;
-    expect((await fleet.pass(20 * MINUTE_MS)).good).toBeGreaterThanOrEqual(0.97 * 20 * planned);
-    expect(fleet.state().failure).toBeNull();
-    expect(fleet.logged()).toEqual(["warn collecting fails", "info collecting works again"]);
-    await stopVirtualDaemon(fleet.daemon);
-  },
-);
+test.each(failingModes)("details that fail for all nodes (%s) slow down all reads until one succeeds", async (mode) => {
+  const fleet = startFleet(mode);
+  await fleet.pass(30 * MINUTE_MS);
+  fleet.spoil(fleet.order());
+  await fleet.pass(HOUR_MS);
+  const callsPerRead = mode === "server_error" ? 3 : 1;
+  expect((await fleet.pass(HOUR_MS)).bad).toBeLessThanOrEqual(13 * callsPerRead);
+  expect(fleet.state().failure).not.toBeNull();
+  expect(await fleet.failing()).toBe(0);
+  fleet.spoil([]);
+  await fleet.pass(5 * MINUTE_MS);
+  const planned = fleet.daemon.collectorManager.plan().details!.callsPerMinute;
+  expect((await fleet.pass(20 * MINUTE_MS)).good).toBeGreaterThanOrEqual(0.97 * 20 * planned);
+  expect(fleet.state().failure).toBeNull();
+  expect(fleet.logged()).toEqual(["warn collector failed", "info collector works again"]);
+  await stopVirtualDaemon(fleet.daemon);
+});

@@ -12,11 +12,11 @@ import {
   stopVirtualDaemon,
 } from "../harness/virtual-daemon.ts";
 
-/** Read every 20 s, so 77 a second. */
+/** Read every 20 s: 77 reads a second. */
 const NODES = 1_540;
 const ROUND_MS = 20 * SECOND_MS;
 
-/** A list of nodes on one page, and details, each after a latency that varies by as much again. */
+/** A service with one page of nodes and their details, with a latency that varies up to twofold. */
 function startFleet(latencyMs: number, limits: Limits) {
   const clock = createVirtualClock(START_MS);
   const random = seededRandom(7);
@@ -35,7 +35,7 @@ function startFleet(latencyMs: number, limits: Limits) {
   };
   const details = { kind: "every", intervalMs: ROUND_MS } as const;
   const nodesEvery = { kind: "every", intervalMs: 30 * MINUTE_MS } as const;
-  const cadences = {
+  const schedules = {
     ...everyMinuteSettings.schedules,
     nodes: nodesEvery,
     details,
@@ -43,7 +43,7 @@ function startFleet(latencyMs: number, limits: Limits) {
     stats: null,
     hourly: null,
   };
-  const daemon = startVirtualDaemon({ clock, transport, settings: { schedules: cadences, limits, pageLimit: 10_000 } });
+  const daemon = startVirtualDaemon({ clock, transport, settings: { schedules, limits, pageLimit: 10_000 } });
   return {
     daemon,
     async readsIn(ms: number) {
@@ -62,7 +62,7 @@ const wide: Limits = {
   },
 };
 
-/** Reads a minute of the plan, and those made in a quarter of a minute after the first round, as if in a whole one. */
+/** Returns the planned reads per minute, and those of a quarter of a minute after the first round, per minute. */
 async function rates(latencyMs: number) {
   const { daemon, readsIn } = startFleet(latencyMs, wide);
   await readsIn(25 * SECOND_MS);
@@ -72,15 +72,15 @@ async function rates(latencyMs: number) {
   return { planned, made: readsMade };
 }
 
-test.each([10, 70, 500, 2_000])("details are read at the planned rate where a read takes %i ms", async (latencyMs) => {
+test.each([10, 70, 500, 2_000])("details are read at the planned rate if a read takes %i ms", async (latencyMs) => {
   const { planned, made: readsMade } = await rates(latencyMs);
   expect(planned).toBeCloseTo(4_620);
   expect(readsMade).toBeGreaterThanOrEqual(0.97 * planned);
-  // What was missed while the first round went as fast as the limits allow is made up for, within the limits.
+  // Reads missed during the first round are caught up within the limits.
   expect(readsMade).toBeLessThanOrEqual(1.03 * planned);
 });
 
-test("no more than 256 reads are under way, however slow the service is", async () => {
+test("at most 256 reads are concurrent, however slow the service is", async () => {
   const { made: readsMade } = await rates(5_000);
   const possible = (256 * MINUTE_MS) / 5_000;
   expect(readsMade).toBeGreaterThanOrEqual(0.9 * possible);

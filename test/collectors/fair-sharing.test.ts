@@ -22,10 +22,10 @@ async function callsTo(daemon: VirtualDaemon, endpoint: string): Promise<number>
     .reduce((sum, count) => sum + count, 0);
 }
 
-test("while a list of 500 pages is walked, nodes, details and statistics are read as often as planned", async () => {
+test("reads nodes, details and statistics as often as planned during a walk of 500 pages", async () => {
   const service = { ...defaultScenario.service, pageLimitMax: 50, plan: "starter" } as const;
   const daemon = startVirtualDaemon({ scenario: { nodes: 5_000, sessions: 25_000, service }, settings: { limits } });
-  // The first walks; the plan knows the extent of the lists after them.
+  // After the first walks the plan knows the length of the lists.
   await daemon.clock.advance(40 * MINUTE_MS);
   const worst = { details: Number.POSITIVE_INFINITY, stats: 0, nodes: 0 };
   const planned = daemon.collectorManager.plan();

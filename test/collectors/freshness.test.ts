@@ -20,7 +20,7 @@ const rules = remediationRules([rebootOffline()]);
 
 const trustReasons = (daemon: VirtualDaemon) => daemon.controller!.view.status().trust.map(({ reason }) => reason);
 
-test("once the month is spent data grow stale and are not trusted, and the plan's gauges stay finite", async () => {
+test("data becomes stale and untrusted once the month is used up, and the plan's gauges stay finite", async () => {
   const scenario = { nodes: 40, sessions: 100 };
   const daemon = startVirtualDaemon({ rules, scenario, settings: { limits: createPlanLimits("starter") } });
   await daemon.clock.advance(HOUR_MS);
@@ -40,15 +40,15 @@ test("once the month is spent data grow stale and are not trusted, and the plan'
   await stopVirtualDaemon(daemon);
 });
 
-test("a walk that takes longer than three planned intervals, and completes, is fresh", async () => {
+test("a complete walk that takes longer than three planned intervals is fresh", async () => {
   const clock = createVirtualClock(START_MS);
   const options = { ...defaultScenario.service, pageLimitMax: 50, plan: "enterprise" } as const;
   const service = createService({ ...defaultScenario, nodes: 5_000, sessions: 100, service: options }, START_MS);
   const transport = createSimulatedTransport(service, clock, { latencyMs: 9 * SECOND_MS });
-  const cadences = { ...everyMinuteSettings.schedules, details: null };
-  // Three pages under way at once, of nine seconds each: 20 a minute.
+  const schedules = { ...everyMinuteSettings.schedules, details: null };
+  // Three concurrent pages of nine seconds each: 20 a minute.
   const plan = { requestsPerMinute: null, concurrentRequests: 4, callsPerMonth: null };
-  const settings = { limits: { ...createPlanLimits("enterprise"), plan }, cadences };
+  const settings = { limits: { ...createPlanLimits("enterprise"), plan }, schedules };
   const daemon = startVirtualDaemon({ rules, clock, service, transport, settings });
   await clock.advance(30 * MINUTE_MS);
   const distrusted: string[] = [];
@@ -58,7 +58,7 @@ test("a walk that takes longer than three planned intervals, and completes, is f
     oldest = Math.max(oldest, clock.monotonic() - daemon.snapshots.last!.fleet.settledAt!);
     distrusted.push(...trustReasons(daemon));
   }
-  // By the planned interval alone it would be stale.
+  // By the planned interval it would be stale.
   expect(oldest).toBeGreaterThan(3 * daemon.collectorManager.plan().nodes!.intervalMs);
   expect(distrusted).toEqual([]);
   await stopVirtualDaemon(daemon);

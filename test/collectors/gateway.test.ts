@@ -14,7 +14,7 @@ const PER_MINUTE = 40;
 const WARM_UP_MS = 20 * MINUTE_MS;
 const HOURS = 1;
 
-test.each([undefined, 5])("hours behind a gateway that allows 40 calls a minute (Retry-After: %s)", async (seconds) => {
+test.each([undefined, 5])("adapts to a gateway that allows 40 calls a minute (Retry-After: %s)", async (seconds) => {
   const limit = { kind: "gateway_limit", requestsPerMinute: PER_MINUTE, burst: 10 } as const;
   const fault: FaultKind = seconds === undefined ? limit : { ...limit, retryAfterSeconds: seconds };
   const daemon = startVirtualDaemon({
@@ -41,7 +41,7 @@ test.each([undefined, 5])("hours behind a gateway that allows 40 calls a minute 
   expect(admitted).toBeGreaterThan(0.85 * PER_MINUTE * 60 * HOURS);
   expect(snapshots.last!.fleet.lastWalk).toMatchObject({ complete: true });
   expect(rateLimiter.learnedLimits().node_management).toBeLessThan(1.2 * PER_MINUTE);
-  // The gateway is gone: what was learned is given back.
+  // Without the gateway the learned limit is lifted.
   expect((await during(90 * MINUTE_MS)).refused).toBe(0);
   expect((await during(10 * MINUTE_MS)).admitted).toBeGreaterThan(75 * 10);
   await stopVirtualDaemon(daemon);

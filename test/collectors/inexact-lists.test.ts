@@ -16,7 +16,7 @@ const { nodeList, sessionList } = defaultServiceOptions;
 type NodeOrdering = ServiceOptions["nodeList"]["order"];
 type ListChoice = Partial<Omit<ListOptions<string>, "order">>;
 
-/** A network whose lists are as said. */
+/** A network with the given list options. */
 function networkOf(
   { nodes = 180, sessions = 400 },
   { list = {}, order = "joined", faults = [] }: { list?: ListChoice; order?: NodeOrdering; faults?: readonly Fault[] },
@@ -53,7 +53,7 @@ function completeShare({ service, snapshots }: VirtualDaemon, pages: number): nu
   return snapshots.last!.fleet.lastWalk!.completeWalks / walks;
 }
 
-/** Nodes that the daemon has and the service has not, and the reverse. */
+/** Counts nodes that only the daemon has, and nodes that only the service has. */
 function unknownNodes({ service, snapshots }: VirtualDaemon): { extra: number; unseen: number } {
   const known = new Set(snapshots.last!.fleet.ids.filter((id) => id !== ""));
   const truth = new Set([...actualNodes(service)].map(({ id }) => id));
@@ -76,7 +76,7 @@ const inexact: readonly (readonly [string, Parameters<typeof networkOf>[1]])[] =
 ];
 
 test.each(inexact)(
-  "a list that %s is read whole, accepted, and costs no more calls than an exact one",
+  "a list that %s is read completely, accepted, and takes no more calls than an exact one",
   async (_, list) => {
     const exact = await run(networkOf({}, {}), HOUR_MS);
     const daemon = await run(networkOf({}, list), HOUR_MS);
@@ -90,14 +90,14 @@ test.each(inexact)(
 );
 
 describe("a list that changes while it is walked", () => {
-  // Each field, every other one descending; and newest first.
+  // Each field, every second one descending; and newest first.
   const orders: readonly NodeOrdering[] = [
     ...NODE_ORDERS.map((field, index) => (index % 2 === 0 ? field : (`-${field}` as const))),
     "-created_at",
     "-last_seen",
   ];
 
-  test.each(orders)("in the order of %s is known but for the moves of the last minutes", async (order) => {
+  test.each(orders)("in the order of %s is known except for changes of the last minutes", async (order) => {
     const daemon = await run(networkOf({ nodes: 300, sessions: 100 }, { order }, 30_000), HOUR_MS);
     const { lastWalk } = daemon.snapshots.last!.fleet;
     expect(lastWalk!.completeWalks).toBeGreaterThan(50);
@@ -109,23 +109,23 @@ describe("a list that changes while it is walked", () => {
     expect(rateLimitedCount(daemon.service)).toBe(0);
   });
 
-  test("of a hundred pages, newest first, is complete at nearly every walk, and no vanished node is remembered", async () => {
+  test("of a hundred pages, newest first, is complete in nearly every walk, and vanished nodes are removed", async () => {
     const daemon = await run(networkOf({ nodes: 5_000, sessions: 100 }, { order: "-created_at" }, 40_000), 2 * HOUR_MS);
     expect(completeShare(daemon, 100)).toBeGreaterThan(0.9);
     const { extra, unseen } = unknownNodes(daemon);
     expect(extra + unseen).toBeLessThan(20);
   });
 
-  test("with a total that lags by a minute is complete all the same", async () => {
+  test("with a total that lags by a minute is complete", async () => {
     const daemon = await run(networkOf({}, { list: { totalLagMs: MINUTE_MS } }, 30_000), HOUR_MS);
     expect(daemon.snapshots.last!.fleet.lastWalk!.completeWalks).toBeGreaterThan(45);
   });
 });
 
-describe("a service that shows the first records alone", () => {
+describe("a service that shows only the first records", () => {
   const first = (recordsMax: number) => networkOf({ nodes: 100, sessions: 1_500 }, { list: { recordsMax } });
 
-  test("has its sessions exported as far as it shows them, marked incomplete", async () => {
+  test("has its sessions exported as incomplete", async () => {
     const daemon = await run(first(1_000), 30 * MINUTE_MS);
     const { sessions } = daemon.snapshots.last!;
     expect(sessions!.counts.reduce((sum, count) => sum + count, 0)).toBe(1_000);
@@ -137,7 +137,7 @@ describe("a service that shows the first records alone", () => {
     expect(page).toMatch(/proxywarden_collect_completeness_ratio\{collector="sessions"\} 0\.[67]/);
   });
 
-  test("has its nodes published and not trusted", async () => {
+  test("has its nodes published but not trusted", async () => {
     const daemon = await run(first(50), 30 * MINUTE_MS);
     const { fleet } = daemon.snapshots.last!;
     expect(fleet.count).toBe(50);
@@ -146,7 +146,7 @@ describe("a service that shows the first records alone", () => {
   });
 });
 
-describe("a total that is not true", () => {
+describe("a wrong total", () => {
   const starter = { limits: createPlanLimits("starter"), pageLimit: 1_000 };
   const callsInSixHours = async (options: VirtualDaemonOptions) =>
     (await run({ ...options, settings: { ...options.settings, ...starter } }, 6 * HOUR_MS)).rateLimiter.monthUsed();
@@ -169,10 +169,10 @@ describe("a total that is not true", () => {
     expect(await callsInSixHours(options)).toBeLessThan((100_000 / 31 / 4) * 1.2);
   });
 
-  test("of each page, for which the list looks like one page, hides no node", async () => {
+  test("that counts a single page hides no node", async () => {
     const daemon = await run(networkOf({}, { list: { totalCounts: "page" } }), 30 * MINUTE_MS);
     expect(unknownNodes(daemon)).toEqual({ extra: 0, unseen: 0 });
-    // The list contradicts itself: it is shown, and not acted on.
+    // The list contradicts itself: it is exported, but no action is taken.
     expect(daemon.snapshots.last!.fleet.lastWalk).toMatchObject({ complete: false });
   });
 });

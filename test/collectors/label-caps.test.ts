@@ -4,7 +4,7 @@ import { createTopListCaps } from "../../src/collectors/statistics-collector.ts"
 import { createLabelCounts } from "../../src/inventory/label-counts.ts";
 import type { SessionTotals } from "../../src/inventory/sessions/session-totals.ts";
 import { createNetworkRenderer } from "../../src/metrics/render/renderer.ts";
-import { LABEL_CAPS } from "../../src/model/label-caps.ts";
+import { LABEL_CAPS } from "../../src/model/label-values.ts";
 import type { Fault } from "../../src/model/scenario.ts";
 import type { SessionRecord } from "../../src/model/session.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
@@ -22,7 +22,7 @@ const manyLabels: Fault = {
   fault: { kind: "many_labels", values: 100_000 },
 };
 
-/** The label values of one family on the page of a snapshot. */
+/** Returns the label values of one family on the page of a snapshot. */
 function valuesOn(page: string, family: string, label: string): string[] {
   const pattern = new RegExp(`^${family}\\{.*\\b${label}="([^"]*)"`, "gm");
   return [...new Set([...page.matchAll(pattern)].map(([, value]) => value!))];
@@ -31,7 +31,7 @@ function valuesOn(page: string, family: string, label: string): string[] {
 const pageAt = (snapshot: Snapshot): string =>
   textOf(render(createNetworkRenderer(), renderInput(snapshot, { now: snapshot.at })));
 
-test("a service that gives every record labels of its own fills neither the page nor the memory", async () => {
+test("a service with different labels in every record exhausts neither page nor memory", async () => {
   const scenario = { nodes: NODES, sessions: SESSIONS, faults: [manyLabels] };
   const daemon = startVirtualDaemon({ scenario });
   await daemon.clock.advance(5 * MINUTE_MS);
@@ -47,12 +47,12 @@ test("a service that gives every record labels of its own fills neither the page
   ] as const;
   const counts = families.map(([family, label]) => valuesOn(page, family, label).length);
   families.forEach(([, , cap], index) => {
-    // A value that has gone keeps its place until the end of the walk that does not meet it.
+    // A value that is no longer listed keeps its series until the end of the next walk.
     expect(counts[index]).toBeGreaterThan(0.9 * cap);
     expect(counts[index]).toBeLessThanOrEqual(cap);
   });
   for (const [family, label] of families) expect(valuesOn(page, family, label)).toContain("other");
-  // Nothing is lost: what has no series of its own is in the sum of the others.
+  // Records without a series of their own are counted under other.
   const inCountries = [...snapshot.sessions!.countries.values()].reduce((sum, count) => sum + count, 0);
   expect(inCountries).toBe(snapshot.sessions!.counts.reduce((sum, count) => sum + count, 0));
   expect(page.length).toBeLessThan(6_000_000);
@@ -63,7 +63,7 @@ test("a service that gives every record labels of its own fills neither the page
   await stopVirtualDaemon(daemon);
 });
 
-test("a value that has its own series keeps it for as long as it is seen, in whatever order the values come", () => {
+test("a value that has its own series keeps it while it is listed, whatever the order", () => {
   const folded: number[] = [];
   const counts = createLabelCounts("proxynet_country_sessions", (_, records) => void folded.push(records));
   const { values: cap } = LABEL_CAPS.proxynet_country_sessions;
@@ -79,7 +79,7 @@ test("a value that has its own series keeps it for as long as it is seen, in wha
   const reversed = read(names(0, 2 * cap).reverse());
   expect([...reversed.keys()].toSorted()).toEqual([...first.keys(), "other"].toSorted());
   expect(reversed.get("other")).toBe(cap);
-  // Half of them are gone: their places are free from the next reading on.
+  // Half of the values are gone, which frees their series for the next read.
   const half = read(names(cap / 2, 2 * cap));
   expect(half.size).toBe(cap / 2 + 1);
   const later = read(names(cap / 2, 2 * cap).reverse());
@@ -88,7 +88,7 @@ test("a value that has its own series keeps it for as long as it is seen, in wha
   expect(folded).toEqual([cap, cap, cap / 2]);
 });
 
-test("a reading that is not settled frees no place, and a value called other is among the others", () => {
+test("an unfinished read frees no series, and a value named other is counted under other", () => {
   const counts = createLabelCounts("proxynet_stats_protocol_sessions", () => {});
   counts.add("a", 2);
   counts.add("other", 3);
@@ -101,13 +101,13 @@ test("a reading that is not settled frees no place, and a value called other is 
   expect([...counts.finish()]).toEqual([]);
 });
 
-describe("nodes that sessions name", () => {
+describe("nodes named by sessions", () => {
   const { values: cap } = LABEL_CAPS.proxynet_node_sessions;
   const onMany = (nodes: number, more: Partial<SessionRecord> = {}) =>
     Array.from({ length: nodes }, (_, index) => session(`s${index}`, { nodeId: `node_${index}`, ...more }));
   const idsIn = (fold: SessionTotals) => fold.view()!.nodes.ids.filter((id) => id !== "");
 
-  test("and the fleet has are all told apart, others up to the cap, and bytes are counted with the sessions", () => {
+  test("have series of their own if they are in the fleet, others up to the cap; bytes are counted alike", () => {
     let folded = 0;
     const { fold, walk, bytes } = createWalks(false, {
       isKnownNode: (id) => id.startsWith("node_9"),
@@ -128,7 +128,7 @@ describe("nodes that sessions name", () => {
     expect(folded).toBe(nodes - known.length - cap);
   });
 
-  test("free their places when their sessions are gone", () => {
+  test("free their series when their sessions are gone", () => {
     const { fold, walk } = createWalks();
     walk(1_000, onMany(cap));
     walk(2_000, [session("late", { nodeId: "node_late" })]);
@@ -137,7 +137,7 @@ describe("nodes that sessions name", () => {
     expect(idsIn(fold)).toEqual(["node_late"]);
   });
 
-  test("are never counted as a node of the fleet that is called other", () => {
+  test("are never counted under a node of the fleet named other", () => {
     const { fold, walk, bytes } = createWalks(false, { isKnownNode: (id) => id === "other" });
     const all = (bytesSent: number) => [
       ...onMany(cap + 10, { bytesSent }),
@@ -150,7 +150,7 @@ describe("nodes that sessions name", () => {
   });
 });
 
-test("a top list that names one value twice adds it up, and one without end is summed under other", () => {
+test("a top list adds up repeated values, and counts values beyond the cap under other", () => {
   const stats = {
     ...{
       activeSessions: 1,

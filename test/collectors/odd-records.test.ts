@@ -12,7 +12,7 @@ import { renderInput } from "../metrics/snapshot-fixtures.ts";
 
 const NODES = 200;
 
-/** A daemon that has seen a sound network for three minutes, and one with that share of odd records for seven more. */
+/** Runs a daemon for three minutes over valid records, then for seven minutes with a share of invalid ones. */
 async function startWithUnusualRecords(share: number): Promise<VirtualDaemon> {
   const fault = { afterMs: 3 * MINUTE_MS, forMs: 60 * MINUTE_MS, fault: { kind: "bad_records", share } } as const;
   const daemon = startVirtualDaemon({
@@ -23,7 +23,7 @@ async function startWithUnusualRecords(share: number): Promise<VirtualDaemon> {
   return daemon;
 }
 
-test("odd records are counted by what is wrong, take no node away, and fail no walk", async () => {
+test("invalid records are counted by reason, and neither remove nodes nor fail walks", async () => {
   const daemon = await startWithUnusualRecords(0.2);
   expect(daemon.snapshots.last!.fleet.count).toBe(NODES);
   expect(daemon.collectorManager.collectorHealth().nodes.failure).toBeNull();
@@ -34,17 +34,17 @@ test("odd records are counted by what is wrong, take no node away, and fail no w
   await stopVirtualDaemon(daemon);
 });
 
-test("an odd field hides nothing else of its node", async () => {
+test("an invalid field does not affect other fields of the node", async () => {
   const daemon = await startWithUnusualRecords(1);
   const { fleet } = daemon.snapshots.last!;
   const fresh = fleet.listedAt.filter((at) => daemon.clock.monotonic() - at < 2 * MINUTE_MS);
-  // Two spoils of eleven take the id away; the other nodes are seen, whatever else is wrong with their records.
+  // Two of the eleven kinds of fault remove the id; nodes with any other are still read.
   expect(fresh.length / NODES).toBeGreaterThan(0.75);
   expect(fleet.lastWalk!.rejected / NODES).toBeLessThan(0.25);
   await stopVirtualDaemon(daemon);
 });
 
-test("no odd record makes a series twice", async () => {
+test("invalid records do not duplicate series", async () => {
   const daemon = await startWithUnusualRecords(1);
   const snapshot = daemon.snapshots.last!;
   const options = { topCustomers: 1_000 };

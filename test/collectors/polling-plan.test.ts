@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { createCollectorHistory, createPollingPlan } from "../../src/collectors/polling-plan.ts";
+import { createCollectorHistory, PollingPlan } from "../../src/collectors/polling-plan.ts";
 import { requestedIntervalsOf } from "../../src/collectors/schedule.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
@@ -21,7 +21,7 @@ import {
 
 const nodesAndSessions = { nodes: 500, sessions: 20_000 };
 
-test("a process that is restarted over and over spends a scarce month faster, and not before its end", async () => {
+test("a process in a restart loop does not use up the calls of the month before its end", async () => {
   const LEFT_MS = 6 * HOUR_MS;
   const cap = 700;
   const limits = { ...createPlanLimits("starter"), plan: { ...PLANS.starter, callsPerMonth: cap } };
@@ -43,7 +43,7 @@ test("a process that is restarted over and over spends a scarce month faster, an
   expect(sum(calls.slice(-6))).toBeGreaterThan(0);
 });
 
-test("a new process plans by what the last one saw, until it has seen as much itself", async () => {
+test("a new process plans by the stored network size until it has seen the lists itself", async () => {
   const clock = createVirtualClock(START_MS);
   const service = createService({ ...defaultScenario, ...nodesAndSessions }, START_MS);
   const store = createMemoryStateStore();
@@ -60,7 +60,7 @@ test("a new process plans by what the last one saw, until it has seen as much it
   await stopVirtualDaemon(second);
 });
 
-test("what an earlier version kept, or nobody can read, is no plan's ground", async () => {
+test("unreadable stored values are ignored", async () => {
   const store = createMemoryStateStore();
   store.facts.write("collect.extent", '{"nodes":"many","sessionPages":-1}');
   store.facts.write("collect.sessions.run", "no JSON");
@@ -70,7 +70,7 @@ test("what an earlier version kept, or nobody can read, is no plan's ground", as
   await stopVirtualDaemon(daemon);
 });
 
-test("the plan is shown: how often, how old, how many calls, and which limit keeps it from more", async () => {
+test("exports the plan: interval, age, calls, and the limit that binds", async () => {
   const daemon = startVirtualDaemon({
     scenario: { nodes: 500, sessions: 100 },
     settings: { limits: createPlanLimits("starter") },
@@ -90,19 +90,19 @@ test("the plan is shown: how often, how old, how many calls, and which limit kee
   await stopVirtualDaemon(daemon);
 });
 
-test("where no policy reads details and no family shows them, none is read and none is planned", async () => {
-  const cadences = { ...everyMinuteSettings.schedules, details: null };
-  const daemon = startVirtualDaemon({ scenario: { nodes: 500, sessions: 100 }, settings: { schedules: cadences } });
+test("details that neither a policy nor a family needs are neither planned nor read", async () => {
+  const schedules = { ...everyMinuteSettings.schedules, details: null };
+  const daemon = startVirtualDaemon({ scenario: { nodes: 500, sessions: 100 }, settings: { schedules } });
   await daemon.clock.advance(10 * MINUTE_MS);
   expect(daemon.collectorManager.plan().details).toBeNull();
   expect(await daemon.metrics.render("text")).not.toContain('proxywarden_plan_interval_seconds{collector="details"}');
   await stopVirtualDaemon(daemon);
 });
 
-test("a list of unknown length comes first until three of its runs have failed", () => {
+test("a list of unknown length has priority until three of its runs have failed", () => {
   const { clock, client, office: rateLimiter } = createClientSetup();
   let weight = 0;
-  const planning = createPollingPlan({
+  const pollingPlan = new PollingPlan({
     ...everyMinuteSettings,
     ...{
       client,
@@ -123,9 +123,9 @@ test("a list of unknown length comes first until three of its runs have failed",
   });
   const first = weight;
   const weights = [1, 2, 3].map(() => {
-    planning.beginRun("sessions");
-    planning.endRun("sessions", false);
-    planning.refresh();
+    pollingPlan.beginRun("sessions");
+    pollingPlan.endRun("sessions", false);
+    pollingPlan.refresh();
     return weight;
   });
   expect(weights.slice(0, 2)).toEqual([first, first]);

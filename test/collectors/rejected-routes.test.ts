@@ -12,7 +12,7 @@ import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } 
 const DETAILS = "GET /v1/nodes/";
 const SESSIONS = "GET /v1/sessions?";
 
-/** A gateway that refuses what `match` names, with that Retry-After or none. */
+/** A gateway that rejects a share of the matching requests with a bare 429. */
 const refusal = (match: string, retryAfter: string | undefined, share = 1): Fault => ({
   afterMs: 0,
   forMs: 24 * HOUR_MS,
@@ -59,7 +59,7 @@ async function listCalls(faults: readonly Fault[], later?: (ids: readonly string
 const undisturbed = await listCalls([]);
 
 test.each(["300", "600", undefined])(
-  "a session list that always answers a bare 429 (Retry-After %s) leaves the walks of the nodes at their plan",
+  "a bare 429 for every session list (Retry-After %s) does not slow down walks of the nodes",
   async (retryAfter) => {
     const { calls } = await listCalls([refusal(SESSIONS, retryAfter)]);
     expect(calls / undisturbed.calls).toBeGreaterThan(0.95);
@@ -67,20 +67,20 @@ test.each(["300", "600", undefined])(
 );
 
 test.each(["300", undefined])(
-  "details that always answer a bare 429 (Retry-After %s) leave the walks of the nodes at their plan",
+  "a bare 429 for every detail (Retry-After %s) does not slow down walks of the nodes",
   async (retryAfter) => {
     const { calls } = await listCalls([refusal(DETAILS, retryAfter)]);
     expect(calls / undisturbed.calls).toBeGreaterThan(0.95);
   },
 );
 
-test("so do details of which one in ten is refused", async () => {
+test("a bare 429 for one in ten details does not slow down walks of the nodes", async () => {
   const { calls } = await listCalls([refusal(DETAILS, "60", 0.1)]);
-  // Now and then one of these refusals can't be told from one of the whole category.
+  // A few of these rejections look like those of a limit on the whole category.
   expect(calls / undisturbed.calls).toBeGreaterThan(0.9);
 });
 
-test("a 503 with Retry-After 900 for the details of one node holds no other call", async () => {
+test("a 503 with Retry-After 900 for one node's detail delays no other call", async () => {
   const { calls, longestGapMs } = await listCalls([], ([id]) => [
     { ...refusal(`${DETAILS}${id}`, undefined), fault: { kind: "status", status: 503, retryAfter: "900" } },
   ]);

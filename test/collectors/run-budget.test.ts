@@ -38,31 +38,31 @@ function lyingService(clock: ReturnType<typeof createVirtualClock>) {
   return { service, transport };
 }
 
-test("a list that claims a billion records and shows the same page again and again leaves the month to the other reads", async () => {
+test("a list that repeats its first page and claims a billion records leaves calls of the month to other reads", async () => {
   const clock = createVirtualClock(START_MS);
   const { service, transport } = lyingService(clock);
   const daemon = startVirtualDaemon({ clock, service, transport, settings: { limits: starter } });
   await clock.advance(6 * HOUR_MS);
-  // A fiftieth of the month at once, then what the plan gives.
+  // A fiftieth of the month at once, then the planned rate.
   expect(service.serial).toBeLessThan(0.02 * 99_000 + 1.3 * (99_000 / 31 / 4));
   await stopVirtualDaemon(daemon);
 }, 120_000);
 
-test("runs of a cron schedule that the month can't carry are skipped", async () => {
+test("skips runs of a cron schedule if the month has too few calls", async () => {
   const cron = { kind: "cron", expression: "*/5 * * * * *" } as const;
-  const settings = { limits: starter, cadences: { ...everyMinuteSettings.schedules, nodes: cron } };
+  const settings = { limits: starter, schedules: { ...everyMinuteSettings.schedules, nodes: cron } };
   const daemon = startVirtualDaemon({ settings, scenario: { nodes: 40, sessions: 100 } });
   await daemon.clock.advance(12 * HOUR_MS);
   expect(daemon.service.serial).toBeLessThan(1.1 * (100_000 / 62));
   await stopVirtualDaemon(daemon);
 }, 120_000);
 
-test("calls that prove the end of a list are part of the plan: half a day takes its share of the month", async () => {
+test("plans the calls that find the end of a list: half a day uses its share of the month", async () => {
   const wish = { kind: "every", intervalMs: MINUTE_MS } as const;
-  const cadences = { nodes: wish, details: wish, sessions: null, stats: null, hourly: null };
+  const schedules = { nodes: wish, details: wish, sessions: null, stats: null, hourly: null };
   const service = { ...defaultScenario.service, plan: "starter" } as const;
   const daemon = startVirtualDaemon({
-    settings: { limits: starter, schedules: cadences },
+    settings: { limits: starter, schedules },
     scenario: { nodes: 500, sessions: 0, service },
   });
   await daemon.clock.advance(HOUR_MS);

@@ -6,7 +6,7 @@ import { START_MS } from "../harness/virtual-daemon.ts";
 
 const MINUTE = 60_000;
 
-/** Runs a job for a while and gives the seconds at which its runs began. */
+/** Runs a job for a while and returns the seconds at which its runs started. */
 async function beginnings(
   cadence: () => Schedule,
   forMs: number,
@@ -35,15 +35,15 @@ async function beginnings(
 
 const every = (intervalMs: number) => (): Schedule => ({ kind: "every", intervalMs });
 
-test("a run begins an interval after the one before began, however long that took", async () => {
+test("a run starts one interval after the start of the previous run, however long that took", async () => {
   expect(await beginnings(every(MINUTE), 3.5 * MINUTE, { tookMs: 40_000 })).toEqual([0, 60, 120, 180]);
 });
 
-test("a run that took longer than the interval is followed at once by one run, not by all that were missed", async () => {
+test("a run that took longer than the interval is followed immediately by one run, not by all missed ones", async () => {
   expect(await beginnings(every(MINUTE), 5.5 * MINUTE, { tookMs: 130_000 })).toEqual([0, 130, 260]);
 });
 
-test("a plan that changes while a run is waited for is followed", async () => {
+test("follows a plan that changes during the wait", async () => {
   let intervalMs = 60 * MINUTE;
   const cadence = (): Schedule => {
     const now = { kind: "every", intervalMs } as const;
@@ -53,18 +53,18 @@ test("a plan that changes while a run is waited for is followed", async () => {
   expect((await beginnings(cadence, 3 * MINUTE)).length).toBeGreaterThanOrEqual(3);
 });
 
-test("the first run waits for as long as it is asked to, and that is asked for anew meanwhile", async () => {
+test("delays the first run by the first wait, which may change meanwhile", async () => {
   let asked = 0;
   const firstWait = () => (asked++ < 3 ? 60 * MINUTE : 0);
   expect(await beginnings(every(MINUTE), 2 * MINUTE, { firstWait })).toEqual([30, 90]);
 });
 
-test("a bell is rung for once at the start, then when it rings", async () => {
+test("a cron schedule runs once at the start, then at its times", async () => {
   const cadence = (): Schedule => ({ kind: "cron", expression: "2 * * * *" });
   expect(await beginnings(cadence, 130 * MINUTE)).toEqual([0, 120, 3_720, 7_320]);
 });
 
-test("times of a cron schedule sooner than the least interval are skipped, and a failed run is not tried again before", async () => {
+test("times of a cron schedule within the minimum interval are skipped, and failed runs are not retried", async () => {
   const cadence = (): Schedule => ({ kind: "cron", expression: "* * * * *", minIntervalMs: 150_000 });
   expect(await beginnings(cadence, 7 * MINUTE)).toEqual([0, 180, 360]);
   expect(await beginnings(cadence, 7 * MINUTE, { succeeds: () => false })).toEqual([0, 180, 360]);
@@ -72,13 +72,13 @@ test("times of a cron schedule sooner than the least interval are skipped, and a
   expect(await beginnings(never, 7 * MINUTE)).toEqual([0]);
 });
 
-test("a run of a bell that failed is tried again after 1, 2, 4 minutes and so on, until the bell rings", async () => {
+test("a failed run of a cron schedule is retried after 1, 2, 4 minutes and so on, until the next time", async () => {
   const cadence = (): Schedule => ({ kind: "cron", expression: "30 * * * *" });
   const begun = await beginnings(cadence, 29 * MINUTE, { succeeds: () => false });
   expect(begun.map((second) => second / 60)).toEqual([0, 1, 3, 7, 15]);
 });
 
-test("a wall clock that is set back a day does not silence a bell for a day", async () => {
+test("a cron schedule continues if the wall clock is set back by a day", async () => {
   const clock = createVirtualClock(START_MS);
   const stop = new AbortController();
   let runs = 0;
@@ -98,7 +98,7 @@ test("a wall clock that is set back a day does not silence a bell for a day", as
   await done;
 });
 
-test("the period of a bell is the time between two rings", () => {
+test("the period of a cron schedule is the time between its next two times", () => {
   const timing = { clock: createVirtualClock(START_MS), cron: createCron() };
   expect(schedulePeriodMs({ kind: "cron", expression: "2 * * * *" }, timing)).toBe(60 * MINUTE);
   expect(schedulePeriodMs({ kind: "every", intervalMs: 5 }, timing)).toBe(5);

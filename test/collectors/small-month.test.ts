@@ -11,13 +11,13 @@ import {
 
 const MINUTE = 60_000;
 
-test("a small month lasts to its end, however rare the calls become, and the next one is noticed without a bell", async () => {
+test("few calls last until the end of the month, and the next month is noticed without a cron schedule", async () => {
   const limits = { ...createPlanLimits("starter"), plan: { ...PLANS.starter, callsPerMonth: 1_000 } };
   const hourly = { kind: "every", intervalMs: 60 * MINUTE } as const;
   const store = createMemoryStateStore();
   store.calls.add("2026-03-15", 900);
   const clock = createVirtualClock(Date.UTC(2026, 2, 29));
-  const settings = { limits, cadences: { ...everyMinuteSettings.schedules, hourly } };
+  const settings = { limits, schedules: { ...everyMinuteSettings.schedules, hourly } };
   const daemon = startVirtualDaemon({ clock, store, settings, scenario: { nodes: 500, sessions: 200 } });
   const calls: number[] = [];
   for (let day = 0; day < 4; day++) {
@@ -31,7 +31,7 @@ test("a small month lasts to its end, however rare the calls become, and the nex
   await stopVirtualDaemon(daemon);
 });
 
-test("a key that is refused for good is not tried at full pace", async () => {
+test("a key that is always refused is used at a reduced rate", async () => {
   const revoked = startVirtualDaemon({ key: "revoked", scenario: { nodes: 100, sessions: 100 } });
   await revoked.clock.advance(60 * MINUTE);
   expect(revoked.service.serial).toBeLessThan(250);
@@ -46,7 +46,7 @@ test("a key that is refused for good is not tried at full pace", async () => {
     { afterMs: 0, forMs: 10 * 60 * MINUTE, match: "/v1/nodes", fault: { kind: "status", status: 403 } },
   ]);
   await later.clock.advance(60 * MINUTE);
-  // Of 2,000 detail reads an hour some dozens are left, beside the lists.
+  // Instead of 2,000 detail reads an hour there are some dozens, and the lists.
   expect(later.service.serial - before).toBeLessThan(600);
   await stopVirtualDaemon(later);
 });

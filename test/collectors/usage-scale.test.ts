@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS } from "../../src/base/duration.ts";
-import { createInventory } from "../../src/inventory/inventory.ts";
+import { Inventory } from "../../src/inventory/inventory.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 import { detail, record } from "../inventory/inventory-fixtures.ts";
 
-test("ratios under usage_scale percent make all usage unknown, and that is counted and said once", async () => {
+test("ratios under usage_scale percent make all usage unknown, which is counted and logged once", async () => {
   const daemon = startVirtualDaemon({
     scenario: { nodes: 60, sessions: 10, service: { ...defaultScenario.service, usageScale: "ratio" } },
     settings: { usageScale: "percent" },
@@ -35,7 +35,7 @@ describe("under usage_scale percent", () => {
   });
 
   function readingsOf(nodes: number, values: ReturnType<typeof usage>, rounds = 1) {
-    const inventory = createInventory("percent");
+    const inventory = new Inventory("percent");
     const ids = Array.from({ length: nodes }, (_, index) => `node_${index}`);
     for (const id of ids) inventory.recordListed(record(id), 0);
     const accepted = Array.from({ length: rounds }, () => ids).flatMap((round) =>
@@ -51,16 +51,16 @@ describe("under usage_scale percent", () => {
     expect(inventory.currentFleet().usageKnown).toBe(false);
   });
 
-  test("a fleet of fewer nodes that is idle is believed, however often it is read", () => {
+  test("an idle fleet of fewer nodes does not contradict the scale, however often it is read", () => {
     expect(readingsOf(19, usage(0.4, 0.9, 0.3), 10).inventory.currentFleet().usageKnown).toBe(true);
   });
 
-  test("nodes that state neither memory nor disk, or zeros, say nothing of the scale", () => {
+  test("nodes without memory and disk usage, or with zeros, prove nothing about the scale", () => {
     expect(readingsOf(25, usage(0.4, null, null)).inventory.currentFleet().usageKnown).toBe(true);
     expect(readingsOf(25, usage(0, 0, 0)).inventory.currentFleet().usageKnown).toBe(true);
   });
 
-  test("a usage above 1.5 proves the scale, also after it was doubted", () => {
+  test("a usage above 1.5 proves the scale, even after nodes below it", () => {
     const { inventory } = readingsOf(25, usage(0.4, 0.9, 0.3));
     expect(inventory.recordDetail({ ...detail("node_3", 0), ...usage(0.4, 42, 0.3) }, 2, 2)).toBe("taken");
     const { usageKnown, memoryUsage } = inventory.currentFleet();

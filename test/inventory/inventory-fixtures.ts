@@ -1,15 +1,48 @@
 import type { LookupResult } from "../../src/inventory/absence.ts";
-import type { createInventory, WalkSummary } from "../../src/inventory/inventory.ts";
-import type { NodeDetail, NodeRecord } from "../../src/model/node.ts";
-import type { Fleet } from "../../src/model/snapshot.ts";
+import type { Inventory } from "../../src/inventory/inventory.ts";
+import { TEXT_COLUMNS } from "../../src/inventory/node-columns.ts";
+import type { WalkSummary } from "../../src/inventory/walk-completeness.ts";
+import {
+  DETAIL_NUMBER_NAMES,
+  type DetailNumber,
+  LISTED_NUMBER_NAMES,
+  LISTED_TEXT_NAMES,
+  type ListedNumber,
+  type ListedText,
+  type NodeDetail,
+  type NodeRecord,
+} from "../../src/model/node.ts";
+import type { Fleet, TextColumn } from "../../src/model/snapshot.ts";
+
+/** A table with one value for each name. */
+const filled = <Name extends string, Value>(names: readonly Name[], value: (name: Name) => Value) =>
+  Object.fromEntries(names.map((name) => [name, value(name)])) as Record<Name, Value>;
+
+/** The fields of a list record, all of them missing. */
+export const missingFields: Record<ListedText | ListedNumber, null> = filled(
+  [...LISTED_TEXT_NAMES, ...LISTED_NUMBER_NAMES],
+  () => null,
+);
+
+/** The columns of a fleet that the fields of records fill, by the text or number that they hold at each slot. */
+export const fieldColumns = (
+  slots: number,
+  textAt: (name: TextColumn, slot: number) => string = () => "",
+  numberAt: (name: ListedNumber | DetailNumber, slot: number) => number = () => Number.NaN,
+) => ({
+  ...filled(TEXT_COLUMNS, (name) => Array.from({ length: slots }, (_, slot) => textAt(name, slot))),
+  ...filled([...LISTED_NUMBER_NAMES, ...DETAIL_NUMBER_NAMES], (name) =>
+    Float64Array.from({ length: slots }, (_, slot) => numberAt(name, slot)),
+  ),
+});
 
 export const record = (id: string, parts: Partial<NodeRecord> = {}): NodeRecord => ({
+  ...missingFields,
   id,
   name: `name of ${id}`,
   status: "online",
   country: "DE",
   region: "eu",
-  ipAddress: null,
   version: "1.0",
   lastSeenMs: 1_000,
   uptimeHours: 5,
@@ -19,6 +52,7 @@ export const record = (id: string, parts: Partial<NodeRecord> = {}): NodeRecord 
 });
 
 export const detail = (id: string, cpuUsage: number | null, parts: Partial<NodeDetail> = {}): NodeDetail => ({
+  ...filled(DETAIL_NUMBER_NAMES, () => null),
   ...record(id),
   cpuUsage,
   memoryUsage: 0.5,
@@ -39,9 +73,9 @@ export const walkSummary = (seen: number, parts: Partial<WalkSummary> = {}): Wal
   ...parts,
 });
 
-/** Walks over the nodes of these ids. Every other node is looked up, and what that came to is `lookup`; null: none is. */
+/** Walks over these nodes, looks up all other nodes with the result `lookup` (null: no lookups), and ends the walk. */
 export function walkOver(
-  inventory: ReturnType<typeof createInventory>,
+  inventory: Inventory,
   ids: readonly string[],
   { lookup = "unknown", ...parts }: Partial<WalkSummary> & { readonly lookup?: LookupResult | null } = {},
   at = 0,

@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createInventory, type WalkSummary } from "../../src/inventory/inventory.ts";
+import { Inventory } from "../../src/inventory/inventory.ts";
+import type { WalkSummary } from "../../src/inventory/walk-completeness.ts";
 import { detail, idsOf, record, walkOver, walkSummary } from "./inventory-fixtures.ts";
 
-describe("who is in the fleet", () => {
-  test("a node is gone after two exact walks in a row without it, not after one", () => {
-    const inventory = createInventory("ratio");
+describe("the nodes of the fleet", () => {
+  test("lose a node after two exact walks in a row without it, not after one", () => {
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ["a", "b"]);
     walkOver(inventory, ["a"]);
     expect(idsOf(inventory.currentFleet())).toEqual(["a", "b"]);
@@ -13,15 +14,15 @@ describe("who is in the fleet", () => {
     expect(idsOf(inventory.currentFleet())).toEqual(["a"]);
   });
 
-  test("walks that were cut off take no node away, however many there are", () => {
-    const inventory = createInventory("ratio");
+  test("lose no node through cut walks", () => {
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ["a", "b"]);
     for (let walk = 0; walk < 10; walk++) walkOver(inventory, ["a"], { end: "cut", total: 2 });
     expect(idsOf(inventory.currentFleet())).toEqual(["a", "b"]);
   });
 
-  test("a walk with records that can't be read takes no node away soon: each may be of one that is missing", () => {
-    const inventory = createInventory("ratio");
+  test("lose no node soon if records are unreadable: each may be that of a missing node", () => {
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ["a", "b"]);
     const namelessWalk = () => walkOver(inventory, ["a"], { total: 2, seen: 2, rejected: 1 });
     for (let walk = 0; walk < 9; walk++) namelessWalk();
@@ -30,8 +31,8 @@ describe("who is in the fleet", () => {
     expect(idsOf(inventory.currentFleet())).toEqual(["a"]);
   });
 
-  test("a node that comes back in between begins its absences anew", () => {
-    const inventory = createInventory("ratio");
+  test("lose a node only after consecutive absences", () => {
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ["a", "b"]);
     walkOver(inventory, ["a"]);
     walkOver(inventory, ["b"], { end: "cut", total: 2 });
@@ -39,14 +40,14 @@ describe("who is in the fleet", () => {
     expect(idsOf(inventory.currentFleet())).toEqual(["a", "b"]);
   });
 
-  test("random walks give what a plain set of counts gives, and slots never mix nodes up", () => {
+  test("match a simple model over random walks", () => {
     const walks = fc.array(
       fc.record({ ids: fc.uniqueArray(fc.constantFrom(..."abcdefghij")), complete: fc.boolean() }),
       { maxLength: 30 },
     );
     fc.assert(
       fc.property(walks, (steps) => {
-        const inventory = createInventory("ratio");
+        const inventory = new Inventory("ratio");
         const missed = new Map<string, number>();
         for (const [at, { ids, complete }] of steps.entries()) {
           for (const id of ids) inventory.recordListed(record(id, { uptimeHours: id.charCodeAt(0) }), at);
@@ -75,8 +76,8 @@ describe("who is in the fleet", () => {
 describe("a walk that is not exact", () => {
   const ids = Array.from({ length: 100 }, (_, index) => `node_${index}`);
 
-  test("is complete while it misses no more than the share allowed, and one node on a small fleet", () => {
-    const inventory = createInventory("ratio");
+  test("is complete if it misses no more than the allowed share, or one node of a small fleet", () => {
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ids);
     const missing = (count: number, parts: Partial<WalkSummary> = {}) =>
       walkOver(inventory, ids.slice(count), { end: "inexact", total: 100, ...parts });
@@ -86,12 +87,12 @@ describe("a walk that is not exact", () => {
     expect(missing(1, { maxMissing: 0 })).toMatchObject({ complete: false });
   });
 
-  test("of a list that shows more than it counts is not complete: the two contradict each other", () => {
-    expect(walkOver(createInventory("ratio"), ids, { end: "inexact", total: 50 })).toMatchObject({ complete: false });
+  test("is not complete if the list shows more records than its total", () => {
+    expect(walkOver(new Inventory("ratio"), ids, { end: "inexact", total: 50 })).toMatchObject({ complete: false });
   });
 
-  test("keeps the record and the age of the nodes that it missed", () => {
-    const inventory = createInventory("ratio");
+  test("keeps the record and the age of nodes that it missed", () => {
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ids, {}, 1_000);
     walkOver(inventory, ids.slice(1), { end: "inexact", total: 100 }, 2_000);
     const { ids: slots, listedAt, count } = inventory.currentFleet();
@@ -100,8 +101,8 @@ describe("a walk that is not exact", () => {
     expect(listedAt[slots.indexOf("node_1")]).toBe(2_000);
   });
 
-  test("forgets a node after ten of them in a row, so that what is remembered stays bounded", () => {
-    const inventory = createInventory("ratio");
+  test("removes a node after ten such walks in a row, which bounds the fleet", () => {
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ids);
     for (let walk = 0; walk < 9; walk++) walkOver(inventory, ids.slice(1), { end: "inexact", total: 100 });
     expect(inventory.has("node_0")).toBe(true);
@@ -109,12 +110,12 @@ describe("a walk that is not exact", () => {
     expect(inventory.has("node_0")).toBe(false);
   });
 
-  test("is complete where an operator accepted that so many are missing", () => {
-    const inventory = createInventory("ratio");
+  test("is complete if an operator accepted the number of missing nodes", () => {
+    const inventory = new Inventory("ratio");
     inventory.acceptMissing(20);
     expect(walkOver(inventory, ids, { end: "inexact", total: 121 })).toMatchObject({ complete: false });
     expect(walkOver(inventory, ids, { end: "inexact", total: 120 })).toMatchObject({ complete: true });
-    // The number may vary below that. Once the list has recovered for ten walks, the old measure holds again.
+    // Fewer may be missing. After ten walks within the allowed share, the accepted number no longer applies.
     walkOver(inventory, ids, { end: "inexact", total: 105 });
     expect(walkOver(inventory, ids, { end: "inexact", total: 120 })).toMatchObject({ complete: true });
     for (let walk = 0; walk < 10; walk++) walkOver(inventory, ids);
@@ -124,30 +125,30 @@ describe("a walk that is not exact", () => {
 
 describe("a node that the walk has not shown", () => {
   const startWalk = (listed: readonly string[]) => {
-    const inventory = createInventory("ratio");
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ["a", "b", "c"]);
     for (const id of listed) inventory.recordListed(record(id), 1);
     return inventory;
   };
 
-  test("is to be looked up, up to a bound", () => {
+  test("is looked up, up to a maximum number", () => {
     expect(startWalk(["a"]).nodesToLookUp(10)).toEqual(["b", "c"]);
     expect(startWalk(["a"]).nodesToLookUp(1)).toEqual(["b"]);
   });
 
-  test("is gone at once where the lookup finds no such node", () => {
+  test("is gone immediately if the lookup returns 404", () => {
     const inventory = startWalk(["a", "b"]);
     inventory.recordLookup("c", "gone", 1);
     expect(inventory.has("c")).toBe(false);
   });
 
-  test("is never taken away by the lookup of a node that the walk has shown", () => {
+  test("is not removed by a lookup if the walk has shown it since", () => {
     const inventory = startWalk(["a", "b", "c"]);
     inventory.recordLookup("c", "gone", 1);
     expect(inventory.has("c")).toBe(true);
   });
 
-  test("and that a lookup finds is not gone: the list contradicts the service's own record", () => {
+  test("is not gone if a lookup finds it", () => {
     const inventory = startWalk(["a", "b"]);
     for (let walk = 0; walk < 20; walk++) {
       if (inventory.nodesToLookUp(1).length > 0) inventory.recordLookup("c", "alive", 1);
@@ -157,7 +158,7 @@ describe("a node that the walk has not shown", () => {
     expect(inventory.has("c")).toBe(true);
   });
 
-  test("and that lookups go on finding is gone once its last_seen has not moved for a day", () => {
+  test("is gone once its last_seen has not changed for a day, even if lookups find it", () => {
     const inventory = startWalk(["a", "b"]);
     const hours = (count: number) => count * 3_600_000;
     inventory.recordLookup("c", "alive", hours(1));
@@ -171,14 +172,14 @@ describe("a node that the walk has not shown", () => {
     expect(inventory.has("c")).toBe(false);
   });
 
-  test("is not gone while its own lookup is still to come, however many walks leave it out", () => {
+  test("is not gone before its own lookup, however many walks do not show it", () => {
     const inventory = startWalk(["a", "b"]);
     for (let walk = 0; walk < 20; walk++) walkOver(inventory, ["a", "b"], { lookup: null });
     expect(inventory.has("c")).toBe(true);
   });
 
-  test("is gone after two exact walks in which every lookup of others found them gone", () => {
-    const inventory = createInventory("ratio");
+  test("is gone after two exact walks in which every lookup of other nodes returned 404", () => {
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ["a", "b", "c", "d", "e"]);
     for (const gone of ["b", "c"]) {
       inventory.recordListed(record("a"), 1);
@@ -188,7 +189,7 @@ describe("a node that the walk has not shown", () => {
     expect(idsOf(inventory.currentFleet())).toEqual(["a"]);
   });
 
-  test("and that a lookup finds is looked up ever more seldom", () => {
+  test("is looked up less and less often while lookups find it", () => {
     const inventory = startWalk(["a", "b"]);
     const lookups: number[] = [];
     for (let walk = 0; walk < 40; walk++) {

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { createInventory } from "../../src/inventory/inventory.ts";
+import { Inventory } from "../../src/inventory/inventory.ts";
 import type { UsageScale } from "../../src/inventory/usage-scale.ts";
 import { NODE_STATUSES } from "../../src/model/node.ts";
 import type { Fleet } from "../../src/model/snapshot.ts";
 import { detail, record, walkOver, walkSummary } from "./inventory-fixtures.ts";
 
-describe("a fleet that was handed out", () => {
-  test("never changes afterwards", () => {
-    const inventory = createInventory("ratio");
+describe("a published fleet", () => {
+  test("never changes", () => {
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ["a", "b"]);
     const before = inventory.currentFleet();
     const copy = structuredClone(before);
@@ -19,19 +19,19 @@ describe("a fleet that was handed out", () => {
     expect(before).toEqual(copy);
   });
 
-  test("shares the columns that did not change with the one before", () => {
-    const inventory = createInventory("ratio");
+  test("shares unchanged columns with the previous one", () => {
+    const inventory = new Inventory("ratio");
     walkOver(inventory, ["a", "b"]);
     const before = inventory.currentFleet();
     inventory.recordDetail(detail("b", 0.9), 6, 7);
     const after = inventory.currentFleet();
-    expect(after.names).toBe(before.names);
+    expect(after.name).toBe(before.name);
     expect(after.cpuUsage).not.toBe(before.cpuUsage);
   });
 });
 
-test("places are those of the nodes that are there, and renumbering moves no node", () => {
-  const inventory = createInventory("ratio");
+test("locations are those of current nodes, and renumbering keeps each node's location", () => {
+  const inventory = new Inventory("ratio");
   const inRegion = (id: string, region: string) => inventory.recordListed(record(id, { region }), 0);
   const locationsByNode = (fleet: Fleet) =>
     Object.fromEntries(
@@ -53,8 +53,8 @@ test("places are those of the nodes that are there, and renumbering moves no nod
   expect(NODE_STATUSES[fleet.status[fleet.ids.indexOf("c")]!]).toBe("online");
 });
 
-test("a service that gives each node a region of its own is told in two thousand places, and one for the rest", () => {
-  const inventory = createInventory("ratio");
+test("keeps at most two thousand locations, and counts the rest under other", () => {
+  const inventory = new Inventory("ratio");
   for (let node = 0; node < 5_000; node++)
     inventory.recordListed(record(`node_${node}`, { region: `region_${node}` }), 0);
   inventory.endWalk(walkSummary(5_000), 0);
@@ -66,20 +66,20 @@ test("a service that gives each node a region of its own is told in two thousand
 
 describe("usage", () => {
   const usageOf = (scale: UsageScale, cpu: number) => {
-    const inventory = createInventory(scale);
+    const inventory = new Inventory(scale);
     inventory.recordListed(record("a"), 0);
     inventory.recordListed(record("b"), 0);
     const agrees = [inventory.recordDetail(detail("b", 0.5), 1, 1), inventory.recordDetail(detail("a", cpu), 1, 1)];
     return { inventory, agrees, fleet: inventory.currentFleet() };
   };
 
-  test("declared as a ratio is taken as it is, as percent is divided by a hundred", () => {
+  test("is stored unchanged if declared as a ratio, and divided by 100 if declared as percent", () => {
     expect(usageOf("ratio", 0.75).fleet).toMatchObject({ usageKnown: true });
     expect(usageOf("ratio", 0.75).fleet.cpuUsage[0]).toBe(0.75);
     expect(usageOf("percent", 75).fleet.cpuUsage[0]).toBe(0.75);
   });
 
-  test("that contradicts its scale makes all usage unknown, of every node, and for good", () => {
+  test("that contradicts the scale makes the usage of every node unknown permanently", () => {
     const { inventory, agrees, fleet } = usageOf("ratio", 75);
     expect(agrees).toEqual(["taken", "contradicts"]);
     expect(fleet.usageKnown).toBe(false);
@@ -88,14 +88,14 @@ describe("usage", () => {
     expect(Number.isNaN(inventory.currentFleet().cpuUsage[0])).toBe(true);
   });
 
-  test("of no declared scale is not shown at all, while the rest of the detail is", () => {
+  test("without a declared scale is missing, unlike the rest of the detail", () => {
     const { fleet } = usageOf(null, 0.5);
     expect(fleet.usageKnown).toBe(false);
     expect(Number.isNaN(fleet.cpuUsage[0])).toBe(true);
     expect(fleet.createdAtMs[0]).toBe(1);
   });
 
-  test("is read anew under a newly declared scale", () => {
+  test("is known again once it is read under a newly declared scale", () => {
     const { inventory } = usageOf("ratio", 75);
     inventory.declareScale("percent");
     expect(inventory.recordDetail(detail("a", 75), 3, 3)).toBe("taken");
@@ -104,8 +104,8 @@ describe("usage", () => {
   });
 });
 
-test("details go round: nodes never tried first, then whoever waited longest", () => {
-  const inventory = createInventory("ratio");
+test("details of nodes that were never read come first, then the oldest", () => {
+  const inventory = new Inventory("ratio");
   walkOver(inventory, ["a", "b"]);
   const order: string[] = [];
   const next = () => {
@@ -122,8 +122,8 @@ test("details go round: nodes never tried first, then whoever waited longest", (
   expect(order).toEqual(["a", "b", "a", "new", "b", "a"]);
 });
 
-test("a node whose record changed abruptly has its detail read before its turn", () => {
-  const inventory = createInventory("ratio");
+test("the detail of a node whose record changed abruptly is read out of turn", () => {
+  const inventory = new Inventory("ratio");
   const ids = Array.from({ length: 20 }, (_, node) => `node_${node}`);
   walkOver(inventory, ids);
   for (const id of ids) {

@@ -5,8 +5,8 @@ import { assessTrust, type InventoryStatus } from "../../src/inventory/trust.ts"
 import { defaultSafety } from "../harness/policies.ts";
 import { blockerTexts } from "../policy/guard-case.ts";
 
-/** A sighting that nothing speaks against, but for what is said of it. */
-const inventoryStatus = (said: Partial<InventoryStatus>): InventoryStatus => ({
+/** The status of an inventory that is trusted, with overrides. */
+const inventoryStatus = (overrides: Partial<InventoryStatus>): InventoryStatus => ({
   completeWalks: 9,
   lastComplete: true,
   missing: null,
@@ -18,29 +18,29 @@ const inventoryStatus = (said: Partial<InventoryStatus>): InventoryStatus => ({
   unknownRecords: 0,
   freshestLastSeenMs: SECOND_MS,
   hasServiceTime: true,
-  ...said,
+  ...overrides,
 });
 
-const assess = (said: Partial<InventoryStatus>, trust: Partial<Safety["trust"]> = {}) => {
-  const { blockers, isUntrusted: isBroken } = assessTrust(inventoryStatus(said), { ...defaultSafety.trust, ...trust });
-  return { said: blockerTexts(blockers), isBroken };
+const assess = (overrides: Partial<InventoryStatus>, trust: Partial<Safety["trust"]> = {}) => {
+  const { blockers, isUntrusted } = assessTrust(inventoryStatus(overrides), { ...defaultSafety.trust, ...trust });
+  return { blockers: blockerTexts(blockers), isUntrusted };
 };
 
-const TRUSTED = { said: [], isBroken: false };
-const untrusted = (...said: string[]) => ({ said, isBroken: true });
-const notReady = (...said: string[]) => ({ said, isBroken: false });
+const TRUSTED = { blockers: [], isUntrusted: false };
+const untrusted = (...blockers: string[]) => ({ blockers, isUntrusted: true });
+const notReady = (...blockers: string[]) => ({ blockers, isUntrusted: false });
 
-test("nothing speaks against a sight in which all is well", () => {
+test("trusts an inventory without problems", () => {
   expect(assess({})).toEqual(TRUSTED);
 });
 
-describe("what only waits", () => {
-  test("warms up until enough walks were complete", () => {
+describe("an inventory that is not ready", () => {
+  test("warms up until enough walks are complete", () => {
     expect(assess({ completeWalks: 1 })).toEqual(notReady("warming_up: 1 of 2 complete walks since the start"));
     expect(assess({ completeWalks: 2 })).toEqual(TRUSTED);
   });
 
-  test("one walk that failed brings nothing, and breaks nothing", () => {
+  test("is incomplete, not untrusted, after one failed walk", () => {
     expect(assess({ lastComplete: false, nodes: 3, recordsRead: 3 })).toEqual(
       notReady(
         "inventory_incomplete: the last walk of the nodes was not complete; the hold ends with the next complete walk",
@@ -48,7 +48,7 @@ describe("what only waits", () => {
     );
   });
 
-  test("a walk that misses more nodes than allowed holds, and names what ends the hold", () => {
+  test("is incomplete if a walk misses too many nodes, and the blocker says how the hold ends", () => {
     expect(assess({ lastComplete: false, missing: { nodes: 12, of: 100 } })).toEqual(
       notReady(
         "inventory_incomplete: the last walk of the nodes misses 12 of 100, more than 2 %; it ends with a walk that misses fewer, or with accept-inventory if that is right",
@@ -56,7 +56,7 @@ describe("what only waits", () => {
     );
   });
 
-  test("no walk was complete yet: half an inventory is none, also without a warm-up (pain 2)", () => {
+  test("is incomplete before the first complete walk, even without a warm-up", () => {
     const none = {
       completeWalks: 0,
       lastComplete: false,
@@ -77,52 +77,52 @@ describe("what only waits", () => {
   });
 });
 
-describe("what is broken", () => {
-  test("a last complete walk that is no longer fresh breaks the trust", () => {
+describe("an untrusted inventory", () => {
+  test("has a last complete walk that is no longer fresh", () => {
     expect(assess({ completeWalkAgeMs: 180 * SECOND_MS })).toEqual(TRUSTED);
-    const said = "inventory_incomplete: the last complete walk of the nodes is 181 s old, more than 180 s";
-    expect(assess({ completeWalkAgeMs: 180 * SECOND_MS + 1 })).toEqual(untrusted(said));
-    expect(assess({ completeWalkAgeMs: 180 * SECOND_MS + 1, lastComplete: false })).toEqual(untrusted(said));
+    const stale = "inventory_incomplete: the last complete walk of the nodes is 181 s old, more than 180 s";
+    expect(assess({ completeWalkAgeMs: 180 * SECOND_MS + 1 })).toEqual(untrusted(stale));
+    expect(assess({ completeWalkAgeMs: 180 * SECOND_MS + 1, lastComplete: false })).toEqual(untrusted(stale));
   });
 
-  test("a fleet that shrank under its share of the last days", () => {
+  test("has shrunk below the minimum share of the last days", () => {
     expect(assess({ nodes: 80, recordsRead: 80 })).toEqual(TRUSTED);
     expect(assess({ nodes: 79, recordsRead: 79 })).toEqual(
       untrusted(
         "inventory_shrunk: 79 nodes are listed, less than 80 % of the 100 of the last days; if that is correct, run accept-inventory",
       ),
     );
-    expect(assess({ nodes: 0, recordsRead: 0 }).isBroken).toBe(true);
-    // Of a walk that was read to its end, though it misses nodes, it is known how many there are; of one cut off it is not.
+    expect(assess({ nodes: 0, recordsRead: 0 }).isUntrusted).toBe(true);
+    // A walk that reached the end of the list shows how many nodes there are; a cut walk does not.
     const partial = { nodes: 50, recordsRead: 50, lastComplete: false };
-    expect(assess({ ...partial, missing: { nodes: 3, of: 53 } }).isBroken).toBe(true);
-    expect(assess({ ...partial, missing: null }).isBroken).toBe(false);
+    expect(assess({ ...partial, missing: { nodes: 3, of: 53 } }).isUntrusted).toBe(true);
+    expect(assess({ ...partial, missing: null }).isUntrusted).toBe(false);
     expect(assess({ nodes: 55, recordsRead: 55 }, { minInventory: 0.55 })).toEqual(TRUSTED);
     expect(assess({ nodes: 1, recordsRead: 1, largestWalkNodes: 0 })).toEqual(TRUSTED);
   });
 
-  test("too many records that can't be read, or nodes of an unknown status", () => {
+  test("has too many unreadable records or nodes with an unknown status", () => {
     expect(assess({ unknownRecords: 10 })).toEqual(TRUSTED);
     expect(assess({ unknownRecords: 11 })).toEqual(
       untrusted("inventory_unknown: 11 of 100 nodes are unreadable or have an unknown status, more than 10 %"),
     );
-    expect(assess({ unknownRecords: 1 }, { maxUnknown: 0 }).isBroken).toBe(true);
+    expect(assess({ unknownRecords: 1 }, { maxUnknown: 0 }).isUntrusted).toBe(true);
     expect(assess({ unknownRecords: 29 }, { maxUnknown: 0.29 })).toEqual(TRUSTED);
   });
 
-  test("a walk that failed early makes no share of the unknown", () => {
+  test("counts unknown records as a share of the whole fleet, also if a walk failed early", () => {
     const failed = { lastComplete: false, nodes: 20, recordsRead: 20 };
-    expect(assess({ ...failed, unknownRecords: 10 }).isBroken).toBe(false);
-    expect(assess({ ...failed, unknownRecords: 11 }).isBroken).toBe(true);
+    expect(assess({ ...failed, unknownRecords: 10 }).isUntrusted).toBe(false);
+    expect(assess({ ...failed, unknownRecords: 11 }).isUntrusted).toBe(true);
   });
 
-  test("a service that never says what time it is", () => {
+  test("is from a service without Date headers", () => {
     expect(assess({ hasServiceTime: false, freshestLastSeenMs: null })).toEqual(
       untrusted("service_clock: no response of the service had a Date header"),
     );
   });
 
-  test("the freshest last_seen of the fleet is itself stale: pain 5, a checker's own failure", () => {
+  test("has only stale last_seen times", () => {
     expect(assess({ freshestLastSeenMs: 5 * MINUTE_MS })).toEqual(TRUSTED);
     expect(assess({ freshestLastSeenMs: 5 * MINUTE_MS + 1 })).toEqual(
       untrusted("last_seen_stale: the freshest last_seen of the whole fleet is 301 s old, more than 300 s"),
@@ -130,14 +130,14 @@ describe("what is broken", () => {
     expect(assess({ freshestLastSeenMs: null })).toEqual(untrusted("last_seen_stale: no node has a last_seen"));
   });
 
-  test("clocks say nothing before a node was seen", () => {
-    const nobody = { nodes: 0, recordsRead: 0, largestWalkNodes: 0, freshestLastSeenMs: null, hasServiceTime: false };
-    expect(assess(nobody)).toEqual(TRUSTED);
+  test("is not reported for its clocks before a node was seen", () => {
+    const empty = { nodes: 0, recordsRead: 0, largestWalkNodes: 0, freshestLastSeenMs: null, hasServiceTime: false };
+    expect(assess(empty)).toEqual(TRUSTED);
   });
 });
 
-test("all that speaks against a sight is told, and what is broken makes it broken", () => {
-  const { blockers, isUntrusted: isBroken } = assessTrust(
+test("reports every blocker at once", () => {
+  const { blockers, isUntrusted } = assessTrust(
     inventoryStatus({
       completeWalks: 1,
       nodes: 50,
@@ -153,5 +153,5 @@ test("all that speaks against a sight is told, and what is broken makes it broke
     "last_seen_stale",
     "warming_up",
   ]);
-  expect(isBroken).toBe(true);
+  expect(isUntrusted).toBe(true);
 });

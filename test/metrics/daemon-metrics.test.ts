@@ -13,8 +13,8 @@ async function linesOf(
   return lines.filter((line) => line.includes(name));
 }
 
-describe("the daemon's own metrics", () => {
-  test("counters and histograms with closed labels start at zero, gauges are absent until they are set", async () => {
+describe("daemon metrics", () => {
+  test("start at zero if the label values are known; gauges are absent until they are set", async () => {
     const text = await createMetrics().render("text");
     expect(text).toContain('proxywarden_ratelimit_exceeded_total{category="node_management"} 0\n');
     expect(text).toContain('proxywarden_collect_failures_total{collector="hourly",reason="not_json"} 0\n');
@@ -23,7 +23,7 @@ describe("the daemon's own metrics", () => {
     expect(text).not.toContain("proxywarden_api_requests_total");
   });
 
-  test("a counter counts, a gauge is what it was set to, and NaN leaves it out", async () => {
+  test("count, and set gauges; NaN removes a gauge from the page", async () => {
     const daemonMetrics = createMetrics();
     daemonMetrics.inc("proxywarden_api_requests_total", { endpoint: "node", code: "200" });
     daemonMetrics.inc("proxywarden_api_requests_total", { endpoint: "node", code: "200" }, 2);
@@ -41,7 +41,7 @@ describe("the daemon's own metrics", () => {
     ]);
   });
 
-  test("a histogram has the bounds of the table, as floats, in both formats", async () => {
+  test("have histograms with the bounds of the table, as floats in both formats", async () => {
     const daemonMetrics = createMetrics();
     daemonMetrics.observe("proxywarden_api_request_duration_seconds", { endpoint: "stats" }, 0.3);
     const text = await linesOf(daemonMetrics, '{endpoint="stats"');
@@ -64,7 +64,7 @@ describe("the daemon's own metrics", () => {
     expect(await linesOf(daemonMetrics, '{endpoint="stats"', "openmetrics")).toEqual(text);
   });
 
-  test("a gauge that is cleared has no series, with or without labels", async () => {
+  test("clear a gauge, with or without labels", async () => {
     const daemonMetrics = createMetrics();
     daemonMetrics.set("proxywarden_plan_interval_seconds", { collector: "nodes" }, 60);
     daemonMetrics.set("proxywarden_paused", {}, 1);
@@ -74,7 +74,7 @@ describe("the daemon's own metrics", () => {
     expect(await linesOf(daemonMetrics, "proxywarden_paused")).toEqual([]);
   });
 
-  test("one format leaves no trace in the other", async () => {
+  test("render each format independently of the other", async () => {
     const daemonMetrics = createMetrics();
     const before = await daemonMetrics.render("text");
     const open = await daemonMetrics.render("openmetrics");
@@ -84,20 +84,20 @@ describe("the daemon's own metrics", () => {
     expect(before).toContain("# TYPE proxywarden_ratelimit_exceeded_total counter\n");
   });
 
-  test("the labels that a caller passes are not written to, nor kept", async () => {
+  test("neither modify nor keep the labels object that is passed", async () => {
     const daemonMetrics = createMetrics();
     const labels = { endpoint: "node" as const, code: "200" };
     daemonMetrics.inc("proxywarden_api_requests_total", Object.freeze(labels));
     expect(await linesOf(daemonMetrics, 'code="200"')).toHaveLength(1);
   });
 
-  test("two of them share nothing", async () => {
+  test("share nothing between instances", async () => {
     const [one, other] = [createMetrics(), createMetrics()];
     one.set("proxywarden_month_calls", {}, 1);
     expect(await linesOf(other, "proxywarden_month_calls")).toEqual([]);
   });
 
-  test("those of the process are among them unless declined", async () => {
+  test("include those of the process unless disabled", async () => {
     expect(await createDaemonMetrics().render("text")).toContain("process_resident_memory_bytes ");
     expect(await createMetrics().render("text")).not.toContain("process_");
   });

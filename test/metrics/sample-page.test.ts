@@ -7,16 +7,16 @@ import { fullDaemonMetrics, fullInput, openMetricsSamples, promtoolFindings } fr
 
 const exposition = render(createNetworkRenderer(), fullInput());
 
-test("the page tries every family", () => {
+test("the sample page has every family", () => {
   const shown = textOf(exposition).match(/(?<=^# TYPE )\S+/gm);
   expect(shown).toEqual([...networkFamilyNames()]);
 });
 
-test("promtool finds nothing in the text format", async () => {
+test("promtool accepts the text format", async () => {
   expect(promtoolFindings(textOf(exposition) + (await fullDaemonMetrics().render("text")))).toBe("");
 });
 
-test("the strict parser of Prometheus' Python client takes the OpenMetrics format, every sample of it", async () => {
+test("the OpenMetrics parser of Prometheus' Python client reads every sample", async () => {
   const page =
     textOf(exposition, "openmetrics") + (await fullDaemonMetrics().render("openmetrics")) + endMarker("openmetrics");
   expect(openMetricsSamples(page)).toBe(page.match(/^[^#\n]/gm)?.length);

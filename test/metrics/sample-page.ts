@@ -1,14 +1,18 @@
 import { spawnSync } from "node:child_process";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../src/metrics/families/family.ts";
+import { DETAIL_NUMBER_NAMES, LISTED_NUMBER_NAMES } from "../../src/model/node.ts";
 import { buildFleet, buildSessions, renderInput } from "./snapshot-fixtures.ts";
 
-/** A snapshot in which every family has samples, some of them awkward. */
+const everyNumber = Object.fromEntries([...LISTED_NUMBER_NAMES, ...DETAIL_NUMBER_NAMES].map((name) => [name, 1]));
+
+/** A snapshot in which every family has samples, some with unusual values. */
 export const fullInput = (): RenderInput =>
   renderInput(
     {
       fleet: buildFleet(
         ['we"ird\na', "Zürich\\1", "plain"].map((name, index) => ({
+          ...everyNumber,
           id: `node_${index}`,
           name,
           country: index === 0 ? "" : "DE",
@@ -56,7 +60,7 @@ export const fullInput = (): RenderInput =>
     { serviceNowMs: 3_600_000 },
   );
 
-/** The daemon's own metrics, each family with a sample. */
+/** Daemon metrics with a sample of each kind. */
 export function fullDaemonMetrics(): ReturnType<typeof createDaemonMetrics> {
   const daemonMetrics = createDaemonMetrics();
   daemonMetrics.set("proxywarden_build_info", { version: "0.1.0" }, 1);
@@ -68,7 +72,7 @@ export function fullDaemonMetrics(): ReturnType<typeof createDaemonMetrics> {
   return daemonMetrics;
 }
 
-/** What promtool's linter has to say of a text page: nothing, if all is well. */
+/** Returns what promtool's linter finds in a page in text format; empty if nothing. */
 export const promtoolFindings = (text: string): string => run("promtool", ["check", "metrics"], text);
 
 const STRICT_PARSER = `
@@ -78,13 +82,13 @@ text = sys.stdin.buffer.read().decode()
 print(sum(len(family.samples) for family in text_string_to_metric_families(text)))
 `;
 
-/** Samples that the reference parser finds on an OpenMetrics page; anything that it does not accept throws. */
+/** Returns the number of samples that the reference parser reads from an OpenMetrics page. Throws if it rejects the page. */
 export const openMetricsSamples = (text: string): number =>
   Number(run("/usr/bin/python3", ["-c", STRICT_PARSER], text));
 
 function run(command: string, args: readonly string[], input: string): string {
   const { error, status, stdout, stderr } = spawnSync(command, args, { input, encoding: "utf8" });
-  if (error !== undefined) throw new Error(`${command} is needed by this test: ${error.message}`);
-  if (status !== 0) throw new Error(`${command} refuses it:\n${stderr}${stdout}`);
+  if (error !== undefined) throw new Error(`${command} is required by this test: ${error.message}`);
+  if (status !== 0) throw new Error(`${command} failed:\n${stderr}${stdout}`);
   return stdout + stderr;
 }

@@ -1,36 +1,24 @@
 import type { ExportOptions, RenderInput } from "../../src/metrics/families/family.ts";
-import { NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
+import {
+  type DetailNumber,
+  type ListedNumber,
+  type ListedText,
+  NODE_STATUSES,
+  type NodeStatus,
+} from "../../src/model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionStatus } from "../../src/model/session.ts";
 import type { Fleet, SessionSummary, Snapshot } from "../../src/model/snapshot.ts";
+import { fieldColumns } from "../inventory/inventory-fixtures.ts";
 
-/** A node by what matters to a test; what is not said is missing. */
-export interface NodeFixture {
-  readonly id: string;
-  readonly name?: string;
-  readonly country?: string;
-  readonly region?: string;
-  readonly version?: string;
-  readonly ipAddress?: string;
-  readonly status?: NodeStatus;
-  readonly lastSeenMs?: number;
-  readonly uptimeHours?: number;
-  readonly activeSessions?: number;
-  readonly bandwidthGb?: number;
-  readonly cpuUsage?: number;
-  readonly memoryUsage?: number;
-  readonly diskUsage?: number;
-  readonly createdAtMs?: number;
-  readonly updatedAtMs?: number;
-  readonly listedAt?: number;
-  readonly detailedAt?: number;
-  readonly detailedAtEpochMs?: number;
-}
+/** A node of a fleet. Absent fields are missing. */
+export type NodeFixture = Partial<
+  Record<ListedText, string> &
+    Record<ListedNumber | DetailNumber | "listedAt" | "detailedAt" | "detailedAtEpochMs", number>
+> & { readonly id: string; readonly status?: NodeStatus };
 
-/** A fleet with a slot for each sketch; null: an empty slot. */
+/** Returns a fleet with a slot for each fixture; null: an empty slot. */
 export function buildFleet(fixtures: readonly (NodeFixture | null)[], settledAt: number | null = 0): Fleet {
   const slots = fixtures.length;
-  const texts = (read: (node: NodeFixture) => string | undefined) =>
-    fixtures.map((node) => (node === null ? "" : (read(node) ?? "")));
   const numbers = (read: (node: NodeFixture) => number | undefined) =>
     Float64Array.from(fixtures, (node) => (node === null ? Number.NaN : (read(node) ?? Number.NaN)));
   const places: { country: string; region: string }[] = [];
@@ -43,22 +31,15 @@ export function buildFleet(fixtures: readonly (NodeFixture | null)[], settledAt:
   return {
     slots,
     count: fixtures.filter((node) => node !== null).length,
-    ids: texts(({ id }) => id),
-    names: texts(({ name }) => name),
-    ipAddresses: texts(({ ipAddress }) => ipAddress),
-    versions: texts(({ version }) => version),
+    ids: fixtures.map((node) => node?.id ?? ""),
+    ...fieldColumns(
+      slots,
+      (name, slot) => fixtures[slot]?.[name] ?? "",
+      (name, slot) => fixtures[slot]?.[name] ?? Number.NaN,
+    ),
     locationIndex: place,
     locations: places,
     status: Uint8Array.from(fixtures, (node) => NODE_STATUSES.indexOf(node?.status ?? "online")),
-    lastSeenMs: numbers(({ lastSeenMs }) => lastSeenMs),
-    uptimeHours: numbers(({ uptimeHours }) => uptimeHours),
-    activeSessions: numbers(({ activeSessions }) => activeSessions),
-    bandwidthGb: numbers(({ bandwidthGb }) => bandwidthGb),
-    cpuUsage: numbers(({ cpuUsage }) => cpuUsage),
-    memoryUsage: numbers(({ memoryUsage }) => memoryUsage),
-    diskUsage: numbers(({ diskUsage }) => diskUsage),
-    createdAtMs: numbers(({ createdAtMs }) => createdAtMs),
-    updatedAtMs: numbers(({ updatedAtMs }) => updatedAtMs),
     listedAt: numbers(({ listedAt }) => listedAt ?? 0),
     detailedAt: numbers(({ detailedAt }) => detailedAt),
     detailedAtEpochMs: numbers(({ detailedAtEpochMs }) => detailedAtEpochMs),
@@ -85,13 +66,13 @@ export function buildFleet(fixtures: readonly (NodeFixture | null)[], settledAt:
 export interface SessionNodeFixture {
   readonly id: string;
   readonly counts?: Partial<Record<SessionStatus, number>>;
-  /** 0 unless said: its sessions fail now. */
+  /** 0 if absent: its sessions fail now. */
   readonly quietWalks?: number;
   readonly sentBytes?: number;
   readonly receivedBytes?: number;
 }
 
-/** No sessions but those said. */
+/** Returns totals with only these sessions. */
 export function buildSessions(
   nodes: readonly (SessionNodeFixture | null)[],
   { counts = {}, ...rest }: Partial<Omit<SessionSummary, "counts">> & { counts?: Record<string, number> } = {},
@@ -121,10 +102,10 @@ export function buildSessions(
   };
 }
 
-/** Samples older than this are left out, whatever their source. */
+/** Samples older than this are not exported. */
 export const STALE_AFTER_MS = 180_000;
 
-/** All that a rendering needs, around a part of a snapshot. */
+/** Returns the input of a rendering of a partial snapshot. */
 export function renderInput(
   snapshot: Partial<Snapshot>,
   { options, ...rest }: Partial<Omit<RenderInput, "options">> & { options?: Partial<ExportOptions> } = {},

@@ -2,8 +2,7 @@ import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import { DAEMON_FAMILIES, type DaemonFamily } from "../../src/metrics/families/daemon-families.ts";
 import { NETWORK_FAMILIES } from "../../src/metrics/families/network-families.ts";
 import { NODE_INFO } from "../../src/metrics/families/node-families.ts";
-import { NODE_STATUSES } from "../../src/model/node.ts";
-import { NODE_LABELS } from "../../src/model/node-labels.ts";
+import { NODE_LABELS, NODE_STATUSES } from "../../src/model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
 import { parsePromql } from "./promql.ts";
 

@@ -23,13 +23,13 @@ const notification = (parts: Partial<Notification> = {}): Notification => ({
 const storm = notification({ kind: "storm", key: "storm", node: null, episode: null, summary: "40 % are unhealthy" });
 
 type Answer = DeliveryResult | "hang";
-const acceptedAnswer: Answer = { ok: true };
+const accepted: Answer = { ok: true };
 const down: Answer = { ok: false, error: "connect ECONNREFUSED", isFinal: false };
 const refused: Answer = { ok: false, error: "it answered 400", isFinal: true };
 
-type Sending = Readonly<{ at: number; notices: readonly Notification[] }>;
+type Sending = Readonly<{ at: number; notifications: readonly Notification[] }>;
 
-function open(answers: Record<string, (sending: number) => Answer>, repeats: Record<string, number> = {}) {
+function start(answers: Record<string, (sending: number) => Answer>, repeats: Record<string, number> = {}) {
   const clock = createVirtualClock(START_MS);
   const log = createRecordingLog();
   const metrics = createDaemonMetrics({ process: false });
@@ -41,7 +41,7 @@ function open(answers: Record<string, (sending: number) => Answer>, repeats: Rec
       name,
       ...(repeats[name] === undefined ? {} : { repeatMs: repeats[name] }),
       async send(notifications, signal) {
-        ownSendings.push({ at: clock.monotonic(), notices: notifications });
+        ownSendings.push({ at: clock.monotonic(), notifications });
         const given = answer(ownSendings.length);
         if (given !== "hang") return given;
         await clock.sleep(Number.POSITIVE_INFINITY, signal);
@@ -56,33 +56,33 @@ function open(answers: Record<string, (sending: number) => Answer>, repeats: Rec
       .filter((line) => line.startsWith("proxywarden_notifications_total{") && !line.endsWith(" 0"))
       .map((line) => line.replace(/^\S+?\{receiver="(.+)",outcome="(.+)"\} (\d+)$/, "$1 $2 $3"));
   const summaries = (name: string) =>
-    sendings[name]!.map(({ notices: notifications }) => notifications.map(({ summary }) => summary));
+    sendings[name]!.map(({ notifications }) => notifications.map(({ summary }) => summary));
   return { clock, log, notifier, sendings, counts, summaries };
 }
 
-describe("who is told", () => {
-  test("all receivers, or the one that is named", async () => {
-    const { clock, notifier, sendings, counts } = open({ oncall: () => acceptedAnswer, alerts: () => acceptedAnswer });
+describe("notify", () => {
+  test("sends to all receivers, or to the given one", async () => {
+    const { clock, notifier, sendings, counts } = start({ oncall: () => accepted, alerts: () => accepted });
     notifier.notify(notification());
     notifier.notify(notification({ key: "step/ep-2/4" }), "oncall");
     await clock.advance(1_000);
-    expect(sendings.oncall!.flatMap(({ notices: notifications }) => notifications.map(({ key }) => key))).toEqual([
+    expect(sendings.oncall!.flatMap(({ notifications }) => notifications.map(({ key }) => key))).toEqual([
       "step/ep-1/4",
       "step/ep-2/4",
     ]);
-    expect(sendings.alerts!.flatMap(({ notices: notifications }) => notifications)).toHaveLength(1);
+    expect(sendings.alerts!.flatMap(({ notifications }) => notifications)).toHaveLength(1);
     expect(await counts()).toEqual(["oncall sent 2", "alerts sent 1"]);
   });
 
-  test("a name that nobody has is logged, and stops nothing", async () => {
-    const { clock, notifier, log, sendings } = open({ oncall: () => acceptedAnswer });
-    notifier.notify(notification(), "nobody");
+  test("logs an unknown receiver", async () => {
+    const { clock, notifier, log, sendings } = start({ oncall: () => accepted });
+    notifier.notify(notification(), "unknown");
     await clock.advance(1_000);
     expect(sendings.oncall).toEqual([]);
-    expect(log.lines).toMatchObject([{ level: "error", fields: { receiver: "nobody" } }]);
+    expect(log.lines).toMatchObject([{ level: "error", fields: { receiver: "unknown" } }]);
   });
 
-  test("every outcome of every receiver is counted from zero", async () => {
+  test("counts every outcome of every receiver from zero", async () => {
     const metrics = createDaemonMetrics({ process: false });
     const clock = createVirtualClock(START_MS);
     const receivers = [{ name: "oncall", send: async () => ({ ok: true }) as const }];
@@ -95,8 +95,8 @@ describe("who is told", () => {
 });
 
 describe("a receiver that fails", () => {
-  test("is tried again after 1 s, 2 s, 4 s and so on to a minute, and others wait for it no moment", async () => {
-    const { clock, notifier, sendings, counts } = open({ oncall: () => down, alerts: () => acceptedAnswer });
+  test("is retried after 1 s, 2 s, 4 s and so on up to a minute, without delaying others", async () => {
+    const { clock, notifier, sendings, counts } = start({ oncall: () => down, alerts: () => accepted });
     notifier.notify(notification());
     await clock.advance(20 * MINUTE);
     const waits = sendings.oncall!.map(({ at }, index) => (at - (sendings.oncall![index - 1]?.at ?? at)) / 1_000);
@@ -106,32 +106,30 @@ describe("a receiver that fails", () => {
     expect(await counts()).toEqual(["oncall failed 1", "alerts sent 1"]);
   });
 
-  test("and recovers gets what waited, in order and in few sendings; it is logged once each way", async () => {
-    const { clock, notifier, sendings, log, counts } = open({
-      oncall: (sending) => (sending <= 3 ? down : acceptedAnswer),
+  test("gets what was queued, in order and in batches, once it recovers; failure and recovery are logged once", async () => {
+    const { clock, notifier, sendings, log, counts } = start({
+      oncall: (sending) => (sending <= 3 ? down : accepted),
     });
     for (let number = 0; number < 250; number++) notifier.notify(notification({ summary: String(number) }));
     await clock.advance(MINUTE);
     const summaries = sendings
       .oncall!.slice(3)
-      .flatMap(({ notices: notifications }) => notifications.map(({ summary }) => Number(summary)));
+      .flatMap(({ notifications }) => notifications.map(({ summary }) => Number(summary)));
     expect(summaries).toEqual(Array.from({ length: 250 }, (_, index) => index));
     expect(
-      sendings
-        .oncall!.slice(3)
-        .every(({ notices: notifications }) => notifications.length <= NOTIFICATIONS_PER_REQUEST_MAX),
+      sendings.oncall!.slice(3).every(({ notifications }) => notifications.length <= NOTIFICATIONS_PER_REQUEST_MAX),
     ).toBe(true);
     expect(sendings.oncall!.length).toBeLessThanOrEqual(7);
     expect(log.lines.map(({ level, message }) => `${level}: ${message}`)).toEqual([
-      "warn: a receiver takes no notices",
-      "info: a receiver takes notices again",
+      "warn: receiver does not accept notifications",
+      "info: receiver accepts notifications again",
     ]);
     expect(await counts()).toEqual(["oncall sent 250"]);
   });
 
-  test("and refuses what it is sent gets it once, and the next notices all the same", async () => {
-    const { clock, notifier, summaries, counts } = open({
-      oncall: (sending) => (sending === 1 ? refused : acceptedAnswer),
+  test("gets a notification that it refuses once, and still gets later ones", async () => {
+    const { clock, notifier, summaries, counts } = start({
+      oncall: (sending) => (sending === 1 ? refused : accepted),
     });
     notifier.notify(notification({ summary: "odd" }));
     await clock.advance(1_000);
@@ -141,7 +139,7 @@ describe("a receiver that fails", () => {
     expect(await counts()).toEqual(["oncall sent 1", "oncall failed 1"]);
   });
 
-  test("and rejects in spite of all is logged, and goes on being told", async () => {
+  test("is logged and still gets later notifications if its promise rejects", async () => {
     const clock = createVirtualClock(START_MS);
     const log = createRecordingLog();
     let sendings = 0;
@@ -149,7 +147,7 @@ describe("a receiver that fails", () => {
       name: "odd",
       async send() {
         sendings++;
-        throw new Error("a defect");
+        throw new Error("a bug");
       },
     };
     const notifier = createNotifier({ receivers: [receiver], clock, random: () => 0.5, log });
@@ -158,13 +156,13 @@ describe("a receiver that fails", () => {
     notifier.notify(notification());
     await clock.advance(1_000);
     expect(sendings).toBe(2);
-    expect(log.lines[0]).toMatchObject({ level: "error", message: "a receiver broke" });
+    expect(log.lines[0]).toMatchObject({ level: "error", message: "receiver failed unexpectedly" });
   });
 });
 
-test("a full queue drops its oldest notices, counts them, says so once, and notify never waits", async () => {
-  const { clock, notifier, log, sendings, counts } = open({
-    oncall: (sending) => (sending === 1 ? "hang" : acceptedAnswer),
+test("drops and counts the oldest notifications if the queue is full, and logs that once", async () => {
+  const { clock, notifier, log, sendings, counts } = start({
+    oncall: (sending) => (sending === 1 ? "hang" : accepted),
   });
   notifier.notify(notification({ summary: "first" }));
   await clock.advance(1);
@@ -178,13 +176,13 @@ test("a full queue drops its oldest notices, counts them, says so once, and noti
   expect(log.lines.filter(({ message }) => message.includes("queue is full"))).toHaveLength(1);
 });
 
-describe("what lasts", () => {
-  const summaries = ({ at, notices: notifications }: Sending) =>
+describe("an active notification", () => {
+  const summaries = ({ at, notifications }: Sending) =>
     `${at / 1_000} ${notifications.map(({ endsAt }) => endsAt ?? "on")}`;
 
-  test("is told again every minute where that is wanted, until its end is told; elsewhere once at each end", async () => {
-    const { clock, notifier, sendings, counts } = open(
-      { alerts: () => acceptedAnswer, oncall: () => acceptedAnswer },
+  test("is repeated until it is resolved, to receivers that want repetitions", async () => {
+    const { clock, notifier, sendings, counts } = start(
+      { alerts: () => accepted, oncall: () => accepted },
       { alerts: MINUTE },
     );
     await clock.advance(30_000);
@@ -195,44 +193,41 @@ describe("what lasts", () => {
     await clock.advance(5 * MINUTE);
     expect(sendings.alerts!.map(summaries)).toEqual(["30 on,on", "60 on", "120 on", "180 on", "210 7"]);
     expect(sendings.oncall!.map(summaries)).toEqual(["30 on,on", "210 7"]);
-    // Repetitions are no news.
+    // Repetitions are not counted.
     expect(await counts()).toEqual(["alerts sent 3", "oncall sent 3"]);
   });
 
-  test("ends with what it began with, but for its summary", async () => {
-    const { clock, notifier, sendings } = open({ alerts: () => acceptedAnswer });
+  test("is resolved with its original labels and a new summary", async () => {
+    const { clock, notifier, sendings } = start({ alerts: () => accepted });
     notifier.notify(storm);
     notifier.notify({ ...storm, severity: "info", region: "us-east", summary: "It is over", endsAt: 7 });
     await clock.advance(1_000);
-    const end = sendings.alerts!.flatMap(({ notices: notifications }) => notifications).at(-1);
+    const end = sendings.alerts!.flatMap(({ notifications }) => notifications).at(-1);
     expect(end).toEqual({ ...storm, summary: "It is over", endsAt: 7 });
   });
 
-  test("and was told to one receiver alone is repeated to that one alone", async () => {
-    const { clock, notifier, sendings } = open(
-      { a: () => acceptedAnswer, b: () => acceptedAnswer },
-      { a: MINUTE, b: MINUTE },
-    );
+  test("for one receiver is repeated only to that receiver", async () => {
+    const { clock, notifier, sendings } = start({ a: () => accepted, b: () => accepted }, { a: MINUTE, b: MINUTE });
     notifier.notify(storm, "a");
     await clock.advance(90_000);
     expect([sendings.a!.length, sendings.b!.length]).toEqual([2, 0]);
     expect(notifier.activeNotifications()).toEqual([]);
   });
 
-  test("is taken up by the next notifier without being told anew where it isn't repeated", async () => {
-    const first = open({ alerts: () => acceptedAnswer });
+  test("is resumed by the next notifier without being sent again to receivers that want no repetitions", async () => {
+    const first = start({ alerts: () => accepted });
     first.notifier.notify(storm);
     first.notifier.notify(notification());
-    const next = open({ alerts: () => acceptedAnswer, oncall: () => acceptedAnswer }, { alerts: MINUTE });
+    const next = start({ alerts: () => accepted, oncall: () => accepted }, { alerts: MINUTE });
     next.notifier.resume(first.notifier.activeNotifications());
     await next.clock.advance(MINUTE);
     expect(next.sendings.alerts!.map(summaries)).toEqual(["60 on"]);
     expect(next.sendings.oncall).toEqual([]);
   });
 
-  test("a repetition that fails is left to the next one", async () => {
-    const { clock, notifier, sendings, counts } = open(
-      { alerts: (sending) => (sending === 2 ? down : acceptedAnswer) },
+  test("is not retried if a repetition fails", async () => {
+    const { clock, notifier, sendings, counts } = start(
+      { alerts: (sending) => (sending === 2 ? down : accepted) },
       { alerts: MINUTE },
     );
     notifier.notify(storm);
@@ -243,8 +238,8 @@ describe("what lasts", () => {
 });
 
 describe("stop", () => {
-  test("sends what waits, cutting short the wait for the next try, and each no more than once", async () => {
-    const { clock, notifier, sendings, counts } = open({ oncall: (sending) => (sending <= 5 ? down : acceptedAnswer) });
+  test("sends what is queued immediately, with one attempt each", async () => {
+    const { clock, notifier, sendings, counts } = start({ oncall: (sending) => (sending <= 5 ? down : accepted) });
     notifier.notify(notification());
     await clock.advance(15_500);
     notifier.notify(notification({ summary: "late" }));
@@ -257,11 +252,8 @@ describe("stop", () => {
     expect(await counts()).toEqual(["oncall sent 2", "oncall dropped 1"]);
   });
 
-  test("waits no longer than it is given, and drops the rest", async () => {
-    const { clock, notifier, counts } = open(
-      { oncall: () => "hang", alerts: () => acceptedAnswer },
-      { alerts: MINUTE },
-    );
+  test("returns after the grace period, and drops the rest", async () => {
+    const { clock, notifier, counts } = start({ oncall: () => "hang", alerts: () => accepted }, { alerts: MINUTE });
     notifier.notify(notification());
     await clock.advance(0);
     for (let number = 0; number < 3; number++) notifier.notify(notification());
@@ -278,18 +270,18 @@ describe("stop", () => {
     expect(clock.sleeperCount()).toBe(0);
   });
 
-  test("is not held up by a receiver that heeds no signal", async () => {
+  test("does not wait for a receiver that ignores the signal", async () => {
     const clock = createVirtualClock(START_MS);
-    const deaf: Receiver = { name: "deaf", send: () => new Promise(() => {}) };
-    const notifier = createNotifier({ receivers: [deaf], clock, random: () => 0.5, log: createRecordingLog() });
+    const stuck: Receiver = { name: "stuck", send: () => new Promise(() => {}) };
+    const notifier = createNotifier({ receivers: [stuck], clock, random: () => 0.5, log: createRecordingLog() });
     notifier.notify(notification());
     const stopped = notifier.stop(5_000);
     await clock.advance(5_000);
     await stopped;
   });
 
-  test("does not resolve active notifications when it stops", async () => {
-    const { clock, notifier, sendings } = open({ alerts: () => acceptedAnswer }, { alerts: MINUTE });
+  test("does not resolve active notifications", async () => {
+    const { clock, notifier, sendings } = start({ alerts: () => accepted }, { alerts: MINUTE });
     notifier.notify(storm);
     await clock.advance(1_000);
     await notifier.stop(5_000);

@@ -45,7 +45,7 @@ const alertmanagerTo = ({ url, clock = createVirtualClock(START_MS) }: Parts) =>
 const receivers = { webhook: webhookTo, alertmanager: alertmanagerTo };
 
 describe("a webhook", () => {
-  test("is posted the documented payload at its URL, to the letter, query and slash included", async () => {
+  test("gets the documented payload at exactly its URL", async () => {
     const { url, requests: seen } = await startHttpServer(() => ({ status: 204 }));
     const receiver = webhookTo({ url: `${url}/hooks/T0/?token=abc` });
     expect(await receiver.send([episode, over], neverAnswers)).toEqual({ ok: true });
@@ -72,7 +72,7 @@ describe("a webhook", () => {
     });
   });
 
-  test("hears that all is resolved where nothing in it fires, and null for what doesn't apply", async () => {
+  test("gets the status resolved if no notification fires, and null for fields that do not apply", async () => {
     const { url, requests: seen } = await startHttpServer(() => ({}));
     await webhookTo({ url }).send([over], neverAnswers);
     await webhookTo({ url }).send([storm], neverAnswers);
@@ -80,7 +80,7 @@ describe("a webhook", () => {
     expect(JSON.parse(seen[1]!.body).notices).toMatchObject([{ policy: null, node_id: null, region: null }]);
   });
 
-  test("never shows its URL in an error, though its answer does", async () => {
+  test("keeps its URL out of errors even if the response contains it", async () => {
     const secret = "/hooks/T0/B0/do-not-tell";
     const { url } = await startHttpServer(({ url }) => ({ status: 404, body: `${url} was not found` }));
     for (const base of [url, "http://127.0.0.1:1", "http:/\\bad host"]) {
@@ -100,7 +100,7 @@ describe("an Alertmanager", () => {
     return JSON.parse(seen[0]!.body)[0];
   };
 
-  test("gets an alert with its labels, that is over five minutes from now unless it is told again", async () => {
+  test("gets an alert with labels that expires in five minutes unless it is repeated", async () => {
     expect(await alertOf(episode)).toEqual({
       labels: {
         alertname: "ProxywardenEpisode",
@@ -119,18 +119,18 @@ describe("an Alertmanager", () => {
     expect(alertmanagerTo({ url: "http://127.0.0.1:1" }).repeatMs).toBe(60_000);
   });
 
-  test("gets an end with the labels of the beginning", async () => {
+  test("gets the resolved alert with the same labels", async () => {
     const [began, ended] = [await alertOf(episode), await alertOf(over)];
     expect(ended.labels).toEqual(began.labels);
     expect(ended.endsAt).toBe("2026-03-01T00:01:30.000Z");
   });
 
-  test("gets what is about a moment as an alert of an hour, whenever it is sent", async () => {
+  test("gets a single event as an alert of one hour, whenever it is sent", async () => {
     const step = await alertOf({ ...episode, kind: "step" }, START_MS + 600_000);
     expect(step).toMatchObject({ labels: { alertname: "ProxywardenNotifyStep" }, endsAt: "2026-03-01T01:00:00.000Z" });
   });
 
-  test("gets no labels for what doesn't apply, and no alert that ends before it starts", async () => {
+  test("gets no labels for fields that do not apply, and no alert that ends before it starts", async () => {
     expect((await alertOf({ ...storm, region: "" })).labels).toEqual({
       alertname: "ProxywardenStorm",
       severity: "warning",
@@ -140,7 +140,7 @@ describe("an Alertmanager", () => {
     expect(early.startsAt).toBe(early.endsAt);
   });
 
-  test("tells why it refuses alerts", async () => {
+  test("is quoted in the error if it refuses alerts", async () => {
     const { url } = await startHttpServer(() => ({ status: 400, body: '"start time must be before end time"' }));
     const refusal = await alertmanagerTo({ url }).send([episode], neverAnswers);
     expect(refusal).toMatchObject({ isFinal: true, error: expect.stringContaining("start time must be before") });
@@ -169,7 +169,7 @@ describe.each(Object.entries(receivers))("whatever the receiver: %s", (_, receiv
     expect(seen).toHaveLength(1);
   });
 
-  test("no answer in time, and nobody there, are failures that may pass", async () => {
+  test("fails retryably after a time-out or without a connection", async () => {
     const { url, waitForRequests: came } = await startHttpServer(() => null);
     const clock = createVirtualClock(START_MS);
     const sending = receiverTo({ url, clock }).send([episode], neverAnswers);

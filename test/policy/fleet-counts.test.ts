@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
-import type { FailureDomain } from "../../src/model/policy/failure-domain.ts";
+import { type FailureDomain, NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
 import {
   type Action,
   CLOSED_STATES,

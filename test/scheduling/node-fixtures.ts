@@ -1,15 +1,15 @@
 import type { NodeRecord } from "../../src/model/node.ts";
 import { DetailPriority } from "../../src/scheduling/detail-priority.ts";
 import type { UsageReading } from "../../src/scheduling/usage-trend.ts";
+import { missingFields } from "../inventory/inventory-fixtures.ts";
 
 /** A node as a list shows it, but for what a test says otherwise. */
 export const listRecord = (overrides: Partial<NodeRecord>): NodeRecord => ({
+  ...missingFields,
   id: "node_0",
-  name: null,
   status: "online",
   country: "DE",
   region: "eu",
-  ipAddress: null,
   version: "1.0",
   lastSeenMs: 0,
   uptimeHours: 100,

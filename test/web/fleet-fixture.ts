@@ -1,5 +1,6 @@
 import { NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
 import type { Fleet } from "../../src/model/snapshot.ts";
+import { fieldColumns } from "../inventory/inventory-fixtures.ts";
 
 /** A node of a test fleet. */
 interface FleetNode {
@@ -19,23 +20,15 @@ export function buildFleet(nodes: readonly FleetNode[]): Fleet {
     slots: nodes.length,
     count: nodes.filter(({ id }) => id !== "").length,
     ids: nodes.map(({ id }) => id),
-    names: nodes.map(({ id }) => (id === "" ? "" : `name of ${id}`)),
-    ipAddresses: nodes.map(() => ""),
-    versions: nodes.map(() => ""),
+    ...fieldColumns(nodes.length, (name, slot) => {
+      const { id } = nodes[slot]!;
+      return name === "name" && id !== "" ? `name of ${id}` : "";
+    }),
     locationIndex: Uint32Array.from(nodes, ({ region }) =>
       places.findIndex((place) => place.region === (region ?? "eu-west")),
     ),
     locations: places,
     status: Uint8Array.from(nodes, ({ status }) => NODE_STATUSES.indexOf(status ?? "online")),
-    lastSeenMs: unknown(),
-    uptimeHours: unknown(),
-    activeSessions: unknown(),
-    bandwidthGb: unknown(),
-    cpuUsage: unknown(),
-    memoryUsage: unknown(),
-    diskUsage: unknown(),
-    createdAtMs: unknown(),
-    updatedAtMs: unknown(),
     listedAt: unknown(),
     detailedAt: unknown(),
     detailedAtEpochMs: unknown(),

@@ -1,8 +1,10 @@
 import { fail, ok, type Result } from "../../base/result.ts";
-import type { RejectReason } from "../../metrics/label-values.ts";
+import type { RejectReason } from "../../model/label-values.ts";
 import {
   DETAIL_NUMBERS,
   LISTED_NUMBERS,
+  LISTED_TEXT_NAMES,
+  LISTED_TEXTS,
   NODE_STATUSES,
   type NodeDetail,
   type NodeRecord,
@@ -84,11 +86,7 @@ const listedNumbers = numberFields(LISTED_NUMBERS);
 const detailNumbers = numberFields(DETAIL_NUMBERS);
 
 const nodeFields: FieldChecks = {
-  name: isText,
-  country: isText,
-  region: isText,
-  ip_address: isText,
-  version: isText,
+  ...Object.fromEntries(Object.values(LISTED_TEXTS).map((field) => [field, isText])),
   ...Object.fromEntries(listedNumbers.map(({ field, check }) => [field, check])),
 };
 
@@ -192,13 +190,9 @@ function toNode<N extends NodeRecord>(raw: RawRecord, numbers: ReturnType<typeof
   const id = raw.id as string;
   const node: Record<string, unknown> = {
     id,
-    name: textOrNull(raw.name),
     status: oneOf<NodeStatus>(nodeStatuses, raw.status, "status", "unknown_status", id, onRemark),
-    country: textOrNull(raw.country),
-    region: textOrNull(raw.region),
-    ipAddress: textOrNull(raw.ip_address),
-    version: textOrNull(raw.version),
   };
+  for (const name of LISTED_TEXT_NAMES) node[name] = textOrNull(raw[LISTED_TEXTS[name]]);
   for (const { name, field, read } of numbers) node[name] = read(raw[field]);
   return node as unknown as N;
 }

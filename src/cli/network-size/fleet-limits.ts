@@ -1,6 +1,6 @@
 import { formatDuration } from "../../base/duration.ts";
 import type { Config } from "../../config/schema/config.ts";
-import { FAILURE_DOMAINS } from "../../model/policy/failure-domain.ts";
+import { FAILURE_DOMAINS } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { HOLD_REASON_ROWS } from "../../policy/guards/all-guards.ts";
 import { effectiveLimits, limitsByName } from "../../policy/guards/limits.ts";

@@ -44,7 +44,7 @@ export function createConsoleReporter(startedAt: MonotonicMs): ConsoleReporter {
       statuses.set(id, now);
       if (before === undefined || before === now) continue;
       const location = fleet.locations[fleet.locationIndex[slot]!];
-      const text = `${fleet.names[slot]} (${id}, ${location?.region}): ${NODE_STATUSES[before]} → ${NODE_STATUSES[now]}`;
+      const text = `${fleet.name[slot]} (${id}, ${location?.region}): ${NODE_STATUSES[before]} → ${NODE_STATUSES[now]}`;
       lines.push({ text, tone: toneOf(NODE_STATUSES[now]!) });
     }
     if (lines.length <= CHANGES_LISTED_MAX) return lines;
@@ -57,7 +57,7 @@ export function createConsoleReporter(startedAt: MonotonicMs): ConsoleReporter {
       const elapsed = formatElapsed(statusSnapshot.monotonic - startedAt);
       const lines = statusSnapshot.snapshot === null ? [] : statusChanges(statusSnapshot.snapshot.fleet);
       const fleet = statusSnapshot.snapshot?.fleet;
-      lines.push(...activity.report(remediation, (node) => fleet?.names[fleet.ids.indexOf(node)] ?? "?"));
+      lines.push(...activity.report(remediation, (node) => fleet?.name[fleet.ids.indexOf(node)] ?? "?"));
       const isKnown = statusSnapshot.snapshot !== null && statusSnapshot.snapshot.fleet.walkedAt !== null;
       if (
         statusSnapshot.monotonic >= summaryAt &&

@@ -1,5 +1,5 @@
 import { DAY_MS, type DurationMs, formatDuration } from "../../base/duration.ts";
-import { FAILURE_DOMAINS } from "../../model/policy/failure-domain.ts";
+import { FAILURE_DOMAINS } from "../../model/node.ts";
 import { MODES, type Mode, type PolicyRule } from "../../model/policy/policy.ts";
 import { type IntervalSpec, matchesDay, type TimeInterval } from "../../model/policy/time-interval.ts";
 import type { ConfigChecks, FieldUse } from "../checks.ts";

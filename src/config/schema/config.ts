@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { DurationMs } from "../../base/duration.ts";
-import { NODE_LABELS } from "../../model/node-labels.ts";
+import { NODE_LABELS } from "../../model/node.ts";
 import { endpoint } from "./http-client.ts";
 import { safetySchema } from "./safety.ts";
 import { serviceSchema } from "./service.ts";

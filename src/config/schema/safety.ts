@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { FAILURE_DOMAINS, type PerFailureDomain } from "../../model/policy/failure-domain.ts";
+import { FAILURE_DOMAINS, type PerFailureDomain } from "../../model/node.ts";
 import { MODES } from "../../model/policy/policy.ts";
 import {
   booleanFlag,

@@ -1,72 +1,108 @@
-/**
- * What is remembered of each session between two walks, in columns under an open-addressing hash table: 55 to 110
- * bytes a session, where a Map of objects takes three times that. Sessions are known by 64 bits of hash, not by their
- * id: among a million of them the chance that any two share one is 1 in 37 million.
- */
-export interface SessionTable {
-  /** The row of the session, made if there was none (then {@link isNew} is true until the next call). */
-  row(id: string): number;
-  isNew(): boolean;
-  /** Where the rows are now: a new row may move all of them to wider columns. */
-  readonly columns: SessionColumns;
-  readonly size: number;
-  /** Drops every row for which `leaves` says so. It may read the columns, and must not call anything else here. */
-  sweep(leaves: (row: number) => boolean): void;
-}
-
-/** What is remembered, by row. */
-export interface SessionColumns {
-  /** Bytes as last seen; NaN: never. */
+/** What is stored of each session, by row. */
+interface SessionColumns {
+  /** Bytes as last reported; NaN: never. */
   readonly sent: Float64Array;
   readonly received: Float64Array;
-  /** As last stated; NaN: never. */
+  /** As last reported; NaN: never. */
   readonly durationSeconds: Float64Array;
-  /** Number of the walk that met the session last. */
+  /** Number of the last walk that showed the session. */
   readonly walk: Uint32Array;
-  /** Complete walks in a row that did not meet it. */
+  /** Complete walks in a row that did not show it. */
   readonly absences: Uint8Array;
   readonly type: Uint8Array;
-  /** Number of the walk that first saw it ended; 0: none has. */
+  /** Number of the first walk that showed it ended; 0: none. */
   readonly endedWalk: Uint32Array;
 }
 
-/** The columns with the hashes that the rows are found by; both 0: an empty row. */
-interface Columns extends SessionColumns {
+/** The columns, and the hashes by which rows are found; both 0: an empty row. */
+interface HashedColumns extends SessionColumns {
   readonly capacity: number;
   readonly low: Uint32Array;
   readonly high: Uint32Array;
 }
 
 const CAPACITY_MIN = 1_024;
-/** Above this share of rows in use the table doubles: linear probing slows down from here. */
+/** The table doubles above this share of used rows: linear probing slows down from here. */
 const LOAD_FACTOR_MAX = 0.7;
-/** Below this share it halves after a sweep. */
+/** The table halves if a sweep leaves less than this share. */
 const LOAD_FACTOR_MIN = 0.15;
 
-/** An empty table. */
-export function createSessionTable(): SessionTable {
-  let columns = allocate(CAPACITY_MIN);
-  let size = 0;
-  let isNew = false;
+/**
+ * Stores a few numbers per session between walks, in columns under an open-addressing hash table: 55 to 110 bytes per session,
+ * a third of what a Map of objects takes. Sessions are identified by a 64-bit hash of their id: among a million sessions,
+ * the probability of a collision is 1 in 37 million.
+ */
+export class SessionTable {
+  #columns = allocate(CAPACITY_MIN);
+  #size = 0;
+  #isNew = false;
 
-  /** The row that holds the hash, or the empty one where it belongs. */
-  function find(low: number, high: number): number {
+  /** The current columns. They are replaced when the table grows or shrinks. */
+  get columns(): SessionColumns {
+    return this.#columns;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Whether the last call of {@link row} added the session. */
+  get isNew(): boolean {
+    return this.#isNew;
+  }
+
+  /** Returns the row of the session, and adds one if there is none. */
+  row(id: string): number {
+    const [low, high] = hash(id);
+    let row = this.#find(low, high);
+    this.#isNew = isEmpty(this.#columns, row);
+    if (!this.#isNew) return row;
+    if (this.#size + 1 > this.#columns.capacity * LOAD_FACTOR_MAX) {
+      this.#resize(this.#columns.capacity * 2);
+      row = this.#find(low, high);
+    }
+    this.#size++;
+    const columns = this.#columns;
+    columns.low[row] = low;
+    columns.high[row] = high;
+    for (const name of columnNames) columns[name][row] = 0;
+    columns.sent[row] = Number.NaN;
+    columns.received[row] = Number.NaN;
+    columns.durationSeconds[row] = Number.NaN;
+    return row;
+  }
+
+  /** Removes every row for which `isOver` returns true. `isOver` may read the columns, and must not call other methods. */
+  sweep(isOver: (row: number) => boolean): void {
+    for (let row = 0; row < this.#columns.capacity; row++) {
+      // A removal may move another session into this row, so it is checked again.
+      while (!isEmpty(this.#columns, row) && isOver(row)) this.#remove(row);
+    }
+    while (this.#columns.capacity > CAPACITY_MIN && this.#size < this.#columns.capacity * LOAD_FACTOR_MIN) {
+      this.#resize(this.#columns.capacity / 2);
+    }
+  }
+
+  /** Returns the row with this hash, or the empty row where it belongs. */
+  #find(low: number, high: number): number {
+    const columns = this.#columns;
     const mask = columns.capacity - 1;
     let row = low & mask;
     while ((columns.low[row] !== low || columns.high[row] !== high) && !isEmpty(columns, row)) row = (row + 1) & mask;
     return row;
   }
 
-  function resize(capacity: number): void {
-    const old = columns;
-    columns = allocate(capacity);
+  #resize(capacity: number): void {
+    const old = this.#columns;
+    this.#columns = allocate(capacity);
     for (let row = 0; row < old.capacity; row++) {
-      if (!isEmpty(old, row)) copyRow(old, row, columns, find(old.low[row]!, old.high[row]!));
+      if (!isEmpty(old, row)) copyRow(old, row, this.#columns, this.#find(old.low[row]!, old.high[row]!));
     }
   }
 
-  /** Empties a row and moves up those behind it that stand away from home, so that no gap cuts a probe short. */
-  function remove(row: number): void {
+  /** Empties a row, and moves up displaced rows behind it so that probing does not stop at the gap. */
+  #remove(row: number): void {
+    const columns = this.#columns;
     const mask = columns.capacity - 1;
     let gap = row;
     for (let next = (gap + 1) & mask; !isEmpty(columns, next); next = (next + 1) & mask) {
@@ -77,56 +113,21 @@ export function createSessionTable(): SessionTable {
     }
     columns.low[gap] = 0;
     columns.high[gap] = 0;
-    size--;
+    this.#size--;
   }
-
-  return {
-    row(id) {
-      const [low, high] = hash(id);
-      let row = find(low, high);
-      isNew = isEmpty(columns, row);
-      if (!isNew) return row;
-      if (size + 1 > columns.capacity * LOAD_FACTOR_MAX) {
-        resize(columns.capacity * 2);
-        row = find(low, high);
-      }
-      size++;
-      columns.low[row] = low;
-      columns.high[row] = high;
-      for (const name of factNames) columns[name][row] = 0;
-      columns.sent[row] = Number.NaN;
-      columns.received[row] = Number.NaN;
-      columns.durationSeconds[row] = Number.NaN;
-      return row;
-    },
-    isNew: () => isNew,
-    get columns() {
-      return columns;
-    },
-    get size() {
-      return size;
-    },
-    sweep(leaves) {
-      for (let row = 0; row < columns.capacity; row++) {
-        // A removal may move another session into this very row: look again.
-        while (!isEmpty(columns, row) && leaves(row)) remove(row);
-      }
-      while (columns.capacity > CAPACITY_MIN && size < columns.capacity * LOAD_FACTOR_MIN) resize(columns.capacity / 2);
-    },
-  };
 }
 
-const factNames = ["sent", "received", "durationSeconds", "walk", "absences", "type", "endedWalk"] as const;
+const columnNames = ["sent", "received", "durationSeconds", "walk", "absences", "type", "endedWalk"] as const;
 
-const isEmpty = (columns: Columns, row: number): boolean => columns.low[row] === 0 && columns.high[row] === 0;
+const isEmpty = (columns: HashedColumns, row: number): boolean => columns.low[row] === 0 && columns.high[row] === 0;
 
-function copyRow(from: Columns, source: number, to: Columns, target: number): void {
+function copyRow(from: HashedColumns, source: number, to: HashedColumns, target: number): void {
   to.low[target] = from.low[source]!;
   to.high[target] = from.high[source]!;
-  for (const name of factNames) to[name][target] = from[name][source]!;
+  for (const name of columnNames) to[name][target] = from[name][source]!;
 }
 
-const allocate = (capacity: number): Columns => ({
+const allocate = (capacity: number): HashedColumns => ({
   capacity,
   low: new Uint32Array(capacity),
   high: new Uint32Array(capacity),
@@ -139,7 +140,7 @@ const allocate = (capacity: number): Columns => ({
   endedWalk: new Uint32Array(capacity),
 });
 
-/** Two runs of FNV-1a from different offsets, each mixed at the end (murmur3's finalizer); never both 0. */
+/** Two FNV-1a hashes with different offsets, each mixed by murmur3's finalizer; never both 0. */
 function hash(id: string): readonly [number, number] {
   let low = 0x811c9dc5;
   let high = 0x9e3779b9;

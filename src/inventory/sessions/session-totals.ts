@@ -1,50 +1,28 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import type { OnLabelsFolded } from "../../model/label-caps.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord } from "../../model/session.ts";
-import {
-  type Histogram,
-  RECENT_SESSION_MS,
-  SESSION_DURATION_BUCKETS_SECONDS,
-  type SessionSummary,
-} from "../../model/snapshot.ts";
+import { RECENT_SESSION_MS, type SessionSummary } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { createLabelCounts } from "../label-counts.ts";
-import { createSessionTable } from "./session-table.ts";
-import { createSessionNodeTable } from "./sessions-by-node.ts";
-
-/** Sessions folded page by page into counts and byte counters; of each session only its last numbers are kept. */
-export interface SessionTotals {
-  /** Begins a walk; `serviceNow` is the service's clock. */
-  beginWalk(serviceNow: EpochMs): void;
-  /** Takes in one session. True if this walk had not met it before. */
-  add(session: SessionRecord): boolean;
-  /**
-   * Ends a walk. Its counts replace those before, unless it was cut off before the end of the list: those of a walk that was
-   * are taken only where there are no others, or after {@link ABORTED_WALKS_MAX} of them in a row. Bytes gained always count.
-   */
-  endWalk(end: SessionWalkEnd, at: MonotonicMs): void;
-  /** What is known; null before the first walk. */
-  view(): SessionSummary | null;
-  /** Sessions remembered. */
-  size(): number;
-}
+import { SessionDurations } from "./session-durations.ts";
+import { SessionTable } from "./session-table.ts";
+import { SessionNodeTable, type SessionNodeTableDeps } from "./sessions-by-node.ts";
 
 /**
- * `complete`: the walk accounted for all sessions. `incomplete`: it missed some. `cut`: it was given up before the end.
- * `failed`: it has seen nothing.
+ * `complete`: the walk accounted for all sessions. `incomplete`: it missed some. `cut`: it stopped before the end of the list.
+ * `failed`: it read nothing.
  */
 export type SessionWalkEnd = "complete" | "incomplete" | "cut" | "failed";
 
-/** Cut-off walks in a row after which what they show replaces an older view. */
-const ABORTED_WALKS_MAX = 3;
+/** After this many cut walks in a row, their counts replace older ones. */
+const CUT_WALKS_MAX = 3;
 
-/** A session has left when this many complete walks in a row did not meet it: a walk may miss one in a hundred. */
+/** A session has ended when this many complete walks in a row did not show it: a complete walk may miss one in a hundred. */
 const ABSENCES_MAX = 2;
 
-/** Incomplete walks that a session is remembered through without being met. */
+/** A session that this many walks in a row did not show is forgotten, even if none of them was complete. */
 const WALKS_REMEMBERED = 20;
 
-/** A failure tells of its node for so long: a node that heals goes on being listed with the failures it had. */
+/** A session that ended longer ago does not count as a current failure: failed sessions stay listed after the node recovers. */
 const FAILING_MS_MAX: DurationMs = MINUTE_MS;
 
 const statusIndex = new Map<string, number>(SESSION_STATUSES.map((status, index) => [status, index]));
@@ -52,194 +30,180 @@ const typeIndex = new Map<string, number>(SESSION_TYPES.map((type, index) => [ty
 const endedStatuses: ReadonlySet<string> = new Set(["closed", "error", "timeout"]);
 const failedStatuses: ReadonlySet<string> = new Set(["error", "timeout"]);
 
-/** What a fold asks and tells beside its walks. */
-export interface SessionTotalsDeps {
-  /** Whether the fleet has the node. */
-  readonly isKnownNode: (nodeId: string) => boolean;
-  readonly onFolded: OnLabelsFolded;
-}
-
 /**
- * `failedListed`: whether an earlier process has seen a failed session in the list. Byte counters and the histogram
- * begin at 0 with each process, as Prometheus' counters do; nothing of them is kept over a restart.
+ * Aggregates sessions page by page into counts, byte counters and a histogram of durations. Of each session only the last
+ * numbers are stored. Byte counters and histogram start at 0 with each process, as Prometheus counters do.
  */
-export function createSessionTotals(
-  failedListedBefore: boolean,
-  { isKnownNode, onFolded }: SessionTotalsDeps,
-): SessionTotals {
-  const table = createSessionTable();
-  const nodes = createSessionNodeTable(isKnownNode, onFolded);
-  const countries = createLabelCounts("proxynet_country_sessions", onFolded);
-  const customers = createLabelCounts("proxynet_customer_sessions", onFolded);
-  const durations = createSessionDurations();
-  let failedListed = failedListedBefore;
-  let walk = 0;
-  let walkBeganAt: EpochMs = 0;
-  let lastCompleteWalk = 0;
-  const walks = createWalkTimes();
-  let counts = createCounts();
-  /** When the last complete walk began, on the service's clock: what started since was not there to be seen. */
-  let seenUntil: EpochMs = Number.POSITIVE_INFINITY;
-  let view: SessionSummary | null = null;
-  let abortedWalks = 0;
+export class SessionTotals {
+  readonly #table = new SessionTable();
+  readonly #nodes: SessionNodeTable;
+  readonly #countries;
+  readonly #customers;
+  readonly #durations = new SessionDurations();
+  #failedListed: boolean;
+  #counts = createCounts();
+  #walk = 0;
+  #walkBeganAt: EpochMs = 0;
+  #lastCompleteWalk = 0;
+  /** When the last complete walk began: sessions that started later are new. */
+  #lastCompleteBeganAt: EpochMs = Number.POSITIVE_INFINITY;
+  /** Walks that began within {@link RECENT_SESSION_MS} before the current one, and the last walk before those; 0: none. */
+  #recentWalks: { readonly walk: number; readonly at: EpochMs }[] = [];
+  #lastOldWalk = 0;
+  #cutWalks = 0;
+  #view: SessionSummary | null = null;
 
-  function count(session: SessionRecord, row: number, status: number, type: number): void {
-    counts[status * SESSION_TYPES.length + type]!++;
-    countries.add(session.country ?? "", 1);
-    if (session.customerId !== null) customers.add(session.customerId, 1);
-    if (session.nodeId !== null) nodes.count(session.nodeId, status, isRecent(session, row));
+  /** `failedListed`: whether the list has shown a failed session before, in an earlier process. */
+  constructor(failedListed: boolean, deps: SessionNodeTableDeps) {
+    this.#failedListed = failedListed;
+    this.#nodes = new SessionNodeTable(deps);
+    this.#countries = createLabelCounts("proxynet_country_sessions", deps.onFolded);
+    this.#customers = createLabelCounts("proxynet_customer_sessions", deps.onFolded);
   }
 
-  function addBytes(session: SessionRecord, row: number, from: number): void {
-    const sent = byteGain(table.columns.sent, row, session.bytesSent, from);
-    const received = byteGain(table.columns.received, row, session.bytesReceived, from);
-    if (session.nodeId !== null && sent + received > 0) nodes.addBytes(session.nodeId, sent, received);
+  /** Returns the totals; null before the first walk. */
+  view(): SessionSummary | null {
+    return this.#view;
   }
 
-  /** Whether it ended within so long; where times don't tell, by the walks that have met it so. */
-  function endedWithin(session: SessionRecord, row: number, ms: DurationMs, knownTo: number): boolean {
-    if (table.columns.endedWalk[row]! <= knownTo) return false;
-    if (session.startedAtMs === null || session.durationSeconds === null) return lastCompleteWalk > 0;
-    return session.startedAtMs + session.durationSeconds * SECOND_MS >= walkBeganAt - ms;
+  /** Returns the number of sessions stored. */
+  size(): number {
+    return this.#table.size;
   }
 
-  const isRecent = (session: SessionRecord, row: number): boolean =>
-    !endedStatuses.has(session.status) || endedWithin(session, row, RECENT_SESSION_MS, walks.before);
+  /** Begins a walk. `serviceNow`: the service's clock. */
+  beginWalk(serviceNow: EpochMs): void {
+    this.#walk++;
+    this.#walkBeganAt = serviceNow;
+    const old = this.#recentWalks.filter(({ at }) => at < serviceNow - RECENT_SESSION_MS);
+    this.#lastOldWalk = old.at(-1)?.walk ?? this.#lastOldWalk;
+    this.#recentWalks = [...this.#recentWalks.slice(old.length), { walk: this.#walk, at: serviceNow }];
+    this.#counts = createCounts();
+    this.#countries.begin();
+    this.#customers.begin();
+    this.#nodes.beginWalk();
+  }
 
-  const failsNow = (session: SessionRecord, row: number): boolean =>
-    failedStatuses.has(session.status) &&
-    lastCompleteWalk > 0 &&
-    endedWithin(session, row, FAILING_MS_MAX, lastCompleteWalk);
+  /** Adds a session. Returns true if the current walk had not shown it before. */
+  add(session: SessionRecord): boolean {
+    const row = this.#table.row(session.id);
+    const { columns, isNew } = this.#table;
+    const isStartedSince = (session.startedAtMs ?? 0) >= this.#lastCompleteBeganAt;
+    const type = typeIndex.get(session.type)!;
+    // The bytes of a session seen for the first time count only if it started since the last complete walk.
+    this.#addBytes(session, row, isNew && isStartedSince ? 0 : Number.NaN);
+    columns.type[row] = type;
+    columns.durationSeconds[row] = session.durationSeconds ?? columns.durationSeconds[row]!;
+    columns.absences[row] = 0;
+    if (failedStatuses.has(session.status)) this.#failedListed = true;
+    if (endedStatuses.has(session.status) && columns.endedWalk[row] === 0) {
+      columns.endedWalk[row] = this.#walk;
+      if (!isNew || isStartedSince) this.#durations.observe(type, columns.durationSeconds[row]!);
+    }
+    if (session.nodeId !== null && this.#hasJustFailed(session, row)) this.#nodes.markFailing(session.nodeId);
+    if (columns.walk[row] === this.#walk) return false;
+    columns.walk[row] = this.#walk;
+    this.#count(session, row, statusIndex.get(session.status)!, type);
+    return true;
+  }
 
-  /** After a complete walk: forgets the sessions that have left, and counts how long they lasted. */
-  function sweepEnded(): void {
-    table.sweep((row) => {
-      if (table.columns.walk[row] === walk) return false;
-      table.columns.absences[row]!++;
-      if (table.columns.absences[row]! < ABSENCES_MAX) return false;
-      if (table.columns.endedWalk[row] === 0)
-        durations.observe(table.columns.type[row]!, table.columns.durationSeconds[row]!);
+  /**
+   * Ends a walk. Its counts replace the previous ones. Those of a cut walk do so only if there are no others, or after
+   * {@link CUT_WALKS_MAX} cut walks in a row. Bytes and durations always count.
+   */
+  endWalk(end: SessionWalkEnd, at: MonotonicMs): void {
+    const complete = end === "complete";
+    this.#cutWalks = end === "cut" ? this.#cutWalks + 1 : 0;
+    if (complete) this.#removeEnded();
+    else this.#table.sweep((row) => this.#walk - this.#table.columns.walk[row]! > WALKS_REMEMBERED);
+    const isAccepted = end === "cut" ? this.#view === null || this.#cutWalks >= CUT_WALKS_MAX : end !== "failed";
+    if (isAccepted) this.#nodes.acceptWalk(complete);
+    else this.#nodes.forgetIdle();
+    const accepted = isAccepted ? this.#acceptedCounts(complete, at) : this.#view;
+    if (accepted === null) return;
+    this.#view = {
+      ...accepted,
+      failedListed: this.#failedListed,
+      nodes: this.#nodes.view(),
+      durations: this.#durations.copy(),
+    };
+  }
+
+  #acceptedCounts(complete: boolean, at: MonotonicMs) {
+    return {
+      settledAt: at,
+      complete,
+      counts: this.#counts,
+      countries: this.#countries.finish(),
+      customers: rankCustomers(this.#customers.finish()),
+    };
+  }
+
+  #count(session: SessionRecord, row: number, status: number, type: number): void {
+    this.#counts[status * SESSION_TYPES.length + type]!++;
+    this.#countries.add(session.country ?? "", 1);
+    if (session.customerId !== null) this.#customers.add(session.customerId, 1);
+    if (session.nodeId !== null) this.#nodes.count(session.nodeId, status, this.#isRecent(session, row));
+  }
+
+  /** `initial`: bytes assumed before the first report; NaN: unknown. */
+  #addBytes({ nodeId, bytesSent, bytesReceived }: SessionRecord, row: number, initial: number): void {
+    const sent = byteGain(this.#table.columns.sent, row, bytesSent, initial);
+    const received = byteGain(this.#table.columns.received, row, bytesReceived, initial);
+    if (nodeId !== null && sent + received > 0) this.#nodes.addBytes(nodeId, sent, received);
+  }
+
+  #isRecent(session: SessionRecord, row: number): boolean {
+    return (
+      !endedStatuses.has(session.status) || this.#hasEndedWithin(session, row, RECENT_SESSION_MS, this.#lastOldWalk)
+    );
+  }
+
+  #hasJustFailed(session: SessionRecord, row: number): boolean {
+    return (
+      failedStatuses.has(session.status) &&
+      this.#lastCompleteWalk > 0 &&
+      this.#hasEndedWithin(session, row, FAILING_MS_MAX, this.#lastCompleteWalk)
+    );
+  }
+
+  /** Whether the session ended within `ms` before the walk; without times, whether it was first seen ended after `lastOldWalk`. */
+  #hasEndedWithin(session: SessionRecord, row: number, ms: DurationMs, lastOldWalk: number): boolean {
+    if (this.#table.columns.endedWalk[row]! <= lastOldWalk) return false;
+    if (session.startedAtMs === null || session.durationSeconds === null) return this.#lastCompleteWalk > 0;
+    return session.startedAtMs + session.durationSeconds * SECOND_MS >= this.#walkBeganAt - ms;
+  }
+
+  /** After a complete walk: removes the sessions that have left the list, and counts their durations. */
+  #removeEnded(): void {
+    this.#table.sweep((row) => {
+      const { walk, absences, endedWalk, type, durationSeconds } = this.#table.columns;
+      if (walk[row] === this.#walk) return false;
+      absences[row]!++;
+      if (absences[row]! < ABSENCES_MAX) return false;
+      if (endedWalk[row] === 0) this.#durations.observe(type[row]!, durationSeconds[row]!);
       return true;
     });
-    seenUntil = walkBeganAt;
-    lastCompleteWalk = walk;
+    this.#lastCompleteBeganAt = this.#walkBeganAt;
+    this.#lastCompleteWalk = this.#walk;
   }
-
-  return {
-    beginWalk(serviceNow) {
-      walk++;
-      walkBeganAt = serviceNow;
-      walks.begin(walk, serviceNow);
-      counts = createCounts();
-      countries.begin();
-      customers.begin();
-      nodes.beginWalk();
-    },
-    add(session) {
-      const row = table.row(session.id);
-      const startedSince = (session.startedAtMs ?? 0) >= seenUntil;
-      // At first sight only what started since the last complete walk is known to have gained its bytes since.
-      const counts = !table.isNew() || startedSince;
-      const type = typeIndex.get(session.type)!;
-      addBytes(session, row, table.isNew() && startedSince ? 0 : Number.NaN);
-      table.columns.type[row] = type;
-      table.columns.durationSeconds[row] = session.durationSeconds ?? table.columns.durationSeconds[row]!;
-      table.columns.absences[row] = 0;
-      if (failedStatuses.has(session.status)) failedListed = true;
-      if (endedStatuses.has(session.status) && table.columns.endedWalk[row] === 0) {
-        table.columns.endedWalk[row] = walk;
-        if (counts) durations.observe(type, table.columns.durationSeconds[row]!);
-      }
-      if (session.nodeId !== null && failsNow(session, row)) nodes.failing(session.nodeId);
-      if (table.columns.walk[row] === walk) return false;
-      table.columns.walk[row] = walk;
-      count(session, row, statusIndex.get(session.status)!, type);
-      return true;
-    },
-    endWalk(end, at) {
-      const complete = end === "complete";
-      abortedWalks = end === "cut" ? abortedWalks + 1 : 0;
-      if (complete) sweepEnded();
-      // A walk need never be complete: what none of the last ones has shown is forgotten.
-      else table.sweep((row) => walk - table.columns.walk[row]! > WALKS_REMEMBERED);
-      const isAccepted = end === "cut" ? view === null || abortedWalks >= ABORTED_WALKS_MAX : end !== "failed";
-      if (isAccepted) nodes.finishWalk(complete);
-      else nodes.forgetIdle();
-      if (isAccepted) {
-        view = {
-          settledAt: at,
-          complete,
-          counts,
-          countries: countries.finish(),
-          customers: rankCustomers(customers.finish()),
-          failedListed,
-          nodes: nodes.view(),
-          durations: durations.copy(),
-        };
-      } else if (view !== null) {
-        view = { ...view, failedListed, nodes: nodes.view(), durations: durations.copy() };
-      }
-    },
-    view: () => view,
-    size: () => table.size,
-  };
-}
-
-/** When the last walks began, on the service's clock. */
-function createWalkTimes() {
-  let begun: { readonly walk: number; readonly at: EpochMs }[] = [];
-  let before = 0;
-  return {
-    begin(walk: number, at: EpochMs): void {
-      const old = begun.filter((each) => each.at < at - RECENT_SESSION_MS);
-      before = old.at(-1)?.walk ?? before;
-      begun = [...begun.slice(old.length), { walk, at }];
-    },
-    /** The last walk that began too long before this one for what it met as ended to be recent; 0: none. */
-    get before() {
-      return before;
-    },
-  };
 }
 
 const createCounts = () => new Float64Array(SESSION_STATUSES.length * SESSION_TYPES.length);
 
 /**
- * Notes the new value; returns what was gained since the one before, or since `from` where there was none (NaN: nobody
- * knows). A missing value keeps the old one, a smaller one gains nothing.
+ * Stores `value`, and returns by how much it exceeds the stored one, or `initial` if there is none (NaN: unknown). A missing
+ * value keeps the stored one; a smaller value gains 0.
  */
-function byteGain(column: Float64Array, row: number, value: number | null, from: number): number {
+function byteGain(column: Float64Array, row: number, value: number | null, initial: number): number {
   if (value === null) return 0;
-  const before = Number.isNaN(column[row]!) ? from : column[row]!;
+  const stored = Number.isNaN(column[row]!) ? initial : column[row]!;
   column[row] = value;
-  return Math.max(0, value - before) || 0;
+  return Math.max(0, value - stored) || 0;
 }
 
-/** Most sessions first; among equals by name, so that the same sessions always give the same order. */
+/** Sorts by sessions, most first, then by id: the order does not depend on that of the list. */
 const rankCustomers = (customers: ReadonlyMap<string, number>) =>
   [...customers]
     .map(([customerId, sessions]) => ({ customerId, sessions }))
     .sort((a, b) => b.sessions - a.sessions || (a.customerId < b.customerId ? -1 : 1));
-
-/** Creates one growing histogram per session type. */
-function createSessionDurations() {
-  const histograms = SESSION_TYPES.map(() => ({
-    counts: new Float64Array(SESSION_DURATION_BUCKETS_SECONDS.length),
-    count: 0,
-    sum: 0,
-  }));
-  return {
-    /** Adds a session that ended. NaN, a duration that the service never stated, is ignored. */
-    observe(type: number, seconds: number): void {
-      if (Number.isNaN(seconds)) return;
-      const histogram = histograms[type]!;
-      histogram.count++;
-      histogram.sum += seconds;
-      SESSION_DURATION_BUCKETS_SECONDS.forEach((bound, index) => {
-        if (seconds <= bound) histogram.counts[index]!++;
-      });
-    },
-    copy: (): readonly Histogram[] =>
-      histograms.map(({ counts, count, sum }) => ({ counts: counts.slice(), count, sum })),
-  };
-}

@@ -1,139 +1,145 @@
 import { growColumn, type TypedColumn } from "../../base/typed-column.ts";
-import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../../model/label-caps.ts";
+import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../../model/label-values.ts";
 import { SESSION_STATUSES } from "../../model/session.ts";
 import type { SessionNodes } from "../../model/snapshot.ts";
 
-/**
- * Sessions and bytes by node. Nodes here are those that sessions name: all that the fleet has, and of the others as many
- * as the cap of the label allows; sessions of further ones are counted under the node `other`.
- */
-export interface SessionNodeTable {
-  beginWalk(): void;
-  /** `isRecent`: it lives, or ended a short while ago. */
-  count(nodeId: string, status: number, isRecent: boolean): void;
-  /** A session of it fails now. */
-  failing(nodeId: string): void;
-  addBytes(nodeId: string, sent: number, received: number): void;
-  /** Takes the counts of the walk that ended, and forgets as {@link forgetIdle} does. Only a complete walk shows that no session fails. */
-  finishWalk(complete: boolean): void;
-  /** Forgets the nodes that no count speaks of and that are not known otherwise. */
-  forgetIdle(): void;
-  /** An immutable copy: the counts last settled, the bytes as they are. */
-  view(): SessionNodes;
-}
-
-/** Counted no further. */
+/** Quiet walks are counted up to this. */
 const QUIET_WALKS_MAX = 255;
 
 const { values: UNKNOWN_NODES_MAX } = LABEL_CAPS.proxynet_node_sessions;
 
-/** No node yet. `isKnownNode`: whether the fleet has the node. */
-export function createSessionNodeTable(
-  isKnownNode: (nodeId: string) => boolean,
-  onFolded: OnLabelsFolded,
-): SessionNodeTable {
-  const slots = new Map<string, number>();
-  const free: number[] = [];
-  const ids: string[] = [];
-  let sent = new Float64Array(0);
-  let received = new Float64Array(0);
-  let quietWalks = new Uint8Array(0);
-  let counting = createCounts(0);
-  let settled = counting;
-  /** Nodes here that the fleet did not have when it was last asked. */
-  let unknownNodes = 0;
-  let foldedCount = 0;
+/** Dependencies of the counts by node. */
+export interface SessionNodeTableDeps {
+  /** Whether the fleet has the node. */
+  readonly isKnownNode: (nodeId: string) => boolean;
+  readonly onFolded: OnLabelsFolded;
+}
 
-  /** The slot of the node, or that of `other`; null where the fleet has a node of that very name. */
-  function slotOf(nodeId: string): number | null {
-    const own = slots.get(nodeId);
-    if (own !== undefined) return own;
-    if (isKnownNode(nodeId)) return newSlot(nodeId);
-    if (nodeId !== OTHER_LABEL && unknownNodes < UNKNOWN_NODES_MAX) {
-      unknownNodes++;
-      return newSlot(nodeId);
-    }
-    return isKnownNode(OTHER_LABEL) ? null : (slots.get(OTHER_LABEL) ?? newSlot(OTHER_LABEL));
+/**
+ * Counts sessions and bytes by node: for all nodes of the fleet, and for other nodes that sessions name, up to the cap of the
+ * label. Sessions of further nodes are counted under the node `other`.
+ */
+export class SessionNodeTable {
+  readonly #deps: SessionNodeTableDeps;
+  readonly #slots = new Map<string, number>();
+  readonly #freeSlots: number[] = [];
+  readonly #ids: string[] = [];
+  #sent = new Float64Array(0);
+  #received = new Float64Array(0);
+  #quietWalks = new Uint8Array(0);
+  /** Counts of the current walk, and of the last accepted one. */
+  #current = createCounts(0);
+  #accepted = this.#current;
+  /** Nodes in the table that are not in the fleet. */
+  #unknownNodes = 0;
+  #foldedCount = 0;
+
+  constructor(deps: SessionNodeTableDeps) {
+    this.#deps = deps;
   }
 
-  function newSlot(nodeId: string): number {
-    const slot = free.pop() ?? ids.length;
-    if (slot >= sent.length) {
-      sent = growColumn(sent, slot);
-      received = growColumn(received, slot);
-      quietWalks = growColumn(quietWalks, slot);
-      counting = {
-        counts: counting.counts.map((column) => growColumn(column, slot)),
-        recent: counting.recent.map((column) => growColumn(column, slot)),
-        failing: growColumn(counting.failing, slot),
-      };
+  beginWalk(): void {
+    if (this.#foldedCount > 0) this.#deps.onFolded("proxynet_node_sessions", this.#foldedCount);
+    this.#foldedCount = 0;
+    this.#current = createCounts(this.#sent.length);
+  }
+
+  /** Counts a session. `status`: index into SESSION_STATUSES; `isRecent`: it is open, or ended recently. */
+  count(nodeId: string, status: number, isRecent: boolean): void {
+    const slot = this.#slotOf(nodeId);
+    if (slot === null || this.#ids[slot] !== nodeId) this.#foldedCount++;
+    if (slot === null) return;
+    this.#current.counts[status]![slot]!++;
+    if (isRecent) this.#current.recent[status]![slot]!++;
+  }
+
+  /** Records that a session of the node has just failed. */
+  markFailing(nodeId: string): void {
+    const slot = this.#slotOf(nodeId);
+    if (slot !== null) this.#current.failing[slot] = 1;
+  }
+
+  addBytes(nodeId: string, sent: number, received: number): void {
+    const slot = this.#slotOf(nodeId);
+    if (slot === null) return;
+    this.#sent[slot]! += sent;
+    this.#received[slot]! += received;
+  }
+
+  /** Accepts the counts of the walk, and calls {@link forgetIdle}. Only a complete walk proves that no session of a node fails. */
+  acceptWalk(complete: boolean): void {
+    this.#accepted = this.#current;
+    for (let slot = 0; slot < this.#ids.length; slot++) {
+      if (this.#current.failing[slot] === 1) this.#quietWalks[slot] = 0;
+      else if (complete) this.#quietWalks[slot] = Math.min(QUIET_WALKS_MAX, this.#quietWalks[slot]! + 1);
     }
-    slots.set(nodeId, slot);
-    ids[slot] = nodeId;
-    quietWalks[slot] = 0;
-    sent[slot] = 0;
-    received[slot] = 0;
+    this.forgetIdle();
+  }
+
+  /** Removes the nodes that have no sessions and are not in the fleet. */
+  forgetIdle(): void {
+    const columns = [...this.#accepted.counts, ...this.#current.counts];
+    this.#unknownNodes = 0;
+    for (const [nodeId, slot] of this.#slots) {
+      if (this.#deps.isKnownNode(nodeId)) continue;
+      if (columns.some((column) => (column[slot] ?? 0) > 0)) {
+        if (nodeId !== OTHER_LABEL) this.#unknownNodes++;
+        continue;
+      }
+      this.#slots.delete(nodeId);
+      this.#ids[slot] = "";
+      this.#freeSlots.push(slot);
+    }
+  }
+
+  /** Returns an immutable copy: the accepted counts, and the bytes so far. */
+  view(): SessionNodes {
+    const { length } = this.#ids;
+    return {
+      slots: length,
+      ids: this.#ids.slice(),
+      // Slots added since the counts were accepted are filled with zeros.
+      counts: this.#accepted.counts.map((column) => resized(column, length)),
+      recent: this.#accepted.recent.map((column) => resized(column, length)),
+      quietWalks: this.#quietWalks.slice(0, length),
+      sentBytes: this.#sent.slice(0, length),
+      receivedBytes: this.#received.slice(0, length),
+    };
+  }
+
+  /** Returns the slot of the node, or of `other`; null if the cap is reached and a node of the fleet has the id `other`. */
+  #slotOf(nodeId: string): number | null {
+    const slot = this.#slots.get(nodeId);
+    if (slot !== undefined) return slot;
+    if (this.#deps.isKnownNode(nodeId)) return this.#addSlot(nodeId);
+    if (nodeId !== OTHER_LABEL && this.#unknownNodes < UNKNOWN_NODES_MAX) {
+      this.#unknownNodes++;
+      return this.#addSlot(nodeId);
+    }
+    return this.#deps.isKnownNode(OTHER_LABEL) ? null : (this.#slots.get(OTHER_LABEL) ?? this.#addSlot(OTHER_LABEL));
+  }
+
+  #addSlot(nodeId: string): number {
+    const slot = this.#freeSlots.pop() ?? this.#ids.length;
+    if (slot >= this.#sent.length) this.#grow(slot);
+    this.#slots.set(nodeId, slot);
+    this.#ids[slot] = nodeId;
+    this.#quietWalks[slot] = 0;
+    this.#sent[slot] = 0;
+    this.#received[slot] = 0;
     return slot;
   }
 
-  function forgetIdle(): void {
-    const isCounted = (column: Float64Array, slot: number) => (column[slot] ?? 0) > 0;
-    unknownNodes = 0;
-    for (const [nodeId, slot] of slots) {
-      if (isKnownNode(nodeId)) continue;
-      if ([...settled.counts, ...counting.counts].some((column) => isCounted(column, slot))) {
-        if (nodeId !== OTHER_LABEL) unknownNodes++;
-        continue;
-      }
-      slots.delete(nodeId);
-      ids[slot] = "";
-      free.push(slot);
-    }
+  #grow(slot: number): void {
+    this.#sent = growColumn(this.#sent, slot);
+    this.#received = growColumn(this.#received, slot);
+    this.#quietWalks = growColumn(this.#quietWalks, slot);
+    this.#current = {
+      counts: this.#current.counts.map((column) => growColumn(column, slot)),
+      recent: this.#current.recent.map((column) => growColumn(column, slot)),
+      failing: growColumn(this.#current.failing, slot),
+    };
   }
-
-  return {
-    beginWalk() {
-      if (foldedCount > 0) onFolded("proxynet_node_sessions", foldedCount);
-      foldedCount = 0;
-      counting = createCounts(sent.length);
-    },
-    count(nodeId, status, isRecent) {
-      const slot = slotOf(nodeId);
-      if (slot === null || ids[slot] !== nodeId) foldedCount++;
-      if (slot === null) return;
-      counting.counts[status]![slot]!++;
-      if (isRecent) counting.recent[status]![slot]!++;
-    },
-    failing(nodeId) {
-      const slot = slotOf(nodeId);
-      if (slot !== null) counting.failing[slot] = 1;
-    },
-    addBytes(nodeId, moreSent, moreReceived) {
-      const slot = slotOf(nodeId);
-      if (slot === null) return;
-      sent[slot]! += moreSent;
-      received[slot]! += moreReceived;
-    },
-    finishWalk(complete) {
-      settled = counting;
-      for (let slot = 0; slot < ids.length; slot++) {
-        if (counting.failing[slot] === 1) quietWalks[slot] = 0;
-        else if (complete) quietWalks[slot] = Math.min(QUIET_WALKS_MAX, quietWalks[slot]! + 1);
-      }
-      forgetIdle();
-    },
-    forgetIdle,
-    view: () => ({
-      slots: ids.length,
-      ids: ids.slice(),
-      // A node first seen after the counts were settled has none: its column is widened with zeros.
-      counts: settled.counts.map((column) => resized(column, ids.length)),
-      recent: settled.recent.map((column) => resized(column, ids.length)),
-      quietWalks: quietWalks.slice(0, ids.length),
-      sentBytes: sent.slice(0, ids.length),
-      receivedBytes: received.slice(0, ids.length),
-    }),
-  };
 }
 
 const createCounts = (length: number) => ({
@@ -142,7 +148,7 @@ const createCounts = (length: number) => ({
   failing: new Uint8Array(length),
 });
 
-/** Copies the first `length` slots, with zeros where the column is shorter. */
+/** Copies the first `length` slots, with zeros if the column is shorter. */
 function resized<A extends TypedColumn>(column: A, length: number): A {
   const copy = new (column.constructor as new (length: number) => A)(length);
   copy.set(column.subarray(0, length));

@@ -1,10 +1,5 @@
-import { CAPPED_FAMILIES } from "../../model/label-caps.ts";
-import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
-import { HOLD_REASONS } from "../../model/remediation/decision.ts";
-import { ACTION_OUTCOMES, OPEN_STATES } from "../../model/remediation/episode.ts";
-import { COLLECTORS } from "../../model/snapshot.ts";
 import {
-  CATEGORY_LABELS,
+  CAPPED_FAMILIES,
   DECISION_REASONS,
   ENDPOINT_LABELS,
   EPISODE_ACTIONS,
@@ -12,34 +7,39 @@ import {
   FAILURE_REASONS,
   INVENTORY_STATES,
   NOTIFICATION_OUTCOMES,
-  PLAN_LIMITS,
   REJECT_REASONS,
   WEB_REFUSALS,
-} from "../label-values.ts";
+} from "../../model/label-values.ts";
+import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
+import { HOLD_REASONS } from "../../model/remediation/decision.ts";
+import { ACTION_OUTCOMES, OPEN_STATES } from "../../model/remediation/episode.ts";
+import { COLLECTORS } from "../../model/snapshot.ts";
+import { LIMIT_SCOPES } from "../../rate-limit/external-usage/external-usage.ts";
+import { PLAN_BOUNDS } from "../../scheduling/polling-capacity.ts";
 import type { FamilyType } from "../text-format.ts";
 
-/** One family of the daemon's own. */
+/** A `proxywarden_*` family. */
 export interface DaemonFamily {
   readonly type: FamilyType;
   readonly help: string;
-  /** By label the closed list of its values, or null where the values are not known beforehand. */
+  /** By label the closed list of its values, or null if the values are not known in advance. */
   readonly labels: Readonly<Record<string, readonly string[] | null>>;
-  /** Upper bounds of a histogram, without +Inf. */
+  /** Upper bounds of a histogram's buckets, without +Inf. */
   readonly buckets?: readonly number[];
 }
 
-/** From a loopback answer to the longest time-out one would configure, seconds. */
+/** From a response over loopback to the longest sensible time-out, in seconds. */
 const REQUEST_BUCKETS_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
 
-/** From a disconnect that helps at once to a ladder's longest usual step, seconds. */
+/** From a disconnect that works immediately to the longest usual step, in seconds. */
 const ACTION_BUCKETS_SECONDS = [15, 30, 60, 120, 300, 600, 900, 1_800, 3_600] as const;
 
 const COLLECTOR_LABEL = { collector: COLLECTORS } as const;
-const CATEGORY_LABEL = { category: CATEGORY_LABELS } as const;
+const CATEGORY_LABEL = { category: LIMIT_SCOPES } as const;
 
 /**
- * Every `proxywarden_*` family: what this daemon does. A counter or histogram whose labels are all closed starts at zero in
- * every combination, so that its first increase is an increase; a gauge is absent until it is first set.
+ * Every `proxywarden_*` family, in the order of the page. A counter or histogram whose labels all have a closed list of values
+ * starts at zero in every combination, so that `increase()` sees the first increase. A gauge is absent until it is first set.
  */
 export const DAEMON_FAMILIES = {
   proxywarden_collect_last_success_timestamp_seconds: {
@@ -177,7 +177,7 @@ export const DAEMON_FAMILIES = {
   proxywarden_plan_bound: {
     type: "gauge",
     help: "1 for the limit that slows the collector down, 0 for the others.",
-    labels: { ...COLLECTOR_LABEL, limit: PLAN_LIMITS },
+    labels: { ...COLLECTOR_LABEL, limit: PLAN_BOUNDS },
   },
   proxywarden_decisions_total: {
     type: "counter",

@@ -1,44 +1,44 @@
 import type { DurationMs } from "../../base/duration.ts";
-import type { NodeLabel } from "../../model/node-labels.ts";
+import type { NodeLabel } from "../../model/node.ts";
 import type { Collector, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import type { FamilyHead } from "../text-format.ts";
 
-/** What the configuration says of the export. */
+/** The settings of the export. */
 export interface ExportOptions {
   readonly nodeLabels: readonly NodeLabel[];
-  /** Customers with a series of their own; the rest is summed. */
+  /** Number of customers with a series of their own; the rest is summed. */
   readonly topCustomers: number;
-  /** Families left out, by name. */
+  /** Names of excluded families. */
   readonly deny: ReadonlySet<string>;
-  /** Over it, families are dropped whole, widest first. */
+  /** Above this number of series, whole families are dropped, largest first. */
   readonly seriesMax: number;
 }
 
-/** All that a rendering depends on. */
+/** Everything that a rendering depends on. */
 export interface RenderInput {
   readonly snapshot: Snapshot;
   readonly now: MonotonicMs;
-  /** The same moment on the service's clock, which hourly statistics go by. */
+  /** The same time on the service's clock, for the hourly statistics. */
   readonly serviceNowMs: EpochMs;
-  /** Age at which a gauge's datum is too old to be shown. */
+  /** Age above which the data of a gauge is not exported. */
   readonly staleAfterMs: Readonly<Record<Collector, DurationMs>>;
   readonly options: ExportOptions;
 }
 
-/** What every row says, whatever it is read from. */
-export interface FamilyRow extends FamilyHead {
+/** A row of the table of `proxynet_*` families. */
+interface FamilyRow extends FamilyHead {
   readonly labels: readonly string[];
-  /** What the data come from: its age decides whether a gauge is shown. */
+  /** The collector of the data. A gauge is exported while its data is fresh. */
   readonly source: Collector;
 }
 
-/** Which columns a family is read from: those of the fleet, or those of the sessions by node. */
+/** The columns that a family is read from: those of the fleet, or those of the sessions by node. */
 export type NodeSource = "fleet" | "session_nodes";
 
 /**
- * By slot, whether a sample of it may be shown: 1 where there is a node whose datum is fresh. Counters do not age, so
- * for them being there is enough.
+ * By slot, 1 if samples of the node are exported: its data is fresh. Counters do not become stale, so `sessionCounters` is 1 for
+ * every node.
  */
 export interface Visibility {
   readonly listed: Uint8Array;
@@ -47,30 +47,30 @@ export interface Visibility {
   readonly sessionCounters: Uint8Array;
 }
 
-/** A family with one line a node, or one for each value of a further label. */
+/** A family with one line per node, or one per node and value of another label. */
 export interface NodeFamily extends FamilyRow {
   readonly nodeSource: NodeSource;
-  /** The label that tells a node's lines apart, and its values, one a line; null: one line a node. */
+  /** The other label and its values; null: one line per node. */
   readonly splitBy: { readonly label: string; readonly values: readonly string[] } | null;
-  /** Writes the values of the slots from `start` to before `end` into `out`, a node's lines together; NaN: left out. */
+  /** Writes the values of the slots from `start` to before `end` into `out`, grouped by node. NaN leaves a sample out. */
   fill(input: RenderInput, visibility: Visibility, start: number, end: number, out: Float64Array): void;
 }
 
-/** One sample. NaN is left out. */
+/** One sample. NaN leaves it out. */
 export interface Sample {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
-  /** What a histogram's series have after the family's name. */
+  /** Suffix of a histogram's series. */
   readonly suffix?: "_bucket" | "_sum" | "_count";
 }
 
-/** A family read whole: its samples do not grow with the nodes. */
+/** A family whose number of samples does not depend on the number of nodes. */
 export interface AggregateFamily extends FamilyRow {
-  /** How many samples there can be at most. */
+  /** Returns the maximum number of samples. */
   maxSamples(input: RenderInput): number;
   samples(input: RenderInput): Iterable<Sample>;
 }
 
-/** Whether a datum of `source`, observed at `at`, is young enough to be shown. */
+/** Whether data of `source`, observed at `at`, is fresh. */
 export const isFresh = (input: RenderInput, source: Collector, at: MonotonicMs): boolean =>
   input.now - at <= input.staleAfterMs[source];

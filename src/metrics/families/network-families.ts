@@ -4,7 +4,7 @@ import { NODE_COUNTS, NODE_FAMILIES } from "./node-families.ts";
 import { SESSION_FAMILIES, SESSION_NODE_FAMILIES } from "./session-families.ts";
 import { STATISTICS_FAMILIES } from "./statistics-families.ts";
 
-/** Every `proxynet_*` family, what the network looks like, in the order of the page. */
+/** Every `proxynet_*` family, in the order of the page. */
 export const NETWORK_FAMILIES: readonly (NodeFamily | AggregateFamily)[] = [
   NODE_COUNTS,
   ...NODE_FAMILIES,
@@ -13,9 +13,9 @@ export const NETWORK_FAMILIES: readonly (NodeFamily | AggregateFamily)[] = [
   ...STATISTICS_FAMILIES,
 ];
 
-/** Names of all of them: what `export.deny` may name. */
+/** Returns the names of all families, the valid values of `export.deny`. */
 export const networkFamilyNames = (): readonly string[] => NETWORK_FAMILIES.map(({ name }) => name);
 
-/** The collectors without which some family that is not denied would stay empty. */
+/** Returns the collectors that the families that are not denied need. */
 export const neededCollectors = (deny: ReadonlySet<string>): ReadonlySet<Collector> =>
   new Set(NETWORK_FAMILIES.filter(({ name }) => !deny.has(name)).map(({ source }) => source));

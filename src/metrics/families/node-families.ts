@@ -3,7 +3,7 @@ import { NODE_STATUSES } from "../../model/node.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput, type Sample } from "./family.ts";
 
-/** Bytes of a gigabyte: the spec says gigabytes and not how many bytes that is, so it is the SI's. */
+/** Bytes per gigabyte. The spec does not define the unit; this is the SI definition. */
 export const GB_BYTES = 1e9;
 
 interface ColumnRow {
@@ -11,21 +11,15 @@ interface ColumnRow {
   readonly help: string;
   readonly source: "nodes" | "details";
   readonly column: (fleet: Fleet) => Float64Array;
-  /** The sample is the column's value times this, over {@link per}. Two numbers, since 1/1000 is not exact. */
+  /** The sample is the column's value times `multiplyBy`, divided by `divideBy`. Two numbers, since 1/1000 is not exact. */
   readonly multiplyBy?: number;
   readonly divideBy?: number;
-  /** Rounds away what a product leaves behind the point. */
+  /** Rounds the sample to a whole number. */
   readonly isRounded?: boolean;
 }
 
-/** A gauge of one column of the fleet, one line a node. */
-function columnFamily({
-  column,
-  multiplyBy: times = 1,
-  divideBy: per = 1,
-  isRounded: whole = false,
-  ...row
-}: ColumnRow): NodeFamily {
+/** Creates a gauge from one column of the fleet. */
+function columnFamily({ column, multiplyBy = 1, divideBy = 1, isRounded = false, ...row }: ColumnRow): NodeFamily {
   return {
     ...row,
     type: "gauge",
@@ -36,8 +30,8 @@ function columnFamily({
       const values = column(input.snapshot.fleet);
       const fresh = row.source === "nodes" ? visibility.listed : visibility.detailed;
       for (let slot = start; slot < end; slot++) {
-        const value = (values[slot]! * times) / per;
-        out[slot - start] = fresh[slot] === 0 ? Number.NaN : whole ? Math.round(value) : value;
+        const value = (values[slot]! * multiplyBy) / divideBy;
+        out[slot - start] = fresh[slot] === 0 ? Number.NaN : isRounded ? Math.round(value) : value;
       }
     },
   };
@@ -77,7 +71,7 @@ const nodeStatus: NodeFamily = {
   },
 };
 
-/** Families with one line or more for every node. */
+/** Families with at least one line per node. */
 export const NODE_FAMILIES: readonly NodeFamily[] = [
   NODE_INFO,
   nodeStatus,
@@ -150,7 +144,7 @@ export const NODE_FAMILIES: readonly NodeFamily[] = [
   }),
 ];
 
-/** Nodes by state and place: zeros too, so that a state that empties is seen to. */
+/** Nodes by status and location, including zeros, so that graphs show when a status no longer occurs. */
 export const NODE_COUNTS: AggregateFamily = {
   name: "proxynet_nodes",
   type: "gauge",
@@ -162,9 +156,9 @@ export const NODE_COUNTS: AggregateFamily = {
     const { fleet } = input.snapshot;
     if (fleet.walkedAt === null || !isFresh(input, "nodes", fleet.walkedAt)) return;
     const counts = countNodes(input);
-    for (const [place, { country, region }] of fleet.locations.entries()) {
+    for (const [location, { country, region }] of fleet.locations.entries()) {
       for (const [state, status] of NODE_STATUSES.entries()) {
-        const value = counts[place * NODE_STATUSES.length + state]!;
+        const value = counts[location * NODE_STATUSES.length + state]!;
         yield { labels: { status, country, region }, value } satisfies Sample;
       }
     }
@@ -176,7 +170,7 @@ function countNodes(input: RenderInput): Uint32Array {
   const states = NODE_STATUSES.length;
   const counts = new Uint32Array(fleet.locations.length * states);
   for (let slot = 0; slot < fleet.slots; slot++) {
-    // A node that walks no longer show has an old record: it is none of those that are there now.
+    // A node that walks no longer show has an old record, and is not counted.
     if (fleet.ids[slot] !== "" && isFresh(input, "nodes", fleet.listedAt[slot]!))
       counts[fleet.locationIndex[slot]! * states + fleet.status[slot]!]!++;
   }

@@ -1,4 +1,4 @@
-import { OTHER_LABEL } from "../../model/label-caps.ts";
+import { OTHER_LABEL } from "../../model/label-values.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionStatus } from "../../model/session.ts";
 import {
   type Histogram,
@@ -9,11 +9,11 @@ import {
 import { boundText } from "../text-format.ts";
 import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput, type Sample } from "./family.ts";
 
-/** Whether the list shows sessions of that state at all: of failures it may not, and then they are unknown, not zero. */
+/** Whether the list shows sessions with this status. If it never shows failed ones, their number is unknown, not zero. */
 const isListed = (status: SessionStatus, { failedListed }: SessionSummary): boolean =>
   failedListed || (status !== "error" && status !== "timeout");
 
-/** A state or a type that the spec doesn't know is shown only where there is one. */
+/** Leaves out zeros of statuses and types that are not in the spec. */
 const zeroAsMissing = (value: number, ...labels: readonly string[]): number =>
   value === 0 && labels.includes("unknown") ? Number.NaN : value;
 
@@ -60,7 +60,7 @@ const byteCounter = ({ column, ...row }: CounterRow): NodeFamily => ({
   },
 });
 
-/** Families with one line or more for every node that has had sessions. */
+/** Families with at least one line per node that has had sessions. */
 export const SESSION_NODE_FAMILIES: readonly NodeFamily[] = [
   nodeSessions,
   byteCounter({
@@ -79,16 +79,16 @@ interface SessionsRow {
   readonly name: string;
   readonly help: string;
   readonly labels: readonly string[];
-  readonly width: (view: SessionSummary, input: RenderInput) => number;
+  readonly maxSamples: (view: SessionSummary, input: RenderInput) => number;
   readonly samples: (view: SessionSummary, input: RenderInput) => Iterable<Sample>;
 }
 
-/** A gauge of the session walk as a whole. */
-const sessionsGauge = ({ width, samples, ...row }: SessionsRow): AggregateFamily => ({
+/** Creates a gauge of all sessions. */
+const sessionsGauge = ({ maxSamples, samples, ...row }: SessionsRow): AggregateFamily => ({
   ...row,
   type: "gauge",
   source: "sessions",
-  maxSamples: (input) => (input.snapshot.sessions === null ? 0 : width(input.snapshot.sessions, input)),
+  maxSamples: (input) => (input.snapshot.sessions === null ? 0 : maxSamples(input.snapshot.sessions, input)),
   samples(input) {
     const { sessions } = input.snapshot;
     return sessions !== null && isFresh(input, "sessions", sessions.settledAt) ? samples(sessions, input) : [];
@@ -103,7 +103,7 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
     name: "proxynet_sessions",
     help: "Sessions by status and type, counted from the session list.",
     labels: ["status", "session_type"],
-    width: () => STATUS_TYPE_COMBINATIONS,
+    maxSamples: () => STATUS_TYPE_COMBINATIONS,
     *samples(view) {
       for (const [state, status] of SESSION_STATUSES.entries()) {
         if (!isListed(status, view)) continue;
@@ -118,7 +118,7 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
     name: "proxynet_country_sessions",
     help: "Sessions by country, counted from the session list.",
     labels: ["country"],
-    width: ({ countries }) => countries.size,
+    maxSamples: ({ countries }) => countries.size,
     *samples({ countries }) {
       for (const [country, value] of countries) yield { labels: { country }, value };
     },
@@ -127,14 +127,14 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
     name: "proxynet_customer_sessions",
     help: "Sessions by customer, for the largest customers; the rest is counted as `other`.",
     labels: ["customer_id"],
-    width: ({ customers }, { options }) => Math.min(customers.length, options.topCustomers + 1),
+    maxSamples: ({ customers }, { options }) => Math.min(customers.length, options.topCustomers + 1),
     *samples({ customers }, { options }) {
       let rest = 0;
-      let left = options.topCustomers;
+      let seriesLeft = options.topCustomers;
       for (const { customerId, sessions } of customers) {
-        // One who is called other is among the others: a series must not be there twice.
-        if (left > 0 && customerId !== OTHER_LABEL) {
-          left--;
+        // A customer with the id `other` is added to the rest: a series must not occur twice.
+        if (seriesLeft > 0 && customerId !== OTHER_LABEL) {
+          seriesLeft--;
           yield { labels: { customer_id: customerId }, value: sessions };
         } else rest += sessions;
       }

@@ -10,14 +10,14 @@ const freshStatistics = (input: RenderInput): SessionStatistics | null => {
   return stats !== null && isFresh(input, "stats", stats.at) ? stats.value : null;
 };
 
-/** The newest entry whose hour is over on the service's clock: the one that is still running would look like a fall. */
+/** Returns the newest entry whose hour is over on the service's clock: the current hour would look like a drop. */
 function lastFullHour(input: RenderInput): HourlyEntry | null {
   const { hourly } = input.snapshot;
   if (hourly === null || !isFresh(input, "hourly", hourly.at)) return null;
   let newest: HourlyEntry | null = null;
   for (const entry of hourly.value) {
-    const over = entry.hourMs + HOUR_MS <= input.serviceNowMs;
-    if (over && entry.hourMs > (newest?.hourMs ?? Number.NEGATIVE_INFINITY)) newest = entry;
+    const isOver = entry.hourMs + HOUR_MS <= input.serviceNowMs;
+    if (isOver && entry.hourMs > (newest?.hourMs ?? Number.NEGATIVE_INFINITY)) newest = entry;
   }
   return newest;
 }
@@ -28,7 +28,7 @@ interface SingleGaugeRow<Datum> {
   readonly value: (datum: Datum) => number | null;
 }
 
-/** A gauge without labels, absent where the service left its field out. */
+/** Creates a gauge without labels, absent if the service did not report the field. */
 const singleGauge =
   <Datum>(source: "stats" | "hourly", read: (input: RenderInput) => Datum | null) =>
   ({ value, ...row }: SingleGaugeRow<Datum>): AggregateFamily => ({
@@ -53,7 +53,7 @@ interface TopListRow {
   readonly entries: (stats: SessionStatistics) => readonly (readonly [key: string, sessions: number])[];
 }
 
-/** A top list of the statistics. */
+/** Creates a gauge of a top list of the statistics. */
 const topListFamily = ({ label, entries, ...row }: TopListRow): AggregateFamily => ({
   ...row,
   type: "gauge",

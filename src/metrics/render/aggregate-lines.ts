@@ -1,10 +1,10 @@
 import type { AggregateFamily } from "../families/family.ts";
 import { seriesText, valueText } from "../text-format.ts";
-import type { FamilyRenderer } from "./chunk.ts";
 import { type Chunk, createChunk, release } from "./chunk.ts";
 import { SEGMENT_LINES_MAX } from "./render-buffers.ts";
+import type { FamilyRenderer } from "./render-frame.ts";
 
-/** The lines of one aggregate family. They are few and rendered anew each time; pieces that come out equal are kept. */
+/** Creates a renderer of one aggregate family. Its few lines are rendered each time; chunks with equal bytes are kept. */
 export function createAggregateRenderer(family: AggregateFamily): FamilyRenderer {
   const chunks: Chunk[] = [];
   let series = 0;

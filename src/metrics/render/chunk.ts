@@ -1,18 +1,15 @@
-import type { Fleet } from "../../model/snapshot.ts";
-import type { NodeSource, RenderInput, Visibility } from "../families/family.ts";
-
 /**
- * Finished bytes of the page. Whoever reads them later than at once holds them; bytes that are held are never written
- * to, those that nobody holds any more go back to where they came from.
+ * Rendered bytes of the page. A reader that uses them later retains them. Retained bytes are not overwritten; after the last
+ * release, their memory is reused.
  */
 export interface Chunk {
   readonly bytes: Uint8Array;
   references: number;
-  /** Takes the memory back for a later rendering; null if there is nothing to save. */
+  /** Returns the memory for reuse; null: there is nothing to return. */
   readonly recycle: (() => void) | null;
 }
 
-/** A piece with one holder. */
+/** Creates a chunk with one reference. */
 export const createChunk = (bytes: Uint8Array, recycle: Chunk["recycle"] = null): Chunk => ({
   bytes,
   references: 1,
@@ -21,34 +18,48 @@ export const createChunk = (bytes: Uint8Array, recycle: Chunk["recycle"] = null)
 
 /** Adds a reference. Throws if there is none left: the bytes may already be overwritten. */
 export function retain(chunk: Chunk): void {
-  if (chunk.references <= 0) throw new Error("a piece that nobody holds can't be held again");
+  if (chunk.references <= 0) throw new Error("a released chunk can't be retained");
   chunk.references++;
 }
 
-/** Takes one holder away. */
+/** Removes a reference. Throws if there is none left. */
 export function release(chunk: Chunk): void {
   chunk.references--;
-  if (chunk.references < 0) throw new Error("a piece was released more often than it was held");
+  if (chunk.references < 0) throw new Error("a chunk was released more often than retained");
   if (chunk.references === 0) chunk.recycle?.();
 }
 
-/** What one rendering knows of its snapshot, and of the one before. */
-export interface RenderFrame {
-  readonly input: RenderInput;
-  readonly presence: Visibility;
-  /** Slots that speak of another node than before are marked with 1; null: none. */
-  readonly relabelled: Readonly<Record<NodeSource, Uint8Array | null>>;
-  /** The fleet of the rendering before. */
-  readonly previousFleet: Fleet | null;
+/** Buffers that are no longer read, for reuse by the next segments. */
+export interface BufferPool {
+  /** Returns a buffer of at least `size` bytes with undefined content. */
+  claim(size: number): Uint8Array;
+  /** Returns a buffer to the pool. It must no longer be read. */
+  giveBack(memory: Uint8Array): void;
 }
 
-/** The lines of one family, from one rendering to the next. */
-export interface FamilyRenderer {
-  /** Brings the lines to the frame; yields after every piece. */
-  refresh(frame: RenderFrame): Generator<void, void>;
-  chunks(): readonly Chunk[];
-  /** Samples in the pieces. */
-  sampleCount(): number;
-  /** Lets go of all pieces; the run is not used any more. */
-  release(): void;
+/**
+ * While a fleet is rendered, each segment reuses the memory of the previous one, so a few spare buffers suffice. A slow reader
+ * may return many at once; the rest is left to the garbage collector.
+ */
+const SPARE_BUFFERS_MAX = 8;
+/** Extra room, so that a buffer still fits when values get longer. */
+const SLACK_SHARE = 1 / 16;
+/** Sizes are multiples of this, so that the segments of a family can reuse each other's buffers. */
+const SIZE_STEP_BYTES = 16_384;
+
+/** Creates an empty pool. */
+export function createBufferPool(): BufferPool {
+  const spares: Uint8Array[] = [];
+  return {
+    claim(size) {
+      const fitting = spares.findIndex(({ length }) => length >= size && length <= 2 * size + SIZE_STEP_BYTES);
+      const spare = fitting < 0 ? undefined : spares.splice(fitting, 1)[0];
+      const roomy = Math.ceil((size * (1 + SLACK_SHARE)) / SIZE_STEP_BYTES) * SIZE_STEP_BYTES;
+      return spare ?? Buffer.allocUnsafeSlow(roomy);
+    },
+    giveBack(memory) {
+      // The oldest buffer has been unused the longest.
+      if (spares.push(memory) > SPARE_BUFFERS_MAX) spares.shift();
+    },
+  };
 }

@@ -1,17 +1,16 @@
-import type { NodeLabel } from "../../model/node-labels.ts";
+import type { NodeLabel } from "../../model/node.ts";
 import type { NodeFamily, RenderInput } from "../families/family.ts";
 import { NODE_INFO } from "../families/node-families.ts";
 import { escapeLabelValue } from "../text-format.ts";
-import type { FamilyRenderer, RenderFrame } from "./chunk.ts";
 import { release } from "./chunk.ts";
-import { markInfoChanged, nodeLabel } from "./node-visibility.ts";
 import { type RenderBuffers, SEGMENT_LINES_MAX } from "./render-buffers.ts";
+import { type FamilyRenderer, markInfoChanged, nodeLabel, type RenderFrame } from "./render-frame.ts";
 import { createSegment, type IsRelabelled, rewriteSegment, type Segment } from "./segment.ts";
 import { linesPerNode } from "./selection.ts";
 
 /**
- * The lines of one node family, in segments of as many nodes as fill one. `nodeLabels` are those of the info family; a
- * change of them needs a new run.
+ * Creates a renderer of one node family, in segments of a fixed number of nodes. `nodeLabels`: labels of the info family; if they
+ * change, a new renderer is needed.
  */
 export function createNodeRenderer(
   family: NodeFamily,
@@ -32,33 +31,33 @@ export function createNodeRenderer(
     return `${pairs.join("")}"} `;
   }
 
-  /** Which lines of the segment that begins at slot `start` speak of another series; null: none. */
+  /** Returns which lines of the slots from `start` to before `end` are of another series than before; null: none. */
   function relabelledIn(
-    { input, relabelled, previousFleet: fleetBefore }: RenderFrame,
+    { input, relabelled, previousFleet }: RenderFrame,
     start: number,
     end: number,
   ): IsRelabelled | null {
     const { fleet } = input.snapshot;
     const all = relabelled[family.nodeSource];
     const relabelledSlots = all?.subarray(start, end).includes(1) ? all : null;
-    const redescribed =
-      family === NODE_INFO && fleetBefore !== null && fleetBefore !== fleet
-        ? markInfoChanged(fleetBefore, fleet, nodeLabels, start, end)
+    const infoChanged =
+      family === NODE_INFO && previousFleet !== null && previousFleet !== fleet
+        ? markInfoChanged(previousFleet, fleet, nodeLabels, start, end)
         : null;
-    if (relabelledSlots === null && redescribed === null) return null;
+    if (relabelledSlots === null && infoChanged === null) return null;
     return (line) => {
       const slot = Math.floor(line / perNode);
-      return relabelledSlots?.[start + slot] === 1 || redescribed?.[slot] === 1;
+      return relabelledSlots?.[start + slot] === 1 || infoChanged?.[slot] === 1;
     };
   }
 
   return {
     *refresh(frame) {
-      const { input, presence: visibility } = frame;
+      const { input, visibility } = frame;
       const ids = family.nodeSource === "fleet" ? input.snapshot.fleet.ids : (input.snapshot.sessions?.nodes.ids ?? []);
       const count = Math.ceil(ids.length / nodesPerSegment);
       while (segments.length < count) segments.push(createSegment(nodesPerSegment * perNode));
-      for (const isRemoved of segments.splice(count)) releaseSegment(isRemoved);
+      for (const removed of segments.splice(count)) releaseSegment(removed);
       for (const [index, segment] of segments.entries()) {
         const start = index * nodesPerSegment;
         const end = Math.min(ids.length, start + nodesPerSegment);

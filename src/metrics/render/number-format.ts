@@ -1,36 +1,36 @@
 import { valueText } from "../text-format.ts";
 
 /**
- * Sample values on their way into a buffer: taken first, which tells how long their text is, written later, when it is
- * known where. The text is that of {@link valueText}.
+ * Writes sample values into a buffer in two steps: `measure` returns the length of the text, and `write` writes it once its place
+ * is known. The text is that of {@link valueText}.
  */
 export interface NumberWriter {
-  /** Takes `value` as number `index`, which is under the capacity, and gives the length of its text in bytes. */
+  /** Stores `value` under `index`, which is below the capacity. Returns the length of its text in bytes. */
   measure(index: number, value: number): number;
-  /** Writes the text of number `index` so that it ends just before `end`. */
+  /** Writes the text of the value stored under `index` so that it ends before offset `end`. */
   write(index: number, target: Uint8Array, end: number): void;
 }
 
-/** Any decimal of 15 digits survives the way through a double, so it is also the shortest text of that double. */
+/** A decimal of 15 digits converts to a double and back unchanged, so it is also the shortest text of that double. */
 const DECIMAL_MAX = 1e15;
-/** Below it, numbers are written with an exponent. */
+/** Smaller numbers are written with an exponent. */
 const DECIMAL_MIN = 1e-6;
-/** Marks a number kept as text: negative, not finite, or of more digits than a decimal here has. */
+/** Marks a value stored as text: negative, not finite, or with more digits than fit. */
 const KEPT_AS_TEXT = 255;
 const LOW_DIGITS = 8;
 const LOW_FACTOR = 10 ** LOW_DIGITS;
 
-/** Room for `capacity` values at a time. */
+/** Creates a writer for `capacity` values at a time. */
 export function createNumberWriter(capacity: number): NumberWriter {
   const whole = new Float64Array(capacity);
   const fraction = new Int32Array(capacity);
   const decimals = new Uint8Array(capacity);
   const texts = new Array<string>(capacity).fill("");
 
-  /** True if `value` has at most `places` decimals; then it is taken. `scale` is ten to the power of `places`. */
+  /** Stores `value` if it has at most `places` decimals, and returns whether it has. `scale`: ten to the power of `places`. */
   function measureDecimal(index: number, value: number, places: number, scale: number): boolean {
     const scaled = Math.round(value * scale);
-    // A quotient of two exact numbers is correctly rounded: equal means that the decimal reads back as the same number.
+    // Division rounds correctly: if the quotient equals the value, the decimal parses to the same number.
     if (scaled >= DECIMAL_MAX || scaled / scale !== value) return false;
     const integer = Math.floor(value);
     let rest = (scaled - integer * scale) | 0;
@@ -88,7 +88,7 @@ export function createNumberWriter(capacity: number): NumberWriter {
 const ZERO = 48;
 const POINT = 46;
 
-/** Writes `count` digits of `value`, which is under 2^31, ending before `end`. */
+/** Writes `count` digits of `value`, which is below 2^31, ending before offset `end`. */
 function writeDigits(value: number, count: number, target: Uint8Array, end: number): void {
   let rest = value | 0;
   for (let at = end - 1; at >= end - count; at--) {
@@ -103,7 +103,7 @@ function writeAscii(text: string, target: Uint8Array, end: number): void {
   for (let index = 0; index < text.length; index++) target[start + index] = text.charCodeAt(index);
 }
 
-/** Digits of a whole number under {@link DECIMAL_MAX}. */
+/** Returns the number of digits of a whole number below {@link DECIMAL_MAX}. */
 function countDigits(value: number): number {
   if (value < 10) return 1;
   if (value < 100) return 2;

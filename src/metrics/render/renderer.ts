@@ -4,28 +4,26 @@ import { NETWORK_FAMILIES } from "../families/network-families.ts";
 import { NODE_INFO } from "../families/node-families.ts";
 import { type Format, familyHeader } from "../text-format.ts";
 import { createAggregateRenderer } from "./aggregate-lines.ts";
-import type { FamilyRenderer, RenderFrame } from "./chunk.ts";
 import { type Chunk, createChunk } from "./chunk.ts";
 import { type NetworkExposition, retainExposition } from "./exposition.ts";
 import { createNodeRenderer } from "./node-lines.ts";
-import { computeVisibility, markRelabelled } from "./node-visibility.ts";
 import { createRenderBuffers } from "./render-buffers.ts";
+import { computeVisibility, type FamilyRenderer, markRelabelled, type RenderFrame } from "./render-frame.ts";
 import { selectFamilies } from "./selection.ts";
 
-/** Renders snapshots, each from what changed since the one before. */
+/** Renders snapshots, each from the changes since the previous one. */
 export interface NetworkRenderer {
   /**
-   * Renders a snapshot. Steps are short, a millisecond or so for a hundred thousand nodes, so that the caller may do
-   * other work in between; run it to its end, one at a time. The exposition is held once, for the caller; bytes of an
-   * earlier one that is still held are not touched, those of one that was released are written over. A renderer that
-   * threw is not to be used again.
+   * Renders a snapshot in short steps, about a millisecond each for a hundred thousand nodes, so that the caller can do other
+   * work in between. Run it to its end before the next one. The exposition is retained once, for the caller. Bytes of earlier
+   * expositions that are still retained are not overwritten. A renderer that threw must not be used again.
    */
   refresh(input: RenderInput): Generator<void, NetworkExposition>;
 }
 
 type Family = NodeFamily | AggregateFamily;
 
-/** A renderer that has seen nothing yet. */
+/** Creates a renderer. */
 export function createNetworkRenderer(): NetworkRenderer {
   const buffers = createRenderBuffers();
   const headers = new Map(NETWORK_FAMILIES.map((family) => [family, headerChunks(family)]));
@@ -42,14 +40,14 @@ export function createNetworkRenderer(): NetworkRenderer {
       session_nodes: markRelabelled(sessionIds, ids),
     };
     yield;
-    const frame = { input, presence: computeVisibility(input), relabelled, previousFleet: fleet };
+    const frame = { input, visibility: computeVisibility(input), relabelled, previousFleet: fleet };
     fleet = snapshot.fleet;
     sessionIds = ids;
     yield;
     return frame;
   }
 
-  /** Forgets the runs that are not wanted any more, or not as they are. */
+  /** Drops the renderers of families that are no longer exported, and that of the node info if its labels changed. */
   function dropUnusedRenderers(wanted: readonly Family[], { options }: RenderInput): void {
     const labels = options.nodeLabels.join();
     for (const [family, familyRenderer] of familyRenderers) {
@@ -85,7 +83,7 @@ export function createNetworkRenderer(): NetworkRenderer {
   return {
     *refresh(input) {
       const frame = yield* frameOf(input);
-      const { families, dropped } = yield* selectFamilies(input, frame.presence);
+      const { families, dropped } = yield* selectFamilies(input, frame.visibility);
       dropUnusedRenderers(families, input);
       for (const family of families) yield* rendererOf(family, input).refresh(frame);
       return assemble(families, dropped);

@@ -9,11 +9,11 @@ import {
   writeLabels,
 } from "./render-buffers.ts";
 
-/** A run of a family's sample lines, kept from one rendering to the next. */
+/** Consecutive sample lines of a family, kept from one rendering to the next. */
 export interface Segment {
   /** The finished lines; null while there are none. */
   chunk: Chunk | null;
-  /** Lines in the piece. */
+  /** Lines in the chunk. */
   series: number;
   /** Values as rendered; NaN: left out. */
   readonly values: Float64Array;
@@ -23,13 +23,13 @@ export interface Segment {
   readonly valueLengths: Uint8Array;
 }
 
-/** What stands before the value in a line, the blank included. */
-export type SeriesText = (line: number) => string;
+/** Returns the part of a line before the value, including the space. */
+type SeriesText = (line: number) => string;
 
-/** Whether the line speaks of another series than it did. */
+/** Whether the line is of another series than before. */
 export type IsRelabelled = (line: number) => boolean;
 
-/** A segment of at most `lines` lines, none of them present. */
+/** Creates an empty segment of at most `lines` lines. */
 export const createSegment = (lines: number): Segment => ({
   chunk: null,
   series: 0,
@@ -39,9 +39,9 @@ export const createSegment = (lines: number): Segment => ({
 });
 
 /**
- * Brings the segment to the values on the bench. Bytes that stay are copied in runs as long as they come, or not at all
- * where nobody else holds the piece and no line moves; labels are written only for lines that come. If nothing changed,
- * the piece stays as it is; otherwise it is another one.
+ * Updates the segment to the values in the buffers. Unchanged bytes are copied in runs as long as possible; labels are written
+ * only for added lines. If no line moves and no reader retains the chunk, its values are overwritten in place. If nothing
+ * changed, the chunk stays the same; otherwise it is a new one.
  */
 export function rewriteSegment(
   segment: Segment,
@@ -66,13 +66,13 @@ export function rewriteSegment(
 
 const EMPTY_BYTES = new Uint8Array(0);
 
-/** Whether no line comes, goes or moves. */
+/** Whether no line is added, removed or moved. */
 function keepsLayout({ kind }: LineChanges, count: number): boolean {
   for (let change = 0; change < count; change++) if (kind[change] !== VALUE_SAME_LENGTH) return false;
   return true;
 }
 
-/** Finds the lines whose value changed, and gives their count. */
+/** Finds the lines whose value changed. Returns their count. */
 function findChanges({ values, lengths }: Segment, { values: next, changes }: RenderBuffers): number {
   let count = 0;
   let start = 0;
@@ -89,7 +89,7 @@ function findChanges({ values, lengths }: Segment, { values: next, changes }: Re
   return count;
 }
 
-/** The same, with the lines that speak of another series, whatever their value. Apart, to keep the usual case lean. */
+/** Like {@link findChanges}, including the lines of another series. Separate, to keep the usual case fast. */
 function findAllChanges(
   { values, lengths }: Segment,
   { values: next, changes }: RenderBuffers,
@@ -100,19 +100,19 @@ function findAllChanges(
   for (let line = 0; line < values.length; line++) {
     const value = next[line]!;
     const before = values[line]!;
-    const absent = Number.isNaN(value) && Number.isNaN(before);
-    const renamed = !absent && relabelled(line);
-    if (renamed || (value !== before && !absent)) {
+    const isAbsent = Number.isNaN(value) && Number.isNaN(before);
+    const isRelabelled = !isAbsent && relabelled(line);
+    if (isRelabelled || (value !== before && !isAbsent)) {
       changes.line[count] = line;
       changes.start[count] = start;
-      changes.kind[count++] = renamed ? LINE_ADDED : VALUE_SAME_LENGTH;
+      changes.kind[count++] = isRelabelled ? LINE_ADDED : VALUE_SAME_LENGTH;
     }
     start += lengths[line]!;
   }
   return count;
 }
 
-/** Settles kind and lengths of each change, and gives the size of the bytes to come. */
+/** Determines kind and lengths of each change. Returns the size of the new bytes. */
 function measureChanges(segment: Segment, buffers: RenderBuffers, count: number, seriesText: SeriesText): number {
   const { lengths, valueLengths } = segment;
   const { values: next, changes, numberWriter } = buffers;
@@ -145,9 +145,9 @@ function measureChanges(segment: Segment, buffers: RenderBuffers, count: number,
 const LINE_FEED = 10;
 
 /**
- * Writes the segment's next lines into `target`: the old ones with the changes on the bench worked in. The segment's
- * values and lengths follow. Values that keep their length wait until the run of old bytes around them was copied, and
- * are then written over: one copy serves as many lines as possible.
+ * Writes the segment's new lines into `target`: the old lines with the changes applied. Updates the segment's values and lengths.
+ * Values that keep their length are overwritten after the run of old bytes around them has been copied, so that one copy covers
+ * as many lines as possible.
  */
 function spliceLines(
   segment: Segment,
@@ -169,7 +169,7 @@ function spliceLines(
 
     const start = changes.start[change]!;
     const length = lengths[line]!;
-    // A line whose value gets longer or shorter keeps its labels before it, and its line feed for the next run.
+    // If only the length of the value changes, the labels belong to this run and the line feed to the next.
     const cut = kind === VALUE_RESIZED ? start + length - 1 - valueLengths[line]! : start;
     if (cut > from) {
       target.set(old.subarray(from, cut), to);
@@ -206,8 +206,8 @@ function spliceLines(
 }
 
 /**
- * Writes the values of the changes from `first` to before `last`, all of which kept their length, over the old ones,
- * `shift` bytes from where these were.
+ * Overwrites the values of the changes from `first` to before `last`, all of which keep their length, at their old offsets plus
+ * `shift`.
  */
 function overwriteValues(
   { values, lengths }: Segment,

@@ -2,14 +2,14 @@ import type { AggregateFamily, NodeFamily, RenderInput, Visibility } from "../fa
 import { NETWORK_FAMILIES } from "../families/network-families.ts";
 import { SEGMENT_LINES_MAX } from "./render-buffers.ts";
 
-/** What goes on the page. */
-export interface FamilySelection {
+/** The families that are exported. */
+interface FamilySelection {
   readonly families: readonly (NodeFamily | AggregateFamily)[];
-  /** Names of the families that would have made it too wide. */
+  /** Names of the families dropped because of `export.series_max`. */
   readonly dropped: readonly string[];
 }
 
-/** Every family that is not denied, less the widest ones while all together pass `seriesMax`. Yields in between. */
+/** Selects every family that is not denied, and drops the largest ones while the total exceeds `seriesMax`. Yields in between. */
 export function* selectFamilies(input: RenderInput, visibility: Visibility): Generator<void, FamilySelection> {
   const { deny, seriesMax } = input.options;
   const families = NETWORK_FAMILIES.filter(({ name }) => !deny.has(name));
@@ -19,7 +19,7 @@ export function* selectFamilies(input: RenderInput, visibility: Visibility): Gen
       sum + ("fill" in family ? nodes[family.nodeSource] * linesPerNode(family) : family.maxSamples(input)),
     0,
   );
-  // Counting takes a while; what can't be too wide needs none.
+  // Counting takes a while, and is only needed if the limit may be exceeded.
   if (widthMax <= seriesMax) return { families, dropped: [] };
 
   const widths = new Map<NodeFamily | AggregateFamily, number>();
@@ -41,8 +41,8 @@ export function* selectFamilies(input: RenderInput, visibility: Visibility): Gen
   return { families: [...widths.keys()], dropped };
 }
 
-/** Lines of one node. */
-export const linesPerNode = ({ splitBy: split }: NodeFamily): number => split?.values.length ?? 1;
+/** Returns the number of lines per node. */
+export const linesPerNode = ({ splitBy }: NodeFamily): number => splitBy?.values.length ?? 1;
 
 function* countNodeSamples(family: NodeFamily, input: RenderInput, visibility: Visibility): Generator<void, number> {
   const slots = (family.nodeSource === "fleet" ? visibility.listed : visibility.sessions).length;

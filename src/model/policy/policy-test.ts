@@ -3,16 +3,16 @@ import type { NodeId, NodeStatus } from "../node.ts";
 import type { SessionStatus } from "../session.ts";
 import type { EpochMs } from "../time.ts";
 
-/** A value, and how long it stays; the last one of a series stays for good. */
+/** A value and how long it lasts; the last value of a series lasts for ever. */
 export interface Span<Value> {
   readonly value: Value;
   readonly forMs: DurationMs;
 }
 
-/** What something is over time, from the beginning of a test on; never empty. */
+/** Values over time from the start of a test; never empty. */
 export type Series<Value> = readonly Span<Value>[];
 
-/** What the service shows of one node over time. It does what is written, whatever is done to it. */
+/** What the service reports of a node over time. It follows the script and does not react to actions. */
 export interface ScriptedNode {
   readonly id: NodeId;
   readonly name: string;
@@ -20,45 +20,45 @@ export interface ScriptedNode {
   readonly region: string;
   readonly version: string;
   readonly status: Series<NodeStatus>;
-  /** Null: heard of while it is online. */
+  /** Null: current while the node is online. */
   readonly lastSeen: Series<"now" | "frozen"> | null;
-  /** Null: it grows, and restarts at 0 after a reboot. */
+  /** Null: it increases, and restarts at 0 after a reboot. */
   readonly uptimeHours: Series<number> | null;
   readonly activeSessions: Series<number>;
   readonly bandwidthGb: Series<number>;
   readonly cpuUsage: Series<number>;
   readonly memoryUsage: Series<number>;
   readonly diskUsage: Series<number>;
-  /** Sessions of it that the list shows, by status. */
+  /** Number of its sessions in the list, by status. */
   readonly sessions: Readonly<Partial<Record<SessionStatus, Series<number>>>>;
 }
 
-/** What is expected of a node at a moment; absent fields are not compared. */
+/** The expected state of a node at a time; absent fields are not compared. */
 export interface Expectation {
   readonly atMs: DurationMs;
   readonly node: NodeId;
   readonly policy: string;
   readonly verdict?: "true" | "false" | "unknown";
   readonly timer?: "inactive" | "pending" | "firing";
-  /** Every reason that would hold an action now, in any order. */
+  /** Every reason that would hold an action, in any order. */
   readonly held?: readonly string[];
   /** Every action so far, oldest first: `forced reboot`, or with its outcome: `forced reboot: verified`. */
   readonly actions?: readonly string[];
 }
 
-/** One test of policies: a fleet over time, and what is expected. */
+/** A policy test: a fleet over time, and the expected states. */
 export interface PolicyTest {
   readonly name: string;
   readonly startsAt: EpochMs;
-  /** Between two walks. */
+  /** Interval between two walks. */
   readonly intervalMs: DurationMs;
   readonly nodes: readonly ScriptedNode[];
-  /** Whether what `blocked_by` asks about is there. */
+  /** Whether the external blockers in `blocked_by` block. */
   readonly blocked: Series<boolean>;
   readonly expectations: readonly Expectation[];
 }
 
-/** The value of a series at a time since its beginning. */
+/** Returns the value of a series at a time since the start. */
 export function valueAt<Value>(series: Series<Value>, elapsedMs: DurationMs): Value {
   let endsAt = 0;
   for (const { value, forMs } of series) {

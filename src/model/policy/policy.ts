@@ -1,20 +1,20 @@
 import type { DurationMs } from "../../base/duration.ts";
 
-/** What a policy may do, ascending: record what it would do; act after an approval of each action; act. */
+/** What a policy may do, in ascending order: record what it would do; act once an operator approves; act. */
 export const MODES = ["dry_run", "approve", "enforce"] as const;
 export type Mode = (typeof MODES)[number];
 
-/** What may be done to a node (spec, sections 4.3 to 4.5). */
+/** The actions on a node (spec, sections 4.3 to 4.5). */
 export const ACTION_KINDS = ["disconnect", "reboot", "quarantine"] as const;
 
-/** How a step is verified: it ends after `withinMs`, or as soon as `expect` holds. */
+/** How a step is verified: until `expect` is true, for at most `withinMs`. */
 export interface StepVerification {
   readonly withinMs: DurationMs;
   /** A CEL expression; null: the default of the action. */
   readonly expect: string | null;
 }
 
-/** What a quarantine's reason may name, as in `{{policy}}`. */
+/** Placeholders in the reason of a quarantine, such as `{{policy}}`. */
 export const REASON_PLACEHOLDERS = ["policy", "when", "episode", "node"] as const;
 
 /** One step of a policy. */
@@ -36,7 +36,7 @@ export type ExternalBlocker =
   | { readonly kind: "query"; readonly query: string }
   | { readonly kind: "alerts"; readonly matchers: readonly string[] };
 
-/** A policy as its file states it. */
+/** A policy as declared in its file. */
 export interface PolicyRule {
   readonly name: string;
   readonly mode: Mode;
@@ -46,24 +46,24 @@ export interface PolicyRule {
   readonly when: string;
   readonly forMs: DurationMs;
   readonly clearForMs: DurationMs;
-  /** Oldest datum that an expression may read; null: as long as the plan takes the data of its source for fresh. */
+  /** Maximum age of the values that expressions read; null: as long as the plan counts the collector's data as fresh. */
   readonly maxAgeMs: DurationMs | null;
   readonly steps: readonly Step[];
-  /** At most `episodes` within `forgetAfterMs`; after one that did not heal, the next begins `everyMs` later. */
+  /** At most `episodes` within `forgetAfterMs`. After an episode that did not heal the node, the next one begins `everyMs` later. */
   readonly retry: { readonly episodes: number; readonly everyMs: DurationMs; readonly forgetAfterMs: DurationMs };
-  /** Names of time intervals; none: always. */
+  /** Names of time intervals; empty: always. */
   readonly windows: readonly string[];
   readonly blockedBy: readonly ExternalBlocker[];
 }
 
-/** Usages that only a detail shows, as the columns of a fleet name them. */
+/** Usages, which only details contain, by the names of a fleet's columns. */
 export const USAGES = ["cpuUsage", "memoryUsage", "diskUsage"] as const;
 export type Usage = (typeof USAGES)[number];
 
-/** A line that a policy draws through a usage: where one of its comparisons changes its mind. */
+/** A usage at which a comparison of a policy changes its result. */
 export interface Threshold {
   readonly usage: Usage;
-  /** 0 to 1, as usages are. */
+  /** 0 to 1. */
   readonly value: number;
   /** The side of the threshold on which the policy matches. */
   readonly side: "above" | "below";

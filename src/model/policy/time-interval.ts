@@ -1,36 +1,36 @@
 import { DAY_MS } from "../../base/duration.ts";
 
-/** A range of whole numbers, both ends within it. */
+/** A range of whole numbers, including both ends. */
 export interface NumberRange {
   readonly begin: number;
   readonly end: number;
 }
 
-/** One interval as Alertmanager's `time_intervals` write it; an absent list is no restriction, an empty one fits nothing. */
+/** An interval as in Alertmanager's `time_intervals`. An absent list does not restrict; an empty list matches nothing. */
 export interface IntervalSpec {
-  /** Minutes since midnight, the end not within; 1440 is midnight at the day's end. */
+  /** Minutes since midnight, without the end; 1440 is midnight at the end of the day. */
   readonly times?: readonly { readonly startMinute: number; readonly endMinute: number }[];
   /** 0 is Sunday. */
   readonly weekdays?: readonly NumberRange[];
-  /** 1 to 31; negative ones count from the month's end, -1 being its last day. */
+  /** 1 to 31; negative days count from the end of the month, -1 is the last day. */
   readonly daysOfMonth?: readonly NumberRange[];
-  /** 1 is January; others fit no month. */
+  /** 1 is January. */
   readonly months?: readonly NumberRange[];
   readonly years?: readonly NumberRange[];
   /** IANA time zone, or {@link LOCAL_ZONE}; absent: UTC. */
   readonly location?: string;
 }
 
-/** A named set of intervals: an instant is within if it is within any of them. */
+/** A named set of intervals. A time matches if it is within any of them. */
 export interface TimeInterval {
   readonly name: string;
   readonly intervals: readonly IntervalSpec[];
 }
 
-/** The zone of the machine that the process runs on. */
+/** Name of the machine's time zone. */
 export const LOCAL_ZONE = "Local";
 
-/** Whether the lists of days fit a day of the zone's calendar, counted from 1970-01-01. Times are ignored. */
+/** Whether the lists of days match a day of the zone's calendar, counted from 1970-01-01. Times of day are ignored. */
 export function matchesDay({ weekdays, daysOfMonth, months, years }: IntervalSpec, day: number): boolean {
   const date = new Date(day * DAY_MS);
   const [year, month, dayOfMonth] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
@@ -42,7 +42,7 @@ export function matchesDay({ weekdays, daysOfMonth, months, years }: IntervalSpe
   );
 }
 
-/** Alertmanager clamps both ends to the month; for a day of that month it comes to the same without. */
+/** Unlike Alertmanager, this does not clamp both ends to the month; for a day of that month the result is the same. */
 function isDayOfMonth(
   ranges: readonly NumberRange[] | undefined,
   dayOfMonth: number,

@@ -2,7 +2,7 @@ import type { NodeId } from "../node.ts";
 import type { Mode } from "../policy/policy.ts";
 import type { EpochMs } from "../time.ts";
 
-/** The reasons for which a node is held. The row of each is in `src/policy/guards`. All that apply are reported, not the first one. */
+/** The reasons to hold a node. The row of each is in `src/policy/guards`. All that apply are reported, not just the first. */
 export const HOLD_REASONS = [
   ...([
     "paused",
@@ -43,33 +43,33 @@ export const HOLD_REASONS = [
 ] as const;
 export type HoldReason = (typeof HOLD_REASONS)[number];
 
-/** One reason to hold, in words that name the numbers. */
+/** One reason to hold, with a text that contains the numbers. */
 export interface Blocker {
   readonly reason: HoldReason;
   readonly detail: string;
 }
 
-/** What a decision was made on: what the policy's expressions read of the node. */
+/** The basis of a decision: what the policy's expressions read of the node. */
 export interface Evidence {
-  /** By field, as in `node.status`; timestamps as ISO 8601. */
+  /** Values by field, such as `node.status`; timestamps in ISO 8601. */
   readonly fields: Readonly<Record<string, string | number | boolean>>;
-  /** When the oldest of them was observed, on the journal's clock. */
+  /** When the oldest value was observed, on the journal's clock. */
   readonly observedAt: EpochMs;
 }
 
-/** Whether a node is acted on or held, and why. */
+/** Whether an action is taken on a node or the node is held, and why. */
 export interface Decision {
   readonly at: EpochMs;
   readonly policy: string;
   readonly node: NodeId;
-  /** Null: none has begun, because of a blocker. */
+  /** Null: none has begun because of a blocker. */
   readonly episode: string | null;
-  /** Index of the policy's step that it is about. */
+  /** Index of the policy's step. */
   readonly step: number;
-  /** In force for the policy: the lesser of its own mode and the ceiling. */
+  /** Effective mode: the lowest of the policy's mode, safety.mode and the mode allowed by its efficacy. */
   readonly mode: Mode;
   readonly verdict: "act" | "hold";
-  /** None where the verdict is `act`. */
+  /** Empty if the verdict is `act`. */
   readonly blockers: readonly Blocker[];
   readonly evidence: Evidence;
 }

@@ -3,42 +3,45 @@ import type { NodeId, NodeStatus } from "../node.ts";
 import type { EpochMs } from "../time.ts";
 import type { Evidence } from "./decision.ts";
 
-/** A timer of one policy over one node, as the journal keeps it. A pair without one is inactive. */
+/** The timer of a policy for a node, as the journal stores it. Without a row the timer is inactive. */
 export interface TimerRow {
   readonly policy: string;
   readonly node: NodeId;
-  /** `lapsed`: it fired, and was unseen for so long that `for` has to be proven again. */
+  /** `lapsed`: it fired, but was then not observed for so long that `for` has to pass again. */
   readonly state: "pending" | "firing" | "lapsed";
-  /** Time for which `when` was observed to be true: drives `for`. */
+  /** Time for which `when` was observed to be true; compared with `for`. */
   readonly trueMs: DurationMs;
-  /** Of a firing or lapsed one: time for which it was observed to be false again: drives `clear_for`. */
+  /** If firing or lapsed: time for which `when` was observed to be false again; compared with `clear_for`. */
   readonly clearMs: DurationMs;
-  /** When this run of it began, on the journal's clock. */
+  /** When the timer last became pending, on the journal's clock. */
   readonly since: EpochMs;
-  /** The node's `created_at`, on the service's clock; absent: not known. Another one is another node under the same id. */
+  /** The node's `created_at`, on the service's clock; absent: unknown. If it changes, the id belongs to another node. */
   readonly nodeCreatedAt?: EpochMs;
 }
 
 /**
- * The state of an episode. Open ones: `firing`: its next step waits until nothing holds it; `acting`: a step is under way;
- * `recovering`: a step has healed it, and `clear_for` runs; `quarantined`: our quarantine lasts; `probation`: it ended, and
- * `clear_for` runs; `suspended`: the node left the list, or its verdict was unknown for too long: it has the node no more.
- * Closed ones: `healed`; `cleared`: it passed without a step of ours that healed it; `given_up`: refused, or no step was
- * left; `freed`: an operator lifted our quarantine; `withdrawn`: it was suspended for too long, another node has the id, or
- * its policy is gone or is about something else.
+ * The state of an episode.
+ *
+ * Open: `firing`: the next step waits until nothing holds the node; `acting`: a step is in progress; `recovering`: a step healed the
+ * node, and `clear_for` runs; `quarantined`: our quarantine lasts; `probation`: our quarantine ended, and `clear_for` runs;
+ * `suspended`: the node left the list, or its verdict was unknown for too long; other policies may act on the node.
+ *
+ * Closed: `healed`: by a step; `cleared`: the condition ended, but not because of a step; `given_up`: the service refused an action, or no
+ * step was left; `freed`: an operator lifted our quarantine; `withdrawn`: the episode was suspended for too long, the id belongs to
+ * another node, or the policy was removed or redefined.
  */
 export const OPEN_STATES = ["firing", "acting", "recovering", "quarantined", "probation", "suspended"] as const;
 export const CLOSED_STATES = ["healed", "cleared", "given_up", "freed", "withdrawn"] as const;
 export type EpisodeState = (typeof OPEN_STATES)[number] | (typeof CLOSED_STATES)[number];
 
-/** One failure of one node under one policy, from firing until it is over. */
+/** A failure of a node under a policy, from firing until it is over. */
 export interface Episode {
   readonly id: string;
   readonly policy: string;
   readonly node: NodeId;
-  /** Of a policy in dry_run: nothing is sent, and its limits are its own. */
+  /** Whether the policy is in dry_run: nothing is sent, and its limits are counted separately. */
   readonly shadow: boolean;
-  /** The policy as it was when it began: its canonical text. */
+  /** Canonical text of the policy when the episode began. */
   readonly fingerprint: string;
   readonly country: string;
   readonly region: string;
@@ -47,41 +50,41 @@ export interface Episode {
   readonly stateAt: EpochMs;
   readonly openedAt: EpochMs;
   readonly closedAt: EpochMs | null;
-  /** Index of the step that is next, or under way. */
+  /** Index of the next step, or of the one in progress. */
   readonly step: number;
-  /** Steps that were sent, or would have been. */
+  /** Number of steps sent, or that would have been sent. */
   readonly acted: number;
-  /** Sends of this step in a row that never left; the next one waits until `retryAt`. */
+  /** Consecutive attempts of this step that did not reach the service; the next one waits until `retryAt`. */
   readonly failures: number;
   readonly retryAt: EpochMs | null;
-  /** Sends of this step that the service answered with 429; absent: none. */
+  /** Attempts of this step that the service answered with 429; absent: none. */
   readonly limited?: number;
-  /** Our quarantine, while it should last. */
+  /** Our quarantine, until it should have ended. */
   readonly quarantine: Quarantine | null;
-  /** Steps taken so far healed it, at least for a while. */
+  /** Whether the steps so far healed the node, at least for a while. */
   readonly healed: boolean;
-  /** When the node left the list, of a suspended one; null or absent: it is on the list. */
+  /** If suspended: when the node left the list; null or absent: it is on the list. */
   readonly unlistedAt?: EpochMs | null;
-  /** The node's `created_at`; absent: not known yet. Another one is another node under the same id. */
+  /** The node's `created_at`; absent: unknown. If it changes, the id belongs to another node. */
   readonly nodeCreatedAt?: EpochMs;
-  /** True where another node has the id by now: the episode says nothing of that one. */
+  /** Whether the id now belongs to another node, which the episode does not concern. Absent: no. */
   readonly replaced?: true;
   /**
-   * Whether the node was seen in maintenance, or in a quarantine that is not ours, before the last step was verified: an
-   * operator works on it, and its recovery proves nothing about the policy. Absent: no.
+   * Whether the node was in maintenance, or in a quarantine that is not ours, before the last step was verified. An operator was
+   * working on it, so its recovery proves nothing about the policy. Absent: no.
    */
   readonly repaired?: boolean;
 }
 
-/** A quarantine that we made. */
+/** A quarantine that the daemon started. */
 export interface Quarantine {
   readonly action: string;
   readonly endsAt: EpochMs;
-  /** Whether the node was seen in it. */
+  /** Whether the node was observed in quarantine. */
   readonly seen: boolean;
-  /** Observations in a row that showed the node online before the end. */
+  /** Consecutive observations of the node as online before the end. */
   readonly seenOnline: number;
-  /** It was still on well after its end: said once. */
+  /** Whether the operator was notified that the node is still in quarantine well after its end. */
   readonly overdue: boolean;
 }
 
@@ -90,10 +93,10 @@ export const ACTION_OUTCOMES = ["verified", "ineffective", "refused", "failed", 
 export type ActionOutcome = (typeof ACTION_OUTCOMES)[number];
 
 /**
- * The state of an action. `awaiting`: an operator must approve it; `approved`; `intended`: journaled, nothing sent;
- * `posting`: journaled that it is being sent; `sent`: an answer came, or is in doubt; it is being verified; `ended`:
- * with an outcome. Never sent: `withdrawn`: decided otherwise before it was sent; `rejected`: by an operator; `lapsed`:
- * its evidence is gone, or the approval or the request for it expired.
+ * The state of an action. `awaiting`: an operator must approve it; `approved`: by an operator; `intended`: journaled before it is
+ * sent; `posting`: journaled that it is being sent; `sent`: a response arrived, or it is in doubt, and it is being verified; `ended`:
+ * with an outcome. Never sent: `withdrawn`: the decision changed; `rejected`: by an operator; `lapsed`: its evidence no longer holds,
+ * or the approval or the request for it expired.
  */
 export type ActionState =
   | "awaiting"
@@ -106,10 +109,10 @@ export type ActionState =
   | "rejected"
   | "lapsed";
 
-/** What shows that a reboot took place: uptime fell; `rebooting` was seen; or the boot lies after the POST. */
+/** What proves a reboot: uptime fell, the status `rebooting` was observed, or the boot time is after the POST. */
 export type RebootProof = "uptime_fell" | "rebooting_seen" | "boot_after_post" | "none";
 
-/** One step done to one node. */
+/** One step applied to one node. */
 export interface Action {
   readonly id: string;
   readonly episode: string;
@@ -123,46 +126,45 @@ export interface Action {
   readonly request: ActionRequest;
   readonly state: ActionState;
   readonly evidence: Evidence;
-  /** When it was first written down. */
+  /** When it was first journaled. */
   readonly createdAt: EpochMs;
   /** When an operator approved it; absent: it was not approved. */
   readonly approvedAt?: EpochMs;
-  /** When it was sent, or would have been; null: not yet, or nothing of it reached the service. */
+  /** When it was sent, or would have been; null: not yet, or it did not reach the service. */
   readonly sentAt: EpochMs | null;
   readonly endedAt: EpochMs | null;
   readonly outcome: ActionOutcome | null;
-  /** Whether no clear answer came: observation settles it. */
+  /** Whether there was no conclusive response: observation settles the outcome. */
   readonly inDoubt: boolean;
-  /** What the service said, or why it failed. */
+  /** The response of the service, or the error. */
   readonly detail: string | null;
-  /** Uptime before it was sent. */
+  /** Uptime before it was sent; null: unknown. */
   readonly uptimeHoursBefore: number | null;
   /** Status before it was sent; absent: not sent yet. */
   readonly statusBefore?: NodeStatus;
-  /** Whether the node was seen rebooting after it was sent. */
+  /** Whether the node was observed rebooting after it was sent. */
   readonly rebootingSeen: boolean;
   readonly proof: RebootProof | null;
-  /** The operator who approved or rejected it, and when; absent: it has no answer yet, or no operators were configured. */
+  /** The operator's answer; absent: none yet, or no operators were configured. */
   readonly answered?: OperatorAnswer;
 }
 
-/** The answer of an operator to an action that waits for one. */
-export interface OperatorAnswer {
+/** The approval or rejection of an action by an operator. */
+interface OperatorAnswer {
   readonly operator: string;
   readonly at: EpochMs;
 }
 
-/** What is posted (spec, sections 4.3 to 4.5). */
+/** The request of an action (spec, sections 4.3 to 4.5). */
 export type ActionRequest =
   | { readonly kind: "disconnect" }
   | { readonly kind: "reboot"; readonly force: boolean }
   | { readonly kind: "quarantine"; readonly reason: string; readonly durationMinutes: number };
 
 /**
- * A node that must not be acted on. `held`: by an operator until it is released; `vetoed`: for a time, after an operator
- * lifted our quarantine; `given_up`: by a policy that did not heal it, until the node is seen healthy or is released; a
- * `given_up` with an `until` was released then: the policy's tries count from there. `ownership`: others acted on it a
- * moment ago.
+ * A node on which no action may be taken. `held`: by an operator until it is released; `vetoed`: for a time, after an operator
+ * lifted our quarantine; `given_up`: by a policy that did not heal it, until the node is healthy or is released; with an `until`, it was
+ * released then, and the policy's retries count from there. `ownership`: someone else acted on it recently.
  */
 export interface NodeHold {
   readonly node: NodeId;
@@ -173,6 +175,6 @@ export interface NodeHold {
   /** Null: until it is released. */
   readonly until: EpochMs | null;
   readonly reason: string;
-  /** The operator who holds it; absent: no operator does, or none were configured. */
+  /** The operator who holds it; absent: no operator, or none were configured. */
   readonly operator?: string;
 }

@@ -4,7 +4,7 @@ import type { Decision } from "./decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "./episode.ts";
 import type { OperatorCommandRow } from "./operator-command.ts";
 
-/** One thing to write down. Rows replace the row of the same key: a timer's is its policy and node. */
+/** One change of the journal. A row replaces the row with the same key; the key of a timer is its policy and node. */
 export type JournalChange =
   | { readonly kind: "timer"; readonly row: TimerRow }
   | { readonly kind: "timer_gone"; readonly policy: string; readonly node: NodeId }
@@ -16,53 +16,53 @@ export type JournalChange =
   | { readonly kind: "order"; readonly row: OperatorCommandRow }
   | { readonly kind: "fact"; readonly key: string; readonly value: string | null };
 
-/** What a journal holds when it is opened. */
+/** The content of a journal when it is opened. */
 export interface JournalContents {
   readonly timers: readonly TimerRow[];
-  /** Open ones, and those that closed at or after the time asked for. */
+  /** Open episodes, and those closed at or after the requested time. */
   readonly episodes: readonly Episode[];
-  /** Those not over, those of open episodes, and those created at or after the time asked for. */
+  /** Unfinished actions, those of open episodes, and those created at or after the requested time. */
   readonly actions: readonly Action[];
   readonly holds: readonly NodeHold[];
   /** Facts whose key begins with `warden.`. */
   readonly facts: ReadonlyMap<string, string>;
-  /** The greatest number ever given to an episode or action: see {@link formatId}. */
+  /** The largest number assigned to an episode or action: see {@link formatId}. */
   readonly lastNumber: number;
 }
 
-/** Which rows to read; newest first. `until`: written at or before it. */
+/** Selects rows, newest first. `until`: written at or before this time. */
 export interface JournalQuery {
   readonly node?: NodeId;
   readonly policy?: string;
   readonly until?: EpochMs;
-  /** At most so many rows. */
+  /** Maximum number of rows. */
   readonly limit: number;
 }
 
-/** The durable memory of what was seen, decided and done. */
+/** The durable record of what was observed, decided and done. */
 export interface Journal {
   load(closedSince: EpochMs): JournalContents;
   /** Facts whose key begins with `warden.`. */
   facts(): ReadonlyMap<string, string>;
-  /** Writes all changes, or none; returns once they are on the disk. Throws where the disk refuses. */
+  /** Writes all changes or none, and returns once they are on disk. Throws if they can't be written. */
   commit(changes: readonly JournalChange[]): void;
   decisions(query: JournalQuery): readonly Decision[];
   actions(query: JournalQuery): readonly Action[];
   episodes(query: JournalQuery): readonly Episode[];
-  /** Orders have no policy: that of the query is ignored. */
+  /** Operator commands have no policy: that of the query is ignored. */
   operatorCommands(query: JournalQuery): readonly OperatorCommandRow[];
-  /** Forgets what ended or was decided before `before`; bounded work a call. Throws where the disk refuses. */
+  /** Deletes rows that ended or were decided before `before`, a bounded number per call. Throws if the disk can't be written. */
   prune(before: EpochMs): void;
 }
 
-/** A journal as another process than the daemon's may read it: as it was at one moment. All throw where it is broken. */
+/** Read-only access to a journal from another process, at one point in time. All methods throw if the journal is damaged. */
 export interface JournalReader
   extends Pick<Journal, "decisions" | "actions" | "episodes" | "operatorCommands" | "facts"> {
-  /** Timers of a node, under every policy. */
+  /** Returns the timers of a node under every policy. */
   timers(node: NodeId): readonly TimerRow[];
   holds(node: NodeId): readonly NodeHold[];
   close(): void;
 }
 
-/** Identifier of the n-th episode or action: `ep-12`, `act-13`. Both count together, from 1. */
+/** Returns the identifier of an episode or action: `ep-12`, `act-13`. Both share one sequence, from 1. */
 export const formatId = (kind: "ep" | "act", number: number): string => `${kind}-${number}`;

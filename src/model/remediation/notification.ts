@@ -5,9 +5,10 @@ import type { EpochMs } from "../time.ts";
 /** A notification: an alert that begins and ends, as in Alertmanager. */
 export interface Notification {
   /**
-   * What happened: `episode` began or ended; `step`: a notify step was reached; `given_up`; `lost`: a node left the list
-   * after an action; `overdue`; `incident`: many nodes of one place went bad together; `storm`; `breaker`; `untrusted`;
-   * `credentials`: the service refuses the API key for actions; `efficacy`; `approval`: an operator is wanted.
+   * `episode`: one began or ended; `step`: a notify step was reached; `given_up`: a policy gave up on a node; `lost`: a node left the
+   * list after an action; `overdue`: a quarantine outlasts its end; `incident`: a correlated failure in one region or country; `storm`;
+   * `breaker`: it opened; `untrusted`: fleet data is not trusted; `credentials`: the service refuses the API key for actions;
+   * `efficacy`: a policy does not heal; `approval`: an action waits for an operator.
    */
   readonly kind: NotificationKind;
   /** Equal for the beginning and the end of the same thing. */
@@ -20,12 +21,12 @@ export interface Notification {
   readonly episode: string | null;
   readonly region: string | null;
   readonly startsAt: EpochMs;
-  /** Null: it lasts until a notification with the same key ends it. Kinds that don't last need no end. */
+  /** Null: not over. A notification with the same key and an end resolves it; kinds that are events need none. */
   readonly endsAt: EpochMs | null;
 }
 
 /** The kinds of {@link Notification}. */
-export const NOTIFICATION_KINDS = [
+const NOTIFICATION_KINDS = [
   "episode",
   "step",
   "given_up",
@@ -42,8 +43,8 @@ export const NOTIFICATION_KINDS = [
 export type NotificationKind = (typeof NOTIFICATION_KINDS)[number];
 
 /**
- * Kinds that last until a second notification ends them. All others are sent once: they are about a moment, or about something
- * that an operator ends.
+ * Kinds that last until a second notification resolves them. All others are sent once: they are events, or end by an operator's
+ * command.
  */
 const RESOLVABLE_KINDS: ReadonlySet<NotificationKind> = new Set([
   "episode",
@@ -54,18 +55,18 @@ const RESOLVABLE_KINDS: ReadonlySet<NotificationKind> = new Set([
   "credentials",
 ]);
 
-/** Whether a notification is about something that still lasts. */
+/** Whether a notification is about a condition that lasts. */
 export const isActive = ({ kind, endsAt }: Notification): boolean => endsAt === null && RESOLVABLE_KINDS.has(kind);
 
 /** A receiver of notifications. Each call is one attempt; the caller retries. Never rejects. */
 export interface Receiver {
   readonly name: string;
-  /** How often to repeat what lasts, so that the receiver does not resolve it; absent: never. */
+  /** How often to repeat active notifications, so that the receiver does not resolve them; absent: never. */
   readonly repeatMs?: DurationMs;
   send(notifications: readonly Notification[], signal: AbortSignal): Promise<DeliveryResult>;
 }
 
-/** How a sending went. `isFinal`: the receiver refused what was sent, and another try would be refused as well. */
+/** Result of an attempt. `isFinal`: the receiver refused the notifications, and would refuse them again. */
 export type DeliveryResult =
   | { readonly ok: true }
   | { readonly ok: false; readonly error: string; readonly isFinal: boolean };

@@ -16,17 +16,17 @@ export const OPERATOR_COMMANDS = [
 ] as const;
 export type OperatorCommandName = (typeof OPERATOR_COMMANDS)[number];
 
-/** The journal's row of a command that succeeded, or of a reload that was tried. */
+/** The journal's row of a command that succeeded, or of an attempted reload. */
 export interface OperatorCommandRow {
   readonly at: EpochMs;
   readonly order: OperatorCommandName;
-  /** Name of the operator whose token was given; null: no operators are configured, or the reload came by SIGHUP. */
+  /** Name of the operator whose token was used; null: no operators are configured, or the reload was requested by SIGHUP. */
   readonly operator: string | null;
-  /** The node that it is about, also by its action; null: none. */
+  /** The node concerned, directly or through its action; null: none. */
   readonly node: NodeId | null;
-  /** The action that it is about; null: none. */
+  /** The action concerned; null: none. */
   readonly action: string | null;
-  /** What it changed, and the reason given. */
+  /** What changed, and the reason given. */
   readonly detail: string;
 }
 

@@ -2,7 +2,7 @@ import { MINUTE_MS } from "../../base/duration.ts";
 import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Usage } from "../../model/policy/policy.ts";
 import { SESSION_STATUSES, type SessionStatus } from "../../model/session.ts";
-import type { Dated, Fleet, SessionSummary } from "../../model/snapshot.ts";
+import type { Dated, Fleet, SessionSummary, TextColumn } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import type { FleetAggregates, NodeCounts } from "./fleet-aggregates.ts";
 import type { Value } from "./term.ts";
@@ -46,7 +46,7 @@ const numberValue = (value: number, at: MonotonicMs): Dated<number> | MissingRea
 
 /** A text of the node list. */
 export const listText =
-  (column: "ids" | "names" | "ipAddresses" | "versions"): FieldReader =>
+  (column: "ids" | TextColumn): FieldReader =>
   ({ fleet }, slot) =>
     textValue(fleet[column][slot]!, fleet.listedAt[slot]!);
 

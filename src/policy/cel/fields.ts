@@ -62,12 +62,12 @@ const IF_FAILURES_SEEN =
 
 const nodeRows = [
   row("node.id", "string", "nodes", listText("ids"), "Identifier of the node.", "node_id"),
-  row("node.name", "string", "nodes", listText("names"), "Name of the node."),
+  row("node.name", "string", "nodes", listText("name"), "Name of the node."),
   row("node.status", "string", "nodes", nodeStatus, STATUS_HELP, "status"),
   row("node.country", "string", "nodes", locationText("country"), "Two-letter country code.", "country"),
   row("node.region", "string", "nodes", locationText("region"), "Region label."),
-  row("node.ip_address", "string", "nodes", listText("ipAddresses"), "IP address of the node."),
-  row("node.version", "string", "nodes", listText("versions"), "Software version of the node."),
+  row("node.ip_address", "string", "nodes", listText("ipAddress"), "IP address of the node."),
+  row("node.version", "string", "nodes", listText("version"), "Software version of the node."),
   row(
     "node.last_seen",
     "timestamp",

@@ -1,5 +1,5 @@
 import { formatDuration, formatSecondsLeft } from "../../base/duration.ts";
-import { FAILURE_DOMAINS, type FailureDomain } from "../../model/policy/failure-domain.ts";
+import { FAILURE_DOMAINS, type FailureDomain } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";

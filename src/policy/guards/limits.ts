@@ -1,7 +1,7 @@
 import { type DurationMs, HOUR_MS } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
 import type { Safety } from "../../config/schema/safety.ts";
-import { FAILURE_DOMAINS, type FailureDomain } from "../../model/policy/failure-domain.ts";
+import { FAILURE_DOMAINS, type FailureDomain } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 
 /** The limits by percentage in nodes, for a fleet of a given size. */

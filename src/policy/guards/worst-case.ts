@@ -1,6 +1,6 @@
 import { type DurationMs, HOUR_MS } from "../../base/duration.ts";
 import type { Safety } from "../../config/schema/safety.ts";
-import { FAILURE_DOMAINS, type FailureDomain } from "../../model/policy/failure-domain.ts";
+import { FAILURE_DOMAINS, type FailureDomain } from "../../model/node.ts";
 import { MODES, type Mode, type PolicyRule } from "../../model/policy/policy.ts";
 import { lowerMode } from "../policy.ts";
 

@@ -1,4 +1,4 @@
-import { EPISODE_STATES } from "../../metrics/label-values.ts";
+import { EPISODE_STATES } from "../../model/label-values.ts";
 import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
 import { ACTION_OUTCOMES, type Episode, type OPEN_STATES } from "../../model/remediation/episode.ts";
 import type { RemediationContext } from "../context.ts";

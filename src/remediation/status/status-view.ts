@@ -1,4 +1,4 @@
-import { EPISODE_STATES } from "../../metrics/label-values.ts";
+import { EPISODE_STATES } from "../../model/label-values.ts";
 import { findBlockers } from "../../policy/decision.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/facts.ts";
 import { limitsByName } from "../../policy/guards/limits.ts";

@@ -65,7 +65,7 @@ export function createFleetGrid(deps: FleetGridDeps) {
 
 const isSameLayout = (one: Fleet, other: Fleet): boolean =>
   one.ids === other.ids &&
-  one.names === other.names &&
+  one.name === other.name &&
   one.locationIndex === other.locationIndex &&
   one.locations === other.locations;
 
@@ -102,7 +102,7 @@ function writeDocument(revision: number, grid: GridState | null): string {
   const columns = [
     `"places":${columnText(fleet.locations)}`,
     `"ids":${columnText(fleet.ids)}`,
-    `"names":${columnText(fleet.names)}`,
+    `"names":${columnText(fleet.name)}`,
     `"place":${columnText(fleet.locationIndex)}`,
     `"status":"${digits(fleet.status)}"`,
     `"mark":"${digits(marks)}"`,

@@ -44,7 +44,7 @@ function matchingSlots(fleet: Fleet, query: NodesQuery): number[] {
     const place = fleet.locations[fleet.locationIndex[slot]!];
     if (query.country !== null && place?.country !== query.country) continue;
     if (query.region !== null && place?.region !== query.region) continue;
-    const texts = [fleet.ids[slot]!, fleet.names[slot]!, fleet.ipAddresses[slot]!];
+    const texts = [fleet.ids[slot]!, fleet.name[slot]!, fleet.ipAddress[slot]!];
     if (q === null || texts.some((text) => text.toLowerCase().includes(q))) slots.push(slot);
   }
   return slots;
@@ -54,12 +54,12 @@ function listView(statusSnapshot: StatusSnapshot, fleet: Fleet, slot: number) {
   const place = fleet.locations[fleet.locationIndex[slot]!];
   return {
     id: fleet.ids[slot],
-    name: textOrNull(fleet.names[slot]),
+    name: textOrNull(fleet.name[slot]),
     status: NODE_STATUSES[fleet.status[slot]!],
     country: textOrNull(place?.country),
     region: textOrNull(place?.region),
-    ip_address: textOrNull(fleet.ipAddresses[slot]),
-    version: textOrNull(fleet.versions[slot]),
+    ip_address: textOrNull(fleet.ipAddress[slot]),
+    version: textOrNull(fleet.version[slot]),
     last_seen: iso(fleet.lastSeenMs[slot]),
     uptime_hours: numberOrNull(fleet.uptimeHours[slot]),
     active_sessions: numberOrNull(fleet.activeSessions[slot]),

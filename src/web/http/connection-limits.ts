@@ -3,7 +3,7 @@ import type { Server as HttpsServer } from "node:https";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { SECOND_MS } from "../../base/duration.ts";
-import type { WebRefusal } from "../../metrics/label-values.ts";
+import type { WebRefusal } from "../../model/label-values.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import { clientKey, createPerClient, type IsTrustedProxy } from "./client-address.ts";
 import { createTokenBucket } from "./request-rates.ts";

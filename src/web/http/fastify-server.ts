@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { TlsOptions } from "node:tls";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
-import type { WebRefusal } from "../../metrics/label-values.ts";
+import type { WebRefusal } from "../../model/label-values.ts";
 import type { Log } from "../../model/ports.ts";
 import type { IsTrustedProxy } from "./client-address.ts";
 import { NO_SUCH_PAGE, rawResponse, sendError, setHeaders } from "./response.ts";

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
-import type { WebRefusal } from "../../metrics/label-values.ts";
+import type { WebRefusal } from "../../model/label-values.ts";
 
 /** Headers of every response. The status page has its own content security policy. */
 const COMMON_HEADERS: Readonly<Record<string, string>> = {

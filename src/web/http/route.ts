@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { WebRefusal } from "../../metrics/label-values.ts";
+import type { WebRefusal } from "../../model/label-values.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { Parameter } from "../api/query.ts";
 import type { OperatorAuth } from "./auth/bearer-token.ts";

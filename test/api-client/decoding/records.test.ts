@@ -8,6 +8,7 @@ import {
   type RecordRemark,
 } from "../../../src/api-client/decoding/records.ts";
 import { decodeHourly, decodeStatistics } from "../../../src/api-client/decoding/statistics.ts";
+import { missingFields } from "../../inventory/inventory-fixtures.ts";
 
 const node = {
   id: "node_1",
@@ -33,6 +34,7 @@ test("decodes all fields of a listed node", () => {
   const { record, remarks } = remarksOf(decodeNodeRecord, node);
   expect(remarks).toEqual([]);
   expect(record).toEqual({
+    ...missingFields,
     id: "node_1",
     name: "de-fra-1",
     status: "online",

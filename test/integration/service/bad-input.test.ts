@@ -27,7 +27,7 @@ test("with a key without nodes:read, sessions and statistics are exported and th
   expect(output).toEqual([
     {
       level: "warn",
-      message: "collecting fails",
+      message: "collector failed",
       fields: {
         collector: "nodes",
         reason: "forbidden",
@@ -91,7 +91,7 @@ test("an unknown status and a string instead of a number are counted, and the lo
   const reasons = rejected.filter(({ value }) => value > 0).map(({ labels }) => labels.reason);
   expect(reasons.toSorted()).toEqual(["unknown_status", "wrong_type"]);
   const output = await waitUntil("the walk has ended and the log names the rejected records", () =>
-    daemon.log.lines.find(({ message }) => message === "records are not as the spec says"),
+    daemon.log.lines.find(({ message }) => message === "records do not match the spec"),
   );
   expect(output.fields).toMatchObject({
     collector: "nodes",

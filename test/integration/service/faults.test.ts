@@ -102,7 +102,7 @@ describe("during a fault the daemon stays up, serves scrapes and counts failures
     const output = daemon.log.lines.find(({ fields }) => fields.collector === "nodes" && fields.reason === reason);
     expect(output).toMatchObject({
       level: "warn",
-      message: "collecting fails",
+      message: "collector failed",
       fields: { problem: expect.stringMatching(problem) },
     });
     network.setFault(null);
@@ -126,7 +126,7 @@ describe("during a fault the daemon stays up, serves scrapes and counts failures
     const output = await waitUntil("the walk has ended and the log names the rejected records", () =>
       daemon.log.lines.find(({ fields }) => fields.collector === "nodes" && "detail" in fields),
     );
-    expect(output).toMatchObject({ level: "warn", message: "records are not as the spec says" });
+    expect(output).toMatchObject({ level: "warn", message: "records do not match the spec" });
     network.setFault(null);
     await untilAllCollectorsSucceedAgain(daemon);
     await untilPageShows("every status and name is valid again", daemon, (seen) => {

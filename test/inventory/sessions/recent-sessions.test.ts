@@ -3,7 +3,7 @@ import type { SessionTotals } from "../../../src/inventory/sessions/session-tota
 import { SESSION_STATUSES, type SessionRecord, type SessionStatus } from "../../../src/model/session.ts";
 import { createWalks, session } from "./session-walks.ts";
 
-describe("a node's sessions fail now", () => {
+describe("the sessions of a node are failing", () => {
   const failed = (id: string, parts: Partial<SessionRecord> = {}) => session(id, { status: "error", ...parts });
   const isFailing = (fold: SessionTotals) => {
     const { ids, quietWalks } = fold.view()!.nodes;
@@ -11,14 +11,14 @@ describe("a node's sessions fail now", () => {
   };
   const WALK_MS = 600_000;
 
-  test("where the last walk met a failure that is new and a minute old at most", () => {
+  test("if the last walk showed a new failure that is at most a minute old", () => {
     const { walk, fold } = createWalks();
     walk(0, [session("a")]);
     walk(WALK_MS, [failed("a", { startedAtMs: WALK_MS - 70_000, durationSeconds: 10 })]);
     expect(isFailing(fold)).toBe(true);
   });
 
-  test("and no more once the walks after it meet the same failures alone", () => {
+  test("until a walk shows only known failures", () => {
     const { walk, fold } = createWalks();
     const old = failed("a", { startedAtMs: null });
     walk(0, [session("a")]);
@@ -30,7 +30,7 @@ describe("a node's sessions fail now", () => {
     expect(isFailing(fold)).toBe(true);
   });
 
-  test("and walks without a fresh failure are counted until one meets the next, a node's own afresh", () => {
+  test("counts consecutive walks without a new failure, by node", () => {
     const { walk, fold } = createWalks();
     const quiet = () => fold.view()!.nodes.quietWalks[fold.view()!.nodes.ids.indexOf("node_1")];
     for (const nth of [1, 2, 3]) {
@@ -46,20 +46,20 @@ describe("a node's sessions fail now", () => {
     expect(quiet()).toBe(255);
   });
 
-  test("not where all that is new failed more than a minute before the walk", () => {
+  test("not if all new failures are older than a minute", () => {
     const { walk, fold } = createWalks();
     walk(0, [session("a")]);
     walk(WALK_MS, [failed("a", { startedAtMs: WALK_MS - 71_000, durationSeconds: 10 })]);
     expect(isFailing(fold)).toBe(false);
   });
 
-  test("not at the first walk, to which every failure is new", () => {
+  test("not at the first walk, in which every failure is new", () => {
     const { walk, fold } = createWalks();
     walk(WALK_MS, [failed("a", { startedAtMs: WALK_MS - 20_000, durationSeconds: 10 })]);
     expect(isFailing(fold)).toBe(false);
   });
 
-  test("also where it was an incomplete walk that met the failure first", () => {
+  test("if an incomplete walk showed the failure first", () => {
     const { walk, fold } = createWalks();
     const failure = failed("a", { startedAtMs: null });
     walk(0, [session("a"), session("b")]);
@@ -79,7 +79,7 @@ describe("recent sessions of a node", () => {
   const closed = (id: string, startedAtMs: number | null, durationSeconds: number | null = 0) =>
     session(id, { status: "closed", startedAtMs, durationSeconds });
 
-  test("are those that live, and those that ended at most five minutes before the walk", () => {
+  test("are open, or ended at most five minutes before the walk", () => {
     const { walk, fold } = createWalks();
     const at = 60 * MINUTE;
     walk(at, [
@@ -93,7 +93,7 @@ describe("recent sessions of a node", () => {
     expect(fold.view()!.nodes.counts[SESSION_STATUSES.indexOf("closed")]![0]).toBe(3);
   });
 
-  test("without times are those that no walk of more than five minutes before met as ended, and none at the first", () => {
+  test("without times are those first seen ended within five minutes, and none at the first walk", () => {
     const { walk, fold } = createWalks();
     walk(0, [closed("a", null)]);
     expect(recent(fold, "closed")).toBe(0);
@@ -108,7 +108,7 @@ describe("recent sessions of a node", () => {
     expect(recent(fold, "closed")).toBe(0);
   });
 
-  test("are not those whose duration goes on after their end", () => {
+  test("are not those whose duration keeps increasing after their end", () => {
     const { walk, fold } = createWalks();
     for (let at = 0; at <= 10 * MINUTE; at += MINUTE) walk(at, [closed("a", 0, at / 1_000)]);
     expect(recent(fold, "closed")).toBe(0);

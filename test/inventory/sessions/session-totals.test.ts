@@ -4,21 +4,21 @@ import { SESSION_STATUSES, SESSION_TYPES } from "../../../src/model/session.ts";
 import { createWalks, session } from "./session-walks.ts";
 
 describe("bytes", () => {
-  test("at first sight don't count for a session that may have moved them before we looked", () => {
+  test("of a session seen for the first time do not count if it may have moved them earlier", () => {
     const { walk, bytes } = createWalks();
     walk(1_000, [session("a")]);
     walk(2_000, [session("a"), session("old", { startedAtMs: 500 })]);
     expect(bytes()).toEqual([0, 0]);
   });
 
-  test("at first sight count for a session that started after the walk before", () => {
+  test("of a session seen for the first time count if it started after the last walk", () => {
     const { walk, bytes } = createWalks();
     walk(1_000, [session("a")]);
     walk(2_000, [session("a"), session("b", { startedAtMs: 1_500 })]);
     expect(bytes()).toEqual([100, 200]);
   });
 
-  test("gained since the last look are added, and a counter that fell adds nothing and takes nothing away", () => {
+  test("are added as counters increase; a counter that falls changes nothing", () => {
     const { walk, bytes } = createWalks();
     walk(1_000, [session("a")]);
     walk(2_000, [session("a", { bytesSent: 150, bytesReceived: 260 })]);
@@ -29,7 +29,7 @@ describe("bytes", () => {
     expect(bytes()).toEqual([55, 70]);
   });
 
-  test("gained in a walk that was cut off are kept, while its counts are not", () => {
+  test("of a cut walk count, unlike its sessions", () => {
     const { walk, bytes, count } = createWalks();
     walk(1_000, [session("a"), session("b")]);
     walk(2_000, [session("a", { bytesSent: 150 })], "cut");
@@ -37,7 +37,7 @@ describe("bytes", () => {
     expect(count("active")).toBe(2);
   });
 
-  test("of every node never fall, whatever the list shows", () => {
+  test("of a node never decrease, whatever the list shows", () => {
     const steps = fc.array(
       fc.array(
         fc.record({
@@ -78,7 +78,7 @@ describe("bytes", () => {
   });
 });
 
-test("bytes that were missing at first sight are not taken for none: nothing is gained by their coming", () => {
+test("bytes that were missing at first are unknown, not 0", () => {
   const { walk, bytes } = createWalks();
   walk(1_000, [session("a", { bytesSent: null })]);
   walk(2_000, [session("a", { bytesSent: 5_000_000_000 })]);
@@ -87,7 +87,7 @@ test("bytes that were missing at first sight are not taken for none: nothing is 
   expect(bytes()[0]).toBe(7);
 });
 
-test("walks that are never complete remember no more than the sessions of the last twenty or so", () => {
+test("incomplete walks keep only the sessions of the last twenty walks", () => {
   const { walk, fold } = createWalks();
   for (let round = 0; round < 200; round++) {
     const sessions = Array.from({ length: 100 }, (_, index) =>
@@ -99,7 +99,7 @@ test("walks that are never complete remember no more than the sessions of the la
 });
 
 describe("sessions that ended", () => {
-  test("are observed once, by the duration last seen, when two complete walks did not meet them", () => {
+  test("are observed once, with the last duration, after two complete walks without them", () => {
     const { walk, ended, fold } = createWalks();
     walk(1_000, [session("a", { durationSeconds: 10 })]);
     walk(2_000, [session("a", { durationSeconds: 70 })]);
@@ -116,7 +116,7 @@ describe("sessions that ended", () => {
     expect(fold.size()).toBe(0);
   });
 
-  test("and are still listed are observed when they are seen to have ended, and not again when they leave", () => {
+  test("and are still listed are observed when they end, and not again when they leave the list", () => {
     const { walk, ended } = createWalks();
     walk(1_000, [session("a")]);
     walk(2_000, [session("a", { status: "closed" })]);
@@ -127,7 +127,7 @@ describe("sessions that ended", () => {
     expect(ended()).toBe(1);
   });
 
-  test("whose duration was never stated are not observed, and one stated once counts though it is missing later", () => {
+  test("are not observed without a duration; one reported once counts even if it is missing later", () => {
     const { walk, ended, fold } = createWalks();
     walk(1_000, [session("a", { durationSeconds: null }), session("b"), session("c", { durationSeconds: null })]);
     walk(2_000, [
@@ -140,20 +140,20 @@ describe("sessions that ended", () => {
     expect(fold.view()!.durations[SESSION_TYPES.indexOf("http")]).toMatchObject({ count: 1, sum: 10 });
   });
 
-  test("before we first looked are not observed: nobody saw them leave", () => {
+  test("before the first walk are not observed", () => {
     const { walk, ended } = createWalks();
     walk(1_000, [session("a", { status: "closed" })]);
     expect(ended()).toBe(0);
   });
 });
 
-test("a session met twice in one walk counts once", () => {
+test("a session shown twice in one walk counts once", () => {
   const { walk, count } = createWalks();
   expect(walk(1_000, [session("a"), session("b"), session("a")])).toBe(2);
   expect(count("active")).toBe(2);
 });
 
-test("failures are unknown until the list has shown one, and known from then on, also after a restart", () => {
+test("the number of failures is unknown until the list has shown one, also across a restart", () => {
   const { walk, fold } = createWalks();
   walk(1_000, [session("a")]);
   expect(fold.view()!.failedListed).toBe(false);
@@ -177,14 +177,14 @@ test("customers are ranked by sessions, then by name", () => {
 });
 
 describe("a walk that is not complete", () => {
-  test("is shown as what it is where the list was read to its end", () => {
+  test("is published as incomplete if the list was read to its end", () => {
     const { walk, fold, count } = createWalks();
     walk(1_000, [session("a"), session("b")], "incomplete");
     expect(fold.view()).toMatchObject({ complete: false });
     expect(count("active")).toBe(2);
   });
 
-  test("replaces an older view only after three in a row where it was cut off", () => {
+  test("that was cut replaces older counts only after three in a row", () => {
     const { walk, count } = createWalks();
     walk(1_000, [session("a"), session("b")]);
     walk(2_000, [session("a")], "cut");
@@ -194,7 +194,7 @@ describe("a walk that is not complete", () => {
     expect(count("active")).toBe(1);
   });
 
-  test("that has seen nothing replaces no view, however often", () => {
+  test("that read nothing never replaces older counts", () => {
     const { walk, fold } = createWalks();
     walk(1_000, [session("a")]);
     const { settledAt } = fold.view()!;
@@ -202,7 +202,7 @@ describe("a walk that is not complete", () => {
     expect(fold.view()!.settledAt).toBe(settledAt);
   });
 
-  test("takes no session for ended", () => {
+  test("does not end sessions", () => {
     const { walk, ended } = createWalks();
     walk(1_000, [session("a"), session("b")]);
     for (const at of [2_000, 3_000, 4_000]) walk(at, [session("a")], "incomplete");

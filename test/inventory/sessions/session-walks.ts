@@ -1,11 +1,8 @@
-import {
-  createSessionTotals,
-  type SessionTotalsDeps,
-  type SessionWalkEnd,
-} from "../../../src/inventory/sessions/session-totals.ts";
+import { SessionTotals, type SessionWalkEnd } from "../../../src/inventory/sessions/session-totals.ts";
+import type { SessionNodeTableDeps } from "../../../src/inventory/sessions/sessions-by-node.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord, type SessionStatus } from "../../../src/model/session.ts";
 
-/** A session as a list shows it, but for what a test says otherwise. */
+/** Returns a session record with overrides. */
 export const session = (id: string, parts: Partial<SessionRecord> = {}): SessionRecord => ({
   id,
   customerId: "cust_1",
@@ -20,18 +17,18 @@ export const session = (id: string, parts: Partial<SessionRecord> = {}): Session
   ...parts,
 });
 
-/** Walks of the sessions, folded one after the other. */
-export function createWalks(failedListed = false, parts: Partial<SessionTotalsDeps> = {}) {
-  const fold = createSessionTotals(failedListed, { isKnownNode: () => false, onFolded: () => {}, ...parts });
+/** Creates session totals and a function that adds walks to them. */
+export function createWalks(failedListed = false, parts: Partial<SessionNodeTableDeps> = {}) {
+  const fold = new SessionTotals(failedListed, { isKnownNode: () => false, onFolded: () => {}, ...parts });
   let at = 0;
   return {
     fold,
-    /** One walk that begins at `beganAt` on the service's clock. */
+    /** Adds a walk that begins at `beganAt` on the service's clock. Returns the number of distinct sessions. */
     walk(beganAt: number, sessions: readonly SessionRecord[], end: SessionWalkEnd = "complete") {
       fold.beginWalk(beganAt);
-      const met = sessions.map((each) => fold.add(each)).filter(Boolean).length;
+      const distinct = sessions.map((each) => fold.add(each)).filter(Boolean).length;
       fold.endWalk(end, ++at);
-      return met;
+      return distinct;
     },
     bytes: (nodeId = "node_1") => {
       const { nodes } = fold.view()!;

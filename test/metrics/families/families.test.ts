@@ -29,7 +29,7 @@ const berlin: NodeFixture = {
   detailedAtEpochMs: 1_763_700_001_500,
 };
 
-test("a node is told by every family of nodes", () => {
+test("every node family exports a node", () => {
   expect(renderPage({ fleet: buildFleet([berlin]) })).toBe(`\
 # HELP proxynet_nodes Nodes by status, country and region, counting fresh records only; absent unless a walk is recent.
 # TYPE proxynet_nodes gauge
@@ -84,7 +84,7 @@ proxynet_node_updated_timestamp_seconds{node_id="node_1"} 1763600000
 });
 
 describe("nodes", () => {
-  test("what the service left out is left out", () => {
+  test("leave out fields that the service did not report", () => {
     expect(renderedLines("proxynet_node_", { fleet: buildFleet([{ id: "node_1", uptimeHours: 0 }]) })).toEqual([
       'proxynet_node_info{node_id="node_1",name="",country="",region="",version=""} 1',
       'proxynet_node_status{node_id="node_1",status="online"} 1',
@@ -97,26 +97,26 @@ describe("nodes", () => {
     ]);
   });
 
-  test("an awkward name is escaped", () => {
+  test("escape label values", () => {
     expect(renderedLines("proxynet_node_info", { fleet: buildFleet([{ id: 'no"de', name: 'we"ird\na\\' }]) })).toEqual([
       String.raw`proxynet_node_info{node_id="no\"de",name="we\"ird\na\\",country="",region="",version=""} 1`,
     ]);
   });
 
-  test("the labels of the info are those of the configuration", () => {
+  test("carry the configured labels in node_info", () => {
     const options = { nodeLabels: ["ip_address"] as const };
     expect(renderedLines("proxynet_node_info", { fleet: buildFleet([berlin]) }, { options })).toEqual([
       'proxynet_node_info{node_id="node_1",ip_address="10.0.0.1"} 1',
     ]);
   });
 
-  test("an empty slot has no samples", () => {
+  test("have no samples for an empty slot", () => {
     expect(renderedLines("proxynet_node_uptime", { fleet: buildFleet([null, berlin, null]) })).toEqual([
       'proxynet_node_uptime_seconds{node_id="node_1"} 2592000',
     ]);
   });
 
-  test("every state of every place is counted, zeros too, and empty slots not", () => {
+  test("are counted by every status and location, including zeros", () => {
     const fleet = buildFleet([
       berlin,
       { ...berlin, id: "node_2", status: "offline" },
@@ -130,11 +130,11 @@ describe("nodes", () => {
     ]);
   });
 
-  test("nodes are not counted before the first complete walk", () => {
+  test("are not counted before the first complete walk", () => {
     expect(renderedLines("proxynet_nodes", { fleet: buildFleet([berlin], null) })).toEqual([]);
   });
 
-  test("each sample leaves by the age of its own datum: list and detail apart, node by node", () => {
+  test("lose each sample when its own data is stale, by node, separately for list and detail", () => {
     const late = { ...berlin, id: "node_2", listedAt: 5_000, detailedAt: 5_000 };
     const fleet = buildFleet([{ ...berlin, listedAt: 5_000, detailedAt: 0 }, late], 0);
     const names = renderedLines("proxynet_", { fleet }, { now: STALE_AFTER_MS + 1 }).map((line) => line.split(" ")[0]);
@@ -147,7 +147,7 @@ describe("nodes", () => {
 describe("sessions", () => {
   const failing = { failedListed: false, counts: { "active https": 7, "closed unknown": 2 } };
 
-  test("are counted by state and type; unknown ones only where there are some, failed ones once the list has shown one", () => {
+  test("are counted by status and type; unknown ones only if there are any, failed ones once the list has shown one", () => {
     expect(renderedLines("proxynet_sessions", { sessions: buildSessions([], failing) })).toEqual([
       'proxynet_sessions{status="active",session_type="socks5"} 0',
       'proxynet_sessions{status="active",session_type="http"} 0',
@@ -169,7 +169,7 @@ describe("sessions", () => {
     expect(shown).toContain('proxynet_sessions{status="error",session_type="https"} 0');
   });
 
-  test("of a node are counted by state, and their bytes summed", () => {
+  test("of a node are counted by status, and their bytes are added up", () => {
     const nodes = [null, { id: "node_1", counts: { active: 3, error: 1 }, sentBytes: 1e12, receivedBytes: 5 }];
     expect(
       renderedLines("proxynet_", { sessions: buildSessions(nodes) }).filter((line) => line.includes("node_1")),
@@ -184,7 +184,7 @@ describe("sessions", () => {
     ]);
   });
 
-  test("an old walk takes the gauges along, but no counter and no histogram", () => {
+  test("lose gauges, but not counters and histograms, when the walk is stale", () => {
     const duration = { counts: new Float64Array(11), count: 1, sum: 2 };
     const sessions = buildSessions([{ id: "node_1", sentBytes: 1 }], {
       countries: new Map([["DE", 1]]),
@@ -202,7 +202,7 @@ describe("sessions", () => {
     ]);
   });
 
-  test("the customers with most have series of their own, the rest is other, and so is one who is called other", () => {
+  test("have a series for each of the largest customers; the rest, and a customer called other, is other", () => {
     const customers = [
       ["other", 9],
       ["cust_a", 5],
@@ -219,14 +219,14 @@ describe("sessions", () => {
     expect(shown(0)).toEqual(['proxynet_customer_sessions{customer_id="other"} 18']);
   });
 
-  test("nobody is other where every customer has a series", () => {
+  test("have no series other if every customer has one", () => {
     const sessions = buildSessions([], { customers: [{ customerId: "cust_a", sessions: 5 }] });
     expect(renderedLines("proxynet_customer", { sessions })).toEqual([
       'proxynet_customer_sessions{customer_id="cust_a"} 5',
     ]);
   });
 
-  test("durations are a cumulative histogram whose bounds are floats", () => {
+  test("have durations in a cumulative histogram with float bounds", () => {
     const counts = Float64Array.from([1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3]);
     const sessions = buildSessions([], { durations: [{ counts, count: 4, sum: 200_010.5 }] });
     const bounds = [
@@ -254,7 +254,7 @@ describe("sessions", () => {
   });
 });
 
-test("OpenMetrics names a counter without its suffix, and says the unit where the name ends in it", () => {
+test("OpenMetrics headers name counters without the suffix, and state the unit with which the name ends", () => {
   const exposition = render(
     createNetworkRenderer(),
     renderInput(
@@ -270,7 +270,7 @@ proxynet_session_sent_bytes_total{node_id="node_1"} 7
 `);
 });
 
-test("a denied family is not on the page, and what only it needs is not collected", () => {
+test("a denied family is not exported, and a collector that only it needs does not run", () => {
   const deny = new Set(["proxynet_nodes"]);
   expect(renderedLines("proxynet_nodes", { fleet: buildFleet([berlin]) }, { options: { deny } })).toEqual([]);
   expect([...neededCollectors(deny)]).toEqual(["nodes", "details", "sessions", "stats", "hourly"]);
@@ -278,6 +278,6 @@ test("a denied family is not on the page, and what only it needs is not collecte
   expect(neededCollectors(usage).has("details")).toBe(false);
 });
 
-test("no family is there twice", () => {
+test("family names are unique", () => {
   expect(new Set(networkFamilyNames()).size).toBe(networkFamilyNames().length);
 });

@@ -21,7 +21,7 @@ describe("statistics of the service", () => {
     },
   };
 
-  test("are shown in base units, and what is missing is left out", () => {
+  test("are exported in base units, without missing fields", () => {
     expect(renderedLines("proxynet_stats", { stats })).toEqual([
       "proxynet_stats_active_sessions 12",
       "proxynet_stats_sessions_today 3400",
@@ -33,11 +33,11 @@ describe("statistics of the service", () => {
     ]);
   });
 
-  test("leave when they are old", () => {
+  test("disappear when they are stale", () => {
     expect(renderedLines("proxynet_stats", { stats }, { now: STALE_AFTER_MS + 1 })).toEqual([]);
   });
 
-  test("by the hour are those of the newest hour that is over on the service's clock, in whatever order they come", () => {
+  test("by hour are those of the newest full hour on the service's clock, in any order of the entries", () => {
     const entry = (hour: number) => ({
       hourMs: hour * HOUR_MS,
       activeSessions: hour,

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
-import { createBufferPool } from "../../../src/metrics/render/buffer-pool.ts";
-import { createChunk, release, retain } from "../../../src/metrics/render/chunk.ts";
+import { createBufferPool, createChunk, release, retain } from "../../../src/metrics/render/chunk.ts";
 
-test("a piece goes back once, when its last holder lets go", () => {
+test("recycles a chunk once, with the last release", () => {
   let returned = 0;
   const chunk = createChunk(new Uint8Array(1), () => returned++);
   retain(chunk);
@@ -12,14 +11,14 @@ test("a piece goes back once, when its last holder lets go", () => {
   expect(returned).toBe(1);
 });
 
-test("a piece that nobody holds can neither be held nor released", () => {
+test("neither retains nor releases a chunk without references", () => {
   const chunk = createChunk(new Uint8Array(1));
   release(chunk);
-  expect(() => retain(chunk)).toThrow("can't be held again");
-  expect(() => release(chunk)).toThrow("more often than it was held");
+  expect(() => retain(chunk)).toThrow("can't be retained");
+  expect(() => release(chunk)).toThrow("more often than retained");
 });
 
-test("the pool gives out what came back if it fits, and not where it would be wasted", () => {
+test("reuses a returned buffer if it fits and is not far too large", () => {
   const pool = createBufferPool();
   const memory = pool.claim(100_000);
   expect(memory.length).toBeGreaterThanOrEqual(100_000);
@@ -30,7 +29,7 @@ test("the pool gives out what came back if it fits, and not where it would be wa
   expect(pool.claim(99_000)).not.toBe(memory);
 });
 
-test("the pool keeps no more than a few spares", () => {
+test("keeps only a few spare buffers", () => {
   const pool = createBufferPool();
   const memories = new Set(Array.from({ length: 50 }, () => pool.claim(100_000)));
   for (const memory of memories) pool.giveBack(memory);

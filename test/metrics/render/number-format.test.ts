@@ -18,7 +18,7 @@ const decimals = fc
   .tuple(fc.integer({ min: 0, max: 999_999_999_999_999 }), fc.integer({ min: 0, max: 12 }))
   .map(([digits, places]) => digits / 10 ** places);
 
-test("a value is written as its shortest text, no byte more", () => {
+test("writes a value as its shortest text and nothing else", () => {
   fc.assert(
     fc.property(fc.oneof(fc.double(), fc.maxSafeInteger(), decimals), (value) => {
       expect(written(value)).toBe(`#${valueText(value)}#`);
@@ -27,7 +27,7 @@ test("a value is written as its shortest text, no byte more", () => {
   );
 });
 
-test("a value is read back as the same number", () => {
+test("writes a text that parses to the same number", () => {
   fc.assert(
     fc.property(fc.oneof(fc.double({ noNaN: true }), decimals), (value) => {
       const text = written(value).slice(1, -1).replace("Inf", "Infinity");

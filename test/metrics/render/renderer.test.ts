@@ -101,8 +101,8 @@ function* inputsOf(steps: readonly RenderStep[]) {
   }
 }
 
-describe("rendering what changed", () => {
-  test("gives byte for byte what rendering from nothing gives, in both formats", () => {
+describe("incremental rendering", () => {
+  test("produces the same bytes as rendering from scratch, in both formats", () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 6 }), (steps) => {
         const renderer = createNetworkRenderer();
@@ -122,7 +122,7 @@ describe("rendering what changed", () => {
     );
   });
 
-  test("does so over several segments, while nodes come, go and change", () => {
+  test("does so over several segments, while nodes join, leave and change", () => {
     const random = seededRandom(7);
     const renderer = createNetworkRenderer();
     const nodes: (NodeFixture | null)[] = [];
@@ -145,7 +145,7 @@ describe("rendering what changed", () => {
     }
   });
 
-  test("keeps an exposition as it was for as long as it is held, through whatever is rendered meanwhile", () => {
+  test("does not change an exposition while it is retained", () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 2, maxLength: 6 }), (steps) => {
         const renderer = createNetworkRenderer();
@@ -161,7 +161,7 @@ describe("rendering what changed", () => {
     );
   });
 
-  test("leaves the bytes of a family that did not change where they are", () => {
+  test("reuses the bytes of an unchanged family", () => {
     const renderer = createNetworkRenderer();
     const nodes = [{ id: "node_1", uptimeHours: 5, activeSessions: 9 }];
     const before = render(renderer, renderInput({ fleet: buildFleet(nodes) }));
@@ -172,7 +172,7 @@ describe("rendering what changed", () => {
     ]);
   });
 
-  test("writes over bytes that nobody holds, and over no others", () => {
+  test("overwrites only bytes that are not retained", () => {
     const renderer = createNetworkRenderer();
     const input = (uptimeHours: number) => renderInput({ fleet: buildFleet([{ id: "node_1", uptimeHours }]) });
     const bytesOf = ({ chunks }: NetworkExposition) =>
@@ -195,7 +195,7 @@ describe("rendering what changed", () => {
 describe("series_max", () => {
   const fleet = buildFleet(Array.from({ length: 10 }, (_, index) => ({ id: `node_${index}`, uptimeHours: index })));
 
-  test("drops the widest families whole until the rest fits, and names them", () => {
+  test("drops whole families, largest first, until the rest fits, and names them", () => {
     const exposition = render(createNetworkRenderer(), renderInput({ fleet }, { options: { seriesMax: 26 } }));
     // Six a node, one a node, one a node, and six of the one place.
     expect(exposition.droppedFamilies).toEqual(["proxynet_node_status"]);
@@ -204,11 +204,11 @@ describe("series_max", () => {
     expect(exposition.series).toBe(26);
   });
 
-  test("drops nothing that fits", () => {
+  test("drops nothing if all families fit", () => {
     expect(render(createNetworkRenderer(), renderInput({ fleet })).droppedFamilies).toEqual([]);
   });
 
-  test("brings a dropped family back when there is room again", () => {
+  test("exports a dropped family again when it fits", () => {
     const renderer = createNetworkRenderer();
     render(renderer, renderInput({ fleet }));
     render(renderer, renderInput({ fleet }, { options: { seriesMax: 0 } }));
@@ -217,13 +217,13 @@ describe("series_max", () => {
   });
 });
 
-test("a rendering yields between segments, so that a large fleet does not hold up the loop", () => {
+test("yields between segments, so that a large fleet does not block the event loop", () => {
   const fleet = buildFleet(Array.from({ length: 10_000 }, (_, index) => ({ id: `node_${index}`, uptimeHours: index })));
   const steps = [...createNetworkRenderer().refresh(renderInput({ fleet }))];
   expect(steps.length).toBeGreaterThan(30);
 });
 
-test("a sample is shown up to the age limit, and not after", () => {
+test("exports a sample up to the age limit, and not after", () => {
   const renderer = createNetworkRenderer();
   const fleet = buildFleet([{ id: "node_1", listedAt: 0, uptimeHours: 1 }]);
   const shown = (now: number) => textOf(render(renderer, renderInput({ fleet }, { now }))).includes("uptime");

@@ -142,7 +142,7 @@ export function startDaemonProcess(deps: DaemonProcessDeps): DaemonProcess {
     return startCollectorManager({
       ...{ ...common, settings, collected, client, rateLimiter, facts: store.facts },
       cron: createCron(),
-      lookMs: POLL_INTERVAL_MS,
+      publishCheckMs: POLL_INTERVAL_MS,
       onSnapshot(snapshot, plan) {
         lastSnapshot = snapshot;
         if (isAlive()) deps.onSnapshot(snapshot);

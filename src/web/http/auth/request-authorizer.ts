@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { SECOND_MS } from "../../../base/duration.ts";
-import type { WebRefusal } from "../../../metrics/label-values.ts";
+import type { WebRefusal } from "../../../model/label-values.ts";
 import type { Clock, Log } from "../../../model/ports.ts";
 import type { Operator } from "../../../model/remediation/operator-command.ts";
 import { clientKey } from "../client-address.ts";

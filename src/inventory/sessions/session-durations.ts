@@ -1,0 +1,26 @@
+import { SESSION_TYPES } from "../../model/session.ts";
+import { type Histogram, SESSION_DURATION_BUCKETS_SECONDS } from "../../model/snapshot.ts";
+
+/** One cumulative histogram of durations per session type. */
+export class SessionDurations {
+  readonly #histograms = SESSION_TYPES.map(() => ({
+    counts: new Float64Array(SESSION_DURATION_BUCKETS_SECONDS.length),
+    count: 0,
+    sum: 0,
+  }));
+
+  /** Adds a session that ended. `type`: index into SESSION_TYPES. NaN, a duration that was never reported, is ignored. */
+  observe(type: number, seconds: number): void {
+    if (Number.isNaN(seconds)) return;
+    const histogram = this.#histograms[type]!;
+    histogram.count++;
+    histogram.sum += seconds;
+    SESSION_DURATION_BUCKETS_SECONDS.forEach((bound, index) => {
+      if (seconds <= bound) histogram.counts[index]!++;
+    });
+  }
+
+  copy(): readonly Histogram[] {
+    return this.#histograms.map(({ counts, count, sum }) => ({ counts: counts.slice(), count, sum }));
+  }
+}

@@ -1,0 +1,94 @@
+import { LISTED_TEXT_NAMES, LISTED_TEXTS, type ListedText, type NodeLabel } from "../../model/node.ts";
+import type { Fleet } from "../../model/snapshot.ts";
+import { isFresh, type NodeSource, type RenderInput, type Visibility } from "../families/family.ts";
+import type { Chunk } from "./chunk.ts";
+
+/** What one rendering knows of its snapshot and of the previous one. */
+export interface RenderFrame {
+  readonly input: RenderInput;
+  readonly visibility: Visibility;
+  /** Slots that hold another node than in the previous rendering are marked with 1; null: none. */
+  readonly relabelled: Readonly<Record<NodeSource, Uint8Array | null>>;
+  /** The fleet of the previous rendering. */
+  readonly previousFleet: Fleet | null;
+}
+
+/** Renders one family, from one snapshot to the next. */
+export interface FamilyRenderer {
+  /** Updates the lines to the frame. Yields after every chunk. */
+  refresh(frame: RenderFrame): Generator<void, void>;
+  chunks(): readonly Chunk[];
+  /** Returns the number of samples in the chunks. */
+  sampleCount(): number;
+  /** Releases all chunks. The renderer is not used again. */
+  release(): void;
+}
+
+/** Returns which slots are shown. */
+export function computeVisibility(input: RenderInput): Visibility {
+  const { fleet, sessions } = input.snapshot;
+  const sessionCounters = new Uint8Array(sessions?.nodes.slots ?? 0);
+  for (let slot = 0; slot < sessionCounters.length; slot++) {
+    if (sessions!.nodes.ids[slot] !== "") sessionCounters[slot] = 1;
+  }
+  const sessionsFresh = sessions !== null && isFresh(input, "sessions", sessions.settledAt);
+  return {
+    listed: freshSlots(fleet, fleet.listedAt, input.now - input.staleAfterMs.nodes),
+    detailed: freshSlots(fleet, fleet.detailedAt, input.now - input.staleAfterMs.details),
+    sessions: sessionsFresh ? sessionCounters : new Uint8Array(sessionCounters.length),
+    sessionCounters,
+  };
+}
+
+function freshSlots({ slots, ids }: Fleet, observedAt: Float64Array, since: number): Uint8Array {
+  const fresh = new Uint8Array(slots);
+  for (let slot = 0; slot < slots; slot++) {
+    if (observedAt[slot]! >= since && ids[slot] !== "") fresh[slot] = 1;
+  }
+  return fresh;
+}
+
+/** Marks with 1 the slots that hold another node than in the previous rendering; null: none. */
+export function markRelabelled(previousIds: readonly string[], ids: readonly string[]): Uint8Array | null {
+  if (previousIds === ids) return null;
+  let marks: Uint8Array | null = null;
+  for (let slot = 0; slot < ids.length; slot++) {
+    if (previousIds[slot] === ids[slot]) continue;
+    marks ??= new Uint8Array(ids.length);
+    marks[slot] = 1;
+  }
+  return marks;
+}
+
+/**
+ * Marks with 1 the slots from `start` to before `end` whose labels of `proxynet_node_info` changed, counted from `start`; null:
+ * none. Slots that only one of the fleets has are not compared.
+ */
+export function markInfoChanged(
+  previous: Fleet,
+  fleet: Fleet,
+  labels: readonly NodeLabel[],
+  start: number,
+  end: number,
+): Uint8Array | null {
+  let marks: Uint8Array | null = null;
+  for (const label of labels) {
+    for (let slot = start; slot < Math.min(end, previous.slots); slot++) {
+      if (nodeLabel(previous, label, slot) === nodeLabel(fleet, label, slot)) continue;
+      marks ??= new Uint8Array(end - start);
+      marks[slot - start] = 1;
+    }
+  }
+  return marks;
+}
+
+/** Returns the value of a label of `proxynet_node_info`; "": the service reported none. */
+export function nodeLabel(fleet: Fleet, label: NodeLabel, slot: number): string {
+  const field = FIELD_OF_LABEL[label];
+  if (field === "country" || field === "region") return fleet.locations[fleet.locationIndex[slot]!]?.[field] ?? "";
+  return fleet[field][slot]!;
+}
+
+const FIELD_OF_LABEL = Object.fromEntries(LISTED_TEXT_NAMES.map((name) => [LISTED_TEXTS[name], name])) as Readonly<
+  Record<NodeLabel, ListedText>
+>;

@@ -1,0 +1,112 @@
+import { ACTION_KINDS } from "./policy/policy.ts";
+import { HOLD_REASONS } from "./remediation/decision.ts";
+import { OPEN_STATES } from "./remediation/episode.ts";
+
+/** Values of the label `endpoint`: the endpoints of the spec (section 4) that the daemon calls. */
+export const ENDPOINT_LABELS = [
+  "nodes_list",
+  "node",
+  "node_quarantine",
+  "node_reboot",
+  "node_disconnect",
+  "sessions_list",
+  "stats",
+  "hourly",
+] as const;
+export type EndpointLabel = (typeof ENDPOINT_LABELS)[number];
+
+/** Values of the label `reason` of `proxywarden_collect_failures_total`, and what each means. */
+export const FAILURE_MEANINGS = {
+  unreachable: "no connection: check the DNS name, route, port and TLS",
+  reset: "the connection broke before the response was complete",
+  timeout: "no complete response within service.timeout",
+  unauthorized: "401: the API key is not accepted",
+  forbidden: "403: the API key lacks the scope, or a limit of the plan is reached",
+  not_found: "404: the base URL is wrong, or the node is gone",
+  rate_limited: "429: another user of the key uses up the limit; otherwise a bug",
+  client_error: "another 4xx",
+  server_error: "5xx",
+  redirected: "3xx: redirects are not followed",
+  not_json: "the body is not JSON",
+  wrong_shape: "the JSON does not match the spec",
+  too_large: "the body exceeded the size limit and was discarded",
+  incomplete: "the walk ended with records missing",
+  budget: "the limits left no room for the call before the collector's next run",
+  internal: "a bug in proxywarden; the log has the stack trace",
+} as const;
+export type FailureReason = keyof typeof FAILURE_MEANINGS;
+/** The reasons, in the order of the table. */
+export const FAILURE_REASONS = Object.keys(FAILURE_MEANINGS) as readonly FailureReason[];
+
+/** Values of the label `reason` of `proxywarden_records_rejected_total`, and what each means. */
+export const REJECT_MEANINGS = {
+  not_an_object: "the record is not a JSON object; it is skipped",
+  missing_id: "the record has no id, or one that is not valid Unicode; it is skipped",
+  wrong_type: "a field has the wrong type or is out of range; the field is unknown",
+  unknown_status: "the status is not in the spec; it is counted as unknown",
+  unknown_type: "the session type is not in the spec; it is counted as unknown",
+  usage_out_of_scale: "a usage contradicts service.usage_scale; all usage is unknown from then on",
+  bad_time: "a timestamp is not ISO 8601; the field is unknown",
+} as const;
+export type RejectReason = keyof typeof REJECT_MEANINGS;
+/** The reasons, in the order of the table. */
+export const REJECT_REASONS = Object.keys(REJECT_MEANINGS) as readonly RejectReason[];
+
+/** Values of the label `reason` of `proxywarden_web_refusals_total`, and what each means. */
+export const WEB_REFUSAL_MEANINGS = {
+  connections: "the maximum number of connections is open, in total or from this client",
+  handshake: "the TLS handshake failed or took too long; the log has the cause at level debug",
+  client_certificate: "the client sent no certificate, or one that is not accepted",
+  malformed: "not HTTP or an invalid URL (400), headers that are too large (431) or arrive too slowly (408)",
+  rate: "the client, or all clients together, sent too many requests (429)",
+  credentials: "the password or the operator's token is missing or wrong (401)",
+  origin:
+    "an operator command or reload from a web page of another origin, or from any page if no tokens are configured (403)",
+  attempts: "too many wrong passwords or tokens (429)",
+  busy: "too many requests are waiting for a response or for a password check (503)",
+} as const;
+export type WebRefusal = keyof typeof WEB_REFUSAL_MEANINGS;
+/** The reasons, in the order of the table. */
+export const WEB_REFUSALS = Object.keys(WEB_REFUSAL_MEANINGS) as readonly WebRefusal[];
+
+/** Values of the label `reason` of `proxywarden_decisions_total`: the reasons to hold, and `all_clear` for an action. */
+export const DECISION_REASONS = [...HOLD_REASONS, "all_clear"] as const;
+
+/** Values of the label `state` of `proxywarden_inventory_nodes`: listed by the last walk, or only by an earlier one. */
+export const INVENTORY_STATES = ["listed", "unlisted"] as const;
+
+/** Values of the label `state` of `proxywarden_episodes`: pending timers, open episodes, and nodes given up that still fire. */
+export const EPISODE_STATES = ["pending", ...OPEN_STATES, "given_up"] as const;
+
+/** Values of the label `action` of `proxywarden_node_episode`: the last action sent, or `none`. */
+export const EPISODE_ACTIONS = [...ACTION_KINDS, "none"] as const;
+
+/** Values of the label `outcome` of `proxywarden_notifications_total`. */
+export const NOTIFICATION_OUTCOMES = ["sent", "failed", "dropped"] as const;
+export type NotificationOutcome = (typeof NOTIFICATION_OUTCOMES)[number];
+
+/** The label value for everything that has no series of its own. */
+export const OTHER_LABEL = "other";
+
+/**
+ * Maximum number of label values per family, for labels whose values come from the service. Further values are counted
+ * under {@link OTHER_LABEL}, which bounds memory and the size of a scrape. A value that has a series keeps it while it is
+ * listed. Families with one series per node are bounded by the size of the fleet.
+ */
+export const LABEL_CAPS = {
+  proxynet_nodes: { values: 2_000, of: "pairs of country and region, each with one series per status" },
+  proxynet_country_sessions: { values: 1_000, of: "countries; there are 676 two-letter codes" },
+  proxynet_customer_sessions: { values: 100_000, of: "customers counted; `export.top_customers` of them are exported" },
+  proxynet_node_sessions: {
+    values: 5_000,
+    of: "nodes that are in sessions but not in the node list; the byte counters follow",
+  },
+  proxynet_stats_country_sessions: { values: 300, of: "countries; there are 249" },
+  proxynet_stats_protocol_sessions: { values: 300, of: "protocols" },
+} as const;
+export type CappedFamily = keyof typeof LABEL_CAPS;
+/** Values of the label `family` of `proxywarden_labels_folded_total`. */
+export const CAPPED_FAMILIES = Object.keys(LABEL_CAPS) as readonly CappedFamily[];
+
+/** Called with the number of records that one read counted under {@link OTHER_LABEL}. */
+export type OnLabelsFolded = (family: CappedFamily, records: number) => void;
