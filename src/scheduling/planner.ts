@@ -72,18 +72,22 @@ export const FRESH_MS_MAX: Readonly<Record<Collector, DurationMs>> = {
 
 /** Iterations until the rates and the calls paid ahead converge. */
 const PAID_AHEAD_ROUNDS = 8;
+/** Maximum factor by which repeated pages and lookups lengthen the interval of a list. */
+const REPAIR_SLOWDOWN_MAX = 1.15;
 /** Maximum share of the calls left in the month that one run may spend on time after the end of the month. */
 const OVERRUN_SHARE_MAX = 0.2;
 
 /** Fits the requested intervals into the limits, by weighted max-min fairness over nested constraints. */
 export function planPolling(input: PlanInput): Plan {
   const all = shareCalls(input, (collector) => callsPerRun(collector, input));
-  // If a limit binds, a list pays for its repeated pages and lookups with a longer interval. Otherwise the other
-  // collectors would pay for them.
   const limitedBy = (collector: Collector) => bindingLimit(collector, all);
-  const grants = shareCalls(input, (collector) =>
-    limitedBy(collector) === null ? callsPerRun(collector, input) : pagesOf(collector, input),
-  );
+  const grants = shareCalls(input, (collector) => {
+    const calls = callsPerRun(collector, input);
+    if (limitedBy(collector) === null) return calls;
+    // A list pays for its repeated pages and lookups with a longer interval, up to a bound. Otherwise the other
+    // collectors would pay for all of them.
+    return Math.max(pagesOf(collector, input), calls / REPAIR_SLOWDOWN_MAX);
+  });
   const planOf = (collector: Collector): CollectorPlan | null => {
     const [requestedInterval, grant] = [input.requestedIntervals[collector], grants.get(collector)];
     if (requestedInterval === null || grant === undefined) return null;

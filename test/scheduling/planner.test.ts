@@ -39,12 +39,13 @@ test("slows down the details of 5,000 nodes, but not their list", () => {
   expect(planned.details?.intervalMs).toBeCloseTo((5_000 / 75) * MINUTE);
 });
 
-test("if a limit binds, a list pays for its repeated pages and lookups with a longer interval", () => {
-  const calm = planPolling(input({ nodes: 5_000, nodePages: 50 }));
-  const planned = planPolling(input({ nodes: 5_000, nodePages: 50, walkCalls: { nodes: 60 } }));
-  expect(planned.nodes!.intervalMs).toBeCloseTo(1.2 * MINUTE);
-  expect(planned.nodes!.boundBy).toBe("node_management");
-  expect(planned.details).toEqual(calm.details);
+test("if a limit binds, a list pays for its repeated pages and lookups with an interval that is at most 15 % longer", () => {
+  const plan = (nodes: number) => planPolling(input({ nodes: 5_000, nodePages: 50, walkCalls: { nodes } }));
+  expect(plan(55).nodes!.intervalMs).toBeCloseTo(1.1 * MINUTE);
+  expect(plan(55).nodes!.boundBy).toBe("node_management");
+  expect(plan(55).details).toEqual(plan(50).details);
+  expect(plan(69).nodes!.intervalMs).toBeCloseTo(1.15 * MINUTE);
+  expect(plan(69).details!.callsPerMinute).toBeCloseTo(plan(50).details!.callsPerMinute - 10);
   const small = planPolling(input({ nodes: 50, nodePages: 1, walkCalls: { nodes: 2 } }));
   expect(small.nodes).toMatchObject({ intervalMs: MINUTE, boundBy: null, callsPerMinute: 2 });
 });
