@@ -181,7 +181,10 @@ function start(
   const { calls, facts } = createMemoryStateStore();
   const rateLimiter = createRateLimiter({ limits, monthStartsOn: 1, clock, random, calls, log, onWait: () => {} });
   const client = createApiClient({
-    ...{ transport, rateLimiter, clock, random },
+    transport,
+    rateLimiter,
+    clock,
+    random,
     secret: { value: () => SIMULATION_KEY, refresh: () => ({ ok: true, value: false }) },
     timeoutMs: 10 * SECOND_MS,
     observer: { onCall: () => {}, onLimitStated: () => {}, onRejected: () => {} },
@@ -193,7 +196,9 @@ function start(
       schedules: {
         nodes: { kind: "every", intervalMs: REQUESTED_INTERVALS.listMs },
         details: { kind: "every", intervalMs: REQUESTED_INTERVALS.detailMs },
-        ...{ sessions: null, stats: null, hourly: null },
+        sessions: null,
+        stats: null,
+        hourly: null,
       },
       ...{
         limits,
@@ -203,7 +208,15 @@ function start(
         reads: new Set(["nodes", "details"]),
       },
     },
-    ...{ collected: collected, client, rateLimiter, facts, clock, random, metrics, log, onSnapshot },
+    collected: collected,
+    client,
+    rateLimiter,
+    facts,
+    clock,
+    random,
+    metrics,
+    log,
+    onSnapshot,
     cron: createCron(),
   });
 }

@@ -120,7 +120,11 @@ export function createScript(cell: Cell): Script {
     ...Array.from({ length: IDLE_RESTARTS * cell.faults }, () => writer.idleRestart()),
   ].sort((one, other) => one.at - other.at);
   return {
-    ...{ scenario, timetable, faults, nearThreshold, restarts },
+    scenario,
+    timetable,
+    faults,
+    nearThreshold,
+    restarts,
     jumps: Array.from({ length: JUMPS }, () => writer.jump()),
     ...{ membershipChanges, isReadable, eligible: eligible.map(({ index }) => index) },
     listed: createNodeOrder(scenario.service.nodeList.order, world)(START_MS, START_MS).map(({ index }) => index),
@@ -136,7 +140,9 @@ export const offlineCount = ({ faults, nodes }: Pick<Cell, "faults" | "nodes">):
 /** Returns the scenario of a cell: nodes without sessions and without random failures. */
 const scenarioOf = ({ nodes, seed, plan, conditions }: Cell): Scenario => ({
   ...defaultScenario,
-  ...{ seed, nodes, sessions: 0 },
+  seed,
+  nodes,
+  sessions: 0,
   rates: { ...defaultScenario.rates, faultEveryMs: NEVER, maintenanceEveryMs: NEVER },
   service: {
     ...defaultScenario.service,

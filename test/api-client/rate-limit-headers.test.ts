@@ -49,7 +49,8 @@ test.each([
   ["a year ahead", 365 * 24 * 3_600, null],
 ])("a reset %s counts only if it is in the future and within a month", (_, after, resetAt) => {
   const headers = {
-    ...{ "x-ratelimit-limit": "100", "x-ratelimit-remaining": "5" },
+    "x-ratelimit-limit": "100",
+    "x-ratelimit-remaining": "5",
     "x-ratelimit-reset": String(NOW / 1_000 + after),
     date: new Date(NOW).toUTCString(),
   };

@@ -78,7 +78,9 @@ export async function runSharedHours({
   const { calls } = createMemoryStateStore();
   const random = seededRandom(1);
   const rateLimiter = createRateLimiter({
-    ...{ clock, calls, random },
+    clock,
+    calls,
+    random,
     limits: createPlanLimits(choice.plan),
     monthStartsOn: 1,
     log: createRecordingLog(),
@@ -88,7 +90,10 @@ export async function runSharedHours({
     },
   });
   const client = createApiClient({
-    ...{ clock, transport, rateLimiter, random },
+    clock,
+    transport,
+    rateLimiter,
+    random,
     secret: fixedKey(SIMULATION_KEY),
     timeoutMs: 10_000,
     observer: {

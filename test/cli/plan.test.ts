@@ -69,7 +69,9 @@ describe("for the given number of nodes and sessions", () => {
 
   test("--output json prints the same in seconds, with the name of the limit", async () => {
     const { network, collectors, month, calls_per_month } = await planned({
-      ...{ config: configured().file, nodes: 5_000, sessions: 50_000 },
+      config: configured().file,
+      nodes: 5_000,
+      sessions: 50_000,
     });
     expect(network).toMatchObject({ source: "options", nodes: 5_000, node_pages: 5, session_pages: 50 });
     expect(month).toMatchObject({ whole: true, calls_limit: 1_000_000 });

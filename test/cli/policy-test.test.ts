@@ -126,7 +126,8 @@ test("--output json prints every test, and every failure with its position", asy
             passed: false,
             misses: [
               {
-                ...{ line: 9, column: 9 },
+                line: 9,
+                column: 9,
                 text: "at 13m, node_1 by reboot-offline: actions: expected none, got reboot",
               },
             ],

@@ -31,7 +31,9 @@ test("percentages under usage_scale percent stay known", async () => {
 
 describe("under usage_scale percent", () => {
   const usage = (cpuUsage: number, memoryUsage: number | null, diskUsage: number | null) => ({
-    ...{ cpuUsage, memoryUsage, diskUsage },
+    cpuUsage,
+    memoryUsage,
+    diskUsage,
   });
 
   function readingsOf(nodes: number, values: ReturnType<typeof usage>, rounds = 1) {

@@ -81,7 +81,10 @@ test("the labels say what it is", () => {
   );
   const { description, license } = JSON.parse(textOf("package.json")) as { description: string; license: string };
   expect(labels).toEqual({
-    ...{ title: "proxywarden", description, version: VERSION, licenses: license },
+    title: "proxywarden",
+    description,
+    version: VERSION,
+    licenses: license,
     "base.name": stages.at(-1)![0]!.rest,
   });
 });

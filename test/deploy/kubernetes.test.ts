@@ -115,7 +115,10 @@ test("the pod meets the strictest pod security standard, which its namespace enf
   expect(pod).toMatchObject({
     automountServiceAccountToken: false,
     securityContext: {
-      ...{ runAsNonRoot: true, runAsUser: user, runAsGroup: user, fsGroup: user },
+      runAsNonRoot: true,
+      runAsUser: user,
+      runAsGroup: user,
+      fsGroup: user,
       seccompProfile: { type: "RuntimeDefault" },
     },
   });

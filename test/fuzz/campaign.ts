@@ -115,7 +115,12 @@ function runThread(options: CampaignOptions): Promise<Round> {
   const heartbeat = new Int32Array(shared);
   heartbeat[HEARTBEAT.number] = from;
   const task: WorkerTask = {
-    ...{ module, seed, from, to, slowMs, heartbeat: shared },
+    module,
+    seed,
+    from,
+    to,
+    slowMs,
+    heartbeat: shared,
     heapGrowthBytesMax: HEAP_GROWTH_BYTES_MAX,
   };
   const thread = new Worker(new URL("./worker.ts", import.meta.url), {

@@ -137,13 +137,22 @@ function clientOver(transport: Transport, clock: ReturnType<typeof createVirtual
   const random = seededRandom(1);
   const calls = { since: () => 0, add() {} };
   const rateLimiter = createRateLimiter({
-    ...{ limits: businessLimits, monthStartsOn: 1, clock, random, calls },
+    limits: businessLimits,
+    monthStartsOn: 1,
+    clock,
+    random,
+    calls,
     log: createRecordingLog(),
     onWait: () => {},
   });
   return createApiClient({
-    ...{ transport, rateLimiter, clock, random, secret: fixedKey("key") },
-    ...{ timeoutMs: 10_000, agent: "proxywarden/fuzz" },
+    transport,
+    rateLimiter,
+    clock,
+    random,
+    secret: fixedKey("key"),
+    timeoutMs: 10_000,
+    agent: "proxywarden/fuzz",
     observer: { onCall() {}, onLimitStated() {}, onRejected() {} },
   });
 }

@@ -163,7 +163,10 @@ function loadAll(text: string, files: Readonly<Record<string, string>>): ReturnT
 }
 
 const sourceOf = (text: string, files: Readonly<Record<string, string>>): ConfigSource => ({
-  ...{ file: "f.yaml", text, env, checks: CONFIG_CHECKS },
+  file: "f.yaml",
+  text,
+  env,
+  checks: CONFIG_CHECKS,
   readFile(path) {
     if (!/\.ya?ml$/.test(path)) return ok("sesame");
     return files[path] === undefined ? fail(`there is no ${path}`) : ok(files[path]);

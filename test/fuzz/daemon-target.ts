@@ -30,7 +30,9 @@ export const createTarget = (): FuzzTarget<Input> => ({
     const clock = createVirtualClock(START_MS);
     const service = createService({ ...defaultScenario, seed, nodes: NODES, sessions: 20 }, START_MS);
     const daemon = startVirtualDaemon({
-      ...{ clock, service, seed },
+      clock,
+      service,
+      seed,
       transport: mutatingTransport(createSimulatedTransport(service, clock, { latencyMs: 50 }), random, share),
       settings: {
         ...everyMinuteSettings,
@@ -48,7 +50,9 @@ export const createTarget = (): FuzzTarget<Input> => ({
     const { last } = daemon.snapshots;
     if (last !== null) {
       const input = {
-        ...{ snapshot: last, now: clock.monotonic(), serviceNowMs: clock.now() },
+        snapshot: last,
+        now: clock.monotonic(),
+        serviceNowMs: clock.now(),
         staleAfterMs: Object.fromEntries(COLLECTORS.map((name) => [name, STALE_AFTER_MS])) as never,
         options: { nodeLabels: ["name" as const], topCustomers: 5, deny: new Set<string>(), seriesMax: 10_000 },
       };

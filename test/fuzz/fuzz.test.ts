@@ -30,7 +30,7 @@ describe("a campaign reports", () => {
     limits: Pick<CampaignOptions, "hangMs" | "slowMs"> = {},
   ) => {
     const module = new URL(`./faulty-target.ts?fault=${fault}`, import.meta.url).href;
-    return runCampaign({ ...{ name: "faulty", module, from, to }, seed: FAULTY.seed, ...limits });
+    return runCampaign({ name: "faulty", module, from, to, seed: FAULTY.seed, ...limits });
   };
 
   test.each([

@@ -235,13 +235,18 @@ const textOf = (fields: object): string =>
 function depsOf(daemon: VirtualDaemon, clock: Pick<Clock, "monotonic">): WebDeps {
   const exposition = createMetricsEndpoint({ clock, daemonMetrics: daemon.metrics });
   const statusSnapshot = (): StatusSnapshot => ({
-    ...{ version: "0.0.0", startedAt: START_MS, now: daemon.clock.now(), monotonic: daemon.clock.monotonic() },
+    version: "0.0.0",
+    startedAt: START_MS,
+    now: daemon.clock.now(),
+    monotonic: daemon.clock.monotonic(),
     ...{
       snapshot: daemon.snapshots.last,
       plan: daemon.collectorManager.plan(),
       collectors: daemon.collectorManager.collectorHealth(),
     },
-    ...{ ledger: daemon.rateLimiter.ledger, month: billingMonthOf(daemon.clock.now(), 1), clockSkewMs: 0 },
+    ledger: daemon.rateLimiter.ledger,
+    month: billingMonthOf(daemon.clock.now(), 1),
+    clockSkewMs: 0,
   });
   return {
     scrape: (request) => exposition.scrape(request),

@@ -110,7 +110,10 @@ export async function startQuietNetwork(options: QuietNetworkOptions): Promise<Q
   }
   const network: QuietNetwork = {
     daemon: startDaemon({}),
-    ...{ store, notifications, events, injectedFailures },
+    store,
+    notifications,
+    events,
+    injectedFailures,
     ...createInspection(service, store.journal),
     interventions: createInterventions(service, () => START_MS + clock.monotonic()),
     controller: () => network.daemon.controller!,

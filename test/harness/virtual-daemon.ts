@@ -129,7 +129,10 @@ export function startVirtualDaemon(options: VirtualDaemonOptions = {}): VirtualD
   const log = createRecordingLog();
   const store = options.store ?? createMemoryStateStore();
   const rateLimiter = createRateLimiter({
-    ...{ clock, random, log, calls: store.calls },
+    clock,
+    random,
+    log,
+    calls: store.calls,
     limits: settings.limits,
     monthStartsOn: settings.monthStartsOn,
     onWait: () => {},
@@ -137,7 +140,11 @@ export function startVirtualDaemon(options: VirtualDaemonOptions = {}): VirtualD
   const serviceClock = options.serviceClock ?? createServiceClock();
   const transport = options.transport ?? createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 });
   const client = createApiClient({
-    ...{ serviceClock, transport, rateLimiter, clock, random },
+    serviceClock,
+    transport,
+    rateLimiter,
+    clock,
+    random,
     secret: options.secret ?? fixedKey(options.key ?? SIMULATION_KEY),
     timeoutMs: 10_000,
     observer: countCalls(metrics),
@@ -148,7 +155,9 @@ export function startVirtualDaemon(options: VirtualDaemonOptions = {}): VirtualD
   const remediationState =
     options.remediationState ??
     openRemediationState({
-      ...{ journal: store.journal, clock, log },
+      journal: store.journal,
+      clock,
+      log,
       lostReason: options.lostReason ?? null,
       assumesEarlierActions: options.isNewJournal ?? false,
     });
@@ -158,15 +167,26 @@ export function startVirtualDaemon(options: VirtualDaemonOptions = {}): VirtualD
       : startRemediationController({
           rules: options.rules,
           serviceUrl: options.serviceUrl ?? "https://proxy.example.net",
-          ...{ remediationState, client, journal: store.journal },
+          remediationState,
+          client,
+          journal: store.journal,
           inventory: collected.inventory,
           notifier: createNotifier({ receivers: options.receivers ?? [], clock, random, log, metrics }),
           externalBlockers: options.externalBlockers ?? noExternalBlockers,
-          ...{ clock, metrics, log },
+          clock,
+          metrics,
+          log,
           onRead: () => collectorManager.markChanged(),
         });
   const collectorManager: CollectorManager = startCollectorManager({
-    ...{ settings, collected, client, rateLimiter, clock, random, metrics, log },
+    settings,
+    collected,
+    client,
+    rateLimiter,
+    clock,
+    random,
+    metrics,
+    log,
     facts: store.facts,
     cron: createCron(),
     onSnapshot: (snapshot, plan) => {
@@ -175,8 +195,17 @@ export function startVirtualDaemon(options: VirtualDaemonOptions = {}): VirtualD
     },
   });
   return {
-    ...{ clock, service, rateLimiter, metrics, log, snapshots, collectorManager, controller },
-    ...{ remediationState, collected, serviceClock },
+    clock,
+    service,
+    rateLimiter,
+    metrics,
+    log,
+    snapshots,
+    collectorManager,
+    controller,
+    remediationState,
+    collected,
+    serviceClock,
   };
 }
 

@@ -63,7 +63,9 @@ function ledgerWith({ reading = null, statedAt = LATER, from = LATER, ...overrid
 }
 
 const stated = (remaining: number, more: Partial<LimitReading> = {}): LimitReading => ({
-  ...{ limit: 100, remaining, resetAt: null },
+  limit: 100,
+  remaining,
+  resetAt: null,
   ...more,
 });
 
@@ -107,7 +109,8 @@ describe("without a stated limit", () => {
   test("actions keep a pace among themselves", () => {
     expect(nodeAvailability(ledgerWith({ actionsAhead: 9 }), "action", LATER).waitReason).toBe(null);
     expect(nodeAvailability(ledgerWith({ actionsAhead: 12 }), "action", LATER)).toEqual({
-      ...{ at: LATER + 3 * ACTION_COST_MS, waitReason: "pace" },
+      at: LATER + 3 * ACTION_COST_MS,
+      waitReason: "pace",
     });
     expect(nodeAvailability(ledgerWith({ actionsAhead: 12 }), "walk", LATER).waitReason).toBe(null);
     expect(nodeAvailability(ledgerWith({ ahead: 30, actionsAhead: 12 }), "action", LATER).at).toBeCloseTo(

@@ -9,12 +9,22 @@ const WARM_UP_HOURS = 2;
 
 const behind = (gateway: Partial<Gateway>, parts: Partial<SaturatedDay> = {}): DayReport =>
   simulateDay({
-    ...{ limits: limitsWithoutPlan("enterprise"), limiter: "token_bucket", headers: "category", reset: "full" },
-    ...{ hours: HOURS, seed: 3, restartEveryMs: NEVER, categories: ["node_management"] },
+    limits: limitsWithoutPlan("enterprise"),
+    limiter: "token_bucket",
+    headers: "category",
+    reset: "full",
+    hours: HOURS,
+    seed: 3,
+    restartEveryMs: NEVER,
+    categories: ["node_management"],
     lane: (random) => (random() < 0.5 ? "walk" : "detail"),
     ...parts,
     gateway: {
-      ...{ limiter: "token_bucket", requestsPerMinute: 40, burst: 20, retryAfter: false, untilMs: NEVER },
+      limiter: "token_bucket",
+      requestsPerMinute: 40,
+      burst: 20,
+      retryAfter: false,
+      untilMs: NEVER,
       ...gateway,
     },
   });

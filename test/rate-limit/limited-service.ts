@@ -61,7 +61,9 @@ export function createLimitedService({ limits, limiter, headers, reset, gateway 
     gateway === undefined
       ? null
       : createLimiter(gateway.limiter, {
-          ...{ limit: gateway.requestsPerMinute, burst: gateway.burst, windowMs: 60_000 },
+          limit: gateway.requestsPerMinute,
+          burst: gateway.burst,
+          windowMs: 60_000,
         });
   return {
     /** Responds to a call. */

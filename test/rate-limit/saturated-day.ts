@@ -176,7 +176,10 @@ export function simulateDay(day: SaturatedDay): DayReport {
   }
   const proven = LIMIT_SCOPES.reduce((sum, scope) => sum + daemon.ledger.externalUsage[scope].provenCalls(), 0);
   return {
-    ...{ calls, rejected, callsPerMinute: calls / (endMs / 60_000), actions },
+    calls,
+    rejected,
+    callsPerMinute: calls / (endMs / 60_000),
+    actions,
     ...{
       externalCalls,
       externalRejected,

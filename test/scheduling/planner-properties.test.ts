@@ -45,7 +45,8 @@ const limits: fc.Arbitrary<Limits> = fc.record({
 });
 const recent = fc.record({ hour: fc.nat(300), day: fc.nat(2_000) });
 const inputs: fc.Arbitrary<PlanInput> = fc.record({
-  ...{ requestedIntervals, limits },
+  requestedIntervals,
+  limits,
   nodes: fc.nat(50_000),
   nodePages: fc.nat(500),
   sessionPages: fc.nat(5_000),

@@ -11,18 +11,29 @@ const statuses = (...spans: readonly (readonly [NodeStatus, minutes: number])[])
   spans.map(([value, minutes]) => ({ value, forMs: minutes * MINUTE_MS }));
 
 const node = (overrides: Partial<ScriptedNode> = {}): ScriptedNode => ({
-  ...{ id: "node_1", name: "a", country: "DE", region: "eu-central", version: "1.0.0" },
+  id: "node_1",
+  name: "a",
+  country: "DE",
+  region: "eu-central",
+  version: "1.0.0",
   status: always("online"),
   ...{ lastSeen: null, uptimeHours: null, sessions: {} },
-  ...{ activeSessions: always(0), bandwidthGb: always(0) },
-  ...{ cpuUsage: always(0.5), memoryUsage: always(0.5), diskUsage: always(0.5) },
+  activeSessions: always(0),
+  bandwidthGb: always(0),
+  cpuUsage: always(0.5),
+  memoryUsage: always(0.5),
+  diskUsage: always(0.5),
   ...overrides,
 });
 
 /** Creates a service with these nodes. Returns a function that sends a request some minutes after the start. */
 function serviceWith(...nodes: readonly ScriptedNode[]) {
   const test: PolicyTest = {
-    ...{ name: "x", startsAt: START, intervalMs: MINUTE_MS, nodes, expectations: [] },
+    name: "x",
+    startsAt: START,
+    intervalMs: MINUTE_MS,
+    nodes,
+    expectations: [],
     blocked: always(false),
   };
   const clock = createVirtualClock(START);

@@ -43,7 +43,10 @@ test.each(services)("receives no 429 in a simulated day under %o with a restart 
   let daemon: VirtualDaemon | null = null;
   for (let hour = 0; hour < 24; hour += 2) {
     daemon = startVirtualDaemon({
-      ...{ clock, service, store, seed: hour + 1 },
+      clock,
+      service,
+      store,
+      seed: hour + 1,
       settings: { ...saturatingSettings, limits: createPlanLimits(choice.plan) },
     });
     await clock.advance(2 * HOUR - 60_000);

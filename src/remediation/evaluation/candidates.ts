@@ -120,3 +120,14 @@ function isProtected(context: CandidateDeps, slot: number): NodeObservation["pro
   const node = observed.scope().nodeAt(slot);
   return evaluateExpression(policies.protectedNodes, node, observed.maxAgeOf(null), clock.monotonic()).verdict;
 }
+
+/** Whether the last episode of a policy on a node ended without success, and no other episode on the node is open. */
+export function isGivenUp(
+  { records }: Pick<RemediationState, "records">,
+  policy: string,
+  node: NodeId,
+  dryRun: boolean,
+): boolean {
+  if (records.openEpisode(node, dryRun) !== null) return false;
+  return records.closedEpisodesOf(node, dryRun).findLast((episode) => episode.policy === policy)?.state === "given_up";
+}

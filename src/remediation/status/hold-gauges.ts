@@ -1,13 +1,11 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
-import { HOLD_REASONS, type HoldReason } from "../../model/remediation/decision.ts";
+import { HOLD_REASONS } from "../../model/remediation/decision.ts";
 import type { RemediationContext } from "../context.ts";
+import { isGivenUp } from "../evaluation/candidates.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
 
 type HoldGaugeDeps = Pick<RemediationContext, "remediationState" | "policies" | "metrics">;
-
-/** Reasons of nodes that were given up: they have a count and an alert of their own. */
-const GIVEN_UP_REASONS: ReadonlySet<HoldReason> = new Set<HoldReason>(["retry_wait", "retry_limit"]);
 
 /** Sets the gauges of held nodes and of the longest hold of each policy. Dry runs are left out. */
 export function setHoldGauges(context: HoldGaugeDeps, lastDecisions: readonly LastDecision[]): void {
@@ -17,7 +15,8 @@ export function setHoldGauges(context: HoldGaugeDeps, lastDecisions: readonly La
   for (const { node, reasons } of holds) for (const reason of reasons) nodes.get(reason)!.add(node);
   for (const [reason, { size }] of nodes) metrics.set("proxywarden_held_nodes", { reason }, size);
 
-  const temporaryHolds = holds.filter(({ reasons }) => !reasons.some((reason) => GIVEN_UP_REASONS.has(reason)));
+  // Given-up nodes have a count and an alert of their own.
+  const temporaryHolds = holds.filter(({ policy, node }) => !isGivenUp(context.remediationState, policy, node, false));
   for (const { rule } of policies.all) {
     const ofPolicy = temporaryHolds.filter(({ policy }) => policy === rule.name);
     const longestMs = ofPolicy.reduce((longest, decision) => Math.max(longest, heldMs(context, decision)), 0);

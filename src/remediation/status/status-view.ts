@@ -4,7 +4,7 @@ import { type ActivePolicy, isDryRun } from "../../policy/facts.ts";
 import { limitsByName } from "../../policy/guards/limits.ts";
 import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
 import type { RemediationContext } from "../context.ts";
-import { buildCandidate, type CandidateDeps, firingNodes } from "../evaluation/candidates.ts";
+import { buildCandidate, type CandidateDeps, firingNodes, isGivenUp } from "../evaluation/candidates.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
 import { type GuardFactsCollector, PAUSED } from "../evaluation/guard-facts.ts";
 import type { InventoryTrustTracker } from "../evaluation/inventory-trust.ts";
@@ -86,11 +86,7 @@ function policyStatus({ remediationState }: ViewDeps, active: ActivePolicy): Pol
   const pending = records.timersOf(rule.name).size - firing.length;
   const dryRun = isDryRun(active);
   const open = records.openEpisodes().filter(({ policy, shadow }) => policy === rule.name && shadow === dryRun);
-  const givenUp = firing.filter((node) => {
-    if (records.openEpisode(node, dryRun) !== null) return false;
-    const last = records.closedEpisodesOf(node, dryRun).findLast(({ policy }) => policy === rule.name);
-    return last?.state === "given_up";
-  });
+  const givenUp = firing.filter((node) => isGivenUp(remediationState, rule.name, node, dryRun));
   const counts = Object.fromEntries(
     EPISODE_STATES.map((state) => [state, open.filter((episode) => episode.state === state).length]),
   );

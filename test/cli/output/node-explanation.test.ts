@@ -136,7 +136,11 @@ test("operator commands and approvals are shown as of that time", () => {
   };
   const storyAt = (minute: number) =>
     formatNodeReport({
-      ...{ id: "node_1", explained_at: iso(minute), source: "past", seen: null, policies: [] },
+      id: "node_1",
+      explained_at: iso(minute),
+      source: "past",
+      seen: null,
+      policies: [],
       ...rowsAsOf(rows, iso(minute)),
     });
   for (const line of [

@@ -138,7 +138,10 @@ test("the shipped rough day has every kind of fault", () => {
   expect(faults.get("page_ignored")?.fault).toEqual({ kind: "page_ignored", states: "requested" });
   expect(faults.get("bad_details")?.fault).toEqual({ kind: "bad_details", share: 0.1, answer: "not_found" });
   expect(faults.get("gateway_limit")?.fault).toEqual({
-    ...{ kind: "gateway_limit", requestsPerMinute: 40, burst: 10, retryAfterSeconds: 5 },
+    kind: "gateway_limit",
+    requestsPerMinute: 40,
+    burst: 10,
+    retryAfterSeconds: 5,
   });
   const headers = { limit: "0", remaining: "-1", reset: "0" };
   expect(faults.get("limit_headers")?.fault).toEqual({ kind: "limit_headers", ...headers });

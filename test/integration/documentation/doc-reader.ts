@@ -113,7 +113,9 @@ export async function startDocsReader(): Promise<DocsReader> {
       const typed = replacements.reduce((line, [placeholder, real]) => line.replace(placeholder, real), command);
       const environment = {
         ...{ PATH: `${at("bin")}:${dirname(process.execPath)}:${process.env.PATH}`, HOME: at("home") },
-        ...{ FORWARDING_URL: forwardingUrl, PW: daemon.app.url(), ROOT: folder.path },
+        FORWARDING_URL: forwardingUrl,
+        PW: daemon.app.url(),
+        ROOT: folder.path,
       };
       // The first index of an array is 1 in zsh, 0 in bash.
       const shell = `fpath=("" "$HOME/zsh"); cd "$ROOT" && ${typed}`;

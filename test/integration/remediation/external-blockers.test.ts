@@ -90,7 +90,10 @@ test("a node is held while a Prometheus query has a result, an alert is firing, 
 
   const silence = {
     matchers: [{ name: "instance", value: "one", isRegex: false }],
-    ...{ startsAt: new Date(now), endsAt: new Date(now + HOUR_MS), createdBy: "a test", comment: "known" },
+    startsAt: new Date(now),
+    endsAt: new Date(now + HOUR_MS),
+    createdBy: "a test",
+    comment: "known",
   };
   await alertmanager.post("silences", silence);
   await alertmanager.post("alerts", [alertOf("two", now - SECOND_MS)]);

@@ -65,8 +65,14 @@ export interface JsonResponse {
 }
 
 const EMPTY_EXPLANATION: ExplanationView = {
-  ...{ known: false, explained_at: "" },
-  ...{ policies: [], holds: [], episodes: [], actions: [], decisions: [], orders: [] },
+  known: false,
+  explained_at: "",
+  policies: [],
+  holds: [],
+  episodes: [],
+  actions: [],
+  decisions: [],
+  orders: [],
 };
 
 /** Detail of an action that was withdrawn because the last walk is too old. */

@@ -213,8 +213,17 @@ test("routes and metrics show decisions and actions, and promtool and the strict
     breaker: shown("proxywarden_breaker_open"),
     writable: shown("proxywarden_journal_writable"),
   }).toEqual({
-    ...{ acts: 1, verified: 1, doubted: 0, timed: 1, open: 0, mode: 1, disrupted: 2 },
-    ...{ trusted: 1, paused: 0, breaker: 0, writable: 1 },
+    acts: 1,
+    verified: 1,
+    doubted: 0,
+    timed: 1,
+    open: 0,
+    mode: 1,
+    disrupted: 2,
+    trusted: 1,
+    paused: 0,
+    breaker: 0,
+    writable: 1,
   });
   expect(await runProgram(requireProgram("/usr/bin/promtool", "prometheus"), ["check", "metrics"], page.text)).toBe("");
   const open = await daemon.ask("/metrics", { headers: { accept: "application/openmetrics-text;version=1.0.0" } });

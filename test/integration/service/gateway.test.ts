@@ -83,12 +83,21 @@ test("behind nginx's limit_req, less than 1 % of calls are rejected in the long 
   const codes: string[] = [];
   const random = seededRandom(1);
   const rateLimiter = createRateLimiter({
-    ...{ limits: createPlanLimits("enterprise"), monthStartsOn: 1, clock, random, log: createRecordingLog() },
+    limits: createPlanLimits("enterprise"),
+    monthStartsOn: 1,
+    clock,
+    random,
+    log: createRecordingLog(),
     calls: createMemoryStateStore().calls,
     onWait: () => {},
   });
   const client = createApiClient({
-    ...{ transport, rateLimiter, clock, random, secret: fixedKey(SIMULATION_KEY), agent: "proxywarden/test" },
+    transport,
+    rateLimiter,
+    clock,
+    random,
+    secret: fixedKey(SIMULATION_KEY),
+    agent: "proxywarden/test",
     // Ten seconds of real time, enough for a slow machine.
     timeoutMs: SPEED * 10_000,
     observer: { onCall: (_, code) => void codes.push(code), onLimitStated: () => {}, onRejected: () => {} },

@@ -11,7 +11,10 @@ const rule = rebootOffline({ retry: { episodes: 9, everyMs: HOUR_MS, forgetAfter
 /** An episode of the policy that did not heal the node. It lasted five milliseconds. */
 const failed = (number: number, closedAt: number, overrides: Partial<Episode> = {}): Episode =>
   closedEpisodeOf(number, closedAt, {
-    ...{ node: "node_0", state: "given_up", acted: 1, openedAt: closedAt - 5 },
+    node: "node_0",
+    state: "given_up",
+    acted: 1,
+    openedAt: closedAt - 5,
     ...overrides,
   });
 

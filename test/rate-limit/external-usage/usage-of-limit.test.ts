@@ -40,7 +40,8 @@ const occasionalCalls = fc.oneof(
 );
 const limiterSetups = (parts: Pick<LimiterSetup, "limiter" | "headers">): fc.Arbitrary<LimiterSetup> =>
   fc.record({
-    ...{ limiter: fc.constant(parts.limiter), headers: fc.constant(parts.headers) },
+    limiter: fc.constant(parts.limiter),
+    headers: fc.constant(parts.headers),
     limits: fc.constantFrom(...(["starter", "business", "enterprise"] as const).map(limitsWithoutPlan)),
     reset: fc.constantFrom("full", "next_token"),
   });
@@ -77,7 +78,12 @@ describe.each(LIMITER_SETUPS)("with a $limiter whose headers state: $headers", (
 });
 
 const call = (afterMs: number, others = 0): SharedKeyEvent => ({
-  ...{ afterMs, externalCalls: others, category: "node_management", fate: "answered", outMs: 30, backMs: 30 },
+  afterMs,
+  externalCalls: others,
+  category: "node_management",
+  fate: "answered",
+  outMs: 30,
+  backMs: 30,
 });
 
 /** One of our calls every `ours` milliseconds and an external one every `theirs`, for half an hour. */

@@ -47,7 +47,9 @@ test("nodes that go offline after a disconnect healed their sessions are reboote
   const { rules, settings } = enforcedShippedPolicies();
   const failing = new Set<string>();
   const network = await startQuietNetwork({
-    ...{ rules, settings, wrapTransport: failingSessions(failing) },
+    rules,
+    settings,
+    wrapTransport: failingSessions(failing),
     scenario: { nodes: 60, sessions: 4_000, service: { ...defaultScenario.service, listEndedSessions: true } },
   });
   const all = [...actualNodes(network.daemon.service)];

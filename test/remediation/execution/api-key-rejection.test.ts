@@ -43,7 +43,8 @@ test("a rejection that no action follows is resolved after two hours", async () 
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
   network.interventions.startFailure(node!, {
-    ...{ failureMode: "outage", remedy: "time" },
+    failureMode: "outage",
+    remedy: "time",
     recoverAt: network.daemon.clock.now() + 12 * MINUTE_MS,
   });
   network.setFault({ kind: "status", status: 403 }, "POST");

@@ -1,35 +1,42 @@
 import { expect, test } from "vitest";
-import { MINUTE_MS } from "../../../src/base/duration.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Clock, Transport } from "../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { rebootOffline, remediationRules } from "../../harness/policies.ts";
-import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { rebootOffline, remediationRules, withoutLimits } from "../../harness/policies.ts";
+import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { nodesActedOn } from "../../harness/remediation-results.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
-/** A read of a node takes longer than the interval between two walks of the list. */
-const READ_MS = 2.5 * MINUTE_MS;
+/** Each node is read before its action. The list is walked every minute: after six of them. */
+const READ_MS = 9 * SECOND_MS;
 
 const slowReads =
   (clock: Clock) =>
   (service: Transport): Transport => ({
     async request(request, signal) {
-      if (request.path.startsWith("/v1/nodes/")) await clock.sleep(READ_MS, signal);
+      if (request.path.startsWith("/v1/nodes/") && request.method === "GET") await clock.sleep(READ_MS, signal);
       return service.request(request, signal);
     },
     close: () => service.close(),
   });
 
-test("a storm that begins while a node is read before its action holds that action and the next one", async () => {
+test("the breaker that opens between the steps of a round holds the steps that are left", async () => {
   const clock = createVirtualClock(START_MS);
   const network = await startQuietNetwork({
-    rules: remediationRules([rebootOffline()], { maxInFlight: 2 }),
-    ...{ clock, between: slowReads(clock) },
+    rules: remediationRules([rebootOffline({ forMs: MINUTE_MS })], {
+      ...withoutLimits,
+      breaker: { share: 0, amount: 35, withinMs: HOUR_MS },
+    }),
+    clock,
+    wrapTransport: slowReads(clock),
   });
-  for (const node of onePerRegion(network, 2)) network.failNode(node);
+  const online = network.nodes().filter((node) => network.status(node) === "online");
+  for (const node of online.slice(0, 30)) network.failNode(node);
   await network.advanceUntil(() => network.actions().length > 0);
-  for (const node of network.nodes().slice(0, 30)) network.failNode(node);
-  await network.advance(3 * READ_MS);
-  expect(network.controller().view.status().stormUntil).not.toBeNull();
-  expect(nodesActedOn(network)).toEqual([]);
+  for (const node of online.slice(30, 45)) network.failNode(node);
+  await network.advanceUntil(() => network.controller().view.status().breaker !== null);
+  const { length: actedOn } = nodesActedOn(network);
+  await network.advance(5 * MINUTE_MS);
+  expect(nodesActedOn(network).length).toBe(actedOn);
+  expect(actedOn).toBeLessThan(25);
 });

@@ -64,8 +64,18 @@ test("at most a thousand episodes have series, those beyond firing first, and on
   const metrics = createDaemonMetrics({ process: false });
   const episode = (number: number, changed: Partial<Episode> = {}): Episode => ({
     ...{ id: `ep-${number}`, policy: "offline", node: `node_${number}`, shadow: false, fingerprint: "" },
-    ...{ country: "US", region: "us-east", state: "firing", stateAt: 0, openedAt: 0, closedAt: null },
-    ...{ step: 0, acted: 0, failures: 0, retryAt: null, quarantine: null, healed: false },
+    country: "US",
+    region: "us-east",
+    state: "firing",
+    stateAt: 0,
+    openedAt: 0,
+    closedAt: null,
+    step: 0,
+    acted: 0,
+    failures: 0,
+    retryAt: null,
+    quarantine: null,
+    healed: false,
     ...changed,
   });
   const write = (row: Episode) => records.apply([{ kind: "episode", row }]);

@@ -41,6 +41,18 @@ test("a given-up node counts by reason, but not as the longest hold", async () =
   expect(await holdGauges(network)).toEqual({ hours: 0, nodes: { retry_limit: 1 } });
 });
 
+test("a node that fails again right after it was healed is held, although no episode was given up", async () => {
+  const policy = rebootOffline({ steps: [steps.reboot], retry: withoutRetries });
+  const network = await startQuietNetwork({ rules: remediationRules([policy], withoutLimits) });
+  const node = network.nodes()[0]!;
+  network.failNode(node);
+  await network.advance(HOUR_MS);
+  expect(network.episodes()).toMatchObject([{ node, state: "healed" }]);
+  network.failNode(node, "person");
+  await network.advance(4 * HOUR_MS);
+  expect(await holdGauges(network)).toEqual({ hours: 4, nodes: { retry_limit: 1 } });
+});
+
 test("a node in our quarantine and a dry run are not held", async () => {
   const quarantining = rebootOffline({ steps: [steps.quarantine] });
   const other = rebootOffline({ name: "other", mode: "dry_run" });

@@ -11,7 +11,9 @@ const MINUTE = 60_000;
 function startWithSnapshot() {
   const daemon = startVirtualDaemon({ scenario: { nodes: 40, sessions: 200 } });
   const statusSnapshot = (): StatusSnapshot => ({
-    ...{ version: "1.2.3", startedAt: START_MS, clockSkewMs: null },
+    version: "1.2.3",
+    startedAt: START_MS,
+    clockSkewMs: null,
     now: daemon.clock.now(),
     monotonic: daemon.clock.monotonic(),
     snapshot: daemon.snapshots.last,

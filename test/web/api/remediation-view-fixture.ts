@@ -150,8 +150,15 @@ export const idleStatus: RemediationStatus = {
 
 /** Explanation of a node that was never seen. */
 export const emptyExplanation = (node: string): NodeExplanation => ({
-  ...{ node, known: false, at: SAMPLES_START_MS },
-  ...{ policies: [], holds: [], episodes: [], actions: [], decisions: [], operatorCommands: [] },
+  node,
+  known: false,
+  at: SAMPLES_START_MS,
+  policies: [],
+  holds: [],
+  episodes: [],
+  actions: [],
+  decisions: [],
+  operatorCommands: [],
 });
 
 /** Remediation without policies, decisions and actions. */

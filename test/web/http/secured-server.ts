@@ -75,7 +75,11 @@ export async function startServerWithFiles(
     },
   };
   const web = await startWebServer({
-    ...{ host: "127.0.0.1", port: 0, log, clock, metrics },
+    host: "127.0.0.1",
+    port: 0,
+    log,
+    clock,
+    metrics,
     deps: { ...defaultDeps, ...parts.deps },
     settings: valueOrThrow(settingsIn(folder)),
     ...(parts.bcryptMatches === undefined ? {} : { bcryptMatches: parts.bcryptMatches }),

@@ -28,7 +28,9 @@ export function createCheckedTransport(
     return {
       at: parts.clock.monotonic(),
       steppedAt: parts.clock.monotonic() + parts.forwardMs,
-      ...{ node, kind, body: request.body ?? "" },
+      node,
+      kind,
+      body: request.body ?? "",
       region: findNode(parts.service.world.fleet, node)?.region ?? "",
       truth: nodeTruthOf(parts, node),
       read: read !== null && read.at >= parts.processStartedAt ? read : null,

@@ -109,7 +109,9 @@ export function startDaemonProcess(deps: DaemonProcessDeps): DaemonProcess {
   const { limits, monthStartsOn } = deps.settings;
   const rateLimiter = createRateLimiter({ clock, random, log, calls, limits, monthStartsOn, onWait: () => {} });
   const client = createApiClient({
-    ...{ rateLimiter, clock, random },
+    rateLimiter,
+    clock,
+    random,
     transport: transportOfProcess(deps, lifetime),
     serviceClock: createServiceClock(),
     secret: fixedKey(SIMULATION_KEY),
@@ -128,8 +130,12 @@ export function startDaemonProcess(deps: DaemonProcessDeps): DaemonProcess {
   function startController({ rules }: Configuration): RemediationController {
     deps.onConfiguration(configuration);
     return startRemediationController({
-      ...{ ...common, rules, remediationState, client },
-      ...{ journal: store.journal, externalBlockers: deps.externalBlockers },
+      ...common,
+      rules,
+      remediationState,
+      client,
+      journal: store.journal,
+      externalBlockers: deps.externalBlockers,
       serviceUrl: "https://simulated.invalid",
       inventory: collected.inventory,
       notifier: createNotifier({ receivers: [], clock, random, log, metrics }),
@@ -140,7 +146,12 @@ export function startDaemonProcess(deps: DaemonProcessDeps): DaemonProcess {
   function startCollectors({ settings }: Configuration): CollectorManager {
     collected.inventory.declareScale(settings.usageScale);
     return startCollectorManager({
-      ...{ ...common, settings, collected, client, rateLimiter, facts: store.facts },
+      ...common,
+      settings,
+      collected,
+      client,
+      rateLimiter,
+      facts: store.facts,
       cron: createCron(),
       publishCheckMs: POLL_INTERVAL_MS,
       onSnapshot(snapshot, plan) {

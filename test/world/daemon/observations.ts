@@ -47,8 +47,13 @@ export function createObservations(): Observations {
 
   function observedNode(id: string): ObservedNode {
     const node = nodes.get(id) ?? {
-      ...{ offlineMs: 0, longestOfflineMs: 0, notOfflineMs: 0, status: "unknown" as const },
-      ...{ at: 0, lastWalk: 0, isNotFound: false },
+      offlineMs: 0,
+      longestOfflineMs: 0,
+      notOfflineMs: 0,
+      status: "unknown" as const,
+      at: 0,
+      lastWalk: 0,
+      isNotFound: false,
     };
     nodes.set(id, node);
     return node;

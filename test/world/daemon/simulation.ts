@@ -136,9 +136,19 @@ export class Simulation {
     const clock = this.#clock;
     const violations: Violation[] = [];
     return {
-      ...{ service, clock, recordedState, startMs, violations, rules: this.#options.rules },
-      ...{ posts: [], postsOfStep: new Map(), disruptedByUs: new Map(), withOperator: new Map() },
-      ...{ observations: createObservations(), lastFailingAt: new Map(), approvals: new Map() },
+      service,
+      clock,
+      recordedState,
+      startMs,
+      violations,
+      rules: this.#options.rules,
+      posts: [],
+      postsOfStep: new Map(),
+      disruptedByUs: new Map(),
+      withOperator: new Map(),
+      observations: createObservations(),
+      lastFailingAt: new Map(),
+      approvals: new Map(),
       breakerModel: createBreakerModel({
         rules: () => this.parts.rules,
         nodes: () => Math.max(service.world.fleet.nodes.length, this.parts.process?.snapshot()?.fleet.count ?? 0),
@@ -222,8 +232,13 @@ export class Simulation {
     parts.processStartedAt = clock.monotonic();
     parts.forwardMs = Math.max(parts.forwardMs, clock.now() - clock.monotonic() - parts.startMs);
     parts.process = startDaemonProcess({
-      ...{ clock, transport: this.#transport, store: this.#disk, journal: parts.recordedState.journal },
-      ...{ log: this.#log, lifetime: this.#lifetime, ...this.#configuration },
+      clock,
+      transport: this.#transport,
+      store: this.#disk,
+      journal: parts.recordedState.journal,
+      log: this.#log,
+      lifetime: this.#lifetime,
+      ...this.#configuration,
       externalBlockers: this.#options.externalBlockers ?? noExternalBlockers,
       seed: this.#options.seed * 1_000 + this.#processCount,
       onMoment: (moment) => this.#options.onMoment?.(moment, this),

@@ -63,7 +63,8 @@ export async function runSteps(crash: CrashPoint): Promise<StepsReport> {
     seed: 1,
     scenario: {
       ...demoScenario,
-      ...{ nodes: 40, sessions: 40 },
+      nodes: 40,
+      sessions: 40,
       rates: { ...demoScenario.rates, faultEveryMs: NEVER_MS, maintenanceEveryMs: NEVER_MS },
     },
     settings: {
@@ -93,7 +94,8 @@ export async function runSteps(crash: CrashPoint): Promise<StepsReport> {
   const episodes = [...parts.recordedState.episodes.values()];
   if (episodes.length > 1) parts.addViolation("one episode", `there are ${episodes.length}`);
   return {
-    ...{ commits, marks },
+    commits,
+    marks,
     posts: parts.posts.map(({ kind, body }) => (kind === "reboot" ? `reboot ${body}` : kind)),
     end: episodes[0]?.state ?? null,
     steps: episodes[0]?.step ?? 0,

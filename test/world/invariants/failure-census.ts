@@ -58,8 +58,15 @@ export function createFailureCensus(parts: SimulationParts): FailureCensus {
         if (node.failureMode === "none" || openFailures.has(node.id)) continue;
         const { id, failureMode, remedy, failingSince: from, recoverAt } = node;
         const failure: NodeFailure = {
-          ...{ node: id, failureMode, remedy, from, offlineAt: node.isUnresponsive ? from : null },
-          ...{ until: null, endedBy: null, firstFiring: null, posts: [] },
+          node: id,
+          failureMode,
+          remedy,
+          from,
+          offlineAt: node.isUnresponsive ? from : null,
+          until: null,
+          endedBy: null,
+          firstFiring: null,
+          posts: [],
         };
         openFailures.set(id, { failure, recoverAt });
         failures.push(failure);

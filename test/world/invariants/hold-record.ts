@@ -1,6 +1,6 @@
 import { type DurationMs, HOUR_MS } from "../../../src/base/duration.ts";
 import { HOLD_REASON_ROWS } from "../../../src/policy/guards/all-guards.ts";
-import { HOLD_MS_MAX } from "../../../src/policy/guards/guard.ts";
+import { HELD_TOO_LONG, HOLD_MS_MAX } from "../../../src/policy/guards/guard.ts";
 import type { NodeExplanation, PolicyExplanation } from "../../../src/remediation/status/views.ts";
 
 /** A period in which a policy held an unhealthy node. Times are since the start of the run. */
@@ -35,7 +35,8 @@ export function createHoldRecord(everyMs: DurationMs): HoldRecord {
     hold.until = at + everyMs;
     const reasons = new Set(blockers.map(({ reason }) => reason));
     for (const reason of reasons) hold.reasons.set(reason, (hold.reasons.get(reason) ?? 0) + 1);
-    const hasAlert = [...reasons].some((reason) => alerts.has(HOLD_REASON_ROWS[reason].alert ?? ""));
+    const hasAlert =
+      alerts.has(HELD_TOO_LONG) || [...reasons].some((reason) => alerts.has(HOLD_REASON_ROWS[reason].alert ?? ""));
     if (hold.until - hold.from > HOLD_MS_MAX && !hasAlert) hold.hasNoAlert = true;
     return [key, hold] as const;
   }
@@ -67,9 +68,7 @@ export function alertsOf(page: string): ReadonlySet<string> {
   const values = (name: string) =>
     [...page.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, "gm"))].map(([, value]) => Number(value));
   const firing: Readonly<Record<string, boolean>> = {
-    ProxywardenHeldTooLong: values("proxywarden_longest_hold_seconds").some(
-      (seconds) => seconds * 1_000 > 5.5 * HOUR_MS,
-    ),
+    [HELD_TOO_LONG]: values("proxywarden_longest_hold_seconds").some((seconds) => seconds * 1_000 > 5.5 * HOUR_MS),
     ProxywardenBreakerOpen: values("proxywarden_breaker_open").includes(1),
     ProxywardenUntrusted: values("proxywarden_trusted").includes(0),
     ProxywardenNodeGivenUp: [...page.matchAll(/^proxywarden_episodes\{.*state="given_up"\} (\S+)$/gm)].some(

@@ -27,7 +27,9 @@ export function enduranceScenario({ days, nodes, seed }: EnduranceSize): Scenari
   const { service, rates } = defaultScenario;
   return {
     ...defaultScenario,
-    ...{ seed, nodes, sessions: nodes / 2 },
+    seed,
+    nodes,
+    sessions: nodes / 2,
     service: { ...service, plan: "enterprise", listEndedSessions: true },
     rates: { ...rates, rebootMs: 2 * MINUTE_MS },
     churn: {

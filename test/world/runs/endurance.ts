@@ -95,7 +95,11 @@ function start(size: EnduranceSize): Run {
     },
   };
   const deps: DaemonDeps = {
-    ...{ clock, log, cron: createCron(), random: seededRandom(size.seed), version: "0.0.0" },
+    clock,
+    log,
+    cron: createCron(),
+    random: seededRandom(size.seed),
+    version: "0.0.0",
     readConfig: () => readConfigFile(writeEnduranceConfig(folder), {}),
     readFile: readTextFile,
     openStore: openStateStore,
@@ -154,7 +158,9 @@ function measureMetrics({ service }: Run, page: string): MetricsFigures {
   const present = new Set(fleet.nodes.map(({ id }) => id));
   const justLeft = new Set(fleet.membershipChanges.filter(({ at }) => at >= now - GONE_MS).map(({ id }) => id));
   return {
-    ...{ series: lines.length, nodes: present.size, labelValues: labelValues(page) },
+    series: lines.length,
+    nodes: present.size,
+    labelValues: labelValues(page),
     removedNodesShown: [...new Set(shown)].filter((id) => !present.has(id) && !justLeft.has(id)).length,
   };
 }
@@ -206,7 +212,10 @@ async function runEndurance(size: EnduranceSize, onDay: (day: EnduranceDay) => v
   const counts = replyCounts(service);
   const sum = (some: typeof counts) => some.reduce((total, { count }) => total + count, 0);
   const end = {
-    ...{ joined: churn.joins, left: churn.leaves, calls: sum(counts), rejectedCalls: rateLimitedCount(service) },
+    joined: churn.joins,
+    left: churn.leaves,
+    calls: sum(counts),
+    rejectedCalls: rateLimitedCount(service),
     actions: sum(counts.filter(({ endpoint }) => endpoint.startsWith("POST"))),
     defectsLogged: run.defects(),
     tookSeconds: (performance.now() - began) / 1_000,

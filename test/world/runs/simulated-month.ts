@@ -48,9 +48,10 @@ export async function runMonth(options: MonthOptions): Promise<MonthReport> {
   let failureCensus: FailureCensus | null = null;
   const sessions = { kind: "every", intervalMs: SESSIONS_EVERY_MS } as const;
   const simulation = new Simulation({
-    ...{ seed, rules },
+    seed,
+    rules,
     settings: { ...settings, schedules: { ...settings.schedules, sessions, stats: null, hourly: null } },
-    scenario: { ...demoScenario, ...{ seed, nodes, rates }, sessions: nodes * SESSIONS_PER_NODE },
+    scenario: { ...demoScenario, seed, nodes, rates, sessions: nodes * SESSIONS_PER_NODE },
     onPost: (post) => failureCensus?.recordPost(post),
     onFirings: (firings) => {
       for (const { policy, node } of firings) failureCensus?.recordFiring(policy, node);
@@ -76,7 +77,10 @@ export async function runMonth(options: MonthOptions): Promise<MonthReport> {
   }
   await simulation.stop();
   return {
-    ...{ options, simulation, breakerHours, holds: record.holds },
+    options,
+    simulation,
+    breakerHours,
+    holds: record.holds,
     // Failures that started before the daemon have no observable start.
     curable: failureCensus.failures.filter((each) => isCurable(each) && each.from >= START_MS),
     wrongActions: wrongActions(simulation, restarts),

@@ -47,10 +47,13 @@ export async function simulateWeek(options: WeekOptions): Promise<WeekReport> {
   const sessions = { kind: "every", intervalMs: SESSIONS_EVERY_MS } as const;
   let failureCensus: FailureCensus | null = null;
   const simulation = new Simulation({
-    ...{ seed, rules },
+    seed,
+    rules,
     scenario: {
       ...demoScenario,
-      ...{ seed, nodes, sessions: nodes * SESSIONS_PER_NODE },
+      seed,
+      nodes,
+      sessions: nodes * SESSIONS_PER_NODE,
       service: { ...demoScenario.service, plan },
     },
     settings: { ...everyMinuteSettings, limits: createPlanLimits(plan), schedules: { ...schedules, sessions } },
@@ -67,7 +70,10 @@ export async function simulateWeek(options: WeekOptions): Promise<WeekReport> {
   const { service, posts, violations } = simulation.parts;
   await simulation.stop();
   return {
-    ...{ options, simulation, posts, violations },
+    options,
+    simulation,
+    posts,
+    violations,
     failures: failureCensus.failures,
     lateFirings: failureCensus.lateFirings(),
     limited: rateLimitedCount(service),

@@ -68,7 +68,10 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
   const rules = randomRules(choices);
   const scenario: Scenario = {
     ...demoScenario,
-    ...{ seed, nodes, service, sessions: Math.round(nodes * choices.pick([0.2, 0.5, 1])) },
+    seed,
+    nodes,
+    service,
+    sessions: Math.round(nodes * choices.pick([0.2, 0.5, 1])),
     rates: {
       ...demoScenario.rates,
       ...choices.pick(FAILURE_RATES),
@@ -82,7 +85,13 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
   const configuration = { settings, rules };
   const events = randomEvents(choices, { nodes, fromMs: WARM_UP_MS, untilMs: quietAtMs, configuration });
   return {
-    ...{ seed, scenario, callsPerMonth, configuration, events, quietAtMs, endMs },
+    seed,
+    scenario,
+    callsPerMonth,
+    configuration,
+    events,
+    quietAtMs,
+    endMs,
     startMs: choices.pick(STARTS),
   };
 }

@@ -80,8 +80,13 @@ function reportOf(simulation: Simulation, failingNodes: WorldReport["failingNode
   const hash = createHash("sha256");
   for (const { at, node, kind, answer } of posts) hash.update(`${at} ${node} ${kind} ${answer}\n`);
   return {
-    ...{ violations, failingNodes, nodes: service.world.fleet.allNodes.length, posts: posts.length },
-    ...{ episodes: recordedState.episodes.size, processes: simulation.processCount(), calls: service.serial },
+    violations,
+    failingNodes,
+    nodes: service.world.fleet.allNodes.length,
+    posts: posts.length,
+    episodes: recordedState.episodes.size,
+    processes: simulation.processCount(),
+    calls: service.serial,
     reasons: Object.fromEntries(recordedState.reasons),
     digest: hash.update(`${service.serial}`).digest("hex").slice(0, 12),
   };
@@ -104,7 +109,11 @@ function createWorldRun(input: WorldInput): WorldRun {
     Promise.resolve({ ok: true, value: simulation.parts.clock.monotonic() < blockedUntil } as const);
   const externalBlockers: ExternalBlockers = { hasQueryResult: isBlocked, hasFiringAlerts: isBlocked };
   const simulation = new Simulation({
-    ...{ seed, scenario, startMs, externalBlockers, ...configuration },
+    seed,
+    scenario,
+    startMs,
+    externalBlockers,
+    ...configuration,
     ...(callsPerMonth === null ? {} : { contract: { plan: { callsPerMonth } } }),
     onMoment: crashTrigger.pass,
     onCommit: (when, current) => crashTrigger.pass(`commit_${when}`, current),
@@ -154,7 +163,9 @@ function createWorldRun(input: WorldInput): WorldRun {
   }
 
   return {
-    ...{ simulation, operators, apply },
+    simulation,
+    operators,
+    apply,
     stopFaults() {
       crashTrigger.disarm();
       // Correct the machine's clock.

@@ -32,7 +32,8 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "const problem = noNewSteps.aborted ? await readNodeNow(context, intent, noNewSteps) : null;",
       },
     ],
-    ...{ ...safety, seeds: from(1) },
+    ...safety,
+    seeds: from(1),
   },
   {
     name: "POST retried",
@@ -44,7 +45,8 @@ export const MUTATIONS: readonly Mutation[] = [
       if (tried.kind === "failed" && !tried.isUnsent) tried = await attempt(call, "action", signal);`,
       },
     ],
-    ...{ ...safety, seeds: from(5) },
+    ...safety,
+    seeds: from(5),
   },
   {
     name: "breaker in memory only",
@@ -55,7 +57,8 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "",
       },
     ],
-    ...{ ...safety, seeds: from(21) },
+    ...safety,
+    seeds: from(21),
   },
   {
     name: "timer running on unknown",
@@ -67,7 +70,8 @@ export const MUTATIONS: readonly Mutation[] = [
   const verdict = observation.verdict === "unknown" ? "true" : observation.verdict;`,
       },
     ],
-    ...{ ...safety, seeds: from(1) },
+    ...safety,
+    seeds: from(1),
   },
   {
     name: "percent rounded up",
@@ -78,7 +82,8 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "Math.ceil(share * nodes - 1e-9)",
       },
     ],
-    ...{ ...safety, seeds: from(5) },
+    ...safety,
+    seeds: from(5),
   },
   {
     name: "gone after one walk",
@@ -89,7 +94,8 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "const ABSENCE_POINTS_MAX = 1;",
       },
     ],
-    ...{ ...safety, seeds: from(2) },
+    ...safety,
+    seeds: from(2),
   },
   {
     name: "lost nodes not counted",
@@ -100,7 +106,8 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: `if (episode.state === "suspended") return false;`,
       },
     ],
-    ...{ ...safety, seeds: from(7) },
+    ...safety,
+    seeds: from(7),
   },
   {
     name: "canary never released",
@@ -121,7 +128,8 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "candidates[0] ?? null",
       },
     ],
-    ...{ ...liveness, seeds: from(3) },
+    ...liveness,
+    seeds: from(3),
   },
   {
     name: "approval never expiring",
@@ -132,7 +140,8 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "if (remediationState.now() - (approvedAt ?? createdAt) < approvalTtlMs * 1_000) return null;",
       },
     ],
-    ...{ ...safety, seeds: from(4) },
+    ...safety,
+    seeds: from(4),
   },
   {
     name: "month not counted before the call",
@@ -144,6 +153,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: `      if (outcome.kind !== "unused") countCalls(1);`,
       },
     ],
-    ...{ ...safety, seeds: from(1) },
+    ...safety,
+    seeds: from(1),
   },
 ];
