@@ -3,10 +3,8 @@ import { type ApiError, isRequestRejected } from "../errors.ts";
 import type { ListBehaviour, ListWalk, WalkReport } from "./list-walk.ts";
 import { type FetchedPage, WalkProgress } from "./walk-progress.ts";
 
-/** Requested if the service rejects a larger limit. */
-export const PAGE_LIMIT_FALLBACK = 100;
-/** Requested if the service rejects that too: the spec shows no largest limit. */
-const PAGE_LIMIT_MIN = 20;
+/** Requested in this order if the service rejects a larger limit: the spec shows no largest one. */
+export const PAGE_LIMIT_FALLBACKS = [100, 50, 20] as const;
 /** The configured page size is tried again after this many walks: its rejection may have been a temporary fault. */
 const WALKS_PER_PAGE_SIZE = 100;
 /** The end of a list is proven again, with one more page, after this many walks: its total may have become wrong. */
@@ -63,7 +61,7 @@ async function fetchFirstPage(walk: ListWalk, signal: AbortSignal): Promise<Fetc
 async function fetchPage(walk: ListWalk, page: number, signal: AbortSignal): Promise<FetchedPage> {
   const { behaviour } = walk;
   let fetched = await walk.fetch({ page, limit: behaviour.limit }, signal);
-  for (const limit of [PAGE_LIMIT_FALLBACK, PAGE_LIMIT_MIN].filter((each) => each < behaviour.limit)) {
+  for (const limit of PAGE_LIMIT_FALLBACKS.filter((each) => each < behaviour.limit)) {
     if (fetched.ok || fetched.error.kind !== "client_error") return fetched;
     fetched = await walk.fetch({ page, limit }, signal);
     if (fetched.ok) setPageLimit(behaviour, limit);

@@ -40,7 +40,7 @@ export const serviceSchema = exactlyOneOf(
     page_limit: wholeNumber(1, 10_000)
       .default(1_000)
       .describe(
-        "Number of records requested for each page. If the service returns fewer, that number is used; if it answers 4xx, the daemon falls back to 100, then to 20.",
+        "Number of records requested for each page. If the service returns fewer, that number is used; if it answers 4xx, the daemon falls back to 100, 50, then 20.",
       ),
     ca_file: filePath()
       .exactOptional()

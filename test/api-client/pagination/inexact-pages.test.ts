@@ -32,7 +32,7 @@ describe("a difference between the total and the records", () => {
 
   test("is accepted as well if the total is too low, which hides no record", async () => {
     const everything = Array.from({ length: 350 }, (_, index) => index);
-    const { walk, habits: behaviour } = walkOf({ total: 350, stated: 100, clamp: 100, records: () => everything });
+    const { walk, behaviour } = walkOf({ total: 350, stated: 100, clamp: 100, records: () => everything });
     expect(await walk()).toMatchObject({ value: { end: "reached", isExact: false, seen: 350, total: 100 } });
     expect(behaviour.pageSize).toBe(100);
   });
@@ -115,7 +115,7 @@ describe("a service that counts pages from 0 and rejects those after the end", (
   };
 
   test.each([30, 180])("all %i records are read", async (total) => {
-    const { walk, habits: behaviour } = rejectsPagesPast(total);
+    const { walk, behaviour } = rejectsPagesPast(total);
     await walk();
     expect(await walk()).toMatchObject({ ok: true, value: { end: "reached", seen: total, error: null } });
     expect(behaviour.first).toBe(0);
@@ -140,7 +140,7 @@ test("a list is complete again once the service no longer repeats its first page
   let isIgnored = true;
   const list = walkOf({ total: 500, clamp: 100, ignoresPage: () => isIgnored });
   for (let round = 0; round < 5; round++) await list.walk();
-  expect(list.habits.ignoresPage).toBe(true);
+  expect(list.behaviour.ignoresPage).toBe(true);
   isIgnored = false;
   expect(await list.walk()).toMatchObject({ value: { seen: 500 } });
 });

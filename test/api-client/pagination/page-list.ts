@@ -70,5 +70,5 @@ export function walkOf(list: SimulatedList, limit = 1_000) {
       new AbortController().signal,
     );
   };
-  return { walk, asked, seen, habits: behaviour };
+  return { walk, asked, seen, behaviour };
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { PAGE_LIMIT_FALLBACK } from "../../../src/api-client/pagination/pages.ts";
+import { PAGE_LIMIT_FALLBACKS } from "../../../src/api-client/pagination/pages.ts";
 import { walkOf } from "./page-list.ts";
 
 test("every record is read, whatever the total, maximum page size, stated limit, errors and first page number", async () => {
@@ -13,7 +13,7 @@ test("every record is read, whatever the total, maximum page size, stated limit,
   });
   await fc.assert(
     fc.asyncProperty(lists, async (list) => {
-      const { walk, seen, habits: behaviour } = walkOf(list);
+      const { walk, seen, behaviour } = walkOf(list);
       const report = await walk();
       expect(report).toMatchObject({
         ok: true,
@@ -35,13 +35,13 @@ describe("knowledge about a list is kept", () => {
     expect(asked.map(({ page }) => page)).toEqual([0, 1, 2]);
   });
 
-  test("a rejected limit is requested once", async () => {
-    const { walk, asked, habits: behaviour } = walkOf({ total: 150, reject: 100 });
+  test.each(PAGE_LIMIT_FALLBACKS)("a limit above %i that is rejected is requested once", async (max) => {
+    const { walk, asked, behaviour } = walkOf({ total: 150, reject: max });
     await walk();
-    expect(behaviour.limit).toBe(PAGE_LIMIT_FALLBACK);
+    expect(behaviour.limit).toBe(max);
     asked.length = 0;
     await walk();
-    expect(asked.every(({ limit }) => limit === PAGE_LIMIT_FALLBACK)).toBe(true);
+    expect(asked.every(({ limit }) => limit === max)).toBe(true);
   });
 });
 
@@ -55,7 +55,7 @@ describe("wrong knowledge is corrected at little cost", () => {
         return total;
       },
     } as const;
-    const { walk, habits: behaviour } = walkOf(list);
+    const { walk, behaviour } = walkOf(list);
     await walk();
     total = 250;
     expect(await walk()).toMatchObject({ value: { isExact: true, seen: 250 } });
@@ -64,7 +64,7 @@ describe("wrong knowledge is corrected at little cost", () => {
 
   test("a service that counts from 0 is detected after it ignored the page number for a while", async () => {
     let isIgnored = true;
-    const { walk, seen, habits: behaviour } = walkOf({ total: 120, clamp: 50, first: 0, ignoresPage: () => isIgnored });
+    const { walk, seen, behaviour } = walkOf({ total: 120, clamp: 50, first: 0, ignoresPage: () => isIgnored });
     for (let walks = 0; walks < 5; walks++) await walk();
     expect(behaviour.firstKnown).toBe(false);
     isIgnored = false;
@@ -74,7 +74,7 @@ describe("wrong knowledge is corrected at little cost", () => {
   });
 
   test("a service that treats page 0 as page 1 does not count from 0", async () => {
-    const { walk, habits: behaviour } = walkOf({ total: 300, clamp: 100, zeroIsOne: true, missing: 20 });
+    const { walk, behaviour } = walkOf({ total: 300, clamp: 100, zeroIsOne: true, missing: 20 });
     for (let round = 0; round < 5; round++) expect(await walk()).toMatchObject({ value: { seen: 280, total: 300 } });
     expect(behaviour.first).toBe(1);
   });
@@ -93,7 +93,7 @@ describe("wrong knowledge is corrected at little cost", () => {
 
   test("a limit that was rejected once is requested again later", async () => {
     let isRefused = true;
-    const { walk, habits: behaviour } = walkOf({
+    const { walk, behaviour } = walkOf({
       total: 150,
       get reject() {
         return isRefused ? 100 : Number.POSITIVE_INFINITY;
@@ -107,7 +107,7 @@ describe("wrong knowledge is corrected at little cost", () => {
   });
 
   test("a rejection of the smaller page as well changes nothing", async () => {
-    const { walk, habits: behaviour } = walkOf({ total: 150, fails: () => "client_error" });
+    const { walk, behaviour } = walkOf({ total: 150, fails: () => "client_error" });
     expect(await walk()).toMatchObject({ ok: false, error: { kind: "client_error" } });
     expect(behaviour.limit).toBe(1_000);
   });

@@ -7,6 +7,8 @@ import type { SimulationParts } from "../daemon/simulation-parts.ts";
 /** How long a problem lasts before an operator reacts to it. */
 const BREAKER_MS: DurationMs = 2 * HOUR_MS;
 const BREAKER_MS_DILIGENT: DurationMs = 20 * MINUTE_MS;
+/** A request expires between two steps of a round, and one step may wait for a slow service this long. */
+const STEP_MS_MAX: DurationMs = 5 * MINUTE_MS;
 const INVENTORY_MS: DurationMs = 30 * MINUTE_MS;
 const LOST_NODES_MS: DurationMs = 4 * HOUR_MS;
 /** Time after a start by which the daemon knows how long it was down. */
@@ -123,7 +125,7 @@ export class Operators {
     const now = clock.monotonic();
     if (!this.#requestedAt.has(id)) this.#requestedAt.set(id, now);
     const waitedMs = now - this.#requestedAt.get(id)!;
-    const isExpired = waitedMs > rules.safety.approvalTtlMs + MINUTE_MS;
+    const isExpired = waitedMs > rules.safety.approvalTtlMs + STEP_MS_MAX;
     // After a start the daemon may take an hour to learn how long it was down.
     if (isExpired && now - processStartedAt > CLOCK_SETTLED_MS)
       addViolation("approval expired", `${id} is still pending after ${waitedMs / MINUTE_MS} min`);

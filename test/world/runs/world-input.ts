@@ -56,6 +56,9 @@ const FLEETS = [60, 80, 100, 120, 150, 200, 300] as const;
 /** Returns the default fleet size of a seed. */
 export const nodesOf = (seed: number): number => createRandomChoices(seededRandom(seed * 31 + 5)).pick(FLEETS);
 
+/** Smaller pages can't show a list in the order of last_seen. */
+const WALKABLE_PAGE_LIMIT_MIN = 100;
+
 /** Returns the input of a seed. The same seed and size give the same input. */
 export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput {
   const choices = createRandomChoices(seededRandom(seed * 7_919));
@@ -63,7 +66,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
   const quietAtMs = Math.max(WARM_UP_MS, endMs - QUIET_PERIOD_MS);
   const plan = choices.pick(["starter", "business", "business", "enterprise"] as const);
   const callsPerMonth = plan === "starter" && choices.chance(0.3) ? 60_000 : null;
-  const service = serviceOf(choices, plan);
+  const service = walkable(serviceOf(choices, plan));
   const settings = settingsOf(choices, limitsOf(plan, callsPerMonth));
   const rules = randomRules(choices);
   const scenario: Scenario = {
@@ -115,6 +118,16 @@ export function inputWithCauses(input: WorldInput, keptCauses: ReadonlySet<strin
 function limitsOf(plan: ServiceOptions["plan"], callsPerMonth: number | null): Limits {
   const limits = createPlanLimits(plan);
   return callsPerMonth === null ? limits : { ...limits, plan: { ...limits.plan, callsPerMonth } };
+}
+
+/**
+ * Small pages of a list in the order of last_seen shift by about as much as they hold while the next page is read, always in
+ * the same way, since the simulated nodes report every 15 s. No sequence of pages shows such a list.
+ */
+function walkable(service: ServiceOptions): ServiceOptions {
+  const { nodeList, pageLimitMax } = service;
+  const isUnwalkable = nodeList.order.endsWith("last_seen") && pageLimitMax < WALKABLE_PAGE_LIMIT_MIN;
+  return isUnwalkable ? { ...service, nodeList: { ...nodeList, order: "joined" } } : service;
 }
 
 function serviceOf(choices: RandomChoices, plan: ServiceOptions["plan"]): ServiceOptions {
