@@ -58,9 +58,9 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
     disagreesSince ??= clock.monotonic();
     // A new journal has no times that a jump could pass.
     if (last === null) adoptOffset(serviceNow);
-    else if (!isAdvanced && (isNear(now(), serviceNow) || isNear(now(), wall))) adoptOffset(now());
+    else if (!isAdvanced && (isNear(now(), serviceNow) || isNear(now(), wall))) adoptOffset(earlier(wall, serviceNow));
     else if (clock.monotonic() - disagreesSince >= DISAGREEMENT_MS) adoptOffset(Math.min(wall, serviceNow));
-    else if (!isAdvanced) advanceTo(Math.min(wall, serviceNow));
+    else if (!isAdvanced) advanceTo(earlier(wall, serviceNow));
   }
 
   /**
@@ -68,8 +68,7 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
    * added at once, so that the end of the disagreement does not skip a cooldown that started during it.
    */
   function advanceTo(at: EpochMs): void {
-    // A Date has a resolution of one second, and an advance can't be undone.
-    offset = Math.max(now(), at - SECOND_MS) - clock.monotonic();
+    offset = Math.max(now(), at) - clock.monotonic();
     isAdvanced = true;
   }
 
@@ -86,6 +85,9 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
     },
   };
 }
+
+/** The earlier of two clocks, less the resolution of a Date: an advance can't be undone. */
+const earlier = (one: EpochMs, other: EpochMs): EpochMs => Math.min(one, other) - SECOND_MS;
 
 const isNear = (one: EpochMs, other: EpochMs): boolean => Math.abs(one - other) <= AGREEMENT_MS;
 

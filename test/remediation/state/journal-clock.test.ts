@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
@@ -139,4 +139,13 @@ test("a cooldown that starts while the clocks disagree has its full length", asy
   expect(network.postCount()).toBe(0);
   await network.advance(15 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
+});
+
+test("a short downtime with a wrong wall clock is added at that start, not at the next one", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  const lag = () => trueTime(network, 2 * HOUR_MS) - network.daemon.remediationState.now();
+  network.daemon.clock.stepWallClock(2 * HOUR_MS);
+  await network.restart({ downMs: 2 * MINUTE_MS });
+  await network.advance(10 * MINUTE_MS);
+  expect(lag()).toBeLessThan(5 * SECOND_MS);
 });
