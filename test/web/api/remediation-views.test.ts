@@ -279,12 +279,7 @@ describe("the status", () => {
   test("shows that nothing holds actions", async () => {
     const web = await startTestServer();
     expect(JSON.parse((await fetchFrom(web, "/api/v1/status")).text).warden).toMatchObject({
-      paused: null,
-      breaker: null,
-      trusted: true,
-      trust: [],
-      storm_until: null,
-      journal: null,
+      ...{ paused: null, breaker: null, trusted: true, trust: [], storm_until: null, journal: null },
     });
   });
 

@@ -40,9 +40,9 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/api-client/client.ts",
-        find: `      const tried = await attempt(call, "action", signal, onSending);`,
-        replace: `      let tried = await attempt(call, "action", signal, onSending);
-      if (tried.kind === "failed" && !tried.isUnsent) tried = await attempt(call, "action", signal);`,
+        find: `      const attempt = await attemptCall(attemptDeps, call, "action", signal, onSending);`,
+        replace: `      let attempt = await attemptCall(attemptDeps, call, "action", signal, onSending);
+      if (attempt.kind === "failed" && !attempt.isUnsent) attempt = await attemptCall(attemptDeps, call, "action", signal);`,
       },
     ],
     ...safety,
@@ -146,11 +146,11 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "month not counted before the call",
     edits: [
-      { file: "src/api-client/rate-limiter.ts", find: "    countCalls(1);\n", replace: "" },
+      { file: "src/api-client/rate-limiter.ts", find: "    month.add(1);\n", replace: "" },
       {
         file: "src/api-client/rate-limiter.ts",
-        find: `      if (outcome.kind === "unused") uncounted--;`,
-        replace: `      if (outcome.kind !== "unused") countCalls(1);`,
+        find: `      if (outcome.kind === "unused") month.takeBack();`,
+        replace: `      if (outcome.kind !== "unused") month.add(1);`,
       },
     ],
     ...safety,
