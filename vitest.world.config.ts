@@ -1,5 +1,18 @@
 import { defineConfig } from "vitest/config";
 
+/** Tests of `npm test` that have a long form. */
+const LONG_TESTS = [
+  "test/rate-limit/action-burst.test.ts",
+  "test/rate-limit/ledger-days.test.ts",
+  "test/collectors/inexact-lists.test.ts",
+  "test/collectors/detail-failures.test.ts",
+  "test/integration/service/gateway.test.ts",
+];
+
 export default defineConfig({
-  test: { include: ["test/**/*.world.test.ts"], testTimeout: 1_800_000 },
+  test: {
+    include: ["test/**/*.world.test.ts", ...LONG_TESTS],
+    env: { PROXYWARDEN_LONG_TESTS: "1" },
+    testTimeout: 1_800_000,
+  },
 });

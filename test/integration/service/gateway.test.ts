@@ -9,6 +9,7 @@ import { seededRandom } from "../../../src/base/random.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { startSaturatingLoad } from "../../api-client/saturating-client.ts";
+import { isLongRun } from "../../harness/run-length.ts";
 import { createPlanLimits, createRecordingLog, fixedKey } from "../../harness/virtual-daemon.ts";
 import { createTempFolder } from "../folder.ts";
 import { requireProgram, startProcess } from "../process.ts";
@@ -21,7 +22,7 @@ const SPEED = 60;
 const PER_MINUTE = 40;
 /** Responses until the limit is learned, and responses that are counted. */
 const WARM_UP_ANSWERS = 200;
-const COUNTED_ANSWERS = 800;
+const COUNTED_ANSWERS = isLongRun ? 800 : 300;
 
 const config = (folder: string, port: number, upstream: string) => `
 daemon off;
