@@ -41,7 +41,7 @@ export interface SharedReport {
   readonly externalCalls: number;
   /** Minutes in which one side was refused, by side. */
   readonly rejected: { readonly ownPerMinute: readonly number[]; readonly externalPerMinute: readonly number[] };
-  /** Calls of others that the office told of. */
+  /** External calls that the rate limiter reported. */
   readonly reported: Readonly<Record<LimitScope, number>>;
   /** Calls of the month that the store holds. */
   readonly monthCalls: number;

@@ -26,7 +26,7 @@ async function listen(server: Listening): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** A server that counts what reaches it, and answers as told. */
+/** A server that counts requests and returns the given response. */
 async function serve(answer: (request: IncomingMessage, response: ServerResponse) => void) {
   const seen: { method: string; socket: Socket; connection: string | undefined; length: string | undefined }[] = [];
   const server = createHttpServer((request, response) => {

@@ -153,7 +153,7 @@ test("its arguments are read by our own command line, and name a mounted file th
   expect(policies.map(({ file }) => posix.basename(file)).filter((file) => !map!.files.includes(file))).toEqual([]);
 });
 
-test("the configuration is fine, and touches nobody as it is shipped", () => {
+test("the shipped configuration is valid and acts on no node", () => {
   expect(warnings).toEqual([]);
   expect(config.safety.mode).toBe("dry_run");
   expect(policies.map(({ policy }) => policy.mode)).toEqual(["dry_run"]);
@@ -179,13 +179,13 @@ test("its state outlives the pod, and is all that it may write to", () => {
   expect(writable).toEqual([{ name: "state", mountPath: config.state.path }]);
 });
 
-describe("whoever asks it finds it:", () => {
+describe("the daemon is reachable:", () => {
   test("the container's port is the one that it listens on", () => {
     expect(container.ports).toEqual([{ name: "http", containerPort: config.web.listen.port }]);
     expect(config.web.listen.host).toBe("0.0.0.0");
   });
 
-  test("the probes ask routes that answer 200", async () => {
+  test("the probes request routes that answer 200", async () => {
     const web = await startTestServer();
     const { startupProbe, livenessProbe, readinessProbe } = container;
     const probes = [startupProbe, livenessProbe, readinessProbe].map(({ httpGet }) => httpGet);

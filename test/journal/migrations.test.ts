@@ -32,7 +32,7 @@ test("an older database gets only the missing migrations", () => {
 });
 
 test("a database of version 1 keeps its calls and facts and gets a journal", () => {
-  // The first version as it was released: nobody may change it by changing the list.
+  // The first version as it was released. It must not change with the list.
   const path = join(mkdtempSync(join(tmpdir(), "migrations-")), "proxywarden.db");
   const first = new DatabaseSync(path);
   first.exec(`PRAGMA journal_mode = WAL;

@@ -17,7 +17,7 @@ export interface SampledFleet {
   } | null;
   readonly usageKnown: boolean;
   readonly settledAt: number | null;
-  /** How far the service's clock is ahead of the monotonic one; null: nobody knows. */
+  /** How far the service's clock is ahead of the monotonic one; null: unknown. */
   readonly skewMs: number | null;
 }
 

@@ -137,14 +137,14 @@ describe("the mode approve", () => {
 
   test("names the last request that expired and the pending one", () => {
     const lapsed = [1, 2].map((number) =>
-      actionOf(number, "ep-1", { node: "node_0", state: "lapsed", step: 1, detail: `nobody answered ${number}` }),
+      actionOf(number, "ep-1", { node: "node_0", state: "lapsed", step: 1, detail: `not approved in time ${number}` }),
     );
     const waiting = asked("awaiting", { id: "act-3", step: 1 });
     expect(blockers(lapsed)).toEqual([
-      "approval: approval by an operator is required; act-2 lapsed: nobody answered 2",
+      "approval: approval by an operator is required; act-2 lapsed: not approved in time 2",
     ]);
     expect(blockers([...lapsed, waiting])).toEqual([
-      "approval: act-3 is waiting for approval; act-2 lapsed: nobody answered 2",
+      "approval: act-3 is waiting for approval; act-2 lapsed: not approved in time 2",
     ]);
   });
 

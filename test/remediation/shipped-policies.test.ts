@@ -19,10 +19,10 @@ test.each([
   ["full", "reboot-full-disk"],
 ] as const)(
   "a node with the fault %s that only a forced reboot heals is healed within six hours",
-  async (ailment, policy) => {
+  async (failureMode, policy) => {
     const network = await startSmallFleet();
     const [node] = network.nodes();
-    network.interventions.startFailure(node!, { failureMode: ailment, remedy: "forced_reboot" });
+    network.interventions.startFailure(node!, { failureMode, remedy: "forced_reboot" });
     await network.advance(HOLD_MS_MAX);
     expect(actualNode(network.daemon.service, node!)).toMatchObject({ failureMode: "none", status: "online" });
     expect(network.actions().at(-1)).toMatchObject({

@@ -4,7 +4,7 @@ import type { NodeRecord } from "../../src/model/node.ts";
 import { type DetailChoice, DetailPriority, readsBetweenMax } from "../../src/scheduling/detail-priority.ts";
 import { listRecord, prioritiesAfterWalk, range, usage } from "./node-fixtures.ts";
 
-/** Takes the next reads, all of which succeed. */
+/** Takes the next reads, which all succeed. */
 function reads(
   priority: DetailPriority,
   { from, count, round }: { from: number; count: number; round: number },

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { byPriority, type DetectionTrial, medianDelays, roundRobin } from "./detection-trial.ts";
 
-/** 5,000 nodes, of which 75 are read a minute: a round takes 67 minutes. */
+/** 5,000 nodes and 75 reads a minute: a round takes 67 minutes. */
 const trial = (seed: number, creepMs: DetectionTrial["creepMs"]): DetectionTrial => ({
   nodes: 5_000,
   callsPerMinute: 75,

@@ -61,7 +61,7 @@ function withoutUndefined(fixture: Record<string, unknown>): Partial<NodeFixture
 
 /** What may happen between two renderings. */
 interface RenderStep {
-  /** By slot what is there from now on; null: nobody. */
+  /** New content of slots; null: empty. */
   readonly nodes: readonly (readonly [slot: number, node: NodeFixture | null])[];
   readonly sessions: readonly (readonly [slot: number, node: SessionNodeFixture | null])[];
   /** Which of a few names the newcomers bear, so that slots are left, and taken again by the same and by others. */

@@ -90,7 +90,7 @@ export type Reason = keyof typeof HOLD_CAUSES;
 /** All of them, in the order in which they are listed. */
 export const CAUSED_REASONS = Object.keys(HOLD_CAUSES) as readonly Reason[];
 
-/** Reasons of which a node can have but one: it has one status, one verdict of a person, one weather, one trust. */
+/** Groups of reasons that exclude each other, for example because a node has one status. */
 export const EXCLUSIVE_REASONS: readonly (readonly Reason[])[] = [
   ["approval", "rejected"],
   ["storm", "storm_cooldown"],

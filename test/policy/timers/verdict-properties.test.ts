@@ -54,7 +54,7 @@ test("over odd worlds a verdict is what a plain reading says: known where what i
   expect(Math.min(...Object.values(seen))).toBeGreaterThan(150);
 });
 
-test("a world of which less is known gives the verdict of the whole one, or none", () => {
+test("with less data the verdict is the same or unknown", () => {
   const seen = { true: 0, false: 0, unknown: 0 };
   // Of a place less is known when a node of it is not: its counts and medians are then those of the others.
   const own = rules.filter(

@@ -213,7 +213,7 @@ describe("wrong passwords", () => {
     expect(await authenticate("x", "b")).toBe("wrong");
   });
 
-  test("wait in a bounded queue; further ones are told to retry", async () => {
+  test("wait in a bounded queue; further ones get a Retry-After", async () => {
     const passwords = createUserAuth(() => new Promise(() => {}), stillClock);
     const authenticate = (password: string, client: string) =>
       passwords.authenticate(basic("ann", password).authorization, users, client);
