@@ -109,7 +109,7 @@ export function createCurrentTransport(): CurrentTransport {
 
 function createDispatcher(options: TransportOptions, kind: { pipelining?: 0; allowH2?: false }): Dispatcher {
   const { ca, cert, key, serverName: servername, insecureSkipVerify } = options;
-  const tls = { ca, cert, key, servername, rejectUnauthorized: insecureSkipVerify !== true };
+  const tls = { ca, cert, key, servername, ...(insecureSkipVerify === true ? { rejectUnauthorized: false } : {}) };
   const shared = {
     connections: CONNECTIONS_MAX,
     keepAliveTimeout: KEEP_ALIVE_MS,

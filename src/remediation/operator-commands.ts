@@ -131,7 +131,7 @@ export class JournaledCommands implements OperatorCommands {
     const breakerReply = isOpen ? ["the breaker is closed, and counts from zero"] : [];
     const verb = fallen.length === 1 ? "acts" : "act";
     const policyReply =
-      fallen.length === 0 ? [] : [`${fallen.join(" and ")} ${verb} again, and its efficacy is measured from now on`];
+      fallen.length === 0 ? [] : [`${fallen.join(" and ")} ${verb} again; efficacy is measured from now on`];
     const reply = [...breakerReply, ...policyReply].join("; ");
     return this.#commit({ command: "reset-breaker" }, [...changes, ...policyChanges], reply, apply);
   }

@@ -134,6 +134,7 @@ export class RemediationRound {
       if (this.#context.observed.latest!.snapshot.sequence !== this.#assessed) {
         await this.#assess();
         factsOf = this.#guardFacts.collectOnce();
+        if (this.#signals.noNewSteps.aborted) return;
       }
       const isNotify = nextStep(planned.candidate)?.action === "notify";
       if (!isNotify && !hasCurrentSessions(this.#context, planned.candidate)) continue;

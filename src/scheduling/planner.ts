@@ -74,54 +74,67 @@ export const FRESH_MS_MAX: Readonly<Record<Collector, DurationMs>> = {
 const PAID_AHEAD_ROUNDS = 8;
 /** Maximum factor by which repeated pages and lookups lengthen the interval of a list. */
 const REPAIR_SLOWDOWN_MAX = 1.15;
+/** So small that the other demands are met first. */
+const REPAIR_WEIGHT = 1e-9;
 /** Maximum share of the calls left in the month that one run may spend on time after the end of the month. */
 const OVERRUN_SHARE_MAX = 0.2;
 
 /** Fits the requested intervals into the limits, by weighted max-min fairness over nested constraints. */
 export function planPolling(input: PlanInput): Plan {
-  const all = shareCalls(input, (collector) => callsPerRun(collector, input));
-  const limitedBy = (collector: Collector) => bindingLimit(collector, all);
-  const grants = shareCalls(input, (collector) => {
-    const calls = callsPerRun(collector, input);
-    if (limitedBy(collector) === null) return calls;
-    // A list pays for its repeated pages and lookups with a longer interval, up to a bound. Otherwise the other
-    // collectors would pay for all of them.
-    return Math.max(pagesOf(collector, input), calls / REPAIR_SLOWDOWN_MAX);
-  });
+  const grants = shareCalls(input);
   const planOf = (collector: Collector): CollectorPlan | null => {
-    const [requestedInterval, grant] = [input.requestedIntervals[collector], grants.get(collector)];
-    if (requestedInterval === null || grant === undefined) return null;
-    const hasRepairs = callsPerRun(collector, input) > pagesOf(collector, input);
-    const boundBy = grant.boundBy ?? (hasRepairs ? limitedBy(collector) : null);
-    return collectorPlan(collector, requestedInterval, { ...grant, boundBy }, grants, input);
+    const requestedInterval = input.requestedIntervals[collector];
+    return requestedInterval === null ? null : collectorPlan(collector, requestedInterval, grants, input);
   };
   return Object.fromEntries(COLLECTORS.map((collector) => [collector, planOf(collector)])) as Plan;
 }
 
 type Grants = ReadonlyMap<Collector, Grant<Bound>>;
 
-/** Shares the limits out among the collectors. `callsOf`: calls that a collector wants per requested interval. */
-function shareCalls(input: PlanInput, callsOf: (collector: Collector) => number): Grants {
-  const demands = COLLECTORS.flatMap((collector): Demand<Collector>[] => {
-    const requestedInterval = input.requestedIntervals[collector];
-    if (requestedInterval === null) return [];
-    const weight = WEIGHTS[collector] * (input.reads?.has(collector) === true ? READ_WEIGHT : 1);
-    const wanted = (callsOf(collector) * MINUTE_MS) / requestedInterval.intervalMs;
-    return [{ name: collector, weight, wanted }];
-  });
-  let grants = shareFairly(demands, planConstraints(input, 0));
+/** A part of the calls of a collector: `repairs` gets what the others leave. */
+interface CallShare {
+  readonly collector: Collector;
+  readonly part: "pages" | "repairs";
+}
+
+/** Shares the limits out among the collectors. */
+function shareCalls(input: PlanInput): Grants {
+  const demands = COLLECTORS.flatMap((collector) => demandsOf(collector, input));
+  const share = (paidAhead: number) => sumOfParts(shareFairly(demands, planConstraints(input, paidAhead)));
+  let grants = share(0);
   // Calls paid ahead depend on the rates, and the rates on them: iterate until they converge.
   for (let round = 0, paidAhead = 0; round < PAID_AHEAD_ROUNDS && input.runs !== undefined; round++) {
     paidAhead = (paidAhead + callsAheadOf(input, grants)) / 2;
-    grants = shareFairly(demands, planConstraints(input, paidAhead));
+    grants = share(paidAhead);
   }
   return grants;
 }
 
-/** The limit that gives this collector, or another one under the same limit, less than it wants; null: none. */
-function bindingLimit(collector: Collector, grants: Grants): Bound | null {
-  const bounds = [...grants.values()].map(({ boundBy }) => boundBy);
-  return bounds.find((bound) => bound !== null && isLimitedBy(collector, bound)) ?? null;
+/**
+ * Demands of a collector in calls per minute. If calls are scarce, a list pays for its repeated pages and lookups with a longer
+ * interval, up to {@link REPAIR_SLOWDOWN_MAX}. Otherwise the other collectors would pay for all of them. A cron schedule can't
+ * be slowed down a little: it would skip runs.
+ */
+function demandsOf(collector: Collector, input: PlanInput): Demand<CallShare>[] {
+  const requestedInterval = input.requestedIntervals[collector];
+  if (requestedInterval === null) return [];
+  const { intervalMs, isCron } = requestedInterval;
+  const weight = WEIGHTS[collector] * (input.reads?.has(collector) === true ? READ_WEIGHT : 1);
+  const calls = callsPerRun(collector, input);
+  const urgent = isCron ? calls : Math.max(pagesOf(collector, input), calls / REPAIR_SLOWDOWN_MAX);
+  const rate = (callsPerInterval: number) => (callsPerInterval * MINUTE_MS) / intervalMs;
+  const demand: Demand<CallShare> = { name: { collector, part: "pages" }, weight, wanted: rate(urgent) };
+  if (calls <= urgent) return [demand];
+  return [demand, { name: { collector, part: "repairs" }, weight: REPAIR_WEIGHT, wanted: rate(calls - urgent) }];
+}
+
+function sumOfParts(grants: ReadonlyMap<CallShare, Grant<Bound>>): Grants {
+  const sums = new Map<Collector, Grant<Bound>>();
+  for (const [{ collector }, { given, boundBy }] of grants) {
+    const before = sums.get(collector);
+    sums.set(collector, { given: (before?.given ?? 0) + given, boundBy: before?.boundBy ?? boundBy });
+  }
+  return sums;
 }
 
 function callsAheadOf({ runs = {}, month }: PlanInput, grants: Grants): number {
@@ -131,21 +144,21 @@ function callsAheadOf({ runs = {}, month }: PlanInput, grants: Grants): number {
   }, 0);
 }
 
-function planConstraints(input: PlanInput, paidAhead: number): Constraint<Collector, Bound>[] {
+function planConstraints(input: PlanInput, paidAhead: number): Constraint<CallShare, Bound>[] {
   const capacities = pollingCapacityOf(input, paidAhead);
   return PLAN_BOUNDS.flatMap((bound) => {
     const capacity = capacities[bound];
-    return capacity === null ? [] : [{ bound, capacity, holds: (collector) => isLimitedBy(collector, bound) }];
+    return capacity === null ? [] : [{ bound, capacity, holds: ({ collector }) => isLimitedBy(collector, bound) }];
   });
 }
 
 function collectorPlan(
   collector: Collector,
   requestedInterval: RequestedInterval,
-  { given, boundBy }: Grant<Bound>,
   grants: Grants,
   input: PlanInput,
 ): CollectorPlan {
+  const { given, boundBy } = grants.get(collector)!;
   const calls = callsPerRun(collector, input);
   const { intervalMs: requestedMs } = requestedInterval;
   const affordableMs = boundBy === null ? requestedMs : Math.max(requestedMs, (calls * MINUTE_MS) / given);

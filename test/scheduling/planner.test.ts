@@ -43,11 +43,32 @@ test("if a limit binds, a list pays for its repeated pages and lookups with an i
   const plan = (nodes: number) => planPolling(input({ nodes: 5_000, nodePages: 50, walkCalls: { nodes } }));
   expect(plan(55).nodes!.intervalMs).toBeCloseTo(1.1 * MINUTE);
   expect(plan(55).nodes!.boundBy).toBe("node_management");
-  expect(plan(55).details).toEqual(plan(50).details);
+  expect(plan(55).details!.intervalMs).toBeCloseTo(plan(50).details!.intervalMs);
   expect(plan(69).nodes!.intervalMs).toBeCloseTo(1.15 * MINUTE);
   expect(plan(69).details!.callsPerMinute).toBeCloseTo(plan(50).details!.callsPerMinute - 10);
   const small = planPolling(input({ nodes: 50, nodePages: 1, walkCalls: { nodes: 2 } }));
   expect(small.nodes).toMatchObject({ intervalMs: MINUTE, boundBy: null, callsPerMinute: 2 });
+});
+
+test("a list gets the calls that the others leave before it is slowed down", () => {
+  const planned = planPolling(input({ nodes: 376, nodePages: 50, walkCalls: { nodes: 57.5 } }));
+  const used = planned.nodes!.callsPerMinute + planned.details!.callsPerMinute;
+  expect(used).toBeCloseTo(80);
+  expect(planned.nodes!.intervalMs).toBeLessThan(1.05 * MINUTE);
+});
+
+test("a list on a cron schedule keeps its schedule whatever its repeated pages and lookups", () => {
+  const requestedIntervals = { ...input({}).requestedIntervals, nodes: { intervalMs: 10 * MINUTE, isCron: true } };
+  const planned = planPolling(
+    input({
+      nodes: 2_000,
+      nodePages: 5,
+      walkCalls: { nodes: 5.5 },
+      limits: createPlanLimits("starter"),
+      requestedIntervals,
+    }),
+  );
+  expect(planned.nodes).toMatchObject({ slowdown: 1, boundBy: null });
 });
 
 test("on the Starter plan the month binds, and the plan uses all of it", () => {

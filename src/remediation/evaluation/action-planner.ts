@@ -64,6 +64,9 @@ export class ActionPlanner {
     const { active, node } = planned.candidate;
     const candidate = findCandidate(this.#context, active.policy.rule.name, node.id);
     if (candidate === null || candidate.evaluation.verdict === "false") return null;
+    const { episode } = planned.candidate;
+    if (candidate.episode?.id !== episode?.id || candidate.episode?.step !== episode?.step) return null;
+    if (isDryRun(candidate.active) !== isDryRun(active)) return null;
     const decision = decide(candidate, facts);
     this.decisionLog.record(decision);
     return decision.verdict === "act" ? candidate : null;

@@ -56,11 +56,12 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
     difference = `the wall clock of this machine is ${differenceText(wall - serviceNow)} the service's Date`;
     if (disagreesSince === null) log.error({ difference }, "the wall clock and the service's Date disagree");
     disagreesSince ??= clock.monotonic();
+    const near = [wall, serviceNow].filter((each) => isNear(each, now()));
     // A new journal has no times that a jump could pass.
     if (last === null) adoptOffset(serviceNow);
-    else if (!isAdvanced && (isNear(now(), serviceNow) || isNear(now(), wall))) adoptOffset(earlier(wall, serviceNow));
+    else if (!isAdvanced && near.length > 0) adoptOffset(earliest(near));
     else if (clock.monotonic() - disagreesSince >= DISAGREEMENT_MS) adoptOffset(Math.min(wall, serviceNow));
-    else if (!isAdvanced) advanceTo(earlier(wall, serviceNow));
+    else if (!isAdvanced) advanceTo(earliest([wall, serviceNow]));
   }
 
   /**
@@ -86,8 +87,8 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
   };
 }
 
-/** The earlier of two clocks, less the resolution of a Date: an advance can't be undone. */
-const earlier = (one: EpochMs, other: EpochMs): EpochMs => Math.min(one, other) - SECOND_MS;
+/** The earliest of some clocks, less the resolution of a Date: an advance can't be undone. */
+const earliest = (clocks: readonly EpochMs[]): EpochMs => Math.min(...clocks) - SECOND_MS;
 
 const isNear = (one: EpochMs, other: EpochMs): boolean => Math.abs(one - other) <= AGREEMENT_MS;
 

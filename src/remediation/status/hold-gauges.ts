@@ -31,12 +31,12 @@ function isHold({ remediationState: { records } }: HoldGaugeDeps, { node, dryRun
   return open === null || open.state === "firing";
 }
 
-/** Time since the node could have been acted on: since its next step was due, or since its timer fires. */
+/** Time since the last step of the node's episode ended; if it had none, since its timer fires. */
 function heldMs({ remediationState, policies }: HoldGaugeDeps, { policy, node }: LastDecision): DurationMs {
   const { records } = remediationState;
   const now = remediationState.now();
   const open = records.openEpisode(node, false);
-  if (open?.policy === policy) return now - open.stateAt;
+  if (open?.policy === policy && open.acted > 0) return now - open.stateAt;
   const { since } = records.timer(policy, node);
   const forMs = policies.find(policy)?.rule.forMs ?? 0;
   const closedAt = records.closedEpisodesOf(node, false).at(-1)?.closedAt ?? Number.NEGATIVE_INFINITY;

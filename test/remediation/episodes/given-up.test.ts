@@ -125,7 +125,7 @@ test("a policy that fell back acts again after reset-breaker, and its efficacy i
   const sent = network.postCount();
   expect(network.controller().operatorCommands.resetBreaker()).toEqual({
     ok: true,
-    value: "reboot-offline acts again, and its efficacy is measured from now on",
+    value: "reboot-offline acts again; efficacy is measured from now on",
   });
   expect(network.controller().operatorCommands.resetBreaker()).toMatchObject({
     ok: false,
