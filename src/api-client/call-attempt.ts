@@ -152,7 +152,7 @@ function callOutcomeOf(
 function failureError(failure: TransportFailure, isTimeout: boolean, timeoutMs: DurationMs): ApiError {
   if (failure.kind !== "aborted") return { kind: failure.kind, message: failure.message };
   if (isTimeout) {
-    const missing = failure.unsent ? "no connection" : "no whole answer";
+    const missing = failure.unsent ? "no connection" : "no complete response";
     return { kind: "timeout", message: `${missing} within ${timeoutMs / SECOND_MS} s` };
   }
   return { kind: "aborted", message: failure.unsent ? CANCELED_UNSENT : "canceled while it was in flight" };

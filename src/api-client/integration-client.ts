@@ -103,7 +103,7 @@ interface Failure {
 const missingUrlFailure: Failure = { kind: "no_url", message: "its URL is no http or https URL" };
 const timeoutFailure: Failure = {
   kind: "timeout",
-  message: `no whole answer within ${INTEGRATION_TIMEOUT_MS / SECOND_MS} s`,
+  message: `no complete response within ${INTEGRATION_TIMEOUT_MS / SECOND_MS} s`,
 };
 
 /** Transport options with the current values of the secrets. */

@@ -8,7 +8,7 @@ export type WalkEvidence = "exact" | "inexact" | "blind";
 
 /**
  * A node is gone when its absence points reach this: after two exact walks in a row, or ten inexact ones, which may have
- * missed it. A list that is never exact therefore does not keep vanished nodes for ever.
+ * missed it. A list that is never exact therefore does not keep vanished nodes forever.
  */
 const ABSENCE_POINTS_MAX = 10;
 const ABSENCE_POINTS = { exact: 5, inexact: 1, blind: 0 } as const;

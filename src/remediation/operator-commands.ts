@@ -60,7 +60,7 @@ export class JournaledCommands implements OperatorCommands {
 
   pause(reason: string): Reply {
     const value = JSON.stringify({ at: this.#state.now(), reason, ...this.#operatorField() });
-    const reply = `paused: ${reason}; no node is touched until resume`;
+    const reply = `paused: ${reason}; no action is taken until resume`;
     return this.#commit({ command: "pause" }, [{ kind: "fact", key: PAUSED, value }], reply);
   }
 

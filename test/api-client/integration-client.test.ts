@@ -90,7 +90,7 @@ describe("a failing server", () => {
     const asked = peer.request(query, neverAnswers);
     await came(1);
     await clock.advance(10_000);
-    expect(await asked).toEqual({ ok: false, error: "no whole answer within 10 s" });
+    expect(await asked).toEqual({ ok: false, error: "no complete response within 10 s" });
   });
 
   test("fails when the caller's signal aborts", async () => {

@@ -180,11 +180,11 @@ describe("an action that the service rejects", () => {
 
 const doubts: readonly [FaultKind, RegExp][] = [
   [{ kind: "status", status: 503 }, /answered 503/],
-  [{ kind: "hang" }, /no whole answer within 10 s/],
+  [{ kind: "hang" }, /no complete response within 10 s/],
   [{ kind: "reset" }, /reset/],
   [{ kind: "truncate" }, /reset/],
   [{ kind: "lost_reply" }, /reset/],
-  [{ kind: "slow_drip", bytesPerSecond: 1 }, /no whole answer/],
+  [{ kind: "slow_drip", bytesPerSecond: 1 }, /no complete response/],
   [{ kind: "huge_body", bytes: 20 * 2 ** 20 }, /larger than/],
   [{ kind: "redirect", location: "http://127.0.0.1:1/" }, /answered 302, to "http.*may have forwarded the request/],
 ];

@@ -175,7 +175,7 @@ describe.each(Object.entries(receivers))("whatever the receiver: %s", (_, receiv
     const sending = receiverTo({ url, clock }).send([episode], neverAnswers);
     await came(1);
     await clock.advance(10_000);
-    expect(await sending).toEqual({ ok: false, error: "no whole answer within 10 s", isFinal: false });
+    expect(await sending).toEqual({ ok: false, error: "no complete response within 10 s", isFinal: false });
     expect(await receiverTo({ url: "http://127.0.0.1:1" }).send([episode], neverAnswers)).toMatchObject({
       isFinal: false,
     });

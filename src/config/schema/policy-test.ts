@@ -56,7 +56,7 @@ export const testNodeSchema = section({
     .describe(`Status that the service reports: ${NODE_STATUSES.join(", ")}.`),
   last_seen: series("word, now or frozen", "now", wordOf(["now", "frozen"]))
     .exactOptional()
-    .describe("Whether last_seen moves on. Unset: while the node is online."),
+    .describe("Whether last_seen advances. Unset: while the node is online."),
   uptime_hours: count(1_000_000)
     .exactOptional()
     .describe("Hours of uptime. Unset: 1000 at the start, and 0 after a reboot."),

@@ -3,7 +3,7 @@ import type { NodeId, NodeStatus } from "../node.ts";
 import type { SessionStatus } from "../session.ts";
 import type { EpochMs } from "../time.ts";
 
-/** A value and how long it lasts; the last value of a series lasts for ever. */
+/** A value and how long it lasts; the last value of a series lasts forever. */
 export interface Span<Value> {
   readonly value: Value;
   readonly forMs: DurationMs;

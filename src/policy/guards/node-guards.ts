@@ -98,7 +98,7 @@ function rebootBlockers(
   if (sentReboot(episode, facts) !== null) return [];
   const ours = sentReboot(real, facts);
   if (ours !== null) {
-    return [{ reason: "status", detail: `it is rebooting for ${ours.id} of the policy ${ours.policy}` }];
+    return [{ reason: "status", detail: `it is being rebooted by ${ours.id} (policy ${ours.policy})` }];
   }
   const whose = wasRebootedByUs(facts.records, node, facts.now)
     ? "after one of our actions"
@@ -116,7 +116,7 @@ function quarantineBlockers(episode: Episode | null, real: Episode | null, { now
     const isOurs = real !== null && real.quarantine !== null && now < real.quarantine.endsAt;
     if (!isOurs)
       return [{ reason: "ownership", detail: "the node is in a quarantine that this daemon did not create" }];
-    return [{ reason: "status", detail: `it is in our quarantine of ${real.id} of the policy ${real.policy}` }];
+    return [{ reason: "status", detail: `it is quarantined by ${real.id} (policy ${real.policy})` }];
   }
   if (now < quarantine.endsAt) return [];
   const detail = `our quarantine should have ended ${formatSecondsLeft(now - quarantine.endsAt)} ago, but the node is still quarantined`;

@@ -38,7 +38,7 @@ export class EpisodeTracker {
   }
 
   /**
-   * Updates all open episodes. `replaced`: nodes whose id another node has by now. Must not be called while fleet data is not
+   * Updates all open episodes. `replaced`: ids that now belong to a different node. Must not be called while fleet data is not
    * trusted.
    */
   update(replaced: ReadonlySet<NodeId>): void {

@@ -50,7 +50,7 @@ function recordConsequences(context: TransitionDeps, before: Episode | null, aft
     if (policy !== null) updateEfficacy(context, policy, after);
   }
   if (after.quarantine?.overdue === true && before?.quarantine?.overdue !== true) {
-    const summary = `The quarantine of ${after.node} (${after.policy}, ${after.id}) has outlasted its time; it is left as it is`;
+    const summary = `The quarantine of ${after.node} (${after.policy}, ${after.id}) should have ended but is still active; the daemon does not change it`;
     notifyOfEpisode(context, after, { kind: "overdue", severity: "warning", summary });
   }
 }

@@ -98,7 +98,7 @@ export function sendNotifyStep(context: ExecutorDeps, { active, episode: open }:
   const episode = open!;
   const step = rule.steps[episode.step];
   if (step?.action !== "notify") throw new Error(`step ${episode.step} of ${episode.id} is not a notify step`);
-  const summary = `${episode.node} is unhealthy under the policy ${rule.name} (${episode.id}): step ${episode.step + 1} notifies you`;
+  const summary = `${episode.node} is unhealthy under the policy ${rule.name} (${episode.id}): step ${episode.step + 1} is a notification`;
   if (!episode.shadow)
     notifyOfEpisode(context, episode, { kind: "step", severity: "critical", summary }, step.receiver);
   commitTransition(context, episode, advanceStep(episode, rule, context.remediationState.now()));
@@ -206,6 +206,6 @@ function recordRateLimitedAction(
     return;
   }
   context.log.warn(fields, "action rate limited too often; episode given up");
-  const summary = `${node}: the service answered 429 to ${next.limited} attempts of ${policy} (${episode.id}); it is given up for now`;
+  const summary = `${node}: the service answered 429 to ${next.limited} attempts of ${policy} (${episode.id}); the episode is given up`;
   notifyOfEpisode(context, next, { kind: "given_up", severity: "critical", summary });
 }

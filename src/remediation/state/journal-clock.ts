@@ -82,7 +82,7 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
       if (disagreesSince === null) return null;
       const gap = Math.max(SECOND_MS, DISAGREEMENT_MS - (clock.monotonic() - disagreesSince));
       const seconds = Math.ceil(gap / SECOND_MS) * SECOND_MS;
-      return `${difference}, and how long the daemon was down is unknown; it ends once they agree, or in ${formatDuration(seconds)}`;
+      return `${difference}, and how long the daemon was down is unknown; the hold ends when they agree, or in ${formatDuration(seconds)}`;
     },
   };
 }

@@ -146,7 +146,7 @@ export class RemediationState {
     } catch (error) {
       // Logged when it begins, not at every attempt.
       if (this.#writeError === null)
-        log.error({ err: error }, "the journal can't be written: no node is touched until it can");
+        log.error({ err: error }, "the journal can't be written: no action is taken until it can");
       this.#writeError = error instanceof Error ? error.message : String(error);
       return false;
     }

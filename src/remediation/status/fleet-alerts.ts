@@ -23,12 +23,12 @@ export function createFleetAlerts(
     const { storm, breaker, incidents } = fleetHealth.state(false);
     if (storm !== null) {
       const summary =
-        "Storm: too many nodes are unhealthy at once; no node is touched until it has ended and its cool-down has passed";
+        "Storm: too many nodes are unhealthy at once; no action is taken until it has ended and its cooldown has passed";
       yield { kind: "storm", key: `storm/${storm.since}`, summary, startsAt: storm.since };
     }
     const { open } = breaker;
     if (open !== null) {
-      const summary = `The circuit breaker is open: ${open.nodes} nodes fired; no node is touched until an operator resets it`;
+      const summary = `The circuit breaker is open: ${open.nodes} nodes fired; no action is taken until an operator resets it`;
       yield { kind: "breaker", key: `breaker/${open.openedAt}`, summary, startsAt: open.openedAt };
     }
     for (const { place: domain, nodes, from, to } of incidents) {
@@ -44,7 +44,7 @@ export function createFleetAlerts(
     }
     if (untrustedSince !== null) {
       const why = trust.blockers.map(({ detail }) => detail).join("; ");
-      const summary = `Fleet data is not trusted, and no node is touched: ${why}`;
+      const summary = `Fleet data is not trusted, and no action is taken: ${why}`;
       yield { kind: "untrusted", key: `untrusted/${untrustedSince}`, summary, startsAt: untrustedSince };
     }
   }

@@ -93,7 +93,7 @@ test("with a full disk no node is touched while the journal can't be written, an
   await waitUntil("it is trusted", async () => (await probe()).sum("proxywarden_trusted") === 1);
   await limitFileSize(daemon, 0);
   setup.interventions.startFailure(setup.nodes[0]!, { failureMode: "outage", remedy: "reboot" });
-  await waitForStderr(daemon, /"level":"error".*"msg":"the journal can't be written: no node is touched until it can"/);
+  await waitForStderr(daemon, /"level":"error".*"msg":"the journal can't be written: no action is taken until it can"/);
   await waitUntil("the node is held for it", async () => {
     const page = await probe();
     return page.sum("proxywarden_decisions_total", { verdict: "hold", reason: "journal" }) === 1;

@@ -57,7 +57,7 @@ test("a pause holds every node, a hold one node; both end with a command over HT
   expect(await daemon.sendCommand("/api/v1/pause", {}, "guessed")).toMatchObject({ status: 401 });
   expect(await daemon.sendCommand("/api/v1/pause", { reason: "a deploy" })).toEqual({
     status: 200,
-    json: { message: "paused: a deploy; no node is touched until resume" },
+    json: { message: "paused: a deploy; no action is taken until resume" },
   });
   interventions.startFailure(first, OUTAGE);
   await untilHeld(daemon, first, "paused");

@@ -60,7 +60,7 @@ describe("during a fault the daemon stays up, serves scrapes and counts failures
       reason: "rate_limited",
       problem: /answered 429: wait 5 s/,
     },
-    { fault: { kind: "hang" }, reason: "timeout", problem: /no whole answer within 5 s/ },
+    { fault: { kind: "hang" }, reason: "timeout", problem: /no complete response within 5 s/ },
     { fault: { kind: "reset" }, reason: "reset", problem: /ECONNRESET|UND_ERR_SOCKET/ },
     { fault: { kind: "truncate" }, reason: "reset", problem: /terminated|UND_ERR|ECONNRESET/ },
     {
@@ -74,7 +74,7 @@ describe("during a fault the daemon stays up, serves scrapes and counts failures
       problem: /expected JSON, got text\/html.* beginning with "<!doctype html>/,
     },
     { fault: { kind: "wrong_shape" }, reason: "wrong_shape", problem: /this is not a page: data: / },
-    { fault: { kind: "slow_drip", bytesPerSecond: 20 }, reason: "timeout", problem: /no whole answer within 5 s/ },
+    { fault: { kind: "slow_drip", bytesPerSecond: 20 }, reason: "timeout", problem: /no complete response within 5 s/ },
     {
       fault: { kind: "huge_body", bytes: 20 * 2 ** 20 },
       reason: "too_large",

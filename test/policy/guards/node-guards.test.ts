@@ -102,7 +102,7 @@ describe("the status guard", () => {
     const another = episodeOf(9, { node: "node_0", policy: "another", acted: 1 });
     const actions = [{ ...sent, episode: "ep-9" }];
     expect(blockers("rebooting", null, { episodes: [another], actions })).toEqual([
-      "status: it is rebooting for act-2 of the policy reboot-offline",
+      "status: it is being rebooted by act-2 (policy reboot-offline)",
     ]);
     const over = { ...another, state: "healed", closedAt: NOON } as const;
     expect(blockers("rebooting", null, { episodes: [over], actions })).toEqual([
@@ -122,7 +122,7 @@ describe("the status guard", () => {
     expect(blockers("quarantined", until(NOON + 1))).toEqual(NO_BLOCKERS);
     const real = { episodes: [{ ...until(NOON + 1), id: "ep-7", policy: "cut-off" }] };
     expect(blockersOfGuard(statusGuard, { node: buildObservation({ status: "quarantined" }) }, real)).toEqual([
-      "status: it is in our quarantine of ep-7 of the policy cut-off",
+      "status: it is quarantined by ep-7 (policy cut-off)",
     ]);
     const over = { episodes: [{ ...until(NOON), id: "ep-7", policy: "cut-off" }] };
     expect(blockersOfGuard(statusGuard, { node: buildObservation({ status: "quarantined" }) }, over)).toEqual(notOurs);

@@ -103,7 +103,7 @@ describe("a Prometheus query", () => {
     const answer = externalBlockers.hasQueryResult("up", neverAnswers);
     await waitForRequests(1);
     await clock.advance(10_000);
-    expect(await answer).toEqual({ ok: false, error: "Prometheus: no whole answer within 10 s" });
+    expect(await answer).toEqual({ ok: false, error: "Prometheus: no complete response within 10 s" });
   });
 });
 

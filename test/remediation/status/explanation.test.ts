@@ -24,7 +24,7 @@ test("while our reboot of a node is under way, every policy reports it as ours, 
   await network.advanceUntil(() => network.actions().some(({ rebootingSeen }) => rebootingSeen));
   const [action] = network.actions();
   const blockers = blockersBy(network, node!);
-  const rebooting = `status: it is rebooting for ${action!.id} of the policy reboot-offline`;
+  const rebooting = `status: it is being rebooted by ${action!.id} (policy reboot-offline)`;
   expect(blockers["reboot-offline"]).toEqual([]);
   expect(blockers.other).toContain(rebooting);
   expect(blockers.rehearsed).toContain(rebooting);
@@ -43,7 +43,7 @@ test("while our quarantine of a node lasts, other policies report that it is our
   expect(network.status(node!)).toBe("quarantined");
   const [episode] = network.episodes();
   expect(blockersBy(network, node!).rehearsed).toEqual([
-    `status: it is in our quarantine of ${episode!.id} of the policy reboot-offline`,
+    `status: it is quarantined by ${episode!.id} (policy reboot-offline)`,
   ]);
 });
 
