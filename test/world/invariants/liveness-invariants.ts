@@ -48,7 +48,7 @@ export class LivenessInvariants {
 
   /** Checks the final state. */
   finish(): void {
-    const { process, recordedState, startMs, clock, forwardMs } = this.#parts;
+    const { process, recordedState, posts, startMs, clock } = this.#parts;
     const daemonProcess = process!;
     for (const node of failingNodes(this.#parts)) {
       const outcome = outcomeOf(daemonProcess, node);
@@ -58,7 +58,9 @@ export class LivenessInvariants {
     }
     for (const id of recordedState.inFlight) {
       const { node, sentAt } = recordedState.actions.get(id)!;
-      const ageMs = startMs + clock.monotonic() + forwardMs - (sentAt ?? 0);
+      // An action whose POST was never made has only the time of the journal.
+      const sentAtMs = posts.find(({ action }) => action?.id === id)?.at ?? (sentAt ?? 0) - startMs;
+      const ageMs = clock.monotonic() - sentAtMs;
       if (ageMs > VERIFIED_WITHIN_MS)
         this.#addViolation("action not verified", node, `${id} is not verified after ${minutes(ageMs)}`);
     }
