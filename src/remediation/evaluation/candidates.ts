@@ -88,15 +88,18 @@ export const findApprovedAction = (
     ) ?? null;
 
 /**
- * Returns why an approval, or a request for one, has expired (`safety.approval_ttl`, on the journal's clock: downtime counts);
- * null: it has not.
+ * Returns why an approval, or a request for one, has expired (`safety.approval_ttl`, on the journal's clock: downtime counts, and
+ * a downtime of unknown length may be longer than that); null: it has not.
  */
 export function approvalExpiry(
   { remediationState, rules }: Pick<CandidateDeps, "remediationState" | "rules">,
   { state, createdAt, approvedAt }: Action,
 ): string | null {
   const { approvalTtlMs } = rules.safety;
-  if (remediationState.now() - (approvedAt ?? createdAt) < approvalTtlMs) return null;
+  const since = approvedAt ?? createdAt;
+  if (remediationState.clock.isBeforeUnknownDowntime(since))
+    return "it is unknown how long the daemon was down since then";
+  if (remediationState.now() - since < approvalTtlMs) return null;
   const ttl = formatDuration(approvalTtlMs);
   return state === "approved" ? `the approval expired after ${ttl}` : `it was not approved within ${ttl}`;
 }

@@ -20,6 +20,8 @@ export interface JournalClock {
   check(serviceNow: EpochMs | null): void;
   /** Whether the length of the downtime is known. Until then nothing may be pruned. */
   isSettled(): boolean;
+  /** Whether this time was before a downtime of unknown length, so that more time may have passed since than this clock shows. */
+  isBeforeUnknownDowntime(at: EpochMs): boolean;
   /** Why the clock holds every action; null: it holds none. */
   problem(): string | null;
 }
@@ -34,7 +36,8 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
   let offset = (last ?? clock.now()) - clock.monotonic();
   let isSettled = false;
   let disagreesSince: MonotonicMs | null = null;
-  let isAdvanced = false;
+  /** The time after an advance; null: there was none. */
+  let advancedTo: EpochMs | null = null;
   let difference: string | null = null;
 
   const epochOf = (at: MonotonicMs): EpochMs => Math.round(at + offset);
@@ -59,9 +62,9 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
     const near = [wall, serviceNow].filter((each) => isNear(each, now()));
     // A new journal has no times that a jump could pass.
     if (last === null) adoptOffset(serviceNow);
-    else if (!isAdvanced && near.length > 0) adoptOffset(earliest(near));
+    else if (advancedTo === null && near.length > 0) adoptOffset(earliest(near));
     else if (clock.monotonic() - disagreesSince >= DISAGREEMENT_MS) adoptOffset(Math.min(wall, serviceNow));
-    else if (!isAdvanced) advanceTo(earliest([wall, serviceNow]));
+    else if (advancedTo === null) advanceTo(earliest([wall, serviceNow]));
   }
 
   /**
@@ -70,7 +73,7 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
    */
   function advanceTo(at: EpochMs): void {
     offset = Math.max(now(), at) - clock.monotonic();
-    isAdvanced = true;
+    advancedTo = now();
   }
 
   return {
@@ -78,6 +81,7 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
     epochOf,
     check,
     isSettled: () => isSettled,
+    isBeforeUnknownDowntime: (at) => advancedTo !== null && at < advancedTo,
     problem() {
       if (disagreesSince === null) return null;
       const gap = Math.max(SECOND_MS, DISAGREEMENT_MS - (clock.monotonic() - disagreesSince));

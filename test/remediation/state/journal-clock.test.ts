@@ -152,3 +152,15 @@ test.each([2 * HOUR_MS, -2 * HOUR_MS])(
     expect(lag()).toBeLessThan(5 * SECOND_MS);
   },
 );
+
+test("a request for approval from before a downtime of unknown length expires", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ mode: "approve" })]) });
+  network.failNode(network.nodes("us-east")[0]!, "person");
+  await network.advanceUntil(() => network.actions().length > 0);
+  network.daemon.clock.stepWallClock(-2 * HOUR_MS);
+  await network.restart({ downMs: 30 * MINUTE_MS });
+  await network.advance(10 * MINUTE_MS);
+  expect(network.actions()).toMatchObject([
+    { state: "lapsed", detail: "it is unknown how long the daemon was down since then" },
+  ]);
+});
