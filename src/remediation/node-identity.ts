@@ -80,15 +80,21 @@ function isChanged(previous: Fleet, current: Fleet, slot: number): boolean {
   return one !== other && previous.ids[slot] === current.ids[slot] && !Number.isNaN(one) && !Number.isNaN(other);
 }
 
-/** Drops what the journal holds about the previous node of an id. */
-export function forgetReplacedNode(context: TransitionDeps, node: NodeId): void {
+/**
+ * Drops what the journal holds about the previous node of an id. Open episodes are withdrawn, because they may have begun on the
+ * previous node, but those with the current `created_at` still count as attempts.
+ */
+export function forgetReplacedNode(context: TransitionDeps & Pick<RemediationContext, "observed">, node: NodeId): void {
   const { remediationState } = context;
   const { records } = remediationState;
   for (const episode of records.openEpisodes()) {
     if (episode.node !== node) continue;
     withdraw(context, episode, "the id belongs to another node: its created_at differs");
   }
-  const closedEpisodes = [false, true].flatMap((dryRun) => records.closedEpisodesOf(node, dryRun));
+  const createdAt = context.observed.createdAtOf(node);
+  const closedEpisodes = [false, true]
+    .flatMap((dryRun) => records.closedEpisodesOf(node, dryRun))
+    .filter(({ nodeCreatedAt }) => createdAt === null || nodeCreatedAt !== createdAt);
   const dropped = records.holdsOn(node).filter(({ kind }) => kind !== "held");
   remediationState.record([
     ...closedEpisodes.map((episode): JournalChange => ({ kind: "episode", row: { ...episode, replaced: true } })),

@@ -167,10 +167,11 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
   },
   breaker: (_post, { breakerModel }) =>
     breakerModel.isOpen() ? "too many nodes fired within `breaker.within`, and the breaker was not reset" : null,
-  cooldown({ action }, { recordedState, rules }) {
+  cooldown({ action }, parts) {
+    const { recordedState, rules } = parts;
     const episode = recordedState.episodes.get(action?.episode ?? "");
     if (episode === undefined || episode.acted > 0) return null;
-    const since = action!.sentAt! - lastAttemptOf(recordedState.episodes, episode);
+    const since = action!.sentAt! - lastAttemptOf(parts, episode);
     return since < rules.safety.cooldownMs ? `the node's last episode ended ${since / SECOND_MS} s ago` : null;
   },
 };
@@ -222,12 +223,14 @@ const isQuarantineOfOffline = (parts: SimulationParts, { kind, action }: PostAtt
   kind === "quarantine" && action !== null && wasOffline(parts, action.episode);
 
 /** Returns when the node's last other episode with an action or a give-up ended; -Infinity: there was none. */
-function lastAttemptOf(episodes: ReadonlyMap<string, Episode>, { node, id }: Episode): number {
+function lastAttemptOf({ recordedState, service }: SimulationParts, { node, id }: Episode): number {
   let last = Number.NEGATIVE_INFINITY;
-  for (const episode of episodes.values()) {
+  // Before that the id belonged to another node.
+  const createdAt = findNode(service.world.fleet, node)?.createdAt ?? Number.NEGATIVE_INFINITY;
+  for (const episode of recordedState.episodes.values()) {
     const hasActed = episode.acted > 0 || episode.state === "given_up";
-    if (episode.node === node && episode.id !== id && !episode.shadow && hasActed)
-      last = Math.max(last, episode.closedAt ?? 0);
+    const isSameNode = episode.node === node && episode.openedAt >= createdAt;
+    if (isSameNode && episode.id !== id && !episode.shadow && hasActed) last = Math.max(last, episode.closedAt ?? 0);
   }
   return last;
 }
