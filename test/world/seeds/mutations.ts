@@ -136,8 +136,8 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/remediation/evaluation/candidates.ts",
-        find: "if (remediationState.now() - (approvedAt ?? createdAt) < approvalTtlMs) return null;",
-        replace: "if (remediationState.now() - (approvedAt ?? createdAt) < approvalTtlMs * 1_000) return null;",
+        find: "if (remediationState.now() - since < approvalTtlMs) return null;",
+        replace: "if (remediationState.now() - since < approvalTtlMs * 1_000) return null;",
       },
     ],
     ...safety,
