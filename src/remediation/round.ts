@@ -158,7 +158,6 @@ export class RemediationRound {
     if (this.#identities.isReplaced(action.node)) return "the node is gone";
     // The node has just been read: others may have acted on it since the last walk.
     this.#detectExternalActions();
-    this.fleetHealth.update(this.trustTracker.current().isUntrusted);
     const candidate = findCandidate(this.#context, action.policy, action.node);
     return precondition(action, candidate, this.#guardFacts.collect(action.shadow));
   }
