@@ -1,6 +1,6 @@
 import { NODE_LINK } from "./dashboard.ts";
 import { coloredText, EPISODE_NAMES, ONLINE_STEPS, STATUS_NAMES, statusSeries } from "./palette.ts";
-import { columns, stacked, stateTimeline, table } from "./panel.ts";
+import { columns, NODE_COLUMNS, stacked, stateTimeline, table } from "./panel.ts";
 import { AT_LOCATION, selector, withNodeLabels } from "./query.ts";
 import { worldMap } from "./world-map.ts";
 
@@ -97,11 +97,7 @@ export const unhealthyNodePanels = () => [
   })
     .transformations(
       columns({
-        node_id: "Node",
-        name: "Name",
-        country: "Country",
-        region: "Region",
-        version: "Version",
+        ...NODE_COLUMNS,
         status: "Status",
         "Value #A": "Not seen for",
         policy: "Policy",

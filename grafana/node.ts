@@ -3,7 +3,7 @@ import { NODE_STATUSES } from "../src/model/node.ts";
 import { OPEN_STATES } from "../src/model/remediation/episode.ts";
 import { annotation, createDashboard, locationVariables, nodeVariable, UIDS } from "./dashboard.ts";
 import { EPISODE_NUMBERS, STATUS_NUMBERS, steps, USAGE_STEPS } from "./palette.ts";
-import { columns, stacked, stat, stateTimeline, table, timeSeries } from "./panel.ts";
+import { columns, NODE_COLUMNS, stacked, stat, stateTimeline, table, timeSeries } from "./panel.ts";
 import { ON_NODE, rate, SESSION_STEP, selector, stateNumber } from "./query.ts";
 
 /** The dashboard of one node: its data, its episodes and the actions on it. */
@@ -72,11 +72,7 @@ const identityPanels = () => [
     queries: [{ expr: onNode("proxynet_node_info"), shape: "table" }],
   }).transformations(
     columns({
-      node_id: "Node",
-      name: "Name",
-      country: "Country",
-      region: "Region",
-      version: "Version",
+      ...NODE_COLUMNS,
       ip_address: "Address",
     }),
   ),

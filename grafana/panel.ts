@@ -122,6 +122,15 @@ export const bars = (text: PanelText): BarGaugeBuilder =>
 /** A table of queries of the shape `table`. */
 export const table = (text: PanelText): TableBuilder => configurePanel(new TableBuilder(), text).showHeader(true);
 
+/** Columns of a table with the labels of `proxynet_node_info`. */
+export const NODE_COLUMNS = {
+  node_id: "Node",
+  name: "Name",
+  country: "Country",
+  region: "Region",
+  version: "Version",
+};
+
 /** Joins the rows of a table's queries by their labels, and names the columns to keep. */
 export const columns = (names: Readonly<Record<string, string>>) => [
   { id: "merge", options: {} },

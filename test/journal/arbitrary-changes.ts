@@ -13,7 +13,7 @@ import {
 import { formatId, type JournalChange } from "../../src/model/remediation/journal.ts";
 import { OPERATOR_COMMANDS, type OperatorCommandRow } from "../../src/model/remediation/operator-command.ts";
 
-/** An episode that is open, but for what is said of it. */
+/** Returns an open episode with the given overrides. */
 export const episodeOf = (number: number, overrides: Partial<Episode> = {}): Episode => ({
   id: formatId("ep", number),
   policy: "reboot-offline",
@@ -35,11 +35,11 @@ export const episodeOf = (number: number, overrides: Partial<Episode> = {}): Epi
   ...overrides,
 });
 
-/** The same, closed at an instant. */
+/** Returns a healed episode that was closed at `closedAt`. */
 export const closedEpisodeOf = (number: number, closedAt: number, overrides: Partial<Episode> = {}): Episode =>
   episodeOf(number, { state: "healed", closedAt, healed: true, ...overrides });
 
-/** An action that was verified, but for what is said of it. */
+/** Returns a verified action with the given overrides. */
 export const actionOf = (number: number, episode: string, overrides: Partial<Action> = {}): Action => ({
   id: formatId("act", number),
   episode,

@@ -2,7 +2,7 @@ import { HOUR_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Safety } from "../../src/config/schema/safety.ts";
 import type { PolicyRule } from "../../src/model/policy/policy.ts";
 import type { Blocker } from "../../src/model/remediation/decision.ts";
-import type { Action, Episode, NodeHold, TimerRow } from "../../src/model/remediation/episode.ts";
+import type { Action, Episode, NodeHold, Quarantine, TimerRow } from "../../src/model/remediation/episode.ts";
 import {
   type ActivePolicy,
   countFleet,
@@ -23,6 +23,16 @@ import { buildFleet, type NodeFixture } from "../metrics/snapshot-fixtures.ts";
 
 /** Noon, on the journal's clock. */
 export const NOON = Date.parse("2026-03-01T12:00:00Z");
+
+/** Returns a quarantine of ours that the list shows, and that ends in two hours. */
+export const quarantineOf = (overrides: Partial<Quarantine> = {}): Quarantine => ({
+  action: "act-3",
+  endsAt: NOON + 2 * HOUR_MS,
+  seen: true,
+  seenOnline: 0,
+  overdue: false,
+  ...overrides,
+});
 
 /** An active policy that is proven. */
 export function activePolicy(rule: Partial<PolicyRule> = {}, overrides: Partial<ActivePolicy> = {}): ActivePolicy {

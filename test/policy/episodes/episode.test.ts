@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import type { Action, Episode, Quarantine } from "../../../src/model/remediation/episode.ts";
+import type { Action, Episode } from "../../../src/model/remediation/episode.ts";
 import {
   advanceStep,
   beginEpisode,
@@ -14,7 +14,7 @@ import {
 } from "../../../src/policy/episodes/episode.ts";
 import { rebootOffline, steps } from "../../harness/policies.ts";
 import { actionOf } from "../../journal/arbitrary-changes.ts";
-import { activePolicy, buildObservation, NOON, openEpisode } from "../guard-case.ts";
+import { activePolicy, buildObservation, NOON, openEpisode, quarantineOf } from "../guard-case.ts";
 
 const rule = rebootOffline({ steps: [steps.reboot, steps.force, steps.quarantine] });
 const LATER = NOON + 5 * MINUTE_MS;
@@ -25,14 +25,6 @@ const rateLimitedQuarantine = actionOf(3, "ep-1", {
   request: { kind: "quarantine", reason: "", durationMinutes: 120 },
 });
 const actingEpisode = (overrides: Partial<Episode> = {}) => openEpisode({ state: "acting", acted: 1, ...overrides });
-const quarantine = (overrides: Partial<Quarantine> = {}): Quarantine => ({
-  action: "act-3",
-  endsAt: NOON + 2 * HOUR_MS,
-  seen: true,
-  seenOnline: 0,
-  overdue: false,
-  ...overrides,
-});
 
 test("an episode begins at the first step, without an action, with the policy's fingerprint", () => {
   const active = activePolicy({}, { mode: "dry_run" });
@@ -68,7 +60,7 @@ describe("a step that ended with `when` false", () => {
   });
 
   test("leaves the episode quarantined if the quarantine was observed", () => {
-    const inside = actingEpisode({ step: 2, quarantine: quarantine() });
+    const inside = actingEpisode({ step: 2, quarantine: quarantineOf() });
     expect(recordStepResult(inside, rateLimitedQuarantine, "verified", rule, LATER)).toMatchObject({
       state: "quarantined",
       step: 2,
@@ -76,7 +68,7 @@ describe("a step that ended with `when` false", () => {
   });
 
   test("removes a quarantine that was never observed", () => {
-    const unseen = actingEpisode({ step: 2, quarantine: quarantine({ seen: false }) });
+    const unseen = actingEpisode({ step: 2, quarantine: quarantineOf({ seen: false }) });
     expect(recordStepResult(unseen, rateLimitedQuarantine, "verified", rule, LATER)).toMatchObject({
       state: "recovering",
       quarantine: null,
@@ -105,7 +97,7 @@ describe("a step that ended with `when` true", () => {
   });
 
   test("leaves the episode quarantined while our quarantine lasts", () => {
-    const inside = actingEpisode({ step: 2, quarantine: quarantine() });
+    const inside = actingEpisode({ step: 2, quarantine: quarantineOf() });
     expect(recordStepResult(inside, rateLimitedQuarantine, "ineffective", rule, LATER)).toMatchObject({
       state: "quarantined",
       step: 3,
@@ -117,7 +109,7 @@ describe("a step that ended with `when` true", () => {
 describe("a step with another result", () => {
   test("gives the episode up if the service refused it", () => {
     expect(recordRefused(openEpisode({ step: 0 }), rule, LATER)).toMatchObject({ state: "given_up", closedAt: LATER });
-    const inside = openEpisode({ step: 2, quarantine: quarantine() });
+    const inside = openEpisode({ step: 2, quarantine: quarantineOf() });
     expect(recordRefused(inside, rule, LATER)).toMatchObject({ state: "quarantined", step: 3, closedAt: null });
   });
 
@@ -145,7 +137,7 @@ describe("a step with another result", () => {
     });
     expect(waits).toEqual([1_000, 2_000, 4_000, 8_000]);
     expect(recordRateLimited(episode, null, NOON)).toMatchObject({ state: "given_up", acted: 0, closedAt: NOON });
-    expect(recordRateLimited({ ...episode, quarantine: quarantine() }, null, NOON).state).toBe("quarantined");
+    expect(recordRateLimited({ ...episode, quarantine: quarantineOf() }, null, NOON).state).toBe("quarantined");
   });
 
   test("is repeated with a doubled delay, at most half an hour, if it was not sent", () => {
@@ -188,19 +180,19 @@ describe("a quarantine of ours", () => {
   });
 
   test("continues during later steps", () => {
-    const existing = quarantine();
+    const existing = quarantineOf();
     expect(recordSent(openEpisode({ quarantine: existing }), reboot, null, LATER).quarantine).toEqual(existing);
   });
 
   test("is ours once it was observed", () => {
-    const asked = actingEpisode({ quarantine: quarantine({ seen: false }) });
+    const asked = actingEpisode({ quarantine: quarantineOf({ seen: false }) });
     expect(observeStatus(asked, "offline", LATER)).toBe(asked);
     expect(observeStatus(asked, "online", LATER)).toBe(asked);
     expect(observeStatus(asked, "quarantined", LATER).quarantine).toMatchObject({ seen: true });
   });
 
   test("was lifted by an operator if the node is observed online twice", () => {
-    const inside = openEpisode({ state: "quarantined", acted: 1, quarantine: quarantine() });
+    const inside = openEpisode({ state: "quarantined", acted: 1, quarantine: quarantineOf() });
     expect(observeStatus(inside, "quarantined", LATER)).toBe(inside);
     const once = observeStatus(inside, "online", LATER);
     expect(once).toMatchObject({ state: "quarantined", quarantine: { seenOnline: 1 } });
@@ -212,13 +204,13 @@ describe("a quarantine of ours", () => {
   });
 
   test("of a dry run can't be lifted", () => {
-    const madeUp = openEpisode({ state: "quarantined", shadow: true, acted: 1, quarantine: quarantine() });
+    const madeUp = openEpisode({ state: "quarantined", shadow: true, acted: 1, quarantine: quarantineOf() });
     expect(observeStatus(observeStatus(madeUp, "online", LATER), "online", LATER)).toBe(madeUp);
   });
 
   test("ends on the journal's clock and leads to probation; up to a minute early is not an operator's doing", () => {
-    const { endsAt } = quarantine();
-    const inside = openEpisode({ state: "quarantined", acted: 1, quarantine: quarantine({ seenOnline: 1 }) });
+    const { endsAt } = quarantineOf();
+    const inside = openEpisode({ state: "quarantined", acted: 1, quarantine: quarantineOf({ seenOnline: 1 }) });
     expect(observeStatus(inside, "online", endsAt - MINUTE_MS - 1)).toMatchObject({ state: "freed" });
     expect(observeStatus(inside, "online", endsAt - MINUTE_MS)).toBe(inside);
     expect(observeStatus(inside, "online", endsAt - 1)).toBe(inside);
@@ -232,16 +224,16 @@ describe("a quarantine of ours", () => {
 
   test("that ends in another state is removed", () => {
     for (const state of ["acting", "firing", "recovering"] as const) {
-      const elsewhere = openEpisode({ state, acted: 2, quarantine: quarantine() });
-      const { endsAt } = quarantine();
+      const elsewhere = openEpisode({ state, acted: 2, quarantine: quarantineOf() });
+      const { endsAt } = quarantineOf();
       expect(observeStatus(elsewhere, "online", endsAt - 1)).toBe(elsewhere);
       expect(observeStatus(elsewhere, "online", endsAt)).toEqual({ ...elsewhere, quarantine: null });
     }
   });
 
   test("that lasts longer than its duration is overdue", () => {
-    const { endsAt } = quarantine();
-    const inside = openEpisode({ state: "quarantined", acted: 1, quarantine: quarantine() });
+    const { endsAt } = quarantineOf();
+    const inside = openEpisode({ state: "quarantined", acted: 1, quarantine: quarantineOf() });
     expect(observeStatus(inside, "quarantined", endsAt + 5 * MINUTE_MS)).toBe(inside);
     const overdue = observeStatus(inside, "quarantined", endsAt + 5 * MINUTE_MS + 1);
     expect(overdue).toMatchObject({ state: "quarantined", quarantine: { overdue: true } });
@@ -256,7 +248,7 @@ describe("a quarantine of ours", () => {
 });
 
 test("a closed episode has no quarantine and no retry", () => {
-  const inside = openEpisode({ quarantine: quarantine(), retryAt: NOON + 1 });
+  const inside = openEpisode({ quarantine: quarantineOf(), retryAt: NOON + 1 });
   expect(withdrawEpisode(inside, LATER)).toMatchObject({
     state: "withdrawn",
     stateAt: LATER,

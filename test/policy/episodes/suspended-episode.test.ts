@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import type { Episode, Quarantine } from "../../../src/model/remediation/episode.ts";
+import { MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Episode } from "../../../src/model/remediation/episode.ts";
 import {
   clearEpisode,
   observeStatus,
@@ -9,19 +9,10 @@ import {
   suspendEpisode,
 } from "../../../src/policy/episodes/episode.ts";
 import { rebootOffline, steps } from "../../harness/policies.ts";
-import { NOON, openEpisode } from "../guard-case.ts";
+import { NOON, openEpisode, quarantineOf } from "../guard-case.ts";
 
 const rule = rebootOffline({ steps: [steps.reboot, steps.force, steps.quarantine] });
 const LATER = NOON + 5 * MINUTE_MS;
-
-const quarantine = (overrides: Partial<Quarantine> = {}): Quarantine => ({
-  action: "act-3",
-  endsAt: NOON + 2 * HOUR_MS,
-  seen: true,
-  seenOnline: 0,
-  overdue: false,
-  ...overrides,
-});
 
 describe("a suspended episode", () => {
   const back = (overrides: Partial<Episode>, hasActionInFlight = false) =>
@@ -29,7 +20,7 @@ describe("a suspended episode", () => {
 
   test("resumes at once only with an action in flight or our quarantine", () => {
     expect(back({}, true)).toBe("acting");
-    expect(back({ quarantine: quarantine() })).toBe("quarantined");
+    expect(back({ quarantine: quarantineOf() })).toBe("quarantined");
     expect(back({ healed: true })).toBe("suspended");
     expect(back({})).toBe("suspended");
   });
@@ -52,8 +43,8 @@ describe("a suspended episode", () => {
   });
 
   test("on probation is not quarantined again", () => {
-    const inside = openEpisode({ state: "quarantined", step: 2, acted: 1, quarantine: quarantine() });
-    const probation = observeStatus(inside, "online", quarantine().endsAt);
+    const inside = openEpisode({ state: "quarantined", step: 2, acted: 1, quarantine: quarantineOf() });
+    const probation = observeStatus(inside, "online", quarantineOf().endsAt);
     const vanished = suspendEpisode(probation, LATER);
     expect(resumeEpisode(vanished, false, LATER)).toMatchObject({ state: "suspended", step: 2 });
     expect(refireEpisode(vanished, rule, LATER).state).toBe("given_up");

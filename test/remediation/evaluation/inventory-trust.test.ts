@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { defaultSafety, rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
@@ -123,13 +123,7 @@ test("too many unreadable records hold every node", async () => {
 });
 
 test("after a restart no node is acted on before warmup_walks complete walks, even if its timer fired before", async () => {
-  const trust = {
-    minInventory: 0.8,
-    maxMissing: 0.02,
-    maxUnknown: 0.1,
-    maxFreshestLastSeenMs: 5 * MINUTE_MS,
-    warmupWalks: 20,
-  };
+  const trust = { ...defaultSafety.trust, warmupWalks: 20 };
   const rules = remediationRules([rebootOffline()]);
   const network = await startQuietNetwork({ rules });
   const [node] = network.nodes("us-east");

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { compileExpression } from "../../../src/policy/cel/expression.ts";
-import { rebootOffline, remediationRules } from "../../harness/policies.ts";
+import { defaultSafety, rebootOffline, remediationRules } from "../../harness/policies.ts";
 import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
@@ -112,13 +112,7 @@ test("a service that fails to answer makes no node unhealthy (kured#976)", async
 });
 
 test("records that can't be read make their nodes unknown, never unhealthy (kured#976)", async () => {
-  const trust = {
-    minInventory: 0.8,
-    maxMissing: 0.02,
-    maxUnknown: 1,
-    maxFreshestLastSeenMs: 5 * MINUTE_MS,
-    warmupWalks: 2,
-  };
+  const trust = { ...defaultSafety.trust, maxUnknown: 1 };
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ when: 'node.status != "online" || node.uptime_hours < 0' })], { trust }),
   });

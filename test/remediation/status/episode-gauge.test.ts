@@ -6,6 +6,7 @@ import { RemediationRecords } from "../../../src/policy/remediation-records.ts";
 import { EPISODE_SERIES_MAX, setEpisodeGauge } from "../../../src/remediation/status/gauges.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { episodeOf } from "../../journal/arbitrary-changes.ts";
 
 /** Returns the labels of the rendered series. */
 async function seriesOf({ metrics }: Pick<QuietNetwork["daemon"], "metrics">): Promise<readonly string[]> {
@@ -62,22 +63,8 @@ test("at most a thousand episodes have series, those beyond firing first, and on
     lastNumber: 0,
   });
   const metrics = createDaemonMetrics({ process: false });
-  const episode = (number: number, changed: Partial<Episode> = {}): Episode => ({
-    ...{ id: `ep-${number}`, policy: "offline", node: `node_${number}`, shadow: false, fingerprint: "" },
-    country: "US",
-    region: "us-east",
-    state: "firing",
-    stateAt: 0,
-    openedAt: 0,
-    closedAt: null,
-    step: 0,
-    acted: 0,
-    failures: 0,
-    retryAt: null,
-    quarantine: null,
-    healed: false,
-    ...changed,
-  });
+  const episode = (number: number, changed: Partial<Episode> = {}): Episode =>
+    episodeOf(number, { policy: "offline", node: `node_${number}`, ...changed });
   const write = (row: Episode) => records.apply([{ kind: "episode", row }]);
   for (let number = 0; number < EPISODE_SERIES_MAX + 1; number++) write(episode(number));
   const last = EPISODE_SERIES_MAX;
