@@ -26,7 +26,7 @@ export interface CollectedState {
   readonly lastStarts: Map<Collector, LastStart>;
 }
 
-/** Fact: the list has shown a failed session. Until then the number of failures is unknown, not zero. */
+/** Key of the fact that the list has shown a failed session. Until then the number of failures is unknown, not zero. */
 const FAILED_SESSIONS_LISTED_FACT = "sessions.failed_listed";
 
 /** Creates an empty state. */

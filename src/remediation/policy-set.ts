@@ -6,13 +6,13 @@ import { compilePolicy, lowerMode, mustCompile, type Policy } from "../policy/po
 import type { RemediationRecords } from "../policy/remediation-records.ts";
 import type { RemediationRules } from "./context.ts";
 
-/** Fact: the fingerprint of the policy under which an action was verified. */
+/** Key of the fact that holds the fingerprint of the policy under which an action was verified. */
 export const canaryFactKey = (policy: string): string => `warden.proven.${policy}`;
-/** Fact: the fingerprint of the policy that fell back to `dry_run` because it healed too few nodes. */
+/** Key of the fact that holds the fingerprint of the policy that fell back to `dry_run` because it healed too few nodes. */
 export const fallbackFactKey = (policy: string): string => `warden.fallen.${policy}`;
-/** Fact: since when the policy's efficacy is measured; absent: no operator has reset it. */
+/** Key of the fact that holds the time from which the policy's efficacy is measured; absent: no operator has reset it. */
 export const efficacySinceFactKey = (policy: string): string => `warden.efficacy_since.${policy}`;
-/** Fact: the {@link Policy.conditionKey} that the policy's timers last ran under. */
+/** Key of the fact that holds the {@link Policy.conditionKey} that the policy's timers last ran under. */
 export const conditionFactKey = (policy: string): string => `warden.about.${policy}`;
 
 /** The policy under which an action was sent, and how its step is verified. */

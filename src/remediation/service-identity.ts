@@ -13,7 +13,7 @@ import { canaryFactKey } from "./policy-set.ts";
 
 type ServiceDeps = TransitionDeps & Pick<RemediationContext, "serviceUrl">;
 
-/** Fact: the base URL of the service that the journal is about. */
+/** Key of the fact that holds the base URL of the service that the journal is about. */
 const SERVICE_FACT = "warden.service";
 
 /** Facts that apply only to the fleet of one service. */

@@ -28,11 +28,11 @@ interface StormAndBreaker {
   storm: Storm | null;
 }
 
-/** Fact: the circuit breaker. */
+/** Key of the fact that holds the circuit breaker. */
 const BREAKER = "warden.breaker";
-/** Fact: the storm. */
+/** Key of the fact that holds the storm. */
 export const STORM = "warden.storm";
-/** Fact: the policies whose firing nodes the breaker counts, which are those that acted when it was last updated. */
+/** Key of the fact that holds the policies whose firing nodes the breaker counts: those that acted at its last update. */
 const ACTING = "warden.acting";
 /** How far the end of a storm may move before it is journaled again. */
 const STORM_REWRITE_MS = MINUTE_MS;

@@ -11,7 +11,7 @@ import { buildCandidate, type CandidateDeps } from "./candidates.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 import type { InventoryTrustTracker } from "./inventory-trust.ts";
 
-/** Fact: since when, why and by whom remediation is paused. */
+/** Key of the fact that remediation is paused. It holds the time, the reason, and the operator if known. */
 export const PAUSED = "warden.paused";
 
 /** Returns the facts for real actions or for dry runs. */

@@ -14,7 +14,7 @@ import { incidentNodesMin } from "../../policy/guards/limits.ts";
 import type { CandidateDeps } from "./candidates.ts";
 import { observeNode } from "./candidates.ts";
 
-/** Fact: incidents and recent onsets. */
+/** Key of the fact that holds the incidents and recent onsets. */
 export const INCIDENTS = "warden.correlated";
 /** Nodes that fail together are not all observed in one walk. */
 const WALKS_PER_INCIDENT = 2;

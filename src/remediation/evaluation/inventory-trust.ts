@@ -9,11 +9,11 @@ import type { PendingUpdate } from "../state/journaled-state.ts";
 
 type TrustDeps = Pick<RemediationContext, "client" | "clock" | "inventory" | "observed" | "remediationState" | "rules">;
 
-/** Fact: the largest complete walk of each of the last days. */
+/** Key of the fact that holds the largest complete walk of each of the last days. */
 export const BASELINE = "warden.baseline";
-/** Fact: how many nodes an operator accepted as missing. */
+/** Key of the fact that holds how many nodes an operator accepted as missing. */
 export const ACCEPTED_MISSING = "warden.accepted_missing";
-/** Fact: {@link Cooldown}. */
+/** Key of the fact that holds the {@link Cooldown}. */
 const COOLDOWN = "warden.sight_cooldown";
 const BASELINE_DAYS = 7;
 /** Value of {@link COOLDOWN} while fleet data is not trusted: the cool-down starts when trust returns. */

@@ -31,9 +31,9 @@ const EPISODE_MEMORY_MS: DurationMs = 30 * DAY_MS;
 const PENDING_CHANGES_MAX = 50_000;
 /** The time is journaled at least this often: after a restart, the time since then counts as downtime. */
 const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
-/** Fact: the last time on the journal's clock, which keeps it from going back. */
+/** Key of the fact that holds the last time on the journal's clock, which keeps the clock from going back. */
 const CLOCK_FACT = "warden.clock";
-/** Fact: when a journal was created that may lack earlier actions. */
+/** Key of the fact that holds when a journal was created that may lack earlier actions. */
 const FIRST_START_FACT = "warden.began";
 
 /** Reads the state from the journal. Throws if it can't be read. */
