@@ -45,17 +45,21 @@ export class MonthCallCount {
     this.#startMonth();
   }
 
-  /** Adds calls, and those that the store rejected before. */
-  add(calls: number): void {
+  /** Adds calls, and those that the store rejected before. Resolves once they are stored or rejected; never rejects. */
+  async add(calls: number): Promise<void> {
     const { clock, calls: store, log } = this.#deps;
-    this.#unstored += calls;
-    if (this.#unstored <= 0) return;
+    const added = this.#unstored + calls;
+    if (added <= 0) {
+      this.#unstored = added;
+      return;
+    }
+    this.#unstored = 0;
     try {
-      store.add(utcDay(clock.now()), this.#unstored);
-      if (this.#isStoreFailing) log.info({ calls: this.#unstored }, "calls stored again");
+      await store.add(utcDay(clock.now()), added);
+      if (this.#isStoreFailing) log.info({ calls: added }, "calls stored again");
       this.#isStoreFailing = false;
-      this.#unstored = 0;
     } catch (error) {
+      this.#unstored += added;
       // The count in memory suffices for this process, so polling continues. Logged once, not at each call.
       if (!this.#isStoreFailing) log.error({ err: error }, "calls not stored; they are counted in memory");
       this.#isStoreFailing = true;

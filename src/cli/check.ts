@@ -43,17 +43,17 @@ export async function runCheck(options: CheckOptions, context: CommandContext): 
     print(context, options, report, ({ file }) => `${file}: ${count}\n`);
     return EXIT_FAILURE;
   }
-  printReport(checked.value, options, context);
+  await printReport(checked.value, options, context);
   return EXIT_OK;
 }
 
-function printReport(
+async function printReport(
   { config, policies, warnings }: LoadedConfig,
   options: CheckOptions,
   context: CommandContext,
-): void {
+): Promise<void> {
   const worst = worstCase(config.safety, policyRulesOf(policies));
-  const size = fleetSize(options.nodes, config, createSystemClock().now());
+  const size = await fleetSize(options.nodes, config, createSystemClock().now());
   const report = {
     ...{ file: options.config, valid: true, errors: [], warnings },
     worst_case: worstCaseJson(worst),

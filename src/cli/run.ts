@@ -1,7 +1,7 @@
 import { formatProblem } from "../config/diagnostics/problem.ts";
 import { type Daemon, startDaemon } from "../daemon/daemon.ts";
 import type { DaemonDeps } from "../daemon/runtime.ts";
-import { createMemoryStateStore, openStateStore } from "../journal/sqlite.ts";
+import { createMemoryStateStore, openSqliteStore } from "../journal/sqlite/store.ts";
 import type { Clock } from "../model/ports.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
@@ -27,7 +27,7 @@ export async function runDaemon({ config: file }: { config: string }, context: C
       }
       return read;
     },
-    openStore: openStateStore,
+    openStore: ({ path }) => openSqliteStore(path),
   };
   let daemon: Daemon | null = null;
   // Registered before the start: otherwise a SIGHUP during the start would end the process.

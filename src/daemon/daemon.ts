@@ -39,7 +39,7 @@ export async function startDaemon(deps: DaemonDeps): Promise<Result<Daemon, read
   deps.log.setLevel(config.log.level);
   const resources = openConfigResources(read.value, deps);
   if (!resources.ok) return resources;
-  const runtime = openRuntime(deps, config);
+  const runtime = await openRuntime(deps, config);
   if (!runtime.ok) return runtime;
   const daemon = new RunningDaemon(deps, runtime.value);
   const started = await daemon.start(resources.value);
@@ -67,7 +67,7 @@ class RunningDaemon implements Daemon {
     const { config } = resources;
     const web = await this.#listen(resources);
     if (!web.ok) {
-      this.#runtime.store.close();
+      await this.#runtime.store.close();
       return web;
     }
     this.#web = web.value;
@@ -120,9 +120,9 @@ class RunningDaemon implements Daemon {
     await this.#history;
     await this.#reloading;
     await this.#active.stop("all", SHUTDOWN_BUDGET);
-    this.#runtime.rateLimiter.flush();
+    await Promise.all([this.#runtime.rateLimiter.flush(), this.#runtime.remediationState.flush()]);
     await this.#web.close(SHUTDOWN_BUDGET.webMs);
-    this.#runtime.store.close();
+    await this.#runtime.store.close();
   }
 
   readonly #requestReload: Reload = serializeReloads(() => {

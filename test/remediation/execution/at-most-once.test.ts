@@ -84,12 +84,12 @@ test("a policy that reads sessions acts only right after a walk of the sessions"
   const walkEndedAt = () => network.daemon.snapshots.last!.sessions!.settledAt;
   const [node] = network.nodes("us-east");
   network.failNode(node!);
-  network.controller().operatorCommands.pause("drill");
+  await network.controller().operatorCommands.pause("drill");
   await network.advance(3 * SESSIONS_EVERY_MS);
   const seen = walkEndedAt();
   await network.advanceUntil(() => walkEndedAt() > seen);
   await network.advance(SESSIONS_EVERY_MS / 2);
-  network.controller().operatorCommands.resume();
+  await network.controller().operatorCommands.resume();
   await network.advanceUntil(() => network.postCount() > 0);
   expect(network.daemon.clock.monotonic() - walkEndedAt()).toBeLessThan(30_000);
 });

@@ -1,8 +1,8 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Decision } from "../model/remediation/decision.ts";
-import type { Action, Episode, NodeHold, TimerRow } from "../model/remediation/episode.ts";
-import type { JournalChange } from "../model/remediation/journal.ts";
-import type { OperatorCommandRow } from "../model/remediation/operator-command.ts";
+import type { Decision } from "../../model/remediation/decision.ts";
+import type { Action, Episode, NodeHold, TimerRow } from "../../model/remediation/episode.ts";
+import type { JournalChange } from "../../model/remediation/journal.ts";
+import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
 import { REMEDIATION_FACT_PREFIX } from "./rows.ts";
 
 /** Final states of an action. */

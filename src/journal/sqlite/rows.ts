@@ -1,10 +1,10 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import type { NodeId } from "../model/node.ts";
-import type { Decision } from "../model/remediation/decision.ts";
-import type { Action, Episode, NodeHold, TimerRow } from "../model/remediation/episode.ts";
-import type { JournalQuery } from "../model/remediation/journal.ts";
-import type { OperatorCommandRow } from "../model/remediation/operator-command.ts";
-import type { EpochMs } from "../model/time.ts";
+import type { NodeId } from "../../model/node.ts";
+import type { Decision } from "../../model/remediation/decision.ts";
+import type { Action, Episode, NodeHold, TimerRow } from "../../model/remediation/episode.ts";
+import type { Journal, JournalQuery } from "../../model/remediation/journal.ts";
+import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
+import type { EpochMs } from "../../model/time.ts";
 
 /** Prefix of the keys of the journal's facts. */
 export const REMEDIATION_FACT_PREFIX = "warden.";
@@ -83,6 +83,17 @@ export function createRowReader(database: DatabaseSync): RowReader {
     lastNumber: () => Number(statement(LAST_NUMBER).get()?.number),
   };
 }
+
+/** Returns the queries of a journal: those of `rows`, as promises. */
+export const queriesOver = (
+  rows: RowReader,
+): Pick<Journal, "decisions" | "actions" | "episodes" | "operatorCommands" | "facts"> => ({
+  decisions: async (query) => rows.decisions(query),
+  actions: async (query) => rows.actions(query),
+  episodes: async (query) => rows.episodes(query),
+  operatorCommands: async (query) => rows.operatorCommands(query),
+  facts: async () => rows.facts(),
+});
 
 const SELECT_TIMERS = `SELECT policy, node, state, true_ms AS "trueMs", clear_ms AS "clearMs", since,
   node_created_at AS "nodeCreatedAt" FROM timers`;

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { EpochMs } from "../model/time.ts";
+import type { EpochMs } from "../../model/time.ts";
 
 /** Maximum number of rows that one pruning deletes from each table, which takes about 50 ms. */
 export const PRUNE_ROWS_MAX = 2_000;
