@@ -53,7 +53,7 @@ export interface Transport {
 
 /** Durable count of API calls by day (UTC, such as `2026-11-21`). */
 export interface CallCounter {
-  /** Calls made on `day` and after it, with those that are still being stored. Throws if the state can't be read. */
+  /** Calls added on `day` and after it. Throws if the state can't be read. */
   since(day: string): number;
   /** Adds calls to a day; resolves once they are durably counted. Rejects if the state can't be written; none is added then. */
   add(day: string, calls: number): Promise<void>;

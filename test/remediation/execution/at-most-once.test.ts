@@ -154,11 +154,11 @@ test("operator commands are rejected while they can't be journaled", async () =>
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.injectedFailures.writeError = "database or disk is full";
   const { operatorCommands: orders, view } = network.controller();
-  expect(orders.pause("a test")).toMatchObject({ ok: false, error: { kind: "journal" } });
+  expect(await orders.pause("a test")).toMatchObject({ ok: false, error: { kind: "journal" } });
   expect(view.status().paused).toBeNull();
-  expect(orders.hold(network.nodes()[0]!, "")).toMatchObject({ ok: false, error: { kind: "journal" } });
+  expect(await orders.hold(network.nodes()[0]!, "")).toMatchObject({ ok: false, error: { kind: "journal" } });
   network.injectedFailures.writeError = null;
-  expect(orders.pause("a test")).toMatchObject({ ok: true });
+  expect(await orders.pause("a test")).toMatchObject({ ok: true });
   await network.advance(HOUR_MS / 6);
 });
 
