@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { QUERY_ROWS_MAX } from "../../src/journal/row-rules.ts";
 import { createJournal } from "../../src/journal/sqlite/journal.ts";
 import { migrate } from "../../src/journal/sqlite/migrations.ts";
-import { QUERY_ROWS_MAX } from "../../src/journal/sqlite/rows.ts";
 import { createMemoryStateStore, openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import type { Journal } from "../../src/model/remediation/journal.ts";
 import {

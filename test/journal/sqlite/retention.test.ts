@@ -1,9 +1,9 @@
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { DECISIONS_MAX, PRUNE_ROWS_MAX } from "../../../src/journal/row-rules.ts";
 import { createJournal } from "../../../src/journal/sqlite/journal.ts";
 import { migrate } from "../../../src/journal/sqlite/migrations.ts";
-import { DECISIONS_MAX, PRUNE_ROWS_MAX } from "../../../src/journal/sqlite/retention.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { Journal } from "../../../src/model/remediation/journal.ts";
 import {
