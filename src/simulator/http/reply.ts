@@ -28,9 +28,11 @@ export interface Reply {
   readonly deliveryFault?: DeliveryFault;
 }
 
+const utf8 = new TextEncoder();
+
 /** Returns the body of a reply as bytes. */
 export const replyBytes = (reply: Reply): Uint8Array =>
-  typeof reply.body === "string" ? new TextEncoder().encode(reply.body) : reply.body;
+  typeof reply.body === "string" ? utf8.encode(reply.body) : reply.body;
 
 /** Returns the time to send `bytes` at a rate. */
 export const dripMs = (bytes: number, bytesPerSecond: number): DurationMs =>
