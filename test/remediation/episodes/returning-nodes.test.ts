@@ -41,7 +41,7 @@ describe("a node that returns after an absence", () => {
     network.failNode(node);
     await network.advance(40 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["firing"]);
-    await leaveAndReturn(network, node, 20 * HOUR_MS);
+    await leaveAndReturn(network, node, 4 * HOUR_MS);
     network.controller().operatorCommands.release(node);
     expect(episodeStates(network)).toEqual(["suspended"]);
     await network.advance(5 * MINUTE_MS);
