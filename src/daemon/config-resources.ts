@@ -82,18 +82,13 @@ function serviceTls({ ca_file, tls_config }: Config["service"], read: ReadSecret
 }
 
 /** Creates the transport to the service. Each request uses the current certificates. Throws if they can't be read. */
-function serviceTransport(service: Config["service"], tls: IntegrationTls): Transport {
-  const current = createCurrentTransport();
-  const transport = () =>
-    current.forOptions({
-      baseUrl: service.base_url,
-      ...tlsOptions(tls),
-      ...(service.proxy === undefined ? {} : { proxy: service.proxy }),
-      proxyFromEnvironment: service.proxy_from_environment,
-    });
-  transport();
-  return { request: (request, signal) => transport().request(request, signal), close: current.close };
-}
+const serviceTransport = (service: Config["service"], tls: IntegrationTls): Transport =>
+  createCurrentTransport(() => ({
+    baseUrl: service.base_url,
+    ...tlsOptions(tls),
+    ...(service.proxy === undefined ? {} : { proxy: service.proxy }),
+    proxyFromEnvironment: service.proxy_from_environment,
+  }));
 
 /** The settings of the collectors, by what is exported and what the policies read. */
 export const settingsOf = (config: Config, rules: RemediationRules): CollectionSettings =>

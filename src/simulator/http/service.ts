@@ -1,3 +1,4 @@
+import type { Clock } from "../../model/ports.ts";
 import type { Fault, Scenario } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { bearerKey, createKeys, type Keys } from "../api/api-keys.ts";
@@ -5,7 +6,6 @@ import { type EndpointCall, type EndpointResult, endpointError, type ServiceBack
 import { createNodeOrder } from "../api/node-order.ts";
 import { categoryOf, findRoute, type RouteMatch } from "../api/routes.ts";
 import { advanceWorld, createWorld, replaceFaults } from "../network.ts";
-import { compressReply } from "./compression.ts";
 import {
   dateHeader,
   distortReply,
@@ -20,11 +20,13 @@ import {
 import { type ActiveFault, activeFaultsFor, clockSkewAt } from "./faults.ts";
 import { createGatewayLimiters, type GatewayLimiters, gatewayReply } from "./gateway.ts";
 import { type ApiLimits, type CustomLimits, checkLimits, createApiLimits, type LimitDecision } from "./rate-limits.ts";
-import type { Reply, Request } from "./reply.ts";
-import type { ClockAnchors } from "./time-anchor.ts";
+import { compressReply, type Reply, type Request } from "./reply.ts";
 
 /** Number of replies by endpoint (the path template of the spec) and by status or delivery fault. */
 export type ReplyCounts = Map<string, Map<number | string, number>>;
+
+/** Offset of a service's time to the monotonic time of each clock that drives it. */
+type ClockAnchors = WeakMap<Clock, number>;
 
 /** The management service of a simulated network. {@link handleRequest} changes it in place. */
 export interface SimulatedService extends ServiceBackend {
@@ -213,4 +215,14 @@ function finishReply(
       ...reply.headers,
     },
   };
+}
+
+/**
+ * Returns the service's time, driven by the monotonic time of `clock`, so that a step of the client's wall clock does not
+ * change it. All servers and transports of a service on the same clock share the time.
+ */
+export function serviceTime(anchors: ClockAnchors, clock: Clock): () => EpochMs {
+  const offset = anchors.get(clock) ?? clock.now() - clock.monotonic();
+  anchors.set(clock, offset);
+  return () => Math.floor(offset + clock.monotonic());
 }
