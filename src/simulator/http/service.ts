@@ -1,7 +1,6 @@
 import type { Clock } from "../../model/ports.ts";
 import type { Fault, Scenario } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { bearerKey, createKeys, type Keys } from "../api/api-keys.ts";
 import { type EndpointCall, type EndpointResult, endpointError, type ServiceBackend } from "../api/endpoint-context.ts";
 import { createNodeOrder } from "../api/node-order.ts";
 import { categoryOf, findRoute, type RouteMatch } from "../api/routes.ts";
@@ -30,7 +29,8 @@ type ClockAnchors = WeakMap<Clock, number>;
 
 /** The management service of a simulated network. {@link handleRequest} changes it in place. */
 export interface SimulatedService extends ServiceBackend {
-  readonly keys: Keys;
+  /** Scopes by API key. */
+  readonly keys: ReadonlyMap<string, ReadonlySet<string>>;
   readonly apiLimits: ApiLimits;
   readonly gatewayLimiters: GatewayLimiters;
   readonly replyCounts: ReplyCounts;
@@ -54,7 +54,7 @@ export function createService(scenario: Scenario, startMs: EpochMs, contract: Cu
   const world = createWorld(scenario, startMs);
   return {
     options: scenario.service,
-    keys: createKeys(scenario.keys),
+    keys: new Map(scenario.keys.map(({ key, scopes }) => [key, new Set(scopes)])),
     world,
     nodeOrder: createNodeOrder(scenario.service.nodeList.order, world),
     apiLimits: createApiLimits(scenario.service, contract),
@@ -87,8 +87,8 @@ export function handleRequest(service: SimulatedService, request: Request, now: 
   const [pathname = "", query = ""] = request.path.split("?", 2);
   const destination = findRoute(request.method, pathname);
   service.serial += 1;
-  const key = bearerKey(request.headers.authorization);
-  const scopes = key === null ? undefined : service.keys.get(key);
+  const [, key = ""] = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? "") ?? [];
+  const scopes = service.keys.get(key);
   const account = scopes === undefined ? null : key;
   const activeFaults = activeFaultsFor(service.world.faultSchedule, request.method, request.path, service.serial, at);
   const gatewayAnswer = gatewayReply(
