@@ -17,9 +17,11 @@ export const dashboards: ReadonlyMap<string, Dashboard> = new Map(
 );
 
 interface Target {
-  readonly expr: string;
+  readonly expr?: string;
   readonly instant?: boolean;
   readonly legendFormat?: string;
+  readonly rawSql?: string;
+  readonly format?: "table" | "time_series";
 }
 
 const isPanel = (panel: NonNullable<Dashboard["panels"]>[number]): panel is Panel => panel.type !== "row";
@@ -28,10 +30,15 @@ const isPanel = (panel: NonNullable<Dashboard["panels"]>[number]): panel is Pane
 export const panelsOf = ({ panels = [] }: Dashboard): readonly Panel[] =>
   panels.flatMap((panel) => (isPanel(panel) ? [panel] : panel.panels)).filter(isPanel);
 
-/** Every query of a dashboard: of its panels, its annotations and its variables. */
+const targetsOf = (file: string, dashboard: Dashboard) =>
+  panelsOf(dashboard).flatMap(({ title, targets = [] }) =>
+    (targets as unknown as readonly Target[]).map((target) => ({ where: `${file}: ${title}`, target })),
+  );
+
+/** Every PromQL query of a dashboard: of its panels, its annotations and its variables. */
 export function queriesOf(file: string, dashboard: Dashboard): readonly DashboardQuery[] {
-  const ofPanels = panelsOf(dashboard).flatMap(({ title, targets = [] }) =>
-    (targets as unknown as readonly Target[]).map((target) => queryOf(`${file}: ${title}`, target)),
+  const ofPanels = targetsOf(file, dashboard).flatMap(({ where, target }) =>
+    target.expr === undefined ? [] : [queryOf(where, target)],
   );
   const ofAnnotations = (dashboard.annotations.list ?? []).map(({ name, target }) =>
     queryOf(`${file}: annotation ${name}`, target as unknown as Target),
@@ -45,7 +52,28 @@ export function queriesOf(file: string, dashboard: Dashboard): readonly Dashboar
   return [...ofPanels, ...ofAnnotations, ...ofVariables];
 }
 
-const queryOf = (where: string, { expr, instant = false, legendFormat }: Target): DashboardQuery => ({
+/** A query of PostgreSQL, as the file of a dashboard has it. */
+export interface SqlDashboardQuery {
+  /** The dashboard, and the panel or variable. */
+  readonly where: string;
+  readonly sql: string;
+  readonly format: "table" | "time_series";
+}
+
+/** Every SQL query of a dashboard: of its panels and its variables. */
+export function sqlQueriesOf(file: string, dashboard: Dashboard): readonly SqlDashboardQuery[] {
+  const ofPanels = targetsOf(file, dashboard).flatMap(({ where, target: { rawSql: sql, format = "table" } }) =>
+    sql === undefined ? [] : [{ where, sql, format }],
+  );
+  const ofVariables = (dashboard.templating.list ?? []).flatMap(({ name, query }) =>
+    typeof query === "string" && query.startsWith("SELECT")
+      ? [{ where: `${file}: variable ${name}`, sql: query, format: "table" as const }]
+      : [],
+  );
+  return [...ofPanels, ...ofVariables];
+}
+
+const queryOf = (where: string, { expr = "", instant = false, legendFormat }: Target): DashboardQuery => ({
   where,
   expr,
   legend: legendFormat ?? null,

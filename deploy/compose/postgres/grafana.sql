@@ -1,0 +1,3 @@
+-- The role of Grafana. It reads what the daemons create, such as the views of the audit dashboard, and changes nothing.
+CREATE ROLE grafana LOGIN PASSWORD 'simulation';
+ALTER DEFAULT PRIVILEGES FOR ROLE proxywarden GRANT SELECT ON TABLES TO grafana;
