@@ -177,7 +177,7 @@ ORDER BY 1, 2`,
     `SELECT opened_at AS "time", id, node, region, policy, dry_run, state, steps_sent, closed_at,
   extract(epoch FROM coalesce(duration, now() - opened_at))::float8 AS seconds
 FROM proxywarden_episodes
-WHERE (${ofPolicies("opened_at")} OR closed_at IS NULL AND policy IN ($policy)) AND ${OF_NODE}
+WHERE opened_at <= $__timeTo() AND coalesce(closed_at, now()) >= $__timeFrom() AND policy IN ($policy) AND ${OF_NODE}
 ORDER BY opened_at DESC, number DESC`,
   ).overrideByName("seconds", [{ id: "unit", value: "s" }]),
 ];

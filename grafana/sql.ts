@@ -2,7 +2,7 @@ import type { Builder, Dataquery } from "@grafana/grafana-foundation-sdk/cog";
 
 /** A query of a panel in SQL, of the views of the journal in PostgreSQL. */
 export interface SqlQuery {
-  /** Grafana replaces `$__timeFilter(COLUMN)`, `$__timeGroup(COLUMN, $__interval)` and variables. */
+  /** Grafana replaces `$__timeFilter(COLUMN)`, `$__timeGroup(COLUMN, $__interval)`, `$__timeFrom()`, `$__timeTo()` and variables. */
   readonly sql: string;
   /**
    * `table` (default): the rows; `series`: a line for each value of the column `metric`, with the columns `time` and `value`, in

@@ -89,5 +89,23 @@ export const allDashboardQueries: readonly DashboardQuery[] = [...dashboards].fl
 export const interpolated = (expr: string, values: Readonly<Record<string, string>>): string =>
   expr.replaceAll(/\$(\w+)/g, (whole, name: string) => values[name] ?? whole);
 
+/** Puts into SQL what Grafana puts in the place of its macros and variables. Times are ISO 8601. */
+export const interpolatedSql = (
+  sql: string,
+  {
+    from,
+    to,
+    policies,
+    node,
+  }: { readonly from: string; readonly to: string; readonly policies: readonly string[]; readonly node: string },
+): string =>
+  sql
+    .replaceAll(/\$__timeFilter\((\w+)\)/g, `$1 BETWEEN '${from}' AND '${to}'`)
+    .replaceAll(/\$__timeGroup\((\w+), \$__interval\)/g, "floor(extract(epoch from $1)/60)*60")
+    .replaceAll("$__timeFrom()", `'${from}'`)
+    .replaceAll("$__timeTo()", `'${to}'`)
+    .replaceAll(/\$\{node:sqlstring\}/g, `'${node}'`)
+    .replaceAll(/\$policy\b/g, policies.map((policy) => `'${policy}'`).join(","));
+
 /** What the variables stand for where nothing is chosen. */
 export const ANY = { instance: ".*", region: ".*", country: ".*", node: "node_1", __rate_interval: "15s" } as const;
