@@ -9,7 +9,7 @@ import {
   type CollectorManagerDeps,
   startCollectorManager,
 } from "../../src/collectors/collector-manager.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { Log, Transport } from "../../src/model/ports.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";

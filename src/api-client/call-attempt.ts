@@ -59,13 +59,21 @@ const PERMIT_WAIT_MS_MAX: DurationMs = 5 * MINUTE_MS;
 
 const CANCELED_UNSENT = "canceled before it was sent";
 
-/** Waits for a permit and sends a call once. `onSending` is called right before; if it throws, the call is not sent. */
+/** Steps of the caller, once a call has its permit. If one of them fails, the call is not sent. */
+export interface SendingHooks {
+  /** Called first, and waited for. */
+  prepare?(): Promise<void>;
+  /** Called right before the call is sent: nothing else runs in between. */
+  onSending?(): void;
+}
+
+/** Waits for a permit and sends a call once. */
 export async function attemptCall(
   deps: CallAttemptDeps,
   call: Call | ActionCall,
   lane: Lane,
   signal: AbortSignal,
-  onSending?: () => void,
+  hooks: SendingHooks = {},
 ): Promise<CallAttempt> {
   const { clock, rateLimiter, observer } = deps;
   const { category } = ENDPOINTS[call.endpoint];
@@ -77,7 +85,8 @@ export async function attemptCall(
     return unsent(noPermitError(availabilityOf(rateLimiter.ledger, category, lane, clock.monotonic()).waitReason));
   }
   const key = deps.secret.value();
-  const problem = problemBeforeSending(signal, onSending);
+  const preparation = hooks.prepare === undefined ? null : await problemOfPreparation(signal, hooks.prepare);
+  const problem = preparation ?? problemBeforeSending(signal, hooks.onSending);
   if (problem !== null) {
     rateLimiter.release(permit, { kind: "unused" });
     return unsent({ kind: "aborted", message: problem });
@@ -116,16 +125,29 @@ function requestOf(call: Call | ActionCall, key: string, agent: string): Transpo
   return { method, path: call.path, headers: { ...headers, "content-type": "application/json" }, body };
 }
 
+/** Prepares a call with a permit. Returns why it must not be sent; null: it is prepared. */
+async function problemOfPreparation(signal: AbortSignal, prepare: () => Promise<void>): Promise<string | null> {
+  if (signal.aborted) return CANCELED_UNSENT;
+  try {
+    await prepare();
+    return null;
+  } catch (error) {
+    return errorMessage(error);
+  }
+}
+
 /** Why a call with a permit must not be sent; null: it may be sent. */
 function problemBeforeSending(signal: AbortSignal, onSending?: () => void): string | null {
   if (signal.aborted) return CANCELED_UNSENT;
   try {
     onSending?.();
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return errorMessage(error);
   }
   return signal.aborted ? CANCELED_UNSENT : null;
 }
+
+const errorMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 function noPermitError(waitReason: WaitReason | null): ApiError {
   const within = `within ${PERMIT_WAIT_MS_MAX / MINUTE_MS} minutes`;

@@ -4,7 +4,7 @@ import { fail, ok, type Result } from "../base/result.ts";
 import type { TransportResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import type { Lane } from "../rate-limit/limits.ts";
-import { attemptCall, type CallAttemptDeps } from "./call-attempt.ts";
+import { attemptCall, type CallAttemptDeps, type SendingHooks } from "./call-attempt.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import { type ApiError, excerpt } from "./errors.ts";
 import { bodyText, readJson } from "./json-body.ts";
@@ -26,10 +26,9 @@ export interface ApiClient {
    */
   get(call: Call, lane: Lane, signal: AbortSignal, onSending?: () => void): Promise<Result<ApiResponse, ApiError>>;
   /**
-   * Sends a POST in the lane `action` once, whatever the result. `onSending` is called right before it is sent; if it
-   * throws, nothing is sent. Never rejects.
+   * Sends a POST in the lane `action` once, whatever the result. If one of `hooks` fails, nothing is sent. Never rejects.
    */
-  post(call: ActionCall, signal: AbortSignal, onSending?: () => void): Promise<PostResult>;
+  post(call: ActionCall, signal: AbortSignal, hooks?: SendingHooks): Promise<PostResult>;
   /** The service's clock at `at`, by its Date headers; null before the first one. */
   serviceTime(at: MonotonicMs): EpochMs | null;
   /** How far the service's clock is ahead of our wall clock; null before the first Date header. */
@@ -69,8 +68,8 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
       const serviceNow = serviceClock.timeAt(clock.monotonic());
       return serviceNow === null ? null : serviceNow - clock.now();
     },
-    async post(call, signal, onSending) {
-      const attempt = await attemptCall(attemptDeps, call, "action", signal, onSending);
+    async post(call, signal, hooks) {
+      const attempt = await attemptCall(attemptDeps, call, "action", signal, hooks);
       if (attempt.kind === "failed") {
         return { kind: attempt.isUnsent ? "not_sent" : "in_doubt", message: attempt.error.message };
       }
@@ -80,7 +79,7 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
     },
     async get(call, lane, signal, onSending) {
       for (let retries = 0; ; retries++) {
-        const attempt = await attemptCall(attemptDeps, call, lane, signal, onSending);
+        const attempt = await attemptCall(attemptDeps, call, lane, signal, onSending && { onSending });
         const isLast = retries >= RETRIES_MAX || signal.aborted;
         if (attempt.kind === "failed") {
           if (isLast || !TRANSIENT_ERRORS.has(attempt.error.kind)) return fail(attempt.error);

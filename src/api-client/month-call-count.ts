@@ -17,6 +17,8 @@ export class MonthCallCount {
   #month: BillingMonth;
   /** Calls to add to the store, less those stored but never sent. Added with the next call. */
   #unstored = 0;
+  /** Null: no count is being stored. */
+  #storing: Promise<void> | null = null;
   #isStoreFailing = false;
 
   /** `startsOn`: day on which the month of the plan starts, 1 to 31 (UTC). Throws if the store can't be read. */
@@ -45,16 +47,24 @@ export class MonthCallCount {
     this.#startMonth();
   }
 
-  /** Adds calls, and those that the store rejected before. */
-  add(calls: number): void {
-    const { clock, calls: store, log } = this.#deps;
+  /** Adds calls, and those that the store rejected before. Resolves once they are stored or rejected; never rejects. */
+  async add(calls: number): Promise<void> {
     this.#unstored += calls;
+    // One at a time, so that a rejected count is part of the next one.
+    while (this.#storing !== null) await this.#storing;
     if (this.#unstored <= 0) return;
+    this.#storing = this.#store(this.#unstored);
+    await this.#storing;
+    this.#storing = null;
+  }
+
+  async #store(calls: number): Promise<void> {
+    const { clock, calls: store, log } = this.#deps;
     try {
-      store.add(utcDay(clock.now()), this.#unstored);
-      if (this.#isStoreFailing) log.info({ calls: this.#unstored }, "calls stored again");
+      await store.add(utcDay(clock.now()), calls);
+      this.#unstored -= calls;
+      if (this.#isStoreFailing) log.info({ calls }, "calls stored again");
       this.#isStoreFailing = false;
-      this.#unstored = 0;
     } catch (error) {
       // The count in memory suffices for this process, so polling continues. Logged once, not at each call.
       if (!this.#isStoreFailing) log.error({ err: error }, "calls not stored; they are counted in memory");

@@ -14,7 +14,8 @@ export interface WaitingCall {
   readonly category: Category;
   readonly lane: Lane;
   readonly since: MonotonicMs;
-  grant(permit: Permit): void;
+  /** `permit` may still be waiting for its call to be counted. */
+  grant(permit: Promise<Permit>): void;
 }
 
 /**
@@ -48,7 +49,7 @@ export class PermitQueue {
         onAbort();
         resolve(null);
       };
-      const grant = (permit: Permit) => {
+      const grant = (permit: Promise<Permit>) => {
         signal.removeEventListener("abort", abort);
         resolve(permit);
       };

@@ -20,7 +20,7 @@ export interface RateLimiter {
   /** Sets the ratio in which waiting calls get permits; actions always have priority. */
   setShares(shares: TrafficShares): void;
   /** Stores the count of calls that the store rejected so far. Call it when no more calls follow. */
-  flush(): void;
+  flush(): Promise<void>;
   /** Applies new limits from the next permit on; learned limits stay. */
   setLimits(limits: Limits, monthStartsOn: number): void;
   /** Calls in the plan's current month: ours and detected external ones. */
@@ -79,10 +79,10 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
   function grant({ category, lane, since, grant }: WaitingCall): void {
     const now = clock.monotonic();
     const permit = takePermit(ledger, category, lane, now);
-    month.add(1);
+    const counted = month.add(1);
     if (lane === "action") actions[category].record(now);
     deps.onWait(category, now - since);
-    grant(permit);
+    grant(counted.then(() => permit));
   }
 
   return {
@@ -161,7 +161,7 @@ function createExternalCallCount(
       count.likely += newLikely;
       count.proven += newProven;
       ledger.monthUsed += newLikely;
-      if (newLikely > 0) month.add(newLikely);
+      if (newLikely > 0) void month.add(newLikely);
       if (newProven > 0) onExternalCalls?.(count.scope, newProven);
     }
   };

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { ok } from "../base/result.ts";
 import { type Daemon, startDaemon } from "../daemon/daemon.ts";
-import { createMemoryStateStore } from "../journal/sqlite.ts";
+import { createMemoryStateStore } from "../journal/sqlite/store.ts";
 import type { Clock } from "../model/ports.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { createLog } from "../platform/log.ts";
@@ -108,7 +108,7 @@ async function reportUntilStopped(daemon: Daemon, clock: Clock, { for: forMs }: 
   const endsAt = real.monotonic() + (forMs ?? Number.POSITIVE_INFINITY);
   while (!stop.aborted && real.monotonic() < endsAt) {
     await real.sleep(Math.min(POLL_INTERVAL_MS, endsAt - real.monotonic()), stop);
-    for (const { text, tone } of reporter.report(daemon.statusSnapshot(), daemon.remediation())) {
+    for (const { text, tone } of await reporter.report(daemon.statusSnapshot(), daemon.remediation())) {
       const color = LINE_TONES[tone];
       out.write(`${color === null ? text : paint(color, text)}\n`);
     }

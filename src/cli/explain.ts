@@ -1,8 +1,8 @@
 import { SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { policyRulesOf } from "../config/policy-file.ts";
-import { openStoreReadOnly } from "../journal/reader.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
+import type { TimerRow } from "../model/remediation/episode.ts";
 import type { JournalReader } from "../model/remediation/journal.ts";
 import type { EpochMs } from "../model/time.ts";
 import { createSystemClock } from "../platform/clock.ts";
@@ -32,6 +32,7 @@ import {
   withRecordedPolicies,
 } from "./output/node-explanation.ts";
 import { formatNodeReport } from "./output/node-explanation-text.ts";
+import { openConfiguredReader } from "./state-store.ts";
 
 /** Options of `explain`. */
 export interface ExplainOptions extends DaemonAccessOptions, OutputOption {
@@ -49,7 +50,7 @@ export async function runExplain(node: string, options: ExplainOptions, context:
   const report =
     options.config === undefined
       ? await explainFromDaemon(node, options, context)
-      : explainFromJournal(node, options.config, options.at, context.env);
+      : await explainFromJournal(node, options.config, options.at, context.env);
   if (!report.ok) return failWith(context, report.error);
   print(context, options, report.value, (shown) => formatNodeReport(shown, createPaint(context.out, context.env)));
   return EXIT_OK;
@@ -89,36 +90,36 @@ async function explainFromDaemon(
   return ok(explanationAsOf(node, rows, at));
 }
 
-function explainFromJournal(
+async function explainFromJournal(
   node: string,
   file: string,
   at: EpochMs | undefined,
   env: CommandContext["env"],
-): Result<NodeReport, readonly string[]> {
+): Promise<Result<NodeReport, readonly string[]>> {
   const read = readConfigFile(file, env);
   if (!read.ok) return read;
   const rules = policyRulesOf(read.value.policies);
-  const opened = openStoreReadOnly(read.value.config.state.path);
+  const opened = await openConfiguredReader(read.value.config.state);
   if (!opened.ok) return fail([opened.error.message]);
   try {
-    const rows = readNodeRows(opened.value, node, at);
+    const rows = await readNodeRows(opened.value, node, at);
     if (at !== undefined) return ok(explanationAsOf(node, rows, at));
-    return ok(explanationNow(node, rows, opened.value, rules));
+    return ok(explanationNow(node, rows, await opened.value.timers(node), rules));
   } catch (error) {
     return fail([`the journal can't be read: ${error instanceof Error ? error.message : String(error)}`]);
   } finally {
-    opened.value.close();
+    await opened.value.close();
   }
 }
 
-function readNodeRows(journal: JournalReader, node: string, until: EpochMs | undefined): NodeRows {
+async function readNodeRows(journal: JournalReader, node: string, until: EpochMs | undefined): Promise<NodeRows> {
   const query = { node, limit: ROWS_MAX, ...(until === undefined ? {} : { until }) };
   return {
-    holds: journal.holds(node).map(holdView),
-    episodes: journal.episodes(query).map(episodeView),
-    actions: journal.actions(query).map(actionView),
-    decisions: journal.decisions(query).map(decisionView),
-    orders: journal.operatorCommands(query).map(operatorCommandView),
+    holds: (await journal.holds(node)).map(holdView),
+    episodes: (await journal.episodes(query)).map(episodeView),
+    actions: (await journal.actions(query)).map(actionView),
+    decisions: (await journal.decisions(query)).map(decisionView),
+    orders: (await journal.operatorCommands(query)).map(operatorCommandView),
   };
 }
 
@@ -126,10 +127,9 @@ function readNodeRows(journal: JournalReader, node: string, until: EpochMs | und
 function explanationNow(
   node: string,
   rows: NodeRows,
-  journal: JournalReader,
+  timers: readonly TimerRow[],
   rules: readonly PolicyRule[],
 ): NodeReport {
-  const timers = journal.timers(node);
   const policies = rules.map((rule) => {
     const timer = timers.find(({ policy }) => policy === rule.name);
     return {

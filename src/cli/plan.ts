@@ -54,7 +54,7 @@ async function planNetwork(
   if (!access.ok) return access;
   const { settings } = access.value;
   try {
-    const stored = readStoredState(read.value.config, clock.now());
+    const stored = await readStoredState(read.value.config, clock.now());
     if (!stored.ok) return stored;
     const known = await networkSize(options, stored.value, access.value, context);
     if (!known.ok) return known;

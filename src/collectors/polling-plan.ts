@@ -85,7 +85,7 @@ const FAILED_RUNS_BEFORE_SUCCESS_MAX = 3;
 const RUN_CALLS_SMOOTHING = 0.2;
 
 const runFactKey = (collector: Collector): string => `collect.${collector}.run`;
-const NETWORK_SIZE_FACT = "collect.extent";
+export const NETWORK_SIZE_FACT = "collect.extent";
 
 /** The current plan, and the runs that follow it. */
 export class PollingPlan {
@@ -99,7 +99,7 @@ export class PollingPlan {
   constructor(deps: PollingPlanDeps) {
     this.#deps = deps;
     this.#storedRuns = perCollector((collector) => this.#readRun(collector));
-    this.#storedSize = storedNetworkSize(deps.facts.read);
+    this.#storedSize = storedNetworkSize(deps.facts.read(NETWORK_SIZE_FACT));
     this.#current = this.#computePlan();
   }
 
@@ -246,7 +246,7 @@ export class PollingPlan {
 
   /** Returns the stored run; null: there is none, or it is unreadable. */
   #readRun(collector: Collector): StoredRun | null {
-    const { at, calls } = readFact(this.#deps.facts.read, runFactKey(collector)) as Partial<StoredRun>;
+    const { at, calls } = parseFact(this.#deps.facts.read(runFactKey(collector))) as Partial<StoredRun>;
     return Number.isFinite(at) && Number.isFinite(calls) ? { at: at!, calls: calls! } : null;
   }
 
@@ -263,9 +263,9 @@ export class PollingPlan {
   }
 }
 
-/** Returns the stored network size; a missing or unreadable count is 0. */
-export function storedNetworkSize(read: (key: string) => string | null): NetworkSize {
-  const stored = readFact(read, NETWORK_SIZE_FACT) as Partial<NetworkSize>;
+/** Returns the network size in the value of {@link NETWORK_SIZE_FACT}; a missing or unreadable count is 0. */
+export function storedNetworkSize(fact: string | null): NetworkSize {
+  const stored = parseFact(fact) as Partial<NetworkSize>;
   const count = (value: number | undefined) => (Number.isFinite(value) && value! >= 0 ? value! : 0);
   return {
     nodes: count(stored.nodes),
@@ -275,9 +275,9 @@ export function storedNetworkSize(read: (key: string) => string | null): Network
   };
 }
 
-function readFact(read: (key: string) => string | null, key: string): object {
+function parseFact(fact: string | null): object {
   try {
-    const value: unknown = JSON.parse(read(key) ?? "{}");
+    const value: unknown = JSON.parse(fact ?? "{}");
     return typeof value === "object" && value !== null ? value : {};
   } catch {
     return {};

@@ -1,4 +1,4 @@
-import { SECOND_MS } from "../base/duration.ts";
+import { formatDuration, SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { WebConfig } from "../config/schema/web-file.ts";
 import type { Category } from "../rate-limit/limits.ts";
@@ -39,7 +39,7 @@ export async function startDaemon(deps: DaemonDeps): Promise<Result<Daemon, read
   deps.log.setLevel(config.log.level);
   const resources = openConfigResources(read.value, deps);
   if (!resources.ok) return resources;
-  const runtime = openRuntime(deps, config);
+  const runtime = await openRuntime(deps, config);
   if (!runtime.ok) return runtime;
   const daemon = new RunningDaemon(deps, runtime.value);
   const started = await daemon.start(resources.value);
@@ -67,7 +67,7 @@ class RunningDaemon implements Daemon {
     const { config } = resources;
     const web = await this.#listen(resources);
     if (!web.ok) {
-      this.#runtime.store.close();
+      await this.#runtime.store.close();
       return web;
     }
     this.#web = web.value;
@@ -120,9 +120,9 @@ class RunningDaemon implements Daemon {
     await this.#history;
     await this.#reloading;
     await this.#active.stop("all", SHUTDOWN_BUDGET);
-    this.#runtime.rateLimiter.flush();
+    await Promise.all([this.#runtime.rateLimiter.flush(), this.#runtime.remediationState.flush()]);
     await this.#web.close(SHUTDOWN_BUDGET.webMs);
-    this.#runtime.store.close();
+    await this.#runtime.store.close();
   }
 
   readonly #requestReload: Reload = serializeReloads(() => {
@@ -244,10 +244,16 @@ interface FixedSettings {
   readonly scheme: "http" | "https";
 }
 
+const databaseName = ({ postgres }: ConfigResources["config"]["state"]): string =>
+  postgres === undefined
+    ? "none"
+    : `${postgres.url_file} (schema ${postgres.schema}, lease ${formatDuration(postgres.lease)})`;
+
 /** Returns a problem for each changed key that needs a restart. */
 const fixedKeyProblems = (old: FixedSettings, next: FixedSettings): string[] =>
   [
-    { key: "state.path", now: old.config.state.path, requested: next.config.state.path },
+    { key: "state.path", now: old.config.state.path ?? "none", requested: next.config.state.path ?? "none" },
+    { key: "state.postgres", now: databaseName(old.config.state), requested: databaseName(next.config.state) },
     { key: "log.format", now: old.config.log.format, requested: next.config.log.format },
     { key: "web.web_config_file", now: old.scheme, requested: next.scheme },
   ]

@@ -34,6 +34,8 @@ export const SHUTDOWN_BUDGET: ShutdownBudget = {
 /** User-Agent header of the daemon's requests. */
 export const userAgentOf = (version: string): string => `proxywarden/${version}`;
 
+type OpenedStateStore = Result<StateStore, { readonly kind?: string; readonly message: string }>;
+
 /** What the daemon needs from outside; the demo and tests pass their own. */
 export interface DaemonDeps {
   readonly clock: Clock;
@@ -44,7 +46,7 @@ export interface DaemonDeps {
   /** Loads the configuration; the error is every problem, a line each. It should not block the event loop. */
   readConfig(): Result<LoadedConfig, readonly string[]> | Promise<Result<LoadedConfig, readonly string[]>>;
   readFile(path: string): Result<string, string>;
-  openStore(folder: string): Result<StateStore, { readonly kind?: string; readonly message: string }>;
+  openStore(state: Config["state"]): OpenedStateStore | Promise<OpenedStateStore>;
   /** Creates a state store in memory, for use when the real one is damaged. */
   createMemoryStore(): StateStore;
 }
@@ -67,10 +69,10 @@ export interface Runtime {
 export const CALLS_USED_BEFORE_FACT = "month.used_before";
 
 /** Opens the state, and creates what survives a reload. */
-export function openRuntime(deps: DaemonDeps, config: Config): Result<Runtime, readonly string[]> {
+export async function openRuntime(deps: DaemonDeps, config: Config): Promise<Result<Runtime, readonly string[]>> {
   const { clock, log, version } = deps;
   const eventLog = createEventLog();
-  const opened = openStoreOrMemory(deps, config.state.path, eventLog);
+  const opened = await openStoreOrMemory(deps, config.state, eventLog);
   if (!opened.ok) return opened;
   const { store, remediationState } = opened.value;
   const metrics = createDaemonMetrics();
@@ -107,38 +109,40 @@ type OpenedStore = Pick<Runtime, "store" | "remediationState">;
  * Opens the state and reads the journal in it. If the journal is damaged, the daemon runs on a state in memory: it exports
  * metrics and takes no action until an operator repairs the journal. Any other problem is an error.
  */
-function openStoreOrMemory(
+async function openStoreOrMemory(
   deps: DaemonDeps,
-  folder: string,
+  state: Config["state"],
   eventLog: EventLog,
-): Result<OpenedStore, readonly string[]> {
+): Promise<Result<OpenedStore, readonly string[]>> {
   const { clock, log } = deps;
-  const opened = deps.openStore(folder);
+  const key = state.postgres === undefined ? "state.path" : "state.postgres";
+  const opened = await deps.openStore(state);
   if (!opened.ok) {
     const { kind, message } = opened.error;
-    return kind === "damaged" ? ok(fallBackToMemory(deps, message, eventLog)) : fail([`state.path: ${message}`]);
+    return kind === "damaged" ? ok(await fallBackToMemory(deps, message, eventLog)) : fail([`${key}: ${message}`]);
   }
   const store = opened.value;
   try {
     const options = { journal: store.journal, clock, log, lostReason: null, onChange: eventLog.record };
-    return ok({ store, remediationState: openRemediationState({ ...options, assumesEarlierActions: true }) });
+    return ok({ store, remediationState: await openRemediationState({ ...options, assumesEarlierActions: true }) });
   } catch (error) {
-    store.close();
+    await store.close();
     const why = error instanceof Error ? error.message : String(error);
-    const lost = `the journal in ${folder} can't be read (${why}); put a backup in its place, or move it away`;
-    return ok(fallBackToMemory(deps, lost, eventLog));
+    if (state.postgres !== undefined) return fail([`${key}: the journal can't be read: ${why}`]);
+    const lost = `the journal in ${state.path} can't be read (${why}); put a backup in its place, or move it away`;
+    return ok(await fallBackToMemory(deps, lost, eventLog));
   }
 }
 
-function fallBackToMemory(
+async function fallBackToMemory(
   { clock, log, createMemoryStore }: DaemonDeps,
   lost: string,
   eventLog: EventLog,
-): OpenedStore {
+): Promise<OpenedStore> {
   log.error({ problem: lost }, "journal damaged: no action is taken, and state is lost at exit");
   const store = createMemoryStore();
   const options = { journal: store.journal, clock, log, lostReason: lost, onChange: eventLog.record };
-  return { store, remediationState: openRemediationState(options) };
+  return { store, remediationState: await openRemediationState(options) };
 }
 
 /**

@@ -51,17 +51,19 @@ export interface Transport {
   close(): Promise<void>;
 }
 
-/** Durable count of API calls by day (UTC, such as `2026-11-21`). Both functions throw if the state can't be written or read. */
+/** Durable count of API calls by day (UTC, such as `2026-11-21`). */
 export interface CallCounter {
-  /** Calls made on `day` and after it. */
+  /** Calls added on `day` and after it. Throws if the state can't be read. */
   since(day: string): number;
-  /** Adds calls to a day; returns once they are on disk. */
-  add(day: string, calls: number): void;
+  /** Adds calls to a day; resolves once they are durably counted. Rejects if the state can't be written; none is added then. */
+  add(day: string, calls: number): Promise<void>;
 }
 
 /** Small durable values, by key. */
 export interface FactStore {
+  /** The last value that was written; null: none. */
   read(key: string): string | null;
+  /** Stores a value, at once or as soon as the store can be written. Throws if the state can't be written. */
   write(key: string, value: string): void;
 }
 
@@ -70,7 +72,8 @@ export interface StateStore {
   readonly calls: CallCounter;
   readonly facts: FactStore;
   readonly journal: Journal;
-  close(): void;
+  /** Writes what is still to be written, if it can be, and closes the store. May be called again. */
+  close(): Promise<void>;
 }
 
 /** Fields of a log line. */

@@ -29,7 +29,17 @@ interface CommandTarget {
   readonly action?: string;
 }
 
-type Reply = Result<string, CommandRejection>;
+/** What a command changes and replies; `apply` adopts what is not a row of the journal. */
+interface CommandPlan {
+  /** Null: there is nothing to change. */
+  readonly target: CommandTarget | null;
+  readonly changes: readonly JournalChange[];
+  readonly reply: string;
+  apply(): void;
+}
+
+type Planned = Result<CommandPlan, CommandRejection>;
+type Reply = Promise<Result<string, CommandRejection>>;
 
 /**
  * Maximum number of holds on nodes that are not listed. A hold lasts until it is released, and a mistyped id is never listed.
@@ -38,7 +48,7 @@ export const UNLISTED_HOLDS_MAX = 100;
 
 /**
  * The commands of one operator; null: no operators are configured. A command that can't be journaled is rejected, because a
- * restart would lose it.
+ * restart would lose it. It is planned on the state after all earlier commits, and takes effect once it is journaled.
  */
 export class JournaledCommands implements OperatorCommands {
   readonly #deps: OperatorCommandsDeps;
@@ -59,36 +69,75 @@ export class JournaledCommands implements OperatorCommands {
   }
 
   pause(reason: string): Reply {
-    const value = JSON.stringify({ at: this.#state.now(), reason, ...this.#operatorField() });
-    const reply = `paused: ${reason}; no action is taken until resume`;
-    return this.#commit({ command: "pause" }, [{ kind: "fact", key: PAUSED, value }], reply);
+    return this.#run(() => this.#planPause(reason));
   }
 
   resume(): Reply {
-    if (this.#state.records.fact(PAUSED) === null) return ok("it was not paused");
-    return this.#commit({ command: "resume" }, [{ kind: "fact", key: PAUSED, value: null }], "resumed");
+    return this.#run(() => this.#planResume());
   }
 
   approve(id: string): Reply {
+    return this.#run(() => this.#planApprove(id));
+  }
+
+  reject(id: string, reason: string): Reply {
+    return this.#run(() => this.#planReject(id, reason));
+  }
+
+  hold(node: NodeId, reason: string): Reply {
+    return this.#run(() => this.#planHold(node, reason));
+  }
+
+  release(node: NodeId): Reply {
+    return this.#run(() => this.#planRelease(node));
+  }
+
+  resetBreaker(): Reply {
+    return this.#run(() => this.#planResetBreaker());
+  }
+
+  acceptInventory(): Reply {
+    return this.#run(() => this.#planAcceptInventory());
+  }
+
+  noteReload(problems: readonly string[], origin = ""): void {
+    const rest = problems.length > 1 ? ` (and ${problems.length - 1} more problems)` : "";
+    const result = problems.length === 0 ? "the new configuration is active" : `rejected: ${problems[0]}${rest}`;
+    this.#state.record([this.#commandRow({ command: "reload" }, `${origin}${result}`)]);
+  }
+
+  #planPause(reason: string): Planned {
+    const value = JSON.stringify({ at: this.#state.now(), reason, ...this.#operatorField() });
+    const reply = `paused: ${reason}; no action is taken until resume`;
+    return plan({ command: "pause" }, [{ kind: "fact", key: PAUSED, value }], reply);
+  }
+
+  #planResume(): Planned {
+    if (this.#state.records.fact(PAUSED) === null)
+      return ok({ target: null, changes: [], reply: "it was not paused", apply() {} });
+    return plan({ command: "resume" }, [{ kind: "fact", key: PAUSED, value: null }], "resumed");
+  }
+
+  #planApprove(id: string): Planned {
     const action = this.#awaitingAction(id);
     if (!action.ok) return action;
     const { request, node } = action.value;
     const reply = `${id} is approved: ${request.kind} of ${node}, once nothing else holds it`;
     const row: Action = { ...action.value, ...this.#answer(), state: "approved", approvedAt: this.#state.now() };
-    return this.#commit({ command: "approve", node, action: id }, [actionChange(row)], reply);
+    return plan({ command: "approve", node, action: id }, [actionChange(row)], reply);
   }
 
-  reject(id: string, reason: string): Reply {
+  #planReject(id: string, reason: string): Planned {
     const action = this.#awaitingAction(id);
     if (!action.ok) return action;
     const { node } = action.value;
     const detail = `${this.#name} rejected ${id}${suffix(reason)}`;
     const row: Action = { ...action.value, ...this.#answer(), state: "rejected", endedAt: this.#state.now(), detail };
     const reply = `${id} is rejected${suffix(reason)}; the step is not asked for again in this episode`;
-    return this.#commit({ command: "reject", node, action: id }, [actionChange(row)], reply);
+    return plan({ command: "reject", node, action: id }, [actionChange(row)], reply);
   }
 
-  hold(node: NodeId, reason: string): Reply {
+  #planHold(node: NodeId, reason: string): Planned {
     const isListed = this.#isListed(node);
     if (!isListed && this.#unlistedHolds(node) >= UNLISTED_HOLDS_MAX) {
       const message = `${UNLISTED_HOLDS_MAX} nodes that are not listed are held already; release one of them first`;
@@ -98,10 +147,10 @@ export class JournaledCommands implements OperatorCommands {
     const row = { ...base, reason: `${this.#name} holds it${suffix(reason)}`, ...this.#operatorField() };
     const note = isListed ? "" : "; no node of that id is listed now, and the hold applies once it is";
     const reply = `${node} is held${suffix(reason)}; it is not touched until release${note}`;
-    return this.#commit({ command: "hold", node }, [{ kind: "hold", row }], reply);
+    return plan({ command: "hold", node }, [{ kind: "hold", row }], reply);
   }
 
-  release(node: NodeId): Reply {
+  #planRelease(node: NodeId): Planned {
     const now = this.#state.now();
     const holds = this.#state.records.holdsOn(node).filter(({ until }) => until === null || until > now);
     if (holds.length === 0) return reject("not_found", `${JSON.stringify(node)} is not held`);
@@ -112,10 +161,10 @@ export class JournaledCommands implements OperatorCommands {
     });
     const policies = holds.flatMap(({ kind, policy }) => (kind === "given_up" ? (policy ?? []) : []));
     const retries = policies.length === 0 ? "" : `; ${policies.join(" and ")} may try it again`;
-    return this.#commit({ command: "release", node }, changes, `${node} is released${retries}`);
+    return plan({ command: "release", node }, changes, `${node} is released${retries}`);
   }
 
-  resetBreaker(): Reply {
+  #planResetBreaker(): Planned {
     const { context, fleetHealth } = this.#deps;
     const isOpen = fleetHealth.state(false).breaker.open !== null;
     const fallen = context.policies
@@ -133,10 +182,10 @@ export class JournaledCommands implements OperatorCommands {
     const policyReply =
       fallen.length === 0 ? [] : [`${fallen.join(" and ")} ${verb} again; efficacy is measured from now on`];
     const reply = [...breakerReply, ...policyReply].join("; ");
-    return this.#commit({ command: "reset-breaker" }, [...changes, ...policyChanges], reply, apply);
+    return plan({ command: "reset-breaker" }, [...changes, ...policyChanges], reply, apply);
   }
 
-  acceptInventory(): Reply {
+  #planAcceptInventory(): Planned {
     const { context, trustTracker } = this.#deps;
     const walk = context.observed.latest?.snapshot.fleet.lastWalk ?? null;
     if (walk === null || walk.isAborted) {
@@ -148,27 +197,28 @@ export class JournaledCommands implements OperatorCommands {
     const lost = lostNodes(context).size;
     const losses = lost === 0 ? "" : `; the loss of ${lost} nodes that left the list after an action is accepted`;
     const reply = `the inventory baseline is now ${walk.seenNodes} nodes${missing}${losses}`;
-    return this.#commit({ command: "accept-inventory" }, changes, reply, () => {
+    return plan({ command: "accept-inventory" }, changes, reply, () => {
       apply();
       acceptLosses(context);
     });
   }
 
-  noteReload(problems: readonly string[], origin = ""): void {
-    const rest = problems.length > 1 ? ` (and ${problems.length - 1} more problems)` : "";
-    const result = problems.length === 0 ? "the new configuration is active" : `rejected: ${problems[0]}${rest}`;
-    this.#state.record([this.#commandRow({ command: "reload" }, `${origin}${result}`)]);
-  }
-
-  /** Journals a command with its changes; `apply` adopts what is not a row of the journal. */
-  #commit(target: CommandTarget, changes: readonly JournalChange[], reply: string, apply = () => {}): Reply {
-    if (!this.#state.commit([...changes, this.#commandRow(target, reply)])) {
-      const problem = this.#state.journalProblem();
-      return reject("journal", `the journal can't be written: ${problem}; nothing has changed`);
-    }
-    apply();
-    this.#deps.onCommand();
-    return ok(reply);
+  /** Plans a command, journals it and its changes, and applies it. */
+  async #run(plan: () => Planned): Reply {
+    let planned = plan();
+    const changesNow = () => {
+      planned = plan();
+      if (!planned.ok || planned.value.target === null) return null;
+      const { target, changes, reply } = planned.value;
+      return [...changes, this.#commandRow(target, reply)];
+    };
+    const isDone = await this.#state.commitLatest(changesNow, () => planned.ok && planned.value.apply());
+    if (!planned.ok) return planned;
+    const { target, reply } = planned.value;
+    if (isDone) this.#deps.onCommand();
+    if (isDone || target === null) return ok(reply);
+    const problem = this.#state.journalProblem();
+    return reject("journal", `the journal can't be written: ${problem}; nothing has changed`);
   }
 
   #commandRow({ command, node, action }: CommandTarget, detail: string): JournalChange {
@@ -203,6 +253,9 @@ export class JournaledCommands implements OperatorCommands {
     return this.#operator === null ? {} : { operator: this.#operator };
   }
 }
+
+const plan = (target: CommandTarget, changes: readonly JournalChange[], reply: string, apply = () => {}): Planned =>
+  ok({ target, changes, reply, apply });
 
 const suffix = (reason: string): string => (reason === "" ? "" : `: ${reason}`);
 

@@ -167,11 +167,10 @@ export class RemediationRound {
     const isDue = clock.monotonic() - this.#prunedAt >= PRUNE_INTERVAL_MS;
     if (!isDue || remediationState.journalProblem() !== null || !remediationState.clock.isSettled()) return;
     this.#prunedAt = clock.monotonic();
-    try {
-      journal.prune(remediationState.now() - JOURNAL_RETENTION_MS);
-    } catch (error) {
-      log.warn({ err: error }, "journal prune failed");
-    }
+    // Not waited for, since nothing depends on it.
+    journal
+      .prune(remediationState.now() - JOURNAL_RETENTION_MS)
+      .catch((error: unknown) => log.warn({ err: error }, "journal prune failed"));
     remediationState.records.prune(remediationState.now() - MEMORY_RETENTION_MS);
   }
 }

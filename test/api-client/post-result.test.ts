@@ -32,7 +32,7 @@ function open(setting: ClientSetup = {}) {
   const node = nodes.find(({ status }) => status === "online")!.id;
   const post = async (request: ActionRequest, { id = node, onSending = () => {}, aborts = false } = {}) => {
     const abort = new AbortController();
-    const posting = setup.client.post(actionCall(id, request), abort.signal, onSending);
+    const posting = setup.client.post(actionCall(id, request), abort.signal, { onSending });
     if (aborts) {
       await setup.clock.advance(5_000);
       abort.abort();
@@ -245,7 +245,7 @@ describe("an action that was not sent", () => {
   test("canceled before, or by onSending: not sent", async () => {
     const { client, clock, node, posts } = open();
     const abort = new AbortController();
-    const posting = client.post(actionCall(node, reboot), abort.signal, () => abort.abort());
+    const posting = client.post(actionCall(node, reboot), abort.signal, { onSending: () => abort.abort() });
     await clock.advance(60_000);
     expect(await posting).toEqual({ kind: "not_sent", message: "canceled before it was sent" });
     expect(await client.post(actionCall(node, reboot), abort.signal)).toMatchObject({ kind: "not_sent" });
@@ -253,7 +253,7 @@ describe("an action that was not sent", () => {
   });
 });
 
-test("onSending is called with a permit, right before the request", async () => {
+test("a call is prepared once it has a permit, and onSending is called right before the request", async () => {
   const order: string[] = [];
   const {
     client,
@@ -269,14 +269,20 @@ test("onSending is called with a permit, right before the request", async () => 
       },
     }),
   });
-  const posting = client.post(actionCall(node, reboot), new AbortController().signal, () => {
-    order.push(`sending ${clock.monotonic()}, under way ${rateLimiter.ledger.inFlight}`);
-    queueMicrotask(() => order.push("later"));
+  const posting = client.post(actionCall(node, reboot), new AbortController().signal, {
+    async prepare() {
+      await clock.sleep(1_000);
+      order.push(`prepared ${clock.monotonic()}`);
+    },
+    onSending() {
+      order.push(`sending ${clock.monotonic()}, under way ${rateLimiter.ledger.inFlight}`);
+      queueMicrotask(() => order.push("later"));
+    },
   });
   await clock.advance(60_000);
   expect((await posting).kind).toBe("done");
   const at = order[0]!.split(/[ ,]/)[1];
-  expect(order).toEqual([`sending ${at}, under way 1`, `sent ${at}`, "later"]);
+  expect(order).toEqual([`prepared ${at}`, `sending ${at}, under way 1`, `sent ${at}`, "later"]);
   expect(clock.now()).toBe(START_MS + 60_000);
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { CallCounter } from "../../src/model/ports.ts";
 import type { Permit } from "../../src/rate-limit/ledger.ts";
 import type { Category, Lane } from "../../src/rate-limit/limits.ts";
@@ -99,7 +99,7 @@ test("logs once if the store fails, counts in memory, and stores the calls later
     office: rateLimiter,
   } = open({
     since: () => 7,
-    add(_day, calls) {
+    async add(_day, calls) {
       if (isFull) throw new Error("database or disk is full");
       counted += calls;
     },
@@ -121,7 +121,7 @@ test("logs once if the store fails, counts in memory, and stores the calls later
 
 test("calls are available again when a new month starts", async () => {
   const used = new Map([["2026-03-01", 1_000_000]]);
-  const { clock, order, ask } = open({ since: (day) => used.get(day) ?? 0, add: () => {} });
+  const { clock, order, ask } = open({ since: (day) => used.get(day) ?? 0, add: async () => {} });
   void ask("node_management", "walk");
   await clock.advance(30 * 24 * 3_600_000);
   expect(order).toEqual([]);
@@ -146,7 +146,7 @@ test("flush stores the calls that a full disk did not store", async () => {
   let stored = 0;
   const { clock, ask, answer, office } = open({
     since: () => 0,
-    add(_day, calls) {
+    async add(_day, calls) {
       if (isFull) throw new Error("database or disk is full");
       stored += calls;
     },
@@ -154,10 +154,10 @@ test("flush stores the calls that a full disk did not store", async () => {
   const permit = ask("node_management", "walk");
   await clock.advance(5_000);
   answer(await permit, 90);
-  office.flush();
+  await office.flush();
   expect(stored).toBe(0);
   isFull = false;
-  office.flush();
-  office.flush();
+  await office.flush();
+  await office.flush();
   expect(stored).toBe(1);
 });

@@ -2,7 +2,7 @@ import { type ApiClient, createApiClient } from "../../src/api-client/client.ts"
 import { type Call, listNodesCall, readStatsCall } from "../../src/api-client/endpoints.ts";
 import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { seededRandom } from "../../src/base/random.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { ServiceOptions } from "../../src/model/scenario.ts";
 import type { LimitScope } from "../../src/rate-limit/external-usage/external-usage.ts";
 import type { Category } from "../../src/rate-limit/limits.ts";

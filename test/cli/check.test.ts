@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { runCheck } from "../../src/cli/check.ts";
-import { openStateStore } from "../../src/journal/sqlite.ts";
+import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import { createTempFolder } from "../integration/folder.ts";
 import { captureOutput } from "./terminal.ts";
 
@@ -55,7 +55,7 @@ test("a share of a small fleet is the smaller limit, and at least one node", asy
 
 test("without --nodes it uses the fleet size that the daemon saw last", async () => {
   const { folder, file } = configured();
-  const store = openStateStore(folder.pathOf("state"));
+  const store = openSqliteStore(folder.pathOf("state"));
   if (!store.ok) throw new Error(store.error.message);
   store.value.facts.write("collect.extent", JSON.stringify({ nodes: 700, nodePages: 7, sessions: 0, sessionPages: 0 }));
   store.value.close();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { openStateStore } from "../../src/journal/sqlite.ts";
+import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import type { JournalChange } from "../../src/model/remediation/journal.ts";
 import { createTempFolder } from "../integration/folder.ts";
 import {
@@ -30,7 +30,7 @@ const POLICIES = `policies:
 /** Writes a journal as a daemon does, and a configuration that names it. */
 function configured(changes: readonly JournalChange[]): string {
   const folder = createTempFolder();
-  const store = openStateStore(folder.pathOf("state"));
+  const store = openSqliteStore(folder.pathOf("state"));
   if (!store.ok) throw new Error(store.error.message);
   store.value.journal.commit(changes);
   store.value.close();

@@ -5,6 +5,7 @@ import {
   idleRemediation,
   SAMPLES_START_MS,
   sampleExplanation,
+  sampleHistory,
   sampleRemediation,
 } from "../web/api/remediation-view-fixture.ts";
 import { startTestServer } from "../web/http/test-server.ts";
@@ -150,7 +151,7 @@ decisions, newest first
     const { url } = await startTestServer({
       remediation: () => ({
         ...sampleRemediation(),
-        explain: (node) => ({ ...sampleExplanation(node), decisions: [odd] }),
+        historyOf: async (node) => ({ ...sampleHistory(node), decisions: [odd] }),
       }),
     });
     const { out } = await run("node_1", { url });

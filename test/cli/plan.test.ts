@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type PlanOptions, runPlan } from "../../src/cli/plan.ts";
-import { openStateStore } from "../../src/journal/sqlite.ts";
+import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import { utcDay } from "../../src/rate-limit/monthly-budget.ts";
 import { createTempFolder } from "../integration/folder.ts";
 import { configText, startNetwork } from "../integration/simulated-network.ts";
@@ -83,7 +83,7 @@ describe("for the given number of nodes and sessions", () => {
 
 test("the plan uses the size and the calls in the daemon's state, without asking the service", async () => {
   const { file, folder } = configured();
-  const store = openStateStore(folder.pathOf("state"));
+  const store = openSqliteStore(folder.pathOf("state"));
   if (!store.ok) throw new Error(store.error.message);
   store.value.facts.write(
     "collect.extent",

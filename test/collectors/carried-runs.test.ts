@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import {
   everyMinuteSettings,
   startVirtualDaemon,
@@ -18,7 +18,7 @@ const callsTo = async ({ metrics }: VirtualDaemon, endpoint: string) =>
 test("after a reload each interval continues from the last run", async () => {
   const schedules = { ...everyMinuteSettings.schedules, details: null };
   const store = createMemoryStateStore();
-  const first = startVirtualDaemon({ store, settings: { schedules }, scenario: { nodes: 40, sessions: 100 } });
+  const first = await startVirtualDaemon({ store, settings: { schedules }, scenario: { nodes: 40, sessions: 100 } });
   await first.clock.advance(2 * MINUTE_MS + 30 * SECOND_MS);
   const stopped = first.collectorManager.stop();
   await first.clock.advance(0);
@@ -26,7 +26,15 @@ test("after a reload each interval continues from the last run", async () => {
   const { clock, service, collected, serviceClock, remediationState } = first;
   const every = { kind: "every", intervalMs: 5 * MINUTE_MS } as const;
   const settings = { schedules: { ...schedules, stats: every } };
-  const second = startVirtualDaemon({ store, clock, service, collected, serviceClock, remediationState, settings });
+  const second = await startVirtualDaemon({
+    store,
+    clock,
+    service,
+    collected,
+    serviceClock,
+    remediationState,
+    settings,
+  });
   await clock.advance(20 * SECOND_MS);
   for (const endpoint of ["nodes_list", "sessions_list", "stats", "hourly"]) {
     expect(await callsTo(second, endpoint), endpoint).toBe(0);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { Fault, FaultKind, ServiceOptions } from "../../src/model/scenario.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
 import type { Collector, Snapshot } from "../../src/model/snapshot.ts";
@@ -23,7 +23,7 @@ async function inspectDaemon(
   options: VirtualDaemonOptions,
   observe: (daemon: VirtualDaemon, snapshot: Snapshot) => void | Promise<void>,
 ) {
-  const daemon = startVirtualDaemon(options);
+  const daemon = await startVirtualDaemon(options);
   await daemon.clock.advance(ms);
   await observe(daemon, daemon.snapshots.last!);
   await stopVirtualDaemon(daemon);
@@ -119,7 +119,7 @@ describe("during each fault", () => {
   test.each(faults)(
     "%o: keeps the last data, counts failures as %s, and recovers afterwards",
     async (fault, reason) => {
-      const daemon = startVirtualDaemon({ scenario: { nodes: 120, sessions: 400, faults: during(fault) } });
+      const daemon = await startVirtualDaemon({ scenario: { nodes: 120, sessions: 400, faults: during(fault) } });
       await daemon.clock.advance(14 * MINUTE);
       expect(daemon.snapshots.last!.fleet.count).toBe(120);
       expect(daemon.collectorManager.collectorHealth().nodes.failure).toMatchObject({ kind: reason });
@@ -207,7 +207,7 @@ test("runs of a collector do not overlap if the service is slower than the inter
   const service = createService({ ...defaultScenario, nodes: 10, sessions: 10 }, START_MS);
   const { createSimulatedTransport } = await import("../../src/simulator/http/transport.ts");
   const simulated = createSimulatedTransport(service, clock, { latencyMs: 9_000 });
-  const daemon = startVirtualDaemon({
+  const daemon = await startVirtualDaemon({
     clock,
     service,
     settings: {
@@ -240,23 +240,23 @@ test("the calls of the month survive a restart, and start at 0 in a new month", 
   const store = createMemoryStateStore();
   const clock = createVirtualClock(START_MS);
   const service = createService({ ...defaultScenario, nodes: 20, sessions: 50 }, START_MS);
-  const first = startVirtualDaemon({ clock, service, store });
+  const first = await startVirtualDaemon({ clock, service, store });
   await clock.advance(10 * MINUTE);
   await stopVirtualDaemon(first);
   const used = first.rateLimiter.ledger.monthUsed;
   expect(used).toBeGreaterThan(20);
-  const second = startVirtualDaemon({ clock, service, store });
+  const second = await startVirtualDaemon({ clock, service, store });
   expect(second.rateLimiter.ledger.monthUsed).toBe(used);
   await stopVirtualDaemon(second);
   clock.stepWallClock(31 * 24 * 60 * MINUTE);
-  const third = startVirtualDaemon({ clock, service, store });
+  const third = await startVirtualDaemon({ clock, service, store });
   expect(third.rateLimiter.ledger.monthUsed).toBe(0);
   await stopVirtualDaemon(third);
 });
 
 test("collectors start with random jitter", async () => {
   const firstCalls = async (seed: number): Promise<string> => {
-    const daemon = startVirtualDaemon({ seed, scenario: { nodes: 10, sessions: 10 } });
+    const daemon = await startVirtualDaemon({ seed, scenario: { nodes: 10, sessions: 10 } });
     const seen: string[] = [];
     for (let ms = 0; ms < 5_000; ms += 100) {
       await daemon.clock.advance(100);
@@ -270,13 +270,13 @@ test("collectors start with random jitter", async () => {
 
 const collectors: readonly Collector[] = ["nodes", "sessions", "stats"];
 test("a bug in one collector is counted as internal, and the others continue", async () => {
-  const daemon = startVirtualDaemon({ scenario: { nodes: 10, sessions: 10 } });
+  const daemon = await startVirtualDaemon({ scenario: { nodes: 10, sessions: 10 } });
   await daemon.clock.advance(MINUTE);
   expect(collectors.every((collector) => daemon.collectorManager.collectorHealth()[collector].failure === null)).toBe(
     true,
   );
   await stopVirtualDaemon(daemon);
-  const broken = startVirtualDaemon({
+  const broken = await startVirtualDaemon({
     scenario: { nodes: 10, sessions: 10 },
     transport: {
       request: (request) => {

@@ -29,7 +29,7 @@ async function watchWhileListShows(shows: (node: Listed, index: number) => boole
       return { ok: true, value: { ...sent.value, body: Buffer.from(JSON.stringify(shown)) } };
     },
   };
-  const daemon = startVirtualDaemon({ clock, service, transport });
+  const daemon = await startVirtualDaemon({ clock, service, transport });
   let fewest = NODES;
   await clock.advance(5 * MINUTE_MS);
   for (let minute = 0; minute < 120; minute++) {

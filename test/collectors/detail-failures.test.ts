@@ -23,7 +23,7 @@ const answers = {
 const MODES = isLongRun ? (["not_found", "unreadable", "server_error"] as const) : (["unreadable"] as const);
 
 /** A daemon that reads lists and details of a fleet in which the details of some nodes fail. */
-function startFleet(
+async function startFleet(
   mode: keyof typeof answers,
   { nodes = NODES, latencyMs = 50, faults = [] as readonly Fault[] } = {},
 ) {
@@ -45,7 +45,7 @@ function startFleet(
     },
   };
   const schedules = { ...everyMinuteSettings.schedules, sessions: null, stats: null, hourly: null };
-  const daemon = startVirtualDaemon({ clock, service, transport, settings: { schedules } });
+  const daemon = await startVirtualDaemon({ clock, service, transport, settings: { schedules } });
   return {
     daemon,
     /** Returns the ids in the order in which they are read. */
@@ -69,7 +69,7 @@ function startFleet(
 }
 
 test.each(MODES)("a block of nodes with failing details (%s) does not slow down the reads of others", async (mode) => {
-  const fleet = startFleet(mode);
+  const fleet = await startFleet(mode);
   await fleet.pass(40 * MINUTE_MS);
   const readsBefore = (await fleet.pass(20 * MINUTE_MS)).good;
   fleet.spoil(fleet.order().slice(0, 40));
@@ -86,7 +86,7 @@ test.each(MODES)("a block of nodes with failing details (%s) does not slow down 
 });
 
 test("a node is read less often the longer it fails, and as usual after one success", async () => {
-  const fleet = startFleet("unreadable", { nodes: 120 });
+  const fleet = await startFleet("unreadable", { nodes: 120 });
   await fleet.pass(20 * MINUTE_MS);
   const block = fleet.order().slice(50, 58);
   fleet.spoil(block);
@@ -105,7 +105,7 @@ test("a node is read less often the longer it fails, and as usual after one succ
 });
 
 test("404 for every detail is a failure of the nodes, not of the service", async () => {
-  const fleet = startFleet("not_found", { nodes: 120 });
+  const fleet = await startFleet("not_found", { nodes: 120 });
   await fleet.pass(20 * MINUTE_MS);
   fleet.spoil(fleet.order());
   await fleet.pass(2 * HOUR_MS);
@@ -119,7 +119,7 @@ test("404 for every detail is a failure of the nodes, not of the service", async
 });
 
 test.each(MODES)("good details are read on time if those of nine in ten nodes fail (%s)", async (mode) => {
-  const fleet = startFleet(mode);
+  const fleet = await startFleet(mode);
   await fleet.pass(2 * MINUTE_MS);
   const { ids } = fleet.daemon.snapshots.last!.fleet;
   fleet.spoil(ids.filter((_, slot) => slot % 10 !== 0));
@@ -132,7 +132,7 @@ test.each(MODES)("good details are read on time if those of nine in ten nodes fa
 });
 
 test("a fleet is read if most details fail from the start", async () => {
-  const fleet = startFleet("not_found", { latencyMs: 1_000 });
+  const fleet = await startFleet("not_found", { latencyMs: 1_000 });
   await fleet.pass(2 * MINUTE_MS);
   fleet.spoil(fleet.daemon.snapshots.last!.fleet.ids.slice(0, 0.7 * NODES));
   await fleet.pass(HOUR_MS);
@@ -147,7 +147,7 @@ test.each(MODES)("failing nodes spread over the fleet (%s) skip rounds individua
     forMs: 24 * HOUR_MS,
     fault: { kind: "bad_details", share, answer: mode },
   };
-  const fleet = startFleet(mode, { faults: [fault] });
+  const fleet = await startFleet(mode, { faults: [fault] });
   await fleet.pass(3 * HOUR_MS);
   const failing = await fleet.failing();
   expect(failing / NODES).toBeGreaterThan(share - 0.1);
@@ -163,7 +163,7 @@ test.each(MODES)("failing nodes spread over the fleet (%s) skip rounds individua
 const failingModes = ["unreadable", "server_error"] as const;
 
 test.each(failingModes)("details that fail for all nodes (%s) slow down all reads until one succeeds", async (mode) => {
-  const fleet = startFleet(mode);
+  const fleet = await startFleet(mode);
   await fleet.pass(30 * MINUTE_MS);
   fleet.spoil(fleet.order());
   await fleet.pass(HOUR_MS);

@@ -17,7 +17,7 @@ const NODES = 1_540;
 const ROUND_MS = 20 * SECOND_MS;
 
 /** A service with one page of nodes and their details, with a latency that varies up to twofold. */
-function startFleet(latencyMs: number, limits: Limits) {
+async function startFleet(latencyMs: number, limits: Limits) {
   const clock = createVirtualClock(START_MS);
   const random = seededRandom(7);
   const nodes = Array.from({ length: NODES }, (_, index) => ({ id: `node_${index}`, status: "online" }));
@@ -43,7 +43,7 @@ function startFleet(latencyMs: number, limits: Limits) {
     stats: null,
     hourly: null,
   };
-  const daemon = startVirtualDaemon({ clock, transport, settings: { schedules, limits, pageLimit: 10_000 } });
+  const daemon = await startVirtualDaemon({ clock, transport, settings: { schedules, limits, pageLimit: 10_000 } });
   return {
     daemon,
     async readsIn(ms: number) {
@@ -64,7 +64,7 @@ const wide: Limits = {
 
 /** Returns the planned reads per minute, and those of a quarter of a minute after the first round, per minute. */
 async function rates(latencyMs: number) {
-  const { daemon, readsIn } = startFleet(latencyMs, wide);
+  const { daemon, readsIn } = await startFleet(latencyMs, wide);
   await readsIn(25 * SECOND_MS);
   const planned = daemon.collectorManager.plan().details!.callsPerMinute;
   const readsMade = 4 * (await readsIn(15 * SECOND_MS));

@@ -24,7 +24,10 @@ async function callsTo(daemon: VirtualDaemon, endpoint: string): Promise<number>
 
 test("reads nodes, details and statistics as often as planned during a walk of 500 pages", async () => {
   const service = { ...defaultScenario.service, pageLimitMax: 50, plan: "starter" } as const;
-  const daemon = startVirtualDaemon({ scenario: { nodes: 5_000, sessions: 25_000, service }, settings: { limits } });
+  const daemon = await startVirtualDaemon({
+    scenario: { nodes: 5_000, sessions: 25_000, service },
+    settings: { limits },
+  });
   // After the first walks the plan knows the length of the lists.
   await daemon.clock.advance(40 * MINUTE_MS);
   const worst = { details: Number.POSITIVE_INFINITY, stats: 0, nodes: 0 };

@@ -22,7 +22,7 @@ const trustReasons = (daemon: VirtualDaemon) => daemon.controller!.view.status()
 
 test("data becomes stale and untrusted once the month is used up, and the plan's gauges stay finite", async () => {
   const scenario = { nodes: 40, sessions: 100 };
-  const daemon = startVirtualDaemon({ rules, scenario, settings: { limits: createPlanLimits("starter") } });
+  const daemon = await startVirtualDaemon({ rules, scenario, settings: { limits: createPlanLimits("starter") } });
   await daemon.clock.advance(HOUR_MS);
   expect(trustReasons(daemon)).toEqual([]);
   daemon.rateLimiter.ledger.monthUsed = 100_000;
@@ -49,7 +49,7 @@ test("a complete walk that takes longer than three planned intervals is fresh", 
   // Three concurrent pages of nine seconds each: 20 a minute.
   const plan = { requestsPerMinute: null, concurrentRequests: 4, callsPerMonth: null };
   const settings = { limits: { ...createPlanLimits("enterprise"), plan }, schedules };
-  const daemon = startVirtualDaemon({ rules, clock, service, transport, settings });
+  const daemon = await startVirtualDaemon({ rules, clock, service, transport, settings });
   await clock.advance(30 * MINUTE_MS);
   const distrusted: string[] = [];
   let oldest = 0;

@@ -17,7 +17,7 @@ const HOURS = 1;
 test.each([undefined, 5])("adapts to a gateway that allows 40 calls a minute (Retry-After: %s)", async (seconds) => {
   const limit = { kind: "gateway_limit", requestsPerMinute: PER_MINUTE, burst: 10 } as const;
   const fault: FaultKind = seconds === undefined ? limit : { ...limit, retryAfterSeconds: seconds };
-  const daemon = startVirtualDaemon({
+  const daemon = await startVirtualDaemon({
     scenario: {
       ...{ nodes: 150, sessions: 150, faults: [{ afterMs: 0, forMs: WARM_UP_MS + HOURS * HOUR_MS, fault }] },
       service: { ...defaultServiceOptions, plan: "enterprise" },

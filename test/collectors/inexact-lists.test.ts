@@ -41,7 +41,7 @@ function networkOf(
 
 /** Runs a daemon for a while on virtual time and stops it. */
 async function run(options: VirtualDaemonOptions, forMs: number): Promise<VirtualDaemon> {
-  const daemon = startVirtualDaemon(options);
+  const daemon = await startVirtualDaemon(options);
   await daemon.clock.advance(forMs);
   await stopVirtualDaemon(daemon);
   return daemon;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { createCollectorHistory, PollingPlan } from "../../src/collectors/polling-plan.ts";
 import { requestedIntervalsOf } from "../../src/collectors/schedule.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import { createCron } from "../../src/platform/cron.ts";
 import { PLANS } from "../../src/rate-limit/limits.ts";
@@ -33,7 +33,7 @@ test("a process in a restart loop does not use up the calls of the month before 
   const calls: number[] = [];
   while (clock.now() < Date.UTC(2026, 3, 1) - 10 * MINUTE_MS) {
     const before = service.serial;
-    const daemon = startVirtualDaemon({ clock, store, service, settings: { limits } });
+    const daemon = await startVirtualDaemon({ clock, store, service, settings: { limits } });
     await clock.advance(9 * MINUTE_MS);
     await stopVirtualDaemon(daemon);
     calls.push(service.serial - before);
@@ -48,13 +48,13 @@ test("a new process plans by the stored network size until it has seen the lists
   const service = createService({ ...defaultScenario, ...nodesAndSessions }, START_MS);
   const store = createMemoryStateStore();
   const settings = { limits: createPlanLimits("enterprise") };
-  const first = startVirtualDaemon({ clock, store, service, settings });
+  const first = await startVirtualDaemon({ clock, store, service, settings });
   expect(first.collectorManager.plan().sessions!.callsPerMinute).toBe(1);
   await clock.advance(5 * MINUTE_MS);
   const seen = first.collectorManager.plan();
   expect(seen.sessions!.callsPerMinute).toBeGreaterThan(15);
   await stopVirtualDaemon(first);
-  const second = startVirtualDaemon({ clock, store, service, settings });
+  const second = await startVirtualDaemon({ clock, store, service, settings });
   expect(second.collectorManager.plan().sessions!.callsPerMinute).toBeCloseTo(seen.sessions!.callsPerMinute, 0);
   expect(second.collectorManager.plan().details!.callsPerMinute).toBeCloseTo(seen.details!.callsPerMinute, 5);
   await stopVirtualDaemon(second);
@@ -65,13 +65,13 @@ test("unreadable stored values are ignored", async () => {
   store.facts.write("collect.extent", '{"nodes":"many","sessionPages":-1}');
   store.facts.write("collect.sessions.run", "no JSON");
   store.facts.write("collect.nodes.run", "7");
-  const daemon = startVirtualDaemon({ store });
+  const daemon = await startVirtualDaemon({ store });
   expect(daemon.collectorManager.plan().sessions!.callsPerMinute).toBe(1);
   await stopVirtualDaemon(daemon);
 });
 
 test("exports the plan: interval, age, calls, and the limit that binds", async () => {
-  const daemon = startVirtualDaemon({
+  const daemon = await startVirtualDaemon({
     scenario: { nodes: 500, sessions: 100 },
     settings: { limits: createPlanLimits("starter") },
   });
@@ -92,7 +92,7 @@ test("exports the plan: interval, age, calls, and the limit that binds", async (
 
 test("details that neither a policy nor a family needs are neither planned nor read", async () => {
   const schedules = { ...everyMinuteSettings.schedules, details: null };
-  const daemon = startVirtualDaemon({ scenario: { nodes: 500, sessions: 100 }, settings: { schedules } });
+  const daemon = await startVirtualDaemon({ scenario: { nodes: 500, sessions: 100 }, settings: { schedules } });
   await daemon.clock.advance(10 * MINUTE_MS);
   expect(daemon.collectorManager.plan().details).toBeNull();
   expect(await daemon.metrics.render("text")).not.toContain('proxywarden_plan_interval_seconds{collector="details"}');

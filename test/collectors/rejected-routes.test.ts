@@ -40,7 +40,7 @@ async function listCalls(faults: readonly Fault[], later?: (ids: readonly string
       return simulated.request(request, signal);
     },
   };
-  const daemon = startVirtualDaemon({
+  const daemon = await startVirtualDaemon({
     clock,
     service,
     transport,

@@ -41,7 +41,7 @@ function lyingService(clock: ReturnType<typeof createVirtualClock>) {
 test("a list that repeats its first page and claims a billion records leaves calls of the month to other reads", async () => {
   const clock = createVirtualClock(START_MS);
   const { service, transport } = lyingService(clock);
-  const daemon = startVirtualDaemon({ clock, service, transport, settings: { limits: starter } });
+  const daemon = await startVirtualDaemon({ clock, service, transport, settings: { limits: starter } });
   await clock.advance(6 * HOUR_MS);
   // A fiftieth of the month at once, then the planned rate.
   expect(service.serial).toBeLessThan(0.02 * 99_000 + 1.3 * (99_000 / 31 / 4));
@@ -51,7 +51,7 @@ test("a list that repeats its first page and claims a billion records leaves cal
 test("skips runs of a cron schedule if the month has too few calls", async () => {
   const cron = { kind: "cron", expression: "*/5 * * * * *" } as const;
   const settings = { limits: starter, schedules: { ...everyMinuteSettings.schedules, nodes: cron } };
-  const daemon = startVirtualDaemon({ settings, scenario: { nodes: 40, sessions: 100 } });
+  const daemon = await startVirtualDaemon({ settings, scenario: { nodes: 40, sessions: 100 } });
   await daemon.clock.advance(12 * HOUR_MS);
   expect(daemon.service.serial).toBeLessThan(1.1 * (100_000 / 62));
   await stopVirtualDaemon(daemon);
@@ -61,7 +61,7 @@ test("plans the calls that find the end of a list: half a day uses its share of 
   const wish = { kind: "every", intervalMs: MINUTE_MS } as const;
   const schedules = { nodes: wish, details: wish, sessions: null, stats: null, hourly: null };
   const service = { ...defaultScenario.service, plan: "starter" } as const;
-  const daemon = startVirtualDaemon({
+  const daemon = await startVirtualDaemon({
     settings: { limits: starter, schedules },
     scenario: { nodes: 500, sessions: 0, service },
   });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { PLANS } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import {
@@ -18,7 +18,7 @@ test("few calls last until the end of the month, and the next month is noticed w
   store.calls.add("2026-03-15", 900);
   const clock = createVirtualClock(Date.UTC(2026, 2, 29));
   const settings = { limits, schedules: { ...everyMinuteSettings.schedules, hourly } };
-  const daemon = startVirtualDaemon({ clock, store, settings, scenario: { nodes: 500, sessions: 200 } });
+  const daemon = await startVirtualDaemon({ clock, store, settings, scenario: { nodes: 500, sessions: 200 } });
   const calls: number[] = [];
   for (let day = 0; day < 4; day++) {
     const before = daemon.service.serial;
@@ -32,11 +32,11 @@ test("few calls last until the end of the month, and the next month is noticed w
 });
 
 test("a key that is always refused is used at a reduced rate", async () => {
-  const revoked = startVirtualDaemon({ key: "revoked", scenario: { nodes: 100, sessions: 100 } });
+  const revoked = await startVirtualDaemon({ key: "revoked", scenario: { nodes: 100, sessions: 100 } });
   await revoked.clock.advance(60 * MINUTE);
   expect(revoked.service.serial).toBeLessThan(250);
   await stopVirtualDaemon(revoked);
-  const later = startVirtualDaemon({
+  const later = await startVirtualDaemon({
     scenario: { nodes: 500, sessions: 100 },
     settings: { limits: createPlanLimits("enterprise") },
   });

@@ -6,7 +6,7 @@ import { startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon
 import { detail, record } from "../inventory/inventory-fixtures.ts";
 
 test("ratios under usage_scale percent make all usage unknown, which is counted and logged once", async () => {
-  const daemon = startVirtualDaemon({
+  const daemon = await startVirtualDaemon({
     scenario: { nodes: 60, sessions: 10, service: { ...defaultScenario.service, usageScale: "ratio" } },
     settings: { usageScale: "percent" },
   });
@@ -20,7 +20,7 @@ test("ratios under usage_scale percent make all usage unknown, which is counted 
 });
 
 test("percentages under usage_scale percent stay known", async () => {
-  const daemon = startVirtualDaemon({
+  const daemon = await startVirtualDaemon({
     scenario: { nodes: 60, sessions: 10, service: { ...defaultScenario.service, usageScale: "percent" } },
     settings: { usageScale: "percent" },
   });

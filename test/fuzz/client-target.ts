@@ -135,7 +135,7 @@ export const createTarget = (): FuzzTarget<Input> => ({
 
 function clientOver(transport: Transport, clock: ReturnType<typeof createVirtualClock>) {
   const random = seededRandom(1);
-  const calls = { since: () => 0, add() {} };
+  const calls = { since: () => 0, async add() {} };
   const rateLimiter = createRateLimiter({
     limits: businessLimits,
     monthStartsOn: 1,

@@ -29,7 +29,7 @@ export const createTarget = (): FuzzTarget<Input> => ({
     const random = seededRandom(seed);
     const clock = createVirtualClock(START_MS);
     const service = createService({ ...defaultScenario, seed, nodes: NODES, sessions: 20 }, START_MS);
-    const daemon = startVirtualDaemon({
+    const daemon = await startVirtualDaemon({
       clock,
       service,
       seed,

@@ -176,7 +176,7 @@ function steppingClock(): Pick<Clock, "monotonic" | "sleep"> & { step(): void } 
 
 /** Requests to every route of a web server over real sockets. */
 export async function createTarget(): Promise<FuzzTarget<Input>> {
-  const daemon = startVirtualDaemon({
+  const daemon = await startVirtualDaemon({
     scenario: { nodes: 30, sessions: 60 },
     rules: remediationRules([rebootOffline()], withoutLimits),
   });

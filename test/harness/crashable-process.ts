@@ -40,12 +40,12 @@ export function createCrashableProcess(
   let isAlive = true;
   const ifAlive = async <T>(value: T): Promise<T> => (isAlive ? value : neverSettles);
 
-  function commit(changes: readonly JournalChange[]): void {
+  async function commit(changes: readonly JournalChange[]): Promise<void> {
     if (!isAlive) throw new Error("the process is dead");
     if (failures.writeError !== null) throw new Error(failures.writeError);
     const isLast = failures.crashAt?.changes(changes) === true;
     if (!isLast || failures.crashAt?.when === "after") {
-      outside.store.journal.commit(changes);
+      await outside.store.journal.commit(changes);
       events.push({ kind: "commit", changes });
     }
     if (!isLast) return;

@@ -1,11 +1,10 @@
 import { onTestFinished } from "vitest";
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
-import type { StateStore, Transport } from "../../src/model/ports.ts";
+import { createMemoryStateStore, type SqliteStateStore } from "../../src/journal/sqlite/store.ts";
+import type { Transport } from "../../src/model/ports.ts";
 import type { Decision } from "../../src/model/remediation/decision.ts";
 import type { Action, Episode } from "../../src/model/remediation/episode.ts";
-import type { Journal } from "../../src/model/remediation/journal.ts";
 import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
 import type { Fault, FaultKind, FleetRates, Scenario } from "../../src/model/scenario.ts";
 import type { RemediationRules } from "../../src/remediation/context.ts";
@@ -29,7 +28,7 @@ import {
 /** A daemon with a remediation controller, on a simulated network in which nothing happens but what the test does. */
 export interface QuietNetwork {
   daemon: VirtualDaemon;
-  readonly store: StateStore;
+  readonly store: SqliteStateStore;
   readonly interventions: Interventions;
   readonly notifications: readonly Notification[];
   /** Every commit that reached the disk and every request, over all restarts. */
@@ -66,6 +65,7 @@ export interface QuietNetwork {
 
 export interface QuietNetworkOptions extends VirtualDaemonOptions {
   readonly rules: RemediationRules;
+  readonly store?: SqliteStateStore;
   readonly warmUpMs?: DurationMs;
   /** Wraps the transport from the daemon to the service. */
   readonly wrapTransport?: (service: Transport) => Transport;
@@ -103,18 +103,18 @@ export async function startQuietNetwork(options: QuietNetworkOptions): Promise<Q
   const injectedFailures: InjectedFailures = { writeError: null, crashAt: null };
   const startProcess = () => createCrashableProcess({ clock, transport, store }, injectedFailures, events);
   let process = startProcess();
-  function startDaemon(changed: Partial<VirtualDaemonOptions>): VirtualDaemon {
+  function startDaemon(changed: Partial<VirtualDaemonOptions>): Promise<VirtualDaemon> {
     const defaults = { receivers: [recordingReceiver(notifications)], settings: listsOnlySettings };
     const outside = { service, clock: process.clock, transport: process.transport, store: process.store };
     return startVirtualDaemon({ ...defaults, ...options, ...changed, ...outside });
   }
   const network: QuietNetwork = {
-    daemon: startDaemon({}),
+    daemon: await startDaemon({}),
     store,
     notifications,
     events,
     injectedFailures,
-    ...createInspection(service, store.journal),
+    ...createInspection(service, store),
     interventions: createInterventions(service, () => START_MS + clock.monotonic()),
     controller: () => network.daemon.controller!,
     advance: (ms) => clock.advance(ms),
@@ -143,12 +143,12 @@ export async function startQuietNetwork(options: QuietNetworkOptions): Promise<Q
       await network.stop();
       await clock.advance(downMs);
       process = startProcess();
-      network.daemon = startDaemon(changed);
+      network.daemon = await startDaemon(changed);
     },
     async reload(changed) {
       const { remediationState, collected, serviceClock } = network.daemon;
       await network.stop();
-      network.daemon = startDaemon({ remediationState, collected, serviceClock, ...changed });
+      network.daemon = await startDaemon({ remediationState, collected, serviceClock, ...changed });
     },
     kill: () => process.kill(),
     isAlive: () => process.isAlive(),
@@ -173,7 +173,7 @@ const recordingReceiver = (notifications: Notification[]): Receiver => ({
 });
 
 /** Creates the functions with which a test reads the state of the service and of the journal. */
-function createInspection(service: SimulatedService, journal: Journal) {
+function createInspection(service: SimulatedService, { rows }: SqliteStateStore) {
   const posts = () => replyCounts(service).filter(({ endpoint }) => endpoint.startsWith("POST"));
   return {
     nodes: (region?: string) =>
@@ -181,9 +181,9 @@ function createInspection(service: SimulatedService, journal: Journal) {
     status: (id: string) => [...actualNodes(service)].find((node) => node.id === id)!.status,
     posts,
     postCount: () => posts().reduce((sum, { count }) => sum + count, 0),
-    actions: () => journal.actions({ limit: ROWS_MAX }).toReversed(),
-    episodes: () => journal.episodes({ limit: ROWS_MAX }).toReversed(),
-    decisions: () => journal.decisions({ limit: ROWS_MAX }).toReversed(),
+    actions: () => rows.actions({ limit: ROWS_MAX }).toReversed(),
+    episodes: () => rows.episodes({ limit: ROWS_MAX }).toReversed(),
+    decisions: () => rows.decisions({ limit: ROWS_MAX }).toReversed(),
   };
 }
 

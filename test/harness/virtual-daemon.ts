@@ -10,7 +10,7 @@ import {
   startCollectorManager,
 } from "../../src/collectors/collector-manager.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createDaemonMetrics, type DaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { ExternalBlockers, Log, Secret, StateStore, Transport } from "../../src/model/ports.ts";
 import type { Receiver } from "../../src/model/remediation/notification.ts";
@@ -120,7 +120,7 @@ export const noExternalBlockers: ExternalBlockers = {
   hasFiringAlerts: () => Promise.resolve({ ok: true, value: false }),
 };
 
-export function startVirtualDaemon(options: VirtualDaemonOptions = {}): VirtualDaemon {
+export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Promise<VirtualDaemon> {
   const clock = options.clock ?? createVirtualClock(START_MS);
   const service = options.service ?? createService({ ...defaultScenario, ...options.scenario }, START_MS);
   const settings = { ...everyMinuteSettings, ...options.settings };
@@ -154,13 +154,13 @@ export function startVirtualDaemon(options: VirtualDaemonOptions = {}): VirtualD
   const collected = options.collected ?? createCollectedState(settings, store.facts, { clock, log, metrics });
   const remediationState =
     options.remediationState ??
-    openRemediationState({
+    (await openRemediationState({
       journal: store.journal,
       clock,
       log,
       lostReason: options.lostReason ?? null,
       assumesEarlierActions: options.isNewJournal ?? false,
-    });
+    }));
   const controller =
     options.rules === undefined
       ? null

@@ -5,7 +5,7 @@ import { readTextFile } from "../../src/cli/context.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { type Daemon, startDaemon } from "../../src/daemon/daemon.ts";
 import type { DaemonDeps } from "../../src/daemon/runtime.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { Clock } from "../../src/model/ports.ts";
 import type { FaultKind, Scenario } from "../../src/model/scenario.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";

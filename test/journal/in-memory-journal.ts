@@ -9,8 +9,15 @@ export const isFinished = ({ state }: Action): boolean => ["ended", "withdrawn",
 /** The number in an id. */
 export const numberOf = (id: string): number => Number(id.split("-")[1]);
 
+/** A journal whose methods return values instead of promises. */
+type InMemoryJournal = {
+  readonly [Method in Exclude<keyof Journal, "prune">]: (
+    ...args: Parameters<Journal[Method]>
+  ) => Awaited<ReturnType<Journal[Method]>>;
+};
+
 /** What a journal is, said as plainly as can be: maps and lists, and a search through all of them. */
-export function createInMemoryJournal(): Omit<Journal, "prune"> {
+export function createInMemoryJournal(): InMemoryJournal {
   const timers = new Map<string, TimerRow>();
   const episodes = new Map<string, Episode>();
   const actions = new Map<string, Action>();

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { PolicyRule } from "../../src/model/policy/policy.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
 import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
@@ -9,11 +9,11 @@ import { nodesActedOn } from "../harness/remediation-results.ts";
 import { startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } from "../harness/virtual-daemon.ts";
 
 /** Starts a second daemon on the same service, with its own state. */
-function startSecond({ daemon: { service, clock } }: QuietNetwork, policies: readonly PolicyRule[]) {
+async function startSecond({ daemon: { service, clock } }: QuietNetwork, policies: readonly PolicyRule[]) {
   const store = createMemoryStateStore();
   const transport = createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 });
   const rules = remediationRules(policies);
-  const daemon: VirtualDaemon = startVirtualDaemon({
+  const daemon: VirtualDaemon = await startVirtualDaemon({
     rules,
     service,
     clock,
@@ -22,13 +22,13 @@ function startSecond({ daemon: { service, clock } }: QuietNetwork, policies: rea
     settings: listsOnlySettings,
     seed: 2,
   });
-  return { daemon, sentAt: () => store.journal.actions({ limit: 100 }).flatMap(({ sentAt }) => sentAt ?? []) };
+  return { daemon, sentAt: () => store.rows.actions({ limit: 100 }).flatMap(({ sentAt }) => sentAt ?? []) };
 }
 
 test("two daemons with separate state don't act on a node while the other verifies an action", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   await network.advance(20_000);
-  const second = startSecond(network, [rebootOffline()]);
+  const second = await startSecond(network, [rebootOffline()]);
   await network.advance(5 * MINUTE_MS);
   network.failNode(network.nodes("us-east")[0]!, "person");
   await network.advance(2 * HOUR_MS);

@@ -72,18 +72,18 @@ test("approve mode requests approval once, and after the approval sends exactly 
   expect(shown).toMatchObject({ node, request: { kind: "reboot", force: false }, state: "awaiting" });
   expect(notificationsOf(network, "approval")).toHaveLength(1);
   expect(network.holdReasons(node!)).toEqual(["approval"]);
-  expect(network.controller().operatorCommands.approve(shown!.id)).toMatchObject({ ok: true });
+  expect(await network.controller().operatorCommands.approve(shown!.id)).toMatchObject({ ok: true });
   await network.advance(10 * SECOND_MS);
   expect(network.actions()).toMatchObject([
     { id: shown!.id, request: shown!.request, evidence: shown!.evidence, state: "sent" },
   ]);
   await network.advance(20 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["healed"]);
-  expect(network.controller().operatorCommands.approve(shown!.id)).toMatchObject({
+  expect(await network.controller().operatorCommands.approve(shown!.id)).toMatchObject({
     ok: false,
     error: { kind: "conflict" },
   });
-  expect(network.controller().operatorCommands.approve("act-999")).toMatchObject({
+  expect(await network.controller().operatorCommands.approve("act-999")).toMatchObject({
     ok: false,
     error: { kind: "not_found" },
   });
@@ -98,7 +98,7 @@ test("a request for approval lapses when its evidence is gone", async () => {
   const [shown] = network.controller().view.approvals();
   await network.advance(7 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ state: "lapsed", detail: "the node is no longer unhealthy" }]);
-  expect(network.controller().operatorCommands.approve(shown!.id)).toMatchObject({
+  expect(await network.controller().operatorCommands.approve(shown!.id)).toMatchObject({
     ok: false,
     error: { kind: "conflict" },
   });
@@ -113,11 +113,11 @@ test("an approved action that is held lapses when its evidence is gone", async (
   const healAt = network.daemon.clock.now() + 15 * MINUTE_MS;
   network.interventions.startFailure(node!, { failureMode: "outage", remedy: "time", recoverAt: healAt });
   await network.advance(10 * MINUTE_MS);
-  network.controller().operatorCommands.pause("a test");
-  network.controller().operatorCommands.approve(network.controller().view.approvals()[0]!.id);
+  await network.controller().operatorCommands.pause("a test");
+  await network.controller().operatorCommands.approve(network.controller().view.approvals()[0]!.id);
   await network.advance(7 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ state: "lapsed" }]);
-  network.controller().operatorCommands.resume();
+  await network.controller().operatorCommands.resume();
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
 });
@@ -128,7 +128,9 @@ test("approval of a rejected step is not requested again in its episode", async 
   network.failNode(node!);
   await network.advance(10 * MINUTE_MS);
   const [shown] = network.controller().view.approvals();
-  expect(network.controller().operatorCommands.reject(shown!.id, "it is being moved")).toMatchObject({ ok: true });
+  expect(await network.controller().operatorCommands.reject(shown!.id, "it is being moved")).toMatchObject({
+    ok: true,
+  });
   await network.advance(30 * MINUTE_MS);
   expect(network.controller().view.approvals()).toEqual([]);
   expect(network.holdReasons(node!)).toEqual(["rejected"]);
@@ -148,11 +150,11 @@ test("requests for approval and approvals survive a restart", async () => {
   await network.restart();
   await network.advance(5 * MINUTE_MS);
   expect(network.controller().view.approvals()).toMatchObject([{ id: shown!.id }]);
-  network.controller().operatorCommands.pause("a test");
-  network.controller().operatorCommands.approve(shown!.id);
+  await network.controller().operatorCommands.pause("a test");
+  await network.controller().operatorCommands.approve(shown!.id);
   await network.restart();
   await network.advance(5 * MINUTE_MS);
-  network.controller().operatorCommands.resume();
+  await network.controller().operatorCommands.resume();
   network.failNode(second!);
   await network.advance(4 * MINUTE_MS);
   expect(network.actions().filter(({ sentAt }) => sentAt !== null)).toMatchObject([{ id: shown!.id }]);
@@ -163,7 +165,7 @@ test("an approval covers one step: approval of the next one is requested separat
   const [node] = network.nodes("us-east");
   network.failNode(node!, "forced_reboot");
   await network.advance(8 * MINUTE_MS);
-  network.controller().operatorCommands.approve(network.controller().view.approvals()[0]!.id);
+  await network.controller().operatorCommands.approve(network.controller().view.approvals()[0]!.id);
   await network.advance(20 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   expect(network.controller().view.approvals()).toMatchObject([{ node, request: { kind: "reboot", force: true } }]);

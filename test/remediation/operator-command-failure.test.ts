@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { StateStore } from "../../src/model/ports.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
 import { startQuietNetwork } from "../harness/quiet-network.ts";
@@ -9,9 +9,9 @@ import { startQuietNetwork } from "../harness/quiet-network.ts";
 function createFillableStore() {
   const store = createMemoryStateStore();
   const disk = { isFull: false };
-  const commit: StateStore["journal"]["commit"] = (changes) => {
+  const commit: StateStore["journal"]["commit"] = async (changes) => {
     if (disk.isFull) throw new Error("database or disk is full");
-    store.journal.commit(changes);
+    await store.journal.commit(changes);
   };
   return { disk, store: { ...store, journal: { ...store.journal, commit } } };
 }
@@ -28,14 +28,14 @@ test("a command that can't be journaled changes nothing: the breaker stays open,
   expect(breaker).not.toBeNull();
   disk.isFull = true;
   const { operatorCommands: orders, view } = network.controller();
-  expect(orders.resetBreaker()).toMatchObject({ ok: false, error: { kind: "journal" } });
-  expect(orders.acceptInventory()).toMatchObject({ ok: false, error: { kind: "journal" } });
+  expect(await orders.resetBreaker()).toMatchObject({ ok: false, error: { kind: "journal" } });
+  expect(await orders.acceptInventory()).toMatchObject({ ok: false, error: { kind: "journal" } });
   expect(view.status()).toMatchObject({ breaker, largestWalkNodes: baseline });
   disk.isFull = false;
   await network.advance(5 * MINUTE_MS);
   expect(view.status()).toMatchObject({ breaker, largestWalkNodes: baseline });
-  expect(orders.resetBreaker()).toMatchObject({ ok: true });
-  expect(orders.acceptInventory()).toMatchObject({ ok: true });
+  expect(await orders.resetBreaker()).toMatchObject({ ok: true });
+  expect(await orders.acceptInventory()).toMatchObject({ ok: true });
   expect(view.status().breaker).toBeNull();
   expect(view.status().largestWalkNodes).toBeLessThan(baseline / 2);
 });

@@ -4,9 +4,8 @@ import { rebootOffline, remediationRules } from "../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 
 const journalled = (network: QuietNetwork, node?: string) =>
-  network
-    .controller()
-    .view.operatorCommands({ limit: 100, ...(node === undefined ? {} : { node }) })
+  network.store.rows
+    .operatorCommands({ limit: 100, ...(node === undefined ? {} : { node }) })
     .toReversed()
     .map(({ order, operator, node: about, action }) => [order, operator, about, action]);
 
@@ -17,16 +16,16 @@ test("every successful command is journaled with the operator's name, and surviv
   network.interventions.startFailure(unhealthy!, { failureMode: "outage", remedy: "person" });
   await network.advance(10 * MINUTE_MS);
   const alice = network.controller().operatorCommands.as("alice");
-  alice.pause("a release");
-  network.controller().operatorCommands.as("bob").resume();
-  alice.hold(held!, "its disk is swapped");
-  alice.release(held!);
-  alice.resetBreaker();
-  alice.acceptInventory();
+  await alice.pause("a release");
+  await network.controller().operatorCommands.as("bob").resume();
+  await alice.hold(held!, "its disk is swapped");
+  await alice.release(held!);
+  await alice.resetBreaker();
+  await alice.acceptInventory();
   alice.noteReload(["a.yaml:1:1: wrong", "a.yaml:2:1: wrong too"]);
   network.controller().operatorCommands.noteReload([]);
   // A command that changes nothing is not journaled.
-  expect(alice.release(held!).ok).toBe(false);
+  expect((await alice.release(held!)).ok).toBe(false);
   const expected = [
     ["pause", "alice", null, null],
     ["resume", "bob", null, null],
@@ -38,17 +37,13 @@ test("every successful command is journaled with the operator's name, and surviv
     ["reload", null, null, null],
   ];
   expect(journalled(network)).toEqual(expected);
-  const [last, refused] = network.controller().view.operatorCommands({ limit: 2 });
+  const [last, refused] = await network.controller().view.operatorCommands({ limit: 2 });
   expect(last).toMatchObject({ detail: "the new configuration is active" });
   expect(refused).toMatchObject({ detail: "rejected: a.yaml:1:1: wrong (and 1 more problems)" });
   await network.restart();
   expect(journalled(network)).toEqual(expected);
-  expect(
-    network
-      .controller()
-      .view.explain(held!)
-      .operatorCommands.map(({ order }) => order),
-  ).toEqual(["release", "hold"]);
+  const { operatorCommands } = await network.controller().view.historyOf(held!);
+  expect(operatorCommands.map(({ order }) => order)).toEqual(["release", "hold"]);
 });
 
 test("an action has the operator who approved or rejected it, and the time", async () => {
@@ -59,14 +54,13 @@ test("an action has the operator who approved or rejected it, and the time", asy
   await network.advance(10 * MINUTE_MS);
   const [request] = network.controller().view.approvals();
   const at = network.daemon.clock.now();
-  network.controller().operatorCommands.as("alice").approve(request!.id);
+  await network.controller().operatorCommands.as("alice").approve(request!.id);
   await network.advance(10 * MINUTE_MS);
-  const actionNow = () =>
-    network
-      .controller()
-      .view.explain(node!)
-      .actions.find(({ id }) => id === request!.id);
-  expect(actionNow()).toMatchObject({ state: "ended", answered: { operator: "alice", at } });
+  const { actions } = await network.controller().view.historyOf(node!);
+  expect(actions.find(({ id }) => id === request!.id)).toMatchObject({
+    state: "ended",
+    answered: { operator: "alice", at },
+  });
   expect(journalled(network, node!)).toEqual([["approve", "alice", node, request!.id]]);
   await network.stop();
 
@@ -74,8 +68,8 @@ test("an action has the operator who approved or rejected it, and the time", asy
   other.interventions.startFailure(node!, { failureMode: "outage", remedy: "reboot" });
   await other.advance(10 * MINUTE_MS);
   const [refused] = other.controller().view.approvals();
-  other.controller().operatorCommands.as("bob").reject(refused!.id, "it is being moved");
-  expect(other.controller().view.explain(node!).actions[0]).toMatchObject({
+  await other.controller().operatorCommands.as("bob").reject(refused!.id, "it is being moved");
+  expect((await other.controller().view.historyOf(node!)).actions[0]).toMatchObject({
     ...{ state: "rejected", answered: { operator: "bob" } },
     detail: `bob rejected ${refused!.id}: it is being moved`,
   });
@@ -85,8 +79,8 @@ test("the blockers of a pause and of a hold name the operator", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes();
   network.interventions.startFailure(node!, { failureMode: "outage", remedy: "reboot" });
-  network.controller().operatorCommands.as("alice").pause("a release");
-  network.controller().operatorCommands.as("bob").hold(node!, "its disk is swapped");
+  await network.controller().operatorCommands.as("alice").pause("a release");
+  await network.controller().operatorCommands.as("bob").hold(node!, "its disk is swapped");
   await network.advance(10 * MINUTE_MS);
   const { holds, policies } = network.controller().view.explain(node!);
   expect(holds).toMatchObject([{ operator: "bob", reason: "bob holds it: its disk is swapped" }]);

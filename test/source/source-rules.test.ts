@@ -65,8 +65,8 @@ describe("the rules find", () => {
     [
       "importDirection",
       "src/api-client/a.ts",
-      `import {\n  x,\n} from "../journal/sqlite.ts";`,
-      "src/journal/sqlite.ts",
+      `import {\n  x,\n} from "../journal/sqlite/store.ts";`,
+      "src/journal/sqlite/store.ts",
     ],
     ["importDirection", "src/policy/a.ts", `type X = import("../metrics/table.ts").X;`, "src/metrics/table.ts"],
     ["importDirection", "src/remediation/a.ts", `import "../web/server.ts";`, "src/web/server.ts"],

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { demoScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
@@ -42,7 +42,7 @@ test.each(services)("receives no 429 in a simulated day under %o with a restart 
   const store = createMemoryStateStore();
   let daemon: VirtualDaemon | null = null;
   for (let hour = 0; hour < 24; hour += 2) {
-    daemon = startVirtualDaemon({
+    daemon = await startVirtualDaemon({
       clock,
       service,
       store,

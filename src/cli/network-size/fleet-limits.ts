@@ -14,9 +14,9 @@ interface FleetSize {
 }
 
 /** Returns the given size, or the one that the daemon saw last; null: neither is known. */
-export function fleetSize(given: number | undefined, config: Config, now: EpochMs): FleetSize | null {
+export async function fleetSize(given: number | undefined, config: Config, now: EpochMs): Promise<FleetSize | null> {
   if (given !== undefined) return { nodes: given, source: "options" };
-  const stored = readStoredState(config, now);
+  const stored = await readStoredState(config, now);
   const nodes = stored.ok ? (stored.value.networkSize?.nodes ?? 0) : 0;
   return nodes === 0 ? null : { nodes, source: "state" };
 }

@@ -4,15 +4,15 @@ import { type Call, listNodesCall, listSessionsCall } from "../../api-client/end
 import { createRateLimiter } from "../../api-client/rate-limiter.ts";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
-import { type NetworkSize, storedNetworkSize } from "../../collectors/polling-plan.ts";
+import { NETWORK_SIZE_FACT, type NetworkSize, storedNetworkSize } from "../../collectors/polling-plan.ts";
 import type { Config } from "../../config/schema/config.ts";
 import type { ConfigResources } from "../../daemon/config-resources.ts";
 import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "../../daemon/runtime.ts";
-import { openStoreReadOnly } from "../../journal/reader.ts";
-import { createMemoryStateStore } from "../../journal/sqlite.ts";
+import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { billingMonthOf } from "../../rate-limit/monthly-budget.ts";
+import { openConfiguredReader } from "../state-store.ts";
 
 /** Number of nodes and sessions given on the command line; absent: not given. */
 export interface GivenCounts {
@@ -29,21 +29,24 @@ export interface StoredState {
 }
 
 /** Reads the state of this configuration's daemon, which may be running. A missing state is not an error. */
-export function readStoredState({ limits, state }: Config, now: EpochMs): Result<StoredState, readonly string[]> {
+export async function readStoredState(
+  { limits, state }: Config,
+  now: EpochMs,
+): Promise<Result<StoredState, readonly string[]>> {
   const { starts_on, used } = limits.month;
-  const opened = openStoreReadOnly(state.path);
+  const opened = await openConfiguredReader(state);
   if (!opened.ok) {
     return opened.error.kind === "missing" ? ok({ networkSize: null, callsUsed: used }) : fail([opened.error.message]);
   }
   const store = opened.value;
   try {
     const { firstDay } = billingMonthOf(now, starts_on);
-    const size = storedNetworkSize((key) => store.fact(key));
+    const size = storedNetworkSize(await store.fact(NETWORK_SIZE_FACT));
     const hasSeen = size.nodePages > 0 || size.sessionPages > 0;
-    const before = callsUsedBefore(store.fact(CALLS_USED_BEFORE_FACT), firstDay);
-    return ok({ networkSize: hasSeen ? size : null, callsUsed: store.callsSince(firstDay) + before });
+    const before = callsUsedBefore(await store.fact(CALLS_USED_BEFORE_FACT), firstDay);
+    return ok({ networkSize: hasSeen ? size : null, callsUsed: (await store.callsSince(firstDay)) + before });
   } finally {
-    store.close();
+    await store.close();
   }
 }
 

@@ -20,7 +20,7 @@ interface ReportLine {
 /** Turns the daemon's state into lines of text. */
 export interface ConsoleReporter {
   /** Returns lines on what is new since the last call. */
-  report(statusSnapshot: StatusSnapshot, remediation: RemediationView): ReportLine[];
+  report(statusSnapshot: StatusSnapshot, remediation: RemediationView): Promise<ReportLine[]>;
 }
 
 /** Interval between two summaries. */
@@ -53,11 +53,11 @@ export function createConsoleReporter(startedAt: MonotonicMs): ConsoleReporter {
   }
 
   return {
-    report(statusSnapshot, remediation) {
+    async report(statusSnapshot, remediation) {
       const elapsed = formatElapsed(statusSnapshot.monotonic - startedAt);
       const lines = statusSnapshot.snapshot === null ? [] : statusChanges(statusSnapshot.snapshot.fleet);
       const fleet = statusSnapshot.snapshot?.fleet;
-      lines.push(...activity.report(remediation, (node) => fleet?.name[fleet.ids.indexOf(node)] ?? "?"));
+      lines.push(...(await activity.report(remediation, (node) => fleet?.name[fleet.ids.indexOf(node)] ?? "?")));
       const isKnown = statusSnapshot.snapshot !== null && statusSnapshot.snapshot.fleet.walkedAt !== null;
       if (
         statusSnapshot.monotonic >= summaryAt &&
@@ -109,14 +109,12 @@ function createActivityReporter() {
 
   return {
     /** Returns lines on what is new since the last call. `nameOf` returns a node's name. */
-    report(remediation: RemediationView, nameOf: (node: NodeId) => string): ReportLine[] {
-      const decisions = remediation
-        .decisions({ limit: ROWS_PER_POLL })
+    async report(remediation: RemediationView, nameOf: (node: NodeId) => string): Promise<ReportLine[]> {
+      const decisions = (await remediation.decisions({ limit: ROWS_PER_POLL }))
         .toReversed()
         .filter(({ at, policy, node, verdict }) => isNew(`${at} ${policy} ${node} ${verdict}`))
         .map((decision) => ({ at: decision.at, line: formatDecision(decision, nameOf) }));
-      const actions = remediation
-        .actions({ limit: ROWS_PER_POLL })
+      const actions = (await remediation.actions({ limit: ROWS_PER_POLL }))
         .toReversed()
         .filter(({ id, state, outcome }) => isNew(`${id} ${state} ${outcome}`))
         .flatMap((action) => {

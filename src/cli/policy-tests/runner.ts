@@ -10,7 +10,7 @@ import {
   type CollectorManager,
   startCollectorManager,
 } from "../../collectors/collector-manager.ts";
-import { createMemoryStateStore } from "../../journal/sqlite.ts";
+import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { Expectation, PolicyTest } from "../../model/policy/policy-test.ts";
 import { valueAt } from "../../model/policy/policy-test.ts";
@@ -59,12 +59,12 @@ const limits: Limits = {
 export async function runPolicyTest(test: PolicyTest, rules: RemediationRules): Promise<readonly FailedExpectation[]> {
   const clock = createVirtualClock(test.startsAt);
   const log = createFailureLog();
-  const engine = startEngine(test, rules, clock, log);
+  const engine = await startEngine(test, rules, clock, log);
   const failures: FailedExpectation[] = [];
   const inOrder = test.expectations.map((expected, index) => ({ expected, index }));
   for (const { expected, index } of inOrder.toSorted((a, b) => a.expected.atMs - b.expected.atMs)) {
     await clock.advance(expected.atMs - clock.monotonic());
-    const lines = findMismatches(expected, observedOutcome(engine.controller, expected));
+    const lines = findMismatches(expected, await observedOutcome(engine.controller, expected));
     if (lines.length > 0) failures.push({ index, expected, lines });
   }
   const stopped = engine.stop();
@@ -74,7 +74,7 @@ export async function runPolicyTest(test: PolicyTest, rules: RemediationRules): 
   return failures;
 }
 
-function startEngine(test: PolicyTest, rules: RemediationRules, clock: VirtualClock, log: Log) {
+async function startEngine(test: PolicyTest, rules: RemediationRules, clock: VirtualClock, log: Log) {
   const random = seededRandom(SEED);
   const metrics = createDaemonMetrics({ process: false });
   const store = createMemoryStateStore();
@@ -97,7 +97,7 @@ function startEngine(test: PolicyTest, rules: RemediationRules, clock: VirtualCl
   const collected = createCollectedState(settings, store.facts, { clock, log, metrics });
   const controller = startRemediationController({
     ...{ rules, client, clock, random, metrics, log },
-    remediationState: openRemediationState({ journal: store.journal, clock, log, lostReason: null }),
+    remediationState: await openRemediationState({ journal: store.journal, clock, log, lostReason: null }),
     serviceUrl: "https://policy-test.invalid",
     journal: store.journal,
     inventory: collected.inventory,
@@ -145,17 +145,17 @@ function externalBlockersOf({ blocked }: PolicyTest, elapsed: () => DurationMs):
   return { hasQueryResult: ask, hasFiringAlerts: ask };
 }
 
-function observedOutcome({ view }: RemediationController, { node, policy }: Expectation): ObservedOutcome {
+async function observedOutcome(
+  { view }: RemediationController,
+  { node, policy }: Expectation,
+): Promise<ObservedOutcome> {
   const explained = view.explain(node).policies.find((each) => each.policy === policy)!;
   return {
     verdict: explained.verdict,
     unknowns: explained.unknowns.map(({ field, why }) => `${field}: ${why}`),
     timer: explained.timer?.state ?? "inactive",
     blockers: explained.blockers,
-    actions: view
-      .actions({ node, limit: ROWS })
-      .filter((action) => action.policy === policy)
-      .toReversed(),
+    actions: (await view.actions({ node, limit: ROWS })).filter((action) => action.policy === policy).toReversed(),
   };
 }
 

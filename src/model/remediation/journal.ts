@@ -39,29 +39,36 @@ export interface JournalQuery {
   readonly limit: number;
 }
 
-/** The durable record of what was observed, decided and done. */
+/** The durable record of what was observed, decided and done. All methods reject if the journal can't be read or written. */
 export interface Journal {
-  load(closedSince: EpochMs): JournalContents;
+  load(closedSince: EpochMs): Promise<JournalContents>;
   /** Facts whose key begins with `warden.`. */
-  facts(): ReadonlyMap<string, string>;
-  /** Writes all changes or none, and returns once they are on disk. Throws if they can't be written. */
-  commit(changes: readonly JournalChange[]): void;
-  decisions(query: JournalQuery): readonly Decision[];
-  actions(query: JournalQuery): readonly Action[];
-  episodes(query: JournalQuery): readonly Episode[];
+  facts(): Promise<ReadonlyMap<string, string>>;
+  /**
+   * Writes all changes or none, and resolves once they are on disk. Calls must not overlap: the order of two commits under way
+   * at the same time is undefined.
+   */
+  commit(changes: readonly JournalChange[]): Promise<void>;
+  decisions(query: JournalQuery): Promise<readonly Decision[]>;
+  actions(query: JournalQuery): Promise<readonly Action[]>;
+  episodes(query: JournalQuery): Promise<readonly Episode[]>;
   /** Operator commands have no policy: that of the query is ignored. */
-  operatorCommands(query: JournalQuery): readonly OperatorCommandRow[];
-  /** Deletes rows that ended or were decided before `before`, a bounded number per call. Throws if the disk can't be written. */
-  prune(before: EpochMs): void;
+  operatorCommands(query: JournalQuery): Promise<readonly OperatorCommandRow[]>;
+  /** Deletes rows that ended or were decided before `before`, a bounded number per call. */
+  prune(before: EpochMs): Promise<void>;
 }
 
-/** Read-only access to a journal from another process, at one point in time. All methods throw if the journal is damaged. */
+/** Read-only access to a journal from another process, at one point in time. All methods reject if the journal is damaged. */
 export interface JournalReader
   extends Pick<Journal, "decisions" | "actions" | "episodes" | "operatorCommands" | "facts"> {
   /** Returns the timers of a node under every policy. */
-  timers(node: NodeId): readonly TimerRow[];
-  holds(node: NodeId): readonly NodeHold[];
-  close(): void;
+  timers(node: NodeId): Promise<readonly TimerRow[]>;
+  holds(node: NodeId): Promise<readonly NodeHold[]>;
+  /** The value of any fact; null: none. */
+  fact(key: string): Promise<string | null>;
+  /** Number of calls made on or after `day` (UTC). */
+  callsSince(day: string): Promise<number>;
+  close(): Promise<void>;
 }
 
 /** Returns the identifier of an episode or action: `ep-12`, `act-13`. Both share one sequence, from 1. */

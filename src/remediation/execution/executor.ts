@@ -32,9 +32,11 @@ const READ_TIMEOUT_MS: DurationMs = 30 * SECOND_MS;
  * Sends an action that was decided on, at most once. `precondition` returns why it must not be sent, by what is known at that
  * moment; null: it may be sent.
  *
- *     journal the intent ─▶ read the node ─▶ wait for a permit ─▶ check the precondition ─▶ journal `posting` ─▶ POST
+ *     journal the intent ─▶ read the node ─▶ wait for a permit ─▶ check the precondition ─▶ journal `posting`
+ *         ─▶ check the precondition again ─▶ POST
  *
- * Until the POST the action can be withdrawn. After it nothing is sent again: an unknown outcome is in doubt, and
+ * `posting` takes effect in memory only with the POST, so the second check sees the action as the first one did. Nothing runs
+ * between that check and the POST. Until the POST the action can be withdrawn. After it nothing is sent again: an unknown outcome is in doubt, and
  * observation settles it.
  */
 export async function executeAction(
@@ -44,7 +46,7 @@ export async function executeAction(
   { noNewSteps, abortPost }: ExecutionSignals,
 ): Promise<void> {
   const { remediationState, clock, externalBlockerCache } = context;
-  if (!remediationState.commit([actionChange(intent)])) return;
+  if (!(await remediationState.commit([actionChange(intent)]))) return;
   await externalBlockerCache.refresh(context.policies.find(intent.policy)!, noNewSteps, 0);
   const problem = await readNodeNow(context, intent, noNewSteps);
   if (problem !== null) {
@@ -60,14 +62,28 @@ export async function executeAction(
   noNewSteps.addEventListener("abort", abortCall);
   abortPost.addEventListener("abort", abortCall);
   if (noNewSteps.aborted) abortCall();
-  const result = await context.client.post(actionCall(intent.node, intent.request), abort.signal, () => {
-    noNewSteps.removeEventListener("abort", abortCall);
+  const check = () => {
     blocker = precondition();
     if (blocker !== null) throw new Error(blocker);
     if (clock.monotonic() - readAt > READ_TIMEOUT_MS) throw new Error("the node was read too long ago");
-    const posting: Action = { ...action, sentAt: remediationState.now() };
-    if (!remediationState.commit([actionChange(posting)])) throw new Error("the journal can't be written");
-    action = posting;
+  };
+  let posting: Action = action;
+  let adoptPosting = () => {};
+  const result = await context.client.post(actionCall(intent.node, intent.request), abort.signal, {
+    async prepare() {
+      check();
+      posting = { ...action, sentAt: remediationState.now() };
+      const adopt = await remediationState.prepare([actionChange(posting)]);
+      if (adopt === null) throw new Error("the journal can't be written");
+      adoptPosting = adopt;
+    },
+    onSending() {
+      // Operators, a reload or newer data may have intervened while `posting` was journaled.
+      check();
+      noNewSteps.removeEventListener("abort", abortCall);
+      adoptPosting();
+      action = posting;
+    },
   });
   noNewSteps.removeEventListener("abort", abortCall);
   abortPost.removeEventListener("abort", abortCall);

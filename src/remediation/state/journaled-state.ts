@@ -1,9 +1,10 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { Clock, Log } from "../../model/ports.ts";
-import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
+import type { Journal, JournalChange, JournalContents } from "../../model/remediation/journal.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { RemediationRecords } from "../../policy/remediation-records.ts";
 import { createJournalClock, type JournalClock } from "./journal-clock.ts";
+import { JournalWriter } from "./journal-writer.ts";
 
 /** A change that takes effect only once it is journaled. */
 export interface PendingUpdate {
@@ -27,8 +28,6 @@ export interface RemediationStateDeps {
 
 /** How long closed episodes and actions stay in memory: longer than any policy looks back. */
 const EPISODE_MEMORY_MS: DurationMs = 30 * DAY_MS;
-/** Changes that wait while the journal can't be written. Beyond this the oldest decisions are dropped: nothing reads them. */
-const PENDING_CHANGES_MAX = 50_000;
 /** The time is journaled at least this often: after a restart, the time since then counts as downtime. */
 const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
 /** Key of the fact that holds the last time on the journal's clock, which keeps the clock from going back. */
@@ -36,8 +35,14 @@ const CLOCK_FACT = "warden.clock";
 /** Key of the fact that holds when a journal was created that may lack earlier actions. */
 const FIRST_START_FACT = "warden.began";
 
-/** Reads the state from the journal. Throws if it can't be read. */
-export const openRemediationState = (deps: RemediationStateDeps): RemediationState => new RemediationState(deps);
+/** Reads the state from the journal. Rejects if it can't be read. */
+export async function openRemediationState(deps: RemediationStateDeps): Promise<RemediationState> {
+  const { journal, clock, log } = deps;
+  const lastTime = (await journal.facts()).get(CLOCK_FACT);
+  const journalClock = createJournalClock(lastTime === undefined ? null : Number(lastTime), clock, log);
+  const contents = await journal.load(journalClock.now() - EPISODE_MEMORY_MS);
+  return new RemediationState(deps, journalClock, contents);
+}
 
 /** The journal and its image in memory, kept as one. */
 export class RemediationState {
@@ -45,20 +50,24 @@ export class RemediationState {
   readonly clock: JournalClock;
   readonly #deps: RemediationStateDeps;
   readonly #isNewJournal: boolean;
-  readonly #pending = new Map<string, JournalChange>();
-  #writeError: string | null = null;
-  #rowNumber = 0;
+  readonly #writer: JournalWriter;
   #clockWrittenAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   /** What the current batch recorded so far; null: there is no batch. */
   #batch: JournalChange[] | null = null;
 
-  constructor(deps: RemediationStateDeps) {
-    const { journal, clock, log } = deps;
-    const lastTime = journal.facts().get(CLOCK_FACT);
+  constructor(deps: RemediationStateDeps, clock: JournalClock, contents: JournalContents) {
     this.#deps = deps;
-    this.#isNewJournal = lastTime === undefined;
-    this.clock = createJournalClock(lastTime === undefined ? null : Number(lastTime), clock, log);
-    this.records = new RemediationRecords(journal.load(this.now() - EPISODE_MEMORY_MS));
+    this.#isNewJournal = !contents.facts.has(CLOCK_FACT);
+    this.clock = clock;
+    this.records = new RemediationRecords(contents);
+    this.#writer = new JournalWriter({
+      journal: deps.journal,
+      log: deps.log,
+      stamp: () => this.#clockFact(),
+      onWritten: () => {
+        this.#clockWrittenAt = deps.clock.monotonic();
+      },
+    });
   }
 
   /** The journal's clock: it continues from the last time that was journaled, and never goes back. */
@@ -86,19 +95,58 @@ export class RemediationState {
     return fact === null ? null : Number(fact);
   }
 
-  /** Journals what is about to be done. False: it can't be journaled, so it must not be done; nothing has changed. */
-  commit(changes: readonly JournalChange[]): boolean {
-    // A journal that is lost at exit does not make anything durable.
-    if (this.#deps.lostReason !== null || !this.#write(changes)) return false;
-    this.#apply(changes);
-    return true;
+  /**
+   * Journals what is about to be done, after everything recorded before. False: it can't be journaled, so it must not be done;
+   * nothing has changed.
+   */
+  commit(changes: readonly JournalChange[]): Promise<boolean> {
+    return this.commitLatest(() => changes);
   }
 
-  /** Records what has happened: in memory at once, and in the journal as soon as it can be written. */
+  /**
+   * As {@link commit}, with changes that depend on the state: `changesNow` is called when all earlier commits have taken effect,
+   * and `adopt` together with the changes. Null: nothing is to be journaled, and the result is false.
+   */
+  commitLatest(changesNow: () => readonly JournalChange[] | null, adopt = () => {}): Promise<boolean> {
+    let changes: readonly JournalChange[] | null = null;
+    return this.#writer.commit(
+      () => {
+        changes = changesNow();
+        // A journal that is lost at exit does not make anything durable.
+        return this.#deps.lostReason === null ? changes : null;
+      },
+      () => {
+        this.#adopt(changes!);
+        adopt();
+      },
+    );
+  }
+
+  /**
+   * Journals changes that take effect only when the returned function is called, so that a caller can first check whether they
+   * still apply. Null: they can't be journaled.
+   */
+  async prepare(changes: readonly JournalChange[]): Promise<(() => void) | null> {
+    const isWritten = await this.#writer.commit(
+      () => (this.#deps.lostReason === null ? changes : null),
+      () => {},
+    );
+    return isWritten ? () => this.#adopt(changes) : null;
+  }
+
+  /** Writes what is still to be written, if the journal can be written. To be called before the journal is closed. */
+  async flush(): Promise<void> {
+    await this.#writer.commit(
+      () => [],
+      () => {},
+    );
+  }
+
+  /** Records what has happened: in memory at once, and in the journal too unless a commit is under way, then after it. */
   record(changes: readonly JournalChange[]): void {
     this.#apply(changes);
     if (this.#batch !== null) this.#batch.push(...changes);
-    else this.#writeOrKeep(changes);
+    else this.#enqueue(changes);
   }
 
   /** Runs `work`, and journals all that it records in one transaction. */
@@ -110,13 +158,13 @@ export class RemediationState {
     } finally {
       const changes = this.#batch;
       this.#batch = null;
-      this.#writeOrKeep(changes);
+      this.#enqueue(changes);
     }
   }
 
   /** Why the journal is behind or can't be written; null: it holds everything. */
   journalProblem(): string | null {
-    return this.#writeError ?? this.#deps.lostReason;
+    return this.#writer.problem() ?? this.#deps.lostReason;
   }
 
   #apply(changes: readonly JournalChange[]): void {
@@ -124,68 +172,22 @@ export class RemediationState {
     this.#deps.onChange?.(changes);
   }
 
-  #writeOrKeep(changes: readonly JournalChange[]): void {
+  #adopt(changes: readonly JournalChange[]): void {
+    const newer = this.#writer.queuedFor(changes);
+    this.#apply(changes);
+    // What was recorded during the commit is written after it, and so is newer.
+    if (newer.length > 0) this.records.apply(newer);
+  }
+
+  #enqueue(changes: readonly JournalChange[]): void {
     const isClockDue = this.#deps.clock.monotonic() - this.#clockWrittenAt >= CLOCK_WRITE_INTERVAL_MS;
-    const isDue = changes.length > 0 || this.#pending.size > 0 || this.#writeError !== null;
-    if (!isDue && !(this.clock.isSettled() && isClockDue)) return;
-    if (!this.#write(changes)) for (const change of changes) this.#keep(change);
+    const isDue = changes.length > 0 || this.#writer.hasQueued() || this.#writer.problem() !== null;
+    if (isDue || (this.clock.isSettled() && isClockDue)) this.#writer.enqueue(changes);
   }
 
-  #write(changes: readonly JournalChange[]): boolean {
-    const { journal, clock, log } = this.#deps;
-    try {
-      // The time goes into a new journal only once it is known.
-      const isDated = !this.#isNewJournal || this.clock.isSettled();
-      const dated: JournalChange[] = isDated ? [{ kind: "fact", key: CLOCK_FACT, value: String(this.now()) }] : [];
-      journal.commit([...this.#pending.values(), ...changes, ...dated]);
-      this.#clockWrittenAt = clock.monotonic();
-      if (this.#writeError !== null) log.info({}, "the journal can be written again");
-      this.#pending.clear();
-      this.#writeError = null;
-      return true;
-    } catch (error) {
-      // Logged when it begins, not at every attempt.
-      if (this.#writeError === null)
-        log.error({ err: error }, "the journal can't be written: no action is taken until it can");
-      this.#writeError = error instanceof Error ? error.message : String(error);
-      return false;
-    }
-  }
-
-  /** Keeps a change until the journal can be written: the last one of each row, in the order in which they happened. */
-  #keep(change: JournalChange): void {
-    const key = this.#keyOf(change);
-    this.#pending.delete(key);
-    this.#pending.set(key, change);
-    if (this.#pending.size <= PENDING_CHANGES_MAX) return;
-    for (const [oldKey, { kind }] of this.#pending) {
-      if (kind !== "decision") continue;
-      this.#pending.delete(oldKey);
-      return;
-    }
-  }
-
-  #keyOf(change: JournalChange): string {
-    switch (change.kind) {
-      case "timer":
-        return `timer ${change.row.policy} ${change.row.node}`;
-      case "timer_gone":
-        return `timer ${change.policy} ${change.node}`;
-      case "episode":
-      case "action":
-        return change.row.id;
-      case "hold":
-        return `hold ${change.row.policy} ${change.row.node}`;
-      case "hold_gone":
-        return `hold ${change.policy} ${change.node}`;
-      case "fact":
-        return `fact ${change.key}`;
-      case "decision":
-      case "order":
-        this.#rowNumber++;
-        return `row ${this.#rowNumber}`;
-      default:
-        return change satisfies never;
-    }
+  /** The time goes into a new journal only once it is known. */
+  #clockFact(): JournalChange[] {
+    const isDated = !this.#isNewJournal || this.clock.isSettled();
+    return isDated ? [{ kind: "fact", key: CLOCK_FACT, value: String(this.now()) }] : [];
   }
 }

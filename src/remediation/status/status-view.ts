@@ -40,7 +40,6 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
     policies: () => context.policies.active().map((active) => policyStatus(context, active)),
     explain(node) {
       const known = context.observed.slotOf(node) !== null;
-      const query = { node, limit: ROWS_PER_NODE_MAX };
       return {
         node,
         known,
@@ -48,11 +47,17 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
         policies: known ? explainPolicies(deps, node) : [],
         // The row of a given-up node stays after its release: attempts are counted from there.
         holds: records.holdsOn(node).filter(({ kind, until }) => kind !== "given_up" || until === null),
-        episodes: journal.episodes(query),
-        actions: journal.actions(query),
-        decisions: journal.decisions(query),
-        operatorCommands: journal.operatorCommands(query),
       };
+    },
+    async historyOf(node) {
+      const query = { node, limit: ROWS_PER_NODE_MAX };
+      const [episodes, actions, decisions, operatorCommands] = await Promise.all([
+        journal.episodes(query),
+        journal.actions(query),
+        journal.decisions(query),
+        journal.operatorCommands(query),
+      ]);
+      return { episodes, actions, decisions, operatorCommands };
     },
     decisions: (query) => journal.decisions(query),
     actions: (query) => journal.actions(query),

@@ -66,6 +66,10 @@ export interface NodeExplanation {
   readonly at: EpochMs;
   readonly policies: readonly PolicyExplanation[];
   readonly holds: readonly NodeHold[];
+}
+
+/** The latest rows of the journal about a node. */
+export interface NodeHistory {
   readonly episodes: readonly Episode[];
   readonly actions: readonly Action[];
   readonly decisions: readonly Decision[];
@@ -81,21 +85,24 @@ export interface CommandRejection {
   readonly message: string;
 }
 
+/** The result of a command as a sentence. */
+export type CommandReply = Result<string, CommandRejection>;
+
 /**
- * The commands of an operator. Each returns the result as a sentence. Every command that succeeds is journaled, with the
+ * The commands of an operator. Every command that succeeds is journaled, with the
  * operator's name if {@link OperatorCommands.as} was called.
  */
 export interface OperatorCommands {
   /** Returns the commands on behalf of the operator of that name. */
   as(operator: string): OperatorCommands;
-  pause(reason: string): Result<string, CommandRejection>;
-  resume(): Result<string, CommandRejection>;
-  approve(action: string): Result<string, CommandRejection>;
-  reject(action: string, reason: string): Result<string, CommandRejection>;
-  hold(node: NodeId, reason: string): Result<string, CommandRejection>;
-  release(node: NodeId): Result<string, CommandRejection>;
-  resetBreaker(): Result<string, CommandRejection>;
-  acceptInventory(): Result<string, CommandRejection>;
+  pause(reason: string): Promise<CommandReply>;
+  resume(): Promise<CommandReply>;
+  approve(action: string): Promise<CommandReply>;
+  reject(action: string, reason: string): Promise<CommandReply>;
+  hold(node: NodeId, reason: string): Promise<CommandReply>;
+  release(node: NodeId): Promise<CommandReply>;
+  resetBreaker(): Promise<CommandReply>;
+  acceptInventory(): Promise<CommandReply>;
   /** Journals the result of a reload; no problems: it is in force. `origin`: a prefix of the row's text. */
   noteReload(problems: readonly string[], origin?: string): void;
 }
@@ -109,14 +116,15 @@ export interface OperatorCommands {
 export const NODE_MARKS = ["none", "pending", "firing", "shadow", "episode", "acting", "held", "awaiting"] as const;
 export type NodeMark = (typeof NODE_MARKS)[number];
 
-/** Read access to remediation. Rows come from the journal, everything else from memory. */
+/** Read access to remediation. Promises are of rows of the journal, and reject if it can't be read; everything else is in memory. */
 export interface RemediationView {
   status(): RemediationStatus;
   policies(): readonly PolicyStatus[];
   explain(node: NodeId): NodeExplanation;
-  decisions(query: JournalQuery): readonly Decision[];
-  actions(query: JournalQuery): readonly Action[];
-  operatorCommands(query: JournalQuery): readonly OperatorCommandRow[];
+  historyOf(node: NodeId): Promise<NodeHistory>;
+  decisions(query: JournalQuery): Promise<readonly Decision[]>;
+  actions(query: JournalQuery): Promise<readonly Action[]>;
+  operatorCommands(query: JournalQuery): Promise<readonly OperatorCommandRow[]>;
   /** Actions that wait for approval. */
   approvals(): readonly Action[];
   /** Returns the most important mark of each node that has one. */

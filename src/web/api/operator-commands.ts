@@ -1,6 +1,6 @@
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { Operator, OperatorCommandName } from "../../model/remediation/operator-command.ts";
-import type { CommandRejection, OperatorCommands } from "../../remediation/status/views.ts";
+import type { CommandRejection, CommandReply, OperatorCommands } from "../../remediation/status/views.ts";
 import type { OperatorGuard } from "../http/auth/operator-guard.ts";
 import { sendError } from "../http/response.ts";
 import type { Route, RouteDeps } from "../http/route.ts";
@@ -17,7 +17,7 @@ export interface OperatorCommandRoute {
   /** Help of the CLI command, and the arguments of its example. */
   readonly description: string;
   readonly example?: string;
-  execute(commands: OperatorCommands, id: string, reason: string): Result<string, CommandRejection>;
+  execute(commands: OperatorCommands, id: string, reason: string): Promise<CommandReply>;
 }
 
 /** Every command of operators. */
@@ -104,12 +104,12 @@ export const operatorCommandRoutes = (
     access: "admin",
     exists: () => deps.operators().length > 0,
     authorize: guard.allows,
-    handle(request, reply) {
+    async handle(request, reply) {
       const reason = readReason(request.body as Uint8Array | undefined, route);
       if (!reason.ok) return sendError(request, reply, 400, reason.error);
       const { id = "" } = request.params as { id?: string };
       const operator = guard.operatorOf(request);
-      const done = route.execute(onBehalfOf(deps.commands(), operator), id, reason.value);
+      const done = await route.execute(onBehalfOf(deps.commands(), operator), id, reason.value);
       const about = route.about === undefined ? {} : { [route.about]: id };
       const fields = { order: route.name, operator, ...about, from: request.ip };
       if (done.ok) {

@@ -42,8 +42,8 @@ export const policiesView = (remediation: RemediationView, name: string | null) 
     .map(policyView);
 
 /** `GET /api/v1/actions`: newest first. */
-export function actionsView(remediation: RemediationView, awaiting: boolean, query: JournalQuery) {
-  if (!awaiting) return remediation.actions(query).map(actionView);
+export async function actionsView(remediation: RemediationView, awaiting: boolean, query: JournalQuery) {
+  if (!awaiting) return (await remediation.actions(query)).map(actionView);
   const { node, policy, until = Number.POSITIVE_INFINITY, limit } = query;
   return remediation
     .approvals()
@@ -54,7 +54,8 @@ export function actionsView(remediation: RemediationView, awaiting: boolean, que
 }
 
 /** The part of `GET /api/v1/nodes/ID` that says why the node was, or was not, acted on. */
-export function explanationView(remediation: RemediationView, node: string) {
+export async function explanationView(remediation: RemediationView, node: string) {
+  const history = await remediation.historyOf(node);
   const explanation = remediation.explain(node);
   const steps = new Map(remediation.policies().map(({ rule }) => [rule.name, rule.steps.map(stepName)]));
   return {
@@ -63,13 +64,13 @@ export function explanationView(remediation: RemediationView, node: string) {
     explained_at: isoAt(explanation.at),
     policies: explanation.policies.map((each) => policyExplanationView(each, steps.get(each.policy) ?? [])),
     holds: explanation.holds.map(holdView),
-    episodes: explanation.episodes.map(episodeView),
-    actions: explanation.actions.map(actionView),
-    decisions: explanation.decisions.map(decisionView),
-    orders: explanation.operatorCommands.map(operatorCommandView),
+    episodes: history.episodes.map(episodeView),
+    actions: history.actions.map(actionView),
+    decisions: history.decisions.map(decisionView),
+    orders: history.operatorCommands.map(operatorCommandView),
   };
 }
-export type ExplanationView = ReturnType<typeof explanationView>;
+export type ExplanationView = Awaited<ReturnType<typeof explanationView>>;
 
 /** Whether anything is known of the node that is explained. */
 export const hasHistory = ({ known, holds, episodes, actions, decisions, orders }: ExplanationView): boolean =>

@@ -60,12 +60,12 @@ function jsonRoutes(deps: WebDeps): readonly Route[] {
   const list = (
     path: string,
     parameters: Route["parameters"] & {},
-    rows: (query: Query) => readonly object[],
+    rows: (query: Query) => readonly object[] | Promise<readonly object[]>,
   ): Route => ({
     method: "GET",
     path: `/api/v1/${path}`,
     parameters,
-    handle: (request) => ({ data: rows(request.query as Query) }),
+    handle: async (request) => ({ data: await rows(request.query as Query) }),
   });
   return [
     { method: "GET", path: "/api/v1/status", handle: () => fullStatus(deps) },
@@ -77,14 +77,14 @@ function jsonRoutes(deps: WebDeps): readonly Route[] {
       handle: ({ query }) => deps.nodes(nodesQuery(query as Query)),
     },
     { method: "GET", path: "/api/v1/nodes/:id", handle: (request, reply) => answerNode(deps, request, reply) },
-    list("decisions", ["node", "policy", "until", "limit"], (query) =>
-      remediation().decisions(rowsQuery(query)).map(decisionView),
+    list("decisions", ["node", "policy", "until", "limit"], async (query) =>
+      (await remediation().decisions(rowsQuery(query))).map(decisionView),
     ),
     list("actions", ["node", "policy", "until", "limit", "state"], (query) =>
       actionsView(remediation(), query.state === "awaiting", rowsQuery(query)),
     ),
-    list("orders", ["node", "until", "limit"], (query) =>
-      remediation().operatorCommands(rowsQuery(query)).map(operatorCommandView),
+    list("orders", ["node", "until", "limit"], async (query) =>
+      (await remediation().operatorCommands(rowsQuery(query))).map(operatorCommandView),
     ),
     list("policies", ["policy"], ({ policy = null }) => policiesView(remediation(), policy)),
   ];
@@ -144,10 +144,10 @@ function fullStatus(deps: WebDeps): object {
 }
 
 /** A node that is gone is still explained while the journal has rows about it. */
-function answerNode(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): object {
+async function answerNode(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): Promise<object> {
   const { id } = request.params as { id: string };
   const node = deps.node(id);
-  const explanation = explanationView(deps.remediation(), id);
+  const explanation = await explanationView(deps.remediation(), id);
   if (node === null && !hasHistory(explanation)) {
     return sendError(request, reply, 404, `no node ${JSON.stringify(id)} in the fleet`);
   }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
-import { openStoreReadOnly } from "../../../src/journal/reader.ts";
+import { openSqliteReader } from "../../../src/journal/sqlite/reader.ts";
 import { createSystemClock } from "../../../src/platform/clock.ts";
 import { runCommand, startCommand } from "../process.ts";
 import { type HealingSetup, rebootOffline, startHealingSetup } from "../remediation/healing-daemon.ts";
@@ -32,12 +32,12 @@ async function runUntilPosting(answered: () => Promise<void>) {
 }
 
 /** Returns what a stopped daemon left in its journal. */
-function journalLeftBy({ folder }: HealingSetup) {
-  const journal = openStoreReadOnly(folder.pathOf("state"));
+async function journalLeftBy({ folder }: HealingSetup) {
+  const journal = openSqliteReader(folder.pathOf("state"));
   if (!journal.ok) throw new Error(journal.error.message);
-  const [action, ...others] = journal.value.actions({ limit: 10 });
-  const [episode] = journal.value.episodes({ limit: 10 });
-  journal.value.close();
+  const [action, ...others] = await journal.value.actions({ limit: 10 });
+  const [episode] = await journal.value.episodes({ limit: 10 });
+  await journal.value.close();
   return { action, others, episode };
 }
 
@@ -46,7 +46,7 @@ test("SIGTERM while a POST is under way: an answer within 2 s is journaled, and 
   const { setup, daemon } = await runUntilPosting(() => sleep(ANSWERED_AFTER_MS));
   daemon.kill("SIGTERM");
   expect(await daemon.ended).toMatchObject({ code: 0, out: "" });
-  expect(journalLeftBy(setup)).toMatchObject({
+  expect(await journalLeftBy(setup)).toMatchObject({
     action: { state: "sent", inDoubt: false, detail: expect.stringMatching(/^Graceful reboot of node/) },
     others: [],
     episode: { state: "acting", acted: 1 },
@@ -62,7 +62,7 @@ test("SIGTERM while a POST hangs: after 7 s it is in doubt, and the daemon exits
   expect(second).toMatchObject({ code: 1, err: expect.stringContaining("is held by another proxywarden") });
   expect(first).toMatchObject({ code: 0, out: "" });
   expect(clock.monotonic() - stoppedAt).toBeLessThan(STOP_GRACE_MS);
-  expect(journalLeftBy(setup)).toMatchObject({
+  expect(await journalLeftBy(setup)).toMatchObject({
     action: { state: "sent", inDoubt: true },
     others: [],
     episode: { state: "acting", acted: 1 },

@@ -1,7 +1,7 @@
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
 import { readTextFile } from "../../../src/cli/context.ts";
 import { startDaemon } from "../../../src/daemon/daemon.ts";
-import { createMemoryStateStore, openStateStore } from "../../../src/journal/sqlite.ts";
+import { createMemoryStateStore, openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import type { Journal, JournalChange } from "../../../src/model/remediation/journal.ts";
 import { createSystemClock } from "../../../src/platform/clock.ts";
 import { createCron } from "../../../src/platform/cron.ts";
@@ -33,10 +33,10 @@ function crashAtBoundary(journal: Journal): Journal {
   if (isFatal === undefined) return journal;
   return {
     ...journal,
-    commit(changes) {
+    async commit(changes) {
       const dies = changes.some(isFatal);
       if (dies && side === "before") process.kill(process.pid, "SIGKILL");
-      journal.commit(changes);
+      await journal.commit(changes);
       if (dies) process.kill(process.pid, "SIGKILL");
     },
   };
@@ -53,8 +53,8 @@ const started = await startDaemon({
   version: "0.0.0-test",
   readConfig: () => readConfigFile(config, process.env),
   readFile: readTextFile,
-  openStore(folder) {
-    const opened = openStateStore(folder);
+  openStore({ path }) {
+    const opened = openSqliteStore(path!);
     if (!opened.ok) return opened;
     return { ok: true, value: { ...opened.value, journal: crashAtBoundary(opened.value.journal) } };
   },

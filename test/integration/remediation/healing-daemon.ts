@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { DAY_MS, type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
 import { EXIT_OK, type ExitCode } from "../../../src/cli/context.ts";
 import { createProgram } from "../../../src/cli/program.ts";
-import { openStateStore } from "../../../src/journal/sqlite.ts";
+import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { actualNode, actualNodes } from "../../../src/simulator/inspection.ts";
 import { createInterventions, type Interventions } from "../../../src/simulator/intervention.ts";
@@ -132,7 +132,7 @@ function defaultSections(folder: TempFolder, policies: readonly object[]): Confi
 
 /** Starts a daemon in this process, with the state folder of the setup. */
 export async function startDaemonFor(setup: HealingSetup, { text }: WrittenConfig): Promise<RunningDaemon> {
-  const daemon = await startTestDaemon(setup.network.clock, text, openStateStore);
+  const daemon = await startTestDaemon(setup.network.clock, text, ({ path }) => openSqliteStore(path!));
   const get = async <T>(path: string): Promise<T> => (await daemon.ask(path)).json() as Promise<T>;
   const explain: RunningDaemon["explain"] = async (node) => ({
     ...EMPTY_EXPLANATION,

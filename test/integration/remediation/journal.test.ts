@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
-import { openStateStore } from "../../../src/journal/sqlite.ts";
+import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import { actionOf, episodeOf } from "../../journal/arbitrary-changes.ts";
 import { parseMetricsPage } from "../metrics-page.ts";
 import { type RunningProcess, requireProgram, runProgram, waitForStderr } from "../process.ts";
@@ -20,7 +20,7 @@ async function startWithFailedNode() {
   const setup = await startHealingSetup();
   setup.interventions.startFailure(setup.nodes[0]!, { failureMode: "outage", remedy: "reboot" });
   const config = setup.writeConfig([rebootOffline()]);
-  const store = openStateStore(setup.folder.pathOf("state"));
+  const store = openSqliteStore(setup.folder.pathOf("state"));
   if (!store.ok) throw new Error(store.error.message);
   store.value.journal.commit([
     { kind: "episode", row: episodeOf(1) },

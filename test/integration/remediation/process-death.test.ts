@@ -48,7 +48,7 @@ async function crashAndRestart({ at, whilePosting, within = "5m" }: CrashCase) {
   const daemon = await startDaemonFor(setup, config);
   await waitUntil(
     () => `the episode is over: ${JSON.stringify(daemon.log.lines)}`,
-    () => daemon.app.remediation().explain(node!).episodes[0]?.closedAt,
+    async () => (await daemon.app.remediation().historyOf(node!)).episodes[0]?.closedAt,
   );
   const { episodes } = await daemon.explain(node!);
   return {

@@ -6,7 +6,7 @@ import { listNodesCall, readStatsCall } from "../../../src/api-client/endpoints.
 import { createRateLimiter } from "../../../src/api-client/rate-limiter.ts";
 import { createTransport } from "../../../src/api-client/transport.ts";
 import { seededRandom } from "../../../src/base/random.ts";
-import { createMemoryStateStore } from "../../../src/journal/sqlite.ts";
+import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { startSaturatingLoad } from "../../api-client/saturating-client.ts";
 import { isLongRun } from "../../harness/run-length.ts";

@@ -135,7 +135,7 @@ describe("nodes that leave the list after an action", () => {
     network.failNode(second!);
     await network.advance(HOUR_MS);
     expect(network.postCount()).toBe(1);
-    const reply = network.controller().operatorCommands.acceptInventory();
+    const reply = await network.controller().operatorCommands.acceptInventory();
     expect(reply).toMatchObject({ ok: true, value: expect.stringContaining("the loss of 1") });
     await network.advance(30 * MINUTE_MS);
     expect(network.postCount()).toBe(2);

@@ -37,12 +37,12 @@ describe("a node that returns after an absence", () => {
   test("is pending, and `for` counts from zero, also if an episode was open", async () => {
     const network = await startQuietNetwork({ rules: remediationRules([slow]), scenario: { nodes: 20, sessions: 0 } });
     const node = network.nodes("us-east")[0]!;
-    network.controller().operatorCommands.hold(node, "a test");
+    await network.controller().operatorCommands.hold(node, "a test");
     network.failNode(node);
     await network.advance(40 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["firing"]);
     await leaveAndReturn(network, node, 20 * HOUR_MS);
-    network.controller().operatorCommands.release(node);
+    await network.controller().operatorCommands.release(node);
     expect(episodeStates(network)).toEqual(["suspended"]);
     await network.advance(5 * MINUTE_MS);
     expect(timerOf(network, node)).toMatch(/^pending [0-5]m$/);
@@ -100,10 +100,10 @@ describe("a node that returns after an absence", () => {
     const node = network.nodes("us-east")[0]!;
     network.failNode(node);
     await network.advance(10 * MINUTE_MS);
-    network.controller().operatorCommands.hold(node, "a test");
-    network.controller().operatorCommands.approve(network.controller().view.approvals()[0]!.id);
+    await network.controller().operatorCommands.hold(node, "a test");
+    await network.controller().operatorCommands.approve(network.controller().view.approvals()[0]!.id);
     await leaveAndReturn(network, node, HOUR_MS);
-    network.controller().operatorCommands.release(node);
+    await network.controller().operatorCommands.release(node);
     await network.advance(20 * MINUTE_MS);
     expect(network.postCount()).toBe(0);
     expect(episodeStates(network)).toEqual(["withdrawn", "firing"]);
@@ -118,12 +118,12 @@ describe("after downtime", () => {
     network.failNode(node, "person");
     await network.advance(40 * MINUTE_MS);
     const [request] = network.controller().view.approvals();
-    network.controller().operatorCommands.hold(node, "a test");
-    network.controller().operatorCommands.approve(request!.id);
+    await network.controller().operatorCommands.hold(node, "a test");
+    await network.controller().operatorCommands.approve(request!.id);
     await network.advance(MINUTE_MS);
     await network.restart({ downMs: 3 * DAY_MS });
     await network.advance(5 * MINUTE_MS);
-    network.controller().operatorCommands.release(node);
+    await network.controller().operatorCommands.release(node);
     await network.advance(20 * MINUTE_MS);
     expect(network.postCount()).toBe(0);
     expect(network.actions()[0]).toMatchObject({ state: "lapsed", detail: "the approval expired after 4h" });
@@ -165,14 +165,14 @@ describe("an approval", () => {
     network.failNode(node);
     await network.advance(10 * MINUTE_MS);
     const [request] = network.controller().view.approvals();
-    network.controller().operatorCommands.hold(node, "a test");
+    await network.controller().operatorCommands.hold(node, "a test");
     await network.advance(50 * MINUTE_MS);
-    network.controller().operatorCommands.approve(request!.id);
+    await network.controller().operatorCommands.approve(request!.id);
     await network.advance(55 * MINUTE_MS);
     expect(network.actions()).toMatchObject([{ id: request!.id, state: "approved" }]);
     await network.advance(10 * MINUTE_MS);
     expect(network.actions()).toMatchObject([{ state: "lapsed", detail: "the approval expired after 1h" }]);
-    network.controller().operatorCommands.release(node);
+    await network.controller().operatorCommands.release(node);
     await network.advance(5 * MINUTE_MS);
     expect(network.postCount()).toBe(0);
     expect(network.controller().view.approvals()).toMatchObject([{ node, state: "awaiting" }]);
@@ -189,12 +189,12 @@ describe("an approval", () => {
     await network.advance(90 * MINUTE_MS);
     const [old, fresh] = network.actions();
     expect(old).toMatchObject({ state: "lapsed", detail: "it was not approved within 1h" });
-    expect(network.controller().operatorCommands.approve(old!.id)).toMatchObject({
+    expect(await network.controller().operatorCommands.approve(old!.id)).toMatchObject({
       ok: false,
       error: { kind: "conflict" },
     });
     expect(fresh!.evidence.observedAt - old!.evidence.observedAt).toBeGreaterThanOrEqual(HOUR_MS - MINUTE_MS);
-    expect(network.controller().operatorCommands.approve(fresh!.id)).toMatchObject({ ok: true });
+    expect(await network.controller().operatorCommands.approve(fresh!.id)).toMatchObject({ ok: true });
     await network.advance(MINUTE_MS);
     expect(network.postCount()).toBe(1);
   });

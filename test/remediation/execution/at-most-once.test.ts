@@ -84,12 +84,12 @@ test("a policy that reads sessions acts only right after a walk of the sessions"
   const walkEndedAt = () => network.daemon.snapshots.last!.sessions!.settledAt;
   const [node] = network.nodes("us-east");
   network.failNode(node!);
-  network.controller().operatorCommands.pause("drill");
+  await network.controller().operatorCommands.pause("drill");
   await network.advance(3 * SESSIONS_EVERY_MS);
   const seen = walkEndedAt();
   await network.advanceUntil(() => walkEndedAt() > seen);
   await network.advance(SESSIONS_EVERY_MS / 2);
-  network.controller().operatorCommands.resume();
+  await network.controller().operatorCommands.resume();
   await network.advanceUntil(() => network.postCount() > 0);
   expect(network.daemon.clock.monotonic() - walkEndedAt()).toBeLessThan(30_000);
 });
@@ -154,11 +154,11 @@ test("operator commands are rejected while they can't be journaled", async () =>
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.injectedFailures.writeError = "database or disk is full";
   const { operatorCommands: orders, view } = network.controller();
-  expect(orders.pause("a test")).toMatchObject({ ok: false, error: { kind: "journal" } });
+  expect(await orders.pause("a test")).toMatchObject({ ok: false, error: { kind: "journal" } });
   expect(view.status().paused).toBeNull();
-  expect(orders.hold(network.nodes()[0]!, "")).toMatchObject({ ok: false, error: { kind: "journal" } });
+  expect(await orders.hold(network.nodes()[0]!, "")).toMatchObject({ ok: false, error: { kind: "journal" } });
   network.injectedFailures.writeError = null;
-  expect(orders.pause("a test")).toMatchObject({ ok: true });
+  expect(await orders.pause("a test")).toMatchObject({ ok: true });
   await network.advance(HOUR_MS / 6);
 });
 

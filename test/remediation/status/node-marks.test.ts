@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createMemoryStateStore } from "../../../src/journal/sqlite.ts";
+import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
@@ -17,15 +17,15 @@ test("a node has the most important mark of its current state", async () => {
   await network.advanceUntil(() => view.nodeMarks().get(node!) === "awaiting");
   expect([...view.nodeMarks().keys()]).toEqual([node]);
   // A request for approval is more important than a hold. Once it is approved, the hold is shown.
-  expect(orders.hold(node!, "its disk is swapped")).toMatchObject({ ok: true });
+  expect(await orders.hold(node!, "its disk is swapped")).toMatchObject({ ok: true });
   expect(view.nodeMarks().get(node!)).toBe("awaiting");
-  expect(orders.approve(view.approvals()[0]!.id)).toMatchObject({ ok: true });
+  expect(await orders.approve(view.approvals()[0]!.id)).toMatchObject({ ok: true });
   expect(view.nodeMarks().get(node!)).toBe("held");
-  orders.release(node!);
+  await orders.release(node!);
   await network.advanceUntil(
     () => view.nodeMarks().get(node!) === "awaiting" || view.nodeMarks().get(node!) === "acting",
   );
-  if (view.nodeMarks().get(node!) === "awaiting") orders.approve(view.approvals()[0]!.id);
+  if (view.nodeMarks().get(node!) === "awaiting") await orders.approve(view.approvals()[0]!.id);
   await network.advanceUntil(() => view.nodeMarks().get(node!) === "acting");
   await network.advanceUntil(() => view.nodeMarks().get(node!) === "episode");
   await network.advanceUntil(() => view.nodeMarks().size === 0);
@@ -46,16 +46,16 @@ test("dry runs and firing nodes without an episode have their own marks", async 
   await network.advanceUntil(() => view.nodeMarks().get(real) === "firing");
 });
 
-test("onChange gets committed and recorded changes, but no change whose commit failed", () => {
+test("onChange gets committed and recorded changes, but no change whose commit failed", async () => {
   const recorded: JournalChange[] = [];
   const { journal } = createMemoryStateStore();
   const disk = { isFull: false };
-  const remediationState = openRemediationState({
+  const remediationState = await openRemediationState({
     journal: {
       ...journal,
-      commit(changes) {
+      async commit(changes) {
         if (disk.isFull) throw new Error("disk full");
-        journal.commit(changes);
+        await journal.commit(changes);
       },
     },
     clock: createVirtualClock(START_MS),
@@ -64,9 +64,9 @@ test("onChange gets committed and recorded changes, but no change whose commit f
     onChange: (changes) => recorded.push(...changes),
   });
   const fact = (value: string): JournalChange => ({ kind: "fact", key: "warden.test", value });
-  expect(remediationState.commit([fact("1")])).toBe(true);
+  expect(await remediationState.commit([fact("1")])).toBe(true);
   disk.isFull = true;
-  expect(remediationState.commit([fact("2")])).toBe(false);
+  expect(await remediationState.commit([fact("2")])).toBe(false);
   // What has happened is recorded, even if it can't be journaled.
   remediationState.record([fact("3")]);
   remediationState.runBatched(() => remediationState.record([fact("4")]));

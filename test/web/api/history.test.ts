@@ -8,8 +8,8 @@ import { createRecordingLog, START_MS, startVirtualDaemon, stopVirtualDaemon } f
 const MINUTE = 60_000;
 
 /** Starts a daemon over 40 nodes, and returns its current status snapshot. */
-function startWithSnapshot() {
-  const daemon = startVirtualDaemon({ scenario: { nodes: 40, sessions: 200 } });
+async function startWithSnapshot() {
+  const daemon = await startVirtualDaemon({ scenario: { nodes: 40, sessions: 200 } });
   const statusSnapshot = (): StatusSnapshot => ({
     version: "1.2.3",
     startedAt: START_MS,
@@ -26,7 +26,7 @@ function startWithSnapshot() {
 }
 
 test("unknown values are null", async () => {
-  const { daemon, statusSnapshot } = startWithSnapshot();
+  const { daemon, statusSnapshot } = await startWithSnapshot();
   const history = createHistory();
   history.add(statusSnapshot());
   await daemon.clock.advance(5 * MINUTE);
@@ -43,7 +43,7 @@ test("unknown values are null", async () => {
 });
 
 test("stale values are null", async () => {
-  const { daemon, statusSnapshot } = startWithSnapshot();
+  const { daemon, statusSnapshot } = await startWithSnapshot();
   const history = createHistory();
   await daemon.clock.advance(5 * MINUTE);
   history.add(statusSnapshot());
@@ -55,7 +55,7 @@ test("stale values are null", async () => {
 });
 
 test("keeps an hour of samples, one every ten seconds", async () => {
-  const { daemon, statusSnapshot } = startWithSnapshot();
+  const { daemon, statusSnapshot } = await startWithSnapshot();
   const clock = createVirtualClock(START_MS);
   const history = createHistory();
   const stop = new AbortController();

@@ -32,7 +32,7 @@ test("GET /api/v1/orders lists commands with operator and time", async () => {
   const row = { order: "hold", operator: "alice", node: "node_1", action: null, detail: "node_1 is held" } as const;
   const remediation = {
     ...idleRemediation,
-    operatorCommands(query: object) {
+    async operatorCommands(query: object) {
       asking.push(query);
       return [{ at: SAMPLES_START_MS, ...row }];
     },

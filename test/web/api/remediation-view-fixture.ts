@@ -1,10 +1,12 @@
-import { fail, ok, type Result } from "../../../src/base/result.ts";
+import { fail, ok } from "../../../src/base/result.ts";
 import type { Decision } from "../../../src/model/remediation/decision.ts";
 import type { Action, Episode } from "../../../src/model/remediation/episode.ts";
 import type { JournalQuery } from "../../../src/model/remediation/journal.ts";
 import type {
   CommandRejection,
+  CommandReply,
   NodeExplanation,
+  NodeHistory,
   OperatorCommands,
   PolicyStatus,
   RemediationStatus,
@@ -155,20 +157,20 @@ export const emptyExplanation = (node: string): NodeExplanation => ({
   at: SAMPLES_START_MS,
   policies: [],
   holds: [],
-  episodes: [],
-  actions: [],
-  decisions: [],
-  operatorCommands: [],
 });
+
+/** No rows about a node. */
+export const emptyHistory: NodeHistory = { episodes: [], actions: [], decisions: [], operatorCommands: [] };
 
 /** Remediation without policies, decisions and actions. */
 export const idleRemediation: RemediationView = {
   status: () => idleStatus,
   policies: () => [],
   explain: emptyExplanation,
-  decisions: () => [],
-  actions: () => [],
-  operatorCommands: () => [],
+  historyOf: async () => emptyHistory,
+  decisions: async () => [],
+  actions: async () => [],
+  operatorCommands: async () => [],
   approvals: () => [],
   nodeMarks: () => new Map(),
 };
@@ -203,6 +205,13 @@ export const sampleExplanation = (node: string): NodeExplanation =>
           },
         ],
         holds: [],
+      };
+
+/** The rows about node_1; there are none about other nodes. */
+export const sampleHistory = (node: string): NodeHistory =>
+  node !== "node_1"
+    ? emptyHistory
+    : {
         episodes: [episode],
         actions: [awaitingAction, verifiedAction],
         decisions: [heldDecision],
@@ -215,11 +224,12 @@ export function sampleRemediation(queries: JournalQuery[] = []): RemediationView
     ...idleRemediation,
     policies: () => [policyStatus],
     explain: sampleExplanation,
-    decisions: (query) => {
+    historyOf: async (node) => sampleHistory(node),
+    decisions: async (query) => {
       queries.push(query);
       return [heldDecision];
     },
-    actions: (query) => {
+    actions: async (query) => {
       queries.push(query);
       return [awaitingAction, verifiedAction];
     },
@@ -236,7 +246,7 @@ export function recordingCommands(
   rejection: CommandRejection | null = null,
   operators: string[] = [],
 ): OperatorCommands {
-  const record = (...command: string[]): Result<string, CommandRejection> => {
+  const record = async (...command: string[]): Promise<CommandReply> => {
     recorded.push(command);
     return rejection === null ? ok(`${command[0]} is done`) : fail(rejection);
   };

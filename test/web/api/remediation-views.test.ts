@@ -3,7 +3,7 @@ import type { JournalQuery } from "../../../src/model/remediation/journal.ts";
 import { fetchFrom, startTestServer } from "../http/test-server.ts";
 import {
   awaitingAction,
-  emptyExplanation,
+  emptyHistory,
   idleRemediation,
   idleStatus,
   SAMPLES_START_MS,
@@ -235,9 +235,9 @@ describe("a node", () => {
   });
 
   test("that is gone is shown while the journal has rows about it", async () => {
-    const explain = (node: string) =>
-      node === "node_9" ? { ...emptyExplanation(node), actions: [verifiedAction] } : emptyExplanation(node);
-    const web = await startTestServer({ remediation: () => ({ ...idleRemediation, explain }) });
+    const historyOf = async (node: string) =>
+      node === "node_9" ? { ...emptyHistory, actions: [verifiedAction] } : emptyHistory;
+    const web = await startTestServer({ remediation: () => ({ ...idleRemediation, historyOf }) });
     const gone = await fetchFrom(web, "/api/v1/nodes/node_9");
     expect(gone.status).toBe(200);
     expect(JSON.parse(gone.text)).toMatchObject({ id: "node_9", known: false, actions: [{ id: "act-2" }] });

@@ -10,7 +10,7 @@ const unfilteredQuery = { page: 1, limit: 100, status: null, country: null, regi
 
 /** Passes the state of the daemon after some time with 40 nodes to `see`. */
 async function snapshotAfter(ms: number, see: (statusSnapshot: StatusSnapshot) => void): Promise<void> {
-  const daemon = startVirtualDaemon({ scenario: { nodes: 40, sessions: 200 } });
+  const daemon = await startVirtualDaemon({ scenario: { nodes: 40, sessions: 200 } });
   await daemon.clock.advance(ms);
   see({
     version: "1.2.3",

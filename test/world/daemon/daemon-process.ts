@@ -96,7 +96,7 @@ const POLL_INTERVAL_MS = 30_000;
 const never = <T>(): Promise<T> => new Promise<T>(() => {});
 
 /** Starts a process. Its monotonic clock starts at 0, as after a boot of the machine. */
-export function startDaemonProcess(deps: DaemonProcessDeps): DaemonProcess {
+export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<DaemonProcess> {
   const { lifetime } = deps;
   const { isAlive } = lifetime;
   const clock = clockOfProcess(deps, isAlive);
@@ -120,7 +120,7 @@ export function startDaemonProcess(deps: DaemonProcessDeps): DaemonProcess {
     agent: "proxywarden/world",
   });
   const collected = createCollectedState(deps.settings, store.facts, { clock, log, metrics });
-  const remediationState = openRemediationState({ journal: store.journal, clock, log, lostReason: null });
+  const remediationState = await openRemediationState({ journal: store.journal, clock, log, lostReason: null });
   let configuration: Configuration = deps;
   let lastSnapshot: Snapshot | null = null;
   let reloading = Promise.resolve();
@@ -188,7 +188,7 @@ export function startDaemonProcess(deps: DaemonProcessDeps): DaemonProcess {
     async stop() {
       await reloading;
       await Promise.all([controller.stop(SHUTDOWN_BUDGET.postMs), collectors.stop()]);
-      rateLimiter.flush();
+      await Promise.all([rateLimiter.flush(), remediationState.flush()]);
       lifetime.kill();
     },
   };
@@ -253,7 +253,7 @@ function storeOfProcess({ store, journal, onMoment }: DaemonProcessDeps, isAlive
   return {
     calls: {
       since: store.calls.since,
-      add: (day, count) => (survives("count") ? store.calls.add(day, count) : undefined),
+      add: async (day, count) => (survives("count") ? store.calls.add(day, count) : undefined),
     },
     facts: {
       read: store.facts.read,
@@ -261,13 +261,13 @@ function storeOfProcess({ store, journal, onMoment }: DaemonProcessDeps, isAlive
     },
     journal: {
       ...journal,
-      commit(changes) {
+      async commit(changes) {
         if (!isAlive()) throw new Error("the process was killed");
-        journal.commit(changes);
+        await journal.commit(changes);
       },
-      prune: (before) => (isAlive() ? journal.prune(before) : undefined),
+      prune: async (before) => (isAlive() ? journal.prune(before) : undefined),
     },
-    close: () => {},
+    close: async () => {},
   };
 }
 

@@ -65,11 +65,11 @@ export class RecordedState {
     return [...this.#holds.values()].filter((hold) => hold.node === node);
   }
 
-  #commit(store: StateStore, changes: readonly JournalChange[]): void {
+  async #commit(store: StateStore, changes: readonly JournalChange[]): Promise<void> {
     const hadFailedCommit = this.#hasFailedCommit;
     this.#hasFailedCommit = true;
     this.#hooks.before(changes);
-    store.journal.commit(changes);
+    await store.journal.commit(changes);
     this.#firings = [];
     for (const change of changes) this.#apply(change);
     // After a failed commit the changes arrive late, so the time of a firing is unknown.

@@ -1,5 +1,5 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import { createMemoryStateStore } from "../../../src/journal/sqlite.ts";
+import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { ExternalBlockers, Log, StateStore, Transport } from "../../../src/model/ports.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
 import type { Scenario } from "../../../src/model/scenario.ts";
@@ -65,11 +65,12 @@ export class Simulation {
   #configuration: Configuration;
   #lifetime = createProcessLifetime();
   #processCount = 0;
-  #startsAt = Number.POSITIVE_INFINITY;
+  /** When the next process starts. The first one starts with the first advance. */
+  #startsAt = 0;
   /** Time of the last walk that was checked. */
   #walkAt: MonotonicMs | null = null;
 
-  /** Starts a simulation with a new daemon. */
+  /** Creates a simulation of a new daemon. */
   constructor(options: SimulationOptions) {
     const { scenario, startMs = START_MS } = options;
     const service = createService(scenario, startMs, options.contract);
@@ -83,7 +84,6 @@ export class Simulation {
     this.#log = createLog(this.parts);
     const network = createSimulatedTransport(service, this.#clock, { latencyMs: 50, jitter: 0.5 });
     this.#transport = createCheckedTransport(this.parts, network, (post) => options.onPost?.(post, this));
-    this.#start();
   }
 
   /** The running process; null: the daemon is down. */
@@ -100,7 +100,7 @@ export class Simulation {
   async advance(ms: DurationMs): Promise<void> {
     const until = this.#clock.monotonic() + ms;
     while (this.#clock.monotonic() < until) {
-      if (this.#clock.monotonic() >= this.#startsAt) this.#start();
+      if (this.#clock.monotonic() >= this.#startsAt) await this.#start();
       await this.#clock.advance(Math.min(STEP_MS, until - this.#clock.monotonic()));
       recordFailingNodes(this.parts);
     }
@@ -204,10 +204,10 @@ export class Simulation {
       },
       calls: {
         since: store.calls.since,
-        add: (day, calls) => {
+        add: async (day, calls) => {
           callCount.pending = calls;
           this.#checkDisk();
-          store.calls.add(day, calls);
+          await store.calls.add(day, calls);
           callCount.pending = 0;
           callCount.counted += calls;
         },
@@ -220,7 +220,7 @@ export class Simulation {
     if (problem !== null) throw new Error(problem);
   }
 
-  #start(): void {
+  async #start(): Promise<void> {
     const { parts } = this;
     const clock = this.#clock;
     this.#processCount++;
@@ -231,7 +231,7 @@ export class Simulation {
     parts.recordedState.startProcess();
     parts.processStartedAt = clock.monotonic();
     parts.forwardMs = Math.max(parts.forwardMs, clock.now() - clock.monotonic() - parts.startMs);
-    parts.process = startDaemonProcess({
+    parts.process = await startDaemonProcess({
       clock,
       transport: this.#transport,
       store: this.#disk,

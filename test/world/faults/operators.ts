@@ -1,6 +1,7 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { type Random, seededRandom } from "../../../src/base/random.ts";
 import { isLost } from "../../../src/policy/facts.ts";
+import type { CommandReply, OperatorCommands } from "../../../src/remediation/status/views.ts";
 import type { Simulation } from "../daemon/simulation.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";
 
@@ -26,7 +27,7 @@ export class Operators {
   readonly #random: Random;
   #isDiligent = false;
   /** Commands to revoke at a time, or later if the daemon is down then. `run` returns whether the daemon accepted. */
-  #scheduledEnds: { readonly at: number; run(): boolean }[] = [];
+  #scheduledEnds: { readonly at: number; run(): Promise<boolean> }[] = [];
   /** Start of each current problem, by name. */
   readonly #problemSince = new Map<string, number>();
   /** When each approval request was first observed. */
@@ -54,23 +55,24 @@ export class Operators {
     if (node !== undefined) this.#simulation.interventions.liftQuarantine(node);
   }
 
-  hold(node: string, forMs: DurationMs): void {
-    if (this.#commands()?.hold(node, "not now").ok)
-      this.#runLater(forMs, () => this.#commands()?.release(node).ok ?? false);
+  async hold(node: string, forMs: DurationMs): Promise<void> {
+    if (await this.#isAccepted((commands) => commands.hold(node, "not now")))
+      this.#runLater(forMs, () => this.#isAccepted((commands) => commands.release(node)));
   }
 
-  pause(forMs: DurationMs): void {
-    if (this.#commands()?.pause("not now").ok) this.#runLater(forMs, () => this.#commands()?.resume().ok ?? false);
+  async pause(forMs: DurationMs): Promise<void> {
+    if (await this.#isAccepted((commands) => commands.pause("not now")))
+      this.#runLater(forMs, () => this.#isAccepted((commands) => commands.resume()));
   }
 
-  acceptInventory(): void {
+  async acceptInventory(): Promise<void> {
     const { world } = this.#parts.service;
     const now = world.now - world.startMs;
     const isWrong = world.faultSchedule.faults.some(
       ({ afterMs, forMs, fault }) =>
         WRONG_INVENTORY_FAULTS.has(fault.kind) && now >= afterMs && now < afterMs + forMs + HOUR_MS,
     );
-    if (isWrong || this.#commands()?.acceptInventory().ok !== true) return;
+    if (isWrong || !(await this.#isAccepted((commands) => commands.acceptInventory()))) return;
     this.#parts.acceptedAt = this.#parts.clock.monotonic();
     const seenNodes = this.#parts.process?.snapshot()?.fleet.lastWalk?.seenNodes;
     this.#parts.acceptedNodes = seenNodes ?? Number.POSITIVE_INFINITY;
@@ -79,11 +81,14 @@ export class Operators {
   }
 
   /** Does what is due. Call at every step. */
-  step(): void {
+  async step(): Promise<void> {
     const now = this.#parts.clock.monotonic();
-    this.#scheduledEnds = this.#scheduledEnds.filter(({ at, run }) => (at > now && !this.#isDiligent) || !run());
-    this.#answerApprovals();
-    this.#handleAlerts();
+    const scheduled = this.#scheduledEnds;
+    this.#scheduledEnds = [];
+    for (const end of scheduled)
+      if ((end.at > now && !this.#isDiligent) || !(await end.run())) this.#scheduledEnds.push(end);
+    await this.#answerApprovals();
+    await this.#handleAlerts();
   }
 
   /** From now on, approves every request at once and revokes all pauses and holds. */
@@ -91,11 +96,13 @@ export class Operators {
     this.#isDiligent = true;
   }
 
-  #commands() {
-    return this.#simulation.process()?.remediation.operatorCommands;
+  /** Sends a command. Returns whether the daemon accepted it; false: it is down. */
+  async #isAccepted(send: (commands: OperatorCommands) => Promise<CommandReply>): Promise<boolean> {
+    const commands = this.#simulation.process()?.remediation.operatorCommands;
+    return commands !== undefined && (await send(commands)).ok;
   }
 
-  #runLater(ms: DurationMs, run: () => boolean): void {
+  #runLater(ms: DurationMs, run: () => Promise<boolean>): void {
     this.#scheduledEnds.push({ at: this.#parts.clock.monotonic() + ms, run });
   }
 
@@ -107,15 +114,15 @@ export class Operators {
     return isPresent && now - this.#problemSince.get(problem)! >= ms;
   }
 
-  #answerApprovals(): void {
+  async #answerApprovals(): Promise<void> {
     const approvals = this.#simulation.process()?.remediation.view.approvals() ?? [];
     for (const { id } of approvals) {
       this.#checkNotExpired(id);
       const draw = this.#isDiligent ? 0 : this.#random();
-      if (draw < APPROVED_SHARE && this.#commands()?.approve(id).ok)
+      if (draw < APPROVED_SHARE && (await this.#isAccepted((commands) => commands.approve(id))))
         this.#parts.approvals.set(id, this.#parts.clock.monotonic());
       else if (draw >= APPROVED_SHARE && draw < APPROVED_SHARE + REJECTED_SHARE)
-        this.#commands()?.reject(id, "not now");
+        await this.#isAccepted((commands) => commands.reject(id, "not now"));
     }
   }
 
@@ -131,7 +138,7 @@ export class Operators {
       addViolation("approval expired", `${id} is still pending after ${waitedMs / MINUTE_MS} min`);
   }
 
-  #handleAlerts(): void {
+  async #handleAlerts(): Promise<void> {
     const view = this.#simulation.process()?.remediation.view;
     if (view === undefined) return;
     const { recordedState, breakerModel } = this.#parts;
@@ -139,7 +146,10 @@ export class Operators {
     const isAnyFallenBack = view.policies().some(({ hasFallenBack }) => hasFallenBack);
     const isOpen = status.breaker !== null || (this.#isDiligent && isAnyFallenBack);
     const breakerMs = this.#isDiligent ? BREAKER_MS_DILIGENT : BREAKER_MS;
-    if (this.#hasLasted("breaker", isOpen, breakerMs) && this.#commands()?.resetBreaker().ok) {
+    if (
+      this.#hasLasted("breaker", isOpen, breakerMs) &&
+      (await this.#isAccepted((commands) => commands.resetBreaker()))
+    ) {
       breakerModel.reset();
       this.#problemSince.delete("breaker");
     }
@@ -152,7 +162,7 @@ export class Operators {
       this.#hasLasted("inventory", isShrunk, INVENTORY_MS) ||
       this.#hasLasted("lost nodes", hasLostNodes, lostNodesMs)
     )
-      this.acceptInventory();
+      await this.acceptInventory();
   }
 }
 

@@ -1,10 +1,10 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { PolicyRule } from "../../../src/model/policy/policy.ts";
 import type { HoldReason } from "../../../src/model/remediation/decision.ts";
-import { isInFlight } from "../../../src/policy/facts.ts";
 import type { PolicyExplanation } from "../../../src/remediation/status/views.ts";
 import type { SimulatedNode } from "../../../src/simulator/fleet/node.ts";
 import type { DaemonProcess } from "../daemon/daemon-process.ts";
+import type { RecordedState } from "../daemon/recording-store.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";
 import { HOLD_ENDS } from "./hold-bounds.ts";
 
@@ -51,7 +51,7 @@ export class LivenessInvariants {
     const { process, recordedState, posts, startMs, clock } = this.#parts;
     const daemonProcess = process!;
     for (const node of failingNodes(this.#parts)) {
-      const outcome = outcomeOf(daemonProcess, node);
+      const outcome = outcomeOf(daemonProcess, recordedState, node);
       this.#outcomes.set(outcome, (this.#outcomes.get(outcome) ?? 0) + 1);
       if (node.status === "offline" && !this.#isNoticed(daemonProcess, node))
         this.#addViolation("offline node not noticed", node.id, "no policy fires");
@@ -187,10 +187,10 @@ function longestFreshMs(daemonProcess: DaemonProcess): DurationMs {
 }
 
 /** Describes what the daemon has done about a failing node. */
-function outcomeOf(daemonProcess: DaemonProcess, { id }: SimulatedNode): string {
-  const { policies, holds, actions } = daemonProcess.remediation.view.explain(id);
+function outcomeOf(daemonProcess: DaemonProcess, { inFlight, actions }: RecordedState, { id }: SimulatedNode): string {
+  const { policies, holds } = daemonProcess.remediation.view.explain(id);
   if (holds.some(({ kind }) => kind === "given_up")) return "given up";
-  if (actions.some(isInFlight)) return "in flight";
+  if ([...inFlight].some((action) => actions.get(action)!.node === id)) return "in flight";
   const real = policies.filter(({ mode }) => mode !== "dry_run");
   const held = real.find(isHolding);
   if (held !== undefined) return `held: ${held.blockers.map(({ reason }) => reason).join(" ")}`;

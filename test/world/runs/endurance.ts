@@ -12,7 +12,7 @@ import { type ActiveConfig, activateConfig } from "../../../src/daemon/active-co
 import { startCollection } from "../../../src/daemon/collection.ts";
 import { openConfigResources } from "../../../src/daemon/config-resources.ts";
 import { type DaemonDeps, openRuntime, type Runtime, SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
-import { createMemoryStateStore, DATABASE_FILE, openStateStore } from "../../../src/journal/sqlite.ts";
+import { createMemoryStateStore, DATABASE_FILE, openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import type { Clock, LogFields } from "../../../src/model/ports.ts";
 import { createCron } from "../../../src/platform/cron.ts";
 import { createVirtualClock, type VirtualClock } from "../../../src/simulator/clock.ts";
@@ -79,7 +79,7 @@ interface Run {
   readonly defects: () => number;
 }
 
-function start(size: EnduranceSize): Run {
+async function start(size: EnduranceSize): Promise<Run> {
   const folder = mkdtempSync(join(tmpdir(), "proxywarden-endurance-"));
   const clock = createVirtualClock(START_MS);
   const service = createService(enduranceScenario(size), START_MS);
@@ -102,7 +102,7 @@ function start(size: EnduranceSize): Run {
     version: "0.0.0",
     readConfig: () => readConfigFile(writeEnduranceConfig(folder), {}),
     readFile: readTextFile,
-    openStore: openStateStore,
+    openStore: ({ path }) => openSqliteStore(path!),
     createMemoryStore: createMemoryStateStore,
   };
   const loaded = orThrow(readConfigFile(writeEnduranceConfig(folder), {}));
@@ -110,7 +110,7 @@ function start(size: EnduranceSize): Run {
     ...orThrow(openConfigResources(loaded, deps)),
     transport: createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 }),
   };
-  const runtime = orThrow(openRuntime(deps, loaded.config));
+  const runtime = orThrow(await openRuntime(deps, loaded.config));
   const collection = startCollection(resources, null, { ...deps, clock: coarseClock(clock) }, runtime);
   const activeConfig = activateConfig(resources, collection, [], deps, runtime);
   return { clock, service, runtime, activeConfig, folder, defects: () => defects };
@@ -191,7 +191,7 @@ function measureJournal({ folder, runtime, clock }: Run): Pick<EnduranceDay, "ro
 /** Runs the daemon for some days. `onDay` receives the measurements as they are taken. */
 async function runEndurance(size: EnduranceSize, onDay: (day: EnduranceDay) => void): Promise<EnduranceEnd> {
   const began = performance.now();
-  let run: Run | null = start(size);
+  let run: Run | null = await start(size);
   for (let day = 1; day <= size.days; day++) {
     for (let at = 0; at < DAY_MS; at += SCRAPE_EVERY_MS) {
       await run.clock.advance(SCRAPE_EVERY_MS);

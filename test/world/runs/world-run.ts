@@ -55,7 +55,7 @@ export async function runWorld(input: WorldInput, until: Until = {}): Promise<Wo
   for (let at = 0; at < input.quietAtMs && !isOver(); at += STEP_MS) {
     while (events[0] !== undefined && events[0].atMs <= at) await world.apply(events.shift()!.event);
     await simulation.advance(STEP_MS);
-    operators.step();
+    await operators.step();
   }
   world.stopFaults();
   const quiet = startQuietPeriod(simulation, operators);
@@ -63,7 +63,7 @@ export async function runWorld(input: WorldInput, until: Until = {}): Promise<Wo
   for (let at = input.quietAtMs; at < input.endMs && !isOver(); at += STEP_MS) {
     quiet.step();
     await simulation.advance(STEP_MS);
-    operators.step();
+    await operators.step();
     liveness.check();
   }
   if (!isOver() && simulation.process() === null) parts.addViolation("daemon down at the end", "no process is running");

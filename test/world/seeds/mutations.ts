@@ -40,8 +40,8 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/api-client/client.ts",
-        find: `      const attempt = await attemptCall(attemptDeps, call, "action", signal, onSending);`,
-        replace: `      let attempt = await attemptCall(attemptDeps, call, "action", signal, onSending);
+        find: `      const attempt = await attemptCall(attemptDeps, call, "action", signal, hooks);`,
+        replace: `      let attempt = await attemptCall(attemptDeps, call, "action", signal, hooks);
       if (attempt.kind === "failed" && !attempt.isUnsent) attempt = await attemptCall(attemptDeps, call, "action", signal);`,
       },
     ],
@@ -146,11 +146,15 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "month not counted before the call",
     edits: [
-      { file: "src/api-client/rate-limiter.ts", find: "    month.add(1);\n", replace: "" },
+      {
+        file: "src/api-client/rate-limiter.ts",
+        find: "const counted = month.add(1);",
+        replace: "const counted = Promise.resolve();",
+      },
       {
         file: "src/api-client/rate-limiter.ts",
         find: `      if (outcome.kind === "unused") month.takeBack();`,
-        replace: `      if (outcome.kind !== "unused") month.add(1);`,
+        replace: `      if (outcome.kind !== "unused") void month.add(1);`,
       },
     ],
     ...safety,

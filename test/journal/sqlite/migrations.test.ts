@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
-import { MIGRATIONS, migrate, schemaVersion } from "../../src/journal/migrations.ts";
-import { openStateStore } from "../../src/journal/sqlite.ts";
-import { episodeOf } from "./arbitrary-changes.ts";
+import { MIGRATIONS, migrate, schemaVersion } from "../../../src/journal/sqlite/migrations.ts";
+import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
+import { episodeOf } from "../arbitrary-changes.ts";
 
 const tables = (database: DatabaseSync) =>
   database
@@ -13,7 +13,7 @@ const tables = (database: DatabaseSync) =>
     .all()
     .map(({ name }) => name);
 
-test("a new database gets every migration, and a second run changes nothing", () => {
+test("a new database gets every migration, and a second run changes nothing", async () => {
   const database = new DatabaseSync(":memory:");
   migrate(database);
   expect(schemaVersion(database)).toBe(MIGRATIONS.length);
@@ -23,7 +23,7 @@ test("a new database gets every migration, and a second run changes nothing", ()
   expect(database.prepare("SELECT value FROM facts").get()).toEqual({ value: "yes" });
 });
 
-test("an older database gets only the missing migrations", () => {
+test("an older database gets only the missing migrations", async () => {
   const database = new DatabaseSync(":memory:");
   migrate(database, ["CREATE TABLE first (a)"]);
   migrate(database, ["CREATE TABLE first (a)", "CREATE TABLE second (a)"]);
@@ -31,7 +31,7 @@ test("an older database gets only the missing migrations", () => {
   expect(schemaVersion(database)).toBe(2);
 });
 
-test("a database of version 1 keeps its calls and facts and gets a journal", () => {
+test("a database of version 1 keeps its calls and facts and gets a journal", async () => {
   // The first version as it was released. It must not change with the list.
   const path = join(mkdtempSync(join(tmpdir(), "migrations-")), "proxywarden.db");
   const first = new DatabaseSync(path);
@@ -48,24 +48,24 @@ test("a database of version 1 keeps its calls and facts and gets a journal", () 
     INSERT INTO facts VALUES ('month.used_before', '{"used":9}');
     PRAGMA user_version = 1`);
   const schema = first.prepare("SELECT sql FROM sqlite_schema WHERE name = 'calls'").get();
-  first.close();
+  await first.close();
 
-  const store = openStateStore(dirname(path));
+  const store = openSqliteStore(dirname(path));
   if (!store.ok) throw new Error(store.error.message);
   expect(store.value.calls.since("2026-11-01")).toBe(42);
   expect(store.value.facts.read("month.used_before")).toBe('{"used":9}');
-  expect(store.value.journal.load(0)).toMatchObject({ timers: [], episodes: [], lastNumber: 0 });
-  store.value.journal.commit([{ kind: "episode", row: episodeOf(1) }]);
+  expect(await store.value.journal.load(0)).toMatchObject({ timers: [], episodes: [], lastNumber: 0 });
+  await store.value.journal.commit([{ kind: "episode", row: episodeOf(1) }]);
   store.value.close();
 
   const second = new DatabaseSync(path);
   expect(schemaVersion(second)).toBe(MIGRATIONS.length);
   expect(second.prepare("SELECT sql FROM sqlite_schema WHERE name = 'calls'").get()).toEqual(schema);
-  second.close();
+  await second.close();
   rmSync(dirname(path), { recursive: true });
 });
 
-test("every table is strict and accepts only values of the column types", () => {
+test("every table is strict and accepts only values of the column types", async () => {
   const database = new DatabaseSync(":memory:");
   migrate(database);
   const loose = database
@@ -74,7 +74,7 @@ test("every table is strict and accepts only values of the column types", () => 
   expect(loose).toEqual([]);
 });
 
-test("a failed migration leaves the previous version unchanged", () => {
+test("a failed migration leaves the previous version unchanged", async () => {
   const database = new DatabaseSync(":memory:");
   const migrations = ["CREATE TABLE first (a)", "CREATE TABLE second (a); CREATE TABLE first (a)"];
   expect(() => migrate(database, migrations)).toThrow("already exists");

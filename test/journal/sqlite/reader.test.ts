@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { MIGRATIONS, migrate } from "../../src/journal/migrations.ts";
-import { openStoreReadOnly } from "../../src/journal/reader.ts";
-import { openStateStore } from "../../src/journal/sqlite.ts";
-import type { JournalChange } from "../../src/model/remediation/journal.ts";
-import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "./arbitrary-changes.ts";
+import { MIGRATIONS, migrate } from "../../../src/journal/sqlite/migrations.ts";
+import { openSqliteReader } from "../../../src/journal/sqlite/reader.ts";
+import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
+import type { JournalChange } from "../../../src/model/remediation/journal.ts";
+import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "../arbitrary-changes.ts";
 import { killOtherProcesses, startOtherProcess } from "./other-process.ts";
 
 let folder: string;
@@ -22,13 +22,13 @@ afterEach(() => {
 });
 
 function opened() {
-  const store = openStateStore(folder);
+  const store = openSqliteStore(folder);
   if (!store.ok) throw new Error(store.error.message);
   return store.value;
 }
 
 function reading() {
-  const reader = openStoreReadOnly(folder);
+  const reader = openSqliteReader(folder);
   if (!reader.ok) throw new Error(reader.error.message);
   return reader.value;
 }
@@ -44,78 +44,81 @@ const rows: readonly JournalChange[] = [
   { kind: "fact", key: "warden.paused", value: "by hand" },
 ];
 
-function expectRows(reader = reading()) {
-  expect(reader.timers("node_1")).toEqual([timerOf("node_1", 60)]);
-  expect(reader.episodes({ node: "node_1", limit: 9 })).toEqual([episodeOf(1)]);
-  expect(reader.actions({ limit: 9 })).toEqual([actionOf(2, "ep-1")]);
-  expect(reader.decisions({ until: 3, limit: 9 })).toEqual([decisionOf(3)]);
-  expect(reader.holds("node_1")).toEqual([holdOf("node_1")]);
-  expect(reader.facts()).toEqual(new Map([["warden.paused", "by hand"]]));
-  reader.close();
+async function expectRows(reader = reading()) {
+  expect(await reader.timers("node_1")).toEqual([timerOf("node_1", 60)]);
+  expect(await reader.episodes({ node: "node_1", limit: 9 })).toEqual([episodeOf(1)]);
+  expect(await reader.actions({ limit: 9 })).toEqual([actionOf(2, "ep-1")]);
+  expect(await reader.decisions({ until: 3, limit: 9 })).toEqual([decisionOf(3)]);
+  expect(await reader.holds("node_1")).toEqual([holdOf("node_1")]);
+  expect(await reader.facts()).toEqual(new Map([["warden.paused", "by hand"]]));
+  await reader.close();
 }
 
 describe("a journal can be read", () => {
-  test("while a daemon holds its folder", () => {
+  test("while a daemon holds its folder", async () => {
     const store = opened();
-    store.journal.commit(rows);
-    expectRows();
-    expect(openStateStore(folder)).toMatchObject({ ok: false, error: { kind: "held" } });
-    store.journal.commit(rows.filter(({ kind }) => kind !== "decision"));
-    store.close();
+    await store.journal.commit(rows);
+    await expectRows();
+    expect(openSqliteStore(folder)).toMatchObject({ ok: false, error: { kind: "held" } });
+    await store.journal.commit(rows.filter(({ kind }) => kind !== "decision"));
+    await store.close();
   });
 
-  test("after its daemon has stopped, without an effect on the next one", () => {
+  test("after its daemon has stopped, without an effect on the next one", async () => {
     const store = opened();
-    store.journal.commit(rows);
-    store.close();
-    expectRows();
+    await store.journal.commit(rows);
+    await store.close();
+    await expectRows();
     const next = opened();
-    expect(next.journal.load(0).timers).toHaveLength(2);
-    next.close();
+    expect((await next.journal.load(0)).timers).toHaveLength(2);
+    await next.close();
     expect(readdirSync(folder).filter((name) => name.endsWith("-wal"))).toEqual([]);
   });
 
   test("after its daemon was killed, up to the last commit", async () => {
-    const other = startOtherProcess(folder, `store.value.journal.commit(${JSON.stringify(rows)}); say("committed");`);
+    const other = startOtherProcess(
+      folder,
+      `await store.value.journal.commit(${JSON.stringify(rows)}); say("committed");`,
+    );
     expect(await other.line()).toBe("committed");
     await other.kill();
     const log = readFileSync(`${path}-wal`);
-    expectRows();
+    await expectRows();
     // What is to be done about it is the next daemon's.
     expect(readFileSync(`${path}-wal`).equals(log)).toBe(true);
   });
 
-  test("as a snapshot, whatever is written meanwhile", () => {
+  test("as a snapshot, whatever is written meanwhile", async () => {
     const store = opened();
-    store.journal.commit(rows);
+    await store.journal.commit(rows);
     const reader = reading();
-    store.journal.commit([
+    await store.journal.commit([
       { kind: "timer_gone", policy: "reboot-offline", node: "node_1" },
       { kind: "hold_gone", policy: null, node: "node_1" },
       { kind: "decision", row: decisionOf(2) },
     ]);
-    expectRows(reader);
-    expect(reading().timers("node_1")).toEqual([]);
-    store.close();
+    await expectRows(reader);
+    expect(await reading().timers("node_1")).toEqual([]);
+    await store.close();
   });
 
-  test("without a change to the database", () => {
+  test("without a change to the database", async () => {
     const store = opened();
-    store.journal.commit(rows);
-    store.close();
+    await store.journal.commit(rows);
+    await store.close();
     const before = readFileSync(path);
-    expectRows();
+    await expectRows();
     expect(readFileSync(path).equals(before)).toBe(true);
   });
 });
 
 describe("reading fails with a reason", () => {
   const failure = (of = folder) => {
-    const reader = openStoreReadOnly(of);
+    const reader = openSqliteReader(of);
     return reader.ok ? "it was read" : `${reader.error.kind}: ${reader.error.message}`;
   };
 
-  test("in a folder without a database, and creates none", () => {
+  test("in a folder without a database, and creates none", async () => {
     expect(failure()).toBe(`missing: ${folder} holds no journal; state.path must be the folder that a daemon has used`);
     expect(failure(join(folder, "not", "there"))).toContain("missing: ");
     writeFileSync(join(folder, "file"), "");
@@ -123,7 +126,7 @@ describe("reading fails with a reason", () => {
     expect(readdirSync(folder)).toEqual(["file"]);
   });
 
-  test("for a database of an earlier version, which is not changed", () => {
+  test("for a database of an earlier version, which is not changed", async () => {
     const earlier = new DatabaseSync(path);
     migrate(earlier, MIGRATIONS.slice(0, 1));
     earlier.close();
@@ -132,14 +135,14 @@ describe("reading fails with a reason", () => {
     expect(failure()).toBe(message);
   });
 
-  test("for a database of a later version", () => {
+  test("for a database of a later version", async () => {
     const later = new DatabaseSync(path);
     later.exec("PRAGMA user_version = 99");
     later.close();
     expect(failure()).toContain(`newer: ${path} has schema version 99`);
   });
 
-  test("for a file that is not a database", () => {
+  test("for a file that is not a database", async () => {
     writeFileSync(path, "This is no database. ".repeat(100));
     expect(failure()).toContain(`damaged: ${path} is damaged`);
   });

@@ -1,11 +1,11 @@
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createJournal } from "../../src/journal/journal.ts";
-import { migrate } from "../../src/journal/migrations.ts";
-import { DECISIONS_MAX, PRUNE_ROWS_MAX } from "../../src/journal/retention.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite.ts";
-import type { Journal } from "../../src/model/remediation/journal.ts";
+import { DECISIONS_MAX, PRUNE_ROWS_MAX } from "../../../src/journal/row-rules.ts";
+import { createJournal } from "../../../src/journal/sqlite/journal.ts";
+import { migrate } from "../../../src/journal/sqlite/migrations.ts";
+import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
+import type { Journal } from "../../../src/model/remediation/journal.ts";
 import {
   actionOf,
   anyChange,
@@ -15,20 +15,20 @@ import {
   episodeOf,
   holdOf,
   timerOf,
-} from "./arbitrary-changes.ts";
-import { isFinished } from "./in-memory-journal.ts";
+} from "../arbitrary-changes.ts";
+import { isFinished } from "../in-memory-journal.ts";
 
 const ids = (rows: readonly { readonly id: string }[]) => rows.map(({ id }) => id);
 
-const remainingRows = (journal: Journal) => {
-  const { episodes, actions, holds } = journal.load(0);
+const remainingRows = async (journal: Journal) => {
+  const { episodes, actions, holds } = await journal.load(0);
   return { episodes: ids(episodes), actions: ids(actions), holds: holds.map(({ node }) => node) };
 };
 
 describe("pruning", () => {
-  test("deletes what ended before a time, and nothing that ended at that time or later", () => {
+  test("deletes what ended before a time, and nothing that ended at that time or later", async () => {
     const { journal } = createMemoryStateStore();
-    journal.commit([
+    await journal.commit([
       { kind: "episode", row: closedEpisodeOf(1, 99) },
       { kind: "action", row: actionOf(2, "ep-1", { endedAt: 99 }) },
       { kind: "episode", row: closedEpisodeOf(3, 100) },
@@ -45,21 +45,21 @@ describe("pruning", () => {
       { kind: "timer", row: timerOf("node_1") },
       { kind: "fact", key: "warden.breaker", value: "open" },
     ]);
-    journal.prune(100);
+    await journal.prune(100);
     // act-4 is over, and is what ep-3 did.
-    expect(remainingRows(journal)).toEqual({
+    expect(await remainingRows(journal)).toEqual({
       episodes: ["ep-3", "ep-5"],
       actions: ["act-4", "act-7", "act-8"],
       holds: ["node_2", "node_3"],
     });
-    expect(journal.decisions({ limit: 9 }).map(({ at }) => at)).toEqual([100]);
-    expect(journal.load(0).timers).toHaveLength(1);
-    expect(journal.load(0).facts.get("warden.breaker")).toBe("open");
+    expect((await journal.decisions({ limit: 9 })).map(({ at }) => at)).toEqual([100]);
+    expect((await journal.load(0)).timers).toHaveLength(1);
+    expect((await journal.load(0)).facts.get("warden.breaker")).toBe("open");
   });
 
-  test("never deletes open episodes and their actions, or unfinished actions and their episodes", () => {
+  test("never deletes open episodes and their actions, or unfinished actions and their episodes", async () => {
     const { journal } = createMemoryStateStore();
-    journal.commit([
+    await journal.commit([
       { kind: "episode", row: episodeOf(1, { state: "quarantined" }) },
       { kind: "action", row: actionOf(2, "ep-1") },
       { kind: "episode", row: closedEpisodeOf(3, 5) },
@@ -69,59 +69,59 @@ describe("pruning", () => {
       { kind: "episode", row: closedEpisodeOf(7, 5) },
       { kind: "action", row: actionOf(8, "ep-7") },
     ]);
-    journal.prune(1_000);
-    expect(remainingRows(journal)).toMatchObject({
+    await journal.prune(1_000);
+    expect(await remainingRows(journal)).toMatchObject({
       episodes: ["ep-1", "ep-3", "ep-7"],
       actions: ["act-2", "act-4", "act-8"],
     });
   });
 
-  test("keeps the rows with the highest numbers, so that no number is used twice", () => {
+  test("keeps the rows with the highest numbers, so that no number is used twice", async () => {
     const { journal } = createMemoryStateStore();
-    journal.commit([
+    await journal.commit([
       { kind: "episode", row: closedEpisodeOf(7, 1) },
       { kind: "action", row: actionOf(8, "ep-6") },
       { kind: "action", row: actionOf(9, "ep-6") },
     ]);
-    journal.prune(1_000);
-    expect(journal.load(0).lastNumber).toBe(9);
-    expect(remainingRows(journal)).toMatchObject({ episodes: ["ep-7"], actions: ["act-9"] });
+    await journal.prune(1_000);
+    expect((await journal.load(0)).lastNumber).toBe(9);
+    expect(await remainingRows(journal)).toMatchObject({ episodes: ["ep-7"], actions: ["act-9"] });
   });
 
-  test("keeps the last decision about an open episode", () => {
+  test("keeps the last decision about an open episode", async () => {
     const { journal } = createMemoryStateStore();
-    journal.commit([
+    await journal.commit([
       { kind: "episode", row: episodeOf(1) },
       { kind: "episode", row: closedEpisodeOf(2, 5) },
       { kind: "decision", row: decisionOf(1, { episode: "ep-1", step: 1 }) },
       { kind: "decision", row: decisionOf(2, { episode: "ep-1", step: 2 }) },
       { kind: "decision", row: decisionOf(3, { episode: "ep-2", step: 3 }) },
     ]);
-    journal.prune(1_000);
-    expect(journal.decisions({ limit: 9 }).map(({ step }) => step)).toEqual([2]);
+    await journal.prune(1_000);
+    expect((await journal.decisions({ limit: 9 })).map(({ step }) => step)).toEqual([2]);
   });
 
-  test("deletes a limited number of rows per call, oldest first, and eventually all", () => {
+  test("deletes a limited number of rows per call, oldest first, and eventually all", async () => {
     const { journal } = createMemoryStateStore();
-    journal.commit(
+    await journal.commit(
       Array.from({ length: 2 * PRUNE_ROWS_MAX }, (_, at) => ({ kind: "decision", row: decisionOf(at) }) as const),
     );
-    journal.prune(1e9);
-    expect(journal.decisions({ limit: 1, until: PRUNE_ROWS_MAX - 1 })).toEqual([]);
-    expect(journal.decisions({ limit: 1, until: PRUNE_ROWS_MAX })).toHaveLength(1);
-    journal.prune(1e9);
-    expect(journal.decisions({ limit: 1 })).toEqual([]);
+    await journal.prune(1e9);
+    expect(await journal.decisions({ limit: 1, until: PRUNE_ROWS_MAX - 1 })).toEqual([]);
+    expect(await journal.decisions({ limit: 1, until: PRUNE_ROWS_MAX })).toHaveLength(1);
+    await journal.prune(1e9);
+    expect(await journal.decisions({ limit: 1 })).toEqual([]);
   });
 
-  test("deletes exactly the rows that are no longer needed from any journal", () => {
-    fc.assert(
-      fc.property(fc.array(anyChange, { minLength: 10, maxLength: 60 }), anyInstant, (changes, before) => {
+  test("deletes exactly the rows that are no longer needed from any journal", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyChange, { minLength: 10, maxLength: 60 }), anyInstant, async (changes, before) => {
         const { journal, close } = createMemoryStateStore();
-        journal.commit(changes);
-        const was = journal.load(0);
-        journal.prune(before);
-        journal.prune(before);
-        const is = journal.load(0);
+        await journal.commit(changes);
+        const was = await journal.load(0);
+        await journal.prune(before);
+        await journal.prune(before);
+        const is = await journal.load(0);
 
         expect(is).toMatchObject({ timers: was.timers, facts: was.facts, lastNumber: was.lastNumber });
         const openIds = ids(was.episodes.filter(({ closedAt }) => closedAt === null));
@@ -150,19 +150,19 @@ describe("pruning", () => {
   });
 });
 
-test("a commit deletes the oldest decisions beyond the maximum", () => {
+test("a commit deletes the oldest decisions beyond the maximum", async () => {
   const database = new DatabaseSync(":memory:");
   migrate(database);
   const journal = createJournal(database);
-  const commit = (...at: number[]) =>
-    journal.commit(at.map((each) => ({ kind: "decision", row: decisionOf(each) }) as const));
-  commit(1, 2, 3, 4, 5);
+  const commit = async (...at: number[]) =>
+    await journal.commit(at.map((each) => ({ kind: "decision", row: decisionOf(each) }) as const));
+  await commit(1, 2, 3, 4, 5);
   // As if all between had been written.
   database.exec(`UPDATE sqlite_sequence SET seq = ${DECISIONS_MAX} + 3 WHERE name = 'decisions'`);
-  commit(6);
-  expect(journal.decisions({ limit: 9 }).map(({ at }) => at)).toEqual([6, 5, 4, 3]);
-  commit(7);
-  expect(journal.decisions({ limit: 9 }).map(({ at }) => at)).toEqual([7, 6, 5]);
-  commit(8, 9);
-  expect(journal.decisions({ limit: 9 }).map(({ at }) => at)).toEqual([9, 8, 7, 6]);
+  await commit(6);
+  expect((await journal.decisions({ limit: 9 })).map(({ at }) => at)).toEqual([6, 5, 4, 3]);
+  await commit(7);
+  expect((await journal.decisions({ limit: 9 })).map(({ at }) => at)).toEqual([7, 6, 5]);
+  await commit(8, 9);
+  expect((await journal.decisions({ limit: 9 })).map(({ at }) => at)).toEqual([9, 8, 7, 6]);
 });

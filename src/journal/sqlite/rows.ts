@@ -1,18 +1,14 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import type { NodeId } from "../model/node.ts";
-import type { Decision } from "../model/remediation/decision.ts";
-import type { Action, Episode, NodeHold, TimerRow } from "../model/remediation/episode.ts";
-import type { JournalQuery } from "../model/remediation/journal.ts";
-import type { OperatorCommandRow } from "../model/remediation/operator-command.ts";
-import type { EpochMs } from "../model/time.ts";
+import type { NodeId } from "../../model/node.ts";
+import type { Decision } from "../../model/remediation/decision.ts";
+import type { Action, Episode, NodeHold, TimerRow } from "../../model/remediation/episode.ts";
+import type { Journal, JournalQuery } from "../../model/remediation/journal.ts";
+import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
+import type { EpochMs } from "../../model/time.ts";
+import { REMEDIATION_FACT_PREFIX, rowLimit } from "../row-rules.ts";
 
-/** Prefix of the keys of the journal's facts. */
-export const REMEDIATION_FACT_PREFIX = "warden.";
 /** The first key after all keys with {@link REMEDIATION_FACT_PREFIX}. */
 const REMEDIATION_FACT_PREFIX_END = "warden/";
-
-/** Maximum number of rows that a query returns, whatever its limit; reading them takes about 5 ms. */
-export const QUERY_ROWS_MAX = 1_000;
 
 /** A table whose rows are sorted by time, and the columns to sort by. */
 interface TimedTable {
@@ -84,6 +80,17 @@ export function createRowReader(database: DatabaseSync): RowReader {
   };
 }
 
+/** Returns the queries of a journal: those of `rows`, as promises. */
+export const queriesOver = (
+  rows: RowReader,
+): Pick<Journal, "decisions" | "actions" | "episodes" | "operatorCommands" | "facts"> => ({
+  decisions: async (query) => rows.decisions(query),
+  actions: async (query) => rows.actions(query),
+  episodes: async (query) => rows.episodes(query),
+  operatorCommands: async (query) => rows.operatorCommands(query),
+  facts: async () => rows.facts(),
+});
+
 const SELECT_TIMERS = `SELECT policy, node, state, true_ms AS "trueMs", clear_ms AS "clearMs", since,
   node_created_at AS "nodeCreatedAt" FROM timers`;
 // A plus keeps SQLite from using the index of a column: +number makes it search by the conditions instead of reading all
@@ -111,7 +118,7 @@ function selectTimed({ table, at, sequence }: TimedTable, { node, policy, until 
 /** Values of the placeholders, in order. SQLite would treat a negative limit as no limit. */
 function parametersOf({ node, policy, until, limit }: JournalQuery): (string | number)[] {
   const conditions = [node, policy, until].filter((each) => each !== undefined);
-  return [...conditions, Math.min(Math.max(0, Math.floor(limit)), QUERY_ROWS_MAX)];
+  return [...conditions, rowLimit(limit)];
 }
 
 const parseBodies = <T>(rows: readonly Record<string, unknown>[]): T[] =>

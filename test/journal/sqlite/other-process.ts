@@ -24,10 +24,10 @@ export function killOtherProcesses(): void {
  */
 export function startOtherProcess(folder: string, body: string, fileBytesMax?: number): OtherProcess {
   const source = `
-    import { openStateStore } from ${JSON.stringify(join(import.meta.dirname, "../../src/journal/sqlite.ts"))};
+    import { openSqliteStore } from ${JSON.stringify(join(import.meta.dirname, "../../../src/journal/sqlite/store.ts"))};
     import { writeSync } from "node:fs";
     const say = (line) => writeSync(1, line + "\\n");
-    const store = openStateStore(${JSON.stringify(folder)});
+    const store = openSqliteStore(${JSON.stringify(folder)});
     if (!store.ok) say(store.error.kind); else { ${body} }
     setInterval(() => {}, 1_000);`;
   const command = [process.execPath, "--input-type=module", "-e", source];

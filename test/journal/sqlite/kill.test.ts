@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openStateStore } from "../../src/journal/sqlite.ts";
-import { actionOf, decisionOf, episodeOf, timerOf } from "./arbitrary-changes.ts";
+import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
+import { actionOf, decisionOf, episodeOf, timerOf } from "../arbitrary-changes.ts";
 import { killOtherProcesses, startOtherProcess } from "./other-process.ts";
 
 let folder: string;
@@ -24,10 +24,10 @@ const committing = `
   const { journal } = store.value;
   const row = (of, said) => ({ ...of, ...said });
   const [episode, action, decision, timer] = ${JSON.stringify([episodeOf(1), actionOf(2, "ep-1"), decisionOf(0), timerOf("")])};
-  for (let round = Number(journal.load(0).facts.get("warden.round") ?? 0) + 1; ; round++) {
+  for (let round = Number((await journal.load(0)).facts.get("warden.round") ?? 0) + 1; ; round++) {
     const timers = Array.from({ length: ${TIMERS} }, (_, index) =>
       ({ kind: "timer", row: row(timer, { node: "node_" + index, trueMs: round }) }));
-    journal.commit([
+    await journal.commit([
       { kind: "episode", row: row(episode, { id: "ep-" + (2 * round - 1) }) },
       ...timers,
       { kind: "action", row: row(action, { id: "act-" + 2 * round, episode: "ep-" + (2 * round - 1) }) },
@@ -46,15 +46,15 @@ test("every acknowledged commit survives a kill, and no part of any other does",
     const acknowledged = Number(overrides.at(-1));
     expect(acknowledged).toBeGreaterThan(0);
 
-    const store = openStateStore(folder);
+    const store = openSqliteStore(folder);
     if (!store.ok) throw new Error(store.error.message);
-    const { timers, episodes, actions, facts, lastNumber } = store.value.journal.load(0);
+    const { timers, episodes, actions, facts, lastNumber } = await store.value.journal.load(0);
     const rounds = Number(facts.get("warden.round"));
     expect(rounds).toBeGreaterThanOrEqual(acknowledged);
     expect(episodes).toHaveLength(rounds);
     expect(actions.map(({ episode }) => episode)).toEqual(episodes.map(({ id }) => id));
     expect(lastNumber).toBe(2 * rounds);
-    expect(store.value.journal.decisions({ limit: 1 })[0]?.at).toBe(rounds);
+    expect((await store.value.journal.decisions({ limit: 1 }))[0]?.at).toBe(rounds);
     expect(timers).toHaveLength(TIMERS);
     expect(timers.filter(({ trueMs }) => trueMs !== rounds)).toEqual([]);
     store.value.close();

@@ -1,9 +1,8 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { fail, ok, type Result } from "../base/result.ts";
-import type { JournalReader } from "../model/remediation/journal.ts";
-import { MIGRATIONS, schemaVersion } from "./migrations.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
+import type { JournalReader } from "../../model/remediation/journal.ts";
 import {
   damagedFailure,
   errorMessage,
@@ -11,17 +10,10 @@ import {
   newerVersionFailure,
   type StoreFailure,
   storeFailure,
-} from "./open-failure.ts";
-import { createRowReader } from "./rows.ts";
-import { DATABASE_FILE } from "./sqlite.ts";
-
-/** A snapshot of a store. */
-export interface StoreReader extends JournalReader {
-  /** The value of a fact; null: none. */
-  fact(key: string): string | null;
-  /** Number of calls made on or after `day` (UTC). */
-  callsSince(day: string): number;
-}
+} from "../open-failure.ts";
+import { MIGRATIONS, schemaVersion } from "./migrations.ts";
+import { createRowReader, queriesOver } from "./rows.ts";
+import { DATABASE_FILE } from "./store.ts";
 
 /** Maximum wait for a daemon that is just opening or closing its store, which takes less. */
 const BUSY_MS_MAX = 2_000;
@@ -30,7 +22,7 @@ const BUSY_MS_MAX = 2_000;
  * Opens a snapshot of the store in `folder` for reading, even while a daemon uses the folder. Close it soon: until then the
  * daemon's write-ahead log can't be truncated.
  */
-export function openStoreReadOnly(folder: string): Result<StoreReader, StoreFailure> {
+export function openSqliteReader(folder: string): Result<JournalReader, StoreFailure> {
   const path = join(folder, DATABASE_FILE);
   let database: DatabaseSync | null = null;
   try {
@@ -65,10 +57,15 @@ function schemaProblem(version: number, path: string): StoreFailure | null {
   return { kind: "older", message };
 }
 
-function readerOver(database: DatabaseSync): StoreReader {
+function readerOver(database: DatabaseSync): JournalReader {
+  const rows = createRowReader(database);
   return {
-    ...createRowReader(database),
-    close: () => {
+    ...queriesOver(rows),
+    timers: async (node) => rows.timers(node),
+    holds: async (node) => rows.holds(node),
+    fact: async (key) => rows.fact(key),
+    callsSince: async (day) => rows.callsSince(day),
+    close: async () => {
       if (database.isOpen) database.close();
     },
   };

@@ -1,20 +1,20 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Journal, JournalChange } from "../model/remediation/journal.ts";
+import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
 import { createChangeWriter } from "./change-writer.ts";
 import { createRetention } from "./retention.ts";
-import { createRowReader } from "./rows.ts";
+import { createRowReader, queriesOver } from "./rows.ts";
 import { runInTransaction } from "./transaction.ts";
 
 /**
- * Creates the journal in `database`, whose schema must be current. `assertInPlace` is called before each write; it throws if
- * the database file was moved or replaced.
+ * Creates the journal in `database`, whose schema must be current. All its work is done before a method returns its promise, so a
+ * commit is on disk by then. `assertInPlace` is called before each write; it throws if the database file was moved or replaced.
  */
 export function createJournal(database: DatabaseSync, assertInPlace: () => void = () => {}): Journal {
   const write = createChangeWriter(database);
   const retention = createRetention(database);
   const rows = createRowReader(database);
 
-  function commit(changes: readonly JournalChange[]): void {
+  async function commit(changes: readonly JournalChange[]): Promise<void> {
     if (changes.length === 0) return;
     assertInPlace();
     const decisions = changes.filter(({ kind }) => kind === "decision").length;
@@ -25,10 +25,10 @@ export function createJournal(database: DatabaseSync, assertInPlace: () => void 
   }
 
   return {
-    ...rows,
+    ...queriesOver(rows),
     // Not limited, since no open episode or retry may be missing. Open ones are bounded by the fleet and its policies, the
     // others by pruning.
-    load: (closedSince) => ({
+    load: async (closedSince) => ({
       timers: rows.timers(),
       episodes: rows.episodesSince(closedSince),
       actions: rows.actionsSince(closedSince),
@@ -37,7 +37,7 @@ export function createJournal(database: DatabaseSync, assertInPlace: () => void 
       lastNumber: rows.lastNumber(),
     }),
     commit,
-    prune: (before) => {
+    prune: async (before) => {
       assertInPlace();
       runInTransaction(database, () => retention.prune(before));
     },

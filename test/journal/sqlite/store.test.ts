@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { MIGRATIONS } from "../../src/journal/migrations.ts";
-import { createMemoryStateStore, openStateStore } from "../../src/journal/sqlite.ts";
+import { MIGRATIONS } from "../../../src/journal/sqlite/migrations.ts";
+import { createMemoryStateStore, openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import { killOtherProcesses, startOtherProcess } from "./other-process.ts";
 
 let folder: string;
@@ -19,7 +19,7 @@ afterEach(() => {
 
 /** Opens the store, or throws what is wrong with it. */
 function opened(path = folder) {
-  const store = openStateStore(path);
+  const store = openSqliteStore(path);
   if (!store.ok) throw new Error(store.error.message);
   return store.value;
 }
@@ -27,20 +27,20 @@ function opened(path = folder) {
 describe.each([
   ["on disk", () => opened()],
   ["in memory", createMemoryStateStore],
-])("a store %s", (_, open) => {
-  test("counts the calls from a day on", () => {
+])("a store %s", async (_, open) => {
+  test("counts the calls from a day on", async () => {
     const store = open();
     expect(store.calls.since("2026-11-01")).toBe(0);
-    for (let call = 0; call < 3; call++) store.calls.add("2026-11-01", 1);
-    store.calls.add("2026-12-01", 1);
+    for (let call = 0; call < 3; call++) await store.calls.add("2026-11-01", 1);
+    await store.calls.add("2026-12-01", 1);
     expect(store.calls.since("2026-11-01")).toBe(4);
     expect(store.calls.since("2026-11-02")).toBe(1);
-    store.calls.add("2026-12-01", 5);
+    await store.calls.add("2026-12-01", 5);
     expect(store.calls.since("2026-12-01")).toBe(6);
-    store.close();
+    await store.close();
   });
 
-  test("keeps the exact last value of a fact", () => {
+  test("keeps the exact last value of a fact", async () => {
     const store = open();
     expect(store.facts.read("baseline")).toBeNull();
     store.facts.write("baseline", "1");
@@ -48,41 +48,41 @@ describe.each([
     store.facts.write("", "");
     expect(store.facts.read("baseline")).toBe('null\n"é\u{1f600}');
     expect(store.facts.read("")).toBe("");
-    store.close();
+    await store.close();
   });
 
-  test("may be closed twice", () => {
+  test("may be closed twice", async () => {
     const store = open();
-    store.close();
-    expect(() => store.close()).not.toThrow();
+    await store.close();
+    await store.close();
   });
 });
 
 describe("the store's folder", () => {
-  test("is created if missing, and keeps its data", () => {
+  test("is created if missing, and keeps its data", async () => {
     const path = join(folder, "deep", "state");
     const first = opened(path);
-    first.calls.add("2026-11-01", 1);
+    await first.calls.add("2026-11-01", 1);
     first.facts.write("key", "value");
-    first.close();
+    await first.close();
     const second = opened(path);
     expect(second.calls.since("2026-11-01")).toBe(1);
     expect(second.facts.read("key")).toBe("value");
-    second.close();
+    await second.close();
   });
 
-  test("is opened only once at a time, even within a process", () => {
+  test("is opened only once at a time, even within a process", async () => {
     const first = opened();
-    expect(openStateStore(folder)).toMatchObject({ ok: false, error: { kind: "held" } });
-    first.calls.add("2026-11-01", 1);
-    first.close();
+    expect(openSqliteStore(folder)).toMatchObject({ ok: false, error: { kind: "held" } });
+    await first.calls.add("2026-11-01", 1);
+    await first.close();
     opened().close();
   });
 
   test("is held while another process has it open, and released when that process is killed", async () => {
     const other = startOtherProcess(folder, `say("holding")`);
     expect(await other.line()).toBe("holding");
-    expect(openStateStore(folder)).toEqual({
+    expect(openSqliteStore(folder)).toEqual({
       ok: false,
       error: {
         kind: "held",
@@ -96,22 +96,22 @@ describe("the store's folder", () => {
   test("is held for other processes while we have it open", async () => {
     const store = opened();
     expect(await startOtherProcess(folder, "").line()).toBe("held");
-    store.close();
+    await store.close();
   });
 
-  test("can be read by others while it is held", () => {
+  test("can be read by others while it is held", async () => {
     const store = opened();
-    store.calls.add("2026-11-01", 1);
+    await store.calls.add("2026-11-01", 1);
     const reader = new DatabaseSync(join(folder, "proxywarden.db"), { readOnly: true });
     expect(reader.prepare("SELECT day, used FROM calls").all()).toEqual([{ day: "2026-11-01", used: 1 }]);
-    reader.close();
-    store.close();
+    await reader.close();
+    await store.close();
   });
 
-  test("that is unusable is named in the error", () => {
+  test("that is unusable is named in the error", async () => {
     writeFileSync(join(folder, "file"), "");
     for (const path of [join(folder, "file"), join(folder, "file", "below")]) {
-      const store = openStateStore(path);
+      const store = openSqliteStore(path);
       expect(store).toMatchObject({ ok: false, error: { kind: "unusable" } });
       expect(store.ok ? "" : store.error.message).toContain(path);
       expect(store.ok ? "" : store.error.message).toContain("state.path must be a writable folder");
@@ -121,30 +121,33 @@ describe("the store's folder", () => {
 
 describe("the database", () => {
   test("has every counted call, even if the process is killed", async () => {
-    const other = startOtherProcess(folder, `for (;;) { store.value.calls.add("2026-11-01", 1); say("counted"); }`);
+    const other = startOtherProcess(
+      folder,
+      `for (;;) { await store.value.calls.add("2026-11-01", 1); say("counted"); }`,
+    );
     for (let call = 0; call < 50; call++) expect(await other.line()).toBe("counted");
     await other.kill();
     const store = opened();
     expect(store.calls.since("2026-11-01")).toBeGreaterThanOrEqual(50);
-    store.close();
+    await store.close();
   });
 
-  test("uses a write-ahead log, so that readers and the writer do not block each other", () => {
+  test("uses a write-ahead log, so that readers and the writer do not block each other", async () => {
     opened().close();
     const database = new DatabaseSync(join(folder, "proxywarden.db"));
     expect(database.prepare("PRAGMA journal_mode").get()).toEqual({ journal_mode: "wal" });
     database.close();
   });
 
-  test("of a later version is rejected and not changed", () => {
+  test("of a later version is rejected and not changed", async () => {
     opened().close();
     const path = join(folder, "proxywarden.db");
     const later = new DatabaseSync(path);
     later.exec("PRAGMA user_version = 99");
     later.close();
     const before = readFileSync(path);
-    expect(openStateStore(folder)).toMatchObject({ ok: false, error: { kind: "newer" } });
-    const store = openStateStore(folder);
+    expect(openSqliteStore(folder)).toMatchObject({ ok: false, error: { kind: "newer" } });
+    const store = openSqliteStore(folder);
     expect(store.ok ? "" : store.error.message).toContain(`${path} has schema version 99`);
     expect(readFileSync(path).equals(before)).toBe(true);
   });
@@ -153,13 +156,13 @@ describe("the database", () => {
     ["is text", (path: string) => writeFileSync(path, "This is no database. ".repeat(100))],
     ["lost its end", (path: string) => truncateSync(path, 4_096)],
     ["has noise for its second page", (path: string) => overwrite(path, 4_096, Buffer.alloc(4_096, 0xa5))],
-  ])("that %s is rejected with its name and what to do, and the folder is released", (_, damage) => {
+  ])("that %s is rejected with its name and what to do, and the folder is released", async (_, damage) => {
     const path = join(folder, "proxywarden.db");
     const store = opened();
-    for (let call = 0; call < 10; call++) store.calls.add("2026-11-01", 1);
-    store.close();
+    for (let call = 0; call < 10; call++) await store.calls.add("2026-11-01", 1);
+    await store.close();
     damage(path);
-    const refused = openStateStore(folder);
+    const refused = openSqliteStore(folder);
     expect(refused).toMatchObject({ ok: false, error: { kind: "damaged" } });
     expect(refused.ok ? "" : refused.error.message).toContain(`${path} is damaged`);
     expect(refused.ok ? "" : refused.error.message).toContain("move it away together with its -wal and -shm files");
@@ -168,13 +171,13 @@ describe("the database", () => {
     expect(existsSync(path)).toBe(true);
   });
 
-  test("of another program with the same version is rejected as damaged, and the folder is released", () => {
+  test("of another program with the same version is rejected as damaged, and the folder is released", async () => {
     const path = join(folder, "proxywarden.db");
     const externalUsage = new DatabaseSync(path);
     externalUsage.exec(`CREATE TABLE theirs (a); PRAGMA user_version = ${MIGRATIONS.length}`);
     externalUsage.close();
-    expect(openStateStore(folder)).toMatchObject({ ok: false, error: { kind: "damaged" } });
-    expect(openStateStore(folder)).toMatchObject({ ok: false, error: { kind: "damaged" } });
+    expect(openSqliteStore(folder)).toMatchObject({ ok: false, error: { kind: "damaged" } });
+    expect(openSqliteStore(folder)).toMatchObject({ ok: false, error: { kind: "damaged" } });
   });
 });
 

@@ -1,10 +1,8 @@
 import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { fail, ok, type Result } from "../base/result.ts";
-import type { StateStore } from "../model/ports.ts";
-import { createJournal } from "./journal.ts";
-import { MIGRATIONS, migrate, schemaVersion } from "./migrations.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
+import type { StateStore } from "../../model/ports.ts";
 import {
   damagedFailure,
   errorMessage,
@@ -13,8 +11,10 @@ import {
   newerVersionFailure,
   type StoreFailure,
   storeFailure,
-} from "./open-failure.ts";
-import { createRowReader } from "./rows.ts";
+} from "../open-failure.ts";
+import { createJournal } from "./journal.ts";
+import { MIGRATIONS, migrate, schemaVersion } from "./migrations.ts";
+import { createRowReader, type RowReader } from "./rows.ts";
 
 /** Name of the database in the store's folder. */
 export const DATABASE_FILE = "proxywarden.db";
@@ -23,12 +23,17 @@ const LOCK_FILE = "proxywarden.lock";
 /** Size to which the write-ahead log is truncated, so that a large commit does not occupy disk space permanently. */
 const LOG_BYTES_KEPT_MAX = 16 * 1_024 * 1_024;
 
+/** A store in SQLite. Its methods do all their work before they return: what they write is on disk by then. */
+export interface SqliteStateStore extends StateStore {
+  /** The rows of the journal, to be read without waiting. */
+  readonly rows: RowReader;
+}
+
 /**
  * Opens the store in `folder`, creates it if it does not exist, and migrates its schema. Only one process can open it: the
- * folder is locked until `close`, or until the process ends in any way. When a write returns, its data is on disk. Writes
- * throw if the disk fails.
+ * folder is locked until `close`, or until the process ends in any way. Writes fail if the disk does.
  */
-export function openStateStore(folder: string): Result<StateStore, StoreFailure> {
+export function openSqliteStore(folder: string): Result<SqliteStateStore, StoreFailure> {
   const hold = lockFolder(folder);
   if (!hold.ok) return hold;
   const path = join(folder, DATABASE_FILE);
@@ -50,7 +55,7 @@ export function openStateStore(folder: string): Result<StateStore, StoreFailure>
 }
 
 /** Creates a store in memory, for the demo and for tests. */
-export function createMemoryStateStore(): StateStore {
+export function createMemoryStateStore(): SqliteStateStore {
   const database = new DatabaseSync(":memory:");
   migrate(database);
   return createStoreOver(
@@ -122,7 +127,7 @@ function prepareDatabase(database: DatabaseSync, path: string): StoreFailure | n
   return null;
 }
 
-function createStoreOver(database: DatabaseSync, close: () => void, assertInPlace: () => void): StateStore {
+function createStoreOver(database: DatabaseSync, close: () => void, assertInPlace: () => void): SqliteStateStore {
   const rows = createRowReader(database);
   const addCalls = database.prepare(
     "INSERT INTO calls (day, used) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET used = used + excluded.used",
@@ -133,7 +138,7 @@ function createStoreOver(database: DatabaseSync, close: () => void, assertInPlac
   return {
     calls: {
       since: rows.callsSince,
-      add: (day, calls) => {
+      add: async (day, calls) => {
         addCalls.run(day, calls);
       },
     },
@@ -144,7 +149,8 @@ function createStoreOver(database: DatabaseSync, close: () => void, assertInPlac
       },
     },
     journal: createJournal(database, assertInPlace),
-    close,
+    rows,
+    close: async () => close(),
   };
 }
 

@@ -1,0 +1,149 @@
+import type { Log } from "../../model/ports.ts";
+import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
+
+/** Dependencies of the journal writer. */
+export interface JournalWriterDeps {
+  readonly journal: Pick<Journal, "commit">;
+  readonly log: Log;
+  /** Returns what is written at the end of every commit. */
+  stamp(): readonly JournalChange[];
+  /** Called after each successful commit. */
+  onWritten(): void;
+}
+
+/** Changes that wait while the journal can't be written. Beyond this the oldest decisions are dropped: nothing reads them. */
+const QUEUED_CHANGES_MAX = 50_000;
+
+/**
+ * Writes changes to the journal, in the order in which they came and in one commit at a time.
+ *
+ * A queued change is written at once if no commit is under way, otherwise in the next one. If a commit fails, its queued changes
+ * stay in the queue, and the next call tries again.
+ */
+export class JournalWriter {
+  readonly #deps: JournalWriterDeps;
+  /** The last change of each row, in the order in which they happened. */
+  readonly #queue = new Map<string, JournalChange>();
+  /** Callers whose turn has not come. */
+  readonly #waiting: (() => void)[] = [];
+  #isBusy = false;
+  #problem: string | null = null;
+  #rowNumber = 0;
+
+  constructor(deps: JournalWriterDeps) {
+    this.#deps = deps;
+  }
+
+  /** Why the last commit failed; null: it succeeded. */
+  problem(): string | null {
+    return this.#problem;
+  }
+
+  /** Whether changes wait to be written. */
+  hasQueued(): boolean {
+    return this.#queue.size > 0;
+  }
+
+  /** Returns the queued changes of the same rows: they are newer than what has been written. */
+  queuedFor(changes: readonly JournalChange[]): readonly JournalChange[] {
+    return this.#queue.size === 0 ? [] : changes.flatMap((change) => this.#queue.get(this.#keyOf(change)) ?? []);
+  }
+
+  /** Queues changes. If no commit is under way, all queued changes are written now. */
+  enqueue(changes: readonly JournalChange[]): void {
+    if (this.#isBusy) for (const change of changes) this.#keep(change);
+    else void this.#writeQueue(changes);
+  }
+
+  /**
+   * Writes what `changesNow` returns, after everything that was queued before, in one transaction. `changesNow` is called when
+   * all earlier commits are done, and `adopt` as soon as the changes are written. False: `changesNow` returned null, or the
+   * journal can't be written; what was queued stays queued.
+   */
+  async commit(changesNow: () => readonly JournalChange[] | null, adopt: () => void): Promise<boolean> {
+    if (this.#isBusy) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    this.#isBusy = true;
+    let isWritten = this.#problem === null;
+    try {
+      const changes = changesNow();
+      if (changes === null) return false;
+      isWritten = await this.#write(changes, false);
+      if (isWritten) adopt();
+      return isWritten;
+    } finally {
+      this.#endTurn(isWritten);
+    }
+  }
+
+  async #writeQueue(changes: readonly JournalChange[] = []): Promise<void> {
+    this.#isBusy = true;
+    this.#endTurn(await this.#write(changes, true));
+  }
+
+  /** Lets the next caller write, or writes what was queued meanwhile. After a failure the queue waits for the next call. */
+  #endTurn(isWritten: boolean): void {
+    const next = this.#waiting.shift();
+    if (next !== undefined) next();
+    else if (isWritten && this.#queue.size > 0) void this.#writeQueue();
+    else this.#isBusy = false;
+  }
+
+  /** Writes the queue and `changes`. `keeps`: if that fails, `changes` are queued. */
+  async #write(changes: readonly JournalChange[], keeps: boolean): Promise<boolean> {
+    const { journal, log, stamp, onWritten } = this.#deps;
+    const queued = [...this.#queue.values()];
+    this.#queue.clear();
+    try {
+      await journal.commit([...queued, ...changes, ...stamp()]);
+    } catch (error) {
+      const later = [...this.#queue.values()];
+      this.#queue.clear();
+      for (const change of [...queued, ...(keeps ? changes : []), ...later]) this.#keep(change);
+      // Logged when it begins, not at every attempt.
+      if (this.#problem === null)
+        log.error({ err: error }, "the journal can't be written: no action is taken until it can");
+      this.#problem = error instanceof Error ? error.message : String(error);
+      return false;
+    }
+    if (this.#problem !== null) log.info({}, "the journal can be written again");
+    this.#problem = null;
+    onWritten();
+    return true;
+  }
+
+  #keep(change: JournalChange): void {
+    const key = this.#keyOf(change);
+    this.#queue.delete(key);
+    this.#queue.set(key, change);
+    if (this.#queue.size <= QUEUED_CHANGES_MAX) return;
+    for (const [oldKey, { kind }] of this.#queue) {
+      if (kind !== "decision") continue;
+      this.#queue.delete(oldKey);
+      return;
+    }
+  }
+
+  #keyOf(change: JournalChange): string {
+    switch (change.kind) {
+      case "timer":
+        return `timer ${change.row.policy} ${change.row.node}`;
+      case "timer_gone":
+        return `timer ${change.policy} ${change.node}`;
+      case "episode":
+      case "action":
+        return change.row.id;
+      case "hold":
+        return `hold ${change.row.policy} ${change.row.node}`;
+      case "hold_gone":
+        return `hold ${change.policy} ${change.node}`;
+      case "fact":
+        return `fact ${change.key}`;
+      case "decision":
+      case "order":
+        this.#rowNumber++;
+        return `row ${this.#rowNumber}`;
+      default:
+        return change satisfies never;
+    }
+  }
+}
