@@ -111,6 +111,11 @@ describe("a pair", () => {
 
   const ON_A_HOST = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: pair.podLabels } };
 
+  test("a new daemon has stood by for a lease before the next one is replaced", () => {
+    const { minReadySeconds } = pair.deployment.spec as unknown as { readonly minReadySeconds: number };
+    expect(minReadySeconds * 1_000).toBeGreaterThanOrEqual(pair.loaded.config.state.postgres!.lease);
+  });
+
   test("writes to no disk", () => {
     expect(pair.volume("state")).toBeUndefined();
     expect(pair.container.volumeMounts.filter(({ readOnly }) => readOnly !== true)).toEqual([]);
