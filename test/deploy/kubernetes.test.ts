@@ -2,6 +2,7 @@ import { readdirSync } from "node:fs";
 import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
 import { VERSION } from "../../src/cli/context.ts";
+import { parseDatabaseUrl } from "../../src/journal/postgres/url.ts";
 import { fetchFrom, startTestServer } from "../web/http/test-server.ts";
 import {
   type Container,
@@ -142,6 +143,9 @@ describe("a pair", () => {
   test("reaches its database, over a connection that verifies the certificate", () => {
     const url = new URL(pair.secret.stringData.postgres_url!);
     expect(url.searchParams.get("sslmode")).toBe("verify-full");
+    // Only the cluster has the file of the authority.
+    url.searchParams.set("sslrootcert", inRepository("deploy/compose/simulation_token"));
+    expect(parseDatabaseUrl(url.href)).toMatchObject({ ok: true });
     const policy = pair
       .all<NetworkPolicy>("NetworkPolicy")
       .find(({ metadata }) => metadata.name.endsWith("-postgres"))!;
