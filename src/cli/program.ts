@@ -26,6 +26,7 @@ import { runPolicyDiff } from "./policy-diff.ts";
 import { runPolicyTests } from "./policy-test.ts";
 import { runDaemon } from "./run.ts";
 import { runSimulate } from "./simulate.ts";
+import { runStateExport, runStateImport } from "./state.ts";
 
 /** A command of the command line. */
 interface CommandRow {
@@ -66,6 +67,10 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
     .helpCommand(false)
     .addHelpText("after", "\nExample:\n  $ proxywarden policy diff before.yaml after.yaml");
   for (const row of POLICY_COMMANDS) add(policy, row);
+  const state = withSharedBehavior(program.command("state").description("move the state"), context, colorOption)
+    .helpCommand(false)
+    .addHelpText("after", "\nExample:\n  $ proxywarden state export --config proxywarden.yaml state.jsonl");
+  for (const row of STATE_COMMANDS) add(state, row);
   // The former name of policy test.
   add(program, {
     ...POLICY_TEST,
@@ -116,6 +121,23 @@ const POLICY_COMMANDS: readonly CommandRow[] = [
     example: "policy diff before.yaml config/policies/offline.yaml",
     options: [OUTPUT],
     run: (options: OutputOption, context, files) => runPolicyDiff(files, options, context),
+  },
+];
+
+const STATE_COMMANDS: readonly CommandRow[] = [
+  {
+    usage: "export <file>",
+    description: "write the state of a configuration as lines of JSON; - is standard output",
+    example: "state export --config proxywarden.yaml state.jsonl",
+    options: [CONFIG],
+    run: runStateExport,
+  },
+  {
+    usage: "import <file>",
+    description: "write an exported state into the empty state of a configuration; - is standard input",
+    example: "state import --config proxywarden.yaml state.jsonl",
+    options: [CONFIG],
+    run: runStateImport,
   },
 ];
 
