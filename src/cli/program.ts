@@ -1,4 +1,4 @@
-import { Command, type Option } from "commander";
+import { Command, CommanderError, type Option } from "commander";
 import { type OperatorCommandRoute, operatorCommandTable } from "../web/api/operator-commands.ts";
 import { runApprovals } from "./approvals.ts";
 import {
@@ -15,7 +15,7 @@ import {
 import { printHelp, withSharedBehavior } from "./arguments/usage-errors.ts";
 import { runCheck } from "./check.ts";
 import { runCompletion, SHELLS, type Shell } from "./completion.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, type OutputOption } from "./context.ts";
+import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failWith, type OutputOption } from "./context.ts";
 import { runDemo } from "./demo.ts";
 import { type ExplainOptions, runExplain } from "./explain.ts";
 import { runHealthcheck } from "./healthcheck.ts";
@@ -93,6 +93,22 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
     },
   });
   return program;
+}
+
+/** Runs a command line without the name of the program, and returns the exit code. It prints every error. */
+export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<ExitCode> {
+  let code: ExitCode = EXIT_OK;
+  const program = createProgram(context, (finished) => {
+    code = finished;
+  });
+  try {
+    await program.parseAsync(args, { from: "user" });
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_OK : EXIT_USAGE;
+    const trace = program.opts<{ debug?: boolean }>().debug === true;
+    return failWith(context, error instanceof Error ? (trace && error.stack) || error.message : String(error));
+  }
+  return code;
 }
 
 const PROGRAM_EXAMPLES = `
