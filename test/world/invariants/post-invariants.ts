@@ -186,8 +186,9 @@ function disruptedMax(parts: SimulationParts): number {
   const { recordedState, service, process: daemonProcess } = parts;
   const actual = service.world.fleet.nodes.length + lostNodes(parts).length;
   // A node that left by itself after an action counts as lost: the daemon can't tell why it left.
-  const lost = [...recordedState.open].filter((id) => isLost(recordedState.episodes.get(id)!));
-  const known = (daemonProcess?.snapshot()?.fleet.count ?? 0) + lost.length;
+  const open = [...recordedState.open].map((id) => recordedState.episodes.get(id)!);
+  const lost = new Set(open.filter(isLost).map(({ node }) => node));
+  const known = (daemonProcess?.snapshot()?.fleet.count ?? 0) + lost.size;
   return Math.min(amount, nodesOfShare(share, Math.max(actual, known)));
 }
 
@@ -205,7 +206,10 @@ function disrupted({ node, region }: PostAttempt, parts: SimulationParts): reado
       if (state === "suspended") return acted > 0 && unlistedAt != null;
       return state === "acting" || (quarantine !== null && !wasOffline(parts, id));
     });
-  return [...held.filter((episode) => episode.node !== node), { node, region }];
+  // Several policies may have acted on one node.
+  const nodes = new Map<string, Disrupted>(held.map((episode) => [episode.node, episode]));
+  nodes.set(node, { node, region });
+  return [...nodes.values()];
 }
 
 /** Returns the actually disrupted nodes, including the node of the POST and nodes lost after a reboot. */
