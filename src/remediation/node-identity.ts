@@ -54,7 +54,11 @@ export class NodeIdentities {
     if (slot === null) return false;
     if (this.#previous !== null && isChanged(this.#previous, observed.fleet, slot)) return true;
     if (this.#isDifferent(records.loadedCreatedAt.get(node), node)) return true;
-    return [false, true].some((dryRun) => this.#isDifferent(records.openEpisode(node, dryRun)?.nodeCreatedAt, node));
+    const episodes = [false, true].flatMap((dryRun) => [
+      ...records.openEpisodesOf(node, dryRun),
+      ...records.closedEpisodesOf(node, dryRun),
+    ]);
+    return episodes.some(({ nodeCreatedAt, replaced }) => replaced !== true && this.#isDifferent(nodeCreatedAt, node));
   }
 
   #isDifferent(known: EpochMs | undefined, node: NodeId): boolean {

@@ -91,7 +91,7 @@ describe("a node that returns after an absence", () => {
     expect(timerOf(network, node)).toMatch(/^pending/);
   });
 
-  test("and is found to be another one by the read before an action keeps the cooldown of that action", async () => {
+  test("and is found to be another one by the read before an action is not acted on until `for` is proven again", async () => {
     // No details are collected, so only that read shows created_at.
     const network = await startQuietNetwork({
       rules: remediationRules([rebootOffline({ steps: [steps.reboot] })], { cooldownMs: HOUR_MS }),
@@ -104,10 +104,11 @@ describe("a node that returns after an absence", () => {
     network.interventions.leaveFleet(node, now(network) + 2 * HOUR_MS);
     await network.advance(2 * HOUR_MS);
     network.failNode(node, "person");
+    await network.advanceUntil(() => episodeStates(network).includes("withdrawn"));
+    expect(network.postCount()).toBe(1);
     await network.advanceUntil(() => network.postCount() === 2);
-    await network.advance(40 * MINUTE_MS);
-    expect(network.holdReasons(node)).toContain("cooldown");
-    expect(network.postCount()).toBe(2);
+    const [, withdrawn, current] = network.episodes();
+    expect(current!.openedAt - withdrawn!.closedAt!).toBeGreaterThanOrEqual(rebootOffline().forMs);
   });
 
   test("with another created_at closes the open episode, and does not inherit an approval", async () => {
