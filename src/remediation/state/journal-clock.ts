@@ -71,6 +71,10 @@ export function createJournalClock(journaled: JournaledTime, clock: Clock, log: 
 
   function adoptOffset(at: EpochMs): void {
     offset = (last === null ? at : Math.max(now(), at)) - clock.monotonic();
+    settle();
+  }
+
+  function settle(): void {
     isSettled = true;
     disagreesSince = null;
   }
@@ -94,7 +98,8 @@ export function createJournalClock(journaled: JournaledTime, clock: Clock, log: 
     if (last === null) adoptOffset(serviceNow);
     else if (resumedAt !== null) {
       if (clock.monotonic() - disagreesSince < DISAGREEMENT_MS) return;
-      adoptOffset(Math.min(wall, serviceNow));
+      // Time goes on as it is. A jump now would shorten what began during the disagreement.
+      settle();
       uncertainUntil = Number.POSITIVE_INFINITY;
     } else if (near.length > 0) {
       adoptOffset(earliest(near));

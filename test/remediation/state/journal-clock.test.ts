@@ -1,11 +1,12 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
+import { createJournalClock } from "../../../src/remediation/state/journal-clock.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
-import { START_MS } from "../../harness/virtual-daemon.ts";
+import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 
 const JUMP_MS = 100 * DAY_MS;
 const trueTime = (network: QuietNetwork, jump: number) => network.daemon.clock.now() - jump;
@@ -119,6 +120,21 @@ test("a service whose Date is days ahead at a start moves the journal's clock no
   await network.advance(30 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([first]);
   expect(network.daemon.remediationState.now() - network.daemon.clock.now()).toBeLessThan(MINUTE_MS);
+});
+
+test("a wall clock that is set while it disagrees with the service's Date does not move the journal's clock", async () => {
+  const clock = createVirtualClock(START_MS);
+  const journalClock = createJournalClock({ last: START_MS - 2 * HOUR_MS }, clock, createRecordingLog());
+  const serviceAheadMs = 3 * HOUR_MS;
+  const checkAndCompare = () => {
+    journalClock.check(START_MS + clock.monotonic() + serviceAheadMs);
+    return Math.abs(journalClock.now() - START_MS - clock.monotonic());
+  };
+  expect(checkAndCompare()).toBeLessThan(MINUTE_MS);
+  clock.stepWallClock(4 * HOUR_MS);
+  await clock.advance(2 * HOUR_MS);
+  expect(checkAndCompare()).toBeLessThan(MINUTE_MS);
+  expect(journalClock.isSettled()).toBe(true);
 });
 
 test("a cooldown that starts while the clocks disagree has its full length", async () => {

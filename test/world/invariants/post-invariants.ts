@@ -22,6 +22,8 @@ export type PostInvariant = (post: PostAttempt, parts: SimulationParts) => strin
 
 /** Allowed time between a decision and its POST, and difference between two clocks. */
 const TOLERANCE_MS = 30 * SECOND_MS;
+/** Error of a clock that was set by a Date header at each of two starts. */
+const DATE_PRECISION_MS = 2 * SECOND_MS;
 /** The longest time between the read before an action and the POST, which may wait for a rate limit. */
 const READ_AGE_MS_MAX = 31 * SECOND_MS;
 
@@ -151,8 +153,9 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
   },
   max_actions({ steppedAt }, { posts, rules }) {
     const { amount, perMs } = rules.safety.maxActions;
+    const since = steppedAt - perMs + DATE_PRECISION_MS;
     let sent = 1;
-    for (let index = posts.length - 1; index >= 0 && posts[index]!.steppedAt > steppedAt - perMs; index--) {
+    for (let index = posts.length - 1; index >= 0 && posts[index]!.steppedAt > since; index--) {
       if (!wasRejected(posts[index]!)) sent++;
     }
     return sent > amount ? `action ${sent} within ${perMs / MINUTE_MS} min, limit ${amount}` : null;
