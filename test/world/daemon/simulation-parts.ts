@@ -172,11 +172,23 @@ export function isDisruptedByUs({ service, clock, withOperator }: SimulationPart
 /** The longest time between the end of a reboot and the removal of a node that does not return from it. */
 const LEAVING_MS = 2_000;
 
-/** Returns reboot POSTs whose node left the fleet at the end of the reboot and is still gone, unless an operator accepted that. */
-export function lostNodes({ service, posts, startMs, acceptedAt }: SimulationParts): readonly PostAttempt[] {
+/**
+ * Returns reboot POSTs whose node left the fleet at the end of the reboot and is still gone, unless an operator accepted that, or the
+ * node was given up while the list still showed it: then it is left to people.
+ */
+export function lostNodes({
+  service,
+  posts,
+  startMs,
+  acceptedAt,
+  recordedState,
+}: SimulationParts): readonly PostAttempt[] {
   const { fleet } = service.world;
   const rebooted = posts.filter(
-    ({ kind, answer }) => kind === "reboot" && !(typeof answer === "number" && answer >= 400 && answer < 500),
+    ({ kind, answer, action }) =>
+      kind === "reboot" &&
+      !(typeof answer === "number" && answer >= 400 && answer < 500) &&
+      recordedState.episodes.get(action?.episode ?? "")?.state !== "given_up",
   );
   return rebooted.filter((post) => {
     if (findNode(fleet, post.node) !== null) return false;
