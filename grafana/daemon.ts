@@ -4,8 +4,8 @@ import { budgetPanels } from "./daemon-budget.ts";
 import { collectionPanels, processPanels } from "./daemon-collection.ts";
 import { remediationPanels } from "./daemon-remediation.ts";
 import { createDashboard, UIDS } from "./dashboard.ts";
-import { NONE_STEPS, steps, truth } from "./palette.ts";
-import { stat } from "./panel.ts";
+import { LEADER_NUMBERS, NONE_STEPS, steps, truth } from "./palette.ts";
+import { stat, stateTimeline } from "./panel.ts";
 import { selector } from "./query.ts";
 
 /** The dashboard of the daemon: API budget, data freshness, decisions and actions. */
@@ -87,4 +87,13 @@ const overviewPanels = () => [
   })
     .thresholds(steps("text"))
     .textMode(BigValueTextMode.Name),
+  stateTimeline({
+    width: 24,
+    height: 5,
+    title: "Leader",
+    description:
+      "Which daemon leads, if several share a PostgreSQL journal; the others stand by. A single daemon always leads. While no daemon leads, no node is acted on.",
+    unit: "none",
+    queries: [{ expr: selector("proxywarden_leader"), legend: "{{instance}}" }],
+  }).mappings([LEADER_NUMBERS]),
 ];

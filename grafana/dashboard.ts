@@ -9,16 +9,20 @@ import {
   type Panel,
   QueryVariableBuilder,
   RowBuilder,
+  TextBoxVariableBuilder,
+  type VariableModel,
   VariableRefresh,
   VariableSort,
 } from "@grafana/grafana-foundation-sdk/dashboard";
 import { AT_LOCATION, DATASOURCE, type Query, selector, targetOf } from "./query.ts";
+import { JOURNAL } from "./sql.ts";
 
 /** Ids of the dashboards. They are part of URLs, so they must not change. */
 export const UIDS = {
   network: "proxywarden-network",
   node: "proxywarden-node",
   warden: "proxywarden-warden",
+  audit: "proxywarden-audit",
 } as const;
 
 const TAG = "proxywarden";
@@ -35,7 +39,9 @@ interface DashboardContent {
   readonly description: string;
   /** Start of the default time range. */
   readonly from: string;
-  readonly variables?: readonly QueryVariableBuilder[];
+  /** Variables that select the source of all panels; by default a Prometheus and daemons. */
+  readonly sources?: readonly Builder<VariableModel>[];
+  readonly variables?: readonly Builder<VariableModel>[];
   readonly annotations?: readonly AnnotationQueryBuilder[];
   /** Panels above the first row. */
   readonly overview: readonly Builder<Panel>[];
@@ -43,10 +49,11 @@ interface DashboardContent {
   readonly rows: Readonly<Record<string, readonly Builder<Panel>[]>>;
 }
 
-/** Creates a dashboard, with the variables that every dashboard has and links to the others. */
+/** Creates a dashboard, with links to the others. */
 export function createDashboard(content: DashboardContent): DashboardBuilder {
   const dashboard = emptyDashboard(content);
-  for (const variable of content.variables ?? []) dashboard.withVariable(variable);
+  const { sources = daemonVariables(), variables = [] } = content;
+  for (const variable of [...sources, ...variables]) dashboard.withVariable(variable);
   for (const added of content.annotations ?? []) dashboard.annotation(added);
   for (const panel of content.overview) dashboard.withPanel(panel);
   for (const [title, panels] of Object.entries(content.rows)) {
@@ -71,21 +78,42 @@ const emptyDashboard = ({ uid, title, description, from }: DashboardContent): Da
         .tags([TAG])
         .includeVars(true)
         .keepTime(true),
-    )
-    .withVariable(
-      new DatasourceVariableBuilder("datasource")
-        .label("Data source")
-        .description("The Prometheus that scrapes the daemon.")
-        .type("prometheus"),
-    )
-    .withVariable(
-      valuesVariable({
-        name: "instance",
-        label: "Daemon",
-        description: "Filters by daemon. Each daemon monitors its own network.",
-        query: "label_values(proxywarden_build_info, instance)",
-      }),
     );
+
+const daemonVariables = (): readonly Builder<VariableModel>[] => [
+  new DatasourceVariableBuilder("datasource")
+    .label("Data source")
+    .description("The Prometheus that scrapes the daemon.")
+    .type("prometheus"),
+  valuesVariable({
+    name: "instance",
+    label: "Daemon",
+    description: "Filters by daemon. Of daemons that share a PostgreSQL journal, only the leader exports the network.",
+    query: "label_values(proxywarden_build_info, instance)",
+  }),
+];
+
+/** Variables of a dashboard of the journal in PostgreSQL: the database, policies, and a node. */
+export const journalVariables = (): readonly Builder<VariableModel>[] => [
+  new DatasourceVariableBuilder("journal")
+    .label("Journal")
+    .description("The PostgreSQL database of state.postgres.")
+    .type(JOURNAL.type),
+  new QueryVariableBuilder("policy")
+    .datasource(JOURNAL)
+    .query(JOURNAL_POLICIES)
+    .definition(JOURNAL_POLICIES)
+    .refresh(VariableRefresh.OnTimeRangeChanged)
+    .sort(VariableSort.NaturalAsc)
+    .label("Policy")
+    .description("Filters by policy.")
+    .multi(true)
+    .includeAll(true)
+    .current(ALL_SELECTED),
+  new TextBoxVariableBuilder("node").label("Node").description("Filters by the id of a node; empty: all nodes."),
+];
+
+const JOURNAL_POLICIES = "SELECT DISTINCT policy FROM proxywarden_episodes ORDER BY policy";
 
 interface ValuesVariable {
   readonly name: string;
@@ -102,7 +130,9 @@ const valuesVariable = ({ name, label, description, query }: ValuesVariable): Qu
     .multi(true)
     .includeAll(true)
     .allValue(".*")
-    .current({ selected: true, text: ["All"], value: ["$__all"] });
+    .current(ALL_SELECTED);
+
+const ALL_SELECTED = { selected: true, text: ["All"], value: ["$__all"] };
 
 const queryVariable = (name: string, query: string): QueryVariableBuilder =>
   new QueryVariableBuilder(name)

@@ -1,5 +1,6 @@
 import type { Dashboard, DashboardBuilder } from "@grafana/grafana-foundation-sdk/dashboard";
 import { formatJson, type GeneratedFile, writeGeneratedFiles } from "../scripts/generated-files.ts";
+import { auditDashboard } from "./audit.ts";
 import { daemonDashboard } from "./daemon.ts";
 import { networkDashboard } from "./network.ts";
 import { nodeDashboard } from "./node.ts";
@@ -13,6 +14,7 @@ interface CompiledDashboard {
 
 /** Every dashboard. */
 export const compiledDashboards = (): readonly CompiledDashboard[] => [
+  { file: "audit.json", dashboard: buildDashboard(auditDashboard()) },
   { file: "network.json", dashboard: buildDashboard(networkDashboard()) },
   { file: "node.json", dashboard: buildDashboard(nodeDashboard()) },
   { file: "warden.json", dashboard: buildDashboard(daemonDashboard()) },

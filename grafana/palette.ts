@@ -61,6 +61,15 @@ export const truth = (one: string, zero: string, good: 0 | 1): ValueMapping => (
   },
 });
 
+/** Texts for the values of `proxywarden_leader`. */
+export const LEADER_NUMBERS: ValueMapping = {
+  type: MappingType.ValueToText,
+  options: {
+    0: { text: "stands by", color: "#8e8e8e", index: 0 },
+    1: { text: "leads", color: "green", index: 1 },
+  },
+};
+
 /** Shows the cells of a column as text in the colors of a mapping. */
 export const coloredText = (mapping: ValueMapping): DynamicConfigValue[] => [
   { id: "mappings", value: [mapping] },

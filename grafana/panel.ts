@@ -27,6 +27,7 @@ import { PanelBuilder as StateTimelineBuilder } from "@grafana/grafana-foundatio
 import { PanelBuilder as TableBuilder } from "@grafana/grafana-foundation-sdk/table";
 import { PanelBuilder as TimeSeriesBuilder } from "@grafana/grafana-foundation-sdk/timeseries";
 import { DATASOURCE, type Query, targetOf } from "./query.ts";
+import { JOURNAL, type SqlQuery, sqlTargetOf } from "./sql.ts";
 
 /** Text, size and queries of a panel. */
 export interface PanelText {
@@ -39,7 +40,8 @@ export interface PanelText {
   readonly width: number;
   /** Height in rows of the grid. */
   readonly height: number;
-  readonly queries: readonly Query[];
+  /** Of Prometheus, or of the journal in PostgreSQL. */
+  readonly queries: readonly Query[] | readonly SqlQuery[];
 }
 
 interface AnyPanel {
@@ -54,11 +56,18 @@ interface AnyPanel {
 
 /** Sets text, size and queries of a panel. */
 export function configurePanel<Panel extends AnyPanel>(panel: Panel, text: PanelText): Panel {
-  panel.title(text.title).description(text.description).datasource(DATASOURCE).unit(text.unit);
+  const [first] = text.queries;
+  const datasource = first !== undefined && isSql(first) ? JOURNAL : DATASOURCE;
+  panel.title(text.title).description(text.description).datasource(datasource).unit(text.unit);
   panel.span(text.width).height(text.height);
-  for (const [index, query] of text.queries.entries()) panel.withTarget(targetOf(query, letterOf(index)));
+  for (const [index, query] of text.queries.entries()) {
+    const letter = letterOf(index);
+    panel.withTarget(isSql(query) ? sqlTargetOf(query, letter) : targetOf(query, letter));
+  }
   return panel;
 }
+
+const isSql = (query: Query | SqlQuery): query is SqlQuery => "sql" in query;
 
 const FIRST_LETTER = 65;
 const letterOf = (index: number): string => String.fromCharCode(FIRST_LETTER + index);

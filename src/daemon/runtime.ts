@@ -78,6 +78,8 @@ export async function openRuntime(deps: DaemonDeps, config: Config): Promise<Res
   const metrics = createDaemonMetrics();
   metrics.set("proxywarden_build_info", { version }, 1);
   metrics.set("proxywarden_config_last_reload_successful", {}, 1);
+  // A journal in SQLite has only one daemon.
+  metrics.set("proxywarden_leader", {}, 1);
   const rateLimiter = createRateLimiter({
     limits: limitsOf(config),
     monthStartsOn: config.limits.month.starts_on,

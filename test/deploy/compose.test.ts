@@ -14,11 +14,13 @@ import { documentOf, inRepository, isInRepository, parseCommand, parseRepository
 interface Service {
   readonly image: string;
   readonly build?: string;
+  readonly profiles?: readonly string[];
   readonly command?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   readonly volumes: readonly string[];
   readonly ports: readonly string[];
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+  readonly networks?: { readonly default: { readonly aliases: readonly string[] } };
   readonly healthcheck: { readonly test: readonly string[] };
   readonly stop_grace_period?: string;
 }
@@ -46,10 +48,19 @@ function mountedFrom({ volumes }: Service, path: string): string | null {
   return mount === undefined ? null : posix.join(mount.source, path.slice(mount.target.length));
 }
 
+/** The services that start with a profile. */
+const withProfile = (profile: string) =>
+  services.filter(([, { profiles = [profile] }]) => profiles.includes(profile)).map(([name]) => name);
+const PAIR = ["proxywarden-1", "proxywarden-2"];
+
 /** Where each program listens: ours by its own configuration and options, the others by their defaults. */
 const ownConfig = parseRepositoryConfig("deploy/compose/proxywarden.yaml", service("proxywarden").environment);
+const pairConfig = parseRepositoryConfig("deploy/compose/proxywarden-ha.yaml", service("proxywarden-1").environment);
 const portsOf: Readonly<Record<string, () => Promise<number>>> = {
   proxywarden: async () => ownConfig.config.web.listen.port,
+  "proxywarden-1": async () => pairConfig.config.web.listen.port,
+  "proxywarden-2": async () => pairConfig.config.web.listen.port,
+  postgres: async () => 5432,
   simulator: async () => Number((await parseCommand(service("simulator").command!)).options.port),
   prometheus: async () => 9090,
   alertmanager: async () => 9093,
@@ -58,7 +69,8 @@ const portsOf: Readonly<Record<string, () => Promise<number>>> = {
 
 describe.each(services)("%s", (name, made) => {
   test("is of a pinned version, and has no right that it does not need", () => {
-    expect(made.image).toMatch(/^[a-z/]+:v?\d+\.\d+\.\d+$/);
+    // The second part of a version of PostgreSQL is the patch.
+    expect(made.image).toMatch(name === "postgres" ? /^postgres:\d+\.\d+$/ : /^[a-z/]+:v?\d+\.\d+\.\d+$/);
     if (made.build !== undefined) expect(made.image).toBe(`proxywarden:${VERSION}`);
     expect(made).toMatchObject({
       read_only: true,
@@ -70,7 +82,8 @@ describe.each(services)("%s", (name, made) => {
 
   test("is published where it listens, on this machine alone", async () => {
     const port = await portsOf[name]!();
-    expect(made.ports).toEqual([`127.0.0.1:${port}:${port}`]);
+    const published = name === "proxywarden-2" ? 9715 : port;
+    expect(made.ports).toEqual([`127.0.0.1:${published}:${port}`]);
   });
 
   test("mounts what exists, and writes to a declared volume alone", () => {
@@ -98,13 +111,14 @@ test("every declared volume is somebody's, at the place where that program write
   );
   expect(writers).toEqual([
     `proxywarden state ${ownConfig.config.state.path}`,
+    "postgres postgres /var/lib/postgresql/data",
     "prometheus prometheus /prometheus",
     "alertmanager alertmanager /alertmanager",
     "grafana grafana /var/lib/grafana",
   ]);
   expect(service("prometheus").command).toContain("--storage.tsdb.path=/prometheus");
   expect(service("alertmanager").command).toContain("--storage.path=/alertmanager");
-  expect(Object.keys(compose.volumes)).toEqual(["state", "prometheus", "alertmanager", "grafana"]);
+  expect(Object.keys(compose.volumes)).toEqual(["state", "postgres", "prometheus", "alertmanager", "grafana"]);
 });
 
 test("the files that commands name are mounted", () => {
@@ -116,10 +130,33 @@ test("the files that commands name are mounted", () => {
   );
   expect(named).toEqual([
     "deploy/compose/scenario.yaml",
+    "deploy/compose/proxywarden-ha.yaml",
+    "deploy/compose/proxywarden-ha.yaml",
     "config/prometheus/prometheus.yml",
     "config/prometheus/alertmanager.yml",
   ]);
   expect(named.filter((path) => path === null || !isInRepository(path))).toEqual([]);
+});
+
+test("without a profile there is one daemon on SQLite; with the profile ha there are two on PostgreSQL instead", () => {
+  const beside = ["prometheus", "alertmanager", "grafana"];
+  const byDefault = /^COMPOSE_PROFILES=(\w+)$/m.exec(textOf(".env"))![1]!;
+  expect(withProfile(byDefault)).toEqual(["simulator", "proxywarden", ...beside]);
+  expect(withProfile("ha")).toEqual(["simulator", ...PAIR, "postgres", ...beside]);
+  const { ports: published } = service("proxywarden-2");
+  expect(service("proxywarden-1").ports).not.toEqual(published);
+});
+
+test("the two daemons are configured as the single one, except for their state, and have the database's URL", () => {
+  const shown = ({ config: { state: _, ...config }, policies, warnings }: typeof ownConfig) => ({
+    ...{ config, policies, warnings },
+  });
+  expect(shown(pairConfig)).toEqual(shown(ownConfig));
+  for (const name of PAIR) expect(service(name).environment).toEqual(service("proxywarden").environment);
+  const { POSTGRES_USER: user, POSTGRES_PASSWORD: password } = service("postgres").environment!;
+  expect(textOf("deploy/compose/postgres_url").trim()).toBe(
+    `postgresql://${user}:${password}@postgres:5432/${user}?sslmode=disable`,
+  );
 });
 
 test("our commands are read by our own command line, and find the mounted configuration", async () => {
@@ -127,6 +164,7 @@ test("our commands are read by our own command line, and find the mounted config
   expect(simulate).toMatchObject({ name: "simulate", options: { host: "0.0.0.0" } });
   const run = await parseCommand(service("proxywarden").command!);
   expect(run.name).toBe("run");
+  for (const name of PAIR) expect(await parseCommand(service(name).command!)).toMatchObject({ name: "run" });
   expect(mountedFrom(service("proxywarden"), String(run.options.config))).toBe("deploy/compose/proxywarden.yaml");
   const [, program, ...healthcheck] = service("proxywarden").healthcheck.test;
   expect(program).toBe("proxywarden");
@@ -182,10 +220,13 @@ test("the daemon has more time to end than it needs", () => {
   expect(grace.ok && grace.value).toBeGreaterThan(10 * SECOND_MS);
 });
 
-test("Prometheus scrapes the daemon, and tells this Alertmanager", () => {
+test("Prometheus scrapes the daemon or both, and tells this Alertmanager", () => {
   const prometheus = textOf(mountedFrom(service("prometheus"), "/etc/prometheus/prometheus.yml")!);
   expect(prometheus).toMatch(/\bproxywarden:9713\b/);
   expect(prometheus).toMatch(/\balertmanager:9093\b/);
+  const [first, second] = PAIR;
+  expect(service(first!).networks?.default.aliases).toEqual(["proxywarden"]);
+  expect(prometheus).toContain(`dns_sd_configs: [{ names: [${second}], type: A, port: 9713 }]`);
 });
 
 test("Grafana's provider looks where the dashboards are mounted, and its data source is this Prometheus", () => {
@@ -197,4 +238,7 @@ test("Grafana's provider looks where the dashboards are mounted, and its data so
   const [, path] = /\bpath:\s*["']?([^\s"',}]+)/.exec(texts("dashboards")) ?? [];
   expect(mountedFrom(service("grafana"), String(path))).toMatch(/^grafana\/dashboards/);
   expect(texts("datasources")).toContain("http://prometheus:9090");
+  expect(texts("datasources")).toMatch(/url: postgres:5432\n.*user: grafana\b/);
+  const { PROXYWARDEN_POSTGRES_PASSWORD: password } = service("grafana").environment!;
+  expect(textOf("deploy/compose/postgres/grafana.sql")).toContain(`CREATE ROLE grafana LOGIN PASSWORD '${password}'`);
 });

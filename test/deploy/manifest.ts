@@ -41,9 +41,13 @@ export function documentOf<T>(path: string): T {
  * A configuration of the repository, judged with its policies; throws where it is refused. Secrets that only a cluster
  * mounts are stood in for.
  */
-export function parseRepositoryConfig(path: string, env: Readonly<Record<string, string>> = {}): LoadedConfig {
-  const text = textOf(path).replace(/\/run\/secrets\/[\w/]+/g, inRepository("deploy/compose/simulation_token"));
-  const loaded = parseConfig(inRepository(path), text, env);
+export const parseRepositoryConfig = (path: string, env: Readonly<Record<string, string>> = {}): LoadedConfig =>
+  parseConfigText(path, textOf(path), env);
+
+/** The same of a text that stands for the file at `path`. */
+export function parseConfigText(path: string, text: string, env: Readonly<Record<string, string>> = {}): LoadedConfig {
+  const withSecrets = text.replace(/\/run\/secrets\/[\w/]+/g, inRepository("deploy/compose/simulation_token"));
+  const loaded = parseConfig(inRepository(path), withSecrets, env);
   if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
   return loaded.value;
 }

@@ -68,7 +68,9 @@ test("every family is on some dashboard, and all that is known of a node is on t
   expect(networkFamilyNames().filter((name) => name.startsWith("proxynet_node_") && !onNode.has(name))).toEqual([]);
 });
 
-describe.each(everyBoard)("%s", (_, dashboard) => {
+const AUDIT_SOURCE = { type: "grafana-postgresql-datasource", uid: ["$", "{journal}"].join("") };
+
+describe.each(everyBoard)("%s", (file, dashboard) => {
   const panels = panelsOf(dashboard);
 
   test("every panel says what it shows, in which unit, from the chosen data source", () => {
@@ -76,9 +78,8 @@ describe.each(everyBoard)("%s", (_, dashboard) => {
       expect(title).toMatch(/^\S.*\S$/);
       expect(description, title).toMatch(/^[A-Z].{20,}\.$/s);
       expect(fieldConfig?.defaults.unit, title).toBeTruthy();
-      for (const each of [{ datasource }, ...targets]) {
-        expect(each, title).toMatchObject({ datasource: { type: "prometheus", uid: ["$", "{datasource}"].join("") } });
-      }
+      const source = file === "audit.json" ? AUDIT_SOURCE : { type: "prometheus", uid: ["$", "{datasource}"].join("") };
+      for (const each of [{ datasource }, ...targets]) expect(each, title).toMatchObject({ datasource: source });
       expect(targets.length, title).toBeGreaterThan(0);
     }
     expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length);
@@ -114,15 +115,25 @@ test("the list of trouble, and that of episodes, lead to the node's dashboard", 
       .filter((panel) => JSON.stringify(panel).includes(`/d/${UIDS.node}?`))
       .map(({ title }) => `${file}: ${title}`),
   );
-  expect(linked).toEqual(["network.json: Unhealthy nodes", "warden.json: Open episodes"]);
+  expect(linked).toEqual([
+    ...["Commands of operators", "Approvals and rejections", "Actions", "Episodes", "Decisions"].map(
+      (title) => `audit.json: ${title}`,
+    ),
+    "network.json: Unhealthy nodes",
+    "warden.json: Open episodes",
+  ]);
   expect(everyBoard.map(([, { uid }]) => uid).toSorted()).toEqual(Object.values(UIDS).toSorted());
 });
 
-test("Grafana is provisioned with the data source and with the folder that the dashboards are mounted in", () => {
+test("Grafana is provisioned with the data sources and with the folder that the dashboards are mounted in", () => {
   const read = (path: string) => parse(readFileSync(inGrafana(`provisioning/${path}`), "utf8")) as unknown;
   expect(read("datasources/prometheus.yaml")).toMatchObject({
     apiVersion: 1,
     datasources: [{ type: "prometheus", access: "proxy", url: "http://prometheus:9090", isDefault: true }, {}],
+  });
+  expect(read("datasources/postgres.yaml")).toMatchObject({
+    apiVersion: 1,
+    datasources: [{ type: AUDIT_SOURCE.type, access: "proxy", url: "postgres:5432" }],
   });
   expect(read("dashboards/proxywarden.yaml")).toMatchObject({
     apiVersion: 1,

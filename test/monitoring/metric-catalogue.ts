@@ -12,8 +12,8 @@ type Labels = Readonly<Record<string, readonly string[] | null>>;
 /** By name of a series, as a query has it, its labels; null: any. */
 export type SeriesCatalog = ReadonlyMap<string, Labels | null>;
 
-/** What Prometheus gives every series of a target. */
-const TARGET_LABELS: Labels = { instance: null, job: null };
+/** What Prometheus gives every series of a target; `pod`: with the Prometheus Operator. */
+const TARGET_LABELS: Labels = { instance: null, job: null, pod: null };
 
 /** Every series that a scrape of the daemon brings: the tables' own, those of the process, and those of the scrape. */
 export async function catalogOfScrape(): Promise<SeriesCatalog> {

@@ -23,7 +23,12 @@ interface PrometheusConfig {
   global: object;
   rule_files: string[];
   alerting: { alertmanagers: StaticTargets[] };
-  scrape_configs: (StaticTargets & { job_name: string; scheme?: string; tls_config?: object })[];
+  scrape_configs: (StaticTargets & {
+    job_name: string;
+    scheme?: string;
+    tls_config?: object;
+    dns_sd_configs?: object;
+  })[];
 }
 
 /** The shipped configuration of Prometheus, but for the addresses, TLS, and its haste: it looks every second. */
@@ -37,7 +42,7 @@ export function hastyPrometheus({ proxywarden, prometheus, alertmanager }: Addre
     "alertmanager:9093": alertmanager,
   };
   const ours = config.scrape_configs.find(({ job_name }) => job_name === "proxywarden")!;
-  Object.assign(ours, { scheme: "https", tls_config: { insecure_skip_verify: true } });
+  Object.assign(ours, { scheme: "https", tls_config: { insecure_skip_verify: true }, dns_sd_configs: undefined });
   for (const { static_configs } of [...config.scrape_configs, ...config.alerting.alertmanagers]) {
     for (const each of static_configs) each.targets = each.targets.map((target) => here[target]!);
   }

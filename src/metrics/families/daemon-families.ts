@@ -241,6 +241,11 @@ export const DAEMON_FAMILIES = {
     help: "Whether the journal is writable; no action is taken while it is not.",
     labels: {},
   },
+  proxywarden_leader: {
+    type: "gauge",
+    help: "Whether this daemon leads (1) or stands by (0); always 1 unless several daemons share a PostgreSQL journal.",
+    labels: {},
+  },
   proxywarden_notifications_total: {
     type: "counter",
     help: "Notifications by outcome: sent, failed after all retries, or dropped from a full queue.",

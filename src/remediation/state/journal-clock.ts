@@ -36,8 +36,8 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
   let offset = (last ?? clock.now()) - clock.monotonic();
   let isSettled = false;
   let disagreesSince: MonotonicMs | null = null;
-  /** The time after an advance; null: there was none. */
-  let advancedTo: EpochMs | null = null;
+  /** Whether the clocks disagreed about the downtime, so that times before this one may be longer ago; null: they did not. */
+  let resumedAt: EpochMs | null = null;
   let difference: string | null = null;
 
   const epochOf = (at: MonotonicMs): EpochMs => Math.round(at + offset);
@@ -62,9 +62,12 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
     const near = [wall, serviceNow].filter((each) => isNear(each, now()));
     // A new journal has no times that a jump could pass.
     if (last === null) adoptOffset(serviceNow);
-    else if (advancedTo === null && near.length > 0) adoptOffset(earliest(near));
-    else if (clock.monotonic() - disagreesSince >= DISAGREEMENT_MS) adoptOffset(Math.min(wall, serviceNow));
-    else if (advancedTo === null) advanceTo(earliest([wall, serviceNow]));
+    else if (resumedAt !== null) {
+      if (clock.monotonic() - disagreesSince >= DISAGREEMENT_MS) adoptOffset(Math.min(wall, serviceNow));
+    } else if (near.length > 0) {
+      adoptOffset(earliest(near));
+      resumedAt = now();
+    } else advanceTo(earliest([wall, serviceNow]));
   }
 
   /**
@@ -73,7 +76,7 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
    */
   function advanceTo(at: EpochMs): void {
     offset = Math.max(now(), at) - clock.monotonic();
-    advancedTo = now();
+    resumedAt = now();
   }
 
   return {
@@ -81,7 +84,7 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
     epochOf,
     check,
     isSettled: () => isSettled,
-    isBeforeUnknownDowntime: (at) => advancedTo !== null && at < advancedTo,
+    isBeforeUnknownDowntime: (at) => resumedAt !== null && at < resumedAt,
     problem() {
       if (disagreesSince === null) return null;
       const gap = Math.max(SECOND_MS, DISAGREEMENT_MS - (clock.monotonic() - disagreesSince));

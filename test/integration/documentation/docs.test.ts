@@ -33,6 +33,7 @@ const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[
     "test/deploy/image.test.ts",
   ],
   ["docker compose up --build", "test/deploy/compose.test.ts"],
+  ["docker compose --profile ha up --build", "test/deploy/compose.test.ts"],
   ["useradd --system --no-create-home --shell /usr/sbin/nologin proxywarden", "test/deploy/systemd.test.ts"],
   ["systemctl enable --now proxywarden", "test/deploy/systemd.test.ts"],
 ];
@@ -70,7 +71,7 @@ test("commands that are tested elsewhere are documented, and their tests exist",
 });
 
 test("code blocks have only known languages, so no command is missed", () => {
-  const known = ["", "json", "sh", "yaml", "promql"];
+  const known = ["", "json", "sh", "yaml", "promql", "sql"];
   const unknown = docPages().flatMap((page) => blockLanguages(page).filter((language) => !known.includes(language)));
   expect(unknown).toEqual([]);
   expect(documented.length).toBeGreaterThan(50);

@@ -1,0 +1,45 @@
+import type { Builder, Dataquery } from "@grafana/grafana-foundation-sdk/cog";
+
+/** A query of a panel in SQL, of the views of the journal in PostgreSQL. */
+export interface SqlQuery {
+  /** Grafana replaces `$__timeFilter(COLUMN)`, `$__timeGroup(COLUMN, $__interval)`, `$__timeFrom()`, `$__timeTo()` and variables. */
+  readonly sql: string;
+  /**
+   * `table` (default): the rows; `series`: a line for each value of the column `metric`, with the columns `time` and `value`, in
+   * the order of time.
+   */
+  readonly shape?: "table" | "series";
+}
+
+const DATASOURCE_TYPE = "grafana-postgresql-datasource";
+
+// biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana replaces it by the selected value
+const SELECTED = "${journal}";
+/** The data source of the dashboard's variable: the database of `state.postgres`. */
+export const JOURNAL = { type: DATASOURCE_TYPE, uid: SELECTED };
+
+/** Selects the rows of the chosen policies in the time range. */
+export const ofPolicies = (timeColumn: string): string => `$__timeFilter(${timeColumn}) AND policy IN ($policy)`;
+
+/** Selects the rows of the chosen node; of all if none is chosen. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana replaces it by the quoted value
+export const OF_NODE = "(${node:sqlstring} = '' OR node = ${node:sqlstring})";
+
+/** Rows of a table. More make the browser slow. */
+export const TABLE_ROWS_MAX = 500;
+
+/** Converts a query to Grafana's. `refId`: its letter in the panel. */
+export const sqlTargetOf = ({ sql, shape = "table" }: SqlQuery, refId: string): Builder<Dataquery> => ({
+  build: () => {
+    const target = {
+      datasource: JOURNAL,
+      refId,
+      rawSql: sql,
+      format: shape === "table" ? "table" : "time_series",
+      rawQuery: true,
+      editorMode: "code",
+    };
+    // Grafana's SDK has no type for queries of PostgreSQL.
+    return target as unknown as Dataquery;
+  },
+});
