@@ -5,7 +5,6 @@ import type { LoadedConfig } from "../config/load.ts";
 import { policyRulesOf } from "../config/policy-file.ts";
 import type { Config } from "../config/schema/config.ts";
 import { closeResources, openConfigResources } from "../daemon/config-resources.ts";
-import { stateFolderProblem } from "../journal/open-failure.ts";
 import { MODES } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { type ModeWorstCase, type WorstCase, worstCase } from "../policy/guards/worst-case.ts";
@@ -22,6 +21,7 @@ import {
 import { fleetSize, formatLimits, limitsJson } from "./network-size/fleet-limits.ts";
 import { createPaint } from "./output/color.ts";
 import { countNoun } from "./output/text.ts";
+import { stateProblem } from "./state-store.ts";
 
 interface CheckOptions extends OutputOption {
   readonly config: string;
@@ -81,11 +81,8 @@ async function checkFile(
   if (!parsed.ok) return parsed;
   const resources = openConfigResources(parsed.value, { clock: createSystemClock(), readFile: readTextFile, version });
   if (resources.ok) await closeResources(resources.value);
-  const unusable = stateFolderProblem(parsed.value.config.state.path);
-  const problems = [
-    ...(resources.ok ? [] : resources.error),
-    ...(unusable === null ? [] : [`state.path: ${unusable}`]),
-  ];
+  const unusable = await stateProblem(parsed.value.config.state);
+  const problems = [...(resources.ok ? [] : resources.error), ...(unusable === null ? [] : [unusable])];
   return problems.length === 0 ? parsed : fail(problems.map((problem) => `${file}: ${problem}`));
 }
 

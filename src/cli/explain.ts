@@ -1,7 +1,6 @@
 import { SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { policyRulesOf } from "../config/policy-file.ts";
-import { openSqliteReader } from "../journal/sqlite/reader.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
 import type { TimerRow } from "../model/remediation/episode.ts";
 import type { JournalReader } from "../model/remediation/journal.ts";
@@ -33,6 +32,7 @@ import {
   withRecordedPolicies,
 } from "./output/node-explanation.ts";
 import { formatNodeReport } from "./output/node-explanation-text.ts";
+import { openConfiguredReader } from "./state-store.ts";
 
 /** Options of `explain`. */
 export interface ExplainOptions extends DaemonAccessOptions, OutputOption {
@@ -99,7 +99,7 @@ async function explainFromJournal(
   const read = readConfigFile(file, env);
   if (!read.ok) return read;
   const rules = policyRulesOf(read.value.policies);
-  const opened = openSqliteReader(read.value.config.state.path);
+  const opened = await openConfiguredReader(read.value.config.state);
   if (!opened.ok) return fail([opened.error.message]);
   try {
     const rows = await readNodeRows(opened.value, node, at);

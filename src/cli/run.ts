@@ -1,7 +1,7 @@
 import { formatProblem } from "../config/diagnostics/problem.ts";
 import { type Daemon, startDaemon } from "../daemon/daemon.ts";
 import type { DaemonDeps } from "../daemon/runtime.ts";
-import { createMemoryStateStore, openSqliteStore } from "../journal/sqlite/store.ts";
+import { createMemoryStateStore } from "../journal/sqlite/store.ts";
 import type { Clock } from "../model/ports.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
@@ -9,6 +9,7 @@ import { createLog } from "../platform/log.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { readConfigInThread } from "./config/config-thread.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, readTextFile, untilAborted } from "./context.ts";
+import { openConfiguredStore } from "./state-store.ts";
 
 /** `run --config FILE`: runs the daemon until the process is asked to stop. */
 export async function runDaemon({ config: file }: { config: string }, context: CommandContext): Promise<ExitCode> {
@@ -16,8 +17,9 @@ export async function runDaemon({ config: file }: { config: string }, context: C
   if (!first.ok) return failWith(context, first.error);
   const log = createLog(first.value.config.log);
   let atStart: typeof first | null = first;
+  const clock = createSystemClock();
   const deps: DaemonDeps = {
-    ...daemonDeps(context, createSystemClock(), log),
+    ...daemonDeps(context, clock, log),
     async readConfig() {
       const read = atStart ?? (await readConfigInThread(file, context.env, context.stop));
       atStart = null;
@@ -27,7 +29,7 @@ export async function runDaemon({ config: file }: { config: string }, context: C
       }
       return read;
     },
-    openStore: ({ path }) => openSqliteStore(path),
+    openStore: (state) => openConfiguredStore(state, { clock, log, stop: context.stop }),
   };
   let daemon: Daemon | null = null;
   // Registered before the start: otherwise a SIGHUP during the start would end the process.

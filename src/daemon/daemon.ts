@@ -1,4 +1,4 @@
-import { SECOND_MS } from "../base/duration.ts";
+import { formatDuration, SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { WebConfig } from "../config/schema/web-file.ts";
 import type { Category } from "../rate-limit/limits.ts";
@@ -244,10 +244,16 @@ interface FixedSettings {
   readonly scheme: "http" | "https";
 }
 
+const databaseName = ({ postgres }: ConfigResources["config"]["state"]): string =>
+  postgres === undefined
+    ? "none"
+    : `${postgres.url_file} (schema ${postgres.schema}, lease ${formatDuration(postgres.lease)})`;
+
 /** Returns a problem for each changed key that needs a restart. */
 const fixedKeyProblems = (old: FixedSettings, next: FixedSettings): string[] =>
   [
-    { key: "state.path", now: old.config.state.path, requested: next.config.state.path },
+    { key: "state.path", now: old.config.state.path ?? "none", requested: next.config.state.path ?? "none" },
+    { key: "state.postgres", now: databaseName(old.config.state), requested: databaseName(next.config.state) },
     { key: "log.format", now: old.config.log.format, requested: next.config.log.format },
     { key: "web.web_config_file", now: old.scheme, requested: next.scheme },
   ]

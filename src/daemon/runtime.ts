@@ -115,10 +115,11 @@ async function openStoreOrMemory(
   eventLog: EventLog,
 ): Promise<Result<OpenedStore, readonly string[]>> {
   const { clock, log } = deps;
+  const key = state.postgres === undefined ? "state.path" : "state.postgres";
   const opened = await deps.openStore(state);
   if (!opened.ok) {
     const { kind, message } = opened.error;
-    return kind === "damaged" ? ok(await fallBackToMemory(deps, message, eventLog)) : fail([`state.path: ${message}`]);
+    return kind === "damaged" ? ok(await fallBackToMemory(deps, message, eventLog)) : fail([`${key}: ${message}`]);
   }
   const store = opened.value;
   try {
@@ -127,6 +128,7 @@ async function openStoreOrMemory(
   } catch (error) {
     await store.close();
     const why = error instanceof Error ? error.message : String(error);
+    if (state.postgres !== undefined) return fail([`${key}: the journal can't be read: ${why}`]);
     const lost = `the journal in ${state.path} can't be read (${why}); put a backup in its place, or move it away`;
     return ok(await fallBackToMemory(deps, lost, eventLog));
   }

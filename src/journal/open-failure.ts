@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { fail, type Result } from "../base/result.ts";
+import { fail } from "../base/result.ts";
 
 /**
  * Why the store can't be opened. `held`: another process uses it; `newer`: a later version of proxywarden wrote it;
@@ -19,8 +19,10 @@ const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
 
 /** Creates a failure. */
-export const storeFailure = (kind: StoreFailure["kind"], message: string): Result<never, StoreFailure> =>
-  fail({ kind, message });
+export const storeFailure = (
+  kind: StoreFailure["kind"],
+  message: string,
+): { readonly ok: false; readonly error: StoreFailure } => fail({ kind, message });
 
 /** Creates the failure of a damaged database. */
 export const damagedFailure = (path: string, problem: string): StoreFailure => ({

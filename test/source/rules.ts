@@ -39,7 +39,8 @@ export const FOLDER_FILES_MAX = 16;
 /** The folders or files that may import each package, and each builtin that is as good as a package. */
 const vendorHomes: Readonly<Record<string, readonly string[]>> = {
   undici: ["src/api-client/"],
-  "node:sqlite": ["src/journal/"],
+  "node:sqlite": ["src/journal/sqlite/"],
+  pg: ["src/journal/postgres/"],
   pino: ["src/platform/"],
   "pino-pretty": ["src/platform/"],
   "node-cron": ["src/platform/"],

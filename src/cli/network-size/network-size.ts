@@ -8,11 +8,11 @@ import { NETWORK_SIZE_FACT, type NetworkSize, storedNetworkSize } from "../../co
 import type { Config } from "../../config/schema/config.ts";
 import type { ConfigResources } from "../../daemon/config-resources.ts";
 import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "../../daemon/runtime.ts";
-import { openSqliteReader } from "../../journal/sqlite/reader.ts";
 import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { billingMonthOf } from "../../rate-limit/monthly-budget.ts";
+import { openConfiguredReader } from "../state-store.ts";
 
 /** Number of nodes and sessions given on the command line; absent: not given. */
 export interface GivenCounts {
@@ -34,7 +34,7 @@ export async function readStoredState(
   now: EpochMs,
 ): Promise<Result<StoredState, readonly string[]>> {
   const { starts_on, used } = limits.month;
-  const opened = openSqliteReader(state.path);
+  const opened = await openConfiguredReader(state);
   if (!opened.ok) {
     return opened.error.kind === "missing" ? ok({ networkSize: null, callsUsed: used }) : fail([opened.error.message]);
   }

@@ -128,6 +128,9 @@ const collectSection = section({
     "How often data is collected. These are requested intervals: they become longer if the limits don't allow them.",
   );
 
+/** PostgreSQL truncates longer names. */
+const SCHEMA_NAME_BYTES_MAX = 63;
+
 const exportSection = section({
   top_customers: wholeNumber(0, 1_000)
     .default(20)
@@ -148,13 +151,34 @@ const exportSection = section({
   .prefault({})
   .describe("Exported metrics.");
 
-const stateSection = section({
-  path: text("the path of a folder", { name: "path", check: "path" })
-    .default("/var/lib/proxywarden")
-    .describe("Folder of the journal. Only one daemon can use it at a time."),
-})
-  .prefault({})
-  .describe("State that survives a restart.");
+const postgresSection = section({
+  url_file: filePath().describe(
+    "File that contains the URL: `postgres://user:password@host:5432/database?sslmode=verify-full`. `sslmode` is `disable` (the default), `require`, `verify-ca` or `verify-full`; `sslrootcert`, `sslcert` and `sslkey` name PEM files.",
+  ),
+  lease: duration("5s", "5m")
+    .prefault("15s")
+    .describe("Time after which another daemon takes over if the leader does not renew its lease."),
+  schema: nonBlankText("the name of a schema", { name: "string" })
+    .refine(
+      (name) => Buffer.byteLength(name) <= SCHEMA_NAME_BYTES_MAX,
+      `must have at most ${SCHEMA_NAME_BYTES_MAX} bytes`,
+    )
+    .default("proxywarden")
+    .describe("Schema of the tables. It is created if it does not exist."),
+}).describe("PostgreSQL database of the journal. Several daemons can share it: one leads, the others stand by.");
+
+const stateSection = exactlyOneOf(
+  section({
+    path: text("the path of a folder", { name: "path", check: "path" })
+      .exactOptional()
+      .describe("Folder of the journal, in SQLite. Only one daemon can use it at a time."),
+    postgres: postgresSection.exactOptional(),
+  }),
+  "path",
+  "postgres",
+)
+  .prefault({ path: "/var/lib/proxywarden" })
+  .describe("State that survives a restart. Either `path` or `postgres`.");
 
 const logSection = section({
   level: oneOf(["debug", "info", "warn", "error"]).default("info").describe("Lowest level that is logged."),

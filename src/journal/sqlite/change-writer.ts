@@ -3,10 +3,7 @@ import type { Decision } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
-import { REMEDIATION_FACT_PREFIX } from "./rows.ts";
-
-/** Final states of an action. */
-const FINISHED_STATES: ReadonlySet<Action["state"]> = new Set(["ended", "withdrawn", "rejected", "lapsed"]);
+import { assertJournalFact, endOf, numberOfId } from "../row-rules.ts";
 
 /** Creates a function that writes one change in the caller's transaction. It throws SQLite's errors, and for invalid changes. */
 export function createChangeWriter(database: DatabaseSync): (change: JournalChange) => void {
@@ -41,9 +38,7 @@ export function createChangeWriter(database: DatabaseSync): (change: JournalChan
   };
 
   function writeFact(key: string, value: string | null): void {
-    // Facts with another prefix would never be loaded.
-    if (!key.startsWith(REMEDIATION_FACT_PREFIX))
-      throw new Error(`the key of a journal fact must begin with ${REMEDIATION_FACT_PREFIX}: ${key}`);
+    assertJournalFact(key);
     if (value === null) deleteFact.run(key);
     else putFact.run(key, value);
   }
@@ -76,12 +71,11 @@ function createRowWriter(database: DatabaseSync) {
     },
     episode(row: Episode): void {
       const { id, policy, node, state, openedAt, closedAt } = row;
-      putEpisode.run(numberOf(id), id, policy, node, state, openedAt, closedAt, JSON.stringify(row));
+      putEpisode.run(numberOfId(id), id, policy, node, state, openedAt, closedAt, JSON.stringify(row));
     },
     action(row: Action): void {
       const { id, episode, policy, node, state, createdAt } = row;
-      const overAt = FINISHED_STATES.has(state) ? (row.endedAt ?? createdAt) : null;
-      putAction.run(numberOf(id), id, episode, policy, node, state, createdAt, overAt, JSON.stringify(row));
+      putAction.run(numberOfId(id), id, episode, policy, node, state, createdAt, endOf(row), JSON.stringify(row));
     },
     decision(row: Decision): void {
       addDecision.run(row.at, row.policy, row.node, row.episode, row.verdict, JSON.stringify(row));
@@ -93,10 +87,4 @@ function createRowWriter(database: DatabaseSync) {
       putHold.run(row.node, row.policy ?? "", row.until, JSON.stringify(row));
     },
   };
-}
-
-function numberOf(id: string): number {
-  const number = Number(/^(?:ep|act)-([1-9]\d*)$/.exec(id)?.[1]);
-  if (!Number.isSafeInteger(number)) throw new Error(`${id} is not the id of an episode or an action`);
-  return number;
 }

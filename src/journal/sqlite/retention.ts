@@ -1,11 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { EpochMs } from "../../model/time.ts";
-
-/** Maximum number of rows that one pruning deletes from each table, which takes about 50 ms. */
-export const PRUNE_ROWS_MAX = 2_000;
-
-/** Maximum number of decisions to keep, about 200 MB. */
-export const DECISIONS_MAX = 200_000;
+import { DECISIONS_MAX, PRUNE_ROWS_MAX } from "../row-rules.ts";
 
 // Actions of an open or recent episode are kept. The row with the highest number stays, so that no number is used twice.
 const OLD_ACTIONS = `DELETE FROM actions WHERE number IN (

@@ -5,14 +5,10 @@ import type { Action, Episode, NodeHold, TimerRow } from "../../model/remediatio
 import type { Journal, JournalQuery } from "../../model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
 import type { EpochMs } from "../../model/time.ts";
+import { REMEDIATION_FACT_PREFIX, rowLimit } from "../row-rules.ts";
 
-/** Prefix of the keys of the journal's facts. */
-export const REMEDIATION_FACT_PREFIX = "warden.";
 /** The first key after all keys with {@link REMEDIATION_FACT_PREFIX}. */
 const REMEDIATION_FACT_PREFIX_END = "warden/";
-
-/** Maximum number of rows that a query returns, whatever its limit; reading them takes about 5 ms. */
-export const QUERY_ROWS_MAX = 1_000;
 
 /** A table whose rows are sorted by time, and the columns to sort by. */
 interface TimedTable {
@@ -122,7 +118,7 @@ function selectTimed({ table, at, sequence }: TimedTable, { node, policy, until 
 /** Values of the placeholders, in order. SQLite would treat a negative limit as no limit. */
 function parametersOf({ node, policy, until, limit }: JournalQuery): (string | number)[] {
   const conditions = [node, policy, until].filter((each) => each !== undefined);
-  return [...conditions, Math.min(Math.max(0, Math.floor(limit)), QUERY_ROWS_MAX)];
+  return [...conditions, rowLimit(limit)];
 }
 
 const parseBodies = <T>(rows: readonly Record<string, unknown>[]): T[] =>

@@ -54,7 +54,7 @@ const started = await startDaemon({
   readConfig: () => readConfigFile(config, process.env),
   readFile: readTextFile,
   openStore({ path }) {
-    const opened = openSqliteStore(path);
+    const opened = openSqliteStore(path!);
     if (!opened.ok) return opened;
     return { ok: true, value: { ...opened.value, journal: crashAtBoundary(opened.value.journal) } };
   },

@@ -132,7 +132,7 @@ function defaultSections(folder: TempFolder, policies: readonly object[]): Confi
 
 /** Starts a daemon in this process, with the state folder of the setup. */
 export async function startDaemonFor(setup: HealingSetup, { text }: WrittenConfig): Promise<RunningDaemon> {
-  const daemon = await startTestDaemon(setup.network.clock, text, ({ path }) => openSqliteStore(path));
+  const daemon = await startTestDaemon(setup.network.clock, text, ({ path }) => openSqliteStore(path!));
   const get = async <T>(path: string): Promise<T> => (await daemon.ask(path)).json() as Promise<T>;
   const explain: RunningDaemon["explain"] = async (node) => ({
     ...EMPTY_EXPLANATION,

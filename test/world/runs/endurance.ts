@@ -102,7 +102,7 @@ async function start(size: EnduranceSize): Promise<Run> {
     version: "0.0.0",
     readConfig: () => readConfigFile(writeEnduranceConfig(folder), {}),
     readFile: readTextFile,
-    openStore: ({ path }) => openSqliteStore(path),
+    openStore: ({ path }) => openSqliteStore(path!),
     createMemoryStore: createMemoryStateStore,
   };
   const loaded = orThrow(readConfigFile(writeEnduranceConfig(folder), {}));

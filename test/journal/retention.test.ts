@@ -1,11 +1,10 @@
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
-import { createJournal } from "../../../src/journal/sqlite/journal.ts";
-import { migrate } from "../../../src/journal/sqlite/migrations.ts";
-import { DECISIONS_MAX, PRUNE_ROWS_MAX } from "../../../src/journal/sqlite/retention.ts";
-import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
-import type { Journal } from "../../../src/model/remediation/journal.ts";
+import { afterAll, describe, expect, test } from "vitest";
+import { DECISIONS_MAX, PRUNE_ROWS_MAX } from "../../src/journal/row-rules.ts";
+import { createJournal } from "../../src/journal/sqlite/journal.ts";
+import { migrate } from "../../src/journal/sqlite/migrations.ts";
+import type { Journal } from "../../src/model/remediation/journal.ts";
 import {
   actionOf,
   anyChange,
@@ -15,8 +14,9 @@ import {
   episodeOf,
   holdOf,
   timerOf,
-} from "../arbitrary-changes.ts";
-import { isFinished } from "../in-memory-journal.ts";
+} from "./arbitrary-changes.ts";
+import { isFinished } from "./in-memory-journal.ts";
+import { removeCluster, STORE_KINDS } from "./state-stores.ts";
 
 const ids = (rows: readonly { readonly id: string }[]) => rows.map(({ id }) => id);
 
@@ -25,9 +25,11 @@ const remainingRows = async (journal: Journal) => {
   return { episodes: ids(episodes), actions: ids(actions), holds: holds.map(({ node }) => node) };
 };
 
-describe("pruning", () => {
+afterAll(removeCluster);
+
+describe.each(STORE_KINDS)("$name: pruning", ({ runs, open }) => {
   test("deletes what ended before a time, and nothing that ended at that time or later", async () => {
-    const { journal } = createMemoryStateStore();
+    const { journal } = await open();
     await journal.commit([
       { kind: "episode", row: closedEpisodeOf(1, 99) },
       { kind: "action", row: actionOf(2, "ep-1", { endedAt: 99 }) },
@@ -58,7 +60,7 @@ describe("pruning", () => {
   });
 
   test("never deletes open episodes and their actions, or unfinished actions and their episodes", async () => {
-    const { journal } = createMemoryStateStore();
+    const { journal } = await open();
     await journal.commit([
       { kind: "episode", row: episodeOf(1, { state: "quarantined" }) },
       { kind: "action", row: actionOf(2, "ep-1") },
@@ -77,7 +79,7 @@ describe("pruning", () => {
   });
 
   test("keeps the rows with the highest numbers, so that no number is used twice", async () => {
-    const { journal } = createMemoryStateStore();
+    const { journal } = await open();
     await journal.commit([
       { kind: "episode", row: closedEpisodeOf(7, 1) },
       { kind: "action", row: actionOf(8, "ep-6") },
@@ -89,7 +91,7 @@ describe("pruning", () => {
   });
 
   test("keeps the last decision about an open episode", async () => {
-    const { journal } = createMemoryStateStore();
+    const { journal } = await open();
     await journal.commit([
       { kind: "episode", row: episodeOf(1) },
       { kind: "episode", row: closedEpisodeOf(2, 5) },
@@ -102,7 +104,7 @@ describe("pruning", () => {
   });
 
   test("deletes a limited number of rows per call, oldest first, and eventually all", async () => {
-    const { journal } = createMemoryStateStore();
+    const { journal } = await open();
     await journal.commit(
       Array.from({ length: 2 * PRUNE_ROWS_MAX }, (_, at) => ({ kind: "decision", row: decisionOf(at) }) as const),
     );
@@ -116,7 +118,7 @@ describe("pruning", () => {
   test("deletes exactly the rows that are no longer needed from any journal", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anyChange, { minLength: 10, maxLength: 60 }), anyInstant, async (changes, before) => {
-        const { journal, close } = createMemoryStateStore();
+        const { journal, close } = await open();
         await journal.commit(changes);
         const was = await journal.load(0);
         await journal.prune(before);
@@ -143,9 +145,9 @@ describe("pruning", () => {
         const goneActions = was.actions.filter(({ id }) => !ids(is.actions).includes(id));
         expect(ids(mayGo)).toEqual(expect.arrayContaining(ids(goneActions)));
         expect(mayGo.length - goneActions.length).toBeLessThanOrEqual(1);
-        close();
+        await close();
       }),
-      { numRuns: 200 },
+      { numRuns: runs },
     );
   });
 });

@@ -1,0 +1,73 @@
+import { hostname } from "node:os";
+import type { Result } from "../base/result.ts";
+import type { Config } from "../config/schema/config.ts";
+import { type StoreFailure, stateFolderProblem, storeFailure } from "../journal/open-failure.ts";
+import { openSqliteReader } from "../journal/sqlite/reader.ts";
+import { openSqliteStore } from "../journal/sqlite/store.ts";
+import type { Clock, Log, Secret, StateStore } from "../model/ports.ts";
+import type { JournalReader } from "../model/remediation/journal.ts";
+import { createSystemClock } from "../platform/clock.ts";
+import { fileSecret } from "../platform/secret-file.ts";
+
+type StateConfig = Config["state"];
+
+/** What opening a daemon's state needs. */
+export interface StateStoreDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Ends the wait for other daemons. */
+  readonly stop: AbortSignal;
+}
+
+/** Opens the state that a configuration names. With PostgreSQL it waits until this daemon leads. */
+export async function openConfiguredStore(
+  { path, postgres }: StateConfig,
+  { clock, log, stop }: StateStoreDeps,
+): Promise<Result<StateStore, StoreFailure>> {
+  if (postgres === undefined) return openSqliteStore(path!);
+  const url = readUrl(postgres, clock);
+  if (!url.ok) return url;
+  // Loaded only here: with SQLite nothing of pg is in memory.
+  const { openPostgresStore } = await import("../journal/postgres/store.ts");
+  return openPostgresStore({
+    ...{ clock, log, stop, url: url.value, schema: postgres.schema, leaseMs: postgres.lease },
+    holder: hostname(),
+    publicUrl: null,
+  });
+}
+
+/** Opens the state of a configuration for reading. Daemons may be using it. */
+export async function openConfiguredReader({
+  path,
+  postgres,
+}: StateConfig): Promise<Result<JournalReader, StoreFailure>> {
+  if (postgres === undefined) return openSqliteReader(path!);
+  const clock = createSystemClock();
+  const url = readUrl(postgres, clock);
+  if (!url.ok) return url;
+  const { openPostgresReader } = await import("../journal/postgres/reader.ts");
+  return openPostgresReader({ url: url.value, schema: postgres.schema, clock, log: silentLog });
+}
+
+/** Returns why the state can't be opened, as far as that is known without opening it; null: nothing is wrong. */
+export async function stateProblem({ path, postgres }: StateConfig): Promise<string | null> {
+  if (postgres === undefined) {
+    const problem = stateFolderProblem(path!);
+    return problem === null ? null : `state.path: ${problem}`;
+  }
+  const url = readUrl(postgres, createSystemClock());
+  if (!url.ok) return `state.postgres.${url.error.message}`;
+  const { parseDatabaseUrl } = await import("../journal/postgres/url.ts");
+  const address = parseDatabaseUrl(url.value.value());
+  return address.ok ? null : `state.postgres.url_file: the URL of the database can't be used: ${address.error}`;
+}
+
+function readUrl(
+  { url_file }: NonNullable<StateConfig["postgres"]>,
+  clock: Pick<Clock, "monotonic">,
+): Result<Secret, StoreFailure> {
+  const url = fileSecret(url_file, clock);
+  return url.ok ? url : storeFailure("unusable", `url_file: ${url.error}`);
+}
+
+const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };

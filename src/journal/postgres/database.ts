@@ -1,0 +1,177 @@
+import pg from "pg";
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
+import type { Clock, Log, Secret } from "../../model/ports.ts";
+import type { MonotonicMs } from "../../model/time.ts";
+import { type DatabaseAddress, parseDatabaseUrl } from "./url.ts";
+
+/** Dependencies of a database. */
+export interface DatabaseDeps {
+  /** The URL. Its password may change while the daemon runs. */
+  readonly url: Secret;
+  /** Name of the schema, not quoted. */
+  readonly schema: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Parameters of a statement. */
+export type Parameters = readonly (string | number | boolean | null)[];
+
+/** A row of a result. */
+export type Row = Readonly<Record<string, unknown>>;
+
+/** Runs statements on one connection. */
+export interface Connection {
+  /** `timeoutMs`: the connection is given up after this time. */
+  query(sql: string, parameters?: Parameters, timeoutMs?: DurationMs): Promise<readonly Row[]>;
+}
+
+/** One for commits, one for renewals of the lease, and the others for queries and calls. */
+const CONNECTIONS_MAX = 4;
+const CONNECT_TIMEOUT_MS: DurationMs = 5 * SECOND_MS;
+/** The server ends a statement after this time. */
+const STATEMENT_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
+/** After this time the connection is given up. Longer than the server's, so that a statement is over by then. */
+const QUERY_TIMEOUT_MS: DurationMs = 15 * SECOND_MS;
+/** Wait before the next attempt to connect, doubled after each failure. */
+const RETRY_DELAY_MS: DurationMs = SECOND_MS / 4;
+const RETRY_DELAY_MS_MAX: DurationMs = 5 * SECOND_MS;
+
+/** Why a database can't be used, as opposed to an error in a statement. */
+export class DatabaseUnavailable extends Error {}
+
+/**
+ * A PostgreSQL database. A lost connection is replaced by the next statement. While no connection can be made, statements fail
+ * at once, except one after each wait, which grows from {@link RETRY_DELAY_MS} to {@link RETRY_DELAY_MS_MAX}.
+ */
+export class Database implements Connection {
+  /** The name of the schema, quoted, for statements. */
+  readonly schema: string;
+  /** The name of the schema. */
+  readonly schemaName: string;
+  /** Names the database in messages, without a password. */
+  readonly name: string;
+  readonly #pool: pg.Pool;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  #failures = 0;
+  #retryAt: MonotonicMs = Number.NEGATIVE_INFINITY;
+  #problem = "";
+  #closing: Promise<void> | null = null;
+
+  constructor(address: DatabaseAddress, { url, schema, clock, log }: DatabaseDeps) {
+    const { host, port, database, user, tls } = address;
+    this.schema = quoteName(schema);
+    this.schemaName = schema;
+    this.name = `postgres://${user}@${host}:${port}/${database}`;
+    this.#clock = clock;
+    this.#log = log;
+    this.#pool = new pg.Pool({
+      ...{ host, port, database, user, ssl: tls },
+      password: () => currentPassword(url, address),
+      max: CONNECTIONS_MAX,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      statement_timeout: STATEMENT_TIMEOUT_MS,
+      query_timeout: QUERY_TIMEOUT_MS,
+      application_name: "proxywarden",
+      keepAlive: true,
+    });
+    // A connection that is lost while it is idle is replaced when it is needed.
+    this.#pool.on("error", (error) => log.debug({ err: error }, "idle database connection lost"));
+  }
+
+  /** Runs one statement. Rejects with {@link DatabaseUnavailable} if there is no connection, or with PostgreSQL's error. */
+  query(sql: string, parameters?: Parameters, timeoutMs?: DurationMs): Promise<readonly Row[]> {
+    return this.use((connection) => connection.query(sql, parameters, timeoutMs));
+  }
+
+  /** Runs `work` in a transaction. `begin`: the statement that begins it. */
+  transaction<T>(work: (connection: Connection) => Promise<T>, begin = "BEGIN"): Promise<T> {
+    return this.use(async (connection) => {
+      await connection.query(begin);
+      // After an error the connection is closed, which rolls back.
+      const result = await work(connection);
+      await connection.query("COMMIT");
+      return result;
+    });
+  }
+
+  /** Runs `work` on one connection. It is closed if `work` rejects. */
+  async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    const client = await this.#connect();
+    try {
+      const result = await work({
+        async query(text, parameters = [], timeoutMs = QUERY_TIMEOUT_MS) {
+          // The types of pg lack the time-out of a single query.
+          const query = { text, values: parameters.map(withoutNul), query_timeout: timeoutMs };
+          return (await client.query(query)).rows;
+        },
+      });
+      client.release();
+      return result;
+    } catch (error) {
+      client.release(true);
+      // An error of the server has a code of five characters; others are failures of the connection.
+      if (error instanceof pg.DatabaseError && !isShutdown(error)) throw error;
+      throw error instanceof Error && !isConnectionFailure(error) ? error : this.#unavailable(error);
+    }
+  }
+
+  /** Closes all connections. May be called again. */
+  close(): Promise<void> {
+    this.#closing ??= this.#pool.end();
+    return this.#closing;
+  }
+
+  async #connect(): Promise<pg.PoolClient> {
+    if (this.#clock.monotonic() < this.#retryAt) throw new DatabaseUnavailable(this.#problem);
+    try {
+      const client = await this.#pool.connect();
+      if (this.#failures > 0) this.#log.info({ database: this.name }, "database connection restored");
+      this.#failures = 0;
+      this.#retryAt = Number.NEGATIVE_INFINITY;
+      return client;
+    } catch (error) {
+      if (this.#failures === 0) this.#log.warn({ err: error, database: this.name }, "database connection failed");
+      const delayMs = Math.min(RETRY_DELAY_MS_MAX, RETRY_DELAY_MS * 2 ** Math.min(this.#failures, 10));
+      this.#failures++;
+      this.#retryAt = this.#clock.monotonic() + delayMs;
+      throw this.#unavailable(error);
+    }
+  }
+
+  #unavailable(error: unknown): DatabaseUnavailable {
+    this.#problem = `${this.name} can't be reached: ${connectionProblem(error)}`;
+    return new DatabaseUnavailable(this.#problem, { cause: error });
+  }
+}
+
+/** Opens a database; connects with the first statement. The error says what is wrong with its URL. */
+export function openDatabase(deps: DatabaseDeps): Result<Database, string> {
+  const address = parseDatabaseUrl(deps.url.value());
+  return address.ok ? ok(new Database(address.value, deps)) : fail(address.error);
+}
+
+/** Quotes an identifier. */
+const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+/** PostgreSQL has no NUL in texts. */
+const withoutNul = (value: Parameters[number]): Parameters[number] =>
+  typeof value === "string" ? value.replaceAll("\0", "\ufffd") : value;
+
+function currentPassword(url: Secret, first: DatabaseAddress): string {
+  const address = parseDatabaseUrl(url.value());
+  return (address.ok ? address.value : first).password ?? "";
+}
+
+/** Whether the server ended the connection: it shuts down, starts up, or an administrator ended it. */
+const isShutdown = ({ code = "" }: pg.DatabaseError): boolean => code.startsWith("57P") || code.startsWith("08");
+
+const isConnectionFailure = (error: Error): boolean =>
+  "code" in error || /connection|timeout|not queryable|socket/i.test(error.message);
+
+function connectionProblem(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(connectionProblem).join("; ");
+  return error instanceof Error ? error.message : String(error);
+}

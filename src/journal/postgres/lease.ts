@@ -1,0 +1,171 @@
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
+import type { Clock, Log } from "../../model/ports.ts";
+import type { MonotonicMs } from "../../model/time.ts";
+import type { Database } from "./database.ts";
+
+/** The current leader, or the last one. */
+export interface LeaseHolder {
+  /** Name of the daemon's instance. */
+  readonly holder: string;
+  /** Where the daemon's web server is reached; null: not known. */
+  readonly url: string | null;
+  readonly epoch: number;
+  /** Time until the lease ends, by the database's clock; 0: it has ended, or was released. */
+  readonly leftMs: DurationMs;
+}
+
+/** Dependencies of a lease. */
+export interface LeaseDeps {
+  readonly database: Database;
+  /** Name of this daemon's instance. It need not be unique. */
+  readonly holder: string;
+  readonly url: string | null;
+  readonly leaseMs: DurationMs;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Another daemon has become the leader. */
+export class Deposed extends Error {}
+
+/** Wait between two attempts to acquire the lease. */
+const ACQUIRE_INTERVAL_MS: DurationMs = SECOND_MS;
+/** The lease is renewed this often per lease. */
+const RENEWALS_PER_LEASE = 3;
+
+/**
+ * The lease of the leader. Times are those of the database's clock; this daemon's deadline is by its monotonic clock, from before
+ * it sent its last renewal, so it ends first. The epoch grows with every acquisition, and fences commits: see `journal.ts`.
+ *
+ *     standby ── acquire ──▶ leader ── deadline passed ──▶ expired ── renew ──▶ leader
+ *        ▲                     └───── deposed, released ──────┴──────────────────▶ standby
+ */
+export class Lease {
+  readonly #deps: LeaseDeps;
+  #epoch: number | null = null;
+  #deadline: MonotonicMs = Number.NEGATIVE_INFINITY;
+
+  constructor(deps: LeaseDeps) {
+    this.#deps = deps;
+  }
+
+  /** The epoch of this daemon's leadership; null: it does not lead. */
+  epoch(): number | null {
+    return this.#epoch;
+  }
+
+  /** Whether this daemon leads, and no other daemon can have taken over yet. */
+  isLeader(): boolean {
+    return this.leftMs() > 0;
+  }
+
+  /** Time until this daemon's deadline; 0: it has passed, or this daemon does not lead. */
+  leftMs(): DurationMs {
+    return this.#epoch === null ? 0 : Math.max(0, this.#deadline - this.#deps.clock.monotonic());
+  }
+
+  /** Takes the lease if it is free. False: another daemon holds it. Rejects if the database can't be reached. */
+  async acquire(): Promise<boolean> {
+    const { database, holder, url, leaseMs } = this.#deps;
+    const sentAt = this.#deps.clock.monotonic();
+    const [row] = await database.query(
+      `INSERT INTO ${database.schema}.leases AS held (holder, url, epoch, expires_at)
+       VALUES ($1, $2, 1, clock_timestamp() + $3 * interval '1 millisecond')
+       ON CONFLICT (id) DO UPDATE
+         SET holder = excluded.holder, url = excluded.url, epoch = held.epoch + 1, expires_at = excluded.expires_at
+         WHERE held.expires_at <= clock_timestamp()
+       RETURNING epoch`,
+      [holder, url, leaseMs],
+      this.#renewTimeoutMs(),
+    );
+    if (row === undefined) return false;
+    this.#epoch = Number(row.epoch);
+    this.#deadline = sentAt + leaseMs;
+    return true;
+  }
+
+  /** Waits until this daemon leads. False: `signal` aborted first. Failures of the database are logged and waited for. */
+  async waitForLeadership(signal: AbortSignal): Promise<boolean> {
+    const { clock, log } = this.#deps;
+    let isWaiting = false;
+    while (!signal.aborted) {
+      try {
+        if (await this.acquire()) return true;
+        if (!isWaiting) log.info({ leader: (await this.current())?.holder }, "another daemon leads; standing by");
+        isWaiting = true;
+      } catch (error) {
+        log.warn({ err: error }, "lease not acquired");
+      }
+      await clock.sleep(ACQUIRE_INTERVAL_MS, signal);
+    }
+    return false;
+  }
+
+  /**
+   * Prolongs the lease, also after its end if no other daemon has taken it. Rejects with {@link Deposed} if one has, and with
+   * another error if the database can't be reached.
+   */
+  async renew(): Promise<void> {
+    const { database, leaseMs, clock } = this.#deps;
+    const epoch = this.#epoch;
+    if (epoch === null) throw new Deposed("this daemon does not lead");
+    const sentAt = clock.monotonic();
+    const [row] = await database.query(
+      `UPDATE ${database.schema}.leases SET expires_at = clock_timestamp() + $2 * interval '1 millisecond'
+       WHERE epoch = $1 RETURNING epoch`,
+      [epoch, leaseMs],
+      this.#renewTimeoutMs(),
+    );
+    if (row === undefined) throw this.depose();
+    if (this.#epoch === epoch) this.#deadline = Math.max(this.#deadline, sentAt + leaseMs);
+  }
+
+  /** Renews the lease until `signal` aborts or another daemon leads. Resolves to whether this daemon was deposed. */
+  async keep(signal: AbortSignal): Promise<boolean> {
+    const { clock, log, leaseMs } = this.#deps;
+    for (;;) {
+      await clock.sleep(leaseMs / RENEWALS_PER_LEASE, signal);
+      if (signal.aborted) return false;
+      try {
+        await this.renew();
+      } catch (error) {
+        if (error instanceof Deposed) return true;
+        log.warn({ err: error, left_ms: Math.round(this.leftMs()) }, "lease not renewed");
+      }
+    }
+  }
+
+  /** Ends this daemon's leadership, because another daemon leads. Returns the error to throw. */
+  depose(): Deposed {
+    this.#epoch = null;
+    return new Deposed("another daemon has become the leader");
+  }
+
+  /** Gives the lease up, so that another daemon can take it at once. Rejects if the database can't be reached. */
+  async release(): Promise<void> {
+    const { database } = this.#deps;
+    const epoch = this.#epoch;
+    this.#epoch = null;
+    if (epoch === null) return;
+    const sql = `UPDATE ${database.schema}.leases SET expires_at = '-infinity' WHERE epoch = $1`;
+    await database.query(sql, [epoch], this.#renewTimeoutMs());
+  }
+
+  /** Returns who holds the lease, or held it last; null: nobody did. Rejects if the database can't be reached. */
+  async current(): Promise<LeaseHolder | null> {
+    const { database } = this.#deps;
+    const [row] = await database.query(
+      `SELECT holder, url, epoch,
+         GREATEST(0, EXTRACT(EPOCH FROM (GREATEST(expires_at, '1970-01-01') - clock_timestamp())) * 1000)::float8 AS left_ms
+       FROM ${database.schema}.leases`,
+    );
+    if (row === undefined) return null;
+    const url = row.url === null ? null : String(row.url);
+    return { holder: String(row.holder), url, epoch: Number(row.epoch), leftMs: Number(row.left_ms) };
+  }
+
+  /** An attempt may take half of the time until the next one and the one after it. */
+  #renewTimeoutMs(): DurationMs {
+    return this.#deps.leaseMs / RENEWALS_PER_LEASE;
+  }
+}

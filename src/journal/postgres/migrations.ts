@@ -1,0 +1,153 @@
+import { fail, ok, type Result } from "../../base/result.ts";
+import type { StoreFailure } from "../open-failure.ts";
+import type { Connection, Database } from "./database.ts";
+
+/**
+ * The schema's history: entry n migrates a schema from version n to n + 1. `s`: the quoted name of the schema. Released entries
+ * are never edited.
+ *
+ * The tables of the journal are those of SQLite: see `src/journal/sqlite/migrations.ts`. Times are milliseconds since the Unix
+ * epoch.
+ */
+export const MIGRATIONS: readonly ((s: string) => string)[] = [
+  (s) => `
+    CREATE TABLE ${s}.calls (day text PRIMARY KEY, used bigint NOT NULL CHECK (used >= 0));
+    CREATE TABLE ${s}.facts (key text PRIMARY KEY, value text NOT NULL);
+    CREATE TABLE ${s}.timers (
+      node text NOT NULL,
+      policy text NOT NULL,
+      state text NOT NULL,
+      true_ms double precision NOT NULL,
+      clear_ms double precision NOT NULL,
+      since double precision NOT NULL,
+      node_created_at double precision,
+      PRIMARY KEY (node, policy)
+    );
+    CREATE TABLE ${s}.episodes (
+      number bigint PRIMARY KEY,
+      id text NOT NULL UNIQUE,
+      policy text NOT NULL,
+      node text NOT NULL,
+      state text NOT NULL,
+      opened_at double precision NOT NULL,
+      closed_at double precision,
+      body jsonb NOT NULL
+    );
+    CREATE INDEX episodes_by_node ON ${s}.episodes (node, opened_at);
+    CREATE INDEX episodes_by_policy ON ${s}.episodes (policy, opened_at);
+    CREATE INDEX episodes_by_time ON ${s}.episodes (opened_at);
+    CREATE INDEX episodes_by_close ON ${s}.episodes (closed_at);
+    CREATE TABLE ${s}.actions (
+      number bigint PRIMARY KEY,
+      id text NOT NULL UNIQUE,
+      episode text NOT NULL,
+      policy text NOT NULL,
+      node text NOT NULL,
+      state text NOT NULL,
+      created_at double precision NOT NULL,
+      over_at double precision,
+      body jsonb NOT NULL
+    );
+    CREATE INDEX actions_by_node ON ${s}.actions (node, created_at);
+    CREATE INDEX actions_by_policy ON ${s}.actions (policy, created_at);
+    CREATE INDEX actions_by_time ON ${s}.actions (created_at);
+    CREATE INDEX actions_by_over ON ${s}.actions (over_at);
+    CREATE INDEX actions_by_episode ON ${s}.actions (episode);
+    CREATE TABLE ${s}.decisions (
+      seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      at double precision NOT NULL,
+      policy text NOT NULL,
+      node text NOT NULL,
+      episode text,
+      verdict text NOT NULL,
+      body jsonb NOT NULL
+    );
+    CREATE INDEX decisions_by_node ON ${s}.decisions (node, at);
+    CREATE INDEX decisions_by_policy ON ${s}.decisions (policy, at);
+    CREATE INDEX decisions_by_time ON ${s}.decisions (at);
+    CREATE TABLE ${s}.holds (
+      node text NOT NULL,
+      policy text NOT NULL,
+      ends_at double precision,
+      body jsonb NOT NULL,
+      PRIMARY KEY (node, policy)
+    );
+    CREATE INDEX holds_by_end ON ${s}.holds (ends_at);
+    CREATE TABLE ${s}.orders (
+      seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      at double precision NOT NULL,
+      node text,
+      body jsonb NOT NULL
+    );
+    CREATE INDEX orders_by_node ON ${s}.orders (node, at);
+    CREATE INDEX orders_by_time ON ${s}.orders (at);
+    -- One row: the leader, or the last one. epoch grows with every new leader.
+    CREATE TABLE ${s}.leases (
+      id boolean PRIMARY KEY DEFAULT true CHECK (id),
+      holder text NOT NULL,
+      url text,
+      epoch bigint NOT NULL,
+      expires_at timestamptz NOT NULL
+    );
+    -- One row: the last commit. A commit that arrives after a later one is rejected.
+    CREATE TABLE ${s}.last_commit (
+      id boolean PRIMARY KEY DEFAULT true CHECK (id),
+      epoch bigint NOT NULL,
+      number bigint NOT NULL
+    );
+    INSERT INTO ${s}.last_commit (epoch, number) VALUES (0, 0);`,
+];
+
+/**
+ * Creates or migrates the schema, in one transaction and by one daemon at a time. Fails if a later version wrote it, or if this
+ * user may not create it. Rejects if the database can't be reached.
+ */
+export function migrate(database: Database, migrations = MIGRATIONS): Promise<Result<void, StoreFailure>> {
+  const { schema: s, schemaName } = database;
+  return database.transaction(async (connection) => {
+    await connection.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`proxywarden ${schemaName}`]);
+    const version = await schemaVersion(connection, database);
+    if (version === null) {
+      // IF NOT EXISTS would require the permission to create a schema even if it exists.
+      const [found] = await connection.query("SELECT FROM pg_namespace WHERE nspname = $1", [schemaName]);
+      if (found === undefined) await connection.query(`CREATE SCHEMA ${s}`);
+      await connection.query(`CREATE TABLE ${s}.schema_version (version integer NOT NULL)`);
+      await connection.query(`INSERT INTO ${s}.schema_version VALUES (0)`);
+    }
+    const problem = newerVersion(database, version ?? 0, migrations.length);
+    if (problem !== null) return fail(problem);
+    for (const migration of migrations.slice(version ?? 0)) await connection.query(migration(s));
+    if (version !== migrations.length)
+      await connection.query(`UPDATE ${s}.schema_version SET version = $1`, [migrations.length]);
+    return ok(undefined);
+  });
+}
+
+/** Returns why a schema can't be read by this version; null: it can. */
+export async function schemaProblem(connection: Connection, database: Database): Promise<StoreFailure | null> {
+  const version = await schemaVersion(connection, database);
+  const known = MIGRATIONS.length;
+  if (version === null) {
+    const message = `${named(database)} holds no journal; state.postgres must name the database and schema of a daemon`;
+    return { kind: "missing", message };
+  }
+  if (version >= known) return newerVersion(database, version, known);
+  const message = `${named(database)} has version ${version}, and this proxywarden reads ${known}; start the daemon of this version on it once, which migrates it`;
+  return { kind: "older", message };
+}
+
+/** Null: there are no tables. */
+async function schemaVersion(connection: Connection, { schema: s }: Database): Promise<number | null> {
+  const [table] = await connection.query("SELECT to_regclass($1) IS NOT NULL AS found", [`${s}.schema_version`]);
+  if (table?.found !== true) return null;
+  const [row] = await connection.query(`SELECT version FROM ${s}.schema_version`);
+  return Number(row?.version ?? 0);
+}
+
+function newerVersion(database: Database, version: number, known: number): StoreFailure | null {
+  if (version <= known) return null;
+  const message = `${named(database)} has version ${version}, and this proxywarden knows ${known} at most; run the version that wrote it, or a later one`;
+  return { kind: "newer", message };
+}
+
+const named = ({ name, schema }: Database): string => `schema ${schema} in ${name}`;

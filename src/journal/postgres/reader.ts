@@ -1,0 +1,46 @@
+import { ok, type Result } from "../../base/result.ts";
+import type { JournalReader } from "../../model/remediation/journal.ts";
+import { errorMessage, type StoreFailure, storeFailure } from "../open-failure.ts";
+import { type Connection, type DatabaseDeps, openDatabase } from "./database.ts";
+import { READ_SNAPSHOT } from "./journal.ts";
+import { schemaProblem } from "./migrations.ts";
+import { createRowQueries } from "./row-queries.ts";
+
+/** Opens a snapshot of the journal for reading, even while daemons use it. Changes nothing. Close it soon. */
+export async function openPostgresReader(deps: DatabaseDeps): Promise<Result<JournalReader, StoreFailure>> {
+  const opened = openDatabase(deps);
+  if (!opened.ok) return storeFailure("unusable", `the URL of the database can't be used: ${opened.error}`);
+  const database = opened.value;
+  const beginning = Promise.withResolvers<Connection>();
+  const ending = Promise.withResolvers<void>();
+  const transaction = database.transaction((connection) => {
+    beginning.resolve(connection);
+    return ending.promise;
+  }, READ_SNAPSHOT);
+  transaction.catch(beginning.reject);
+  async function close(): Promise<void> {
+    ending.resolve();
+    await transaction.catch(() => undefined);
+    await database.close();
+  }
+  try {
+    const connection = await beginning.promise;
+    const problem = await schemaProblem(connection, database);
+    if (problem === null) return ok({ ...readerOver(connection, database.schema), close });
+    await close();
+    return storeFailure(problem.kind, problem.message);
+  } catch (error) {
+    await close();
+    return storeFailure("unusable", errorMessage(error));
+  }
+}
+
+function readerOver(connection: Connection, schema: string): Omit<JournalReader, "close"> {
+  const queries = createRowQueries(connection, schema);
+  return {
+    ...queries,
+    fact: async (key) => (await queries.allFacts()).get(key) ?? null,
+    callsSince: async (day) =>
+      [...(await queries.calls())].reduce((sum, [each, used]) => (each >= day ? sum + used : sum), 0),
+  };
+}

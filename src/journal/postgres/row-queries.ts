@@ -1,0 +1,107 @@
+import type { NodeId } from "../../model/node.ts";
+import type { Decision } from "../../model/remediation/decision.ts";
+import type { Action, Episode, NodeHold, TimerRow } from "../../model/remediation/episode.ts";
+import type { Journal, JournalContents, JournalQuery } from "../../model/remediation/journal.ts";
+import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
+import type { EpochMs } from "../../model/time.ts";
+import { REMEDIATION_FACT_PREFIX, rowLimit } from "../row-rules.ts";
+import type { Connection, Parameters, Row } from "./database.ts";
+
+/** A table whose rows are sorted by time, and the columns to sort by. */
+interface TimedTable {
+  readonly table: "decisions" | "actions" | "episodes" | "orders";
+  readonly at: "at" | "created_at" | "opened_at";
+  readonly sequence: "seq" | "number";
+}
+
+/** Queries of the journal. All reject with the database's errors. */
+export interface RowQueries extends Pick<Journal, "decisions" | "actions" | "episodes" | "operatorCommands" | "facts"> {
+  timers(node: NodeId): Promise<readonly TimerRow[]>;
+  holds(node: NodeId): Promise<readonly NodeHold[]>;
+  /** All facts, also those that are not the journal's. */
+  allFacts(): Promise<ReadonlyMap<string, string>>;
+  /** Calls by day (UTC). */
+  calls(): Promise<ReadonlyMap<string, number>>;
+}
+
+/** Creates queries of the schema `s`, quoted, on a connection. */
+export function createRowQueries(connection: Connection, s: string): RowQueries {
+  const timed =
+    <T>(table: TimedTable) =>
+    async (query: JournalQuery): Promise<T[]> => {
+      const { sql, parameters } = selectTimed(s, table, query);
+      return bodiesOf<T>(await connection.query(sql, parameters));
+    };
+  const facts = async (prefix: string) => {
+    const rows = await connection.query(`SELECT key, value FROM ${s}.facts WHERE starts_with(key, $1)`, [prefix]);
+    return new Map(rows.map(({ key, value }) => [String(key), String(value)]));
+  };
+  const orders = timed<OperatorCommandRow>({ table: "orders", at: "at", sequence: "seq" });
+  return {
+    decisions: timed<Decision>({ table: "decisions", at: "at", sequence: "seq" }),
+    actions: timed<Action>({ table: "actions", at: "created_at", sequence: "number" }),
+    episodes: timed<Episode>({ table: "episodes", at: "opened_at", sequence: "number" }),
+    operatorCommands: ({ policy: _, ...query }) => orders(query),
+    timers: async (node) => timersOf(await connection.query(`${selectTimers(s)} WHERE node = $1`, [node])),
+    holds: async (node) =>
+      bodiesOf<NodeHold>(await connection.query(`SELECT body FROM ${s}.holds WHERE node = $1`, [node])),
+    facts: () => facts(REMEDIATION_FACT_PREFIX),
+    allFacts: () => facts(""),
+    async calls() {
+      const rows = await connection.query(`SELECT day, used FROM ${s}.calls`);
+      return new Map(rows.map(({ day, used }) => [String(day), Number(used)]));
+    },
+  };
+}
+
+/** Loads the content of the journal of the schema `s`, quoted. The connection should be in a transaction with one snapshot. */
+export async function loadContents(connection: Connection, s: string, since: EpochMs): Promise<JournalContents> {
+  const timers = await connection.query(selectTimers(s));
+  const episodes = await connection.query(
+    `SELECT body FROM ${s}.episodes WHERE closed_at IS NULL OR closed_at >= $1 ORDER BY number`,
+    [since],
+  );
+  const actions = await connection.query(
+    `SELECT body FROM ${s}.actions
+     WHERE over_at IS NULL OR created_at >= $1 OR episode IN (SELECT id FROM ${s}.episodes WHERE closed_at IS NULL)
+     ORDER BY number`,
+    [since],
+  );
+  const holds = await connection.query(`SELECT body FROM ${s}.holds`);
+  const [last] = await connection.query(
+    `SELECT GREATEST((SELECT max(number) FROM ${s}.episodes), (SELECT max(number) FROM ${s}.actions), 0) AS number`,
+  );
+  return {
+    timers: timersOf(timers),
+    episodes: bodiesOf<Episode>(episodes),
+    actions: bodiesOf<Action>(actions),
+    holds: bodiesOf<NodeHold>(holds),
+    facts: await createRowQueries(connection, s).facts(),
+    lastNumber: Number(last?.number),
+  };
+}
+
+const selectTimers = (s: string) => `SELECT policy, node, state, true_ms AS "trueMs", clear_ms AS "clearMs", since,
+  node_created_at AS "nodeCreatedAt" FROM ${s}.timers`;
+
+const timersOf = (rows: readonly Row[]): TimerRow[] =>
+  rows.map(({ nodeCreatedAt, ...row }) => {
+    const timer = row as unknown as TimerRow;
+    return nodeCreatedAt === null ? timer : { ...timer, nodeCreatedAt: Number(nodeCreatedAt) };
+  });
+
+const bodiesOf = <T>(rows: readonly Row[]): T[] => rows.map(({ body }) => body as T);
+
+function selectTimed(
+  s: string,
+  { table, at, sequence }: TimedTable,
+  { node, policy, until, limit }: JournalQuery,
+): { readonly sql: string; readonly parameters: Parameters } {
+  const parameters: (string | number)[] = [];
+  const conditions = Object.entries({ "node =": node, "policy =": policy, [`${at} <=`]: until }).flatMap(
+    ([condition, value]) => (value === undefined ? [] : [`${condition} $${parameters.push(value)}`]),
+  );
+  const where = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`;
+  const sql = `SELECT body FROM ${s}.${table} ${where} ORDER BY ${at} DESC, ${sequence} DESC LIMIT $${parameters.push(rowLimit(limit))}`;
+  return { sql, parameters };
+}

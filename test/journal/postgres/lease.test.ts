@@ -1,0 +1,161 @@
+import { afterAll, describe, expect, test } from "vitest";
+import { SECOND_MS } from "../../../src/base/duration.ts";
+import { Deposed, Lease } from "../../../src/journal/postgres/lease.ts";
+import { createLeaderStore, openMigratedDatabase } from "../../../src/journal/postgres/store.ts";
+import type { Clock } from "../../../src/model/ports.ts";
+import { startTcpProxy } from "../../harness/tcp-proxy.ts";
+import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "../arbitrary-changes.ts";
+import { newSchema, postgresDeps, removeCluster, sharedCluster } from "../state-stores.ts";
+
+afterAll(removeCluster);
+
+const LEASE_MS = 10 * SECOND_MS;
+
+/** A monotonic clock that the test sets. */
+function settableClock() {
+  const time = { now: 0 };
+  const clock: Clock = { now: () => time.now, monotonic: () => time.now, sleep: async () => {} };
+  return { time, clock };
+}
+
+/** A daemon on a schema: its database and its lease. */
+async function startInstance(schema: string, holder: string, url?: string) {
+  const { time, clock } = settableClock();
+  const deps = { ...(await postgresDeps(schema, url)), clock };
+  const database = await openMigratedDatabase(deps);
+  if (!database.ok) throw new Error(database.error.message);
+  const lease = new Lease({ ...deps, database: database.value, holder, url: `http://${holder}`, leaseMs: LEASE_MS });
+  return { time, deps, database: database.value, lease, close: () => database.value.close() };
+}
+
+/** Ends the lease of a schema by the database's clock. */
+const expireLease = async (schema: string) =>
+  (await sharedCluster()).query(`UPDATE "${schema}".leases SET expires_at = clock_timestamp()`);
+
+describe("the lease", () => {
+  test("has one holder; a release hands it over at once, with the next epoch", async () => {
+    const schema = newSchema();
+    const [one, two] = [await startInstance(schema, "one"), await startInstance(schema, "two")];
+    expect(await one.lease.current()).toBeNull();
+    expect([await one.lease.acquire(), await two.lease.acquire()]).toEqual([true, false]);
+    expect(await two.lease.current()).toMatchObject({ holder: "one", url: "http://one", epoch: 1 });
+    expect([one.lease.isLeader(), two.lease.isLeader()]).toEqual([true, false]);
+    await one.lease.release();
+    expect(one.lease.isLeader()).toBe(false);
+    expect(await two.lease.current()).toMatchObject({ epoch: 1, leftMs: 0 });
+    expect(await two.lease.acquire()).toBe(true);
+    expect([two.lease.epoch(), one.lease.epoch()]).toEqual([2, null]);
+    await Promise.all([one.close(), two.close()]);
+  });
+
+  test("of a daemon ends by its own clock, from before it asked for it, and is renewed", async () => {
+    const schema = newSchema();
+    const { lease, time, close } = await startInstance(schema, "one");
+    await lease.acquire();
+    time.now = LEASE_MS - 1;
+    expect([lease.isLeader(), lease.leftMs()]).toEqual([true, 1]);
+    const renewing = lease.renew();
+    // The answer arrives later.
+    time.now += 2 * SECOND_MS;
+    expect(lease.isLeader()).toBe(false);
+    await renewing;
+    expect(lease.leftMs()).toBe(LEASE_MS - 2 * SECOND_MS);
+    await close();
+  });
+
+  test("is renewed after its end if no other daemon took it, and not after another one did", async () => {
+    const schema = newSchema();
+    const [one, two] = [await startInstance(schema, "one"), await startInstance(schema, "two")];
+    await one.lease.acquire();
+    await expireLease(schema);
+    await one.lease.renew();
+    expect(await two.lease.acquire()).toBe(false);
+    await expireLease(schema);
+    expect(await two.lease.acquire()).toBe(true);
+    await expect(one.lease.renew()).rejects.toThrow(Deposed);
+    expect([one.lease.epoch(), one.lease.isLeader()]).toEqual([null, false]);
+    await Promise.all([one.close(), two.close()]);
+  });
+
+  test("of two daemons that ask at the same time goes to one", async () => {
+    const schema = newSchema();
+    const instances = [await startInstance(schema, "one"), await startInstance(schema, "two")];
+    for (let round = 0; round < 5; round++) {
+      const acquired = await Promise.all(instances.map(({ lease }) => lease.acquire()));
+      expect(acquired.filter(Boolean)).toHaveLength(1);
+      await Promise.all(instances.map(({ lease }) => lease.release()));
+    }
+    await Promise.all(instances.map(({ close }) => close()));
+  });
+});
+
+describe("a deposed leader", () => {
+  test("writes nothing: neither changes, nor calls, nor facts", async () => {
+    const schema = newSchema();
+    const [one, two] = [await startInstance(schema, "one"), await startInstance(schema, "two")];
+    await one.lease.acquire();
+    const old = await createLeaderStore(one.database, one.lease, one.deps);
+    await old.journal.commit([{ kind: "episode", row: episodeOf(1) }]);
+    await expireLease(schema);
+    await two.lease.acquire();
+    await expect(
+      old.journal.commit([
+        { kind: "episode", row: episodeOf(1, { acted: 1 }) },
+        { kind: "action", row: actionOf(2, "ep-1") },
+        { kind: "decision", row: decisionOf(3) },
+        { kind: "timer", row: timerOf("node_1") },
+        { kind: "hold", row: holdOf("node_1") },
+        { kind: "fact", key: "warden.paused", value: "x" },
+      ]),
+    ).rejects.toThrow(Deposed);
+    await expect(old.calls.add("2026-11-01", 1)).rejects.toThrow(Deposed);
+    old.facts.write("key", "value");
+    await old.close();
+    const store = await createLeaderStore(two.database, two.lease, two.deps);
+    expect(await store.journal.load(0)).toMatchObject({
+      ...{ episodes: [episodeOf(1)], actions: [], timers: [], holds: [], facts: new Map(), lastNumber: 1 },
+    });
+    expect(await store.journal.decisions({ limit: 9 })).toEqual([]);
+    expect([store.calls.since(""), store.facts.read("key")]).toEqual([0, null]);
+    await Promise.all([one.close(), two.close()]);
+  });
+
+  test("can't write after the end of its lease until it has renewed it", async () => {
+    const schema = newSchema();
+    const { lease, database, deps, close } = await startInstance(schema, "one");
+    await lease.acquire();
+    const { journal } = await createLeaderStore(database, lease, deps);
+    await expireLease(schema);
+    await expect(journal.commit([{ kind: "episode", row: episodeOf(1) }])).rejects.toThrow("not renewed yet");
+    expect((await journal.load(0)).episodes).toEqual([]);
+    await lease.renew();
+    await journal.commit([{ kind: "episode", row: episodeOf(1) }]);
+    await close();
+  });
+});
+
+test("a commit that arrives after a later one is not written", async () => {
+  const schema = newSchema();
+  const { lease, database, deps, close } = await startInstance(schema, "one");
+  await lease.acquire();
+  const { journal } = await createLeaderStore(database, lease, deps);
+  await (await sharedCluster()).query(`UPDATE "${schema}".last_commit SET epoch = 1, number = 5`);
+  const late = journal.commit([{ kind: "episode", row: episodeOf(1) }]);
+  await expect(late).rejects.toThrow("a later commit was written first");
+  expect((await journal.load(0)).episodes).toEqual([]);
+  await close();
+});
+
+test("a renewal that gets no answer is given up in time for the next one", async () => {
+  const schema = newSchema();
+  const proxy = await startTcpProxy((await sharedCluster()).port);
+  const { lease, close } = await startInstance(schema, "one", (await sharedCluster()).url({ port: proxy.port }));
+  await lease.acquire();
+  proxy.drop = "to_client";
+  await expect(lease.renew()).rejects.toThrow("can't be reached");
+  proxy.drop = null;
+  await lease.renew();
+  expect(lease.isLeader()).toBe(true);
+  await close();
+  await proxy.close();
+});

@@ -1,0 +1,67 @@
+import { afterAll, expect, test } from "vitest";
+import { openDatabase } from "../../../src/journal/postgres/database.ts";
+import { MIGRATIONS, migrate } from "../../../src/journal/postgres/migrations.ts";
+import { openPostgresReader } from "../../../src/journal/postgres/reader.ts";
+import { openMigratedDatabase } from "../../../src/journal/postgres/store.ts";
+import { fixedSecret, newSchema, openPostgres, postgresDeps, removeCluster, sharedCluster } from "../state-stores.ts";
+
+afterAll(removeCluster);
+
+async function openRaw(schema: string) {
+  const database = openDatabase(await postgresDeps(schema));
+  if (!database.ok) throw new Error(database.error);
+  return database.value;
+}
+
+const versionOf = async (schema: string) =>
+  (await (await sharedCluster()).query(`SELECT version FROM "${schema}".schema_version`)).map(({ version }) => version);
+
+test("daemons that start at the same time migrate a schema once", async () => {
+  const schema = newSchema();
+  const deps = await postgresDeps(schema);
+  const opened = await Promise.all([1, 2, 3].map(() => openMigratedDatabase(deps)));
+  expect(opened.map(({ ok }) => ok)).toEqual([true, true, true]);
+  expect(await versionOf(schema)).toEqual([MIGRATIONS.length]);
+  await Promise.all(opened.map((each) => (each.ok ? each.value.close() : null)));
+});
+
+test("a migration that fails leaves the schema at its version", async () => {
+  const schema = newSchema();
+  const database = await openRaw(schema);
+  await migrate(database);
+  const failing = [...MIGRATIONS, (s: string) => `CREATE TABLE ${s}.more (a text); SELECT 1 / 0`];
+  await expect(migrate(database, failing)).rejects.toThrow("division by zero");
+  expect(await versionOf(schema)).toEqual([MIGRATIONS.length]);
+  const tables = await database.query("SELECT FROM pg_tables WHERE schemaname = $1 AND tablename = 'more'", [schema]);
+  expect(tables).toEqual([]);
+  await database.close();
+});
+
+test("an older daemon refuses a newer schema, and names both versions", async () => {
+  const schema = newSchema();
+  await (await openPostgres(postgresDeps(schema))).close();
+  await (await sharedCluster()).query(`UPDATE "${schema}".schema_version SET version = 99`);
+  const deps = await postgresDeps(schema);
+  const message = `schema "${schema}" in postgres://postgres@127.0.0.1:${(await sharedCluster()).port}/postgres has version 99, and this proxywarden knows ${MIGRATIONS.length} at most; run the version that wrote it, or a later one`;
+  expect(await openMigratedDatabase(deps)).toEqual({ ok: false, error: { kind: "newer", message } });
+  expect(await openPostgresReader(deps)).toEqual({ ok: false, error: { kind: "newer", message } });
+});
+
+test("a reader creates nothing where there is no journal", async () => {
+  const schema = newSchema();
+  const deps = await postgresDeps(schema);
+  expect(await openPostgresReader(deps)).toMatchObject({ ok: false, error: { kind: "missing" } });
+  expect(await (await sharedCluster()).query("SELECT FROM pg_namespace WHERE nspname = $1", [schema])).toEqual([]);
+});
+
+test("a user who may not create schemas can use an existing one", async () => {
+  const cluster = await sharedCluster();
+  const schema = newSchema();
+  await cluster.query(`CREATE ROLE restricted LOGIN; CREATE SCHEMA "${schema}" AUTHORIZATION restricted`);
+  const url = fixedSecret(cluster.url().replace("postgres@", "restricted@"));
+  const opened = await openMigratedDatabase({ ...(await postgresDeps(schema)), url });
+  expect(opened).toMatchObject({ ok: true });
+  if (opened.ok) await opened.value.close();
+  const refused = await openMigratedDatabase({ ...(await postgresDeps(newSchema())), url });
+  expect(refused).toMatchObject({ ok: false, error: { message: expect.stringContaining("permission denied") } });
+});

@@ -1,0 +1,64 @@
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, test } from "vitest";
+import { createJournal } from "../../../src/journal/sqlite/journal.ts";
+import { migrate } from "../../../src/journal/sqlite/migrations.ts";
+import type { Journal } from "../../../src/model/remediation/journal.ts";
+
+describe("every statement of the journal", () => {
+  /** A database that takes down what is prepared on it. */
+  function recording(database: DatabaseSync): { database: DatabaseSync; statements: string[] } {
+    const statements: string[] = [];
+    const prepare = (sql: string) => {
+      statements.push(sql);
+      return database.prepare(sql);
+    };
+    const recorder = { prepare, exec: (sql: string) => database.exec(sql), isTransaction: false };
+    return { database: recorder as unknown as DatabaseSync, statements };
+  }
+
+  /** A value for each placeholder. */
+  const nulls = (sql: string) => Array<null>(sql.split("?").length - 1).fill(null);
+
+  async function askEverything(journal: Journal): Promise<void> {
+    await journal.load(0);
+    for (const asked of [{}, { until: 1 }, { policy: "p" }, { policy: "p", until: 1 }]) {
+      for (const query of [asked, { ...asked, node: "n" }]) {
+        for (const rows of [journal.decisions, journal.actions, journal.episodes]) await rows({ ...query, limit: 1 });
+      }
+    }
+  }
+
+  test("uses an index, and sorts only rows that it returns", async () => {
+    const database = new DatabaseSync(":memory:");
+    migrate(database);
+    const { database: recorder, statements } = recording(database);
+    await askEverything(createJournal(recorder));
+    const slow = statements.flatMap((sql) =>
+      database
+        .prepare(`EXPLAIN QUERY PLAN ${sql}`)
+        .all(...nulls(sql))
+        .map(({ detail }) => String(detail))
+        .filter((step) => /^SCAN (?!CONSTANT)|TEMP B-TREE/.test(step))
+        .map((step) => `${step}: ${sql.replaceAll(/\s+/g, " ")}`.slice(0, 76)),
+    );
+    expect(statements.length).toBeGreaterThan(30);
+    // A policy may have as many rows as there are, a node has few.
+    const ofNode = statements.filter((sql) => /^SELECT body .*node = \?.*policy = \?/.test(sql));
+    const plans = ofNode.map((sql) => database.prepare(`EXPLAIN QUERY PLAN ${sql}`).get(...nulls(sql))?.detail);
+    expect(plans).toHaveLength(6);
+    for (const plan of plans) expect(plan).toContain("_by_node");
+    expect(slow).toEqual(
+      [
+        // What is loaded whole is read whole.
+        `SCAN timers: SELECT policy, node, state, true_ms AS "trueMs", clear_ms AS "c`,
+        "USE TEMP B-TREE FOR ORDER BY: SELECT body FROM episodes WHERE closed_at IS N",
+        "USE TEMP B-TREE FOR ORDER BY: SELECT body FROM actions WHERE over_at IS NULL",
+        "SCAN holds: SELECT body FROM holds",
+        // The newest of all are at the end of an index.
+        "SCAN decisions USING INDEX decisions_by_time: SELECT body FROM decisions ORDE",
+        "SCAN actions USING INDEX actions_by_time: SELECT body FROM actions ORDER BY c",
+        "SCAN episodes USING INDEX episodes_by_time: SELECT body FROM episodes ORDER B",
+      ].map((line) => line.slice(0, 76)),
+    );
+  });
+});

@@ -1,0 +1,104 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { SECOND_MS } from "../../src/base/duration.ts";
+import { ok } from "../../src/base/result.ts";
+import { toJsonText } from "../../src/journal/postgres/json-text.ts";
+import { openPostgresStore, type PostgresStateStore } from "../../src/journal/postgres/store.ts";
+import { createMemoryStateStore, openSqliteStore } from "../../src/journal/sqlite/store.ts";
+import type { Secret, StateStore } from "../../src/model/ports.ts";
+import { createSystemClock } from "../../src/platform/clock.ts";
+import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
+import { createRecordingLog } from "../harness/virtual-daemon.ts";
+
+/** An implementation of the state store, under test. */
+export interface StoreKind {
+  readonly name: "SQLite" | "PostgreSQL";
+  /** Number of runs of a property. */
+  readonly runs: number;
+  /** Returns what is stored of a value: PostgreSQL has no NUL in texts. */
+  stored<T>(value: T): T;
+  /** Opens an empty store. */
+  open(): Promise<StateStore>;
+  /** Returns a function that opens the same store each time; the first time it is empty. */
+  createDurable(): () => Promise<StateStore>;
+}
+
+let cluster: Promise<PostgresCluster> | null = null;
+let schemas = 0;
+
+/** The PostgreSQL server of the tests of a file. Call {@link removeCluster} after them. */
+export function sharedCluster(): Promise<PostgresCluster> {
+  cluster ??= startPostgres(["fsync = off"]);
+  return cluster;
+}
+
+/** Stops the server of {@link sharedCluster}. */
+export async function removeCluster(): Promise<void> {
+  const started = cluster;
+  cluster = null;
+  await (await started)?.remove();
+}
+
+/** A secret that does not change. */
+export const fixedSecret = (text: string): Secret => ({ value: () => text, refresh: () => ok(false) });
+
+/** Returns the name of a schema that does not exist yet. */
+export function newSchema(): string {
+  schemas++;
+  return `state ${schemas}`;
+}
+
+/** What opening a store of the tests needs; overridden by a test. */
+export async function postgresDeps(schema = newSchema(), url?: string) {
+  return {
+    url: fixedSecret(url ?? (await sharedCluster()).url()),
+    schema,
+    clock: createSystemClock(),
+    log: createRecordingLog(),
+    leaseMs: 60 * SECOND_MS,
+    holder: "one",
+    publicUrl: null,
+    stop: new AbortController().signal,
+  };
+}
+
+/** Opens a store in PostgreSQL, which is closed after the test. */
+export async function openPostgres(
+  deps: Awaited<ReturnType<typeof postgresDeps>> | Promise<Awaited<ReturnType<typeof postgresDeps>>> = postgresDeps(),
+): Promise<PostgresStateStore> {
+  const opened = await openPostgresStore(await deps);
+  if (!opened.ok) throw new Error(opened.error.message);
+  onTestFinished(() => opened.value.close());
+  return opened.value;
+}
+
+/** Both implementations. */
+export const STORE_KINDS: readonly StoreKind[] = [
+  {
+    name: "SQLite",
+    runs: 200,
+    stored: (value) => value,
+    open: async () => createMemoryStateStore(),
+    createDurable() {
+      const folder = mkdtempSync(join(tmpdir(), "store-"));
+      onTestFinished(() => rmSync(folder, { recursive: true }));
+      return async () => {
+        const store = openSqliteStore(folder);
+        if (!store.ok) throw new Error(store.error.message);
+        return store.value;
+      };
+    },
+  },
+  {
+    name: "PostgreSQL",
+    runs: 20,
+    stored: (value) => JSON.parse(toJsonText(value)),
+    open: () => openPostgres(),
+    createDurable() {
+      const schema = newSchema();
+      return () => openPostgres(postgresDeps(schema));
+    },
+  },
+];
