@@ -1,18 +1,8 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { Clock, Log } from "../../model/ports.ts";
+import type { LeaseHolder } from "../../model/shared-state.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { Database } from "./database.ts";
-
-/** The current leader, or the last one. */
-export interface LeaseHolder {
-  /** Name of the daemon's instance. */
-  readonly holder: string;
-  /** Where the daemon's web server is reached; null: not known. */
-  readonly url: string | null;
-  readonly epoch: number;
-  /** Time until the lease ends, by the database's clock; 0: it has ended, or was released. */
-  readonly leftMs: DurationMs;
-}
 
 /** Dependencies of a lease. */
 export interface LeaseDeps {
