@@ -20,7 +20,7 @@ export interface RemediationStateDeps {
   readonly log: Log;
   /** Why this journal is lost at exit, because the real one can't be opened; null: it is durable. */
   readonly lostReason: string | null;
-  /** Why this daemon may not act now, because others share the journal; null: it may. Absent: it always may. */
+  /** Why this daemon may neither poll nor act now, because others share the journal; null: it may. Absent: it always may. */
   leadershipProblem?(): string | null;
   /** Whether a new journal may lack actions that were sent before, for example because its folder was lost; absent: no. */
   readonly assumesEarlierActions?: boolean;
@@ -168,7 +168,12 @@ export class RemediationState {
 
   /** Why the journal is behind or can't be written, or why this daemon may not act on it; null: it holds everything. */
   journalProblem(): string | null {
-    return this.#writer.problem() ?? this.#deps.lostReason ?? this.#deps.leadershipProblem?.() ?? null;
+    return this.#writer.problem() ?? this.#deps.lostReason ?? this.leadershipProblem();
+  }
+
+  /** Why this daemon may neither poll nor act now, because others share the journal; null: it may. */
+  leadershipProblem(): string | null {
+    return this.#deps.leadershipProblem?.() ?? null;
   }
 
   #apply(changes: readonly JournalChange[]): void {
