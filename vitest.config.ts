@@ -5,8 +5,8 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     exclude: ["test/**/*.world.test.ts"],
     testTimeout: 30_000,
-    // Many tests wait for real servers, so two workers are useful on two cores as well.
-    maxWorkers: 2,
+    // Many tests wait for real servers, so three workers are useful on two cores as well.
+    maxWorkers: 3,
     // Starting a worker per file takes longer than most files take to run. Tests clean up with onTestFinished, so that
     // files can share a worker.
     isolate: false,

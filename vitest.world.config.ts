@@ -4,6 +4,10 @@ import { defineConfig } from "vitest/config";
 const LONG_TESTS = [
   "test/rate-limit/action-burst.test.ts",
   "test/rate-limit/ledger-days.test.ts",
+  "test/rate-limit/learned-limit-over-hours.test.ts",
+  "test/rate-limit/month-of-polling.test.ts",
+  "test/collectors/collector-manager.test.ts",
+  "test/collectors/gateway.test.ts",
   "test/collectors/inexact-lists.test.ts",
   "test/collectors/detail-failures.test.ts",
   "test/integration/service/gateway.test.ts",

@@ -145,7 +145,7 @@ export const policyJsonSchema = (): JsonSchema => jsonSchemaOf(policyFileSchema,
 
 /** Returns the reference of scenario files in Markdown. */
 export function scenarioReference(defaults: Scenario, example: string): string {
-  const { faults: _, ...keys } = scenarioSchema(defaults).in.shape;
+  const { faults: _, ...keys } = scenarioSchema(defaults).shape;
   const isSection = ([, schema]: [string, z.core.$ZodType]) => sectionKeys(schema) !== null;
   const single = Object.entries(keys).filter((entry) => !isSection(entry));
   const sections = Object.entries(keys).filter(isSection).map(sectionReference);

@@ -1,6 +1,13 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { fail, type Result } from "../base/result.ts";
-import type { Clock, Secret, TransportFailure, TransportRequest, TransportResponse } from "../model/ports.ts";
+import type {
+  Clock,
+  Secret,
+  Transport,
+  TransportFailure,
+  TransportRequest,
+  TransportResponse,
+} from "../model/ports.ts";
 import { startTimeout } from "./timeout.ts";
 import { createCurrentTransport } from "./transport.ts";
 
@@ -55,14 +62,16 @@ export const INTEGRATION_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 
 /** Creates a client; it connects with the first request. */
 export function createIntegrationClient({ access, clock, agent }: IntegrationClientDeps): IntegrationClient {
-  const transports = createCurrentTransport();
+  let transport: Transport | null = null;
+  let baseUrl = "";
 
   async function attempt(request: IntegrationRequest, signal: AbortSignal): Promise<Attempt> {
     const url = urlOf(access.url);
     if (url === null) return { outcome: fail(missingUrlFailure), authorization: null };
     const authorization = authorizationOf(access.credentials, url);
     const limit = startTimeout(clock, INTEGRATION_TIMEOUT_MS, signal);
-    const transport = transports.forOptions({ baseUrl: url.origin, ...tlsOptions(access.tls ?? {}) });
+    baseUrl = url.origin;
+    transport ??= createCurrentTransport(() => ({ baseUrl, ...tlsOptions(access.tls ?? {}) }));
     const sent = await transport.request(requestOf(request, url, authorization, agent), limit.signal);
     limit.stop();
     const outcome = !sent.ok && limit.expired() ? fail(timeoutFailure) : sent;
@@ -80,7 +89,9 @@ export function createIntegrationClient({ access, clock, agent }: IntegrationCli
   }
 
   return {
-    close: transports.close,
+    async close() {
+      await transport?.close();
+    },
     async request(request, signal) {
       const first = await attempt(request, signal);
       const { outcome } = mayRetry(request, first) ? await attempt(request, signal) : first;

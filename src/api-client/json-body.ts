@@ -1,7 +1,9 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import type { TransportResponse } from "../model/ports.ts";
-import { encodingProblem } from "./compression.ts";
 import { excerpt } from "./errors.ts";
+
+/** Accepted encoding of bodies: a walk of a million sessions is hundreds of megabytes of JSON. */
+export const ACCEPTED_ENCODING = "gzip";
 
 const utf8 = new TextDecoder("utf-8");
 
@@ -64,4 +66,16 @@ function jsonProblem({ headers }: TransportResponse, text: string, found: string
   const isCutOff = position === null ? found.startsWith("Unexpected end") : Number(position[1]) >= text.length;
   if (!isCutOff) return `the JSON is broken: ${found}`;
   return `the JSON is cut off after ${text.length} characters; it ends with ${excerpt(text.slice(-TAIL_CHARACTERS))}`;
+}
+
+/** Returns why the encoding of a body makes it unreadable; null: it does not. */
+function encodingProblem({ headers, body }: TransportResponse): string | null {
+  const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "";
+  if (encoding === ACCEPTED_ENCODING || encoding === "x-gzip")
+    return "the body is not gzip although its Content-Encoding says so";
+  if (encoding !== "" && encoding !== "identity") {
+    return `the body is compressed with ${JSON.stringify(encoding)}, which was not requested`;
+  }
+  if (body[0] === 0x1f && body[1] === 0x8b) return "the body is compressed with gzip, but has no Content-Encoding";
+  return null;
 }

@@ -1,8 +1,10 @@
+import { promisify } from "node:util";
+import { gunzip } from "node:zlib";
 import { Agent, type Dispatcher, EnvHttpProxyAgent, ProxyAgent } from "undici";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { Transport, TransportFailure, TransportResponse } from "../model/ports.ts";
 import { IN_FLIGHT_MAX } from "../rate-limit/concurrency.ts";
-import { ACCEPTED_ENCODING, decompress } from "./compression.ts";
+import { ACCEPTED_ENCODING } from "./json-body.ts";
 
 /** How to reach a server. */
 export interface TransportOptions {
@@ -55,24 +57,26 @@ export function createTransport(options: TransportOptions): Transport {
   };
 }
 
-/** A transport whose options may change between requests, for example after a certificate was renewed. */
-export interface CurrentTransport {
-  /** Returns a transport with these options. If they differ from the last ones, the old one is closed after its last request. */
-  forOptions(options: TransportOptions): Pick<Transport, "request">;
-  /** Closes all transports; requests in flight fail. */
-  close(): Promise<void>;
-}
-
 interface CountedTransport {
   readonly key: string;
   readonly transport: Transport;
   inFlight: number;
 }
 
-/** Creates it without a transport. */
-export function createCurrentTransport(): CurrentTransport {
+/**
+ * Creates a transport whose options may change between requests, for example after a certificate was renewed: each request
+ * uses the current ones. A transport with earlier options is closed after its last request.
+ */
+export function createCurrentTransport(currentOptions: () => TransportOptions): Transport {
   const open = new Set<CountedTransport>();
-  let current: CountedTransport | null = null;
+  let current = openCurrent();
+
+  function openCurrent(): CountedTransport {
+    const options = currentOptions();
+    const opened = { key: JSON.stringify(options), transport: createTransport(options), inFlight: 0 };
+    open.add(opened);
+    return opened;
+  }
 
   function closeIdle(): void {
     for (const each of open) {
@@ -83,23 +87,14 @@ export function createCurrentTransport(): CurrentTransport {
   }
 
   return {
-    forOptions(options) {
-      const key = JSON.stringify(options);
-      if (current?.key !== key) {
-        current = { key, transport: createTransport(options), inFlight: 0 };
-        open.add(current);
-        closeIdle();
-      }
+    async request(request, signal) {
+      if (current.key !== JSON.stringify(currentOptions())) current = openCurrent();
       const used = current;
-      return {
-        async request(request, signal) {
-          used.inFlight++;
-          const outcome = await used.transport.request(request, signal);
-          used.inFlight--;
-          closeIdle();
-          return outcome;
-        },
-      };
+      used.inFlight++;
+      const outcome = await used.transport.request(request, signal);
+      used.inFlight--;
+      closeIdle();
+      return outcome;
     },
     async close() {
       await Promise.all([...open].map(({ transport }) => transport.close()));
@@ -207,6 +202,22 @@ async function readBody(stream: Dispatcher.ResponseData["body"]): Promise<Uint8A
     chunks.push(chunk);
   }
   return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size);
+}
+
+const gunzipAsync = promisify(gunzip);
+
+/**
+ * Decompresses a gzip body; null if the result is larger than `bytesMax`. A body in another encoding, or one that can't be
+ * decompressed, is returned as it is with its Content-Encoding header, which {@link readJson} explains.
+ */
+async function decompress(response: TransportResponse, bytesMax: number): Promise<TransportResponse | null> {
+  const { "content-encoding": encoding, "content-length": _, ...headers } = response.headers;
+  if (!/^\s*(?:x-)?gzip\s*$/i.test(encoding ?? "") || response.body.byteLength === 0) return response;
+  try {
+    return { ...response, headers, body: await gunzipAsync(response.body, { maxOutputLength: bytesMax }) };
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE" ? null : response;
+  }
 }
 
 function singleHeaders(headers: Dispatcher.ResponseData["headers"]): TransportResponse["headers"] {

@@ -38,8 +38,7 @@ export async function runCompletion(shell: Shell, program: Command, { out }: Com
   return EXIT_OK;
 }
 
-/** Words by the name of a value in the help. Other values are files, or are not completed. */
-const VALUES_BY_NAME: Readonly<Record<string, readonly string[]>> = { format: ["text", "json"] };
+/** Names of values in the help that are files. Other values without choices are not completed. */
 const FILE_ARGUMENT_NAMES: readonly string[] = ["file", "files", "old", "new"];
 
 /** Returns a program and all its commands, each with the options that all commands share. */
@@ -80,5 +79,5 @@ function completedOption({ long, description, required, optional, argChoices, fl
 }
 
 function valuesOf(name: string, choices: readonly string[] | undefined): CompletionValues {
-  return choices ?? VALUES_BY_NAME[name] ?? (FILE_ARGUMENT_NAMES.includes(name) ? "file" : "none");
+  return choices ?? (FILE_ARGUMENT_NAMES.includes(name) ? "file" : "none");
 }

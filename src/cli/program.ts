@@ -1,4 +1,4 @@
-import { Command, type Option } from "commander";
+import { Command, CommanderError, type Option } from "commander";
 import { type OperatorCommandRoute, operatorCommandTable } from "../web/api/operator-commands.ts";
 import { runApprovals } from "./approvals.ts";
 import {
@@ -15,7 +15,7 @@ import {
 import { printHelp, withSharedBehavior } from "./arguments/usage-errors.ts";
 import { runCheck } from "./check.ts";
 import { runCompletion, SHELLS, type Shell } from "./completion.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, type OutputOption } from "./context.ts";
+import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failWith, type OutputOption } from "./context.ts";
 import { runDemo } from "./demo.ts";
 import { type ExplainOptions, runExplain } from "./explain.ts";
 import { runHealthcheck } from "./healthcheck.ts";
@@ -26,6 +26,7 @@ import { runPolicyDiff } from "./policy-diff.ts";
 import { runPolicyTests } from "./policy-test.ts";
 import { runDaemon } from "./run.ts";
 import { runSimulate } from "./simulate.ts";
+import { runStateExport, runStateImport } from "./state.ts";
 
 /** A command of the command line. */
 interface CommandRow {
@@ -66,6 +67,10 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
     .helpCommand(false)
     .addHelpText("after", "\nExample:\n  $ proxywarden policy diff before.yaml after.yaml");
   for (const row of POLICY_COMMANDS) add(policy, row);
+  const state = withSharedBehavior(program.command("state").description("move the state"), context, colorOption)
+    .helpCommand(false)
+    .addHelpText("after", "\nExample:\n  $ proxywarden state export --config proxywarden.yaml state.jsonl");
+  for (const row of STATE_COMMANDS) add(state, row);
   // The former name of policy test.
   add(program, {
     ...POLICY_TEST,
@@ -88,6 +93,22 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
     },
   });
   return program;
+}
+
+/** Runs a command line without the name of the program, and returns the exit code. It prints every error. */
+export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<ExitCode> {
+  let code: ExitCode = EXIT_OK;
+  const program = createProgram(context, (finished) => {
+    code = finished;
+  });
+  try {
+    await program.parseAsync(args, { from: "user" });
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_OK : EXIT_USAGE;
+    const trace = program.opts<{ debug?: boolean }>().debug === true;
+    return failWith(context, error instanceof Error ? (trace && error.stack) || error.message : String(error));
+  }
+  return code;
 }
 
 const PROGRAM_EXAMPLES = `
@@ -116,6 +137,23 @@ const POLICY_COMMANDS: readonly CommandRow[] = [
     example: "policy diff before.yaml config/policies/offline.yaml",
     options: [OUTPUT],
     run: (options: OutputOption, context, files) => runPolicyDiff(files, options, context),
+  },
+];
+
+const STATE_COMMANDS: readonly CommandRow[] = [
+  {
+    usage: "export <file>",
+    description: "write the state of a configuration as lines of JSON; - is standard output",
+    example: "state export --config proxywarden.yaml state.jsonl",
+    options: [CONFIG],
+    run: runStateExport,
+  },
+  {
+    usage: "import <file>",
+    description: "write an exported state into the empty state of a configuration; - is standard input",
+    example: "state import --config proxywarden.yaml state.jsonl",
+    options: [CONFIG],
+    run: runStateImport,
   },
 ];
 

@@ -1,11 +1,11 @@
 import { hostname } from "node:os";
-import type { Result } from "../base/result.ts";
+import { fail, ok, type Result } from "../base/result.ts";
 import type { Config } from "../config/schema/config.ts";
-import { type StoreFailure, stateFolderProblem, storeFailure } from "../journal/open-failure.ts";
+import { errorMessage, type StoreFailure, stateFolderProblem, storeFailure } from "../journal/open-failure.ts";
 import { openSqliteReader } from "../journal/sqlite/reader.ts";
 import { openSqliteStore } from "../journal/sqlite/store.ts";
+import type { StateReader, StateRow } from "../journal/state-rows.ts";
 import type { Clock, Log, Secret, StateStore } from "../model/ports.ts";
-import type { JournalReader } from "../model/remediation/journal.ts";
 import type { SharedState } from "../model/shared-state.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { fileSecret } from "../platform/secret-file.ts";
@@ -39,13 +39,39 @@ export async function openConfiguredStore(
 export async function openConfiguredReader({
   path,
   postgres,
-}: StateConfig): Promise<Result<JournalReader, StoreFailure>> {
+}: StateConfig): Promise<Result<StateReader, StoreFailure>> {
   if (postgres === undefined) return openSqliteReader(path!);
   const clock = createSystemClock();
   const url = readUrl(postgres, clock);
   if (!url.ok) return url;
   const { openPostgresReader } = await import("../journal/postgres/reader.ts");
   return openPostgresReader({ url: url.value, schema: postgres.schema, clock, log: silentLog });
+}
+
+/** Writes rows into the empty state of a configuration. The error says why nothing was written. */
+export async function importConfiguredState(
+  { path, postgres }: StateConfig,
+  rows: readonly StateRow[],
+): Promise<Result<void, string>> {
+  if (postgres === undefined) return importIntoFolder(path!, rows);
+  const clock = createSystemClock();
+  const url = readUrl(postgres, clock);
+  if (!url.ok) return fail(`state.postgres.${url.error.message}`);
+  const { importState } = await import("../journal/postgres/state-transfer.ts");
+  return importState({ url: url.value, schema: postgres.schema, clock, log: silentLog }, rows);
+}
+
+async function importIntoFolder(folder: string, rows: readonly StateRow[]): Promise<Result<void, string>> {
+  const opened = openSqliteStore(folder);
+  if (!opened.ok) return fail(opened.error.message);
+  try {
+    opened.value.importRows(rows);
+    return ok(undefined);
+  } catch (error) {
+    return fail(errorMessage(error));
+  } finally {
+    await opened.value.close();
+  }
 }
 
 /** Returns why the state can't be opened, as far as that is known without opening it; null: nothing is wrong. */

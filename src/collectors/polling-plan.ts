@@ -85,6 +85,7 @@ const FAILED_RUNS_BEFORE_SUCCESS_MAX = 3;
 const RUN_CALLS_SMOOTHING = 0.2;
 
 const runFactKey = (collector: Collector): string => `collect.${collector}.run`;
+/** Key of the fact that holds the size of the network, as it was last seen. */
 export const NETWORK_SIZE_FACT = "collect.extent";
 
 /** The current plan, and the runs that follow it. */

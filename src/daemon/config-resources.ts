@@ -11,7 +11,7 @@ import { neededCollectors } from "../metrics/families/network-families.ts";
 import type { Secret, Transport } from "../model/ports.ts";
 import type { Collector } from "../model/snapshot.ts";
 import { inlineSecret } from "../platform/secret-file.ts";
-import { compilePolicy, expressionSources, mustCompile } from "../policy/policy.ts";
+import { expressionSources, expressionsOf, mustCompile } from "../policy/policy.ts";
 import type { RemediationRules } from "../remediation/context.ts";
 import { createTrustedProxyCheck, type IsTrustedProxy } from "../web/http/client-address.ts";
 import { type LoadedWebSettings, loadWebSettings } from "../web/http/web-settings.ts";
@@ -82,18 +82,13 @@ function serviceTls({ ca_file, tls_config }: Config["service"], read: ReadSecret
 }
 
 /** Creates the transport to the service. Each request uses the current certificates. Throws if they can't be read. */
-function serviceTransport(service: Config["service"], tls: IntegrationTls): Transport {
-  const current = createCurrentTransport();
-  const transport = () =>
-    current.forOptions({
-      baseUrl: service.base_url,
-      ...tlsOptions(tls),
-      ...(service.proxy === undefined ? {} : { proxy: service.proxy }),
-      proxyFromEnvironment: service.proxy_from_environment,
-    });
-  transport();
-  return { request: (request, signal) => transport().request(request, signal), close: current.close };
-}
+const serviceTransport = (service: Config["service"], tls: IntegrationTls): Transport =>
+  createCurrentTransport(() => ({
+    baseUrl: service.base_url,
+    ...tlsOptions(tls),
+    ...(service.proxy === undefined ? {} : { proxy: service.proxy }),
+    proxyFromEnvironment: service.proxy_from_environment,
+  }));
 
 /** The settings of the collectors, by what is exported and what the policies read. */
 export const settingsOf = (config: Config, rules: RemediationRules): CollectionSettings =>
@@ -101,9 +96,9 @@ export const settingsOf = (config: Config, rules: RemediationRules): CollectionS
 
 /** The collectors whose data the policies read. With any policy, the node list is one of them. */
 function collectorsReadBy({ policies, safety }: RemediationRules): Collector[] {
-  const expressions = policies.map(compilePolicy).flatMap(({ match, when, expects }) => [match, when, ...expects]);
   const guard = safety.protected === null ? null : mustCompile(safety.protected);
-  return [...(policies.length === 0 ? [] : (["nodes"] as const)), ...expressionSources([...expressions, guard])];
+  const sources = expressionSources([...expressionsOf(policies), guard]);
+  return [...(policies.length === 0 ? [] : (["nodes"] as const)), ...sources];
 }
 
 /** Whether two configurations are equal in everything that a reload replaces. */

@@ -66,7 +66,7 @@ const STANDBY_GAUGES: ReadonlySet<string> = new Set<GaugeName>([
 export function createDaemonMetrics({ process: withProcess = true }: DaemonMetricsOptions = {}): DaemonMetrics {
   const registry = new Registry();
   const counters = new Map<string, Counter>();
-  const gauges = new Map<string, Gauge>();
+  const gauges = new Map<string, ChangedGauge>();
   const histograms = new Map<string, Histogram>();
   for (const [name, family] of Object.entries<DaemonFamily>(DAEMON_FAMILIES)) {
     const { type, help, labels, buckets = [] } = family;
@@ -75,7 +75,7 @@ export function createDaemonMetrics({ process: withProcess = true }: DaemonMetri
       const counter = new Counter(config);
       for (const combination of combinationsOf(labels)) counter.inc(combination, 0);
       counters.set(name, counter);
-    } else if (type === "gauge") gauges.set(name, clearGauge(new Gauge(config)));
+    } else if (type === "gauge") gauges.set(name, new ChangedGauge(config));
     else {
       const histogram = new Histogram({ ...config, buckets: [...buckets] });
       for (const combination of combinationsOf(labels)) histogram.zero(combination);
@@ -88,11 +88,11 @@ export function createDaemonMetrics({ process: withProcess = true }: DaemonMetri
   }
   return {
     inc: (name, labels, by = 1) => counters.get(name)!.inc(copyLabels(labels), by),
-    set: (name, labels, value) => gauges.get(name)!.set(copyLabels(labels), value),
+    set: (name, labels, value) => gauges.get(name)!.set(labels, value),
     observe: (name, labels, value) => histograms.get(name)!.observe(copyLabels(labels), value),
-    clear: (name) => clearGauge(gauges.get(name)!),
+    clear: (name) => gauges.get(name)!.clear(),
     clearLeaderGauges() {
-      for (const [name, gauge] of gauges) if (!STANDBY_GAUGES.has(name)) clearGauge(gauge);
+      for (const [name, gauge] of gauges) if (!STANDBY_GAUGES.has(name)) gauge.clear();
     },
     // Not registry.metrics(), whose format is a setting of the registry rather than an argument.
     render: (format) =>
@@ -112,11 +112,35 @@ function combinationsOf(labels: DaemonFamily["labels"]): Record<string, string>[
   return combinations;
 }
 
-/** prom-client starts and resets a gauge without labels at 0, which was never measured. */
-function clearGauge(gauge: Gauge): Gauge {
-  gauge.reset();
-  gauge.remove({});
-  return gauge;
+/** A gauge that passes a value to prom-client only if it changed, since prom-client takes much longer than the comparison. */
+class ChangedGauge {
+  readonly #gauge: Gauge;
+  readonly #labelNames: readonly string[];
+  /** The last value of each series, by its label values. */
+  readonly #values = new Map<string, number>();
+
+  constructor(config: { name: string; help: string; labelNames: string[]; registers: Registry[] }) {
+    this.#gauge = new Gauge(config);
+    this.#labelNames = config.labelNames;
+    this.clear();
+  }
+
+  set(labels: object, value: number): void {
+    const texts = labels as Readonly<Record<string, string>>;
+    let key = "";
+    for (const name of this.#labelNames) key += `${texts[name]}\0`;
+    if (Object.is(this.#values.get(key), value)) return;
+    this.#gauge.set(copyLabels(labels), value);
+    this.#values.set(key, value);
+  }
+
+  /** Removes all series. */
+  clear(): void {
+    this.#values.clear();
+    this.#gauge.reset();
+    // prom-client starts and resets a gauge without labels at 0, which was never measured.
+    this.#gauge.remove({});
+  }
 }
 
 interface ClientSample {

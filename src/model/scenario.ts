@@ -84,6 +84,10 @@ export interface ServiceOptions {
   readonly sessionList: ListOptions<Ordering<(typeof SESSION_ORDERS)[number]>>;
 }
 
+/** Scopes of an API key (spec, section 5). No endpoint of the spec requires `sessions:write`. */
+export const SCOPES = ["nodes:read", "nodes:write", "sessions:read", "sessions:write"] as const;
+export type Scope = (typeof SCOPES)[number];
+
 /** What a fault does to the requests that it matches, or to the network. */
 export type FaultKind =
   | {

@@ -1,10 +1,15 @@
+import { MINUTE_MS } from "../base/duration.ts";
 import type { Blocker, Decision } from "../model/remediation/decision.ts";
-import type { Action, Episode } from "../model/remediation/episode.ts";
-import { type GuardFacts, isInFlight } from "./facts.ts";
+import type { Action, ActionRequest, Episode } from "../model/remediation/episode.ts";
+import type { EpochMs } from "../model/time.ts";
+import { type GuardFacts, isDryRun, isInFlight } from "./facts.ts";
 import { GUARDS, HOLD_REASON_ROWS } from "./guards/all-guards.ts";
 import { type Candidate, nextStep } from "./guards/guard.ts";
 import type { Policy } from "./policy.ts";
 import type { RemediationRecords } from "./remediation-records.ts";
+
+/** Longest reason of a quarantine that is sent, in characters. */
+const QUARANTINE_REASON_CHARACTERS_MAX = 500;
 
 /** Returns every blocker of the candidate's next step. */
 export function findBlockers(candidate: Candidate, facts: GuardFacts): readonly Blocker[] {
@@ -64,6 +69,61 @@ export function decide(candidate: Candidate, facts: GuardFacts): Decision {
 /** Whether the decision allows an episode to begin. */
 export const mayBeginEpisode = ({ blockers }: Decision): boolean =>
   blockers.every(({ reason }) => !HOLD_REASON_ROWS[reason].preventsEpisode);
+
+/** Returns the action of a candidate's next step, with its evidence. Throws if the step is not an action. */
+export function planAction(candidate: Candidate, id: string, now: EpochMs): Action {
+  const { active, node, evaluation, observedAt } = candidate;
+  const episode = candidate.episode!;
+  return {
+    id,
+    episode: episode.id,
+    policy: active.policy.rule.name,
+    node: node.id,
+    country: node.country,
+    region: node.region,
+    step: episode.step,
+    shadow: isDryRun(active),
+    fingerprint: active.policy.fingerprint,
+    request: actionRequestOf(candidate),
+    state: "intended",
+    evidence: { fields: evaluation.fields(), observedAt },
+    createdAt: now,
+    sentAt: null,
+    endedAt: null,
+    outcome: null,
+    inDoubt: false,
+    detail: null,
+    uptimeHoursBefore: null,
+    rebootingSeen: false,
+    proof: null,
+  };
+}
+
+function actionRequestOf(candidate: Candidate): ActionRequest {
+  const step = nextStep(candidate);
+  switch (step?.action) {
+    case "disconnect":
+      return { kind: "disconnect" };
+    case "reboot":
+      return { kind: "reboot", force: step.force };
+    case "quarantine": {
+      const { id, policy, node } = candidate.episode!;
+      const { when } = candidate.active.policy.rule;
+      const values: Readonly<Record<string, string>> = { policy, when, episode: id, node };
+      const reason = step.reason.replace(/\{\{\s*(\w+)\s*\}\}/g, (_, name: string) => values[name] ?? "");
+      return {
+        kind: "quarantine",
+        reason: reason.slice(0, QUARANTINE_REASON_CHARACTERS_MAX),
+        durationMinutes: Math.round(step.durationMs / MINUTE_MS),
+      };
+    }
+    case "notify":
+    case undefined:
+      throw new Error(`step ${candidate.episode!.step} of ${candidate.episode!.id} is not an action`);
+    default:
+      return step satisfies never;
+  }
+}
 
 /**
  * Returns why a planned action must not be sent; null: it may be sent. `candidate`: the node under its policy as observed after

@@ -46,6 +46,10 @@ export const expressionSources = (expressions: readonly (Expression | null)[]): 
 export const policySources = ({ match, when }: Pick<Policy, "match" | "when">): Collector[] =>
   expressionSources([match, when]);
 
+/** Returns every expression of some policies. */
+export const expressionsOf = (rules: readonly PolicyRule[]): (Expression | null)[] =>
+  rules.map(compilePolicy).flatMap(({ match, when, expects }) => [match, when, ...expects]);
+
 /** Returns the lower of two modes. */
 export const lowerMode = (one: Mode, other: Mode): Mode => MODES[Math.min(MODES.indexOf(one), MODES.indexOf(other))]!;
 

@@ -102,9 +102,13 @@ function shareCalls(input: PlanInput): Grants {
   const demands = COLLECTORS.flatMap((collector) => demandsOf(collector, input));
   const share = (paidAhead: number) => sumOfParts(shareFairly(demands, planConstraints(input, paidAhead)));
   let grants = share(0);
+  // Calls paid ahead only add to the calls of the month, which change nothing for collectors that the month doesn't limit.
+  if (![...grants.values()].some(({ boundBy }) => boundBy === "month")) return grants;
   // Calls paid ahead depend on the rates, and the rates on them: iterate until they converge.
   for (let round = 0, paidAhead = 0; round < PAID_AHEAD_ROUNDS && input.runs !== undefined; round++) {
-    paidAhead = (paidAhead + callsAheadOf(input, grants)) / 2;
+    const next = (paidAhead + callsAheadOf(input, grants)) / 2;
+    if (next === paidAhead) break;
+    paidAhead = next;
     grants = share(paidAhead);
   }
   return grants;

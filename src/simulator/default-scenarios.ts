@@ -1,6 +1,5 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
-import type { ChurnRates, FleetRates, Scenario, ServiceOptions } from "../model/scenario.ts";
-import { SCOPES } from "./api/api-keys.ts";
+import { type ChurnRates, type FleetRates, SCOPES, type Scenario, type ServiceOptions } from "../model/scenario.ts";
 
 /** The API key of the default scenarios, with every scope. It is valid only for a simulation. */
 export const SIMULATION_KEY = "simulation-key";

@@ -7,8 +7,6 @@ const never = new AbortController().signal;
 const get = { method: "GET", path: "/", headers: {} } as const;
 
 test("a request in flight completes after the options changed", async () => {
-  const current = createCurrentTransport();
-  onTestFinished(() => current.close());
   // No answer goes out before both requests are there.
   const answers: (() => void)[] = [];
   let arrived = () => {};
@@ -26,8 +24,12 @@ test("a request in flight completes after the options changed", async () => {
     server.close();
   });
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const first = current.forOptions({ baseUrl }).request(get, never);
+  let serverName = "first";
+  const transport = createCurrentTransport(() => ({ baseUrl, serverName }));
+  onTestFinished(() => transport.close());
+  const first = transport.request(get, never);
   await firstArrival;
-  const second = current.forOptions({ baseUrl, serverName: "renewed" }).request(get, never);
+  serverName = "renewed";
+  const second = transport.request(get, never);
   expect(await Promise.all([first, second])).toMatchObject([{ ok: true }, { ok: true }]);
 });

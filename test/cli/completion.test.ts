@@ -99,7 +99,7 @@ test("the zsh script escapes special characters", async () => {
   expect(script).toContain(
     "'--at=[explain the state at this time, such as 2026-11-21T03\\:12\\:00Z, or this long ago, such as 2h]:value: '",
   );
-  expect(script).toContain("'--output=[text or json]:value:(text json)'");
+  expect(script).toContain("'--output=[output format]:value:(text json)'");
   expect(script).toContain("'--config=[the configuration]:value:_files'");
 });
 

@@ -23,9 +23,9 @@ async function callsTo(daemon: VirtualDaemon, endpoint: string): Promise<number>
 }
 
 test("reads nodes, details and statistics as often as planned during a walk of 500 pages", async () => {
-  const service = { ...defaultScenario.service, pageLimitMax: 50, plan: "starter" } as const;
+  const service = { ...defaultScenario.service, pageLimitMax: 10, plan: "starter" } as const;
   const daemon = await startVirtualDaemon({
-    scenario: { nodes: 5_000, sessions: 25_000, service },
+    scenario: { nodes: 1_000, sessions: 5_000, service },
     settings: { limits },
   });
   // After the first walks the plan knows the length of the lists.

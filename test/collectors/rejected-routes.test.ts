@@ -22,13 +22,13 @@ const refusal = (match: string, retryAfter: string | undefined, share = 1): Faul
 });
 
 /**
- * Runs a daemon over 600 nodes for an hour and a minute, and returns its calls for the node list in the next hour.
+ * Runs a daemon over 300 nodes for half an hour and a minute, and returns its calls for the node list in the next half hour.
  * `later`: faults from the second minute on, by the nodes that are known then.
  */
 async function listCalls(faults: readonly Fault[], later?: (ids: readonly string[]) => readonly Fault[]) {
   const clock = createVirtualClock(START_MS);
   const service = createService(
-    { ...defaultScenario, nodes: 600, sessions: 10, faults, rates: noFailureRates },
+    { ...defaultScenario, nodes: 300, sessions: 10, faults, rates: noFailureRates },
     START_MS,
   );
   const simulated = createSimulatedTransport(service, clock, { latencyMs: 50 });
@@ -48,9 +48,9 @@ async function listCalls(faults: readonly Fault[], later?: (ids: readonly string
   });
   await clock.advance(MINUTE_MS);
   if (later !== undefined) service.setFaults(later(daemon.snapshots.last!.fleet.ids));
-  await clock.advance(HOUR_MS);
+  await clock.advance(HOUR_MS / 2);
   const from = moments.length;
-  await clock.advance(HOUR_MS);
+  await clock.advance(HOUR_MS / 2);
   await stopVirtualDaemon(daemon);
   const gaps = moments.slice(1).map((at, index) => at - moments[index]!);
   return { calls: moments.length - from, longestGapMs: Math.max(...gaps) };

@@ -40,6 +40,9 @@ export function createRecordingLog(): Log & {
   return { lines, debug: record("debug"), info: record("info"), warn: record("warn"), error: record("error") };
 }
 
+/** Snapshots without changes are rarer than in the product, because simulated hours consist mostly of them. */
+const PUBLISH_CHECK_MS = 15_000;
+
 export const fixedKey = (key: string): Secret => ({ value: () => key, refresh: () => ({ ok: true, value: false }) });
 
 /** Returns the limits of the spec, with one of its plans. */
@@ -189,6 +192,7 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
     log,
     facts: store.facts,
     cron: createCron(),
+    publishCheckMs: PUBLISH_CHECK_MS,
     onSnapshot: (snapshot, plan) => {
       snapshots.last = snapshot;
       controller?.update(snapshot, plan);

@@ -61,18 +61,20 @@ export function startProcess(
 /** Not the environment of the test, because the test runner sets variables that change what Node prints. */
 const baseEnvironment = () => ({ PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR });
 
-/** Shared by all processes, which then start in half the time. */
-const COMPILE_CACHE = fileURLToPath(new URL("../../node_modules/.cache/compiled", import.meta.url));
+/** The environment of processes that share compiled code, with which they start in less than half the time. */
+export const COMPILE_CACHE = {
+  NODE_COMPILE_CACHE: fileURLToPath(new URL("../../node_modules/.cache/compiled", import.meta.url)),
+};
 
 /** Starts a TypeScript file of the checkout. */
-export const startScript = (script: string, ...args: readonly string[]): RunningProcess =>
-  startProcess(process.execPath, [script, ...args], "", { NODE_COMPILE_CACHE: COMPILE_CACHE });
+export const startScript = (script: string, args: readonly string[], environment: object = {}): RunningProcess =>
+  startProcess(process.execPath, [script, ...args], "", { ...COMPILE_CACHE, ...environment });
 
 /** The command line from the checkout. */
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 /** Starts a command of proxywarden. */
-export const startCommand = (...args: readonly string[]): RunningProcess => startScript(MAIN, ...args);
+export const startCommand = (...args: readonly string[]): RunningProcess => startScript(MAIN, args);
 
 /** Runs a command of proxywarden until it ends. */
 export const runCommand = (...args: readonly string[]): Promise<ProcessResult> => startCommand(...args).ended;

@@ -1,9 +1,12 @@
 import type { NodeFamily, RenderInput, Sample } from "../../src/metrics/families/family.ts";
 import { NETWORK_FAMILIES } from "../../src/metrics/families/network-families.ts";
 import { NODE_INFO } from "../../src/metrics/families/node-families.ts";
-import type { NetworkExposition } from "../../src/metrics/render/exposition.ts";
 import { computeVisibility, nodeLabel } from "../../src/metrics/render/render-frame.ts";
-import { createNetworkRenderer, type NetworkRenderer } from "../../src/metrics/render/renderer.ts";
+import {
+  createNetworkRenderer,
+  type NetworkExposition,
+  type NetworkRenderer,
+} from "../../src/metrics/render/renderer.ts";
 import { type Format, familyHeader, seriesText, valueText } from "../../src/metrics/text-format.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
 import { renderInput } from "./snapshot-fixtures.ts";

@@ -3,6 +3,7 @@ import { COLLECTORS, type Collector } from "../../src/model/snapshot.ts";
 import type { LastRun } from "../../src/rate-limit/monthly-budget.ts";
 import { type Plan, planPolling } from "../../src/scheduling/planner.ts";
 import { callsPerRun, type PlanInput } from "../../src/scheduling/polling-capacity.ts";
+import { isLongRun } from "../harness/run-length.ts";
 import { createPlanLimits } from "../harness/virtual-daemon.ts";
 
 const MINUTE = 60_000;
@@ -94,7 +95,7 @@ function inputAt(fleet: Fleet, now: number, used: number, runs: Record<string, u
 
 const fleets: readonly Fleet[] = [
   { nodes: 200, nodePages: 1, sessionPages: 2 },
-  { nodes: 5_000, nodePages: 5, sessionPages: 50 },
+  ...(isLongRun ? [{ nodes: 5_000, nodePages: 5, sessionPages: 50 }] : []),
   { nodes: 5_000, nodePages: 50, sessionPages: 500 },
   { nodes: 100_000, nodePages: 100, sessionPages: 1_000 },
 ];

@@ -44,12 +44,6 @@ export const parseTimeOption = (text: string): EpochMs => {
   return read.value;
 };
 
-/** Parses the output format. */
-const parseOutputFormat = (text: string) => {
-  if (text !== "text" && text !== "json") throw new InvalidArgumentError("It must be text or json.");
-  return text;
-};
-
 /** Parses the URL of a daemon. */
 const parseDaemonUrl = (text: string) => {
   const url = URL.parse(text);
@@ -78,7 +72,7 @@ export function parseTime(text: string, now: EpochMs): Result<EpochMs, string> {
 export const CONFIG = option("--config <file>", "the configuration").default("/etc/proxywarden/proxywarden.yaml");
 
 /** The option `--output`. */
-export const OUTPUT = option("--output <format>", "text or json", parseOutputFormat, "text");
+export const OUTPUT = option("--output <format>", "output format").choices(["text", "json"]).default("text");
 
 /** The options of commands that ask the running daemon. */
 export const DAEMON: readonly Option[] = [

@@ -1,3 +1,4 @@
+import { parseJson } from "../../api-client/json-body.ts";
 import { createTransport } from "../../api-client/transport.ts";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
@@ -123,10 +124,6 @@ function responseError(
 }
 
 function parseObject(body: Uint8Array): JsonObject | null {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(body).toString("utf8"));
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : null;
-  } catch {
-    return null;
-  }
+  const value = parseJson(body);
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : null;
 }

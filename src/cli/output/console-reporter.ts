@@ -17,19 +17,13 @@ interface ReportLine {
   readonly tone: "good" | "bad" | "change" | "summary";
 }
 
-/** Turns the daemon's state into lines of text. */
-export interface ConsoleReporter {
-  /** Returns lines on what is new since the last call. */
-  report(statusSnapshot: StatusSnapshot, remediation: RemediationView): Promise<ReportLine[]>;
-}
-
 /** Interval between two summaries. */
 const SUMMARY_INTERVAL_MS: DurationMs = 15 * SECOND_MS;
 /** Node changes listed in one report. The others are only counted. */
 const CHANGES_LISTED_MAX = 8;
 
-/** Creates a reporter. `startedAt`: the lines show the time since then. */
-export function createConsoleReporter(startedAt: MonotonicMs): ConsoleReporter {
+/** Creates a reporter, which turns the daemon's state into lines of text. `startedAt`: the lines show the time since then. */
+export function createConsoleReporter(startedAt: MonotonicMs) {
   const statuses = new Map<string, number>();
   const activity = createActivityReporter();
   let summaryAt = startedAt;
@@ -53,7 +47,8 @@ export function createConsoleReporter(startedAt: MonotonicMs): ConsoleReporter {
   }
 
   return {
-    async report(statusSnapshot, remediation) {
+    /** Returns lines on what is new since the last call. */
+    async report(statusSnapshot: StatusSnapshot, remediation: RemediationView): Promise<ReportLine[]> {
       const elapsed = formatElapsed(statusSnapshot.monotonic - startedAt);
       const lines = statusSnapshot.snapshot === null ? [] : statusChanges(statusSnapshot.snapshot.fleet);
       const fleet = statusSnapshot.snapshot?.fleet;

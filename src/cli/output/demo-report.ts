@@ -31,12 +31,8 @@ memory: ${Math.round(process.memoryUsage.rss() / 2 ** 20)} MiB resident, includi
 `;
 }
 
-interface StatusCollectors {
-  readonly collectors: Readonly<Record<string, { readonly age_seconds: { median: number; max: number } | null }>>;
-}
-
 function formatAges(daemon: Daemon): Record<string, string> {
-  const { collectors } = statusView(daemon.statusSnapshot()) as StatusCollectors;
+  const { collectors } = statusView(daemon.statusSnapshot());
   return Object.fromEntries(
     Object.entries(collectors).map(([name, { age_seconds: age }]) => [
       name,

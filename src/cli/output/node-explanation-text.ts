@@ -1,6 +1,5 @@
 import { SECOND_MS } from "../../base/duration.ts";
 import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
-import { HOLD_REASON_ROWS } from "../../policy/guards/all-guards.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OperatorCommandView } from "../../web/api/row-views.ts";
 import type { Paint } from "./color.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
@@ -145,15 +144,12 @@ const decisionLines = ({ at, verdict, step, mode, blockers }: DecisionView): rea
   ...reasonLines(blockers),
 ];
 
-const blockerLines = (blockers: readonly Blocker[]): readonly string[] =>
+const blockerLines = (blockers: NonNullable<PolicyReport["blockers"]>): readonly string[] =>
   blockers.length === 0
     ? ["nothing holds an action"]
     : [
         `${countNoun(blockers.length, "reason")} would hold an action`,
-        ...blockers.flatMap((blocker) => [
-          ...reasonLines([blocker]),
-          `  ends ${HOLD_REASON_ROWS[blocker.reason].ends.replaceAll("`", "")}`,
-        ]),
+        ...blockers.flatMap((blocker) => [...reasonLines([blocker]), `  ends ${blocker.ends}`]),
       ];
 
 const reasonLines = (blockers: readonly Blocker[]) => blockers.map(({ reason, detail }) => `- ${reason}: ${detail}`);

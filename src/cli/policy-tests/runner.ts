@@ -12,13 +12,12 @@ import {
 } from "../../collectors/collector-manager.ts";
 import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../metrics/daemon-metrics.ts";
-import type { Expectation, PolicyTest } from "../../model/policy/policy-test.ts";
-import { valueAt } from "../../model/policy/policy-test.ts";
+import { type Expectation, type PolicyTest, valueAt } from "../../model/policy/policy-test.ts";
 import type { ExternalBlockers, Log } from "../../model/ports.ts";
 import { createNotifier } from "../../notify/notifier.ts";
 import { createCron } from "../../platform/cron.ts";
 import { inlineSecret } from "../../platform/secret-file.ts";
-import { compilePolicy, expressionSources } from "../../policy/policy.ts";
+import { expressionSources, expressionsOf } from "../../policy/policy.ts";
 import { findMismatches, type ObservedOutcome } from "../../policy/test-expectation.ts";
 import { type Limits, PLANS } from "../../rate-limit/limits.ts";
 import type { RemediationRules } from "../../remediation/context.ts";
@@ -119,9 +118,7 @@ async function startEngine(test: PolicyTest, rules: RemediationRules, clock: Vir
 
 /** Collects only what a policy reads. */
 function settingsOf({ intervalMs }: PolicyTest, { policies }: RemediationRules): CollectionSettings {
-  const read = new Set(
-    expressionSources(policies.map(compilePolicy).flatMap(({ match, when, expects }) => [match, when, ...expects])),
-  );
+  const read = new Set(expressionSources(expressionsOf(policies)));
   const every = { kind: "every", intervalMs } as const;
   return {
     schedules: {

@@ -44,23 +44,19 @@ const matchKeys = {
 /** Keys of all request faults. */
 const sharedKeys = { ...timingKeys, ...matchKeys };
 
-/** Defines a fault that affects requests. */
-function requestFault<const Name extends FaultKind["kind"], const Shape extends z.core.$ZodShape>(
-  kind: Name,
-  meaning: string,
-  shape: Shape,
-) {
-  return section({ kind: z.literal(kind), ...sharedKeys, ...shape }).describe(meaning);
-}
+/** Returns a function that defines a kind of fault with the given keys and its own. */
+const faultWith =
+  <const Keys extends z.core.$ZodShape>(keys: Keys) =>
+  <const Name extends FaultKind["kind"], const Shape extends z.core.$ZodShape>(
+    kind: Name,
+    meaning: string,
+    shape: Shape,
+  ) =>
+    section({ kind: z.literal(kind), ...keys, ...shape }).describe(meaning);
 
-/** Defines a fault of the network or the clock. */
-function networkFault<const Name extends FaultKind["kind"], const Shape extends z.core.$ZodShape>(
-  kind: Name,
-  meaning: string,
-  shape: Shape,
-) {
-  return section({ kind: z.literal(kind), ...timingKeys, ...shape }).describe(meaning);
-}
+const requestFault = faultWith(sharedKeys);
+/** A fault of the network or the clock. */
+const networkFault = faultWith(timingKeys);
 
 const secondsOrDate = text(RETRY_AFTER_EXPECTED, { name: "string" }).regex(
   /^[\x20-\x7e]*$/,

@@ -7,6 +7,7 @@ import {
   type ListOptions,
   NODE_ORDERS,
   type Ordering,
+  SCOPES,
   type Scenario,
   SESSION_ORDERS,
   type ServiceOptions,
@@ -28,8 +29,6 @@ import {
   wholeNumber,
 } from "./value-types.ts";
 
-const SCOPES = ["nodes:read", "nodes:write", "sessions:read", "sessions:write"] as const;
-
 /** Returns the schema of a scenario file with the given defaults. */
 export function scenarioSchema(defaults: Scenario) {
   return section({
@@ -49,7 +48,7 @@ export function scenarioSchema(defaults: Scenario) {
         defaults.keys.map(({ key, scopes }) => ({ key, scopes: SCOPES.filter((scope) => scopes.includes(scope)) })),
       )
       .describe("API keys that the service accepts (section 5)."),
-  }).transform((read): Scenario => ({ ...read, faults: read.faults ?? defaults.faults }));
+  });
 }
 
 const apiKey = section({

@@ -1,9 +1,13 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord } from "../../model/session.ts";
-import { RECENT_SESSION_MS, type SessionSummary } from "../../model/snapshot.ts";
+import {
+  type Histogram,
+  RECENT_SESSION_MS,
+  SESSION_DURATION_BUCKETS_SECONDS,
+  type SessionSummary,
+} from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { createLabelCounts } from "../label-counts.ts";
-import { SessionDurations } from "./session-durations.ts";
 import { SessionTable } from "./session-table.ts";
 import { SessionNodeTable, type SessionNodeTableDeps } from "./sessions-by-node.ts";
 
@@ -207,3 +211,27 @@ const rankCustomers = (customers: ReadonlyMap<string, number>) =>
   [...customers]
     .map(([customerId, sessions]) => ({ customerId, sessions }))
     .sort((a, b) => b.sessions - a.sessions || (a.customerId < b.customerId ? -1 : 1));
+
+/** One cumulative histogram of durations per session type. */
+class SessionDurations {
+  readonly #histograms = SESSION_TYPES.map(() => ({
+    counts: new Float64Array(SESSION_DURATION_BUCKETS_SECONDS.length),
+    count: 0,
+    sum: 0,
+  }));
+
+  /** Adds a session that ended. `type`: index into SESSION_TYPES. NaN, a duration that was never reported, is ignored. */
+  observe(type: number, seconds: number): void {
+    if (Number.isNaN(seconds)) return;
+    const histogram = this.#histograms[type]!;
+    histogram.count++;
+    histogram.sum += seconds;
+    SESSION_DURATION_BUCKETS_SECONDS.forEach((bound, index) => {
+      if (seconds <= bound) histogram.counts[index]!++;
+    });
+  }
+
+  copy(): readonly Histogram[] {
+    return this.#histograms.map(({ counts, count, sum }) => ({ counts: counts.slice(), count, sum }));
+  }
+}

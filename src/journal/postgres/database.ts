@@ -78,6 +78,8 @@ export class Database implements Connection {
       keepAlive: true,
     });
     // A connection that is lost while it is idle is replaced when it is needed.
+    // One that is lost in use fails the statement under way; without a listener, the process would end.
+    this.#pool.on("connect", (client) => client.on("error", () => undefined));
     this.#pool.on("error", (error) => log.debug({ err: error }, "idle database connection lost"));
   }
 

@@ -1,13 +1,15 @@
 import { ok, type Result } from "../../base/result.ts";
-import type { JournalReader } from "../../model/remediation/journal.ts";
+
 import { errorMessage, type StoreFailure, storeFailure } from "../open-failure.ts";
+import type { StateReader } from "../state-rows.ts";
 import { type Connection, type DatabaseDeps, openDatabase } from "./database.ts";
 import { READ_SNAPSHOT } from "./journal.ts";
 import { schemaProblem } from "./migrations.ts";
 import { createRowQueries } from "./row-queries.ts";
+import { exportRows } from "./state-transfer.ts";
 
 /** Opens a snapshot of the journal for reading, even while daemons use it. Changes nothing. Close it soon. */
-export async function openPostgresReader(deps: DatabaseDeps): Promise<Result<JournalReader, StoreFailure>> {
+export async function openPostgresReader(deps: DatabaseDeps): Promise<Result<StateReader, StoreFailure>> {
   const opened = openDatabase(deps);
   if (!opened.ok) return storeFailure("unusable", `the URL of the database can't be used: ${opened.error}`);
   const database = opened.value;
@@ -35,10 +37,11 @@ export async function openPostgresReader(deps: DatabaseDeps): Promise<Result<Jou
   }
 }
 
-function readerOver(connection: Connection, schema: string): Omit<JournalReader, "close"> {
+function readerOver(connection: Connection, schema: string): Omit<StateReader, "close"> {
   const queries = createRowQueries(connection, schema);
   return {
     ...queries,
+    rows: () => exportRows(connection, schema),
     fact: async (key) => (await queries.allFacts()).get(key) ?? null,
     callsSince: async (day) =>
       [...(await queries.calls())].reduce((sum, [each, used]) => (each >= day ? sum + used : sum), 0),

@@ -33,7 +33,10 @@ export function createRowQueries(connection: Connection, s: string): RowQueries 
       return bodiesOf<T>(await connection.query(sql, parameters));
     };
   const facts = async (prefix: string) => {
-    const rows = await connection.query(`SELECT key, value FROM ${s}.facts WHERE starts_with(key, $1)`, [prefix]);
+    const rows = await connection.query(
+      `SELECT key, value FROM ${s}.facts WHERE starts_with(key, $1) ORDER BY key COLLATE "C"`,
+      [prefix],
+    );
     return new Map(rows.map(({ key, value }) => [String(key), String(value)]));
   };
   const orders = timed<OperatorCommandRow>({ table: "orders", at: "at", sequence: "seq" });
@@ -48,7 +51,7 @@ export function createRowQueries(connection: Connection, s: string): RowQueries 
     facts: () => facts(REMEDIATION_FACT_PREFIX),
     allFacts: () => facts(""),
     async calls() {
-      const rows = await connection.query(`SELECT day, used FROM ${s}.calls`);
+      const rows = await connection.query(`SELECT day, used FROM ${s}.calls ORDER BY day`);
       return new Map(rows.map(({ day, used }) => [String(day), Number(used)]));
     },
   };
@@ -81,10 +84,14 @@ export async function loadContents(connection: Connection, s: string, since: Epo
   };
 }
 
-const selectTimers = (s: string) => `SELECT policy, node, state, true_ms AS "trueMs", clear_ms AS "clearMs", since,
+/** Selects all timers of the schema `s`, quoted. */
+export const selectTimers = (
+  s: string,
+) => `SELECT policy, node, state, true_ms AS "trueMs", clear_ms AS "clearMs", since,
   node_created_at AS "nodeCreatedAt" FROM ${s}.timers`;
 
-const timersOf = (rows: readonly Row[]): TimerRow[] =>
+/** Returns the timers of rows of {@link selectTimers}. */
+export const timersOf = (rows: readonly Row[]): TimerRow[] =>
   rows.map(({ nodeCreatedAt, ...row }) => {
     const timer = row as unknown as TimerRow;
     return nodeCreatedAt === null ? timer : { ...timer, nodeCreatedAt: Number(nodeCreatedAt) };

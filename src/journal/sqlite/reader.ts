@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fail, ok, type Result } from "../../base/result.ts";
-import type { JournalReader } from "../../model/remediation/journal.ts";
+
 import {
   damagedFailure,
   errorMessage,
@@ -11,8 +11,10 @@ import {
   type StoreFailure,
   storeFailure,
 } from "../open-failure.ts";
+import type { StateReader } from "../state-rows.ts";
 import { MIGRATIONS, schemaVersion } from "./migrations.ts";
 import { createRowReader, queriesOver } from "./rows.ts";
+import { exportRows } from "./state-transfer.ts";
 import { DATABASE_FILE } from "./store.ts";
 
 /** Maximum wait for a daemon that is just opening or closing its store, which takes less. */
@@ -22,7 +24,7 @@ const BUSY_MS_MAX = 2_000;
  * Opens a snapshot of the store in `folder` for reading, even while a daemon uses the folder. Close it soon: until then the
  * daemon's write-ahead log can't be truncated.
  */
-export function openSqliteReader(folder: string): Result<JournalReader, StoreFailure> {
+export function openSqliteReader(folder: string): Result<StateReader, StoreFailure> {
   const path = join(folder, DATABASE_FILE);
   let database: DatabaseSync | null = null;
   try {
@@ -57,12 +59,13 @@ function schemaProblem(version: number, path: string): StoreFailure | null {
   return { kind: "older", message };
 }
 
-function readerOver(database: DatabaseSync): JournalReader {
+function readerOver(database: DatabaseSync): StateReader {
   const rows = createRowReader(database);
   return {
     ...queriesOver(rows),
     timers: async (node) => rows.timers(node),
     holds: async (node) => rows.holds(node),
+    rows: () => exportRows(database),
     fact: async (key) => rows.fact(key),
     callsSince: async (day) => rows.callsSince(day),
     close: async () => {

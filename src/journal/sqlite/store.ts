@@ -12,9 +12,11 @@ import {
   type StoreFailure,
   storeFailure,
 } from "../open-failure.ts";
+import type { StateRow } from "../state-rows.ts";
 import { createJournal } from "./journal.ts";
 import { MIGRATIONS, migrate, schemaVersion } from "./migrations.ts";
 import { createRowReader, type RowReader } from "./rows.ts";
+import { importRows } from "./state-transfer.ts";
 
 /** Name of the database in the store's folder. */
 export const DATABASE_FILE = "proxywarden.db";
@@ -27,6 +29,8 @@ const LOG_BYTES_KEPT_MAX = 16 * 1_024 * 1_024;
 export interface SqliteStateStore extends StateStore {
   /** The rows of the journal, to be read without waiting. */
   readonly rows: RowReader;
+  /** Writes an exported state. Throws, and writes nothing, if this one is not empty, or for invalid rows. */
+  importRows(rows: Iterable<StateRow>): void;
 }
 
 /**
@@ -150,6 +154,7 @@ function createStoreOver(database: DatabaseSync, close: () => void, assertInPlac
     },
     journal: createJournal(database, assertInPlace),
     rows,
+    importRows: (exported) => importRows(database, exported),
     close: async () => close(),
   };
 }

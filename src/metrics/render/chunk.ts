@@ -29,6 +29,16 @@ export function release(chunk: Chunk): void {
   if (chunk.references === 0) chunk.recycle?.();
 }
 
+/** Prevents the bytes from being overwritten. */
+export function retainAll(chunks: readonly Chunk[]): void {
+  for (const chunk of chunks) retain(chunk);
+}
+
+/** Releases the bytes; call it once for every {@link retainAll}. */
+export function releaseAll(chunks: readonly Chunk[]): void {
+  for (const chunk of chunks) release(chunk);
+}
+
 /** Buffers that are no longer read, for reuse by the next segments. */
 export interface BufferPool {
   /** Returns a buffer of at least `size` bytes with undefined content. */

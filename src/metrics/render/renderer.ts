@@ -4,12 +4,28 @@ import { NETWORK_FAMILIES } from "../families/network-families.ts";
 import { NODE_INFO } from "../families/node-families.ts";
 import { type Format, familyHeader } from "../text-format.ts";
 import { createAggregateRenderer } from "./aggregate-lines.ts";
-import { type Chunk, createChunk } from "./chunk.ts";
-import { type NetworkExposition, retainExposition } from "./exposition.ts";
+import { type Chunk, createChunk, releaseAll, retainAll } from "./chunk.ts";
 import { createNodeRenderer } from "./node-lines.ts";
 import { createRenderBuffers } from "./render-buffers.ts";
 import { computeVisibility, type FamilyRenderer, markRelabelled, type RenderFrame } from "./render-frame.ts";
 import { selectFamilies } from "./selection.ts";
+
+/** The rendered `proxynet_*` families of one snapshot. */
+export interface NetworkExposition {
+  /** Number of samples. */
+  readonly series: number;
+  /** Names of the families dropped because of `export.series_max`. */
+  readonly droppedFamilies: readonly string[];
+  /** The bytes in order. Both formats share the chunks of sample lines; header lines differ. */
+  readonly chunks: Readonly<Record<Format, readonly Chunk[]>>;
+}
+
+/** The exposition before the first snapshot. */
+export const EMPTY_NETWORK_EXPOSITION: NetworkExposition = {
+  series: 0,
+  droppedFamilies: [],
+  chunks: { text: [], openmetrics: [] },
+};
 
 /** Renders snapshots, each from the changes since the previous one. */
 export interface NetworkRenderer {
@@ -95,3 +111,15 @@ const headerChunks = (family: Family): Readonly<Record<Format, Chunk>> => ({
   text: createChunk(Buffer.from(familyHeader(family, "text"))),
   openmetrics: createChunk(Buffer.from(familyHeader(family, "openmetrics"))),
 });
+
+/** Retains both formats. */
+function retainExposition({ chunks }: NetworkExposition): void {
+  retainAll(chunks.text);
+  retainAll(chunks.openmetrics);
+}
+
+/** Releases both formats; call it once for every {@link retainExposition}. */
+export function releaseExposition({ chunks }: NetworkExposition): void {
+  releaseAll(chunks.text);
+  releaseAll(chunks.openmetrics);
+}

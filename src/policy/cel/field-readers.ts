@@ -1,5 +1,5 @@
 import { MINUTE_MS } from "../../base/duration.ts";
-import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
+import { type DetailNumber, LISTED_NUMBERS, type ListedNumber, NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Usage } from "../../model/policy/policy.ts";
 import { SESSION_STATUSES, type SessionStatus } from "../../model/session.ts";
 import type { Dated, Fleet, SessionSummary, TextColumn } from "../../model/snapshot.ts";
@@ -50,11 +50,16 @@ export const listText =
   ({ fleet }, slot) =>
     textValue(fleet[column][slot]!, fleet.listedAt[slot]!);
 
-/** A number of the node list. */
-export const listNumber =
-  (column: "uptimeHours" | "activeSessions" | "bandwidthGb"): FieldReader =>
-  ({ fleet }, slot) =>
-    numberValue(fleet[column][slot]!, fleet.listedAt[slot]!);
+type NumberColumn = Exclude<ListedNumber | DetailNumber, Usage>;
+
+/** The column with the times at which the values of another one were observed. */
+const observationOf = (column: NumberColumn) => (column in LISTED_NUMBERS ? "listedAt" : "detailedAt");
+
+/** A number of the node list or a detail, except usage. */
+export function nodeNumber(column: NumberColumn): FieldReader {
+  const observedAt = observationOf(column);
+  return ({ fleet }, slot) => numberValue(fleet[column][slot]!, fleet[observedAt][slot]!);
+}
 
 /** The country or region of the node list. */
 export const locationText =
@@ -75,14 +80,15 @@ export const nodeStatus: FieldReader = ({ fleet }, slot) => {
 const FUTURE_MS_MAX = MINUTE_MS;
 
 /** A timestamp of the node list or a detail. */
-export const timestamp =
-  (column: "lastSeenMs" | "createdAtMs" | "updatedAtMs", observedAt: "listedAt" | "detailedAt"): FieldReader =>
-  ({ fleet, serviceTime }, slot) => {
+export function timestamp(column: NumberColumn): FieldReader {
+  const observedAt = observationOf(column);
+  return ({ fleet, serviceTime }, slot) => {
     const datum = numberValue(fleet[column][slot]!, fleet[observedAt][slot]!);
     if (typeof datum === "string") return datum;
     const observed = serviceTime(datum.at);
     return observed !== null && datum.value > observed + FUTURE_MS_MAX ? "in_future" : datum;
   };
+}
 
 /** A usage of a detail. */
 export const usage =

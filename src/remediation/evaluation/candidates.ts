@@ -1,9 +1,9 @@
 import { type DurationMs, formatDuration, SECOND_MS } from "../../base/duration.ts";
 import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
+import { planAction } from "../../policy/decision.ts";
 import { type ActivePolicy, isDryRun, isInFlight, type NodeObservation } from "../../policy/facts.ts";
 import type { Candidate } from "../../policy/guards/guard.ts";
-import { planAction } from "../../policy/planned-action.ts";
 import { policySources } from "../../policy/policy.ts";
 import { evaluateExpression, evaluatePolicy } from "../../policy/timers/verdict.ts";
 import type { RemediationContext } from "../context.ts";

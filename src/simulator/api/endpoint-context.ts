@@ -61,6 +61,17 @@ export function findFault<K extends FaultKind["kind"]>(
   return null;
 }
 
+/** Number of formatted timestamps that are kept: lists repeat most of those of the previous walk. */
+const FORMATTED_MAX = 50_000;
+const formatted = new Map<EpochMs, string>();
+
 /** Formats a time as the service's clock showed it, including the clock skew at that time. ISO 8601, UTC. */
-export const serviceTimestamp = (service: ServiceBackend, at: EpochMs): string =>
-  new Date(at + clockSkewAt(service.world.faultSchedule, at)).toISOString();
+export function serviceTimestamp(service: ServiceBackend, at: EpochMs): string {
+  const shown = at + clockSkewAt(service.world.faultSchedule, at);
+  const known = formatted.get(shown);
+  if (known !== undefined) return known;
+  const text = new Date(shown).toISOString();
+  if (formatted.size >= FORMATTED_MAX) formatted.clear();
+  formatted.set(shown, text);
+  return text;
+}

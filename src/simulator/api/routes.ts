@@ -1,5 +1,5 @@
+import type { Scope } from "../../model/scenario.ts";
 import type { Category } from "../http/rate-limits.ts";
-import type { Scope } from "./api-keys.ts";
 import type { EndpointCall, EndpointResult } from "./endpoint-context.ts";
 import { disconnectNode, listNodes, quarantineNode, readNode, rebootNode } from "./node-endpoints.ts";
 import { listSessions, readHourly, readSession, readStatistics } from "./session-endpoints.ts";

@@ -31,7 +31,10 @@ export interface NodeIdentity {
   readonly ageMs: number;
 }
 
-const hex = (word: Uint32): string => word.toString(16).padStart(8, "0");
+/** The four hexadecimal digits of each 16-bit number: IDs are formatted for every record of every list. */
+const HEX_OF_HALF: readonly string[] = Array.from({ length: 65_536 }, (_, half) => half.toString(16).padStart(4, "0"));
+
+const hex = (word: Uint32): string => HEX_OF_HALF[word >>> 16]! + HEX_OF_HALF[word & 0xffff]!;
 
 const parseHex = (text: string): Uint32 | null => (/^[0-9a-f]{8}$/.test(text) ? Number.parseInt(text, 16) : null);
 

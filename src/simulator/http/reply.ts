@@ -1,4 +1,6 @@
+import { brotliCompressSync, gunzipSync, gzipSync } from "node:zlib";
 import type { DurationMs } from "../../base/duration.ts";
+import type { ServiceOptions } from "../../model/scenario.ts";
 
 /** A request to the service. `path` includes the query; header names are in lower case. */
 export interface Request {
@@ -28,10 +30,34 @@ export interface Reply {
   readonly deliveryFault?: DeliveryFault;
 }
 
+const utf8 = new TextEncoder();
+
 /** Returns the body of a reply as bytes. */
 export const replyBytes = (reply: Reply): Uint8Array =>
-  typeof reply.body === "string" ? new TextEncoder().encode(reply.body) : reply.body;
+  typeof reply.body === "string" ? utf8.encode(reply.body) : reply.body;
 
 /** Returns the time to send `bytes` at a rate. */
 export const dripMs = (bytes: number, bytesPerSecond: number): DurationMs =>
   Math.ceil((bytes / bytesPerSecond) * 1_000);
+
+/** Compresses a reply for a client that accepts these encodings. A reply with a delivery fault stays uncompressed. */
+export function compressReply(
+  compression: ServiceOptions["compression"],
+  accepted: string | undefined,
+  reply: Reply,
+): Reply {
+  const encoding = compression === "accepted" ? (acceptsGzip(accepted) ? "gzip" : "off") : compression;
+  if (encoding === "off" || reply.body === "" || reply.deliveryFault !== undefined) return reply;
+  const bytes = replyBytes(reply);
+  const body = encoding === "gzip" ? gzipSync(bytes) : brotliCompressSync(bytes);
+  return { ...reply, headers: { ...reply.headers, "content-encoding": encoding }, body };
+}
+
+const acceptsGzip = (accepted = ""): boolean =>
+  accepted.split(",").some((each) => each.trim().toLowerCase() === "gzip");
+
+/** Decompresses a reply, as a client that accepts gzip does. */
+export function decompressReply(reply: Reply): Reply {
+  const { "content-encoding": encoding, ...headers } = reply.headers;
+  return encoding === "gzip" ? { ...reply, headers, body: gunzipSync(replyBytes(reply)) } : reply;
+}

@@ -3,8 +3,7 @@ import type { AddressInfo } from "node:net";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { Clock } from "../../model/ports.ts";
 import { type DeliveryFault, type Reply, type Request, replyBytes } from "./reply.ts";
-import { beginRequest, finishRequest, handleRequest, type SimulatedService } from "./service.ts";
-import { serviceTime } from "./time-anchor.ts";
+import { beginRequest, finishRequest, handleRequest, type SimulatedService, serviceTime } from "./service.ts";
 
 /** Address of a server. Port 0: any free port. */
 export interface ServerOptions {

@@ -1,11 +1,10 @@
+import type { Clock } from "../../model/ports.ts";
 import type { Fault, Scenario } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { bearerKey, createKeys, type Keys } from "../api/api-keys.ts";
 import { type EndpointCall, type EndpointResult, endpointError, type ServiceBackend } from "../api/endpoint-context.ts";
 import { createNodeOrder } from "../api/node-order.ts";
 import { categoryOf, findRoute, type RouteMatch } from "../api/routes.ts";
 import { advanceWorld, createWorld, replaceFaults } from "../network.ts";
-import { compressReply } from "./compression.ts";
 import {
   dateHeader,
   distortReply,
@@ -20,15 +19,18 @@ import {
 import { type ActiveFault, activeFaultsFor, clockSkewAt } from "./faults.ts";
 import { createGatewayLimiters, type GatewayLimiters, gatewayReply } from "./gateway.ts";
 import { type ApiLimits, type CustomLimits, checkLimits, createApiLimits, type LimitDecision } from "./rate-limits.ts";
-import type { Reply, Request } from "./reply.ts";
-import type { ClockAnchors } from "./time-anchor.ts";
+import { compressReply, type Reply, type Request } from "./reply.ts";
 
 /** Number of replies by endpoint (the path template of the spec) and by status or delivery fault. */
 export type ReplyCounts = Map<string, Map<number | string, number>>;
 
+/** Offset of a service's time to the monotonic time of each clock that drives it. */
+type ClockAnchors = WeakMap<Clock, number>;
+
 /** The management service of a simulated network. {@link handleRequest} changes it in place. */
 export interface SimulatedService extends ServiceBackend {
-  readonly keys: Keys;
+  /** Scopes by API key. */
+  readonly keys: ReadonlyMap<string, ReadonlySet<string>>;
   readonly apiLimits: ApiLimits;
   readonly gatewayLimiters: GatewayLimiters;
   readonly replyCounts: ReplyCounts;
@@ -52,7 +54,7 @@ export function createService(scenario: Scenario, startMs: EpochMs, contract: Cu
   const world = createWorld(scenario, startMs);
   return {
     options: scenario.service,
-    keys: createKeys(scenario.keys),
+    keys: new Map(scenario.keys.map(({ key, scopes }) => [key, new Set(scopes)])),
     world,
     nodeOrder: createNodeOrder(scenario.service.nodeList.order, world),
     apiLimits: createApiLimits(scenario.service, contract),
@@ -85,8 +87,8 @@ export function handleRequest(service: SimulatedService, request: Request, now: 
   const [pathname = "", query = ""] = request.path.split("?", 2);
   const destination = findRoute(request.method, pathname);
   service.serial += 1;
-  const key = bearerKey(request.headers.authorization);
-  const scopes = key === null ? undefined : service.keys.get(key);
+  const [, key = ""] = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? "") ?? [];
+  const scopes = service.keys.get(key);
   const account = scopes === undefined ? null : key;
   const activeFaults = activeFaultsFor(service.world.faultSchedule, request.method, request.path, service.serial, at);
   const gatewayAnswer = gatewayReply(
@@ -213,4 +215,14 @@ function finishReply(
       ...reply.headers,
     },
   };
+}
+
+/**
+ * Returns the service's time, driven by the monotonic time of `clock`, so that a step of the client's wall clock does not
+ * change it. All servers and transports of a service on the same clock share the time.
+ */
+export function serviceTime(anchors: ClockAnchors, clock: Clock): () => EpochMs {
+  const offset = anchors.get(clock) ?? clock.now() - clock.monotonic();
+  anchors.set(clock, offset);
+  return () => Math.floor(offset + clock.monotonic());
 }

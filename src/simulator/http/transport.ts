@@ -3,10 +3,8 @@ import type { Share } from "../../base/percent.ts";
 import { type Random, seededRandom } from "../../base/random.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { Clock, Transport, TransportFailure, TransportRequest, TransportResponse } from "../../model/ports.ts";
-import { decompressReply } from "./compression.ts";
-import { dripMs, type Reply, replyBytes } from "./reply.ts";
-import { beginRequest, finishRequest, handleRequest, type SimulatedService } from "./service.ts";
-import { serviceTime } from "./time-anchor.ts";
+import { decompressReply, dripMs, type Reply, replyBytes } from "./reply.ts";
+import { beginRequest, finishRequest, handleRequest, type SimulatedService, serviceTime } from "./service.ts";
 
 /** Options of the simulated network. */
 export interface NetworkOptions {

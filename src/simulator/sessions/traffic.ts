@@ -14,7 +14,6 @@ import {
   nextCustomer,
   SESSION_MS_MEAN,
 } from "./demand.ts";
-import { createFifoQueue, type FifoQueue } from "./fifo-queue.ts";
 import {
   activateSession,
   addSession,
@@ -39,6 +38,16 @@ const LOST_AS_TIMEOUT_SHARE = 0.3;
 /** Capacity for the open sessions, as many ended by an outage, and those that ended regularly. */
 const SLOTS_PER_SESSION = 3;
 const SLOTS_MIN = 64;
+
+/** A first-in first-out queue with a fixed capacity, for events with equal delays, which need no heap. */
+interface FifoQueue {
+  /** Throws if the queue is full. */
+  push(member: number): void;
+  /** Returns the oldest member; undefined: the queue is empty. */
+  first(): number | undefined;
+  /** Removes the oldest member. */
+  shift(): void;
+}
 
 /** The arrivals and ends of sessions. Times are in milliseconds since the start of the simulation. */
 export interface Traffic {
@@ -192,4 +201,23 @@ function nextConnectedAt(traffic: Traffic): number {
 function nextRemovedAt(traffic: Traffic): number {
   const slot = traffic.ended.first();
   return slot === undefined ? Number.POSITIVE_INFINITY : traffic.population.sessions.endedAt[slot]! + ENDED_KEPT_MS;
+}
+
+/** Creates an empty queue. */
+function createFifoQueue(capacity: number): FifoQueue {
+  const ring = new Int32Array(capacity);
+  let head = 0;
+  let count = 0;
+  return {
+    push(member) {
+      if (count === capacity) throw new Error(`the queue is full: it has ${capacity} members`);
+      ring[(head + count) % capacity] = member;
+      count += 1;
+    },
+    first: () => (count === 0 ? undefined : ring[head]),
+    shift() {
+      head = (head + 1) % capacity;
+      count -= 1;
+    },
+  };
 }

@@ -2,11 +2,11 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { DurationMs } from "../../base/duration.ts";
 import type { RenderInput } from "../../metrics/families/family.ts";
 import {
+  createNetworkRenderer,
   EMPTY_NETWORK_EXPOSITION,
   type NetworkExposition as Page,
   releaseExposition,
-} from "../../metrics/render/exposition.ts";
-import { createNetworkRenderer } from "../../metrics/render/renderer.ts";
+} from "../../metrics/render/renderer.ts";
 import type { Clock } from "../../model/ports.ts";
 
 /** Dependencies of {@link createRenderQueue}. */

@@ -2,13 +2,13 @@ import type { ServerResponse } from "node:http";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../metrics/families/family.ts";
-import type { NetworkExposition as Page } from "../../metrics/render/exposition.ts";
+import { releaseAll, retainAll } from "../../metrics/render/chunk.ts";
+import type { NetworkExposition as Page } from "../../metrics/render/renderer.ts";
 import { endMarker, type Format } from "../../metrics/text-format.ts";
 import type { Clock } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { acceptsGzip, CONTENT_TYPES, negotiateFormat } from "../http/content-negotiation.ts";
 import { createCompressor, finishGzip } from "./gzip-assembly.ts";
-import { createPageReaders } from "./page-readers.ts";
 import { createRenderQueue } from "./render-queue.ts";
 
 /** Headers of a scrape. */
@@ -55,6 +55,9 @@ interface MetricsEndpointDeps {
 
 /** A new rendering is compressed at once if gzip was requested within this time. */
 const GZIP_RECENT_MS_MAX: DurationMs = 10 * MINUTE_MS;
+
+/** Older renderings that slow clients may keep in memory. Above it the clients of the oldest are disconnected. */
+const OLD_RENDERINGS_MAX = 2;
 
 /** Creates an endpoint without metrics of the network until the first snapshot. */
 export function createMetricsEndpoint({ clock, daemonMetrics, sliceMs = 1 }: MetricsEndpointDeps): MetricsEndpoint {
@@ -141,4 +144,29 @@ export function sendScrape(response: ServerResponse, scrape: Scrape): void {
   response.cork();
   for (const chunk of chunks) response.write(chunk);
   response.end();
+}
+
+/** Creates a tracker of the clients that read the current exposition or an older one. */
+function createPageReaders() {
+  const readers = new Set<{ readonly page: Page; readonly revocation: AbortController }>();
+  return {
+    /** Retains the chunks of a page until `release`. `revoked` aborts when the client must be disconnected. */
+    admit(page: Page, format: Format) {
+      const reader = { page, revocation: new AbortController() };
+      retainAll(page.chunks[format]);
+      readers.add(reader);
+      return {
+        revoked: reader.revocation.signal,
+        release() {
+          if (readers.delete(reader)) releaseAll(page.chunks[format]);
+        },
+      };
+    },
+    /** Revokes the oldest expositions, if too many are retained besides the current one. */
+    revokeOldest(current: Page): void {
+      const oldPages = [...new Set([...readers].map(({ page }) => page))].filter((old) => old !== current);
+      const revocable = new Set(oldPages.slice(0, -OLD_RENDERINGS_MAX));
+      for (const { page, revocation } of readers) if (revocable.has(page)) revocation.abort();
+    },
+  };
 }

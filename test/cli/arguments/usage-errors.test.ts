@@ -9,7 +9,7 @@ test.each<readonly [usage: string, message: RegExp]>([
   ["demo --speed 0", /--speed.*number from 0\.1 to 1000/],
   ["demo --for soon", /--for.*a duration is a number with a unit/],
   ["simulate --port 70000", /--port.*whole number from 0 to 65535/],
-  ["check --output xml", /--output.*text or json/],
+  ["check --output xml", /--output.*text, json/],
   ["run --config", /--config.*argument missing/],
 ])("%s is rejected with the expected value", async (usage, message) => {
   const { out, err } = await captureOutput(async (context) => {

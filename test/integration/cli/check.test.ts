@@ -1,5 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { expect, test } from "vitest";
+import { runInProcess } from "../../cli/terminal.ts";
 import { createTempFolder } from "../folder.ts";
 import { runCommand } from "../process.ts";
 
@@ -50,7 +51,7 @@ test("check prints the most nodes that policies can act on, under each safety.mo
 
 test("check --output json prints the same", async () => {
   const { file } = folderWith(CONFIG, POLICY);
-  const { out } = await runCommand("check", "--output", "json", "--config", file);
+  const { out } = await runInProcess("check", "--output", "json", "--config", file);
   const report = JSON.parse(out) as { worst_case: { in_force: string; modes: object } };
   const none = { fleet: 0, region: 0, country: 0 };
   expect(report.worst_case).toEqual({
@@ -76,8 +77,8 @@ test("check --output json prints the same", async () => {
 test("check and run reject a typo in an expression, with its line and column in the policy file", async () => {
   const { file, policies } = folderWith(CONFIG, POLICY.replace("node.status", "node.stauts"));
   const [checked, run] = await Promise.all([
-    runCommand("check", "--config", file),
-    runCommand("run", "--config", file),
+    runInProcess("check", "--config", file),
+    runInProcess("run", "--config", file),
   ]);
   const line = `${policies}:4:11: policies[0].when: found "node.stauts == \\"offline\\""; must be a CEL expression: unknown field node.stauts; did you mean node.status?`;
   expect([checked.code, checked.err]).toEqual([1, `${line}\n`]);
@@ -86,7 +87,7 @@ test("check and run reject a typo in an expression, with its line and column in 
 
 test("check rejects a glob that matches no file", async () => {
   const { file } = folderWith(CONFIG.replace("*.yaml", "*.yml"), POLICY);
-  const { code, err } = await runCommand("check", "--config", file);
+  const { code, err } = await runInProcess("check", "--config", file);
   expect(code).toBe(1);
   expect(err).toBe(`${file}:6:12: policies[0]: found "policies/*.yml"; must find at least one file\n`);
 });
@@ -97,7 +98,7 @@ test("check warns about a cron schedule that exceeds the monthly calls", async (
     'collect: { nodes: { cron: "*/5 * * * * *" } }\nlimits: { plan: starter }',
   );
   const { file } = folderWith(text, POLICY);
-  const { code, err } = await runCommand("check", "--config", file);
+  const { code, err } = await runInProcess("check", "--config", file);
   expect(code).toBe(0);
   expect(err).toMatch(
     /warning: .*: collect\.nodes\.cron: runs every 5s, which the plan's calls a month don't allow: \d+ of \d+ runs are skipped/,

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { readTextFile } from "../../../src/cli/context.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
+import { runInProcess } from "../../cli/terminal.ts";
 import { createTempFolder } from "../folder.ts";
-import { runCommand, startCommand, startProcess, waitForStderr } from "../process.ts";
+import { COMPILE_CACHE, runCommand, startCommand, startProcess, waitForStderr } from "../process.ts";
 import { configText, startNetwork, startTestDaemon } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";
 
@@ -52,8 +53,8 @@ describe("check", () => {
   test("exits with 1 and lists every error with file, line and column; run fails with the same errors", async () => {
     const file = createTempFolder().write("proxywarden.yaml", THREE_ERRORS);
     const [checked, run] = await Promise.all([
-      runCommand("check", "--config", file),
-      runCommand("run", "--config", file),
+      runInProcess("check", "--config", file),
+      runInProcess("run", "--config", file),
     ]);
     expect(checked.code).toBe(1);
     expect(run.code).toBe(1);
@@ -70,8 +71,8 @@ describe("check", () => {
   test("prints the same with --output json", async () => {
     const folder = createTempFolder();
     const [bad, good] = await Promise.all([
-      runCommand("check", "--output", "json", "--config", folder.write("bad.yaml", THREE_ERRORS)),
-      runCommand("check", "--output", "json", "--config", folder.write("good.yaml", VALID)),
+      runInProcess("check", "--output", "json", "--config", folder.write("bad.yaml", THREE_ERRORS)),
+      runInProcess("check", "--output", "json", "--config", folder.write("good.yaml", VALID)),
     ]);
     expect(bad).toMatchObject({ code: 1, err: "" });
     expect(JSON.parse(bad.out)).toMatchObject({ file: folder.pathOf("bad.yaml"), valid: false, warnings: [] });
@@ -84,14 +85,14 @@ describe("check", () => {
 
   test("exits with 1 if the file, or one that it names, can't be read", async () => {
     const folder = createTempFolder();
-    const missing = await runCommand("check", "--config", folder.pathOf("none.yaml"));
+    const missing = await runInProcess("check", "--config", folder.pathOf("none.yaml"));
     expect(missing.code).toBe(1);
     expect(missing.err).toContain(`can't read ${folder.pathOf("none.yaml")}`);
     const keyless = folder.write(
       "keyless.yaml",
       configText("https://proxy.example.net", { service: { api_key_file: "key" } }),
     );
-    const { code, err } = await runCommand("check", "--config", keyless);
+    const { code, err } = await runInProcess("check", "--config", keyless);
     expect(code).toBe(1);
     expect(err).toMatch(/service\.api_key_file: .*ENOENT/);
   });
@@ -120,7 +121,7 @@ describe("demo", () => {
 
 test("a closed pipe, as with head, is no error: the exit code is 0 and no stack trace is printed", async () => {
   const line = `${process.execPath} src/main.ts demo --nodes 5 --sessions 5 --port 0 --for 1s | head -n 1; exit $PIPESTATUS`;
-  const { code, out, err } = await startProcess("bash", ["-c", line]).ended;
+  const { code, out, err } = await startProcess("bash", ["-c", line], "", COMPILE_CACHE).ended;
   expect({ code, err }).toEqual({ code: 0, err: "" });
   expect(out.trimEnd()).toMatch(/^proxywarden monitors .*$/);
 });
@@ -140,8 +141,8 @@ describe("simulate", () => {
     const { url } = await startNetwork();
     const file = createTempFolder().write("scenario.yaml", "nodes: few\n");
     const [invalid, inUse] = await Promise.all([
-      runCommand("simulate", "--scenario", file, "--port", "0"),
-      runCommand("simulate", "--nodes", "1", "--port", new URL(url).port),
+      runInProcess("simulate", "--scenario", file, "--port", "0"),
+      runInProcess("simulate", "--nodes", "1", "--port", new URL(url).port),
     ]);
     expect(invalid.code).toBe(1);
     expect(invalid.err).toMatch(new RegExp(`${file}:1:8: nodes: found "few"; must be a whole number`));
@@ -155,8 +156,8 @@ test("healthcheck exits with 0 if the daemon is healthy, and with 1 if nothing o
   const { app } = await startTestDaemon(clock, configText(url));
   const [healthy, other, unreachable] = await Promise.all([
     runCommand("healthcheck", "--url", app.url()),
-    runCommand("healthcheck", "--url", url),
-    runCommand("healthcheck", "--url", "http://127.0.0.1:1"),
+    runInProcess("healthcheck", "--url", url),
+    runInProcess("healthcheck", "--url", "http://127.0.0.1:1"),
   ]);
   expect(healthy).toEqual({ code: 0, out: "healthy\n", err: "" });
   expect(other).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/not healthy: it answered 4\d\d/) });

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { inlineSecret } from "../../../src/platform/secret-file.ts";
+import { runInProcess } from "../../cli/terminal.ts";
 import { recordingCommands, sampleRemediation } from "../../web/api/remediation-view-fixture.ts";
 import { adminOperators, startTestServer } from "../../web/http/test-server.ts";
 import { createTempFolder } from "../folder.ts";
@@ -15,10 +16,10 @@ test("operator commands, approvals and explain reach the daemon and exit with 0"
   const access = ["--url", url, "--token-file", createTempFolder().write("token", "sesame-open\n")];
   const results = await Promise.all([
     runCommand("hold", "node_1", "--reason", "disk swap", ...access),
-    runCommand("approve", "act-3", ...access),
-    runCommand("approvals", "--url", url),
-    runCommand("explain", "node_1", "--url", url, "--at", "2026-11-21T03:15:00Z"),
-    runCommand("explain", "node_1", "--url", url, "--output", "json"),
+    runInProcess("approve", "act-3", ...access),
+    runInProcess("approvals", "--url", url),
+    runInProcess("explain", "node_1", "--url", url, "--at", "2026-11-21T03:15:00Z"),
+    runInProcess("explain", "node_1", "--url", url, "--output", "json"),
   ]);
   for (const { code, err } of results) expect({ code, err }).toEqual({ code: 0, err: "" });
   expect(recorded.toSorted()).toEqual([
@@ -48,7 +49,7 @@ test("a rejected command exits with 1, a usage error with 2, and neither changes
     [["resume", "--url", "nowhere"], 2, /--url.*http or https URL/],
     [["explain", "node_1", "--at", "soon"], 2, /--at.*2026-11-21T03:12:00Z, or how long ago/],
   ];
-  const results = await Promise.all(cases.map(([args]) => runCommand(...args)));
+  const results = await Promise.all(cases.map(([args]) => runInProcess(...args)));
   for (const [index, { code, out, err }] of results.entries()) {
     const [args, expected, message] = cases[index]!;
     expect
@@ -61,7 +62,7 @@ test("a rejected command exits with 1, a usage error with 2, and neither changes
 test("the help of each command has an example", async () => {
   const names = ["pause", "resume", "approvals", "approve", "reject", "hold", "release", "reset-breaker"];
   const all = [...names, "accept-inventory", "explain"];
-  const helps = await Promise.all(all.map((name) => runCommand(name, "--help")));
+  const helps = await Promise.all(all.map((name) => runInProcess(name, "--help")));
   for (const [index, { code, out }] of helps.entries()) {
     expect.soft({ name: all[index], code }).toEqual({ name: all[index], code: 0 });
     expect.soft(out).toMatch(new RegExp(`Example:\n {2}\\$ proxywarden ${all[index]}\\b`));

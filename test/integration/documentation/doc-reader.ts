@@ -8,7 +8,7 @@ import { EXIT_FAILURE, EXIT_OK, EXIT_USAGE, type ExitCode } from "../../../src/c
 import { createProgram } from "../../../src/cli/program.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { captureOutput } from "../../cli/terminal.ts";
-import { type ProcessResult, startCommand, startProcess, waitForStderr } from "../process.ts";
+import { type ProcessResult, startCommand, startProcess, startScript, waitForStderr } from "../process.ts";
 import {
   ADMIN_TOKEN,
   type HealingSetup,
@@ -166,7 +166,7 @@ const ENVIRONMENT = { PROXYWARDEN_API_KEY: SIMULATION_KEY };
 
 /** Runs a daemon and stops it once it has started. */
 async function runAndStop(args: readonly string[]): Promise<ProcessResult> {
-  const daemon = startProcess(process.execPath, [join(CHECKOUT, "src/main.ts"), ...args], "", ENVIRONMENT);
+  const daemon = startScript(join(CHECKOUT, "src/main.ts"), args, ENVIRONMENT);
   await waitForStderr(daemon, /"msg":"daemon started"/);
   daemon.kill("SIGTERM");
   return daemon.ended;

@@ -1,14 +1,12 @@
 import { fileURLToPath } from "node:url";
 import { DAY_MS, type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
-import { EXIT_OK, type ExitCode } from "../../../src/cli/context.ts";
-import { createProgram } from "../../../src/cli/program.ts";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { actualNode, actualNodes } from "../../../src/simulator/inspection.ts";
 import { createInterventions, type Interventions } from "../../../src/simulator/intervention.ts";
 import type { ExplanationView } from "../../../src/web/api/remediation-views.ts";
 import type { ActionView, DecisionView, EpisodeView } from "../../../src/web/api/row-views.ts";
-import { type CommandOutput, captureOutput } from "../../cli/terminal.ts";
+import { type CommandOutput, runInProcess } from "../../cli/terminal.ts";
 import { createTempFolder, type TempFolder } from "../folder.ts";
 import { type RunningProcess, startScript } from "../process.ts";
 import {
@@ -166,18 +164,7 @@ export async function startDaemonFor(setup: HealingSetup, { text }: WrittenConfi
 
 /** Starts a daemon in a process of its own. `at`: the process kills itself right before or after that boundary. */
 export const startCrashingDaemon = ({ file }: WrittenConfig, ...at: readonly string[]): RunningProcess =>
-  startScript(fileURLToPath(new URL("./crashable-daemon.ts", import.meta.url)), file, String(SPEED), ...at);
-
-/** Runs a command line in this process. */
-export const runInProcess = (...args: readonly string[]): Promise<CommandOutput> =>
-  captureOutput(async (context) => {
-    let code: ExitCode = EXIT_OK;
-    const program = createProgram(context, (finished) => {
-      code = finished;
-    });
-    await program.parseAsync(args, { from: "user" });
-    return code;
-  });
+  startScript(fileURLToPath(new URL("./crashable-daemon.ts", import.meta.url)), [file, String(SPEED), ...at]);
 
 /**
  * Returns a policy that reboots offline nodes at once, and by force if they are still offline after `within`, which by default is

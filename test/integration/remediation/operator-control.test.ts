@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { runInProcess } from "../../cli/terminal.ts";
 import { requireProgram, runProgram } from "../process.ts";
 import { openMetricsSamples } from "../prometheus/parsers.ts";
 import type { ConfigSections } from "../simulated-network.ts";
@@ -7,7 +8,6 @@ import {
   type HealingSetup,
   type RunningDaemon,
   rebootOffline,
-  runInProcess,
   startDaemonFor,
   startHealingSetup,
 } from "./healing-daemon.ts";

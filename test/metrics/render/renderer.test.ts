@@ -1,8 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { seededRandom } from "../../../src/base/random.ts";
-import { type NetworkExposition, releaseExposition } from "../../../src/metrics/render/exposition.ts";
-import { createNetworkRenderer } from "../../../src/metrics/render/renderer.ts";
+import {
+  createNetworkRenderer,
+  type NetworkExposition,
+  releaseExposition,
+} from "../../../src/metrics/render/renderer.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
 import { referenceRender, render, textOf } from "../naive-renderer.ts";
 import {

@@ -11,7 +11,7 @@ import {
 } from "../../harness/quiet-network.ts";
 import { episodeStates, holdReasonsOf, notificationsOf } from "../../harness/remediation-results.ts";
 
-const NODES = 200;
+const NODES = 100;
 
 /** Starts a network in which a rebooted node leaves the fleet, for good or for a while. */
 const rebootsLoseNodes = ({ forMs = Number.POSITIVE_INFINITY, share = 1 } = {}): Partial<Scenario> => ({
@@ -107,7 +107,7 @@ describe("nodes that leave the list after an action", () => {
     await network.advance(62 * MINUTE_MS);
     expect(network.controller().view.status().breaker).toBeNull();
     expect(lost(network)).toBe(3);
-    network.failNode(network.nodes()[100]!);
+    network.failNode(network.nodes()[50]!);
     await network.advance(20 * MINUTE_MS);
     expect(network.controller().view.status().breaker).not.toBeNull();
   });

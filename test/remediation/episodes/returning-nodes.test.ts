@@ -41,7 +41,7 @@ describe("a node that returns after an absence", () => {
     network.failNode(node);
     await network.advance(40 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["firing"]);
-    await leaveAndReturn(network, node, 20 * HOUR_MS);
+    await leaveAndReturn(network, node, 4 * HOUR_MS);
     await network.controller().operatorCommands.release(node);
     expect(episodeStates(network)).toEqual(["suspended"]);
     await network.advance(5 * MINUTE_MS);
@@ -89,6 +89,25 @@ describe("a node that returns after an absence", () => {
       { outcome: "in_doubt", detail: expect.stringContaining("the id belongs to another node") },
     ]);
     expect(timerOf(network, node)).toMatch(/^pending/);
+  });
+
+  test("and is found to be another one by the read before an action keeps the cooldown of that action", async () => {
+    // No details are collected, so only that read shows created_at.
+    const network = await startQuietNetwork({
+      rules: remediationRules([rebootOffline({ steps: [steps.reboot] })], { cooldownMs: HOUR_MS }),
+      scenario: reusingIds,
+    });
+    const node = network.nodes("us-east")[0]!;
+    network.failNode(node);
+    await network.advance(40 * MINUTE_MS);
+    expect(episodeStates(network)).toEqual(["healed"]);
+    network.interventions.leaveFleet(node, now(network) + 2 * HOUR_MS);
+    await network.advance(2 * HOUR_MS);
+    network.failNode(node, "person");
+    await network.advanceUntil(() => network.postCount() === 2);
+    await network.advance(40 * MINUTE_MS);
+    expect(network.holdReasons(node)).toContain("cooldown");
+    expect(network.postCount()).toBe(2);
   });
 
   test("with another created_at closes the open episode, and does not inherit an approval", async () => {

@@ -6,8 +6,8 @@ import { actualNodes } from "../../../src/simulator/inspection.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { enforcedShippedPolicies } from "../../harness/shipped-policies.ts";
 
-/** One node more than a fifth of 60, which would be a storm if they failed at once. */
-const NODES = 13;
+/** One node more than a fifth of 30, which would be a storm if they failed at once. */
+const NODES = 7;
 /** Interval between the failures of two nodes, so that they are not an incident. */
 const APART_MINUTES = 15;
 /** The policy requires 20 sessions, and demand falls at night. */
@@ -50,7 +50,7 @@ test("nodes that go offline after a disconnect healed their sessions are reboote
     rules,
     settings,
     wrapTransport: failingSessions(failing),
-    scenario: { nodes: 60, sessions: 4_000, service: { ...defaultScenario.service, listEndedSessions: true } },
+    scenario: { nodes: 30, sessions: 2_000, service: { ...defaultScenario.service, listEndedSessions: true } },
   });
   const all = [...actualNodes(network.daemon.service)];
   // The only node of a region is not taken out while it is online.

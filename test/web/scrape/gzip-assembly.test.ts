@@ -2,8 +2,12 @@ import { crc32, gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createChunk, release } from "../../../src/metrics/render/chunk.ts";
-import { checksumShift, combineChecksums } from "../../../src/web/scrape/crc32-combine.ts";
-import { createCompressor, finishGzip } from "../../../src/web/scrape/gzip-assembly.ts";
+import {
+  checksumShift,
+  combineChecksums,
+  createCompressor,
+  finishGzip,
+} from "../../../src/web/scrape/gzip-assembly.ts";
 
 const bytes = fc.uint8Array({ maxLength: 2_000 });
 

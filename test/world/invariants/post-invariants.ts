@@ -2,6 +2,7 @@ import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
 import type { PolicyRule } from "../../../src/model/policy/policy.ts";
 import type { Action, Episode } from "../../../src/model/remediation/episode.ts";
+import { isLost } from "../../../src/policy/facts.ts";
 import { isWithin } from "../../../src/policy/guards/time-window.ts";
 import { findNode } from "../../../src/simulator/fleet/fleet.ts";
 import { clockSkewAt } from "../../../src/simulator/http/faults.ts";
@@ -179,11 +180,15 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
 const ruleOf = (action: Action | null, { rules }: SimulationParts): PolicyRule | undefined =>
   rules.policies.find(({ name }) => name === action?.policy);
 
-/** Returns the limit on disrupted nodes, for the actual or the listed fleet, whichever is larger. */
+/** Returns the limit on disrupted nodes, for the actual or the known fleet, whichever is larger. */
 function disruptedMax(parts: SimulationParts): number {
   const { share, amount } = parts.rules.safety.maxDisrupted;
-  const nodes = Math.max(parts.service.world.fleet.nodes.length, parts.process?.snapshot()?.fleet.count ?? 0);
-  return Math.min(amount, nodesOfShare(share, nodes + lostNodes(parts).length));
+  const { recordedState, service, process: daemonProcess } = parts;
+  const actual = service.world.fleet.nodes.length + lostNodes(parts).length;
+  // A node that left by itself after an action counts as lost: the daemon can't tell why it left.
+  const lost = [...recordedState.open].filter((id) => isLost(recordedState.episodes.get(id)!));
+  const known = (daemonProcess?.snapshot()?.fleet.count ?? 0) + lost.length;
+  return Math.min(amount, nodesOfShare(share, Math.max(actual, known)));
 }
 
 interface Disrupted {

@@ -1,0 +1,72 @@
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { fail, ok, type Result } from "../base/result.ts";
+import { exportLines, parseExport } from "../journal/state-rows.ts";
+import { readConfigFile } from "./config/config-loading.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "./context.ts";
+import { countNoun } from "./output/text.ts";
+import { importConfiguredState, openConfiguredReader } from "./state-store.ts";
+
+interface StateOptions {
+  readonly config: string;
+}
+
+/** `state export FILE`: writes the state of a configuration as lines of JSON. Daemons may be using it. */
+export async function runStateExport(
+  { config }: StateOptions,
+  context: CommandContext,
+  [file]: readonly string[],
+): Promise<ExitCode> {
+  const read = readConfigFile(config, context.env);
+  if (!read.ok) return failWith(context, read.error);
+  const opened = await openConfiguredReader(read.value.config.state);
+  if (!opened.ok) return failWith(context, opened.error.message);
+  try {
+    const lines = exportLines(opened.value.rows());
+    if (file === "-") for await (const line of lines) context.out.write(line);
+    else await writeFileWhole(file!, lines);
+    return EXIT_OK;
+  } catch (error) {
+    return failWith(context, `the state can't be exported: ${error instanceof Error ? error.message : String(error)}`);
+  } finally {
+    await opened.value.close();
+  }
+}
+
+/** `state import FILE`: writes an exported state into the empty state of a configuration, all of it or nothing. */
+export async function runStateImport(
+  { config }: StateOptions,
+  context: CommandContext,
+  [file]: readonly string[],
+): Promise<ExitCode> {
+  const read = readConfigFile(config, context.env);
+  if (!read.ok) return failWith(context, read.error);
+  const text = readWhole(file!);
+  if (!text.ok) return failWith(context, text.error);
+  const rows = parseExport(text.value);
+  if (!rows.ok) return failWith(context, `${file} can't be imported: ${rows.error}`);
+  const imported = await importConfiguredState(read.value.config.state, rows.value);
+  if (!imported.ok) return failWith(context, `${file} can't be imported: ${imported.error}; nothing was written`);
+  context.err.write(`imported ${countNoun(rows.value.length, "row")}\n`);
+  return EXIT_OK;
+}
+
+/** Replaces a file only once all lines are written. */
+async function writeFileWhole(file: string, lines: AsyncIterable<string>): Promise<void> {
+  const unfinished = `${file}.unfinished`;
+  try {
+    writeFileSync(unfinished, "", { mode: 0o600 });
+    for await (const line of lines) writeFileSync(unfinished, line, { flag: "a" });
+    renameSync(unfinished, file);
+  } catch (error) {
+    rmSync(unfinished, { force: true });
+    throw error;
+  }
+}
+
+function readWhole(file: string): Result<string, string> {
+  try {
+    return ok(readFileSync(file === "-" ? 0 : file, "utf8"));
+  } catch (error) {
+    return fail(`can't read ${file}: ${(error as NodeJS.ErrnoException).message}`);
+  }
+}

@@ -1,0 +1,85 @@
+import { fail, ok, type Result } from "../../base/result.ts";
+import type { JournalChange } from "../../model/remediation/journal.ts";
+import { errorMessage } from "../open-failure.ts";
+import { REMEDIATION_FACT_PREFIX } from "../row-rules.ts";
+import type { StateRow } from "../state-rows.ts";
+import { commitParameters, commitStatement } from "./commit-batch.ts";
+import type { Connection, DatabaseDeps } from "./database.ts";
+import { toJsonText } from "./json-text.ts";
+import { createRowQueries, selectTimers, timersOf } from "./row-queries.ts";
+import { openMigratedDatabase } from "./store.ts";
+
+const TABLES = ["calls", "facts", "timers", "episodes", "actions", "decisions", "holds", "orders"];
+/** Tables whose rows are stored as JSON, with the kind of their rows and their key. */
+const BODIES = { episodes: "number", actions: "number", decisions: "seq", orders: "seq" } as const;
+const KINDS = { episodes: "episode", actions: "action", decisions: "decision", orders: "order" } as const;
+/** Rows that are read, or written, at once. */
+const ROWS_AT_ONCE = 2_000;
+
+/** The order in which SQLite keeps rows of nodes. */
+const BY_NODE = 'ORDER BY node COLLATE "C", policy COLLATE "C"';
+
+/** Yields all rows of the schema `s`, quoted. The connection must be in a transaction with one snapshot. */
+export async function* exportRows(connection: Connection, s: string): AsyncGenerator<StateRow> {
+  const queries = createRowQueries(connection, s);
+  for (const [day, used] of await queries.calls()) yield { kind: "calls", day, used };
+  for (const [key, value] of await queries.allFacts()) yield { kind: "fact", key, value };
+  for (const row of timersOf(await connection.query(`${selectTimers(s)} ${BY_NODE}`))) yield { kind: "timer", row };
+  for (const [table, key] of Object.entries(BODIES)) {
+    const kind = KINDS[table as keyof typeof BODIES];
+    let last = 0;
+    for (;;) {
+      const sql = `SELECT ${key} AS key, body FROM ${s}.${table} WHERE ${key} > $1 ORDER BY ${key} LIMIT ${ROWS_AT_ONCE}`;
+      const rows = await connection.query(sql, [last]);
+      for (const { body } of rows) yield { kind, row: body } as StateRow;
+      if (rows.length < ROWS_AT_ONCE) break;
+      last = Number(rows.at(-1)!.key);
+    }
+  }
+  for (const { body } of await connection.query(`SELECT body FROM ${s}.holds ${BY_NODE}`))
+    yield { kind: "hold", row: body } as StateRow;
+}
+
+/**
+ * Writes rows in one transaction, for which the lease is held. Fails, and writes nothing, if a daemon leads, the schema has rows,
+ * or a row is invalid.
+ */
+export async function importState(deps: DatabaseDeps, rows: readonly StateRow[]): Promise<Result<void, string>> {
+  const opened = await openMigratedDatabase(deps);
+  if (!opened.ok) return fail(opened.error.message);
+  const database = opened.value;
+  try {
+    await database.transaction((connection) => writeAll(connection, database.schema, rows));
+    return ok(undefined);
+  } catch (error) {
+    return fail(errorMessage(error));
+  } finally {
+    await database.close();
+  }
+}
+
+async function writeAll(connection: Connection, s: string, rows: readonly StateRow[]): Promise<void> {
+  const [lease] = await connection.query(
+    `INSERT INTO ${s}.leases AS held (holder, epoch, expires_at) VALUES ('proxywarden state import', 1, 'infinity')
+     ON CONFLICT (id) DO UPDATE SET holder = excluded.holder, epoch = held.epoch + 1, expires_at = excluded.expires_at
+     WHERE held.expires_at <= clock_timestamp() RETURNING epoch`,
+  );
+  if (lease === undefined) throw new Error("a daemon is using the state; stop it first");
+  for (const table of TABLES) {
+    const [row] = await connection.query(`SELECT FROM ${s}.${table} LIMIT 1`);
+    if (row !== undefined) throw new Error(`the state is not empty: its table ${table} has rows`);
+  }
+  const isOther = (row: StateRow) => row.kind === "fact" && !row.key.startsWith(REMEDIATION_FACT_PREFIX);
+  const changes = rows.filter((row): row is StateRow & JournalChange => row.kind !== "calls" && !isOther(row));
+  for (let from = 0, number = 1; from < changes.length; from += ROWS_AT_ONCE, number++) {
+    const parameters = commitParameters(changes.slice(from, from + ROWS_AT_ONCE));
+    const [written] = await connection.query(commitStatement(s), [Number(lease.epoch), number, ...parameters]);
+    if (written?.placed !== true) throw new Error("the rows were not written");
+  }
+  const calls = rows.filter(({ kind }) => kind === "calls");
+  const sqlOfCalls = `INSERT INTO ${s}.calls SELECT r.* FROM jsonb_to_recordset($1::jsonb) AS r(day text, used bigint)`;
+  await connection.query(sqlOfCalls, [toJsonText(calls)]);
+  const sqlOfFacts = `INSERT INTO ${s}.facts SELECT r.* FROM jsonb_to_recordset($1::jsonb) AS r(key text, value text)`;
+  await connection.query(sqlOfFacts, [toJsonText(rows.filter(isOther))]);
+  await connection.query(`UPDATE ${s}.leases SET expires_at = '-infinity'`);
+}

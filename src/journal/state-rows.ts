@@ -1,0 +1,69 @@
+import { fail, ok, type Result } from "../base/result.ts";
+import type { JournalChange, JournalReader } from "../model/remediation/journal.ts";
+
+/** A row of a state, as it is exported and imported. A fact may have any key. */
+export type StateRow =
+  | Exclude<JournalChange, { readonly kind: "timer_gone" | "hold_gone" }>
+  | { readonly kind: "calls"; readonly day: string; readonly used: number };
+
+/** Read-only access to a whole state, at one point in time. */
+export interface StateReader extends JournalReader {
+  /** Yields all rows, each kind in the order in which they were written. */
+  rows(): AsyncIterable<StateRow>;
+}
+
+/** Version of the export's format. */
+const FORMAT_VERSION = 1;
+const KINDS: ReadonlySet<string> = new Set<StateRow["kind"]>([
+  ...(["timer", "episode", "action", "decision", "hold", "order", "fact", "calls"] as const),
+]);
+
+/**
+ * Yields an exported state as lines of JSON: a header with the version of the format, a line for each row, and an end with the
+ * number of rows, which shows that nothing is missing.
+ */
+export async function* exportLines(rows: AsyncIterable<StateRow>): AsyncGenerator<string> {
+  yield `${JSON.stringify({ proxywarden_state: FORMAT_VERSION })}\n`;
+  let count = 0;
+  for await (const row of rows) {
+    count++;
+    yield `${JSON.stringify(row)}\n`;
+  }
+  yield `${JSON.stringify({ kind: "end", rows: count })}\n`;
+}
+
+/** Reads an exported state. The error names the line and what is wrong with it. */
+export function parseExport(text: string): Result<readonly StateRow[], string> {
+  const lines = text.trimEnd().split("\n");
+  const header = parseObject(lines[0]!);
+  const version = header?.proxywarden_state;
+  if (version === undefined) return fail("line 1 is not the header of an exported state");
+  if (version !== FORMAT_VERSION)
+    return fail(`it has format ${JSON.stringify(version)}, and this proxywarden reads ${FORMAT_VERSION}`);
+  const end = parseObject(lines.at(-1)!);
+  if (end?.kind !== "end" || end.rows !== lines.length - 2)
+    return fail("its end is missing or does not match: the export is not complete");
+  const rows: StateRow[] = [];
+  for (const [index, line] of lines.slice(1, -1).entries()) {
+    const row = parseObject(line);
+    if (row === null || !isStateRow(row)) return fail(`line ${index + 2} is not a row of a state`);
+    rows.push(row);
+  }
+  return ok(rows);
+}
+
+function isStateRow(row: Record<string, unknown>): row is StateRow & Record<string, unknown> {
+  if (!KINDS.has(String(row.kind))) return false;
+  if (row.kind === "fact") return typeof row.key === "string" && typeof row.value === "string";
+  if (row.kind === "calls") return typeof row.day === "string" && Number.isSafeInteger(row.used);
+  return typeof row.row === "object" && row.row !== null;
+}
+
+function parseObject(line: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,142 @@
+import { readFileSync } from "node:fs";
+import { afterAll, describe, expect, test } from "vitest";
+import { runStateExport, runStateImport } from "../../src/cli/state.ts";
+import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
+import type { StateStore } from "../../src/model/ports.ts";
+import { createTempFolder, type TempFolder } from "../integration/folder.ts";
+import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "../journal/arbitrary-changes.ts";
+import { newSchema, openPostgres, postgresDeps, removeCluster, sharedCluster } from "../journal/state-stores.ts";
+import { captureOutput } from "./terminal.ts";
+
+afterAll(removeCluster);
+
+const config = (state: string) =>
+  `service: {base_url: "https://proxy.example.net", api_key: sesame}\nstate: ${state}\n`;
+
+/** A state that a configuration names. */
+interface Place {
+  readonly config: string;
+  open(): Promise<StateStore>;
+}
+
+function sqlitePlace(folder: TempFolder, name: string): Place {
+  return {
+    config: folder.write(`${name}.yaml`, config(`{path: ${name}}`)),
+    async open() {
+      const store = openSqliteStore(folder.pathOf(name));
+      if (!store.ok) throw new Error(store.error.message);
+      return store.value;
+    },
+  };
+}
+
+async function postgresPlace(folder: TempFolder, name: string): Promise<Place> {
+  const schema = newSchema();
+  folder.write(`${name}.url`, `${(await sharedCluster()).url()}\n`);
+  return {
+    config: folder.write(`${name}.yaml`, config(`{postgres: {url_file: ${name}.url, schema: "${schema}"}}`)),
+    open: () => openPostgres(postgresDeps(schema)),
+  };
+}
+
+async function fill(place: Place): Promise<void> {
+  const store = await place.open();
+  await store.journal.commit([
+    { kind: "timer", row: timerOf("node_1", 60) },
+    { kind: "episode", row: episodeOf(1) },
+    { kind: "action", row: actionOf(2, "ep-1") },
+    { kind: "episode", row: episodeOf(3, { node: 'n"2\n' }) },
+    { kind: "decision", row: decisionOf(2) },
+    { kind: "decision", row: decisionOf(1) },
+    { kind: "order", row: { at: 3, order: "pause", operator: "alice", node: null, action: null, detail: "paused" } },
+    { kind: "hold", row: holdOf("node_1") },
+    { kind: "fact", key: "warden.paused", value: "{}" },
+  ]);
+  store.facts.write("collect.extent", "[1]");
+  await store.calls.add("2026-11-01", 7);
+  await store.calls.add("2026-11-02", 1);
+  await store.close();
+}
+
+async function contentsOf(place: Place) {
+  const store = await place.open();
+  const { journal, facts, calls } = store;
+  const contents = {
+    loaded: await journal.load(0),
+    decisions: await journal.decisions({ limit: 9 }),
+    commands: await journal.operatorCommands({ limit: 9 }),
+    fact: facts.read("collect.extent"),
+    calls: [calls.since("2026-11-01"), calls.since("2026-11-02")],
+  };
+  await store.close();
+  return contents;
+}
+
+const exported = ({ config }: Place, file: string) =>
+  captureOutput((context) => runStateExport({ config }, context, [file]));
+const imported = ({ config }: Place, file: string) =>
+  captureOutput((context) => runStateImport({ config }, context, [file]));
+
+describe.each([
+  ["SQLite to PostgreSQL", "SQLite"],
+  ["PostgreSQL to SQLite", "PostgreSQL"],
+])("from %s", (_, from) => {
+  const places = async () => {
+    const folder = createTempFolder();
+    const both = [sqlitePlace(folder, "sqlite"), await postgresPlace(folder, "postgres")] as const;
+    const [source, target] = from === "SQLite" ? both : both.toReversed();
+    return { folder, source: source!, target: target! };
+  };
+
+  test("a state is moved with all rows, and its export is the same again", async () => {
+    const { folder, source, target } = await places();
+    await fill(source);
+    const file = folder.pathOf("state.jsonl");
+    expect(await exported(source, file)).toEqual({ code: 0, out: "", err: "" });
+    expect(await imported(target, file)).toEqual({ code: 0, out: "", err: "imported 12 rows\n" });
+    expect(await contentsOf(target)).toEqual(await contentsOf(source));
+    const { out } = await exported(target, "-");
+    const rows = (text: string) =>
+      text
+        .trimEnd()
+        .split("\n")
+        .slice(1)
+        .map((line) => JSON.parse(line) as object);
+    expect(rows(out)).toEqual(rows(readFileSync(file, "utf8")));
+    const again = await imported(target, file);
+    expect(again).toMatchObject({ code: 1, err: expect.stringContaining("the state is not empty") });
+  });
+
+  test("an export that is not complete, or has an invalid row, is refused and nothing is written", async () => {
+    const { folder, source, target } = await places();
+    await fill(source);
+    const file = folder.pathOf("state.jsonl");
+    await exported(source, file);
+    const lines = readFileSync(file, "utf8").trimEnd().split("\n");
+    const refusal = async (changed: readonly string[]) =>
+      (await imported(target, folder.write("changed.jsonl", `${changed.join("\n")}\n`))).err;
+    expect(await refusal(lines.slice(0, -1))).toContain("the export is not complete");
+    expect(await refusal(lines.toSpliced(3, 1))).toContain("the export is not complete");
+    expect(await refusal(lines.slice(1))).toContain("line 1 is not the header");
+    expect(await refusal(['{"proxywarden_state":2}', ...lines.slice(1)])).toContain("it has format 2");
+    expect(await refusal(lines.with(1, '{"kind":"more"}'))).toContain("line 2 is not a row of a state");
+    const nameless = JSON.stringify({ kind: "episode", row: { ...episodeOf(1), id: "ep-" } });
+    expect(await refusal(lines.with(-2, nameless))).toMatch(/is not the id of an episode.*nothing was written/);
+    expect(await imported(target, file)).toMatchObject({ code: 0 });
+  });
+});
+
+test("a state is not imported while a daemon leads on it", async () => {
+  const folder = createTempFolder();
+  const [source, target] = [sqlitePlace(folder, "sqlite"), await postgresPlace(folder, "postgres")];
+  await fill(source);
+  await exported(source, folder.pathOf("state.jsonl"));
+  const store = await target.open();
+  const refused = await imported(target, folder.pathOf("state.jsonl"));
+  expect(refused).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("a daemon is using the state; stop it first"),
+  });
+  await store.close();
+  expect(await imported(target, folder.pathOf("state.jsonl"))).toMatchObject({ code: 0 });
+});

@@ -1,0 +1,148 @@
+import { afterAll, expect, test } from "vitest";
+import { CALL_BLOCK } from "../../../src/journal/postgres/call-blocks.ts";
+import { parseDatabaseUrl } from "../../../src/journal/postgres/url.ts";
+import { createSystemClock } from "../../../src/platform/clock.ts";
+import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
+import { startTcpProxy } from "../../harness/tcp-proxy.ts";
+import { createRecordingLog } from "../../harness/virtual-daemon.ts";
+import { waitUntil } from "../../integration/wait-until.ts";
+import { actionOf, decisionOf, episodeOf } from "../arbitrary-changes.ts";
+import { newSchema, openPostgres, postgresDeps, removeCluster, sharedCluster } from "../state-stores.ts";
+
+afterAll(removeCluster);
+
+/** Opens a store through a proxy. */
+async function openThroughProxy() {
+  const cluster = await sharedCluster();
+  const proxy = await startTcpProxy(cluster.port);
+  const schema = newSchema();
+  const store = await openPostgres(postgresDeps(schema, cluster.url({ port: proxy.port })));
+  const usedInDatabase = async () =>
+    Number((await cluster.query(`SELECT COALESCE(sum(used), 0) AS used FROM "${schema}".calls`))[0]!.used);
+  return { cluster, proxy, schema, store, usedInDatabase };
+}
+
+const stateOver = (store: Awaited<ReturnType<typeof openPostgres>>) =>
+  openRemediationState({
+    ...{ journal: store.journal, clock: createSystemClock(), log: createRecordingLog(), lostReason: null },
+  });
+
+test("calls are counted in blocks before they are used, and unused ones are given back", async () => {
+  const { store, usedInDatabase, schema } = await openThroughProxy();
+  const day = "2026-11-01";
+  await store.calls.add(day, 1);
+  expect([store.calls.since(day), await usedInDatabase()]).toEqual([1, CALL_BLOCK]);
+  for (let call = 1; call < 250; call++) {
+    await store.calls.add(day, 1);
+    expect(store.calls.since(day)).toBe(call + 1);
+  }
+  expect(await usedInDatabase()).toBeGreaterThanOrEqual(250);
+  await store.calls.add("2026-11-02", 1);
+  await store.close();
+  expect(await usedInDatabase()).toBe(251);
+  const next = await openPostgres(postgresDeps(schema));
+  expect([next.calls.since(day), next.calls.since("2026-11-02")]).toEqual([251, 1]);
+});
+
+test("a leader that was killed has used its whole block", async () => {
+  const { store, cluster, schema } = await openThroughProxy();
+  await store.calls.add("2026-11-01", 1);
+  await cluster.query(`UPDATE "${schema}".leases SET expires_at = clock_timestamp()`);
+  const next = await openPostgres(postgresDeps(schema));
+  expect(next.calls.since("2026-11-01")).toBe(CALL_BLOCK);
+});
+
+test("while a commit takes 2 s, calls go on within their block, and what is recorded meanwhile is written after it, in order", async () => {
+  const { store, proxy } = await openThroughProxy();
+  const state = await stateOver(store);
+  await store.calls.add("2026-11-01", 1);
+  proxy.delayMs = 2_000;
+  let isWritten = false;
+  const committing = state.commit([{ kind: "episode", row: episodeOf(1) }]).then((result) => {
+    isWritten = true;
+    return result;
+  });
+  state.record([{ kind: "action", row: actionOf(2, "ep-1", { state: "intended" }) }]);
+  state.record([{ kind: "decision", row: decisionOf(3) }]);
+  state.record([{ kind: "action", row: actionOf(2, "ep-1", { state: "ended" }) }]);
+  for (let call = 0; call < CALL_BLOCK / 2 - 1; call++) await store.calls.add("2026-11-01", 1);
+  expect(isWritten).toBe(false);
+  expect(await committing).toBe(true);
+  proxy.delayMs = 0;
+  await state.flush();
+  const { episodes, actions } = await store.journal.load(0);
+  expect([episodes.map(({ id }) => id), actions.map(({ state }) => state)]).toEqual([["ep-1"], ["ended"]]);
+  expect(await store.journal.decisions({ limit: 9 })).toHaveLength(1);
+});
+
+test("while the database is away nothing is lost and commits are refused; when it is back, all is written in order", async () => {
+  const { store, proxy } = await openThroughProxy();
+  const state = await stateOver(store);
+  await state.commit([{ kind: "episode", row: episodeOf(1) }]);
+  proxy.setRefusing(true);
+  expect(await state.commit([{ kind: "action", row: actionOf(2, "ep-1") }])).toBe(false);
+  expect(state.records.action("act-2")).toBeNull();
+  expect(state.journalProblem()).toContain("can't be reached");
+  for (let step = 0; step < 50; step++) {
+    state.record([{ kind: "decision", row: decisionOf(step, { step }) }]);
+    state.record([{ kind: "episode", row: episodeOf(1, { acted: step }) }]);
+  }
+  store.facts.write("collect.extent", "kept");
+  proxy.setRefusing(false);
+  await waitUntil(
+    () => `the journal is written again: ${state.journalProblem()}`,
+    async () => {
+      await state.flush();
+      return state.journalProblem() === null;
+    },
+  );
+  expect((await store.journal.decisions({ limit: 99 })).map(({ step }) => step)).toEqual(
+    Array.from({ length: 50 }, (_, step) => 49 - step),
+  );
+  expect((await store.journal.load(0)).episodes).toMatchObject([{ acted: 49 }]);
+  store.facts.write("collect.other", "x");
+  await store.close();
+});
+
+test("a restart of the database is survived", async () => {
+  const { store, cluster } = await openThroughProxy();
+  const state = await stateOver(store);
+  await state.commit([{ kind: "episode", row: episodeOf(1) }]);
+  await cluster.stop("immediate");
+  state.record([{ kind: "episode", row: episodeOf(1, { acted: 1 }) }]);
+  await cluster.start();
+  await waitUntil(
+    () => `the journal is written again: ${state.journalProblem()}`,
+    async () => {
+      await state.flush();
+      return state.journalProblem() === null;
+    },
+  );
+  expect((await store.journal.load(0)).episodes).toMatchObject([{ acted: 1 }]);
+});
+
+test.each([
+  ["http://h/db", "it must be the URL of a PostgreSQL database"],
+  ["postgres://h/db", "it names no user"],
+  ["postgres://u@h", "it names no database"],
+  [
+    "postgres://u@h/db?sslmode=prefer",
+    'its sslmode is "prefer"; it must be disable, require, verify-ca or verify-full',
+  ],
+  ["postgres://u@h/db?sslmode=verify-full&sslrootcert=/gone.pem", "its sslrootcert /gone.pem can't be read: ENOENT"],
+  ["postgres://u:secret@h/db?pool=1", 'its parameter "pool" is not supported'],
+])("the URL %s is refused: %s", (url, problem) => {
+  const parsed = parseDatabaseUrl(url);
+  expect(parsed).toEqual({ ok: false, error: expect.stringContaining(problem) });
+  expect(JSON.stringify(parsed)).not.toContain("secret");
+});
+
+test("the parts of a URL are decoded, and a Unix socket is a host", () => {
+  expect(parseDatabaseUrl("postgresql://u%40x:p%2Fw@[::1]:5433/my%20db")).toEqual({
+    ok: true,
+    value: { host: "::1", port: 5_433, database: "my db", user: "u@x", password: "p/w", tls: false },
+  });
+  expect(parseDatabaseUrl("postgres://u@localhost/db?host=/run/postgresql")).toMatchObject({
+    value: { host: "/run/postgresql", port: 5_432 },
+  });
+});

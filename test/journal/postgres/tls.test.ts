@@ -1,0 +1,35 @@
+import { expect, onTestFinished, test } from "vitest";
+import { openMigratedDatabase } from "../../../src/journal/postgres/store.ts";
+import { startPostgres } from "../../harness/postgres-cluster.ts";
+import { createTempFolder } from "../../integration/folder.ts";
+import { createAuthority } from "../../web/http/tls/certificate-authority.ts";
+import { postgresDeps } from "../state-stores.ts";
+
+test("sslmode: verify-full needs the name and the authority, verify-ca the authority, require only TLS", async () => {
+  const folder = createTempFolder();
+  const [authority, other] = [createAuthority("ours"), createAuthority("other")];
+  const { cert, key } = authority.issue("DNS:localhost");
+  const cluster = await startPostgres(["fsync = off"], { certificate: cert, key });
+  onTestFinished(cluster.remove);
+  const ours = `sslrootcert=${folder.write("ours.pem", authority.cert)}`;
+  const theirs = `sslrootcert=${folder.write("other.pem", other.cert)}`;
+
+  /** Returns "ok", or why the database can't be opened. */
+  async function connect(host: string, parameters: string): Promise<string> {
+    const url = cluster.url({ host, parameters: `?${parameters}` });
+    const opened = await openMigratedDatabase(await postgresDeps("tls", url));
+    if (!opened.ok) return opened.error.message;
+    const [row] = await opened.value.query("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()");
+    await opened.value.close();
+    return row?.ssl === true ? "ok" : "without TLS";
+  }
+
+  expect(await connect("localhost", `sslmode=verify-full&${ours}`)).toBe("ok");
+  expect(await connect("127.0.0.1", `sslmode=verify-full&${ours}`)).toMatch(/127\.0\.0\.1.*(altnames|cert)/);
+  expect(await connect("localhost", `sslmode=verify-full&${theirs}`)).toMatch(/certificate/);
+  expect(await connect("localhost", "sslmode=verify-full")).toMatch(/certificate/);
+  expect(await connect("127.0.0.1", `sslmode=verify-ca&${ours}`)).toBe("ok");
+  expect(await connect("127.0.0.1", `sslmode=verify-ca&${theirs}`)).toMatch(/certificate/);
+  expect(await connect("127.0.0.1", "sslmode=require")).toBe("ok");
+  expect(await connect("127.0.0.1", "sslmode=disable")).toBe("without TLS");
+});

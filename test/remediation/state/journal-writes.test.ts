@@ -1,0 +1,111 @@
+import { expect, test } from "vitest";
+import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
+import type { JournalChange } from "../../../src/model/remediation/journal.ts";
+import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
+import { actionOf, decisionOf, episodeOf } from "../../journal/arbitrary-changes.ts";
+
+const fact = (value: string): JournalChange => ({ kind: "fact", key: "warden.test", value });
+const isOurs = (change: JournalChange) => change.kind !== "fact" || change.key === "warden.test";
+
+/** A state whose commits end when the test says so. */
+async function openSlowState() {
+  const { journal } = createMemoryStateStore();
+  const commits: { changes: readonly JournalChange[]; end(error?: Error): void }[] = [];
+  const state = await openRemediationState({
+    journal: {
+      ...journal,
+      commit: (changes) =>
+        new Promise((resolve, reject) => {
+          const end = (error?: Error) => (error === undefined ? resolve() : reject(error));
+          commits.push({ changes: changes.filter(isOurs), end });
+        }),
+    },
+    ...{ clock: createVirtualClock(START_MS), log: createRecordingLog(), lostReason: null },
+  });
+  /** Lets what waits for a promise continue. */
+  const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+  return { state, commits, settle };
+}
+
+test("one commit is under way at a time; what is recorded meanwhile follows in one, in order", async () => {
+  const { state, commits, settle } = await openSlowState();
+  state.record([fact("1")]);
+  expect(commits.map(({ changes }) => changes)).toEqual([[fact("1")]]);
+  const [first, second] = [state.commit([fact("3")]), state.commit([fact("4")])];
+  state.record([fact("2"), { kind: "decision", row: decisionOf(1) }]);
+  await settle();
+  expect(commits).toHaveLength(1);
+  commits[0]!.end();
+  await settle();
+  expect(commits[1]!.changes).toEqual([fact("2"), { kind: "decision", row: decisionOf(1) }, fact("3")]);
+  expect(state.records.fact("warden.test")).toBe("2");
+  commits[1]!.end();
+  expect(await first).toBe(true);
+  expect(state.records.fact("warden.test")).toBe("3");
+  await settle();
+  commits[2]!.end();
+  expect(await second).toBe(true);
+  expect(state.records.fact("warden.test")).toBe("4");
+  expect(commits).toHaveLength(3);
+});
+
+test("a failed commit changes nothing, and keeps what was recorded in order", async () => {
+  const { state, commits, settle } = await openSlowState();
+  state.record([fact("1")]);
+  const failing = state.commit([{ kind: "episode", row: episodeOf(1) }]);
+  state.record([{ kind: "episode", row: episodeOf(2) }]);
+  commits[0]!.end(new Error("the disk is full"));
+  await settle();
+  expect(commits[1]!.changes).toEqual([
+    fact("1"),
+    { kind: "episode", row: episodeOf(2) },
+    { kind: "episode", row: episodeOf(1) },
+  ]);
+  state.record([fact("5")]);
+  commits[1]!.end(new Error("the disk is full"));
+  expect(await failing).toBe(false);
+  expect(state.records.episode("ep-1")).toBeNull();
+  expect(state.journalProblem()).toBe("the disk is full");
+  await settle();
+  expect(commits).toHaveLength(2);
+  const flushing = state.flush();
+  expect(commits[2]!.changes).toEqual([{ kind: "episode", row: episodeOf(2) }, fact("5")]);
+  commits[2]!.end();
+  await flushing;
+  expect(state.journalProblem()).toBeNull();
+});
+
+test("a row that is recorded while an older version of it is committed stays the newer one", async () => {
+  const { state, commits, settle } = await openSlowState();
+  const awaiting = actionOf(1, "ep-1", { state: "awaiting" });
+  const committing = state.commit([{ kind: "action", row: { ...awaiting, state: "approved" } }]);
+  state.record([{ kind: "action", row: { ...awaiting, state: "lapsed" } }]);
+  commits[0]!.end();
+  expect(await committing).toBe(true);
+  expect(state.records.action("act-1")?.state ?? "lapsed").toBe("lapsed");
+  await settle();
+  expect(commits[1]!.changes).toMatchObject([{ row: { state: "lapsed" } }]);
+  commits[1]!.end();
+});
+
+test("changes that depend on the state are determined once all earlier commits have taken effect", async () => {
+  const { state, commits, settle } = await openSlowState();
+  const first = state.commit([fact("1")]);
+  const second = state.commitLatest(() => (state.records.fact("warden.test") === "1" ? null : [fact("2")]));
+  commits[0]!.end();
+  expect([await first, await second]).toEqual([true, false]);
+  await settle();
+  expect(commits).toHaveLength(1);
+});
+
+test("prepared changes take effect only when they are adopted", async () => {
+  const { state, commits } = await openSlowState();
+  const preparing = state.prepare([fact("1")]);
+  commits[0]!.end();
+  const adopt = await preparing;
+  expect(state.records.fact("warden.test")).toBeNull();
+  adopt!();
+  expect(state.records.fact("warden.test")).toBe("1");
+});
