@@ -8,7 +8,7 @@ import { recordHistory } from "../web/api/history.ts";
 import { epochOf } from "../web/api/live-routes.ts";
 import { nodesView, nodeView } from "../web/api/node-views.ts";
 import { type Reload, serializeReloads, type WebDeps } from "../web/api/routes.ts";
-import { budgetView, type StatusSnapshot, statusView } from "../web/api/status-views.ts";
+import { budgetView, type LeaderView, type StatusSnapshot, statusView } from "../web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../web/http/server.ts";
 import { type ConfigResources, closeResources, hasSameResources, openConfigResources } from "./config-resources.ts";
 import { ModeSwitch } from "./mode-switch.ts";
@@ -250,11 +250,12 @@ const fixedKeyProblems = (old: FixedSettings, next: FixedSettings): string[] =>
     .filter(({ now, requested }) => now !== requested)
     .map(({ key, now }) => `${key}: can't change from ${now} while the daemon runs; restart the daemon to change it`);
 
-/** The section `leader` of `GET /api/v1/status`; null: this daemon shares its state with no other. */
-function leaderView(modes: ModeSwitch) {
+function leaderView(modes: ModeSwitch): LeaderView {
   if (modes.leadership === null) return null;
   const { holder = null, url = null } = modes.leadership.leader() ?? {};
-  return { is_this: modes.isLeading(), name: holder, url };
+  // Another daemon wrote it, so it is not trusted to be a link.
+  const link = url !== null && /^https?:\/\//.test(url) ? url : null;
+  return { is_this: modes.isLeading(), name: holder, url: link };
 }
 
 /** Sets the gauges that are computed at each scrape. */

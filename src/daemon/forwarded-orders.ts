@@ -10,8 +10,8 @@ import { onBehalfOf, operatorCommandTable } from "../web/api/operator-commands.t
 export interface ForwardingDeps {
   readonly orders: ForwardedOrders;
   readonly clock: Clock;
-  /** The name of the leader; null: unknown. */
-  leaderName(): string | null;
+  /** Names the leader in replies. */
+  leader(): string;
 }
 
 /** The reply is asked for this often, and for this long: less than the time-out of the CLI. */
@@ -47,8 +47,8 @@ export class ForwardingCommands implements OperatorCommands {
   noteReload(): void {}
 
   async #forward(command: ForwardedOrder["command"], target = "", reason = ""): Promise<CommandReply> {
-    const { orders, clock, leaderName } = this.#deps;
-    const leader = leaderName() ?? "the leader";
+    const { orders, clock } = this.#deps;
+    const leader = this.#deps.leader();
     let id: number;
     try {
       id = await orders.submit({ command, target, reason, operator: this.#operator });
@@ -59,7 +59,7 @@ export class ForwardingCommands implements OperatorCommands {
     for (let waitedMs = 0; waitedMs < REPLY_WAIT_MS; waitedMs += REPLY_INTERVAL_MS) {
       await clock.sleep(REPLY_INTERVAL_MS);
       const reply = await orders.reply(id).catch(() => null);
-      if (reply !== null) return reply.ok ? ok(`${reply.value} (executed by ${leader})`) : reply;
+      if (reply !== null) return reply.ok ? ok(`${reply.value}; executed by ${leader}`) : reply;
     }
     const message = `order ${id} was forwarded, and ${leader} has not replied yet; it is executed once a leader takes it: check the list of orders`;
     return fail({ kind: "unanswered", message });

@@ -154,7 +154,11 @@ export class ModeSwitch {
   }
 
   #createStandby(resources: ConfigResources, shared: SharedState): StandbyConfig {
-    return new StandbyConfig(resources, this.#deps, shared, () => this.#leadership?.leader()?.holder ?? null);
+    const leader = () => {
+      const { holder = "which is not known yet", url = null } = this.#leadership?.leader() ?? {};
+      return url === null ? holder : `${holder} (${url})`;
+    };
+    return new StandbyConfig(resources, this.#deps, { shared, leader, eventLog: this.#runtime.eventLog });
   }
 
   #takeOrders(shared: SharedState): void {

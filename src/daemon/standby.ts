@@ -13,15 +13,25 @@ import {
 } from "../remediation/state/journaled-state.ts";
 import { createStandbyView } from "../remediation/status/standby-view.ts";
 import type { OperatorCommands, RemediationView } from "../remediation/status/views.ts";
+import type { EventLog } from "../web/api/event-log.ts";
 import type { ActiveConfig, CollectedStatus } from "./active-config.ts";
 import { type ConfigResources, closeResources } from "./config-resources.ts";
 import { ForwardingCommands } from "./forwarded-orders.ts";
+import { RowFeed } from "./row-feed.ts";
 import type { DaemonDeps } from "./runtime.ts";
 
 /** The journal is asked this often whether it has changed. */
 const REFRESH_INTERVAL_MS: DurationMs = 2 * SECOND_MS;
 /** A large journal is read less often: the next read waits for this many times the duration of the last. */
 const REFRESH_WAIT_FACTOR = 10;
+
+/** What a standby shares with the modes before and after it. */
+export interface StandbyDeps {
+  readonly shared: SharedState;
+  readonly eventLog: EventLog;
+  /** Names the leader in texts. */
+  leader(): string;
+}
 
 const EMPTY_JOURNAL: JournalContents = {
   ...{ timers: [], episodes: [], actions: [], holds: [] },
@@ -40,6 +50,8 @@ export class StandbyConfig implements ActiveConfig {
   readonly operatorCommands: OperatorCommands;
   readonly #deps: DaemonDeps;
   readonly #shared: SharedState;
+  readonly #leader: () => string;
+  readonly #rowFeed: RowFeed;
   readonly #ledger: Ledger;
   readonly #stop = new AbortController();
   /** Replaced when the journal has changed. */
@@ -48,16 +60,17 @@ export class StandbyConfig implements ActiveConfig {
   /** Why the journal could not be read last time; null: it was read. */
   #problem: string | null = "it has not been read yet";
 
-  /** `leaderName`: the name of the leader, for replies to operators; null: unknown. */
-  constructor(resources: ConfigResources, deps: DaemonDeps, shared: SharedState, leaderName: () => string | null) {
+  constructor(resources: ConfigResources, deps: DaemonDeps, { shared, eventLog, leader }: StandbyDeps) {
     const { clock, log } = deps;
     this.resources = resources;
     this.#deps = deps;
     this.#shared = shared;
+    this.#leader = leader;
+    this.#rowFeed = new RowFeed(shared.journal, eventLog);
     this.#ledger = createLedger(resources.settings.limits, 0, clock.monotonic());
     const unread = new RemediationState(this.#stateDeps(), createJournalClock(null, clock, log), EMPTY_JOURNAL);
     this.#journaled = this.#viewOf(unread);
-    this.operatorCommands = new ForwardingCommands({ orders: shared.orders, clock, leaderName });
+    this.operatorCommands = new ForwardingCommands({ orders: shared.orders, clock, leader });
     this.view = this.#currentView();
   }
 
@@ -108,6 +121,7 @@ export class StandbyConfig implements ActiveConfig {
       const clockFact = (await this.#shared.journal.facts()).get(CLOCK_FACT);
       if (clockFact !== this.#clockFact || this.#problem !== null) {
         this.#journaled = this.#viewOf(await openRemediationState(this.#stateDeps()));
+        await this.#rowFeed.read();
         this.#clockFact = clockFact;
       }
       const { firstDay } = billingMonthOf(clock.now(), this.resources.settings.monthStartsOn);
@@ -128,7 +142,8 @@ export class StandbyConfig implements ActiveConfig {
 
   #viewOf(remediationState: RemediationState): RemediationView {
     const { rules } = this.resources;
-    return createStandbyView({ rules, remediationState, journal: this.#shared.journal, clock: this.#deps.clock });
+    const { clock } = this.#deps;
+    return createStandbyView({ rules, remediationState, journal: this.#shared.journal, clock, leader: this.#leader });
   }
 
   /** Returns a view that reads the current one at each call. */

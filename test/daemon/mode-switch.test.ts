@@ -68,23 +68,80 @@ test("a daemon that is paused for longer than the lease takes no step afterwards
   expectLaws(group);
 });
 
-test("a leader that loses the database between journaling a POST and sending it does not send it", async () => {
+test.each([
+  // Nothing was sent for certain, so the new leader begins again.
+  { lost: "intended", sentBy: ["two"], actions: [{ state: "withdrawn" }, { outcome: "verified", inDoubt: false }] },
+  // The new leader can't know that it was not sent: it counts as sent, and the next step follows.
+  { lost: "posting", sentBy: ["two"], actions: [{ inDoubt: true, outcome: "ineffective" }, { outcome: "verified" }] },
+])(
+  "a leader that loses the database as it journals a step as $lost does not send it",
+  async ({ lost, sentBy, actions }) => {
+    const group = await startDaemonGroup();
+    await group.advance(WARM_UP_MS);
+    const [one] = group.daemons;
+    one!.database.onCommitted = async (changes) => {
+      if (!changes.some((change) => change.kind === "action" && change.row.state === lost)) return;
+      // The commit is written, and the reply is late.
+      one!.database.isReachable = false;
+      await group.clock.sleep(20 * SECOND_MS);
+    };
+    group.failNode();
+    await group.advance(40 * MINUTE_MS);
+    expect(group.posts.map(({ daemon }) => daemon)).toEqual(sentBy);
+    expect(group.actions()).toMatchObject(actions);
+    expectLaws(group);
+  },
+);
+
+test("commands given to a standby are executed by the leader, which answers; without a leader they wait for the next one", async () => {
   const group = await startDaemonGroup();
   await group.advance(WARM_UP_MS);
-  const [one] = group.daemons;
-  one!.database.onCommitted = async (changes) => {
-    if (!changes.some((change) => change.kind === "action" && change.row.state === "posting")) return;
-    // The commit is written, and the reply is late.
-    one!.database.isReachable = false;
-    await group.clock.sleep(20 * SECOND_MS);
+  const [one, two] = group.daemons;
+  const give = async <T>(command: Promise<T>): Promise<T> => {
+    await group.advance(6 * SECOND_MS);
+    return command;
   };
+  const commands = two!.modes.active.operatorCommands.as("alice");
+  expect(await give(commands.pause("deploy"))).toEqual({
+    ok: true,
+    value: "paused: deploy; no action is taken until resume; executed by one (http://one)",
+  });
+  expect(one!.modes.active.view.status().paused).toMatchObject({ reason: "deploy", operator: "alice" });
+  expect(two!.modes.active.view.status().paused).toMatchObject({ reason: "deploy", operator: "alice" });
+  expect(await give(commands.approve("act-7"))).toMatchObject({ ok: false, error: { kind: "not_found" } });
+  one!.pause();
+  expect(await give(commands.resume())).toMatchObject({ ok: false, error: { kind: "unanswered" } });
+  await group.advance(20 * SECOND_MS);
+  expect(group.leaders()).toEqual(["two"]);
+  expect(two!.modes.active.view.status().paused).toBeNull();
+  one!.resume();
+  await group.advance(20 * SECOND_MS);
+  two!.database.isReachable = false;
+  expect(await give(one!.modes.active.operatorCommands.pause("x"))).toMatchObject({ error: { kind: "unanswered" } });
+  one!.database.isReachable = false;
+  expect(await give(one!.modes.active.operatorCommands.pause("x"))).toMatchObject({ error: { kind: "journal" } });
+});
+
+test("a standby shows episodes, actions and decisions of the leader, and follows them", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(WARM_UP_MS);
+  const { modes, runtime } = group.daemons[1]!;
   const node = group.failNode();
-  await group.advanceUntil(() => group.actions().some(({ state }) => state === "posting"));
-  await group.advance(10 * MINUTE_MS);
-  // The new leader can't know that it was not sent: it counts as sent, and is verified by observation.
-  expect(group.actions()[0]).toMatchObject({ node, inDoubt: true });
-  expect(group.posts.filter(({ daemon }) => daemon === "one")).toEqual([]);
-  expectLaws(group);
+  await group.advanceUntil(() => group.actions().some(({ state }) => state === "sent"));
+  await group.advance(5 * SECOND_MS);
+  const { view } = modes.active;
+  expect(view.status()).toMatchObject({ inFlight: 1, largestWalkNodes: 60, journal: null });
+  expect(view.policies()).toMatchObject([{ firing: 1, mode: "enforce" }]);
+  const why = "this daemon stands by; only the leader, one (http://one), observes the fleet";
+  expect(view.explain(node)).toMatchObject({
+    known: false,
+    policies: [{ verdict: "unknown", timer: { state: "firing" }, episode: { state: "acting" }, unknowns: [{ why }] }],
+  });
+  expect(view.nodeMarks().get(node)).toBe("acting");
+  expect(runtime.eventLog.after(0, 100).rows.map(({ event }) => event.kind)).toContain("action");
+  group.daemons[1]!.database.isReachable = false;
+  await group.advance(5 * SECOND_MS);
+  expect(view.status().journal).toBe("the database can't be reached");
 });
 
 test("a leader that can't renew stops polling before its lease ends, and goes on if no other daemon took over", async () => {

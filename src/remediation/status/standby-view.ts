@@ -17,16 +17,23 @@ export interface StandbyViewDeps {
   readonly remediationState: RemediationState;
   readonly journal: Omit<Journal, "commit" | "prune">;
   readonly clock: Clock;
+  /** Names the leader in texts. */
+  leader(): string;
 }
-
-const UNOBSERVED = "this daemon stands by: only the leader observes the fleet";
 
 /**
  * Creates the view of a daemon that stands by: what the journal shows. It changes nothing, and knows no node beyond what was
  * journaled about it.
  */
-export function createStandbyView({ rules, remediationState, journal, clock }: StandbyViewDeps): RemediationView {
+export function createStandbyView({
+  rules,
+  remediationState,
+  journal,
+  clock,
+  leader,
+}: StandbyViewDeps): RemediationView {
   const { records } = remediationState;
+  const unobserved = () => `this daemon stands by; only the leader, ${leader()}, observes the fleet`;
   const context = {
     ...{ rules, remediationState, journal, clock },
     policies: new PolicySet(rules, records),
@@ -37,7 +44,7 @@ export function createStandbyView({ rules, remediationState, journal, clock }: S
     context,
     fleetHealth: new FleetHealth(context),
     trustTracker: {
-      current: () => ({ blockers: [{ reason: "warming_up", detail: UNOBSERVED }], isUntrusted: false }),
+      current: () => ({ blockers: [{ reason: "warming_up", detail: unobserved() }], isUntrusted: false }),
       largestWalkNodes: () => Math.max(0, ...walks.map(([, nodes]) => nodes)),
     },
     // No node is listed, so nothing is asked of the guards.
@@ -49,7 +56,8 @@ export function createStandbyView({ rules, remediationState, journal, clock }: S
       ...view.explain(node),
       policies: context.policies.active().flatMap(({ policy, mode }) => {
         const explained = explainFromRecords(remediationState, policy.rule, node);
-        return explained === null ? [] : [{ ...explained, mode }];
+        const unknowns = [{ field: "the node", why: unobserved() }];
+        return explained === null ? [] : [{ ...explained, mode, unknowns }];
       }),
     }),
   };
@@ -60,7 +68,7 @@ function explainFromRecords(
   { records }: RemediationState,
   { name, forMs }: PolicyRule,
   node: string,
-): Omit<PolicyExplanation, "mode"> | null {
+): Omit<PolicyExplanation, "mode" | "unknowns"> | null {
   const timer = toTimerRow(name, node, records.timer(name, node));
   const open = [false, true].flatMap((dryRun) => records.openEpisodesOf(node, dryRun));
   const episode = open.findLast(({ policy }) => policy === name) ?? null;
@@ -69,7 +77,6 @@ function explainFromRecords(
     policy: name,
     verdict: "unknown",
     matched: null,
-    unknowns: [{ field: "the node", why: UNOBSERVED }],
     fields: {},
     timer: timer === null ? null : presentTimer(timer),
     forMs,

@@ -122,7 +122,9 @@ test(
     const reason = { reason: "deploy until 14:00" };
     const paused = await two.order("/api/v1/pause", reason);
     expect(paused.status).toBe(200);
-    expect(paused.json.message).toMatch(/^paused: deploy until 14:00; .*\(executed by one\)$/);
+    expect(paused.json.message).toMatch(
+      /^paused: deploy until 14:00; .*; executed by one \(http:\/\/one\.example\.net\)$/,
+    );
     const operator = "admin";
     expect(await one.get("/api/v1/status")).toMatchObject({ warden: { paused: { ...reason, operator } } });
     await waitUntil("the standby shows the pause", async () => {
