@@ -21,9 +21,10 @@ export const JOURNAL = { type: DATASOURCE_TYPE, uid: SELECTED };
 /** Selects the rows of the chosen policies in the time range. */
 export const ofPolicies = (timeColumn: string): string => `$__timeFilter(${timeColumn}) AND policy IN ($policy)`;
 
-/** Selects the rows of the chosen node; of all if none is chosen. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana replaces it by the quoted value
-export const OF_NODE = "(${node:sqlstring} = '' OR node = ${node:sqlstring})";
+const NODE = "${node:sqlstring}";
+/** Selects the rows of the chosen node; of all if none is chosen. */
+export const OF_NODE = `(${NODE} = '' OR node = ${NODE})`;
 
 /** Rows of a table. More make the browser slow. */
 export const TABLE_ROWS_MAX = 500;

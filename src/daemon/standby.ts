@@ -68,7 +68,11 @@ export class StandbyConfig implements ActiveConfig {
     this.#leader = leader;
     this.#rowFeed = new RowFeed(shared.journal, eventLog);
     this.#ledger = createLedger(resources.settings.limits, 0, clock.monotonic());
-    const unread = new RemediationState(this.#stateDeps(), createJournalClock(null, clock, log), EMPTY_JOURNAL);
+    const unread = new RemediationState(
+      this.#stateDeps(),
+      createJournalClock({ last: null }, clock, log),
+      EMPTY_JOURNAL,
+    );
     this.#journaled = this.#viewOf(unread);
     this.operatorCommands = new ForwardingCommands({ orders: shared.orders, clock, leader });
     this.view = this.#currentView();

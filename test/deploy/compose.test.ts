@@ -5,6 +5,7 @@ import { parseDuration, SECOND_MS } from "../../src/base/duration.ts";
 import { VERSION } from "../../src/cli/context.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { loadScenario } from "../../src/config/schema/scenario.ts";
+import { parseDatabaseUrl } from "../../src/journal/postgres/url.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { SITES } from "../../src/simulator/fleet/locations.ts";
 import { startProcess } from "../integration/process.ts";
@@ -157,6 +158,7 @@ test("the two daemons are configured as the single one, except for their state, 
   expect(textOf("deploy/compose/postgres_url").trim()).toBe(
     `postgresql://${user}:${password}@postgres:5432/${user}?sslmode=disable`,
   );
+  expect(parseDatabaseUrl(textOf("deploy/compose/postgres_url").trim())).toMatchObject({ ok: true });
 });
 
 test("our commands are read by our own command line, and find the mounted configuration", async () => {

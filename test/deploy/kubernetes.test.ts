@@ -2,6 +2,7 @@ import { readdirSync } from "node:fs";
 import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
 import { VERSION } from "../../src/cli/context.ts";
+import { parseDatabaseUrl } from "../../src/journal/postgres/url.ts";
 import { fetchFrom, startTestServer } from "../web/http/test-server.ts";
 import {
   type Container,
@@ -111,6 +112,11 @@ describe("a pair", () => {
 
   const ON_A_HOST = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: pair.podLabels } };
 
+  test("a new daemon has stood by for a lease before the next one is replaced", () => {
+    const { minReadySeconds } = pair.deployment.spec as unknown as { readonly minReadySeconds: number };
+    expect(minReadySeconds * 1_000).toBeGreaterThanOrEqual(pair.loaded.config.state.postgres!.lease);
+  });
+
   test("writes to no disk", () => {
     expect(pair.volume("state")).toBeUndefined();
     expect(pair.container.volumeMounts.filter(({ readOnly }) => readOnly !== true)).toEqual([]);
@@ -137,6 +143,9 @@ describe("a pair", () => {
   test("reaches its database, over a connection that verifies the certificate", () => {
     const url = new URL(pair.secret.stringData.postgres_url!);
     expect(url.searchParams.get("sslmode")).toBe("verify-full");
+    // Only the cluster has the file of the authority.
+    url.searchParams.set("sslrootcert", inRepository("deploy/compose/simulation_token"));
+    expect(parseDatabaseUrl(url.href)).toMatchObject({ ok: true });
     const policy = pair
       .all<NetworkPolicy>("NetworkPolicy")
       .find(({ metadata }) => metadata.name.endsWith("-postgres"))!;

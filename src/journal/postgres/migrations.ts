@@ -1,6 +1,7 @@
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { StoreFailure } from "../open-failure.ts";
 import type { Connection, Database } from "./database.ts";
+import { createViews } from "./views.ts";
 
 /**
  * The schema's history: entry n migrates a schema from version n to n + 1. `s`: the quoted name of the schema. Released entries
@@ -104,6 +105,7 @@ export const MIGRATIONS: readonly ((s: string) => string)[] = [
       number bigint NOT NULL
     );
     INSERT INTO ${s}.last_commit (epoch, number) VALUES (0, 0);`,
+  createViews,
 ];
 
 /**

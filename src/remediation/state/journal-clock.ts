@@ -1,4 +1,11 @@
-import { type DurationMs, formatDuration, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import {
+  type DurationMs,
+  formatDuration,
+  formatSecondsLeft,
+  HOUR_MS,
+  MINUTE_MS,
+  SECOND_MS,
+} from "../../base/duration.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 
@@ -10,7 +17,8 @@ import type { EpochMs, MonotonicMs } from "../../model/time.ts";
  *     unchecked ──▶ settled               the clocks agree, or one of them agrees with the journal
  *         └───────▶ disputed ──▶ settled  the clocks agree, or DISAGREEMENT_MS has passed
  *
- * While the clocks disagree, time continues from the earlier of the two, or from what the journal shows if that is later.
+ * While the clocks disagree, time continues from the earlier of the two, or from what the journal shows if that is later. The
+ * clock may be behind from then on. Once a later start corrects it, times in the journal seem to be longer ago than they are.
  */
 export interface JournalClock {
   now(): EpochMs;
@@ -22,22 +30,40 @@ export interface JournalClock {
   isSettled(): boolean;
   /** Whether this time was before a downtime of unknown length, so that more time may have passed since than this clock shows. */
   isBeforeUnknownDowntime(at: EpochMs): boolean;
+  /**
+   * Until when times in the journal may seem to be longer ago than they are; Infinity: the clock may be behind and was not
+   * corrected yet. To be journaled for the next process.
+   */
+  uncertainUntil(): EpochMs;
   /** Why the clock holds every action; null: it holds none. */
   problem(): string | null;
 }
 
+/** What the journal holds about its clock. */
+export interface JournaledTime {
+  /** The last time in the journal; null: the journal is new. */
+  readonly last: EpochMs | null;
+  /** The last {@link JournalClock.uncertainUntil}; absent: the clock was never behind. */
+  readonly uncertainUntil?: EpochMs;
+}
+
 /** The wall clock and the service's Date agree if they differ by at most this: clocks drift without NTP. */
 const AGREEMENT_MS: DurationMs = 5 * MINUTE_MS;
-/** A disagreement holds actions for this long: by then the default times of max_actions and of the cool-downs have passed. */
+/**
+ * A disagreement, and a correction, hold actions for this long: by then the default times of max_actions and of the cool-downs
+ * have passed.
+ */
 const DISAGREEMENT_MS: DurationMs = HOUR_MS;
 
-/** Creates a clock that continues from `last`, the last time in the journal; null: the journal is new. */
-export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log): JournalClock {
+/** Creates a clock that continues from the last time in the journal. */
+export function createJournalClock(journaled: JournaledTime, clock: Clock, log: Log): JournalClock {
+  const { last } = journaled;
   let offset = (last ?? clock.now()) - clock.monotonic();
   let isSettled = false;
   let disagreesSince: MonotonicMs | null = null;
   /** Whether the clocks disagreed about the downtime, so that times before this one may be longer ago; null: they did not. */
   let resumedAt: EpochMs | null = null;
+  let uncertainUntil = journaled.uncertainUntil ?? Number.NEGATIVE_INFINITY;
   let difference: string | null = null;
 
   const epochOf = (at: MonotonicMs): EpochMs => Math.round(at + offset);
@@ -53,7 +79,11 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
     if (isSettled || serviceNow === null) return;
     const wall = clock.now();
     if (isNear(wall, serviceNow)) {
+      const isCorrection = uncertainUntil === Number.POSITIVE_INFINITY && wall - now() > AGREEMENT_MS;
       adoptOffset(wall);
+      if (isCorrection) resumedAt = now();
+      if (uncertainUntil === Number.POSITIVE_INFINITY)
+        uncertainUntil = isCorrection ? now() + DISAGREEMENT_MS : Number.NEGATIVE_INFINITY;
       return;
     }
     difference = `the wall clock of this machine is ${differenceText(wall - serviceNow)} the service's Date`;
@@ -63,10 +93,13 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
     // A new journal has no times that a jump could pass.
     if (last === null) adoptOffset(serviceNow);
     else if (resumedAt !== null) {
-      if (clock.monotonic() - disagreesSince >= DISAGREEMENT_MS) adoptOffset(Math.min(wall, serviceNow));
+      if (clock.monotonic() - disagreesSince < DISAGREEMENT_MS) return;
+      adoptOffset(Math.min(wall, serviceNow));
+      uncertainUntil = Number.POSITIVE_INFINITY;
     } else if (near.length > 0) {
       adoptOffset(earliest(near));
       resumedAt = now();
+      uncertainUntil = Number.POSITIVE_INFINITY;
     } else advanceTo(earliest([wall, serviceNow]));
   }
 
@@ -85,11 +118,14 @@ export function createJournalClock(last: EpochMs | null, clock: Clock, log: Log)
     check,
     isSettled: () => isSettled,
     isBeforeUnknownDowntime: (at) => resumedAt !== null && at < resumedAt,
+    uncertainUntil: () => uncertainUntil,
     problem() {
-      if (disagreesSince === null) return null;
-      const gap = Math.max(SECOND_MS, DISAGREEMENT_MS - (clock.monotonic() - disagreesSince));
-      const seconds = Math.ceil(gap / SECOND_MS) * SECOND_MS;
-      return `${difference}, and how long the daemon was down is unknown; the hold ends when they agree, or in ${formatDuration(seconds)}`;
+      if (disagreesSince !== null) {
+        const gap = Math.max(SECOND_MS, DISAGREEMENT_MS - (clock.monotonic() - disagreesSince));
+        return `${difference}, and how long the daemon was down is unknown; the hold ends when they agree, or in ${formatSecondsLeft(gap)}`;
+      }
+      if (uncertainUntil === Number.POSITIVE_INFINITY || now() >= uncertainUntil) return null;
+      return `the journal's clock was behind and has been corrected, so how long ago earlier actions were is unknown; the hold ends in ${formatSecondsLeft(uncertainUntil - now())}`;
     },
   };
 }

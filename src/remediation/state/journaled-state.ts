@@ -36,14 +36,21 @@ const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
  * Key of the fact that holds the last time on the journal's clock, which keeps the clock from going back. Every commit changes it.
  */
 export const CLOCK_FACT = "warden.clock";
+/** Key of the fact that holds {@link JournalClock.uncertainUntil}; absent: the clock was never behind. */
+const CLOCK_UNCERTAIN_FACT = "warden.clock_uncertain_until";
 /** Key of the fact that holds when a journal was created that may lack earlier actions. */
 const FIRST_START_FACT = "warden.began";
 
 /** Reads the state from the journal. Rejects if it can't be read. */
 export async function openRemediationState(deps: RemediationStateDeps): Promise<RemediationState> {
   const { journal, clock, log } = deps;
-  const lastTime = (await journal.facts()).get(CLOCK_FACT);
-  const journalClock = createJournalClock(lastTime === undefined ? null : Number(lastTime), clock, log);
+  const facts = await journal.facts();
+  const [last, uncertainUntil] = [facts.get(CLOCK_FACT), facts.get(CLOCK_UNCERTAIN_FACT)];
+  const journaled = {
+    last: last === undefined ? null : Number(last),
+    ...(uncertainUntil === undefined ? {} : { uncertainUntil: Number(uncertainUntil) }),
+  };
+  const journalClock = createJournalClock(journaled, clock, log);
   const contents = await journal.load(journalClock.now() - EPISODE_MEMORY_MS);
   return new RemediationState(deps, journalClock, contents);
 }
@@ -91,6 +98,9 @@ export class RemediationState {
     const hasSettled = !wasSettled && this.clock.isSettled();
     if (hasSettled && this.#isNewJournal && this.#deps.assumesEarlierActions === true)
       this.record([{ kind: "fact", key: FIRST_START_FACT, value: String(this.now()) }]);
+    const uncertainUntil = String(this.clock.uncertainUntil());
+    if (uncertainUntil !== (this.records.fact(CLOCK_UNCERTAIN_FACT) ?? "-Infinity"))
+      this.record([{ kind: "fact", key: CLOCK_UNCERTAIN_FACT, value: uncertainUntil }]);
   }
 
   /** When the journal was created, if it may lack earlier actions; null: it has all of them. */

@@ -169,3 +169,27 @@ test.each([
     detail: "it is unknown how long the daemon was down since then",
   });
 });
+
+test("a correction of the clock after a disagreement frees no max_actions: actions are held for an hour, also across a restart", async () => {
+  const maxActions = { amount: 2, perMs: HOUR_MS };
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { maxActions }) });
+  const [first, second, third] = onePerRegion(network, 3);
+  network.daemon.clock.stepWallClock(-9 * HOUR_MS);
+  await network.restart({ downMs: 2 * HOUR_MS });
+  await network.advance(HOUR_MS);
+  network.failNode(first!);
+  await network.advance(10 * MINUTE_MS);
+  network.failNode(second!);
+  await network.advance(10 * MINUTE_MS);
+  expect(nodesActedOn(network)).toEqual([first, second]);
+  network.daemon.clock.stepWallClock(9 * HOUR_MS);
+  network.failNode(third!);
+  await network.restart();
+  await network.advance(10 * MINUTE_MS);
+  expect(network.holdReasons(third!)).toEqual(["service_clock"]);
+  await network.restart();
+  await network.advance(40 * MINUTE_MS);
+  expect(nodesActedOn(network)).toEqual([first, second]);
+  await network.advance(20 * MINUTE_MS);
+  expect(nodesActedOn(network)).toEqual([first, second, third]);
+});

@@ -140,7 +140,7 @@ const validConfigs = fc.record(
       series_max: fc.integer({ min: 1_000, max: 5_000_000 }),
     }),
     web: optional({ listen: fc.constantFrom("0.0.0.0:9713", ":80", "[::1]:0", "localhost:65535", "${HOST}:80") }),
-    state: optional({ path: fc.constantFrom("/var/lib/x", "state") }),
+    state: fc.constantFrom({ path: "/var/lib/x" }, { path: "state" }, { postgres: { url_file: "url", lease: "30s" } }),
     log: optional({
       level: fc.constantFrom("debug", "info", "warn", "error"),
       format: fc.constantFrom("json", "pretty"),
