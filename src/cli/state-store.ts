@@ -27,7 +27,7 @@ export async function openConfiguredStore(
   const url = readUrl(postgres, clock);
   if (!url.ok) return url;
   // Loaded only here: with SQLite nothing of pg is in memory.
-  const { openSharedState } = await import("../journal/postgres/shared-state.ts");
+  const { openSharedState } = await import("../journal/postgres/store.ts");
   return openSharedState({
     ...{ clock, log, url: url.value, schema: postgres.schema, leaseMs: postgres.lease },
     holder: postgres.instance ?? hostname(),

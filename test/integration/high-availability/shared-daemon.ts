@@ -1,7 +1,7 @@
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
 import { readTextFile } from "../../../src/cli/context.ts";
 import { startDaemon } from "../../../src/daemon/daemon.ts";
-import { openSharedState } from "../../../src/journal/postgres/shared-state.ts";
+import { openSharedState } from "../../../src/journal/postgres/store.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import { createSystemClock } from "../../../src/platform/clock.ts";
 import { createCron } from "../../../src/platform/cron.ts";
