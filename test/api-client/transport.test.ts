@@ -66,7 +66,10 @@ test("a request that may not be sent any more when its connection is open is not
   const late = [get, post].map((request) => transport.request({ ...request, mayBeSent }, never));
   isLeader = false;
   for (const outcome of await Promise.all(late)) {
-    expect(outcome).toMatchObject({ ok: false, error: { kind: "unreachable", message: "it may not be sent any more" } });
+    expect(outcome).toMatchObject({
+      ok: false,
+      error: { kind: "unreachable", message: "it may not be sent any more" },
+    });
   }
   expect(seen).toEqual([]);
   isLeader = true;
