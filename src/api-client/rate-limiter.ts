@@ -43,6 +43,8 @@ export interface RateLimiterDeps extends MonthCallCountDeps {
   readonly random: Random;
   /** Called with the wait of each permit, granted or not. */
   readonly onWait: (category: Category, waitedMs: DurationMs) => void;
+  /** Whether calls may be sent at all; asked again every second while it is false. Absent: always. */
+  readonly mayCall?: () => boolean;
   /** Called when calls of other users of the key are detected. */
   readonly onExternalCalls?: (scope: LimitScope, calls: number) => void;
 }
@@ -64,6 +66,7 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
 
   /** Grants all calls that may be sent now. Returns the time until the next check; null: no call waits. */
   function grantCalls(): DurationMs | null {
+    if (deps.mayCall?.() === false) return queue.isEmpty() ? null : SECOND_MS;
     month.update();
     let nextCheckMs = Math.min(RECHECK_MS_MAX, Math.max(SECOND_MS, month.leftMs()));
     const mayGrant = ({ category, lane }: WaitingCall): boolean => {

@@ -47,7 +47,7 @@ export function createTransport(options: TransportOptions): Transport {
   return {
     request(request, signal) {
       const { method, path, headers, body = null } = request;
-      const progress: RequestProgress = { isSent: false };
+      const progress: RequestProgress = { isSent: false, mayBeSent: request.mayBeSent ?? (() => true) };
       const allHeaders = { "accept-encoding": ACCEPTED_ENCODING, ...headers };
       const options = { origin: base.origin, path: prefix + path, method, headers: allHeaders, body };
       const response = send(method === "POST" ? posting : reading, options, progress, signal);
@@ -126,14 +126,19 @@ function createDispatcher(options: TransportOptions, kind: { pipelining?: 0; all
 /** Whether a request was passed to a connection. Before that, the server can't have received anything. */
 interface RequestProgress {
   isSent: boolean;
+  readonly mayBeSent: () => boolean;
 }
 
-/** Sets `isSent` in the progress, which undici passes on as `opaque`, when the request is written to its connection. */
+/**
+ * Sets `isSent` in the progress, which undici passes on as `opaque`, when the request is written to its connection, or drops the
+ * request if it may not be sent any more.
+ */
 const trackSending: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
   const { opaque: progress } = options as { opaque?: RequestProgress };
   return dispatch(options, {
     onRequestStart(controller, context) {
       handler.onRequestStart?.(controller, context);
+      if (progress?.mayBeSent() === false) controller.abort(new Error("it may not be sent any more"));
       // A request that was aborted while it waited for its connection is dropped here.
       if (progress !== undefined && !controller.aborted) progress.isSent = true;
     },

@@ -29,7 +29,7 @@ export async function runDaemon({ config: file }: { config: string }, context: C
       }
       return read;
     },
-    openStore: (state) => openConfiguredStore(state, { clock, log, stop: context.stop }),
+    openStore: (state) => openConfiguredStore(state, { clock, log }),
   };
   let daemon: Daemon | null = null;
   // Registered before the start: otherwise a SIGHUP during the start would end the process.

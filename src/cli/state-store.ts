@@ -6,6 +6,7 @@ import { openSqliteReader } from "../journal/sqlite/reader.ts";
 import { openSqliteStore } from "../journal/sqlite/store.ts";
 import type { StateReader, StateRow } from "../journal/state-rows.ts";
 import type { Clock, Log, Secret, StateStore } from "../model/ports.ts";
+import type { SharedState } from "../model/shared-state.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { fileSecret } from "../platform/secret-file.ts";
 
@@ -15,24 +16,22 @@ type StateConfig = Config["state"];
 export interface StateStoreDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** Ends the wait for other daemons. */
-  readonly stop: AbortSignal;
 }
 
-/** Opens the state that a configuration names. With PostgreSQL it waits until this daemon leads. */
+/** Opens the state that a configuration names. With PostgreSQL it is one that several daemons share. */
 export async function openConfiguredStore(
   { path, postgres }: StateConfig,
-  { clock, log, stop }: StateStoreDeps,
-): Promise<Result<StateStore, StoreFailure>> {
+  { clock, log }: StateStoreDeps,
+): Promise<Result<StateStore | SharedState, StoreFailure>> {
   if (postgres === undefined) return openSqliteStore(path!);
   const url = readUrl(postgres, clock);
   if (!url.ok) return url;
   // Loaded only here: with SQLite nothing of pg is in memory.
-  const { openPostgresStore } = await import("../journal/postgres/store.ts");
-  return openPostgresStore({
-    ...{ clock, log, stop, url: url.value, schema: postgres.schema, leaseMs: postgres.lease },
-    holder: hostname(),
-    publicUrl: null,
+  const { openSharedState } = await import("../journal/postgres/store.ts");
+  return openSharedState({
+    ...{ clock, log, url: url.value, schema: postgres.schema, leaseMs: postgres.lease },
+    holder: postgres.instance ?? hostname(),
+    publicUrl: postgres.public_url ?? null,
   });
 }
 

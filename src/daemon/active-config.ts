@@ -2,21 +2,40 @@ import type { DurationMs } from "../base/duration.ts";
 import type { Notification } from "../model/remediation/notification.ts";
 import { COLLECTORS, type Collector } from "../model/snapshot.ts";
 import { createNotifier } from "../notify/notifier.ts";
-import { type RemediationController, startRemediationController } from "../remediation/controller.ts";
+import { startRemediationController } from "../remediation/controller.ts";
+import type { OperatorCommands, RemediationView } from "../remediation/status/views.ts";
 import type { Plan } from "../scheduling/planner.ts";
+import type { StatusSnapshot } from "../web/api/status-views.ts";
 import type { Collection } from "./collection.ts";
 import type { ConfigResources } from "./config-resources.ts";
 import type { DaemonDeps, Runtime, ShutdownBudget } from "./runtime.ts";
+import type { Term } from "./term.ts";
 
-/** The active configuration: everything that a reload replaces. */
+/** What a daemon shows of the network. */
+export type CollectedStatus = Pick<StatusSnapshot, "snapshot" | "plan" | "collectors" | "ledger" | "clockSkewMs">;
+
+/** The active configuration, of a leader or of a standby. */
 export interface ActiveConfig {
   readonly resources: ConfigResources;
+  readonly view: RemediationView;
+  readonly operatorCommands: OperatorCommands;
+  collected(): CollectedStatus;
+}
+
+/**
+ * What {@link LeaderConfig.stop} stops. `remediation`: the collectors go on under the next configuration; `leading`: the resources
+ * stay open, for the daemon to stand by; `all`: everything.
+ */
+export type StopScope = "remediation" | "leading" | "all";
+
+/** The active configuration of a leader: everything that a reload replaces. */
+export interface LeaderConfig extends ActiveConfig {
+  readonly isLeading: true;
   readonly collection: Collection;
-  readonly remediation: RemediationController;
+  readonly term: Term;
   /** Notifications that are not resolved: the next configuration takes them over. */
   activeNotifications(): readonly Notification[];
-  /** Stops remediation, and with `all` the collectors too. */
-  stop(what: "remediation" | "all", budget: ShutdownBudget): Promise<void>;
+  stop(scope: StopScope, budget: ShutdownBudget): Promise<void>;
 }
 
 /** Starts remediation and rendering on a collection. `activeNotifications`: those of the previous configuration. */
@@ -25,8 +44,9 @@ export function activateConfig(
   collection: Collection,
   activeNotifications: readonly Notification[],
   { clock, log, random }: DaemonDeps,
-  { metrics, exposition, store, remediationState }: Runtime,
-): ActiveConfig {
+  { metrics, exposition }: Runtime,
+  term: Term,
+): LeaderConfig {
   const { config, rules, integrations } = resources;
   const { client, collectorManager } = collection;
   const notifier = createNotifier({ receivers: integrations.receivers, clock, random, log, metrics });
@@ -38,9 +58,10 @@ export function activateConfig(
     seriesMax: config.export.series_max,
   };
   const remediation = startRemediationController({
-    ...{ rules, remediationState, client, notifier, clock, metrics, log },
+    ...{ rules, client, notifier, clock, metrics, log },
+    remediationState: term.remediationState,
     serviceUrl: config.service.base_url,
-    journal: store.journal,
+    journal: term.store.journal,
     inventory: collection.knownService.collected.inventory,
     externalBlockers: integrations.externalBlockers,
     onRead: collectorManager.markChanged,
@@ -54,13 +75,22 @@ export function activateConfig(
       .catch((error: unknown) => log.error({ err: error }, "rendering a snapshot failed"));
   });
   return {
-    ...{ resources, collection, remediation },
+    ...{ isLeading: true, resources, collection, term },
+    view: remediation.view,
+    operatorCommands: remediation.operatorCommands,
+    collected: () => ({
+      snapshot: collection.snapshot(),
+      plan: collectorManager.plan(),
+      collectors: collectorManager.collectorHealth(),
+      ledger: term.rateLimiter.ledger,
+      clockSkewMs: client.clockSkewMs(),
+    }),
     activeNotifications: notifier.activeNotifications,
-    async stop(what, { postMs, notificationsMs }) {
-      await Promise.all([remediation.stop(postMs), what === "all" ? collection.stop() : null]);
-      if (what === "all") await collection.close();
+    async stop(scope, { postMs, notificationsMs }) {
+      await Promise.all([remediation.stop(postMs), scope === "remediation" ? null : collection.stop()]);
+      if (scope === "all") await collection.close();
       await notifier.stop(notificationsMs);
-      await integrations.close();
+      if (scope !== "leading") await integrations.close();
     },
   };
 }

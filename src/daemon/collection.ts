@@ -6,10 +6,13 @@ import { SECOND_MS } from "../base/duration.ts";
 import { type CollectedState, createCollectedState } from "../collectors/collected-state.ts";
 import { type CollectorManager, startCollectorManager } from "../collectors/collector-manager.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
+import type { Transport } from "../model/ports.ts";
+import type { Lease } from "../model/shared-state.ts";
 import type { Snapshot } from "../model/snapshot.ts";
 import type { Plan } from "../scheduling/planner.ts";
 import type { ConfigResources } from "./config-resources.ts";
 import { type DaemonDeps, type Runtime, userAgentOf } from "./runtime.ts";
+import type { Term } from "./term.ts";
 
 /** What is known about a service. */
 export interface KnownService {
@@ -38,11 +41,12 @@ export function startCollection(
   resources: ConfigResources,
   knownService: KnownService | null,
   deps: DaemonDeps,
-  runtime: Runtime,
+  { metrics, shared }: Runtime,
+  { rateLimiter, store }: Term,
 ): Collection {
   const { clock, log, version, random } = deps;
-  const { rateLimiter, metrics, store } = runtime;
-  const { config, settings, secret, transport } = resources;
+  const { config, settings, secret } = resources;
+  const transport = shared === null ? resources.transport : transportOfLeader(resources.transport, shared.lease);
   const collected = knownService?.collected ?? createCollectedState(settings, store.facts, { clock, log, metrics });
   const serviceClock = knownService?.serviceClock ?? createServiceClock();
   const client = createApiClient({
@@ -74,6 +78,15 @@ export function startCollection(
     close: transport.close,
   };
 }
+
+/**
+ * Returns a transport that sends a request only while this daemon leads. A request may wait for its connection after the last check
+ * of its caller, so this is asked again right before it is written.
+ */
+const transportOfLeader = (transport: Transport, lease: Lease): Transport => ({
+  ...transport,
+  request: (request, signal) => transport.request({ ...request, mayBeSent: () => lease.isLeader() }, signal),
+});
 
 /** Whether two configurations have the same service and the same settings of the collectors. */
 export const collectTheSame = (one: ConfigResources, other: ConfigResources): boolean =>

@@ -1,4 +1,4 @@
-import { formatDuration, SECOND_MS } from "../base/duration.ts";
+import { type DurationMs, formatDuration, SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { WebConfig } from "../config/schema/web-file.ts";
 import type { Category } from "../rate-limit/limits.ts";
@@ -8,12 +8,12 @@ import { recordHistory } from "../web/api/history.ts";
 import { epochOf } from "../web/api/live-routes.ts";
 import { nodesView, nodeView } from "../web/api/node-views.ts";
 import { type Reload, serializeReloads, type WebDeps } from "../web/api/routes.ts";
-import { budgetView, type StatusSnapshot, statusView } from "../web/api/status-views.ts";
+import { budgetView, type LeaderView, type StatusSnapshot, statusView } from "../web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../web/http/server.ts";
-import { type ActiveConfig, activateConfig } from "./active-config.ts";
-import { collectTheSame, startCollection } from "./collection.ts";
 import { type ConfigResources, closeResources, hasSameResources, openConfigResources } from "./config-resources.ts";
+import { ModeSwitch } from "./mode-switch.ts";
 import { type DaemonDeps, openRuntime, type Runtime, SHUTDOWN_BUDGET } from "./runtime.ts";
+import type { Term } from "./term.ts";
 
 /** The running daemon. */
 export interface Daemon {
@@ -39,18 +39,18 @@ export async function startDaemon(deps: DaemonDeps): Promise<Result<Daemon, read
   deps.log.setLevel(config.log.level);
   const resources = openConfigResources(read.value, deps);
   if (!resources.ok) return resources;
-  const runtime = await openRuntime(deps, config);
-  if (!runtime.ok) return runtime;
-  const daemon = new RunningDaemon(deps, runtime.value);
-  const started = await daemon.start(resources.value);
+  const opened = await openRuntime(deps, config);
+  if (!opened.ok) return opened;
+  const { runtime, term } = opened.value;
+  const daemon = new RunningDaemon(deps, runtime);
+  const started = await daemon.start(resources.value, term);
   return started.ok ? ok(daemon) : started;
 }
 
 class RunningDaemon implements Daemon {
   readonly #deps: DaemonDeps;
   readonly #runtime: Runtime;
-  /** Replaced as a whole by a reload. */
-  #active!: ActiveConfig;
+  readonly #modes: ModeSwitch;
   #web!: WebServer;
   #isStopping = false;
   /** The current reload, or the last one. */
@@ -61,18 +61,20 @@ class RunningDaemon implements Daemon {
   constructor(deps: DaemonDeps, runtime: Runtime) {
     this.#deps = deps;
     this.#runtime = runtime;
+    this.#modes = new ModeSwitch(deps, runtime);
   }
 
-  async start(resources: ConfigResources): Promise<Result<void, readonly string[]>> {
+  /** `term`: that of a daemon which is alone; null: it shares its state, and stands by. */
+  async start(resources: ConfigResources, term: Term | null): Promise<Result<void, readonly string[]>> {
     const { config } = resources;
     const web = await this.#listen(resources);
     if (!web.ok) {
-      await this.#runtime.store.close();
+      await (term?.store ?? this.#runtime.shared)?.close();
       return web;
     }
     this.#web = web.value;
-    const collection = startCollection(resources, null, this.#deps, this.#runtime);
-    this.#active = activateConfig(resources, collection, [], this.#deps, this.#runtime);
+    if (term !== null) this.#modes.lead(resources, term);
+    else await this.#modes.standBy(resources, this.#runtime.shared!);
     this.#history = recordHistory(
       this.#runtime.history,
       () => this.statusSnapshot(),
@@ -89,29 +91,25 @@ class RunningDaemon implements Daemon {
 
   readonly reload: Reload = async () => {
     const reloaded = await this.#requestReload();
-    this.#active.remediation.operatorCommands.noteReload(reloaded.ok ? [] : reloaded.error, "SIGHUP: ");
+    this.#modes.active.operatorCommands.noteReload(reloaded.ok ? [] : reloaded.error, "SIGHUP: ");
     return reloaded;
   };
 
   statusSnapshot(): StatusSnapshot {
     const { clock, version } = this.#deps;
-    const { collection, resources } = this.#active;
+    const { active } = this.#modes;
     return {
       version,
       startedAt: this.#runtime.startedAt,
       now: clock.now(),
       monotonic: clock.monotonic(),
-      snapshot: collection.snapshot(),
-      plan: collection.collectorManager.plan(),
-      collectors: collection.collectorManager.collectorHealth(),
-      ledger: this.#runtime.rateLimiter.ledger,
-      month: billingMonthOf(clock.now(), resources.settings.monthStartsOn),
-      clockSkewMs: collection.client.clockSkewMs(),
+      ...active.collected(),
+      month: billingMonthOf(clock.now(), active.resources.settings.monthStartsOn),
     };
   }
 
   remediation(): RemediationView {
-    return this.#active.remediation.view;
+    return this.#modes.active.view;
   }
 
   async stop(): Promise<void> {
@@ -119,10 +117,18 @@ class RunningDaemon implements Daemon {
     this.#historyAbort.abort();
     await this.#history;
     await this.#reloading;
-    await this.#active.stop("all", SHUTDOWN_BUDGET);
-    await Promise.all([this.#runtime.rateLimiter.flush(), this.#runtime.remediationState.flush()]);
+    await this.#modes.stop();
+    await this.#waitUpTo(SHUTDOWN_BUDGET.handOverMs, this.#modes.handOver());
     await this.#web.close(SHUTDOWN_BUDGET.webMs);
-    await this.#runtime.store.close();
+    await this.#waitUpTo(SHUTDOWN_BUDGET.handOverMs, this.#modes.close());
+  }
+
+  /** A database that is away must not delay the stop. */
+  async #waitUpTo(ms: DurationMs, work: Promise<void>): Promise<void> {
+    const done = new AbortController();
+    const logged = work.catch((error: unknown) => this.#deps.log.warn({ err: error }, "state not closed"));
+    await Promise.race([logged, this.#deps.clock.sleep(ms, done.signal)]);
+    done.abort();
   }
 
   readonly #requestReload: Reload = serializeReloads(() => {
@@ -152,7 +158,7 @@ class RunningDaemon implements Daemon {
     const read = await this.#deps.readConfig();
     if (!read.ok) return read;
     const { config } = read.value;
-    const { config: old, webConfig: oldWebConfig } = this.#active.resources;
+    const { config: old, webConfig: oldWebConfig } = this.#modes.active.resources;
     const fixed = fixedKeyProblems(
       { config: old, scheme: schemeOf(oldWebConfig) },
       { config, scheme: schemeOf(read.value.webFile?.config ?? null) },
@@ -161,7 +167,7 @@ class RunningDaemon implements Daemon {
     const opened = openConfigResources(read.value, this.#deps);
     if (!opened.ok) return opened;
     const resources = opened.value;
-    if (hasSameResources(this.#active.resources, resources)) {
+    if (hasSameResources(this.#modes.active.resources, resources)) {
       await closeResources(resources);
       this.#web.applySettings(resources.webSettings);
       return ok("unchanged");
@@ -173,32 +179,13 @@ class RunningDaemon implements Daemon {
       await closeResources(resources);
       return web;
     }
-    await this.#activate(resources);
+    await this.#modes.activate(resources);
     const oldWeb = this.#web;
     this.#web = web.value;
     // The request for this reload may have come through the old server, which closes after its response.
     if (movesWeb) void oldWeb.close(SHUTDOWN_BUDGET.webMs);
     else this.#web.applySettings(resources.webSettings);
     return ok("replaced");
-  }
-
-  /** Stops what the active configuration runs, and starts the same with new resources. */
-  async #activate(resources: ConfigResources): Promise<void> {
-    const old = this.#active;
-    const { config, settings } = resources;
-    const keepsCollectors = collectTheSame(old.collection.resources, resources);
-    await old.stop(keepsCollectors ? "remediation" : "all", SHUTDOWN_BUDGET);
-    this.#deps.log.setLevel(config.log.level);
-    if (keepsCollectors) await resources.transport.close();
-    else this.#runtime.rateLimiter.setLimits(settings.limits, settings.monthStartsOn);
-    const isSameService = config.service.base_url === old.resources.config.service.base_url;
-    const knownService = isSameService ? old.collection.knownService : null;
-    const collection = keepsCollectors
-      ? old.collection
-      : startCollection(resources, knownService, this.#deps, this.#runtime);
-    // Notifications about the nodes of another service are over.
-    const notifications = isSameService ? old.activeNotifications() : [];
-    this.#active = activateConfig(resources, collection, notifications, this.#deps, this.#runtime);
   }
 
   async #listen({ config, webSettings }: ConfigResources): Promise<Result<WebServer, readonly string[]>> {
@@ -213,24 +200,24 @@ class RunningDaemon implements Daemon {
     const runtime = this.#runtime;
     return {
       scrape: (request) => {
-        setLiveGauges(runtime, this.statusSnapshot());
+        setLiveGauges(runtime, this.#modes, this.statusSnapshot());
         return runtime.exposition.scrape(request);
       },
       // The server listens only once the configuration is active and the state is open.
       ready: () => ({ ready: true, reasons: [] }),
       reload: this.#requestReload,
-      isTrustedProxy: (address) => this.#active.resources.isTrustedProxy(address),
-      status: () => statusView(this.statusSnapshot()),
+      isTrustedProxy: (address) => this.#modes.active.resources.isTrustedProxy(address),
+      status: () => ({ ...statusView(this.statusSnapshot()), leader: leaderView(this.#modes) }),
       nodes: (query) => nodesView(this.statusSnapshot(), query),
       node: (id) => nodeView(this.statusSnapshot(), id),
       budget: () => budgetView(this.statusSnapshot()),
-      fleet: () => this.#active.collection.snapshot()?.fleet ?? null,
+      fleet: () => this.#modes.active.collected().snapshot?.fleet ?? null,
       eventLog: runtime.eventLog,
       epoch: epochOf(runtime.startedAt),
       history: runtime.history.view,
-      remediation: () => this.#active.remediation.view,
-      commands: () => this.#active.remediation.operatorCommands,
-      operators: () => this.#active.resources.integrations.operators,
+      remediation: () => this.#modes.active.view,
+      commands: () => this.#modes.active.operatorCommands,
+      operators: () => this.#modes.active.resources.integrations.operators,
     };
   }
 }
@@ -247,7 +234,10 @@ interface FixedSettings {
 const databaseName = ({ postgres }: ConfigResources["config"]["state"]): string =>
   postgres === undefined
     ? "none"
-    : `${postgres.url_file} (schema ${postgres.schema}, lease ${formatDuration(postgres.lease)})`;
+    : [
+        `${postgres.url_file} (schema ${postgres.schema}, lease ${formatDuration(postgres.lease)}`,
+        `instance ${postgres.instance ?? "unnamed"}, public_url ${postgres.public_url ?? "none"})`,
+      ].join(", ");
 
 /** Returns a problem for each changed key that needs a restart. */
 const fixedKeyProblems = (old: FixedSettings, next: FixedSettings): string[] =>
@@ -260,14 +250,26 @@ const fixedKeyProblems = (old: FixedSettings, next: FixedSettings): string[] =>
     .filter(({ now, requested }) => now !== requested)
     .map(({ key, now }) => `${key}: can't change from ${now} while the daemon runs; restart the daemon to change it`);
 
+function leaderView(modes: ModeSwitch): LeaderView {
+  if (modes.leadership === null) return null;
+  const { holder = null, url = null } = modes.leadership.leader() ?? {};
+  // Another daemon wrote it, so it is not trusted to be a link.
+  const link = url !== null && /^https?:\/\//.test(url) ? url : null;
+  return { is_this: modes.isLeading(), name: holder, url: link };
+}
+
 /** Sets the gauges that are computed at each scrape. */
-function setLiveGauges({ metrics, rateLimiter }: Runtime, { ledger, month, clockSkewMs }: StatusSnapshot): void {
+function setLiveGauges({ metrics }: Runtime, modes: ModeSwitch, { ledger, month, clockSkewMs }: StatusSnapshot): void {
+  metrics.set("proxywarden_leader", {}, modes.isLeading() ? 1 : 0);
+  const { active } = modes;
+  if (!active.isLeading) return;
   const { plan } = ledger.limits;
   metrics.set("proxywarden_month_calls", {}, ledger.monthUsed);
   metrics.set("proxywarden_month_calls_limit", {}, plan.callsPerMonth ?? Number.NaN);
   metrics.set("proxywarden_month_reset_timestamp_seconds", {}, month.endMs / SECOND_MS);
   metrics.set("proxywarden_ratelimit_limit", { category: "plan" }, plan.requestsPerMinute ?? Number.NaN);
-  for (const [category, limit] of Object.entries(rateLimiter.learnedLimits()) as [Category, number | null][]) {
+  const learned = Object.entries(active.term.rateLimiter.learnedLimits()) as [Category, number | null][];
+  for (const [category, limit] of learned) {
     metrics.set("proxywarden_ratelimit_learned_limit", { category }, limit ?? Number.NaN);
   }
   metrics.set("proxywarden_service_clock_skew_seconds", {}, (clockSkewMs ?? Number.NaN) / SECOND_MS);

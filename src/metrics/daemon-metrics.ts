@@ -28,6 +28,8 @@ export interface DaemonMetrics {
   observe<Name extends HistogramName>(name: Name, labels: LabelsOf<Name>, value: number): void;
   /** Removes all series of a gauge. */
   clear(name: GaugeName): void;
+  /** Removes all series of all gauges that only a leader sets. */
+  clearLeaderGauges(): void;
   /** Renders all metrics, without an end mark: they are a part of the page. */
   render(format: Format): Promise<string>;
 }
@@ -47,6 +49,17 @@ const EXCLUDED_METRICS: ReadonlySet<string> = new Set([
   "nodejs_active_requests_total",
   "nodejs_active_resources_total",
   "nodejs_eventloop_lag_min_seconds",
+]);
+
+/** Gauges that a daemon also has while it stands by. */
+const STANDBY_GAUGES: ReadonlySet<string> = new Set<GaugeName>([
+  "proxywarden_build_info",
+  "proxywarden_leader",
+  "proxywarden_config_last_reload_successful",
+  "proxywarden_web_config_last_reload_successful",
+  "proxywarden_web_certificate_expiration_timestamp_seconds",
+  "proxywarden_export_series",
+  "proxywarden_export_families_dropped",
 ]);
 
 /** Creates metrics in a registry of their own: nothing is shared with other users of prom-client. */
@@ -78,6 +91,9 @@ export function createDaemonMetrics({ process: withProcess = true }: DaemonMetri
     set: (name, labels, value) => gauges.get(name)!.set(labels, value),
     observe: (name, labels, value) => histograms.get(name)!.observe(copyLabels(labels), value),
     clear: (name) => gauges.get(name)!.clear(),
+    clearLeaderGauges() {
+      for (const [name, gauge] of gauges) if (!STANDBY_GAUGES.has(name)) gauge.clear();
+    },
     // Not registry.metrics(), whose format is a setting of the registry rather than an argument.
     render: (format) =>
       registry.getMetricsAsJSON().then((families) => families.map((family) => familyText(family, format)).join("")),

@@ -25,6 +25,8 @@ export interface TransportRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** Called right before the request is written to its connection. If it returns false, nothing is sent. Absent: true. */
+  mayBeSent?(): boolean;
 }
 
 /** A complete response. Header names are lower case. The body is within the transport's limit. */

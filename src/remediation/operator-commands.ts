@@ -2,7 +2,7 @@ import { fail, ok, type Result } from "../base/result.ts";
 import type { NodeId } from "../model/node.ts";
 import type { Action, NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
-import type { OperatorCommandName } from "../model/remediation/operator-command.ts";
+import type { CommandRejection, OperatorCommandName } from "../model/remediation/operator-command.ts";
 import type { RemediationContext } from "./context.ts";
 import { approvalExpiry } from "./evaluation/candidates.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";
@@ -11,7 +11,7 @@ import type { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
 import { acceptLosses, actionChange, lostNodes, type TransitionDeps } from "./execution/episode-transitions.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
 import type { RemediationState } from "./state/journaled-state.ts";
-import type { CommandRejection, OperatorCommands } from "./status/views.ts";
+import type { OperatorCommands } from "./status/views.ts";
 
 /** Dependencies of the operator commands. */
 export interface OperatorCommandsDeps {

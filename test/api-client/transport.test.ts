@@ -58,6 +58,24 @@ async function accept(onSocket: (socket: Socket) => void) {
   return { server, port, sockets };
 }
 
+test("a request that may not be sent any more when its connection is open is not sent", async () => {
+  const { seen, url } = await serve((_, response) => void response.end("{}"));
+  const transport = transportTo(url);
+  let isLeader = true;
+  const mayBeSent = () => isLeader;
+  const late = [get, post].map((request) => transport.request({ ...request, mayBeSent }, never));
+  isLeader = false;
+  for (const outcome of await Promise.all(late)) {
+    expect(outcome).toMatchObject({
+      ok: false,
+      error: { kind: "unreachable", message: "it may not be sent any more" },
+    });
+  }
+  expect(seen).toEqual([]);
+  isLeader = true;
+  expect(await transport.request({ ...post, mayBeSent }, never)).toMatchObject({ ok: true });
+});
+
 describe("a POST is sent once", () => {
   test("to a server that closes each connection after its response, with many concurrent requests", async () => {
     const { seen, url } = await serve((_, response) => {

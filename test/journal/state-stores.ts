@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
 import { ok } from "../../src/base/result.ts";
 import { toJsonText } from "../../src/journal/postgres/json-text.ts";
-import { openPostgresStore, type PostgresStateStore } from "../../src/journal/postgres/store.ts";
+import { openSharedState } from "../../src/journal/postgres/store.ts";
 import { createMemoryStateStore, openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import type { Secret, StateStore } from "../../src/model/ports.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
@@ -60,18 +60,32 @@ export async function postgresDeps(schema = newSchema(), url?: string) {
     leaseMs: 60 * SECOND_MS,
     holder: "one",
     publicUrl: null,
-    stop: new AbortController().signal,
   };
 }
 
-/** Opens a store in PostgreSQL, which is closed after the test. */
+/** Opens a store in PostgreSQL as its leader. It is closed after the test. */
 export async function openPostgres(
   deps: Awaited<ReturnType<typeof postgresDeps>> | Promise<Awaited<ReturnType<typeof postgresDeps>>> = postgresDeps(),
-): Promise<PostgresStateStore> {
-  const opened = await openPostgresStore(await deps);
+): Promise<StateStore> {
+  const store = await openLeaderStore(await deps);
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** Opens a store in PostgreSQL as its leader. Throws if another daemon leads. */
+export async function openLeaderStore(deps: Awaited<ReturnType<typeof postgresDeps>>): Promise<StateStore> {
+  const opened = await openSharedState(deps);
   if (!opened.ok) throw new Error(opened.error.message);
-  onTestFinished(() => opened.value.close());
-  return opened.value;
+  const shared = opened.value;
+  if (!(await shared.lease.acquire())) throw new Error("another daemon leads");
+  const store = await shared.openStore();
+  return {
+    ...store,
+    async close() {
+      await store.close();
+      await shared.close();
+    },
+  };
 }
 
 /** Both implementations. */

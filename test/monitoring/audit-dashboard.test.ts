@@ -1,8 +1,7 @@
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openPostgresStore } from "../../src/journal/postgres/store.ts";
 import { SAMPLE_RANGE, sampleJournal } from "../journal/postgres/sample-journal.ts";
-import { postgresDeps, removeCluster, sharedCluster } from "../journal/state-stores.ts";
+import { openLeaderStore, postgresDeps, removeCluster, sharedCluster } from "../journal/state-stores.ts";
 import { dashboards, interpolatedSql, type SqlDashboardQuery, sqlQueriesOf } from "./dashboard-files.ts";
 import { textOf } from "./repository-files.ts";
 
@@ -41,10 +40,9 @@ beforeAll(async () => {
   await owner.connect();
   await owner.query(textOf("deploy/compose/postgres/grafana.sql"));
   await owner.end();
-  const opened = await openPostgresStore(await postgresDeps("proxywarden", url));
-  if (!opened.ok) throw new Error(opened.error.message);
-  await opened.value.journal.commit(sampleJournal());
-  await opened.value.close();
+  const store = await openLeaderStore(await postgresDeps("proxywarden", url));
+  await store.journal.commit(sampleJournal());
+  await store.close();
 }, SERVER_START_MS_MAX);
 afterAll(removeCluster);
 

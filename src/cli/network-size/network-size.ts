@@ -7,7 +7,7 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import { NETWORK_SIZE_FACT, type NetworkSize, storedNetworkSize } from "../../collectors/polling-plan.ts";
 import type { Config } from "../../config/schema/config.ts";
 import type { ConfigResources } from "../../daemon/config-resources.ts";
-import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "../../daemon/runtime.ts";
+import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "../../daemon/term.ts";
 import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { createSystemClock } from "../../platform/clock.ts";

@@ -165,6 +165,12 @@ const postgresSection = section({
     )
     .default("proxywarden")
     .describe("Schema of the tables. It is created if it does not exist."),
+  instance: nonBlankText("the name of this daemon", { name: "string" })
+    .exactOptional()
+    .describe("Name of this daemon, by which the others call it while it leads; by default the name of its host."),
+  public_url: httpUrl("an http or https URL, such as http://warden-1.example.net:9713", () => null)
+    .exactOptional()
+    .describe("URL under which operators reach this daemon. The status page of the others links to it while it leads."),
 }).describe("PostgreSQL database of the journal. Several daemons can share it: one leads, the others stand by.");
 
 const stateSection = exactlyOneOf(

@@ -1,18 +1,8 @@
-import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
-import type { Clock, Log } from "../../model/ports.ts";
+import type { DurationMs } from "../../base/duration.ts";
+import type { Clock } from "../../model/ports.ts";
+import type { LeaseHolder, Lease as LeasePort } from "../../model/shared-state.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { Database } from "./database.ts";
-
-/** The current leader, or the last one. */
-export interface LeaseHolder {
-  /** Name of the daemon's instance. */
-  readonly holder: string;
-  /** Where the daemon's web server is reached; null: not known. */
-  readonly url: string | null;
-  readonly epoch: number;
-  /** Time until the lease ends, by the database's clock; 0: it has ended, or was released. */
-  readonly leftMs: DurationMs;
-}
 
 /** Dependencies of a lease. */
 export interface LeaseDeps {
@@ -22,16 +12,13 @@ export interface LeaseDeps {
   readonly url: string | null;
   readonly leaseMs: DurationMs;
   readonly clock: Clock;
-  readonly log: Log;
 }
 
 /** Another daemon has become the leader. */
 export class Deposed extends Error {}
 
-/** Wait between two attempts to acquire the lease. */
-const ACQUIRE_INTERVAL_MS: DurationMs = SECOND_MS;
-/** The lease is renewed this often per lease. */
-const RENEWALS_PER_LEASE = 3;
+/** An attempt may take this share of the lease, which is the time until the next one. */
+const ATTEMPTS_PER_LEASE = 3;
 
 /**
  * The lease of the leader. Times are those of the database's clock; this daemon's deadline is by its monotonic clock, from before
@@ -40,7 +27,7 @@ const RENEWALS_PER_LEASE = 3;
  *     standby ── acquire ──▶ leader ── deadline passed ──▶ expired ── renew ──▶ leader
  *        ▲                     └───── deposed, released ──────┴──────────────────▶ standby
  */
-export class Lease {
+export class Lease implements LeasePort {
   readonly #deps: LeaseDeps;
   #epoch: number | null = null;
   #deadline: MonotonicMs = Number.NEGATIVE_INFINITY;
@@ -84,23 +71,6 @@ export class Lease {
     return true;
   }
 
-  /** Waits until this daemon leads. False: `signal` aborted first. Failures of the database are logged and waited for. */
-  async waitForLeadership(signal: AbortSignal): Promise<boolean> {
-    const { clock, log } = this.#deps;
-    let isWaiting = false;
-    while (!signal.aborted) {
-      try {
-        if (await this.acquire()) return true;
-        if (!isWaiting) log.info({ leader: (await this.current())?.holder }, "another daemon leads; standing by");
-        isWaiting = true;
-      } catch (error) {
-        log.warn({ err: error }, "lease not acquired");
-      }
-      await clock.sleep(ACQUIRE_INTERVAL_MS, signal);
-    }
-    return false;
-  }
-
   /**
    * Prolongs the lease, also after its end if no other daemon has taken it. Rejects with {@link Deposed} if one has, and with
    * another error if the database can't be reached.
@@ -118,21 +88,6 @@ export class Lease {
     );
     if (row === undefined) throw this.depose();
     if (this.#epoch === epoch) this.#deadline = Math.max(this.#deadline, sentAt + leaseMs);
-  }
-
-  /** Renews the lease until `signal` aborts or another daemon leads. Resolves to whether this daemon was deposed. */
-  async keep(signal: AbortSignal): Promise<boolean> {
-    const { clock, log, leaseMs } = this.#deps;
-    for (;;) {
-      await clock.sleep(leaseMs / RENEWALS_PER_LEASE, signal);
-      if (signal.aborted) return false;
-      try {
-        await this.renew();
-      } catch (error) {
-        if (error instanceof Deposed) return true;
-        log.warn({ err: error, left_ms: Math.round(this.leftMs()) }, "lease not renewed");
-      }
-    }
   }
 
   /** Ends this daemon's leadership, because another daemon leads. Returns the error to throw. */
@@ -164,8 +119,7 @@ export class Lease {
     return { holder: String(row.holder), url, epoch: Number(row.epoch), leftMs: Number(row.left_ms) };
   }
 
-  /** An attempt may take half of the time until the next one and the one after it. */
   #renewTimeoutMs(): DurationMs {
-    return this.#deps.leaseMs / RENEWALS_PER_LEASE;
+    return this.#deps.leaseMs / ATTEMPTS_PER_LEASE;
   }
 }

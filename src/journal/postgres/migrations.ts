@@ -90,6 +90,14 @@ export const MIGRATIONS: readonly ((s: string) => string)[] = [
       epoch bigint NOT NULL,
       expires_at timestamptz NOT NULL
     );
+    -- Commands on their way from a standby to the leader, and its replies.
+    CREATE TABLE ${s}.forwarded_orders (
+      id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+      body jsonb NOT NULL,
+      reply jsonb
+    );
+    CREATE INDEX forwarded_orders_pending ON ${s}.forwarded_orders (id) WHERE reply IS NULL;
     -- One row: the last commit. A commit that arrives after a later one is rejected.
     CREATE TABLE ${s}.last_commit (
       id boolean PRIMARY KEY DEFAULT true CHECK (id),

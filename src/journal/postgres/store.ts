@@ -1,14 +1,16 @@
 import type { DurationMs } from "../../base/duration.ts";
 import { ok, type Result } from "../../base/result.ts";
 import type { StateStore } from "../../model/ports.ts";
+import type { SharedState } from "../../model/shared-state.ts";
 import { errorMessage, type StoreFailure, storeFailure } from "../open-failure.ts";
 import { CallBlocks } from "./call-blocks.ts";
 import { type Database, type DatabaseDeps, openDatabase } from "./database.ts";
 import { FactImage } from "./fact-image.ts";
+import { createForwardedOrders } from "./forwarded-orders.ts";
 import { PostgresJournal, READ_SNAPSHOT } from "./journal.ts";
 import { Lease } from "./lease.ts";
 import { migrate } from "./migrations.ts";
-import { createRowQueries } from "./row-queries.ts";
+import { createRowQueries, loadContents } from "./row-queries.ts";
 
 /** What opening a store needs. */
 export interface PostgresStoreDeps extends DatabaseDeps {
@@ -17,13 +19,6 @@ export interface PostgresStoreDeps extends DatabaseDeps {
   readonly holder: string;
   /** Where this daemon's web server is reached; null: not known. */
   readonly publicUrl: string | null;
-  /** Ends the wait for leadership. */
-  readonly stop: AbortSignal;
-}
-
-/** The store of a leader. */
-export interface PostgresStateStore extends StateStore {
-  readonly lease: Lease;
 }
 
 /** Opens the database and migrates its schema. The error says what is wrong with the URL, the database or the schema. */
@@ -42,37 +37,31 @@ export async function openMigratedDatabase(deps: DatabaseDeps): Promise<Result<D
   }
 }
 
-/** Opens the store, and waits until this daemon leads. It renews the lease until it is closed. */
-export async function openPostgresStore(deps: PostgresStoreDeps): Promise<Result<PostgresStateStore, StoreFailure>> {
-  const database = await openMigratedDatabase(deps);
-  if (!database.ok) return database;
-  const { holder, publicUrl: url, leaseMs, clock, log, stop } = deps;
-  const lease = new Lease({ database: database.value, holder, url, leaseMs, clock, log });
-  if (!(await lease.waitForLeadership(stop))) {
-    await database.value.close();
-    return storeFailure("unusable", "the daemon was stopped before it became the leader");
-  }
-  const renewals = new AbortController();
-  const renewing = lease.keep(renewals.signal).then((isDeposed) => {
-    if (isDeposed) log.error({}, "another daemon has become the leader");
+/**
+ * Opens the database that several daemons share, and migrates its schema. Does not acquire the lease. The error says what is wrong with
+ * the URL, the database or the schema.
+ */
+export async function openSharedState(deps: PostgresStoreDeps): Promise<Result<SharedState, StoreFailure>> {
+  const opened = await openMigratedDatabase(deps);
+  if (!opened.ok) return opened;
+  const database = opened.value;
+  const { holder, publicUrl: url, leaseMs, clock, log } = deps;
+  const lease = new Lease({ database, holder, url, leaseMs, clock });
+  const queries = createRowQueries(database, database.schema);
+  const { decisions, actions, episodes, operatorCommands, facts } = queries;
+  return ok({
+    lease,
+    orders: createForwardedOrders(database),
+    journal: {
+      ...{ decisions, actions, episodes, operatorCommands, facts },
+      load: (closedSince) =>
+        database.transaction((connection) => loadContents(connection, database.schema, closedSince), READ_SNAPSHOT),
+    },
+    callsSince: async (day) =>
+      [...(await queries.calls())].reduce((sum, [each, used]) => (each >= day ? sum + used : sum), 0),
+    openStore: () => createLeaderStore(database, lease, { log }),
+    close: () => database.close(),
   });
-  try {
-    const store = await createLeaderStore(database.value, lease, deps);
-    return ok({
-      ...store,
-      lease,
-      async close() {
-        renewals.abort();
-        await renewing;
-        await store.close();
-        await database.value.close();
-      },
-    });
-  } catch (error) {
-    renewals.abort();
-    await database.value.close();
-    return storeFailure("unusable", errorMessage(error));
-  }
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { Result } from "../../base/result.ts";
 import type { NodeId } from "../node.ts";
 import type { Secret } from "../ports.ts";
 import type { EpochMs } from "../time.ts";
@@ -35,3 +36,16 @@ export interface Operator {
   readonly name: string;
   readonly token: Secret;
 }
+
+/**
+ * Why an operator command was not executed. `not_found`: no such node or action; `conflict`: the state does not allow it, for
+ * example an action that does not wait for approval; `journal`: it could not be journaled; `unanswered`: it was forwarded to the
+ * leader, which has not replied yet and may still execute it.
+ */
+export interface CommandRejection {
+  readonly kind: "not_found" | "conflict" | "journal" | "unanswered";
+  readonly message: string;
+}
+
+/** The result of a command as a sentence. */
+export type CommandReply = Result<string, CommandRejection>;

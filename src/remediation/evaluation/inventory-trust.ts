@@ -33,6 +33,8 @@ export class InventoryTrustTracker {
   #startedAt: MonotonicMs | null = null;
   #hadCompleteWalk = false;
   #recordedWalkAt: MonotonicMs | null = null;
+  /** When this daemon last might not poll. */
+  #unpolledUntil: MonotonicMs = Number.NEGATIVE_INFINITY;
 
   constructor(context: TrustDeps) {
     const { records } = context.remediationState;
@@ -49,6 +51,7 @@ export class InventoryTrustTracker {
     if (observed.latest === null)
       return { blockers: [{ reason: "warming_up", detail: "there is no snapshot yet" }], isUntrusted: false };
     const { fleet } = observed;
+    if (remediationState.leadershipProblem() !== null) this.#unpolledUntil = clock.monotonic();
     const freshMs = observed.latest.plan.nodes?.freshMs ?? 0;
     this.#startedAt ??= clock.monotonic();
     const { blockers, isUntrusted } = assessTrust(this.#inventoryStatus(fleet, freshMs), rules.safety.trust);
@@ -98,7 +101,8 @@ export class InventoryTrustTracker {
   #updateCooldown(isUntrusted: boolean, fleet: Fleet, freshMs: DurationMs): Blocker[] {
     const { remediationState, rules } = this.#context;
     const { stormCooldownMs } = rules.safety;
-    if (isUntrusted || this.#startedWithoutFreshWalk(fleet, freshMs)) this.#setCooldown(NOT_STARTED);
+    const isUnexplained = isUntrusted && !this.#isOldForLackOfLeadership(fleet);
+    if (isUnexplained || this.#startedWithoutFreshWalk(fleet, freshMs)) this.#setCooldown(NOT_STARTED);
     if (isUntrusted) return [];
     if (this.#cooldown === NOT_STARTED && fleet.settledAt === null) {
       const full = formatDuration(stormCooldownMs);
@@ -111,6 +115,11 @@ export class InventoryTrustTracker {
     if (left <= 0) return [];
     const detail = `fleet data was not trusted until recently; it ends in ${formatSecondsLeft(left)}, if the data stays trusted`;
     return [{ reason: "sight_cooldown", detail }];
+  }
+
+  /** Whether there was no complete walk since this daemon might not poll. That its data is old then shows nothing about the service. */
+  #isOldForLackOfLeadership({ settledAt }: Fleet): boolean {
+    return settledAt !== null && settledAt <= this.#unpolledUntil;
   }
 
   #setCooldown(next: Cooldown): void {

@@ -20,6 +20,8 @@ export interface RemediationStateDeps {
   readonly log: Log;
   /** Why this journal is lost at exit, because the real one can't be opened; null: it is durable. */
   readonly lostReason: string | null;
+  /** Why this daemon may neither poll nor act now, because others share the journal; null: it may. Absent: it always may. */
+  leadershipProblem?(): string | null;
   /** Whether a new journal may lack actions that were sent before, for example because its folder was lost; absent: no. */
   readonly assumesEarlierActions?: boolean;
   /** Called with every change as soon as it is in memory. It must neither wait nor throw. */
@@ -30,8 +32,10 @@ export interface RemediationStateDeps {
 const EPISODE_MEMORY_MS: DurationMs = 30 * DAY_MS;
 /** The time is journaled at least this often: after a restart, the time since then counts as downtime. */
 const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
-/** Key of the fact that holds the last time on the journal's clock, which keeps the clock from going back. */
-const CLOCK_FACT = "warden.clock";
+/**
+ * Key of the fact that holds the last time on the journal's clock, which keeps the clock from going back. Every commit changes it.
+ */
+export const CLOCK_FACT = "warden.clock";
 /** Key of the fact that holds {@link JournalClock.uncertainUntil}; absent: the clock was never behind. */
 const CLOCK_UNCERTAIN_FACT = "warden.clock_uncertain_until";
 /** Key of the fact that holds when a journal was created that may lack earlier actions. */
@@ -172,9 +176,14 @@ export class RemediationState {
     }
   }
 
-  /** Why the journal is behind or can't be written; null: it holds everything. */
+  /** Why the journal is behind or can't be written, or why this daemon may not act on it; null: it holds everything. */
   journalProblem(): string | null {
-    return this.#writer.problem() ?? this.#deps.lostReason;
+    return this.#writer.problem() ?? this.#deps.lostReason ?? this.leadershipProblem();
+  }
+
+  /** Why this daemon may neither poll nor act now, because others share the journal; null: it may. */
+  leadershipProblem(): string | null {
+    return this.#deps.leadershipProblem?.() ?? null;
   }
 
   #apply(changes: readonly JournalChange[]): void {

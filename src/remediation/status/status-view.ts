@@ -1,9 +1,9 @@
 import { EPISODE_STATES } from "../../model/label-values.ts";
+import type { Journal } from "../../model/remediation/journal.ts";
 import { findBlockers } from "../../policy/decision.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/facts.ts";
 import { limitsByName } from "../../policy/guards/limits.ts";
 import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
-import type { RemediationContext } from "../context.ts";
 import { buildCandidate, type CandidateDeps, firingNodes, isGivenUp } from "../evaluation/candidates.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
 import { type GuardFactsCollector, PAUSED } from "../evaluation/guard-facts.ts";
@@ -17,14 +17,15 @@ import {
   type RemediationView,
 } from "./views.ts";
 
-type ViewDeps = CandidateDeps & Pick<RemediationContext, "journal">;
+type ViewDeps = CandidateDeps & { readonly journal: Omit<Journal, "commit" | "prune"> };
 
 /** Dependencies of the status view. */
 export interface StatusViewDeps {
   readonly context: ViewDeps;
   readonly fleetHealth: FleetHealth;
-  readonly trustTracker: InventoryTrustTracker;
-  readonly guardFacts: GuardFactsCollector;
+  readonly trustTracker: Pick<InventoryTrustTracker, "current" | "largestWalkNodes">;
+  /** Null: no fleet is observed. */
+  readonly guardFacts: GuardFactsCollector | null;
 }
 
 /** Most rows of each kind in an explanation. */
@@ -107,7 +108,8 @@ function policyStatus({ remediationState }: ViewDeps, active: ActivePolicy): Pol
 }
 
 function explainPolicies({ context, guardFacts }: StatusViewDeps, node: string): PolicyExplanation[] {
-  const factsOf = guardFacts.collectOnce();
+  const factsOf = guardFacts?.collectOnce();
+  if (factsOf === undefined) return [];
   return context.policies.active().flatMap((active): PolicyExplanation[] => {
     const candidate = buildCandidate(context, active, node);
     if (candidate === null) return [];

@@ -1,10 +1,9 @@
-import type { Result } from "../../base/result.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Mode, PolicyRule } from "../../model/policy/policy.ts";
 import type { Blocker, Decision } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
-import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
+import type { CommandReply, OperatorCommandRow } from "../../model/remediation/operator-command.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
 
@@ -75,18 +74,6 @@ export interface NodeHistory {
   readonly decisions: readonly Decision[];
   readonly operatorCommands: readonly OperatorCommandRow[];
 }
-
-/**
- * Why an operator command was rejected. `not_found`: no such node or action; `conflict`: the state does not allow it, for
- * example an action that does not wait for approval; `journal`: it could not be journaled.
- */
-export interface CommandRejection {
-  readonly kind: "not_found" | "conflict" | "journal";
-  readonly message: string;
-}
-
-/** The result of a command as a sentence. */
-export type CommandReply = Result<string, CommandRejection>;
 
 /**
  * The commands of an operator. Every command that succeeds is journaled, with the

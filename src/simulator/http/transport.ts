@@ -52,6 +52,7 @@ export function createSimulatedTransport(
   const time = serviceTime(service.clockAnchors, clock);
 
   const exchange = async (request: TransportRequest, signal: AbortSignal): Promise<Outcome> => {
+    if (request.mayBeSent?.() === false) return fail({ kind: "unreachable", message: "it may not be sent any more" });
     const latencyMs = network.latencyMs * (1 + network.jitter * (2 * network.random() - 1));
     if (await sleepUnlessAborted(network, latencyMs / 2, signal)) return aborted();
     const headers = { "accept-encoding": "gzip", ...lowerCased(request.headers) };

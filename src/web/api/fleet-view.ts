@@ -45,7 +45,12 @@ export function createFleetGrid(deps: FleetGridDeps) {
     /** Updates the grid to the current fleet; null: nothing changed. */
     refresh(): FleetGridChange | null {
       const fleet = deps.fleet();
-      if (fleet === null) return null;
+      if (fleet === null) {
+        if (last === null) return null;
+        last = null;
+        revision++;
+        return { from: revision - 1, revision, cells: null };
+      }
       const now: GridState = { fleet, marks: markColumn(fleet, deps.marks()) };
       const before = last;
       last = now;

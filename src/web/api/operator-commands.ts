@@ -1,6 +1,11 @@
 import { fail, ok, type Result } from "../../base/result.ts";
-import type { Operator, OperatorCommandName } from "../../model/remediation/operator-command.ts";
-import type { CommandRejection, CommandReply, OperatorCommands } from "../../remediation/status/views.ts";
+import type {
+  CommandRejection,
+  CommandReply,
+  Operator,
+  OperatorCommandName,
+} from "../../model/remediation/operator-command.ts";
+import type { OperatorCommands } from "../../remediation/status/views.ts";
 import type { OperatorGuard } from "../http/auth/operator-guard.ts";
 import { sendError } from "../http/response.ts";
 import type { Route, RouteDeps } from "../http/route.ts";
@@ -116,12 +121,16 @@ export const operatorCommandRoutes = (
         log.info({ ...fields, ...(route.hasReason ? { reason: reason.value } : {}) }, "operator command executed");
         return { message: done.value };
       }
+      if (done.error.kind === "unanswered") {
+        log.warn({ ...fields, problem: done.error.message }, "operator command not answered yet");
+        return reply.code(202).send({ message: done.error.message });
+      }
       log.warn({ ...fields, refusal: done.error.message }, "operator command rejected");
       return sendError(request, reply, STATUS_BY_REJECTION[done.error.kind], done.error.message);
     },
   }));
 
-const STATUS_BY_REJECTION: Readonly<Record<CommandRejection["kind"], number>> = {
+const STATUS_BY_REJECTION: Readonly<Record<Exclude<CommandRejection["kind"], "unanswered">, number>> = {
   not_found: 404,
   conflict: 409,
   journal: 503,

@@ -28,6 +28,15 @@ export interface StatusSnapshot {
   readonly clockSkewMs: number | null;
 }
 
+/** The section `leader` of `GET /api/v1/status`; null: this daemon shares its state with no other. */
+export type LeaderView = {
+  /** Whether this daemon leads now. */
+  readonly is_this: boolean;
+  /** Name of the leader, or of the last one; null: unknown. */
+  readonly name: string | null;
+  readonly url: string | null;
+} | null;
+
 /** `GET /api/v1/status`. */
 export function statusView(statusSnapshot: StatusSnapshot) {
   const { version, startedAt, now, clockSkewMs, snapshot } = statusSnapshot;

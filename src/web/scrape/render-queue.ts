@@ -26,6 +26,7 @@ interface RenderQueueDeps {
 export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare }: RenderQueueDeps) {
   let renderer = createNetworkRenderer();
   let page = EMPTY_NETWORK_EXPOSITION;
+  /** What is rendered next; null: an empty exposition. */
   let pendingInput: RenderInput | null = null;
   let current = Promise.resolve();
   let next: Promise<void> | null = null;
@@ -38,7 +39,13 @@ export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare
 
   function renderWanted(): Promise<void> {
     next = null;
-    rendering = render(pendingInput!);
+    if (pendingInput === null) {
+      releaseExposition(page);
+      renderer = createNetworkRenderer();
+      show(EMPTY_NETWORK_EXPOSITION);
+      return Promise.resolve();
+    }
+    rendering = render(pendingInput);
     // The next one waits for the preparation, and for a turn of the event loop in which waiting scrapes are answered.
     current = rendering
       .then(() => prepare(page))
@@ -68,8 +75,8 @@ export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare
   }
 
   return {
-    /** Resolves when this snapshot, or a newer one, is rendered. */
-    add(input: RenderInput): Promise<void> {
+    /** Resolves when this snapshot, or a newer one, is rendered. Null: there are no metrics of the network any more. */
+    add(input: RenderInput | null): Promise<void> {
       pendingInput = input;
       next ??= current.then(renderWanted);
       return next;

@@ -36,6 +36,8 @@ export interface MetricsEndpoint {
    * is rendered. Resolves when this snapshot, or a newer one, is published.
    */
   refresh(input: RenderInput): Promise<void>;
+  /** Removes all metrics of the network. Resolves when they are gone. */
+  clear(): Promise<void>;
   /**
    * Returns the last rendering and the current metrics of the daemon. Waits for a running rendering, which uses the memory
    * of the last one: some 50 ms for 100,000 nodes.
@@ -90,6 +92,7 @@ export function createMetricsEndpoint({ clock, daemonMetrics, sliceMs = 1 }: Met
 
   return {
     refresh: queue.add,
+    clear: () => queue.add(null),
     async scrape(request) {
       const format = negotiateFormat(request.accept);
       const gzip = acceptsGzip(request.acceptEncoding);

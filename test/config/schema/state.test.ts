@@ -17,9 +17,17 @@ test.each([
   ["state: { postgres: { url_file: a, lease: 4s } }", "must be a duration from 5s to 5m"],
   ["state: { postgres: { url_file: a, lease: 6m } }", "must be a duration from 5s to 5m"],
   ["state: { postgres: { url_file: a, schema: '' } }", "state.postgres.schema"],
+  ["state: { postgres: { url_file: a, public_url: 'javascript:1' } }", "must be an http or https URL"],
   [`state: { postgres: { url_file: a, schema: ${"é".repeat(32)} } }`, "must have at most 63 bytes"],
 ])("%s is rejected", (text, problem) => {
   expect(configErrors(withService(text))).toEqual([expect.stringContaining(problem)]);
+});
+
+test("a daemon has a name and a URL of its own if they are given", () => {
+  const { postgres: given } = loadConfigText(
+    postgres("url_file: a, instance: warden-1, public_url: https://warden-1.example.net:9713"),
+  ).state;
+  expect(given).toMatchObject({ instance: "warden-1", public_url: "https://warden-1.example.net:9713" });
 });
 
 test("a schema may have any name", () => {

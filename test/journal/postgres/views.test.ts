@@ -2,8 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openPostgresStore } from "../../../src/journal/postgres/store.ts";
-import { postgresDeps, removeCluster, sharedCluster } from "../state-stores.ts";
+import { openLeaderStore, postgresDeps, removeCluster, sharedCluster } from "../state-stores.ts";
 import { sampleJournal } from "./sample-journal.ts";
 
 const PAGE = readFileSync(join(import.meta.dirname, "../../../docs/high-availability.md"), "utf8");
@@ -47,10 +46,9 @@ beforeAll(async () => {
   // One by one: a database is not created in a transaction.
   for (const sql of createDatabase!.trim().split("\n")) await cluster.query(sql);
   const url = `postgres://proxywarden@127.0.0.1:${cluster.port}/proxywarden`;
-  const opened = await openPostgresStore(await postgresDeps("proxywarden", url));
-  if (!opened.ok) throw new Error(opened.error.message);
-  await opened.value.journal.commit(sampleJournal());
-  await opened.value.close();
+  const store = await openLeaderStore(await postgresDeps("proxywarden", url));
+  await store.journal.commit(sampleJournal());
+  await store.close();
   await queryAs("postgres", createReader!);
 }, SERVER_START_MS_MAX);
 afterAll(removeCluster);

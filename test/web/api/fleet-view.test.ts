@@ -43,6 +43,15 @@ test("the document has columns by slot, a digit for each status and mark", () =>
   });
 });
 
+test("the document is empty again once the fleet is not observed any more", () => {
+  const { fleetGrid, now } = gridOver(threeNodes);
+  fleetGrid.refresh();
+  now.fleet = null;
+  expect(fleetGrid.refresh()).toEqual({ from: 1, revision: 2, cells: null });
+  expect(JSON.parse(fleetGrid.document())).toMatchObject({ revision: 2, ids: [] });
+  expect(fleetGrid.refresh()).toBeNull();
+});
+
 test("a change lists only the cells that changed", () => {
   const { fleetGrid, now } = gridOver(threeNodes);
   fleetGrid.refresh();

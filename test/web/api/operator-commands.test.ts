@@ -43,6 +43,13 @@ describe("a command", () => {
     expect(recorded).toEqual([order]);
   });
 
+  test("that the leader has not answered yet gets 202 and says so", async () => {
+    const message = "order 7 was forwarded, and the leader has not replied yet";
+    const { post } = await serverRecordingCommands({ kind: "unanswered", message });
+    const answer = await post("/api/v1/resume");
+    expect({ status: answer.status, body: JSON.parse(answer.text) }).toEqual({ status: 202, body: { message } });
+  });
+
   test("is logged without the token", async () => {
     const { post } = await serverRecordingCommands();
     await post("/api/v1/nodes/node_1/hold", '{"reason": "disk swap"}');

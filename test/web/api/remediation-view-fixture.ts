@@ -2,9 +2,8 @@ import { fail, ok } from "../../../src/base/result.ts";
 import type { Decision } from "../../../src/model/remediation/decision.ts";
 import type { Action, Episode } from "../../../src/model/remediation/episode.ts";
 import type { JournalQuery } from "../../../src/model/remediation/journal.ts";
+import type { CommandRejection, CommandReply } from "../../../src/model/remediation/operator-command.ts";
 import type {
-  CommandRejection,
-  CommandReply,
   NodeExplanation,
   NodeHistory,
   OperatorCommands,

@@ -51,6 +51,17 @@ describe("a scrape", () => {
     expect(promtoolFindings(text)).toBe("");
   });
 
+  test("has nothing of the network once that was cleared, until the next snapshot", async () => {
+    const { exposition } = endpointOnStoppedClock();
+    void exposition.refresh(nodesWith(1));
+    const before = exposition.scrape({});
+    await exposition.clear();
+    expect(networkPart(textOf(await before))).toBe("");
+    expect(networkPart(textOf(await exposition.scrape({})))).toBe("");
+    await exposition.refresh(nodesWith(2));
+    expect(networkPart(textOf(await exposition.scrape({})))).toBe(referenceRender(nodesWith(2)));
+  });
+
   test("in OpenMetrics passes the strict parser", async () => {
     const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(fullInput());

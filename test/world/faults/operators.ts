@@ -1,7 +1,8 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { type Random, seededRandom } from "../../../src/base/random.ts";
+import type { CommandReply } from "../../../src/model/remediation/operator-command.ts";
 import { isLost } from "../../../src/policy/facts.ts";
-import type { CommandReply, OperatorCommands } from "../../../src/remediation/status/views.ts";
+import type { OperatorCommands } from "../../../src/remediation/status/views.ts";
 import type { Simulation } from "../daemon/simulation.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";
 

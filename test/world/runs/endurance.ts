@@ -8,7 +8,7 @@ import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../..
 import { seededRandom } from "../../../src/base/random.ts";
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
 import { readTextFile } from "../../../src/cli/context.ts";
-import { type ActiveConfig, activateConfig } from "../../../src/daemon/active-config.ts";
+import { activateConfig, type LeaderConfig } from "../../../src/daemon/active-config.ts";
 import { startCollection } from "../../../src/daemon/collection.ts";
 import { openConfigResources } from "../../../src/daemon/config-resources.ts";
 import { type DaemonDeps, openRuntime, type Runtime, SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
@@ -74,7 +74,7 @@ interface Run {
   readonly clock: VirtualClock;
   readonly service: SimulatedService;
   readonly runtime: Runtime;
-  readonly activeConfig: ActiveConfig;
+  readonly activeConfig: LeaderConfig;
   readonly folder: string;
   readonly defects: () => number;
 }
@@ -110,9 +110,9 @@ async function start(size: EnduranceSize): Promise<Run> {
     ...orThrow(openConfigResources(loaded, deps)),
     transport: createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 }),
   };
-  const runtime = orThrow(await openRuntime(deps, loaded.config));
-  const collection = startCollection(resources, null, { ...deps, clock: coarseClock(clock) }, runtime);
-  const activeConfig = activateConfig(resources, collection, [], deps, runtime);
+  const { runtime, term } = orThrow(await openRuntime(deps, loaded.config));
+  const collection = startCollection(resources, null, { ...deps, clock: coarseClock(clock) }, runtime, term!);
+  const activeConfig = activateConfig(resources, collection, [], deps, runtime, term!);
   return { clock, service, runtime, activeConfig, folder, defects: () => defects };
 }
 
@@ -177,7 +177,7 @@ function labelValues(page: string): Readonly<Record<string, number>> {
   return Object.fromEntries([...values].map(([name, all]) => [name, all.size]));
 }
 
-function measureJournal({ folder, runtime, clock }: Run): Pick<EnduranceDay, "rows" | "oldestRowDays"> {
+function measureJournal({ folder, activeConfig, clock }: Run): Pick<EnduranceDay, "rows" | "oldestRowDays"> {
   const database = new DatabaseSync(join(folder, "state", DATABASE_FILE), { readOnly: true });
   const first = (sql: string) => Number(database.prepare(sql).get()?.value ?? clock.now());
   const rows = Object.fromEntries(TABLES.map((table) => [table, first(`SELECT COUNT(*) AS value FROM ${table}`)]));
@@ -185,7 +185,7 @@ function measureJournal({ folder, runtime, clock }: Run): Pick<EnduranceDay, "ro
     first(`SELECT MIN(${column}) AS value FROM ${table} WHERE ${column} IS NOT NULL`),
   );
   database.close();
-  return { rows, oldestRowDays: (runtime.remediationState.now() - Math.min(...oldest)) / DAY_MS };
+  return { rows, oldestRowDays: (activeConfig.term.remediationState.now() - Math.min(...oldest)) / DAY_MS };
 }
 
 /** Runs the daemon for some days. `onDay` receives the measurements as they are taken. */
@@ -198,15 +198,15 @@ async function runEndurance(size: EnduranceSize, onDay: (day: EnduranceDay) => v
       await scrape(run);
     }
     // Once a day an operator ends the holds that only an operator can end.
-    run.activeConfig.remediation.operatorCommands.acceptInventory();
-    run.activeConfig.remediation.operatorCommands.resetBreaker();
+    run.activeConfig.operatorCommands.acceptInventory();
+    run.activeConfig.operatorCommands.resetBreaker();
     if (day <= BASELINE_DAY || day % MEASURE_EVERY_DAYS === 0 || day === size.days) onDay(await measure(run, day));
   }
-  const { clock, service, activeConfig, runtime, folder } = run;
+  const { clock, service, activeConfig, folder } = run;
   const stopped = activeConfig.stop("all", SHUTDOWN_BUDGET);
   await clock.advance(HOUR_MS);
   await stopped;
-  runtime.store.close();
+  await activeConfig.term.store.close();
   rmSync(folder, { recursive: true });
   const { churn } = service.world;
   const counts = replyCounts(service);

@@ -71,6 +71,7 @@ export function showBanners(status: Status): void {
       remediation.storm_until,
       remediation.journal,
       status.takes_orders,
+      status.leader,
     ],
     () => {
       const banners: Child[] = [];
@@ -84,6 +85,12 @@ export function showBanners(status: Status): void {
             action,
           ),
         );
+      const isStandby = status.leader !== null && !status.leader.is_this;
+      if (isStandby) {
+        const { name, url } = status.leader;
+        const text = `The leader is ${name ?? "not known"}. Fleet and limits are shown there; the rest is read from the journal, and commands are forwarded.`;
+        add("hold", "Standby", text, url === null ? null : createElement("a", { href: url }, "Open the leader"));
+      }
       if (remediation.paused !== null) {
         add(
           "wait",
@@ -101,7 +108,7 @@ export function showBanners(status: Status): void {
           commandButton(resetBreaker, "reset-breaker"),
         );
       }
-      for (const { reason, detail } of remediation.trust) {
+      for (const { reason, detail } of isStandby ? [] : remediation.trust) {
         add(
           "wait",
           "Fleet data is not trusted; actions are on hold",

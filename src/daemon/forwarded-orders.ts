@@ -1,0 +1,118 @@
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import { fail, ok } from "../base/result.ts";
+import type { Clock, Log } from "../model/ports.ts";
+import type { CommandReply } from "../model/remediation/operator-command.ts";
+import type { ForwardedOrder, ForwardedOrders } from "../model/shared-state.ts";
+import type { OperatorCommands } from "../remediation/status/views.ts";
+import { onBehalfOf, operatorCommandTable } from "../web/api/operator-commands.ts";
+
+/** Dependencies of {@link ForwardingCommands}. */
+export interface ForwardingDeps {
+  readonly orders: ForwardedOrders;
+  readonly clock: Clock;
+  /** Names the leader in replies. */
+  leader(): string;
+}
+
+/** The reply is asked for this often, and for this long: less than the time-out of the CLI. */
+const REPLY_INTERVAL_MS: DurationMs = SECOND_MS / 4;
+const REPLY_WAIT_MS: DurationMs = 5 * SECOND_MS;
+/** The leader looks for commands this often. */
+const TAKE_INTERVAL_MS: DurationMs = SECOND_MS / 2;
+
+/** The commands of operators at a standby: it writes them to the shared state, and returns the leader's reply. */
+export class ForwardingCommands implements OperatorCommands {
+  readonly #deps: ForwardingDeps;
+  readonly #operator: string | null;
+
+  constructor(deps: ForwardingDeps, operator: string | null = null) {
+    this.#deps = deps;
+    this.#operator = operator;
+  }
+
+  as(operator: string): OperatorCommands {
+    return new ForwardingCommands(this.#deps, operator);
+  }
+
+  pause = (reason: string) => this.#forward("pause", "", reason);
+  resume = () => this.#forward("resume");
+  approve = (action: string) => this.#forward("approve", action);
+  reject = (action: string, reason: string) => this.#forward("reject", action, reason);
+  hold = (node: string, reason: string) => this.#forward("hold", node, reason);
+  release = (node: string) => this.#forward("release", node);
+  resetBreaker = () => this.#forward("reset-breaker");
+  acceptInventory = () => this.#forward("accept-inventory");
+
+  /** A reload concerns this daemon only, and only the leader writes the journal. The log has it. */
+  noteReload(): void {}
+
+  async #forward(command: ForwardedOrder["command"], target = "", reason = ""): Promise<CommandReply> {
+    const { orders, clock } = this.#deps;
+    const leader = this.#deps.leader();
+    let id: number;
+    try {
+      id = await orders.submit({ command, target, reason, operator: this.#operator });
+    } catch (error) {
+      const message = `the command can't be forwarded to ${leader}: ${messageOf(error)}; nothing has changed`;
+      return fail({ kind: "journal", message });
+    }
+    for (let waitedMs = 0; waitedMs < REPLY_WAIT_MS; waitedMs += REPLY_INTERVAL_MS) {
+      await clock.sleep(REPLY_INTERVAL_MS);
+      const reply = await orders.reply(id).catch(() => null);
+      if (reply !== null) return reply.ok ? ok(`${reply.value}; executed by ${leader}`) : reply;
+    }
+    const message = `order ${id} was forwarded, and ${leader} has not replied yet; it is executed once a leader takes it: check the list of orders`;
+    return fail({ kind: "unanswered", message });
+  }
+}
+
+/** Dependencies of {@link takeForwardedOrders}. */
+export interface OrderTakerDeps {
+  readonly orders: ForwardedOrders;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Whether this daemon leads now. */
+  isLeader(): boolean;
+  /** The commands of the active configuration. */
+  commands(): OperatorCommands;
+}
+
+/**
+ * Executes the commands that standbys forward, one after another, until `signal` aborts. After a crash between a command and its
+ * reply, the next leader executes it again, which changes nothing more.
+ */
+export async function takeForwardedOrders(deps: OrderTakerDeps, signal: AbortSignal): Promise<void> {
+  const { orders, clock, log, isLeader } = deps;
+  /** Replies that could not be written yet: their commands are not executed again. */
+  const unwritten = new Map<number, CommandReply>();
+  let isFailing = false;
+  while (!signal.aborted) {
+    try {
+      for (const order of isLeader() ? await orders.pending() : []) {
+        if (signal.aborted || !isLeader()) break;
+        const reply = unwritten.get(order.id) ?? (await execute(order, deps));
+        unwritten.set(order.id, reply);
+        await orders.answer(order.id, reply);
+        unwritten.delete(order.id);
+      }
+      isFailing = false;
+    } catch (error) {
+      if (!isFailing) log.warn({ err: error }, "forwarded commands not read; trying again");
+      isFailing = true;
+    }
+    await clock.sleep(TAKE_INTERVAL_MS, signal);
+  }
+}
+
+async function execute(order: ForwardedOrder, { commands, log }: OrderTakerDeps): Promise<CommandReply> {
+  const { command, target, reason, operator } = order;
+  const route = operatorCommandTable.find(({ name }) => name === command);
+  if (route === undefined) return fail({ kind: "conflict", message: `this version knows no command ${command}` });
+  const reply = await route.execute(onBehalfOf(commands(), operator), target, reason);
+  const fields = { order: command, operator, target };
+  if (reply.ok) log.info({ ...fields, reason }, "forwarded command executed");
+  else log.warn({ ...fields, refusal: reply.error.message }, "forwarded command rejected");
+  return reply;
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

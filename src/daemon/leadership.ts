@@ -1,0 +1,134 @@
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import type { Clock, Log } from "../model/ports.ts";
+import type { Lease, LeaseHolder } from "../model/shared-state.ts";
+
+/** Dependencies of {@link Leadership}. */
+export interface LeadershipDeps {
+  readonly lease: Lease;
+  /** `state.postgres.lease`. */
+  readonly leaseMs: DurationMs;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Makes this daemon lead. If it rejects, the lease is released. */
+  onElected(): Promise<void>;
+  /** Makes this daemon stand by. It may be called without {@link onElected}. Must not reject. */
+  onDeposed(): Promise<void>;
+}
+
+/** Wait between two attempts to acquire the lease. */
+const ACQUIRE_INTERVAL_MS: DurationMs = SECOND_MS;
+/** The lease is renewed this often per lease. */
+const RENEWALS_PER_LEASE = 3;
+/** Wait after a renewal that failed. */
+const RETRY_INTERVAL_MS: DurationMs = SECOND_MS;
+
+/**
+ * Acquires the lease and renews it.
+ *
+ *     standby ── acquired ──▶ leader ── deadline passed ──▶ expired ── renewed ──▶ leader
+ *        ▲                      └────── deposed ───────────────┴─────────────────────▶ standby
+ *
+ * An expired leader neither polls nor acts: see {@link Lease.isLeader}. It keeps what it knows, because it goes on as the leader if
+ * no other daemon has taken the lease.
+ */
+export class Leadership {
+  readonly #deps: LeadershipDeps;
+  readonly #stop = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+  #leader: LeaseHolder | null = null;
+  #isDatabaseFailing = false;
+
+  constructor(deps: LeadershipDeps) {
+    this.#deps = deps;
+  }
+
+  /** The leader as far as this daemon knows, or the last one; null: unknown. */
+  leader(): LeaseHolder | null {
+    return this.#leader;
+  }
+
+  /** Starts to stand by for the lease. */
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  /** Stops acquiring and renewing. A lease that was kept until now stays as it is. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { clock, lease, log, onDeposed } = this.#deps;
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      if (await this.#acquire()) {
+        // It was acquired while this daemon stopped.
+        if (signal.aborted) return this.#release();
+        log.info({ epoch: lease.epoch() }, "elected leader");
+        const kept = this.#keep();
+        await this.#lead();
+        await kept;
+        if (signal.aborted) return;
+        log.warn({}, "no longer the leader");
+        await onDeposed();
+      }
+      await clock.sleep(ACQUIRE_INTERVAL_MS, signal);
+    }
+  }
+
+  async #acquire(): Promise<boolean> {
+    const { lease, log } = this.#deps;
+    const before = this.#leader?.epoch ?? null;
+    try {
+      const isAcquired = await lease.acquire();
+      this.#leader = await lease.current();
+      if (this.#isDatabaseFailing) log.info({}, "database reached again");
+      this.#isDatabaseFailing = false;
+      const { holder, epoch } = this.#leader ?? { holder: null, epoch: null };
+      if (!isAcquired && epoch !== before) log.info({ leader: holder, epoch }, "another daemon leads; standing by");
+      return isAcquired;
+    } catch (error) {
+      // Logged when it begins, not at every attempt.
+      if (!this.#isDatabaseFailing) log.warn({ err: error }, "lease not acquired; trying again");
+      this.#isDatabaseFailing = true;
+      return lease.epoch() !== null;
+    }
+  }
+
+  async #lead(): Promise<void> {
+    const { log, onElected } = this.#deps;
+    try {
+      await onElected();
+    } catch (error) {
+      log.error({ err: error }, "this daemon can't lead; the lease is released");
+      await this.#release();
+    }
+  }
+
+  async #release(): Promise<void> {
+    const { lease, log } = this.#deps;
+    await lease.release().catch((error: unknown) => log.warn({ err: error }, "lease not released"));
+  }
+
+  /** Renews the lease until this daemon stops or does not hold it any more. */
+  async #keep(): Promise<void> {
+    const { clock, lease, leaseMs, log } = this.#deps;
+    const { signal } = this.#stop;
+    let isFailing = false;
+    while (lease.epoch() !== null) {
+      await clock.sleep(Math.min(leaseMs / RENEWALS_PER_LEASE, isFailing ? RETRY_INTERVAL_MS : leaseMs), signal);
+      if (signal.aborted || lease.epoch() === null) return;
+      try {
+        await lease.renew();
+        if (isFailing) log.info({}, "lease renewed again");
+        isFailing = false;
+      } catch (error) {
+        if (lease.epoch() === null) return;
+        if (!isFailing)
+          log.warn({ err: error, left_ms: Math.round(lease.leftMs()) }, "lease not renewed; trying again");
+        isFailing = true;
+      }
+    }
+  }
+}

@@ -1,0 +1,187 @@
+import type { SharedState } from "../model/shared-state.ts";
+import { activateConfig, type LeaderConfig } from "./active-config.ts";
+import { collectTheSame, startCollection } from "./collection.ts";
+import type { ConfigResources } from "./config-resources.ts";
+import { takeForwardedOrders } from "./forwarded-orders.ts";
+import { Leadership } from "./leadership.ts";
+import { type DaemonDeps, type Runtime, SHUTDOWN_BUDGET } from "./runtime.ts";
+import { StandbyConfig } from "./standby.ts";
+import { openSharedTerm, type Term } from "./term.ts";
+
+/**
+ * Runs the active configuration, as a leader or as a standby, and replaces it at a reload and when leadership changes.
+ *
+ *     what survives a change of mode    web server, metrics (counters go on), status page, configuration and its resources
+ *     what is new in each term          image of the journal, call counts, knowledge of the limits, inventory, timers' trust
+ *
+ * A daemon that shares its state with no other leads from the start, and always.
+ */
+export class ModeSwitch {
+  readonly #deps: DaemonDeps;
+  readonly #runtime: Runtime;
+  #active!: LeaderConfig | StandbyConfig;
+  #leadership: Leadership | null = null;
+  /** The last change, or the current one: they must not overlap. */
+  #changing: Promise<unknown> = Promise.resolve();
+  #isStopping = false;
+  #orders = new AbortController();
+  #takingOrders: Promise<void> = Promise.resolve();
+
+  constructor(deps: DaemonDeps, runtime: Runtime) {
+    this.#deps = deps;
+    this.#runtime = runtime;
+  }
+
+  get active(): LeaderConfig | StandbyConfig {
+    return this.#active;
+  }
+
+  /** The leader as far as this daemon knows; null: it is alone, or it is unknown. */
+  get leadership(): Leadership | null {
+    return this.#leadership;
+  }
+
+  /** Leads with the term of a daemon that is alone. */
+  lead(resources: ConfigResources, term: Term): void {
+    const collection = startCollection(resources, null, this.#deps, this.#runtime, term);
+    this.#active = activateConfig(resources, collection, [], this.#deps, this.#runtime, term);
+  }
+
+  /** Stands by, and leads whenever this daemon is elected. */
+  async standBy(resources: ConfigResources, shared: SharedState): Promise<void> {
+    this.#leadership = new Leadership({
+      ...{ lease: shared.lease, leaseMs: resources.config.state.postgres!.lease },
+      ...{ clock: this.#deps.clock, log: this.#deps.log },
+      onElected: () => this.#exclusively(() => this.#elect(shared)),
+      onDeposed: () => this.#exclusively(() => this.#depose(shared)),
+    });
+    const standby = this.#createStandby(resources, shared);
+    this.#active = standby;
+    await standby.start();
+    this.#leadership.start();
+  }
+
+  /** Whether this daemon leads now. */
+  isLeading(): boolean {
+    const { shared } = this.#runtime;
+    return this.#active.isLeading && (shared === null || shared.lease.isLeader());
+  }
+
+  /** Stops what the active configuration runs, and starts the same with new resources. */
+  activate(resources: ConfigResources): Promise<void> {
+    return this.#exclusively(() => {
+      const old = this.#active;
+      this.#deps.log.setLevel(resources.config.log.level);
+      return old.isLeading ? this.#replaceLeader(old, resources) : this.#replaceStandby(old, resources);
+    });
+  }
+
+  /** Stops the active configuration, and changes it no more. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    await this.#exclusively(async () => {
+      await this.#stopOrders();
+      const active = this.#active;
+      await (active.isLeading ? active.stop("all", SHUTDOWN_BUDGET) : active.stop("all"));
+    });
+  }
+
+  /** Writes what is still to be written, after {@link stop}, and gives the lease up, so that another daemon can lead at once. */
+  async handOver(): Promise<void> {
+    const { shared } = this.#runtime;
+    const term = this.#active.isLeading ? this.#active.term : null;
+    await Promise.all([term?.rateLimiter.flush(), term?.remediationState.flush()]);
+    if (shared === null) return;
+    await this.#leadership?.stop();
+    await term?.store.close();
+  }
+
+  /** Closes the state, after {@link handOver}. */
+  async close(): Promise<void> {
+    const { shared } = this.#runtime;
+    if (shared !== null) await shared.close();
+    else if (this.#active.isLeading) await this.#active.term.store.close();
+  }
+
+  async #elect(shared: SharedState): Promise<void> {
+    const standby = this.#active;
+    if (this.#isStopping || standby.isLeading) return;
+    const { resources } = standby;
+    const term = await openSharedTerm(this.#deps, resources.config, shared, this.#runtime);
+    await standby.stop("standing by");
+    this.lead(resources, term);
+    this.#takeOrders(shared);
+  }
+
+  /** Ends the term. What was not written is discarded: the new leader settles it by observation. */
+  async #depose(shared: SharedState): Promise<void> {
+    const leader = this.#active;
+    if (this.#isStopping || !leader.isLeading) return;
+    await this.#stopOrders();
+    await leader.stop("leading", SHUTDOWN_BUDGET);
+    const { exposition, metrics } = this.#runtime;
+    await exposition.clear();
+    metrics.clearLeaderGauges();
+    // After a reload that kept the collectors, the open connections are those of their configuration.
+    const { transport, secret } = leader.collection.resources;
+    const standby = this.#createStandby({ ...leader.resources, transport, secret }, shared);
+    this.#active = standby;
+    await standby.start();
+  }
+
+  async #replaceLeader(old: LeaderConfig, resources: ConfigResources): Promise<void> {
+    const { config, settings } = resources;
+    const { term } = old;
+    const keepsCollectors = collectTheSame(old.collection.resources, resources);
+    await old.stop(keepsCollectors ? "remediation" : "all", SHUTDOWN_BUDGET);
+    if (keepsCollectors) await resources.transport.close();
+    else term.rateLimiter.setLimits(settings.limits, settings.monthStartsOn);
+    const isSameService = config.service.base_url === old.resources.config.service.base_url;
+    const knownService = isSameService ? old.collection.knownService : null;
+    const collection = keepsCollectors
+      ? old.collection
+      : startCollection(resources, knownService, this.#deps, this.#runtime, term);
+    // Notifications about the nodes of another service are over.
+    const notifications = isSameService ? old.activeNotifications() : [];
+    this.#active = activateConfig(resources, collection, notifications, this.#deps, this.#runtime, term);
+  }
+
+  async #replaceStandby(old: StandbyConfig, resources: ConfigResources): Promise<void> {
+    await old.stop("all");
+    const standby = this.#createStandby(resources, this.#runtime.shared!);
+    this.#active = standby;
+    await standby.start();
+  }
+
+  #createStandby(resources: ConfigResources, shared: SharedState): StandbyConfig {
+    const leader = () => {
+      const { holder = "which is not known yet", url = null } = this.#leadership?.leader() ?? {};
+      return url === null ? holder : `${holder} (${url})`;
+    };
+    return new StandbyConfig(resources, this.#deps, { shared, leader, eventLog: this.#runtime.eventLog });
+  }
+
+  #takeOrders(shared: SharedState): void {
+    const { clock, log } = this.#deps;
+    this.#orders = new AbortController();
+    this.#takingOrders = takeForwardedOrders(
+      {
+        ...{ orders: shared.orders, clock, log },
+        isLeader: () => this.isLeading(),
+        commands: () => this.#active.operatorCommands,
+      },
+      this.#orders.signal,
+    );
+  }
+
+  async #stopOrders(): Promise<void> {
+    this.#orders.abort();
+    await this.#takingOrders;
+  }
+
+  #exclusively<T>(change: () => Promise<T>): Promise<T> {
+    const changed = this.#changing.then(change);
+    this.#changing = changed.catch(() => undefined);
+    return changed;
+  }
+}

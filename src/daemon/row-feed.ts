@@ -1,0 +1,32 @@
+import type { Journal } from "../model/remediation/journal.ts";
+import type { EventLog } from "../web/api/event-log.ts";
+
+/** Rows of each kind that are read at once. More of them between two reads are left out of the feed, but not of the lists. */
+const ROWS_READ = 100;
+
+/** Passes the decisions and actions that the leader journals to the event log of a standby, for its status page. */
+export class RowFeed {
+  readonly #journal: Pick<Journal, "decisions" | "actions">;
+  readonly #eventLog: EventLog;
+  /** The rows that were read last, as texts; null: none were read yet. */
+  #known: ReadonlySet<string> | null = null;
+
+  constructor(journal: Pick<Journal, "decisions" | "actions">, eventLog: EventLog) {
+    this.#journal = journal;
+    this.#eventLog = eventLog;
+  }
+
+  /** Records the rows that are new or have changed. The first time none are: a page that opens reads the lists. */
+  async read(): Promise<void> {
+    const query = { limit: ROWS_READ };
+    const [decisions, actions] = await Promise.all([this.#journal.decisions(query), this.#journal.actions(query)]);
+    const rows = [
+      ...decisions.toReversed().map((row) => ({ kind: "decision", row }) as const),
+      ...actions.toReversed().map((row) => ({ kind: "action", row }) as const),
+    ];
+    const texts = rows.map((each) => JSON.stringify(each));
+    const known = this.#known;
+    if (known !== null) this.#eventLog.record(rows.filter((_, index) => !known.has(texts[index]!)));
+    this.#known = new Set(texts);
+  }
+}

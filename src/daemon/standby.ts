@@ -1,0 +1,167 @@
+import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import type { JournalContents } from "../model/remediation/journal.ts";
+import type { SharedState } from "../model/shared-state.ts";
+import { perCollector } from "../model/snapshot.ts";
+import { createLedger, type Ledger } from "../rate-limit/ledger.ts";
+import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
+import { createJournalClock } from "../remediation/state/journal-clock.ts";
+import {
+  CLOCK_FACT,
+  openRemediationState,
+  RemediationState,
+  type RemediationStateDeps,
+} from "../remediation/state/journaled-state.ts";
+import { createStandbyView } from "../remediation/status/standby-view.ts";
+import type { OperatorCommands, RemediationView } from "../remediation/status/views.ts";
+import type { EventLog } from "../web/api/event-log.ts";
+import type { ActiveConfig, CollectedStatus } from "./active-config.ts";
+import { type ConfigResources, closeResources } from "./config-resources.ts";
+import { ForwardingCommands } from "./forwarded-orders.ts";
+import { RowFeed } from "./row-feed.ts";
+import type { DaemonDeps } from "./runtime.ts";
+
+/** The journal is asked this often whether it has changed. */
+const REFRESH_INTERVAL_MS: DurationMs = 2 * SECOND_MS;
+/** A large journal is read less often: the next read waits for this many times the duration of the last. */
+const REFRESH_WAIT_FACTOR = 10;
+
+/** What a standby shares with the modes before and after it. */
+export interface StandbyDeps {
+  readonly shared: SharedState;
+  readonly eventLog: EventLog;
+  /** Names the leader in texts. */
+  leader(): string;
+}
+
+const EMPTY_JOURNAL: JournalContents = {
+  ...{ timers: [], episodes: [], actions: [], holds: [] },
+  facts: new Map(),
+  lastNumber: 0,
+};
+
+/**
+ * The active configuration of a daemon that stands by. It has no collectors and takes no step. It shows what the leader has journaled,
+ * and hands commands to the leader.
+ */
+export class StandbyConfig implements ActiveConfig {
+  readonly isLeading = false;
+  readonly resources: ConfigResources;
+  readonly view: RemediationView;
+  readonly operatorCommands: OperatorCommands;
+  readonly #deps: DaemonDeps;
+  readonly #shared: SharedState;
+  readonly #leader: () => string;
+  readonly #rowFeed: RowFeed;
+  readonly #ledger: Ledger;
+  readonly #stop = new AbortController();
+  /** Replaced when the journal has changed. */
+  #journaled: RemediationView;
+  #clockFact: string | undefined;
+  /** Why the journal could not be read last time; null: it was read. */
+  #problem: string | null = "it has not been read yet";
+
+  constructor(resources: ConfigResources, deps: DaemonDeps, { shared, eventLog, leader }: StandbyDeps) {
+    const { clock, log } = deps;
+    this.resources = resources;
+    this.#deps = deps;
+    this.#shared = shared;
+    this.#leader = leader;
+    this.#rowFeed = new RowFeed(shared.journal, eventLog);
+    this.#ledger = createLedger(resources.settings.limits, 0, clock.monotonic());
+    const unread = new RemediationState(
+      this.#stateDeps(),
+      createJournalClock({ last: null }, clock, log),
+      EMPTY_JOURNAL,
+    );
+    this.#journaled = this.#viewOf(unread);
+    this.operatorCommands = new ForwardingCommands({ orders: shared.orders, clock, leader });
+    this.view = this.#currentView();
+  }
+
+  /** Reads the journal, and again whenever it has changed until {@link stop}. Resolves after the first attempt. */
+  async start(): Promise<void> {
+    await this.#refresh();
+    void this.#keepFresh();
+  }
+
+  collected(): CollectedStatus {
+    return {
+      snapshot: null,
+      plan: perCollector(() => null),
+      collectors: perCollector(() => ({
+        lastSuccessAt: null,
+        lastDurationMs: null,
+        complete: false,
+        failure: null,
+      })),
+      ledger: this.#ledger,
+      clockSkewMs: null,
+    };
+  }
+
+  /** `all`: closes the resources too. A read of the journal that is under way is not waited for. */
+  async stop(scope: "standing by" | "all"): Promise<void> {
+    this.#stop.abort();
+    if (scope === "all") await closeResources(this.resources);
+  }
+
+  async #keepFresh(): Promise<void> {
+    const { clock } = this.#deps;
+    const { signal } = this.#stop;
+    let waitMs = REFRESH_INTERVAL_MS;
+    while (!signal.aborted) {
+      await clock.sleep(waitMs, signal);
+      if (signal.aborted) return;
+      const startedAt = clock.monotonic();
+      await this.#refresh();
+      waitMs = Math.max(REFRESH_INTERVAL_MS, REFRESH_WAIT_FACTOR * (clock.monotonic() - startedAt));
+    }
+  }
+
+  /** Reads the journal if its clock shows that it was written. Never rejects. */
+  async #refresh(): Promise<void> {
+    const { clock, log } = this.#deps;
+    try {
+      const clockFact = (await this.#shared.journal.facts()).get(CLOCK_FACT);
+      if (clockFact !== this.#clockFact || this.#problem !== null) {
+        this.#journaled = this.#viewOf(await openRemediationState(this.#stateDeps()));
+        await this.#rowFeed.read();
+        this.#clockFact = clockFact;
+      }
+      const { firstDay } = billingMonthOf(clock.now(), this.resources.settings.monthStartsOn);
+      this.#ledger.monthUsed = await this.#shared.callsSince(firstDay);
+      this.#problem = null;
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error);
+      if (this.#problem === null) log.warn({ err: error }, "journal not read; what this standby shows is out of date");
+      this.#problem = problem;
+    }
+  }
+
+  #stateDeps(): RemediationStateDeps {
+    const { clock, log } = this.#deps;
+    const commit = () => Promise.reject(new Error("this daemon stands by, and writes nothing"));
+    return { journal: { ...this.#shared.journal, commit, prune: commit }, clock, log, lostReason: null };
+  }
+
+  #viewOf(remediationState: RemediationState): RemediationView {
+    const { rules } = this.resources;
+    const { clock } = this.#deps;
+    return createStandbyView({ rules, remediationState, journal: this.#shared.journal, clock, leader: this.#leader });
+  }
+
+  /** Returns a view that reads the current one at each call. */
+  #currentView(): RemediationView {
+    return {
+      status: () => ({ ...this.#journaled.status(), journal: this.#problem }),
+      policies: () => this.#journaled.policies(),
+      explain: (node) => this.#journaled.explain(node),
+      historyOf: (node) => this.#journaled.historyOf(node),
+      decisions: (query) => this.#journaled.decisions(query),
+      actions: (query) => this.#journaled.actions(query),
+      operatorCommands: (query) => this.#journaled.operatorCommands(query),
+      approvals: () => this.#journaled.approvals(),
+      nodeMarks: () => this.#journaled.nodeMarks(),
+    };
+  }
+}

@@ -1,0 +1,127 @@
+import { createRateLimiter, type RateLimiter } from "../api-client/rate-limiter.ts";
+import { SECOND_MS } from "../base/duration.ts";
+import { fail, ok, type Result } from "../base/result.ts";
+import type { Config } from "../config/schema/config.ts";
+import type { CallCounter, Clock, StateStore } from "../model/ports.ts";
+import type { SharedState } from "../model/shared-state.ts";
+import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
+import { openRemediationState, type RemediationState } from "../remediation/state/journaled-state.ts";
+import { limitsOf } from "./collection-settings.ts";
+import type { DaemonDeps, Runtime } from "./runtime.ts";
+
+/**
+ * What a daemon needs to poll and to act, from the time at which it begins to lead until it does not any more. A reload keeps it.
+ * A daemon that shares its state with no other has one term. A new term knows what is in the store and nothing else: the windows of
+ * the limits count as used, as after a restart.
+ */
+export interface Term {
+  readonly store: StateStore;
+  readonly remediationState: RemediationState;
+  readonly rateLimiter: RateLimiter;
+}
+
+/** The parts of the runtime that a term uses. */
+export type TermDeps = Pick<Runtime, "eventLog" | "metrics">;
+
+/** Key of the fact that holds the calls used before the state was created, and the first day of their month. */
+export const CALLS_USED_BEFORE_FACT = "month.used_before";
+
+const LEASE_ENDED = "the lease of this daemon has ended and is not renewed yet";
+
+/** Opens the term of a daemon that has acquired the lease. Rejects if the state can't be read. */
+export async function openSharedTerm(
+  deps: DaemonDeps,
+  config: Config,
+  shared: SharedState,
+  { eventLog, metrics }: TermDeps,
+): Promise<Term> {
+  const { clock, log } = deps;
+  const isLeader = () => shared.lease.isLeader();
+  const store = await shared.openStore();
+  const remediationState = await openRemediationState({
+    ...{ journal: store.journal, clock, log, lostReason: null, assumesEarlierActions: true },
+    leadershipProblem: () => (isLeader() ? null : LEASE_ENDED),
+    onChange: eventLog.record,
+  });
+  return { store, remediationState, rateLimiter: startRateLimiter(deps, config, store, metrics, isLeader) };
+}
+
+/**
+ * Opens the term of a daemon that is alone, and reads its journal. If the journal is damaged, the daemon runs on a state in memory:
+ * it exports metrics and takes no action until an operator repairs the journal.
+ */
+export async function openOnlyTerm(
+  deps: DaemonDeps,
+  config: Config,
+  opened: Result<StateStore, string>,
+  { eventLog, metrics }: TermDeps,
+): Promise<Term> {
+  const { clock, log } = deps;
+  const read = opened.ok ? await readJournal(deps, config, opened.value, eventLog) : opened;
+  if (read.ok) return { ...read.value, rateLimiter: startRateLimiter(deps, config, read.value.store, metrics) };
+  log.error({ problem: read.error }, "journal damaged: no action is taken, and state is lost at exit");
+  const store = deps.createMemoryStore();
+  const options = { journal: store.journal, clock, log, lostReason: read.error, onChange: eventLog.record };
+  const remediationState = await openRemediationState(options);
+  return { store, remediationState, rateLimiter: startRateLimiter(deps, config, store, metrics) };
+}
+
+async function readJournal(
+  { clock, log }: DaemonDeps,
+  { state }: Config,
+  store: StateStore,
+  eventLog: Runtime["eventLog"],
+): Promise<Result<Omit<Term, "rateLimiter">, string>> {
+  try {
+    const options = { journal: store.journal, clock, log, lostReason: null, onChange: eventLog.record };
+    return ok({ store, remediationState: await openRemediationState({ ...options, assumesEarlierActions: true }) });
+  } catch (error) {
+    await store.close();
+    const why = error instanceof Error ? error.message : String(error);
+    return fail(`the journal in ${state.path} can't be read (${why}); put a backup in its place, or move it away`);
+  }
+}
+
+/** `mayCall`: whether calls may be sent now; absent: always. */
+function startRateLimiter(
+  { clock, log, random }: DaemonDeps,
+  config: Config,
+  store: StateStore,
+  metrics: Runtime["metrics"],
+  mayCall?: () => boolean,
+): RateLimiter {
+  return createRateLimiter({
+    limits: limitsOf(config),
+    monthStartsOn: config.limits.month.starts_on,
+    clock,
+    random,
+    calls: addCallsUsedBefore(store, config, clock),
+    log,
+    ...(mayCall === undefined ? {} : { mayCall }),
+    onWait: (category, waitedMs) =>
+      metrics.inc("proxywarden_ratelimit_wait_seconds_total", { category }, waitedMs / SECOND_MS),
+    onExternalCalls: (category, calls) => metrics.inc("proxywarden_foreign_calls_total", { category }, calls),
+  });
+}
+
+/**
+ * Adds the calls that `limits.month.used` says were used before the state was created. They are recorded once, when the
+ * state is new, for the current month.
+ */
+function addCallsUsedBefore({ calls, facts }: StateStore, config: Config, clock: Clock): CallCounter {
+  const { starts_on, used } = config.limits.month;
+  if (facts.read(CALLS_USED_BEFORE_FACT) === null) {
+    facts.write(CALLS_USED_BEFORE_FACT, JSON.stringify({ day: billingMonthOf(clock.now(), starts_on).firstDay, used }));
+  }
+  const recorded = facts.read(CALLS_USED_BEFORE_FACT);
+  return {
+    since: (day) => calls.since(day) + callsUsedBefore(recorded, day),
+    add: (day, count) => calls.add(day, count),
+  };
+}
+
+/** Calls since `day` (UTC) that were made before the state was created, according to {@link CALLS_USED_BEFORE_FACT}. */
+export function callsUsedBefore(fact: string | null, day: string): number {
+  const before = JSON.parse(fact ?? '{"day":"","used":0}') as { day: string; used: number };
+  return day <= before.day ? before.used : 0;
+}

@@ -1,0 +1,86 @@
+import type { PolicyRule } from "../../model/policy/policy.ts";
+import type { Clock } from "../../model/ports.ts";
+import type { Journal } from "../../model/remediation/journal.ts";
+import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
+import { ObservedFleet, type RemediationRules } from "../context.ts";
+import { FleetHealth } from "../evaluation/fleet-health.ts";
+import { BASELINE } from "../evaluation/inventory-trust.ts";
+import { PolicySet } from "../policy-set.ts";
+import type { RemediationState } from "../state/journaled-state.ts";
+import { createStatusView } from "./status-view.ts";
+import type { NodeExplanation, PolicyExplanation, RemediationView } from "./views.ts";
+
+/** Dependencies of {@link createStandbyView}. */
+export interface StandbyViewDeps {
+  readonly rules: RemediationRules;
+  /** What the leader has journaled, as it was last read. */
+  readonly remediationState: RemediationState;
+  readonly journal: Omit<Journal, "commit" | "prune">;
+  readonly clock: Clock;
+  /** Names the leader in texts. */
+  leader(): string;
+}
+
+/**
+ * Creates the view of a daemon that stands by: what the journal shows. It changes nothing, and knows no node beyond what was
+ * journaled about it.
+ */
+export function createStandbyView({
+  rules,
+  remediationState,
+  journal,
+  clock,
+  leader,
+}: StandbyViewDeps): RemediationView {
+  const { records } = remediationState;
+  const unobserved = () => `this daemon stands by; only the leader, ${leader()}, observes the fleet`;
+  const context = {
+    ...{ rules, remediationState, journal, clock },
+    policies: new PolicySet(rules, records),
+    observed: new ObservedFleet({ serviceTime: () => null }),
+  };
+  const walks = JSON.parse(records.fact(BASELINE) ?? "[]") as [day: number, nodes: number][];
+  const view = createStatusView({
+    context,
+    fleetHealth: new FleetHealth(context),
+    trustTracker: {
+      current: () => ({ blockers: [{ reason: "warming_up", detail: unobserved() }], isUntrusted: false }),
+      largestWalkNodes: () => Math.max(0, ...walks.map(([, nodes]) => nodes)),
+    },
+    // No node is listed, so nothing is asked of the guards.
+    guardFacts: null,
+  });
+  return {
+    ...view,
+    explain: (node): NodeExplanation => ({
+      ...view.explain(node),
+      policies: context.policies.active().flatMap(({ policy, mode }) => {
+        const explained = explainFromRecords(remediationState, policy.rule, node);
+        const unknowns = [{ field: "the node", why: unobserved() }];
+        return explained === null ? [] : [{ ...explained, mode, unknowns }];
+      }),
+    }),
+  };
+}
+
+/** Returns what is recorded about a node under a policy; null: nothing. */
+function explainFromRecords(
+  { records }: RemediationState,
+  { name, forMs }: PolicyRule,
+  node: string,
+): Omit<PolicyExplanation, "mode" | "unknowns"> | null {
+  const timer = toTimerRow(name, node, records.timer(name, node));
+  const open = [false, true].flatMap((dryRun) => records.openEpisodesOf(node, dryRun));
+  const episode = open.findLast(({ policy }) => policy === name) ?? null;
+  if (timer === null && episode === null) return null;
+  return {
+    policy: name,
+    verdict: "unknown",
+    matched: null,
+    fields: {},
+    timer: timer === null ? null : presentTimer(timer),
+    forMs,
+    episode,
+    blockers: [],
+  };
+}

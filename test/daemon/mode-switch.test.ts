@@ -1,0 +1,224 @@
+import { expect, test } from "vitest";
+import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { type DaemonGroup, startDaemonGroup } from "../harness/daemon-group.ts";
+import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
+
+/** After this time the first leader's inventory is trusted. */
+const WARM_UP_MS = 4 * MINUTE_MS;
+
+/** The steps that were sent, each with the number of its POSTs. */
+function postsByStep({ posts }: DaemonGroup): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const { path, body } of posts) counts[`${path} ${body}`] = (counts[`${path} ${body}`] ?? 0) + 1;
+  return counts;
+}
+
+function expectLaws(group: DaemonGroup): void {
+  expect(group.posts.filter(({ isByLeader }) => !isByLeader)).toEqual([]);
+  expect(Object.entries(postsByStep(group)).filter(([, count]) => count > 1)).toEqual([]);
+  expect(group.rejectedCalls()).toBe(0);
+}
+
+test("one daemon leads and heals, and the others stand by without a call", async () => {
+  const group = await startDaemonGroup({ daemons: 3 });
+  await group.advance(WARM_UP_MS);
+  expect(group.leaders()).toEqual(["one"]);
+  const node = group.failNode();
+  await group.advance(10 * MINUTE_MS);
+  expect(group.posts.map(({ daemon, path }) => [daemon, path])).toEqual([["one", `/v1/nodes/${node}/reboot`]]);
+  const [one, two] = [await group.daemons[0]!.scrape(), await group.daemons[1]!.scrape()];
+  expect(one).toContain("proxynet_nodes{");
+  expect(two).not.toMatch(/^proxynet_/m);
+  expect(two).not.toContain('proxywarden_api_requests_total{endpoint="nodes",code="200"}');
+  expectLaws(group);
+});
+
+test("a daemon that stops hands over at once, and the next one goes on from its journal", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(WARM_UP_MS);
+  const node = group.failNode();
+  await group.advanceUntil(() => group.actions().some(({ state }) => state === "sent"));
+  const before = group.clock.now();
+  const stopping = group.daemons[0]!.stop();
+  await stopping;
+  expect(group.leaders()).toEqual(["two"]);
+  expect(group.clock.now() - before).toBeLessThan(25 * SECOND_MS);
+  await group.advance(10 * MINUTE_MS);
+  expect(group.actions()).toMatchObject([{ node, state: "ended", outcome: "verified" }]);
+  expectLaws(group);
+});
+
+test("a daemon that is paused for longer than the lease takes no step afterwards, and stands by", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(WARM_UP_MS);
+  group.failNode();
+  await group.advanceUntil(() => group.actions().some(({ state }) => state === "posting" || state === "sent"));
+  group.daemons[0]!.pause();
+  await group.advance(30 * SECOND_MS);
+  expect(group.leaders()).toEqual(["two"]);
+  group.failNode();
+  group.daemons[0]!.resume();
+  await group.advance(10 * SECOND_MS);
+  expect(group.daemons[0]!.modes.active.isLeading).toBe(false);
+  const page = await group.daemons[0]!.scrape();
+  expect(page).not.toMatch(/^proxynet_|^proxywarden_trusted/m);
+  await group.advance(20 * MINUTE_MS);
+  expect(group.posts.some(({ daemon }) => daemon === "two")).toBe(true);
+  expectLaws(group);
+});
+
+test.each([
+  // Nothing was sent for certain, so the new leader begins again.
+  { lost: "intended", sentBy: ["two"], actions: [{ state: "withdrawn" }, { outcome: "verified", inDoubt: false }] },
+  // The new leader can't know that it was not sent: it counts as sent, and the next step follows.
+  { lost: "posting", sentBy: ["two"], actions: [{ inDoubt: true, outcome: "ineffective" }, { outcome: "verified" }] },
+])(
+  "a leader that loses the database as it journals a step as $lost does not send it",
+  async ({ lost, sentBy, actions }) => {
+    const group = await startDaemonGroup();
+    await group.advance(WARM_UP_MS);
+    const [one] = group.daemons;
+    one!.database.onCommitted = async (changes) => {
+      if (!changes.some((change) => change.kind === "action" && change.row.state === lost)) return;
+      // The commit is written, and the reply is late.
+      one!.database.isReachable = false;
+      await group.clock.sleep(20 * SECOND_MS);
+    };
+    group.failNode();
+    await group.advance(40 * MINUTE_MS);
+    expect(group.posts.map(({ daemon }) => daemon)).toEqual(sentBy);
+    expect(group.actions()).toMatchObject(actions);
+    expectLaws(group);
+  },
+);
+
+test("commands given to a standby are executed by the leader, which answers; without a leader they wait for the next one", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(WARM_UP_MS);
+  const [one, two] = group.daemons;
+  const give = async <T>(command: Promise<T>): Promise<T> => {
+    await group.advance(6 * SECOND_MS);
+    return command;
+  };
+  const commands = two!.modes.active.operatorCommands.as("alice");
+  expect(await give(commands.pause("deploy"))).toEqual({
+    ok: true,
+    value: "paused: deploy; no action is taken until resume; executed by one (http://one)",
+  });
+  expect(one!.modes.active.view.status().paused).toMatchObject({ reason: "deploy", operator: "alice" });
+  expect(two!.modes.active.view.status().paused).toMatchObject({ reason: "deploy", operator: "alice" });
+  expect(await give(commands.approve("act-7"))).toMatchObject({ ok: false, error: { kind: "not_found" } });
+  one!.pause();
+  expect(await give(commands.resume())).toMatchObject({ ok: false, error: { kind: "unanswered" } });
+  await group.advance(20 * SECOND_MS);
+  expect(group.leaders()).toEqual(["two"]);
+  expect(two!.modes.active.view.status().paused).toBeNull();
+  one!.resume();
+  await group.advance(20 * SECOND_MS);
+  two!.database.isReachable = false;
+  expect(await give(one!.modes.active.operatorCommands.pause("x"))).toMatchObject({ error: { kind: "unanswered" } });
+  one!.database.isReachable = false;
+  expect(await give(one!.modes.active.operatorCommands.pause("x"))).toMatchObject({ error: { kind: "journal" } });
+});
+
+test("a standby shows episodes, actions and decisions of the leader, and follows them", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(WARM_UP_MS);
+  const { modes, runtime } = group.daemons[1]!;
+  const node = group.failNode();
+  await group.advanceUntil(() => group.actions().some(({ state }) => state === "sent"));
+  await group.advance(5 * SECOND_MS);
+  const { view } = modes.active;
+  expect(view.status()).toMatchObject({ inFlight: 1, largestWalkNodes: 60, journal: null });
+  expect(view.policies()).toMatchObject([{ firing: 1, mode: "enforce" }]);
+  const why = "this daemon stands by; only the leader, one (http://one), observes the fleet";
+  expect(view.explain(node)).toMatchObject({
+    known: false,
+    policies: [{ verdict: "unknown", timer: { state: "firing" }, episode: { state: "acting" }, unknowns: [{ why }] }],
+  });
+  expect(view.nodeMarks().get(node)).toBe("acting");
+  expect(runtime.eventLog.after(0, 100).rows.map(({ event }) => event.kind)).toContain("action");
+  group.daemons[1]!.database.isReachable = false;
+  await group.advance(5 * SECOND_MS);
+  expect(view.status().journal).toBe("the database can't be reached");
+});
+
+test("a leader that can't renew stops polling before its lease ends, and goes on if no other daemon took over", async () => {
+  const group = await startDaemonGroup({ daemons: 1 });
+  await group.advance(WARM_UP_MS);
+  const [one] = group.daemons;
+  one!.database.isReachable = false;
+  await group.advance(16 * SECOND_MS);
+  expect(group.leaders()).toEqual([]);
+  const calls = group.service.serial;
+  const node = group.failNode();
+  await group.advance(10 * MINUTE_MS);
+  expect(group.service.serial).toBe(calls);
+  expect(one!.modes.active.view.status().journal).not.toBeNull();
+  one!.database.isReachable = true;
+  await group.advance(5 * SECOND_MS);
+  expect([group.leaders(), group.database.epoch()]).toEqual([["one"], 1]);
+  await group.advance(20 * MINUTE_MS);
+  expect(group.actions()).toMatchObject([{ node, outcome: "verified" }]);
+  expectLaws(group);
+});
+
+test("a leader that is cut off from the database is deposed, and leads again when the other one stops", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(WARM_UP_MS);
+  const [one, two] = group.daemons;
+  one!.database.isReachable = false;
+  await group.advance(MINUTE_MS);
+  expect(group.leaders()).toEqual(["two"]);
+  one!.database.isReachable = true;
+  await group.advance(10 * SECOND_MS);
+  expect(one!.modes.active.isLeading).toBe(false);
+  await two!.stop();
+  expect([group.leaders(), group.database.epoch()]).toEqual([["one"], 3]);
+  const node = group.failNode();
+  await group.advance(15 * MINUTE_MS);
+  expect(group.actions()).toMatchObject([{ node, outcome: "verified" }]);
+  expectLaws(group);
+});
+
+test("a reload takes effect in both modes", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(WARM_UP_MS);
+  const [one, two] = group.daemons;
+  await one!.reload({ settings: { pageLimit: 500 } });
+  await two!.reload({ settings: { pageLimit: 500 } });
+  expect(group.leaders()).toEqual(["one"]);
+  expect([one, two].map((each) => each!.modes.active.resources.settings.pageLimit)).toEqual([500, 500]);
+  one!.database.isReachable = false;
+  await group.advance(MINUTE_MS);
+  one!.database.isReachable = true;
+  await one!.reload({ settings: { pageLimit: 200 } });
+  await group.advance(10 * SECOND_MS);
+  expect(one!.modes.active.isLeading).toBe(false);
+  expect(one!.modes.active.resources.settings.pageLimit).toBe(200);
+  await group.advance(WARM_UP_MS);
+  expect(group.leaders()).toEqual(["two"]);
+  expectLaws(group);
+});
+
+test.each(["token_bucket", "fixed_window", "sliding_window"] as const)(
+  "a fleet that needs every call gets no 429 while leaders change every few minutes (%s)",
+  async (limiter) => {
+    const group = await startDaemonGroup({
+      scenario: { nodes: 2_000, service: { ...defaultScenario.service, limiter } },
+      settings: { schedules: everyMinuteSettings.schedules, pageLimit: 100 },
+    });
+    for (let takeover = 0; takeover < 8; takeover++) {
+      const leader = group.daemons.find(({ modes }) => modes.isLeading()) ?? group.daemons[0]!;
+      await group.advance((3 + takeover / 7) * MINUTE_MS);
+      leader.database.isReachable = false;
+      await group.advance(30 * SECOND_MS);
+      expect(group.leaders()).not.toContain(leader.name);
+      leader.database.isReachable = true;
+      await group.advance(10 * SECOND_MS);
+    }
+    expect(group.database.epoch()).toBeGreaterThan(7);
+    expect(group.rejectedCalls()).toBe(0);
+  },
+);

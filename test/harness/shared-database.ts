@@ -1,0 +1,150 @@
+import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
+import { createMemoryStateStore, type SqliteStateStore } from "../../src/journal/sqlite/store.ts";
+import type { Clock, StateStore } from "../../src/model/ports.ts";
+import type { Journal, JournalChange } from "../../src/model/remediation/journal.ts";
+import type { CommandReply } from "../../src/model/remediation/operator-command.ts";
+import type { ForwardedOrder, ForwardedOrders, Lease, LeaseHolder, SharedState } from "../../src/model/shared-state.ts";
+
+/** A lease, a journal and forwarded orders that the daemons of a test share, on its clock. */
+export interface SharedDatabase {
+  readonly store: SqliteStateStore;
+  readonly leaseMs: DurationMs;
+  /** Who holds the lease now; null: nobody. */
+  holder(): string | null;
+  epoch(): number;
+  /** Connects a daemon. `clock`: that of the daemon. */
+  connect(holder: string, clock: Clock): DatabaseConnection;
+}
+
+/** A daemon's connection to the database, which the test can disturb. */
+export interface DatabaseConnection {
+  readonly state: SharedState;
+  isReachable: boolean;
+  /** Called when a commit has been written. What it returns is waited for before the daemon learns of it. */
+  onCommitted(changes: readonly JournalChange[]): Promise<void> | void;
+}
+
+interface OrderRow {
+  readonly id: number;
+  readonly order: ForwardedOrder;
+  reply: CommandReply | null;
+}
+
+/** Creates a database without a leader. */
+export function createSharedDatabase(clock: Clock, leaseMs: DurationMs = 15 * SECOND_MS): SharedDatabase {
+  const store = createMemoryStateStore();
+  const lease = { holder: "", epoch: 0, expiresAt: Number.NEGATIVE_INFINITY };
+  const orders: OrderRow[] = [];
+  const isFree = () => lease.expiresAt <= clock.monotonic();
+  return {
+    store,
+    leaseMs,
+    holder: () => (isFree() ? null : lease.holder),
+    epoch: () => lease.epoch,
+    connect(holder, ownClock) {
+      let epoch: number | null = null;
+      let deadline = Number.NEGATIVE_INFINITY;
+      const controls: Omit<DatabaseConnection, "state"> = { isReachable: true, onCommitted() {} };
+      /** Runs a statement. A statement that can't reach the database fails. */
+      async function query<T>(run: () => T | Promise<T>): Promise<T> {
+        await Promise.resolve();
+        if (!controls.isReachable) throw new Error("the database can't be reached");
+        return run();
+      }
+      function assertFenced(isCommit: boolean): void {
+        if (epoch === null || epoch !== lease.epoch) {
+          epoch = null;
+          throw new Error("another daemon has become the leader");
+        }
+        if (isCommit && isFree()) throw new Error("the lease has ended and is not renewed yet");
+      }
+      const leaseOf: Lease = {
+        epoch: () => epoch,
+        isLeader: () => leaseOf.leftMs() > 0,
+        leftMs: () => (epoch === null ? 0 : Math.max(0, deadline - ownClock.monotonic())),
+        acquire() {
+          const sentAt = ownClock.monotonic();
+          return query(() => {
+            if (!isFree()) return false;
+            Object.assign(lease, { holder, epoch: lease.epoch + 1, expiresAt: clock.monotonic() + leaseMs });
+            epoch = lease.epoch;
+            deadline = sentAt + leaseMs;
+            return true;
+          });
+        },
+        renew() {
+          const sentAt = ownClock.monotonic();
+          return query(() => {
+            assertFenced(false);
+            lease.expiresAt = clock.monotonic() + leaseMs;
+            deadline = sentAt + leaseMs;
+          });
+        },
+        async release() {
+          const released = epoch;
+          epoch = null;
+          await query(() => {
+            if (released === lease.epoch) lease.expiresAt = Number.NEGATIVE_INFINITY;
+          });
+        },
+        current: () =>
+          query((): LeaseHolder | null => {
+            const leftMs = Math.max(0, lease.expiresAt - clock.monotonic());
+            const url = `http://${lease.holder}`;
+            return lease.epoch === 0 ? null : { holder: lease.holder, url, epoch: lease.epoch, leftMs };
+          }),
+      };
+      const { journal } = store;
+      const readers: SharedState["journal"] = {
+        load: (since) => query(() => journal.load(since)),
+        facts: () => query(() => journal.facts()),
+        decisions: (each) => query(() => journal.decisions(each)),
+        actions: (each) => query(() => journal.actions(each)),
+        episodes: (each) => query(() => journal.episodes(each)),
+        operatorCommands: (each) => query(() => journal.operatorCommands(each)),
+      };
+      async function commit(changes: readonly JournalChange[]): Promise<void> {
+        await query(() => {
+          assertFenced(true);
+          return journal.commit(changes);
+        });
+        await controls.onCommitted(changes);
+      }
+      const leaderJournal: Journal = { ...readers, commit, prune: (before) => query(() => journal.prune(before)) };
+      const state: SharedState = {
+        lease: leaseOf,
+        orders: ordersOf(orders, query),
+        journal: readers,
+        callsSince: (day) => query(() => store.calls.since(day)),
+        openStore: (): Promise<StateStore> =>
+          query(() => ({
+            calls: {
+              since: store.calls.since,
+              add: (day, calls) => query(() => store.calls.add(day, calls)),
+            },
+            facts: store.facts,
+            journal: leaderJournal,
+            close: () => leaseOf.release().catch(() => undefined),
+          })),
+        close: async () => {},
+      };
+      return Object.assign(controls, { state });
+    },
+  };
+}
+
+function ordersOf(rows: OrderRow[], query: <T>(run: () => T | Promise<T>) => Promise<T>): ForwardedOrders {
+  return {
+    submit: (order) =>
+      query(() => {
+        rows.push({ id: rows.length + 1, order, reply: null });
+        return rows.length;
+      }),
+    reply: (id) => query(() => rows[id - 1]!.reply),
+    pending: () => query(() => rows.flatMap(({ id, order, reply }) => (reply === null ? [{ ...order, id }] : []))),
+    answer: (id, reply) =>
+      query(() => {
+        rows[id - 1]!.reply = reply;
+      }),
+  };
+}
