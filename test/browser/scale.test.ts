@@ -103,6 +103,7 @@ function quietStatus() {
   return {
     status: () => ({
       version: "0.1.0",
+      leader: null,
       started_at: "2026-11-21T03:00:00.000Z",
       now: "2026-11-21T03:10:00.000Z",
       nodes: null,
