@@ -69,7 +69,7 @@ export interface DaemonGroup {
   /** Advances second by second until the condition holds, for at most an hour. */
   advanceUntil(condition: () => boolean): Promise<void>;
   leaders(): readonly string[];
-  /** Makes a node fail until it is rebooted. Returns its id. */
+  /** Makes a node that did not fail before fail until it is rebooted. Returns its id. */
   failNode(remedy?: "reboot" | "forced_reboot"): string;
   actions(): readonly Action[];
   /** Number of replies with 429. */
@@ -101,6 +101,7 @@ export async function startDaemonGroup(options: DaemonGroupOptions = {}): Promis
   const daemons: GroupedDaemon[] = [];
   for (const name of names) daemons.push(await startDaemon(name, { clock, transport, database, posts }, options));
   const interventions = createInterventions(service, () => START_MS + clock.monotonic());
+  const failed = new Set<string>();
   return {
     ...{ clock, service, database, daemons, posts },
     advance: (ms) => clock.advance(ms),
@@ -113,7 +114,8 @@ export async function startDaemonGroup(options: DaemonGroupOptions = {}): Promis
     },
     leaders: () => daemons.flatMap(({ name, modes }) => (modes.isLeading() ? [name] : [])),
     failNode(remedy = "reboot") {
-      const node = [...actualNodes(service)].find(({ status }) => status === "online")!;
+      const node = [...actualNodes(service)].find(({ id, status }) => status === "online" && !failed.has(id))!;
+      failed.add(node.id);
       interventions.startFailure(node.id, { failureMode: "outage", remedy });
       return node.id;
     },
@@ -203,15 +205,18 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
 
 /** The clock of a process that can be stopped: its sleepers wake only while it runs. */
 function createPausableProcess(clock: Clock) {
-  let resumed = Promise.withResolvers<void>();
-  resumed.resolve();
-  const running = () => resumed.promise;
+  /** Resolves when the process goes on; null: it runs. */
+  let resumed: PromiseWithResolvers<void> | null = null;
+  const running = async () => resumed?.promise;
   return {
     running,
     pause() {
-      resumed = Promise.withResolvers<void>();
+      resumed ??= Promise.withResolvers<void>();
     },
-    resume: () => resumed.resolve(),
+    resume() {
+      resumed?.resolve();
+      resumed = null;
+    },
     clock: {
       ...clock,
       async sleep(ms: DurationMs, signal?: AbortSignal) {
