@@ -1,4 +1,5 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import { errorMessage } from "../base/result.ts";
 import type { EndpointLabel } from "../model/label-values.ts";
 import type {
   Clock,
@@ -146,8 +147,6 @@ function problemBeforeSending(signal: AbortSignal, onSending?: () => void): stri
   }
   return signal.aborted ? CANCELED_UNSENT : null;
 }
-
-const errorMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 function noPermitError(waitReason: WaitReason | null): ApiError {
   const within = `within ${PERMIT_WAIT_MS_MAX / MINUTE_MS} minutes`;

@@ -1,5 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
+import { errorMessage } from "../base/result.ts";
 
 const block = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
@@ -26,6 +27,6 @@ export function clientCertificateProblem(cert: string, key: string): string | nu
     createSecureContext({ cert, key });
     return null;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return errorMessage(error);
   }
 }

@@ -6,3 +6,6 @@ export const ok = <T>(value: T): { readonly ok: true; readonly value: T } => ({ 
 
 /** Creates a failure. */
 export const fail = <E>(error: E): { readonly ok: false; readonly error: E } => ({ ok: false, error });
+
+/** Returns the message of a thrown value. */
+export const errorMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error));

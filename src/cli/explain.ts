@@ -1,5 +1,5 @@
 import { SECOND_MS } from "../base/duration.ts";
-import { fail, ok, type Result } from "../base/result.ts";
+import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import { policyRulesOf } from "../config/policy-file.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
 import type { TimerRow } from "../model/remediation/episode.ts";
@@ -106,7 +106,7 @@ async function explainFromJournal(
     if (at !== undefined) return ok(explanationAsOf(node, rows, at));
     return ok(explanationNow(node, rows, await opened.value.timers(node), rules));
   } catch (error) {
-    return fail([`the journal can't be read: ${error instanceof Error ? error.message : String(error)}`]);
+    return fail([`the journal can't be read: ${errorMessage(error)}`]);
   } finally {
     await opened.value.close();
   }

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
-import { fail, ok, type Result } from "../base/result.ts";
+import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import type { Config } from "../config/schema/config.ts";
-import { errorMessage, type StoreFailure, stateFolderProblem, storeFailure } from "../journal/open-failure.ts";
+import { type StoreFailure, stateFolderProblem, storeFailure } from "../journal/open-failure.ts";
 import { openSqliteReader } from "../journal/sqlite/reader.ts";
 import { openSqliteStore } from "../journal/sqlite/store.ts";
 import type { StateReader, StateRow } from "../journal/state-rows.ts";

@@ -1,5 +1,5 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { fail, ok, type Result } from "../base/result.ts";
+import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import { exportLines, parseExport } from "../journal/state-rows.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "./context.ts";
@@ -26,7 +26,7 @@ export async function runStateExport(
     else await writeFileWhole(file!, lines);
     return EXIT_OK;
   } catch (error) {
-    return failWith(context, `the state can't be exported: ${error instanceof Error ? error.message : String(error)}`);
+    return failWith(context, `the state can't be exported: ${errorMessage(error)}`);
   } finally {
     await opened.value.close();
   }

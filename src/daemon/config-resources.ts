@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { type IntegrationTls, tlsOptions } from "../api-client/integration-client.ts";
 import { createCurrentTransport } from "../api-client/transport.ts";
-import { fail, ok, type Result } from "../base/result.ts";
+import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import type { CollectionSettings } from "../collectors/collector-manager.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { policyRulesOf } from "../config/policy-file.ts";
@@ -69,7 +69,7 @@ export function openConfigResources(
       isTrustedProxy: createTrustedProxyCheck(config.web.trusted_proxies),
     });
   } catch (error) {
-    return fail([`service: ${error instanceof Error ? error.message : String(error)}`]);
+    return fail([`service: ${errorMessage(error)}`]);
   }
 }
 

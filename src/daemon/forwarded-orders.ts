@@ -1,5 +1,5 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
-import { fail, ok } from "../base/result.ts";
+import { errorMessage, fail, ok } from "../base/result.ts";
 import type { Clock, Log } from "../model/ports.ts";
 import type { CommandReply } from "../model/remediation/operator-command.ts";
 import type { ForwardedOrder, ForwardedOrders } from "../model/shared-state.ts";
@@ -53,7 +53,7 @@ export class ForwardingCommands implements OperatorCommands {
     try {
       id = await orders.submit({ command, target, reason, operator: this.#operator });
     } catch (error) {
-      const message = `the command can't be forwarded to ${leader}: ${messageOf(error)}; nothing has changed`;
+      const message = `the command can't be forwarded to ${leader}: ${errorMessage(error)}; nothing has changed`;
       return fail({ kind: "journal", message });
     }
     for (let waitedMs = 0; waitedMs < REPLY_WAIT_MS; waitedMs += REPLY_INTERVAL_MS) {
@@ -114,5 +114,3 @@ async function execute(order: ForwardedOrder, { commands, log }: OrderTakerDeps)
   else log.warn({ ...fields, refusal: reply.error.message }, "forwarded command rejected");
   return reply;
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

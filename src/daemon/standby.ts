@@ -1,4 +1,5 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import { errorMessage } from "../base/result.ts";
 import type { JournalContents } from "../model/remediation/journal.ts";
 import type { SharedState } from "../model/shared-state.ts";
 import { perCollector } from "../model/snapshot.ts";
@@ -132,7 +133,7 @@ export class StandbyConfig implements ActiveConfig {
       this.#ledger.monthUsed = await this.#shared.callsSince(firstDay);
       this.#problem = null;
     } catch (error) {
-      const problem = error instanceof Error ? error.message : String(error);
+      const problem = errorMessage(error);
       if (this.#problem === null) log.warn({ err: error }, "journal not read; what this standby shows is out of date");
       this.#problem = problem;
     }

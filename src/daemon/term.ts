@@ -1,6 +1,6 @@
 import { createRateLimiter, type RateLimiter } from "../api-client/rate-limiter.ts";
 import { SECOND_MS } from "../base/duration.ts";
-import { fail, ok, type Result } from "../base/result.ts";
+import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import type { Config } from "../config/schema/config.ts";
 import type { CallCounter, Clock, StateStore } from "../model/ports.ts";
 import type { SharedState } from "../model/shared-state.ts";
@@ -77,7 +77,7 @@ async function readJournal(
     return ok({ store, remediationState: await openRemediationState({ ...options, assumesEarlierActions: true }) });
   } catch (error) {
     await store.close();
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     return fail(`the journal in ${state.path} can't be read (${why}); put a backup in its place, or move it away`);
   }
 }

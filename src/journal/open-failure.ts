@@ -36,9 +36,6 @@ export const newerVersionFailure = (path: string, version: number, known: number
   message: `${path} has schema version ${version}, and this proxywarden knows ${known} at most; run the version that wrote it, or a later one`,
 });
 
-/** The message of a thrown value. */
-export const errorMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
 /** Whether the error says that another process has locked the database. */
 export const isLocked = (error: unknown): boolean => sqliteCode(error) === SQLITE_BUSY;
 

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
-import { fail, ok, type Result } from "../../base/result.ts";
+import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
 import type { Clock, Log, Secret } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { type DatabaseAddress, parseDatabaseUrl } from "./url.ts";
@@ -175,5 +175,5 @@ const isConnectionFailure = (error: Error): boolean =>
 
 function connectionProblem(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(connectionProblem).join("; ");
-  return error instanceof Error ? error.message : String(error);
+  return errorMessage(error);
 }

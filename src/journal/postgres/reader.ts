@@ -1,6 +1,6 @@
-import { ok, type Result } from "../../base/result.ts";
+import { errorMessage, ok, type Result } from "../../base/result.ts";
 
-import { errorMessage, type StoreFailure, storeFailure } from "../open-failure.ts";
+import { type StoreFailure, storeFailure } from "../open-failure.ts";
 import type { StateReader } from "../state-rows.ts";
 import { type Connection, type DatabaseDeps, openDatabase } from "./database.ts";
 import { READ_SNAPSHOT } from "./journal.ts";

@@ -1,6 +1,6 @@
-import { fail, ok, type Result } from "../../base/result.ts";
+import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
-import { errorMessage } from "../open-failure.ts";
+
 import { REMEDIATION_FACT_PREFIX } from "../row-rules.ts";
 import type { StateRow } from "../state-rows.ts";
 import { commitParameters, commitStatement } from "./commit-batch.ts";

@@ -1,8 +1,8 @@
 import type { DurationMs } from "../../base/duration.ts";
-import { ok, type Result } from "../../base/result.ts";
+import { errorMessage, ok, type Result } from "../../base/result.ts";
 import type { StateStore } from "../../model/ports.ts";
 import type { SharedState } from "../../model/shared-state.ts";
-import { errorMessage, type StoreFailure, storeFailure } from "../open-failure.ts";
+import { type StoreFailure, storeFailure } from "../open-failure.ts";
 import { CallBlocks } from "./call-blocks.ts";
 import { type Database, type DatabaseDeps, openDatabase } from "./database.ts";
 import { FactImage } from "./fact-image.ts";

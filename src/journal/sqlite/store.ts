@@ -1,11 +1,10 @@
 import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { fail, ok, type Result } from "../../base/result.ts";
+import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
 import type { StateStore } from "../../model/ports.ts";
 import {
   damagedFailure,
-  errorMessage,
   isCorruption,
   isLocked,
   newerVersionFailure,

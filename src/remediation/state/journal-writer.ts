@@ -1,3 +1,4 @@
+import { errorMessage } from "../../base/result.ts";
 import type { Log } from "../../model/ports.ts";
 import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
 
@@ -102,7 +103,7 @@ export class JournalWriter {
       // Logged when it begins, not at every attempt.
       if (this.#problem === null)
         log.error({ err: error }, "the journal can't be written: no action is taken until it can");
-      this.#problem = error instanceof Error ? error.message : String(error);
+      this.#problem = errorMessage(error);
       return false;
     }
     if (this.#problem !== null) log.info({}, "the journal can be written again");

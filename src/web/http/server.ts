@@ -1,7 +1,7 @@
 import type { AddressInfo } from "node:net";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { DurationMs } from "../../base/duration.ts";
-import { fail, ok, type Result } from "../../base/result.ts";
+import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import { queryProblem } from "../api/query.ts";
@@ -66,7 +66,7 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
     await app.listen({ host, port });
   } catch (error) {
     await app.close();
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     return fail(`can't listen on ${hostAndPort(host, port)}: ${reason}; must be a free address of this host`);
   }
   const { address, port: boundPort } = app.server.address() as AddressInfo;

@@ -2,7 +2,7 @@ import { constants, createPrivateKey, type KeyObject, X509Certificate } from "no
 import { createSecureContext, type TLSSocket, type TlsOptions } from "node:tls";
 import { caCertificateProblem } from "../../../api-client/certificates.ts";
 import { type DurationMs, SECOND_MS } from "../../../base/duration.ts";
-import { fail, ok, type Result } from "../../../base/result.ts";
+import { errorMessage, fail, ok, type Result } from "../../../base/result.ts";
 import { CURVES, TLS_VERSIONS, TLS12_SUITES, TLS13_SUITES } from "../../../config/schema/tls-names.ts";
 import type { WebConfig } from "../../../config/schema/web-file.ts";
 import type { ReadFile } from "../../../config/web-file.ts";
@@ -48,7 +48,7 @@ export function loadTlsSettings(config: TlsConfig, readFile: ReadFile): Result<T
     createSecureContext(options);
   } catch (error) {
     // Messages of OpenSSL contain nothing of a certificate or key.
-    return fail(`tls_server_config: ${error instanceof Error ? error.message : String(error)}`);
+    return fail(`tls_server_config: ${errorMessage(error)}`);
   }
   const certificateEndsAt = new X509Certificate(cert.value.text).validToDate.getTime();
   return ok({ options, clientProblem: createClientCheck(config), certificateEndsAt });
