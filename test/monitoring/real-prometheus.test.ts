@@ -68,7 +68,7 @@ async function startShippedStack() {
   };
   const [alertmanager, prometheus] = await Promise.all([
     startAlertmanager(alertmanagerPort, textOf("config/prometheus/alertmanager.yml")),
-    runPrometheus(hastyPrometheus(addresses), prometheusPort),
+    runPrometheus(hastyPrometheus(addresses), { port: prometheusPort }),
   ]);
   await waitUntil("Prometheus has scraped all three", async () => {
     const up = await prometheus.query("up == 1");
