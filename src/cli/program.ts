@@ -17,6 +17,7 @@ import { printHelp, withSharedBehavior } from "./arguments/usage-errors.ts";
 import { runCheck } from "./check.ts";
 import { runCompletion, SHELLS, type Shell } from "./completion.ts";
 import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failWith } from "./context.ts";
+import { VIEW_COMMANDS } from "./daemon-views/view-commands.ts";
 import { runDemo } from "./demo.ts";
 import { type ExplainOptions, runExplain } from "./explain.ts";
 import { runHealthcheck } from "./healthcheck.ts";
@@ -104,6 +105,7 @@ Examples:
   $ proxywarden demo                                 try it on a simulated network
   $ proxywarden check --config proxywarden.yaml      check a configuration and list every error
   $ proxywarden run --config proxywarden.yaml        run the daemon
+  $ proxywarden status                               show what the daemon knows and what holds its actions
   $ proxywarden explain node_42                      show why a node was or was not rebooted
 
 Exit codes: 0 success; 1 the check or operation failed; 2 usage error.
@@ -208,10 +210,13 @@ const COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "explain <node>",
-    description: "explain why a node was or was not acted on: policies, hold reasons and actions",
+    description: "explain why a node (id or name) was or was not acted on: policies, hold reasons and actions",
     example: "explain node_42 --at 2h",
     options: [
-      option("--config <file>", "read the journal of this configuration instead of asking the daemon"),
+      option(
+        "--config <file>",
+        "read the journal of this configuration instead of asking the daemon; it knows ids only",
+      ),
       option(
         "--at <time>",
         "explain the state at this time, such as 2026-11-21T03:12:00Z, or this long ago, such as 2h",
@@ -222,6 +227,7 @@ const COMMANDS: readonly CommandRow[] = [
     ],
     run: (options: ExplainOptions, context, [node]) => runExplain(node!, options, context),
   },
+  ...VIEW_COMMANDS,
   {
     usage: "approvals",
     description: "list the actions waiting for approval, with their evidence",
