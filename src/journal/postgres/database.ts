@@ -38,6 +38,9 @@ const QUERY_TIMEOUT_MS: DurationMs = 15 * SECOND_MS;
 const RETRY_DELAY_MS: DurationMs = SECOND_MS / 4;
 const RETRY_DELAY_MS_MAX: DurationMs = 5 * SECOND_MS;
 
+/** Begins a transaction in which all queries see the same rows. */
+export const READ_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
 /** Why a database can't be used, as opposed to an error in a statement. */
 export class DatabaseUnavailable extends Error {}
 

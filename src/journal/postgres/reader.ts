@@ -2,8 +2,7 @@ import { errorMessage, ok, type Result } from "../../base/result.ts";
 
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
 import type { StateReader } from "../state-rows.ts";
-import { type Connection, type DatabaseDeps, openDatabase } from "./database.ts";
-import { READ_SNAPSHOT } from "./journal.ts";
+import { type Connection, type DatabaseDeps, openDatabase, READ_SNAPSHOT } from "./database.ts";
 import { schemaProblem } from "./migrations.ts";
 import { createRowQueries } from "./row-queries.ts";
 import { exportRows } from "./state-transfer.ts";

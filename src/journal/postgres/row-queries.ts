@@ -1,11 +1,11 @@
 import type { NodeId } from "../../model/node.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "../../model/remediation/episode.ts";
-import type { Journal, JournalContents, JournalQuery } from "../../model/remediation/journal.ts";
+import type { Journal, JournalContents, JournalQueries, JournalQuery } from "../../model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { REMEDIATION_FACT_PREFIX, rowLimit } from "../row-rules.ts";
-import type { Connection, Parameters, Row } from "./database.ts";
+import { type Connection, type Database, type Parameters, READ_SNAPSHOT, type Row } from "./database.ts";
 
 /** A table whose rows are sorted by time, and the columns to sort by. */
 interface TimedTable {
@@ -15,7 +15,7 @@ interface TimedTable {
 }
 
 /** Queries of the journal. All reject with the database's errors. */
-export interface RowQueries extends Pick<Journal, "decisions" | "actions" | "episodes" | "operatorCommands" | "facts"> {
+export interface RowQueries extends JournalQueries {
   timers(node: NodeId): Promise<readonly TimerRow[]>;
   holds(node: NodeId): Promise<readonly NodeHold[]>;
   /** All facts, also those that are not the journal's. */
@@ -57,8 +57,18 @@ export function createRowQueries(connection: Connection, s: string): RowQueries 
   };
 }
 
+/** Creates the reading part of a journal, in a database whose schema is current. */
+export function createJournalQueries(database: Database): RowQueries & Pick<Journal, "load"> {
+  const { schema } = database;
+  return {
+    ...createRowQueries(database, schema),
+    load: (closedSince) =>
+      database.transaction((connection) => loadContents(connection, schema, closedSince), READ_SNAPSHOT),
+  };
+}
+
 /** Loads the content of the journal of the schema `s`, quoted. The connection should be in a transaction with one snapshot. */
-export async function loadContents(connection: Connection, s: string, since: EpochMs): Promise<JournalContents> {
+async function loadContents(connection: Connection, s: string, since: EpochMs): Promise<JournalContents> {
   const timers = await connection.query(selectTimers(s));
   const episodes = await connection.query(
     `SELECT body FROM ${s}.episodes WHERE closed_at IS NULL OR closed_at >= $1 ORDER BY number`,

@@ -4,13 +4,13 @@ import type { StateStore } from "../../model/ports.ts";
 import type { SharedState } from "../../model/shared-state.ts";
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
 import { CallBlocks } from "./call-blocks.ts";
-import { type Database, type DatabaseDeps, openDatabase } from "./database.ts";
+import { type Database, type DatabaseDeps, openDatabase, READ_SNAPSHOT } from "./database.ts";
 import { FactImage } from "./fact-image.ts";
 import { createForwardedOrders } from "./forwarded-orders.ts";
-import { PostgresJournal, READ_SNAPSHOT } from "./journal.ts";
+import { createPostgresJournal } from "./journal.ts";
 import { Lease } from "./lease.ts";
 import { migrate } from "./migrations.ts";
-import { createRowQueries, loadContents } from "./row-queries.ts";
+import { createJournalQueries, createRowQueries } from "./row-queries.ts";
 
 /** What opening a store needs. */
 export interface PostgresStoreDeps extends DatabaseDeps {
@@ -47,18 +47,13 @@ export async function openSharedState(deps: PostgresStoreDeps): Promise<Result<S
   const database = opened.value;
   const { holder, publicUrl: url, leaseMs, clock, log } = deps;
   const lease = new Lease({ database, holder, url, leaseMs, clock });
-  const queries = createRowQueries(database, database.schema);
-  const { decisions, actions, episodes, operatorCommands, facts } = queries;
+  const journal = createJournalQueries(database);
   return ok({
     lease,
     orders: createForwardedOrders(database),
-    journal: {
-      ...{ decisions, actions, episodes, operatorCommands, facts },
-      load: (closedSince) =>
-        database.transaction((connection) => loadContents(connection, database.schema, closedSince), READ_SNAPSHOT),
-    },
+    journal,
     callsSince: async (day) =>
-      [...(await queries.calls())].reduce((sum, [each, used]) => (each >= day ? sum + used : sum), 0),
+      [...(await journal.calls())].reduce((sum, [each, used]) => (each >= day ? sum + used : sum), 0),
     openStore: () => createLeaderStore(database, lease, { log }),
     close: () => database.close(),
   });
@@ -89,7 +84,7 @@ export async function createLeaderStore(
   return {
     calls: callBlocks,
     facts: factImage,
-    journal: new PostgresJournal(database, lease, (changed) => factImage.adopt(changed)),
+    journal: createPostgresJournal(database, lease, (changed) => factImage.adopt(changed)),
     close() {
       closing ??= close();
       return closing;

@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { NodeId } from "../../model/node.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "../../model/remediation/episode.ts";
-import type { Journal, JournalQuery } from "../../model/remediation/journal.ts";
+import type { JournalQueries, JournalQuery } from "../../model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { REMEDIATION_FACT_PREFIX, rowLimit } from "../row-rules.ts";
@@ -81,9 +81,7 @@ export function createRowReader(database: DatabaseSync): RowReader {
 }
 
 /** Returns the queries of a journal: those of `rows`, as promises. */
-export const queriesOver = (
-  rows: RowReader,
-): Pick<Journal, "decisions" | "actions" | "episodes" | "operatorCommands" | "facts"> => ({
+export const queriesOver = (rows: RowReader): JournalQueries => ({
   decisions: async (query) => rows.decisions(query),
   actions: async (query) => rows.actions(query),
   episodes: async (query) => rows.episodes(query),

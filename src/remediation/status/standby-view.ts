@@ -1,6 +1,6 @@
 import type { PolicyRule } from "../../model/policy/policy.ts";
 import type { Clock } from "../../model/ports.ts";
-import type { Journal } from "../../model/remediation/journal.ts";
+import type { JournalQueries } from "../../model/remediation/journal.ts";
 import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
 import { ObservedFleet, type RemediationRules } from "../context.ts";
 import { FleetHealth } from "../evaluation/fleet-health.ts";
@@ -15,7 +15,7 @@ export interface StandbyViewDeps {
   readonly rules: RemediationRules;
   /** What the leader has journaled, as it was last read. */
   readonly remediationState: RemediationState;
-  readonly journal: Omit<Journal, "commit" | "prune">;
+  readonly journal: JournalQueries;
   readonly clock: Clock;
   /** Names the leader in texts. */
   leader(): string;
