@@ -9,7 +9,7 @@ import type { ForwardedOrder, ForwardedOrders, Lease, LeaseHolder, SharedState }
 export interface SharedDatabase {
   readonly store: SqliteStateStore;
   readonly leaseMs: DurationMs;
-  /** Who holds the lease now; null: nobody. */
+  /** The daemon that holds the lease now; null: none. */
   holder(): string | null;
   epoch(): number;
   /** Connects a daemon. `clock`: that of the daemon. */

@@ -1,8 +1,9 @@
 import pg from "pg";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
-import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
+import { errorMessage, ok, type Result } from "../../base/result.ts";
 import type { Clock, Log, Secret } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
+import { type StoreFailure, storeFailure } from "../open-failure.ts";
 import { type DatabaseAddress, parseDatabaseUrl } from "./url.ts";
 
 /** Dependencies of a database. */
@@ -153,9 +154,10 @@ export class Database implements Connection {
 }
 
 /** Opens a database; connects with the first statement. The error says what is wrong with its URL. */
-export function openDatabase(deps: DatabaseDeps): Result<Database, string> {
+export function openDatabase(deps: DatabaseDeps): Result<Database, StoreFailure> {
   const address = parseDatabaseUrl(deps.url.value());
-  return address.ok ? ok(new Database(address.value, deps)) : fail(address.error);
+  if (address.ok) return ok(new Database(address.value, deps));
+  return storeFailure("unusable", `the URL of the database can't be used: ${address.error}`);
 }
 
 /** Quotes an identifier. */

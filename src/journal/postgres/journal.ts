@@ -1,8 +1,9 @@
 import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
+import type { EpochMs } from "../../model/time.ts";
+import { DECISIONS_MAX, deleteExcessDecisions, deleteOldRows, PRUNE_ROWS_MAX } from "../retention.ts";
 import { commitParameters, commitStatement } from "./commit-batch.ts";
 import type { Database } from "./database.ts";
 import type { Lease } from "./lease.ts";
-import { pruneRows, trimDecisions } from "./retention.ts";
 import { createJournalQueries } from "./row-queries.ts";
 
 /** Decisions are trimmed after this many new ones, so that a commit needs one round trip. */
@@ -20,15 +21,15 @@ export function createPostgresJournal(
   lease: Lease,
   onFacts: (facts: ReadonlyMap<string, string | null>) => void,
 ): Journal {
-  const statement = commitStatement(database.schema);
+  const { schema } = database;
+  const statement = commitStatement(schema);
   let number = 0;
   let untrimmed = 0;
 
   async function commit(changes: readonly JournalChange[]): Promise<void> {
     if (changes.length === 0) return;
     const parameters = commitParameters(changes);
-    const epoch = lease.epoch();
-    if (epoch === null) throw lease.depose();
+    const epoch = lease.requireEpoch();
     number++;
     const [result] = await database.query(statement, [epoch, number, ...parameters]);
     if (result?.placed === true) noteWritten(changes);
@@ -43,9 +44,13 @@ export function createPostgresJournal(
     untrimmed += changes.filter(({ kind }) => kind === "decision").length;
     if (untrimmed < TRIM_INTERVAL_DECISIONS) return;
     // Not waited for: if it fails, the next one deletes twice as many.
-    trimDecisions(database, untrimmed).catch(() => undefined);
+    database.query(deleteExcessDecisions(schema), [DECISIONS_MAX, 2 * untrimmed]).catch(() => undefined);
     untrimmed = 0;
   }
 
-  return { ...createJournalQueries(database), commit, prune: (before) => pruneRows(database, before) };
+  async function prune(before: EpochMs): Promise<void> {
+    for (const sql of deleteOldRows(schema)) await database.query(sql, [before, PRUNE_ROWS_MAX]);
+  }
+
+  return { ...createJournalQueries(database), commit, prune };
 }

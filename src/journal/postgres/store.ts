@@ -24,7 +24,7 @@ export interface PostgresStoreDeps extends DatabaseDeps {
 /** Opens the database and migrates its schema. The error says what is wrong with the URL, the database or the schema. */
 export async function openMigratedDatabase(deps: DatabaseDeps): Promise<Result<Database, StoreFailure>> {
   const opened = openDatabase(deps);
-  if (!opened.ok) return storeFailure("unusable", `the URL of the database can't be used: ${opened.error}`);
+  if (!opened.ok) return opened;
   const database = opened.value;
   try {
     const migrated = await migrate(database);
@@ -52,8 +52,7 @@ export async function openSharedState(deps: PostgresStoreDeps): Promise<Result<S
     lease,
     orders: createForwardedOrders(database),
     journal,
-    callsSince: async (day) =>
-      [...(await journal.calls())].reduce((sum, [each, used]) => (each >= day ? sum + used : sum), 0),
+    callsSince: journal.callsSince,
     openStore: () => createLeaderStore(database, lease, { log }),
     close: () => database.close(),
   });
