@@ -36,7 +36,7 @@ export class ModeSwitch {
     return this.#active;
   }
 
-  /** The leader as far as this daemon knows; null: it is alone, or it is unknown. */
+  /** Acquires and renews the lease of this daemon; null: it shares its state with no other. */
   get leadership(): Leadership | null {
     return this.#leadership;
   }
