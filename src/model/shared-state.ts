@@ -69,6 +69,11 @@ export interface SharedState {
    * the lease up. Rejects if the state can't be read.
    */
   openStore(): Promise<StateStore>;
+  /**
+   * Resolves with the reason if the database could not be reached when it was opened, and then refuses this daemon. Otherwise it
+   * stays pending.
+   */
+  readonly unusable: Promise<string>;
   /** Closes the connections. May be called again. */
   close(): Promise<void>;
 }

@@ -126,6 +126,7 @@ export function createSharedDatabase(clock: Clock, leaseMs: DurationMs = 15 * SE
             journal: leaderJournal,
             close: () => leaseOf.release().catch(() => undefined),
           })),
+        unusable: new Promise(() => {}),
         close: async () => {},
       };
       return Object.assign(controls, { state });

@@ -12,6 +12,8 @@ export interface LeaseDeps {
   readonly url: string | null;
   readonly leaseMs: DurationMs;
   readonly clock: Clock;
+  /** Called before each attempt to acquire the lease, which fails if it rejects. Absent: the schema is current. */
+  prepare?(): Promise<void>;
 }
 
 /** Another daemon has become the leader. */
@@ -56,6 +58,7 @@ export class Lease implements LeasePort {
 
   async acquire(): Promise<boolean> {
     const { database, holder, url, leaseMs } = this.#deps;
+    await this.#deps.prepare?.();
     const sentAt = this.#deps.clock.monotonic();
     const [row] = await database.query(
       `INSERT INTO ${database.schema}.leases AS held (holder, url, epoch, expires_at)

@@ -4,7 +4,7 @@ import type { StateStore } from "../../model/ports.ts";
 import type { SharedState } from "../../model/shared-state.ts";
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
 import { CallBlocks } from "./call-blocks.ts";
-import { type Database, type DatabaseDeps, openDatabase, READ_SNAPSHOT } from "./database.ts";
+import { type Database, type DatabaseDeps, isUnreachable, openDatabase, READ_SNAPSHOT } from "./database.ts";
 import { FactImage } from "./fact-image.ts";
 import { createForwardedOrders } from "./forwarded-orders.ts";
 import { createPostgresJournal } from "./journal.ts";
@@ -25,34 +25,51 @@ export interface PostgresStoreDeps extends DatabaseDeps {
 export async function openMigratedDatabase(deps: DatabaseDeps): Promise<Result<Database, StoreFailure>> {
   const opened = openDatabase(deps);
   if (!opened.ok) return opened;
-  const database = opened.value;
+  const migrated = await tryMigrate(opened.value);
+  if (migrated.ok) return opened;
+  await opened.value.close();
+  return migrated;
+}
+
+/** As {@link migrate}, but never rejects. */
+async function tryMigrate(database: Database): Promise<Result<void, StoreFailure>> {
   try {
-    const migrated = await migrate(database);
-    if (migrated.ok) return ok(database);
-    await database.close();
-    return migrated;
+    return await migrate(database);
   } catch (error) {
-    await database.close();
-    return storeFailure("unusable", errorMessage(error));
+    return storeFailure(isUnreachable(error) ? "unreachable" : "unusable", errorMessage(error));
   }
 }
 
 /**
- * Opens the database that several daemons share, and migrates its schema. Does not acquire the lease. The error says what is wrong with
- * the URL, the database or the schema.
+ * Opens the database that several daemons share, and migrates its schema. If the database can't be reached, that is tried again before
+ * the lease is acquired. Does not acquire the lease. The error says what is wrong with the URL, the database or the schema.
  */
 export async function openSharedState(deps: PostgresStoreDeps): Promise<Result<SharedState, StoreFailure>> {
-  const opened = await openMigratedDatabase(deps);
+  const opened = openDatabase(deps);
   if (!opened.ok) return opened;
   const database = opened.value;
+  let migrated = await tryMigrate(database);
+  if (!migrated.ok && migrated.error.kind !== "unreachable") {
+    await database.close();
+    return migrated;
+  }
+  const unusable = Promise.withResolvers<string>();
+  async function prepare(): Promise<void> {
+    if (!migrated.ok) migrated = await tryMigrate(database);
+    if (migrated.ok) return;
+    const { kind, message } = migrated.error;
+    if (kind !== "unreachable") unusable.resolve(message);
+    throw new Error(message);
+  }
   const { holder, publicUrl: url, leaseMs, clock, log } = deps;
-  const lease = new Lease({ database, holder, url, leaseMs, clock });
+  const lease = new Lease({ database, holder, url, leaseMs, clock, prepare });
   const journal = createJournalQueries(database);
   return ok({
     lease,
     orders: createForwardedOrders(database),
     journal,
     callsSince: journal.callsSince,
+    unusable: unusable.promise,
     openStore: () => createLeaderStore(database, lease, { log }),
     close: () => database.close(),
   });
