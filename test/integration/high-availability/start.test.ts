@@ -1,5 +1,6 @@
 import { chmodSync } from "node:fs";
 import { expect, onTestFinished, test } from "vitest";
+import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
 import { type PostgresCluster, startPostgres } from "../../harness/postgres-cluster.ts";
 import { createTempFolder } from "../folder.ts";
 import { parseMetricsPage } from "../metrics-page.ts";
@@ -8,6 +9,7 @@ import { configText, startNetwork } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";
 
 /** Processes and servers start slowly on a busy machine. */
+const WAIT_MS: DurationMs = 60 * SECOND_MS;
 const TEST_MS_MAX = 120_000;
 
 async function startCluster(settings: readonly string[] = []): Promise<PostgresCluster> {
@@ -51,6 +53,7 @@ test(
     await waitUntil(
       () => `the daemon leads and polls:\n${daemon.err()}`,
       async () => ((await scrape()).sum("proxynet_nodes") ?? 0) > 0,
+      WAIT_MS,
     );
     expect((await scrape()).sum("proxywarden_leader")).toBe(1);
     expect((await fetch(`${url}/-/ready`)).status).toBe(200);
