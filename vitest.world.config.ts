@@ -11,6 +11,7 @@ const LONG_TESTS = [
   "test/collectors/gateway.test.ts",
   "test/collectors/inexact-lists.test.ts",
   "test/collectors/detail-failures.test.ts",
+  "test/integration/remediation/process-death.test.ts",
   "test/integration/service/gateway.test.ts",
 ];
 
