@@ -13,6 +13,7 @@ export async function waitUntil<T>(
   what: string | (() => string),
   probe: Probe<T | null | undefined | false>,
   waitMs: DurationMs = WAIT_MS_MAX,
+  intervalMs: DurationMs = POLL_INTERVAL_MS,
 ): Promise<T> {
   const clock = createSystemClock();
   const endsAt = clock.monotonic() + waitMs;
@@ -23,6 +24,6 @@ export async function waitUntil<T>(
       const missing = typeof what === "string" ? what : what();
       throw new Error(`not within ${waitMs / SECOND_MS} s: ${missing}`);
     }
-    await clock.sleep(POLL_INTERVAL_MS);
+    await clock.sleep(intervalMs);
   }
 }
