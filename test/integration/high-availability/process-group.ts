@@ -200,7 +200,10 @@ export async function startProcessGroup(
       const config = write(`${name}.yaml`, text);
       const options: SharedDaemonOptions = { config, name, speed, startedAt, clockSkewMs, leaseMs, crash };
       const child = spawnProcess(process.execPath, [script, JSON.stringify(options)], "", COMPILE_CACHE);
-      const member = await memberOf(name, child, database);
+      const member = await memberOf(name, child, database).catch(async (error) => {
+        await database.close();
+        throw error;
+      });
       all.push(member);
       void member.ended.then(() => ended.add(name));
       return member;

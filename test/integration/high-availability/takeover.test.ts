@@ -1,11 +1,13 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type DurationMs, HOUR_MS } from "../../../src/base/duration.ts";
 import { type PostgresCluster, startPostgres } from "../../harness/postgres-cluster.ts";
+import type { CrashPoint } from "../remediation/crash-point.ts";
 import { type Member, type ProcessGroup, startProcessGroup, until } from "./process-group.ts";
 
 const TEST_MS_MAX = 300_000;
 
 let cluster: PostgresCluster;
-/** Two daemons, which all tests share. */
+/** Two daemons with wrong wall clocks, which all tests share. */
 let group: ProcessGroup;
 let started = 0;
 beforeAll(async () => {
@@ -21,10 +23,14 @@ afterEach(async () => {
   expect(await group.violations()).toEqual([]);
 });
 
-const startMember = (options?: Parameters<ProcessGroup["start"]>[1]) => {
+/** The wall clocks of the daemons, which leases and limits do not depend on. */
+const CLOCK_SKEWS_MS: readonly DurationMs[] = [0, HOUR_MS, -HOUR_MS];
+
+function startMember(crash: CrashPoint | null = null): Promise<Member> {
+  const clockSkewMs = CLOCK_SKEWS_MS[started % CLOCK_SKEWS_MS.length]!;
   started++;
-  return group.start(`daemon-${started}`, options);
-};
+  return group.start(`daemon-${started}`, { clockSkewMs, crash });
+}
 
 /** Waits until one of two daemons would act. Starts those that are missing. */
 async function leaderAndStandby() {
@@ -110,7 +116,7 @@ test(
   async () => {
     const node = group.pickNode();
     const others = group.members();
-    const next = await startMember({ crash: { when: "during", boundary: "posting", node } });
+    const next = await startMember({ when: "during", boundary: "posting", node });
     for (const { kill } of others) kill("SIGTERM");
     await untilLeading(next);
     await startMember();
@@ -182,6 +188,36 @@ test(
     await cluster.start();
     await group.untilHealed(node);
     expect(postsTo(node)).toHaveLength(1);
+  },
+  TEST_MS_MAX,
+);
+
+test(
+  "while the database can't be written the leader exports what it has and holds actions, and nothing recorded is lost",
+  async () => {
+    const { leader, standby } = await leaderAndStandby();
+    // A new leader would decide again.
+    standby.kill("SIGKILL");
+    const setReadOnly = async (value: "on" | "off") => {
+      await cluster.query(`ALTER SYSTEM SET default_transaction_read_only = ${value}`);
+      await cluster.query("SELECT pg_reload_conf()");
+    };
+    await setReadOnly("on");
+    const node = group.failNode();
+    await until(
+      () => "the journal can't be written",
+      async () => (await leader.scrape()).sum("proxywarden_journal_writable") === 0,
+    );
+    const page = await leader.scrape();
+    expect(page.sum("proxynet_nodes")).toBe(60);
+    expect(postsTo(node)).toEqual([]);
+    await setReadOnly("off");
+    await group.untilHealed(node);
+    const decisions = await cluster.query(
+      `SELECT reasons FROM ${group.schema}.proxywarden_decisions WHERE node = $1 AND verdict = 'hold'`,
+      [node],
+    );
+    expect(decisions).toContainEqual({ reasons: ["journal"] });
   },
   TEST_MS_MAX,
 );
