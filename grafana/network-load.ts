@@ -1,12 +1,14 @@
 import { steps, USAGE_STEPS } from "./palette.ts";
 import { bars, stacked, stat, timeSeries } from "./panel.ts";
-import { AT_LOCATION, bytesPerSecond, RATE_WINDOW, SESSION_STEP, selector, withNodeLabels } from "./query.ts";
+import { AT_LOCATION, bytesPerSecond, overWalks, selector, WALKS_RESOLUTION, withNodeLabels } from "./query.ts";
 
 const third = { width: 8, height: 8 };
 const half = { width: 12, height: 8 };
 
-const durationQuantile = (quantile: number): string =>
-  `histogram_quantile(${quantile}, sum by (le) (rate(${selector("proxynet_session_duration_seconds_bucket")}${RATE_WINDOW})))`;
+const durationQuantile = (quantile: number): string => {
+  const gained = overWalks((range) => `increase(${selector("proxynet_session_duration_seconds_bucket")}${range})`);
+  return `histogram_quantile(${quantile}, sum by (le) (\n${gained}\n))`;
+};
 
 /** Sessions by status, type, country and customer. */
 export const sessionPanels = () => [
@@ -47,11 +49,11 @@ export const sessionPanels = () => [
   timeSeries({
     ...third,
     title: "Session duration",
-    description: "Duration of sessions that left the list, as last observed: median and 95th percentile.",
+    description: `Duration of sessions that left the list, as last observed: median and 95th percentile. ${WALKS_RESOLUTION}`,
     unit: "s",
     queries: [
-      { expr: durationQuantile(0.5), legend: "half", step: SESSION_STEP },
-      { expr: durationQuantile(0.95), legend: "95 %", step: SESSION_STEP },
+      { expr: durationQuantile(0.5), legend: "median" },
+      { expr: durationQuantile(0.95), legend: "95th percentile" },
     ],
   }),
   bars({
@@ -74,14 +76,14 @@ export const trafficPanels = () => [
   stacked({
     ...half,
     title: "Traffic by region",
-    description: "Bytes per second sent and received by sessions, by region of the node.",
+    description: `Bytes per second sent and received by sessions, by region of the node. ${WALKS_RESOLUTION}`,
     unit: "Bps",
     queries: [bytesPerSecond("region", "{{region}}", "sent", "received")],
   }),
   timeSeries({
     ...half,
     title: "Sent and received",
-    description: "Bytes per second of the selected nodes, by direction.",
+    description: `Bytes per second of the selected regions and countries, by direction. ${WALKS_RESOLUTION}`,
     unit: "Bps",
     queries: [bytesPerSecond("", "sent", "sent"), bytesPerSecond("", "received", "received")],
   }),

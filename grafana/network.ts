@@ -4,7 +4,7 @@ import { healthPanels, unhealthyNodePanels } from "./network-health.ts";
 import { capacityPanels, sessionPanels, statisticsPanels, trafficPanels } from "./network-load.ts";
 import { NONE_STEPS, ONLINE_STEPS, steps } from "./palette.ts";
 import { stat } from "./panel.ts";
-import { AT_LOCATION, bytesPerSecond, selector } from "./query.ts";
+import { AT_LOCATION, bytesPerSecond, selector, WALKS_RESOLUTION } from "./query.ts";
 
 /** The dashboard of the network: health, unhealthy nodes, sessions, traffic and capacity. */
 export const networkDashboard = (): DashboardBuilder =>
@@ -76,7 +76,7 @@ const overviewPanels = () => [
     {
       ...size,
       title: "Traffic",
-      description: "Bytes per second sent and received by sessions of the selected nodes.",
+      description: `Bytes per second sent and received by sessions of the selected regions and countries. ${WALKS_RESOLUTION}`,
       unit: "Bps",
       queries: [bytesPerSecond("", undefined, "sent", "received")],
     },

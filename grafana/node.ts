@@ -4,7 +4,7 @@ import { OPEN_STATES } from "../src/model/remediation/episode.ts";
 import { annotation, createDashboard, locationVariables, nodeVariable, UIDS } from "./dashboard.ts";
 import { EPISODE_NUMBERS, STATUS_NUMBERS, steps, USAGE_STEPS } from "./palette.ts";
 import { columns, NODE_COLUMNS, stacked, stat, stateTimeline, table, timeSeries } from "./panel.ts";
-import { ON_NODE, rate, SESSION_STEP, selector, stateNumber } from "./query.ts";
+import { nodeBytesPerSecond, ON_NODE, selector, stateNumber, WALKS_RESOLUTION } from "./query.ts";
 
 /** The dashboard of one node: its data, its episodes and the actions on it. */
 export const nodeDashboard = (): DashboardBuilder =>
@@ -189,13 +189,9 @@ const loadPanels = () => [
     width: 8,
     height: 8,
     title: "Traffic",
-    description: "Bytes per second sent and received by the node's sessions.",
+    description: `Bytes per second sent and received by the node's sessions. ${WALKS_RESOLUTION}`,
     unit: "Bps",
-    queries: (["sent", "received"] as const).map((direction) => ({
-      expr: rate(`proxynet_session_${direction}_bytes_total`, ON_NODE),
-      legend: direction,
-      step: SESSION_STEP,
-    })),
+    queries: [nodeBytesPerSecond("sent"), nodeBytesPerSecond("received")],
   }),
   timeSeries({
     width: 8,

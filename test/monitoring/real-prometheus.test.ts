@@ -150,7 +150,7 @@ test("on the shipped configuration of a real Prometheus every query of the dashb
   );
   expect(alert).toMatchObject({
     labels: { severity: "warning", category: "session_monitoring", job: "proxywarden" },
-    annotations: { runbook_url: "docs/runbook.md#proxywardenratelimited" },
+    annotations: { runbook_url: "https://proxywarden.example.net/docs/runbook.md#proxywardenratelimited" },
     receivers: [{ name: "team" }],
   });
 });

@@ -220,6 +220,16 @@ export const DAEMON_FAMILIES = {
     help: "1 for the effective mode: the lowest of the policy's mode, safety.mode and the mode allowed by its efficacy.",
     labels: { policy: null, mode: MODES },
   },
+  proxywarden_policy_ineffective: {
+    type: "gauge",
+    help: "Whether the policy fell back to dry_run because its share of healed nodes is below safety.efficacy.",
+    labels: { policy: null },
+  },
+  proxywarden_approvals_waiting: {
+    type: "gauge",
+    help: "Actions that wait for an operator's approval.",
+    labels: {},
+  },
   proxywarden_limit_nodes: {
     type: "gauge",
     help: "Effective value of each safety limit for the current fleet, in nodes.",
