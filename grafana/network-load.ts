@@ -30,6 +30,7 @@ export const sessionPanels = () => [
   timeSeries({
     ...third,
     title: "Failed sessions",
+    empty: "The list has shown no failed session",
     description: "Share of the listed sessions that ended with error or timeout, by protocol.",
     unit: "percentunit",
     queries: [
@@ -49,6 +50,7 @@ export const sessionPanels = () => [
   timeSeries({
     ...third,
     title: "Session duration",
+    empty: "No session left the list",
     description: `Duration of sessions that left the list, as last observed: median and 95th percentile. ${WALKS_RESOLUTION}`,
     unit: "s",
     queries: [
@@ -76,6 +78,7 @@ export const trafficPanels = () => [
   stacked({
     ...half,
     title: "Traffic by region",
+    empty: "No walk of the session list ended in the range",
     description: `Bytes per second sent and received by sessions, by region of the node. ${WALKS_RESOLUTION}`,
     unit: "Bps",
     queries: [bytesPerSecond("region", "{{region}}", "sent", "received")],
@@ -83,6 +86,7 @@ export const trafficPanels = () => [
   timeSeries({
     ...half,
     title: "Sent and received",
+    empty: "No walk of the session list ended in the range",
     description: `Bytes per second of the selected regions and countries, by direction. ${WALKS_RESOLUTION}`,
     unit: "Bps",
     queries: [bytesPerSecond("", "sent", "sent"), bytesPerSecond("", "received", "received")],
@@ -136,6 +140,9 @@ const usagePanel = ([usage, name]: readonly [string, string]) => {
 /** CPU, memory and disk usage of the nodes. */
 export const capacityPanels = () => Object.entries(USAGES).map(usagePanel);
 
+const small = { width: 4, height: 4 };
+const NOT_REPORTED = "Not reported yet";
+
 const statisticPanel = (
   title: string,
   description: string,
@@ -144,7 +151,7 @@ const statisticPanel = (
   over: "sum" | "avg" = "sum",
 ) =>
   stat(
-    { width: 4, height: 4, title, description, unit, queries: [{ expr: `${over}(${selector(family)})` }] },
+    { ...small, title, empty: NOT_REPORTED, description, unit, queries: [{ expr: `${over}(${selector(family)})` }] },
     { history: true },
   ).thresholds(steps("text"));
 
@@ -182,9 +189,9 @@ export const statisticsPanels = () => [
     "avg",
   ),
   stat({
-    width: 4,
-    height: 4,
+    ...small,
     title: "Last full hour",
+    empty: NOT_REPORTED,
     description: "Start of the last full hour that the service reports. The hourly panels refer to it.",
     unit: "dateTimeAsLocalNoDateIfToday",
     queries: [{ expr: `max(${selector("proxynet_hourly_timestamp_seconds")}) * 1000` }],

@@ -6,7 +6,7 @@ import { createProgram } from "../../src/cli/program.ts";
 import { ALERT_NAMES } from "../../src/notify/alertmanager.ts";
 import { captureOutput } from "../cli/terminal.ts";
 import { requireProgram, runProgram } from "../integration/process.ts";
-import { catalogOfScrape, findExpressionProblems, type SeriesCatalog } from "./metric-catalogue.ts";
+import { catalogOfRules, findExpressionProblems } from "./metric-catalogue.ts";
 import { inRepository, textOf } from "./repository-files.ts";
 import { filesIn, ruleFiles, ruleGroups } from "./rule-files.ts";
 
@@ -83,10 +83,7 @@ test("each alert has a test in which it fires and one in which it does not, and 
 });
 
 test("expressions name only families, labels and label values that there are", async () => {
-  const known: SeriesCatalog = new Map([
-    ...(await catalogOfScrape()),
-    ...recorded.map((name) => [name, null] as const),
-  ]);
+  const known = await catalogOfRules();
   const problems = rules.flatMap(({ record, alert, expr }) =>
     findExpressionProblems(expr, known).map((problem) => `${record ?? alert}: ${problem}`),
   );

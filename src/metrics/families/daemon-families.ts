@@ -225,11 +225,7 @@ export const DAEMON_FAMILIES = {
     help: "Whether the policy fell back to dry_run because its share of healed nodes is below safety.efficacy.",
     labels: { policy: null },
   },
-  proxywarden_approvals_waiting: {
-    type: "gauge",
-    help: "Actions that wait for an operator's approval.",
-    labels: {},
-  },
+  proxywarden_approvals_waiting: { type: "gauge", help: "Actions that wait for an operator's approval.", labels: {} },
   proxywarden_limit_nodes: {
     type: "gauge",
     help: "Effective value of each safety limit for the current fleet, in nodes.",
