@@ -1,5 +1,6 @@
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
-import { DAEMON_FAMILIES, type DaemonFamily } from "../../src/metrics/families/daemon-families.ts";
+import { DAEMON_FAMILIES } from "../../src/metrics/families/daemon-families.ts";
+import type { DaemonFamily } from "../../src/metrics/families/family.ts";
 import { NETWORK_FAMILIES } from "../../src/metrics/families/network-families.ts";
 import { NODE_INFO } from "../../src/metrics/families/node-families.ts";
 import { NODE_LABELS, NODE_STATUSES } from "../../src/model/node.ts";
