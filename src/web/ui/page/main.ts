@@ -1,15 +1,16 @@
 import type { ActionView, DecisionView } from "../../api/row-views.ts";
 import {
   type Budget,
-  type FleetDocument,
   fetchApprovals,
+  fetchFleet,
   getJson,
   type HistoryDocument,
   type Policy,
   type RowList,
   type Status,
 } from "./api.ts";
-import { byId } from "./dom.ts";
+import { Connection } from "./connection.ts";
+import { byId, createFiller } from "./dom.ts";
 import { connectStream } from "./event-stream.ts";
 import { applyChange, type Cell, type FleetModel, readFleet, statusOf } from "./fleet/fleet.ts";
 import { Grid } from "./fleet/grid.ts";
@@ -18,14 +19,7 @@ import { NodePanel } from "./node/node-panel.ts";
 import { createActivity } from "./panels/activity.ts";
 import { redrawCharts, showHistory, startCharts } from "./panels/charts.ts";
 import { showApprovals, showNodesNeedingAttention, showSearchResults } from "./panels/lists.ts";
-import {
-  confirmCommand,
-  forgetToken,
-  hasToken,
-  onCommandDone,
-  READ_ONLY_HINT,
-  setCommandsAllowed,
-} from "./panels/operator-commands.ts";
+import { commandButton, forgetToken, hasToken, onCommandDone } from "./panels/operator-commands.ts";
 import { showPolicies } from "./panels/policies.ts";
 import { showBudget, showFreshness } from "./panels/rate-limit-gauges.ts";
 import { pause, resume, showBanners, showChips, showTiles } from "./panels/summary.ts";
@@ -42,12 +36,13 @@ const BATCH_DELAY_MS = 150;
 const ROWS_SHOWN = 100;
 
 /** Current data; null: none yet. */
-const pageState: { fleet: FleetModel | null; status: Status | null; budget: Budget | null; isLive: boolean } = {
+const pageState: { fleet: FleetModel | null; status: Status | null; budget: Budget | null } = {
   fleet: null,
   status: null,
   budget: null,
-  isLive: false,
 };
+const connection = new Connection();
+let isStreaming = false;
 /** What the grid highlights: the nodes of one status, or those found. */
 const selection: { status: string | null; found: ReadonlySet<Cell> | null } = { status: null, found: null };
 
@@ -58,6 +53,7 @@ const panel = new NodePanel(() => {
 const grid = new Grid((id) => {
   location.hash = `node/${encodeURIComponent(id)}`;
 });
+const fillPause = createFiller(byId("pause"));
 const activity = createActivity((node) => pageState.fleet?.byId.get(node)?.name ?? node);
 
 /** Creates a function that runs `work` soon, once for several calls, and again if called while it runs. */
@@ -80,7 +76,7 @@ function batched(work: () => Promise<void>): () => void {
 }
 
 const refreshFleet = batched(async () => {
-  const answer = await getJson<FleetDocument>("fleet");
+  const answer = await fetchFleet();
   if (!answer.ok) return;
   pageState.fleet = readFleet(answer.value);
   grid.show(pageState.fleet);
@@ -94,14 +90,22 @@ const refreshStatus = batched(async () => {
     getJson<RowList<Policy>>("policies"),
     fetchApprovals(),
   ]);
-  showConnection(status.ok);
-  if (status.ok) showStatus(status.value);
-  if (budget.ok && status.ok) {
+  if (!status.ok) {
+    connection.noteFailure(status.error.message);
+    return;
+  }
+  const { now, takes_orders } = status.value;
+  if (connection.noteAnswer(now, takes_orders)) {
+    reconnectStream();
+    refreshAll();
+  }
+  showStatus(status.value);
+  if (budget.ok) {
     pageState.budget = budget.value;
-    showBudget(budget.value, Date.parse(status.value.now));
+    showBudget(budget.value, Date.parse(now));
   }
   if (policies.ok) showPolicies(policies.value.data);
-  if (waiting.ok && status.ok) showApprovals(waiting.value.data, pageState.fleet, Date.parse(status.value.now));
+  if (waiting.ok) showApprovals(waiting.value.data, pageState.fleet, Date.parse(now));
   showTiles(pageState.fleet, pageState.status, pageState.budget);
 });
 
@@ -118,29 +122,18 @@ const refreshHistory = batched(async () => {
   if (answer.ok) showHistory(answer.value);
 });
 
+function refreshAll(): void {
+  for (const refresh of [refreshFleet, refreshStatus, refreshRows, refreshHistory]) refresh();
+}
+
 function showStatus(status: Status): void {
-  const isOther = pageState.status?.takes_orders !== status.takes_orders;
   pageState.status = status;
-  setCommandsAllowed(status.takes_orders);
-  // The buttons of the panel depend on whether operators are configured.
-  if (isOther) panel.refresh(null);
-  byId("readonly").hidden = status.takes_orders;
-  const button = byId<HTMLButtonElement>("pause");
-  const command = status.warden.paused === null ? pause : resume;
-  button.textContent = command.name;
-  button.disabled = !status.takes_orders;
-  button.title = status.takes_orders ? command.meaning : READ_ONLY_HINT;
-  button.onclick = () => confirmCommand(command);
+  fillPause(status.warden.paused === null, () => [
+    commandButton(status.warden.paused === null ? pause : resume, "pause"),
+  ]);
   showChips(status);
   showBanners(status);
   showFreshness(status);
-}
-
-function showConnection(isAnswering: boolean): void {
-  const chip = byId("connection");
-  const [text, tone] = !isAnswering ? ["no answer", "bad"] : pageState.isLive ? ["live", "good"] : ["polling", "wait"];
-  if (chip.textContent !== text) chip.textContent = text;
-  chip.className = `chip connection tone-${tone}`;
 }
 
 function showFleet(): void {
@@ -176,7 +169,7 @@ function applySearch(): void {
   applySelection();
 }
 
-connectStream({
+const reconnectStream = connectStream({
   hello(revision) {
     if (pageState.fleet?.revision !== revision) refreshFleet();
   },
@@ -198,10 +191,10 @@ connectStream({
     panel.refresh(row.node);
     refreshStatus();
   },
-  missed: refreshRows,
+  missed: refreshAll,
   state(isLive) {
-    pageState.isLive = isLive;
-    showConnection(true);
+    isStreaming = isLive;
+    connection.noteEvents(isLive);
     if (!isLive) refreshStatus();
   },
 });
@@ -222,7 +215,7 @@ byId("forget").addEventListener("click", forgetToken);
 byId("search").addEventListener("input", applySearch);
 addEventListener("hashchange", showChosenNode);
 document.addEventListener("visibilitychange", () => {
-  if (!document.hidden) for (const read of [refreshStatus, refreshHistory]) read();
+  if (!document.hidden) for (const refresh of [refreshStatus, refreshHistory]) refresh();
 });
 onCommandDone(() => {
   refreshStatus();
@@ -234,10 +227,10 @@ repeatWhileVisible(STATUS_INTERVAL_MS, () => {
 });
 repeatWhileVisible(HISTORY_INTERVAL_MS, refreshHistory);
 repeatWhileVisible(FLEET_INTERVAL_MS, () => {
-  if (!pageState.isLive) {
+  if (!isStreaming) {
     refreshFleet();
     refreshRows();
   }
 });
-for (const read of [refreshFleet, refreshStatus, refreshRows, refreshHistory]) read();
+refreshAll();
 showChosenNode();

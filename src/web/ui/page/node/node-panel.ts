@@ -2,14 +2,14 @@ import { getJson, type NodeDocument } from "../api.ts";
 import { byId, createElement, createFiller } from "../dom.ts";
 import { glyphElement } from "../fleet/status-icon.ts";
 import { formatAge, humanize } from "../format.ts";
-import { commandButton, commandsAllowed } from "../panels/operator-commands.ts";
+import { commandButton } from "../panels/operator-commands.ts";
 import { nodeFields, policyElement } from "./explanation.ts";
 import { nodeHistoryElement } from "./node-history.ts";
 
 /** Narrower than this the panel covers the page. */
 const NARROW = matchMedia("(max-width: 1099px)");
 /** What the panel covers on a narrow screen. */
-const COVERED_ELEMENTS = "header, .readonly, .banners, .summary, .card, footer";
+const COVERED_ELEMENTS = "header, .disconnected, .readonly, .banners, .summary, .card, footer";
 
 /** The panel that explains one node. */
 export class NodePanel {
@@ -79,7 +79,7 @@ export class NodePanel {
       createElement("span", { class: `status is-${status}` }, humanize(status)),
     ]);
     const isHeld = node.holds.length > 0;
-    this.#fillCommands([node.known, isHeld, commandsAllowed()], () => [
+    this.#fillCommands([node.id, node.known, node.holds], () => [
       node.known && !node.holds.some(({ kind }) => kind === "held") ? commandButton(holdCommand(node), "hold") : null,
       isHeld ? commandButton(releaseCommand(node), "release") : null,
     ]);

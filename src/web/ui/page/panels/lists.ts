@@ -5,7 +5,7 @@ import { MARK_WORDS } from "../fleet/grid.ts";
 import { glyphElement } from "../fleet/status-icon.ts";
 import { countNoun, formatAge, formatCount, humanize } from "../format.ts";
 import { nodeLink, requestLabel } from "./activity.ts";
-import { commandButton, commandsAllowed } from "./operator-commands.ts";
+import { commandButton } from "./operator-commands.ts";
 
 const fillAttention = createFiller(byId("attention"));
 const fillAttentionCount = createFiller(byId("attention-count"));
@@ -49,7 +49,7 @@ function attentionElement(fleet: FleetModel, cell: Cell): HTMLElement {
 export function showApprovals(actions: readonly ActionView[], fleet: FleetModel | null, now: number): void {
   byId("approvals-card").hidden = actions.length === 0;
   byId("approvals-count").textContent = countNoun(actions.length, "action");
-  fillApprovals([actions, commandsAllowed(), Math.floor(now / 10_000)], () =>
+  fillApprovals([actions, Math.floor(now / 10_000)], () =>
     actions.map((action) => approvalElement(action, fleet?.byId.get(action.node)?.name ?? action.node, now)),
   );
 }

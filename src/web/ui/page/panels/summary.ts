@@ -136,7 +136,7 @@ export function showChips(status: Status): void {
   const runs = up < 60 ? "just started" : `up ${formatDuration(60 * Math.floor(up / 60))}`;
   fillChips([mode, runs], () => [
     createElement("span", { class: `chip mode-${mode}`, title: modes[mode] ?? "" }, humanize(mode)),
-    createElement("span", { class: "chip" }, runs),
+    createElement("span", { class: "chip uptime" }, runs),
   ]);
   replaceChildren(byId("version"), [status.version]);
 }
