@@ -49,6 +49,7 @@ export function createStandbyView({
     },
     // No node is listed, so nothing is asked of the guards.
     guardFacts: null,
+    lastDecisions: () => [],
   });
   return {
     ...view,

@@ -1,4 +1,5 @@
 import type { CollectorHealth } from "../../collectors/collector-health.ts";
+import type { Config } from "../../config/schema/config.ts";
 import { NODE_STATUSES, type NodeStatus } from "../../model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionStatus } from "../../model/session.ts";
 import { COLLECTORS, type Collector, type Fleet, type SessionSummary, type Snapshot } from "../../model/snapshot.ts";
@@ -36,6 +37,12 @@ export type LeaderView = {
   readonly name: string | null;
   readonly url: string | null;
 } | null;
+
+/** The section `links` of `GET /api/v1/status`: where the runbook and Grafana are; null: unknown. */
+export const linksView = ({ runbook, grafana }: Config["web"]["links"]) => ({
+  runbook: runbook ?? null,
+  grafana: grafana ?? null,
+});
 
 /** `GET /api/v1/status`. */
 export function statusView(statusSnapshot: StatusSnapshot) {
@@ -127,6 +134,7 @@ function collectorView({ plan, collectors, monotonic, snapshot }: StatusSnapshot
     last_duration_seconds: seconds(lastDurationMs),
     complete,
     age_seconds: snapshot === null ? null : ageSummary(snapshot, collector, monotonic),
+    nodes_read: collector === "details" && snapshot !== null ? sortedTimes(snapshot.fleet.detailedAt).length : null,
     failure: failure && { reason: failure.kind, message: failure.message },
   };
 }

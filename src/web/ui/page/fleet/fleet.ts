@@ -38,7 +38,6 @@ export interface FleetModel {
 
 /** Region or country of nodes without one. */
 const NO_REGION = "no region";
-const ZERO = "0".charCodeAt(0);
 /** Numbers in names are compared numerically only below this many nodes, because it is slow. */
 const COLLATED_NODES_MAX = 20_000;
 
@@ -130,4 +129,4 @@ function groupByRegion(cells: readonly Cell[]): readonly Group[] {
   return [...groups].map(([region, members]) => ({ region, cells: members }));
 }
 
-const digits = (text: string): Uint8Array => Uint8Array.from(text, (digit) => digit.charCodeAt(0) - ZERO);
+const digits = (text: string): Uint8Array => Uint8Array.from(text, (digit) => Number.parseInt(digit, 36));
