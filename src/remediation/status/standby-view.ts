@@ -49,7 +49,7 @@ export function createStandbyView({
     },
     // No node is listed, so nothing is asked of the guards.
     guardFacts: null,
-    lastDecisions: () => [],
+    lastDecisions: () => null,
   });
   return {
     ...view,

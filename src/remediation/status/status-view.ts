@@ -21,7 +21,8 @@ export interface StatusViewDeps {
   readonly trustTracker: Pick<InventoryTrustTracker, "current" | "largestWalkNodes">;
   /** Null: no fleet is observed. */
   readonly guardFacts: GuardFactsCollector | null;
-  lastDecisions(): readonly LastDecision[];
+  /** Null: a standby decides nothing. */
+  lastDecisions(): readonly LastDecision[] | null;
 }
 
 /** Most rows of each kind in an explanation. */

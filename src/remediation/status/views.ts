@@ -95,7 +95,7 @@ export interface OperatorCommands {
 }
 
 /**
- * The remediation state of a node, from the least to the most important. `pending`: a policy's `for` runs; `shadow`: a policy in
+ * The remediation state of a node, from the least to the most important. `pending`: a policy's `for` or `clear_for` runs; `shadow`: a policy in
  * dry run fires; `firing`: a policy fires, and its guards hold the node; `episode`: a step was taken, and its effect is watched or our
  * quarantine lasts; `acting`: a step is under way; `in_flight`, `canary`: the next step waits only until other actions are verified;
  * `given_up`: no step healed the node; `held`: an operator or a veto holds the node; `awaiting`: an action waits for approval.
