@@ -1,5 +1,4 @@
 import type { CollectorHealth } from "../../collectors/collector-health.ts";
-import type { Config } from "../../config/schema/config.ts";
 import { NODE_STATUSES, type NodeStatus } from "../../model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionStatus } from "../../model/session.ts";
 import { COLLECTORS, type Collector, type Fleet, type SessionSummary, type Snapshot } from "../../model/snapshot.ts";
@@ -39,7 +38,13 @@ export type LeaderView = {
 } | null;
 
 /** The section `links` of `GET /api/v1/status`: where the runbook and Grafana are; null: unknown. */
-export const linksView = ({ runbook, grafana }: Config["web"]["links"]) => ({
+export const linksView = ({
+  runbook,
+  grafana,
+}: {
+  readonly runbook?: string | undefined;
+  readonly grafana?: string | undefined;
+}) => ({
   runbook: runbook ?? null,
   grafana: grafana ?? null,
 });

@@ -90,7 +90,7 @@ export const postCommand = (
 
 /** Returns the actions that wait for approval. */
 export const fetchApprovals = (): Promise<ApiResult<RowList<ActionView>>> =>
-  getJson("actions?state=awaiting&limit=100");
+  getJson("actions?state=awaiting&limit=1000");
 
 async function request<T>(path: string, init: RequestInit, timeoutMs = REQUEST_TIMEOUT_MS): Promise<ApiResult<T>> {
   try {

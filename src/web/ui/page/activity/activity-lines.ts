@@ -1,167 +1,95 @@
 import type { ActionView, DecisionView, RequestView } from "../../../api/row-views.ts";
-import { byId, createElement, replaceChildren } from "../dom.ts";
 import { formatDuration, humanize, timeOfDay } from "../format.ts";
 
-/** The list of decisions and actions, newest first. */
-interface Activity {
-  /** Replaces the list. */
-  show(decisions: readonly DecisionView[], actions: readonly ActionView[]): void;
-  decision(row: DecisionView): void;
-  action(row: ActionView): void;
-}
-
-/** A line of the list. */
-interface ActivityLine {
+/** A decision or an action, as the list shows it. */
+export interface ActivityLine {
   readonly key: string;
+  readonly kind: "actions" | "decisions";
+  /** When it last changed. */
   readonly at: string;
-  readonly kind: "action" | "decision";
+  /** The time by which the API pages it. */
+  readonly storedAt: string;
   readonly tone: string;
+  /** Verdict of a decision, or state of an action. */
   readonly badge: string;
   readonly node: string;
-  readonly about: string;
+  /** What is done; empty for a decision. */
+  readonly what: string;
+  readonly policy: string;
+  readonly isDryRun: boolean;
   readonly detail: string;
-  /** Every blocker; empty: nothing holds it. */
+  /** Every blocker; empty: nothing holds the node. */
   readonly blockers: DecisionView["blockers"];
+  /** Names and values that an open line shows. */
+  readonly facts: readonly (readonly [name: string, value: string])[];
 }
 
-const ACTIVITY_LINES_MAX = 300;
-/** About a dozen lines are visible at once. Further rows are in the API. */
-const ACTIVITY_SHOWN_MAX = 100;
-
-const FILTERS = [
-  ["All", () => true],
-  ["Actions", ({ kind }: ActivityLine) => kind === "action"],
-  ["Decisions", ({ kind }: ActivityLine) => kind === "decision"],
-] as const satisfies readonly (readonly [string, (line: ActivityLine) => boolean])[];
-
-/** Creates the list. `nameOf`: returns a node's name by its id. */
-export function createActivity(nameOf: (node: string) => string): Activity {
-  const lines = new Map<string, ActivityLine>();
-  const list = byId("activity");
-  let filter: (typeof FILTERS)[number] = FILTERS[0];
-  let frame = 0;
-
-  const insert = (line: ActivityLine) => {
-    lines.delete(line.key);
-    lines.set(line.key, line);
-    if (lines.size > ACTIVITY_LINES_MAX) lines.delete(lines.keys().next().value ?? "");
-  };
-  const schedulePaint = () => {
-    if (frame === 0) frame = requestAnimationFrame(paint);
-  };
-
-  function paint(): void {
-    frame = 0;
-    const newestFirst = [...lines.values()].sort((one, other) => (one.at < other.at ? 1 : -1));
-    const chosen = newestFirst.filter(filter[1]).slice(0, ACTIVITY_SHOWN_MAX);
-    const nothing = createElement(
-      "li",
-      { class: "empty muted" },
-      "No activity yet. Decisions and actions appear here as they happen.",
-    );
-    replaceChildren(list, chosen.length === 0 ? [nothing] : chosen.map((line) => lineElement(line, nameOf)));
-  }
-
-  replaceChildren(
-    byId("activity-filter"),
-    FILTERS.map((each) =>
-      createElement(
-        "button",
-        {
-          type: "button",
-          "aria-pressed": String(each === filter),
-          onclick: ({ currentTarget }) => {
-            filter = each;
-            for (const button of byId("activity-filter").children) {
-              button.setAttribute("aria-pressed", String(button === currentTarget));
-            }
-            schedulePaint();
-          },
-        },
-        each[0],
-      ),
-    ),
-  );
-
-  return {
-    show(decisions, actions) {
-      lines.clear();
-      const all = [...decisions.map(decisionLine), ...actions.map(actionLine)];
-      for (const line of all.sort((one, other) => (one.at < other.at ? -1 : 1))) insert(line);
-      schedulePaint();
-    },
-    decision(row) {
-      insert(decisionLine(row));
-      schedulePaint();
-    },
-    action(row) {
-      insert(actionLine(row));
-      schedulePaint();
-    },
-  };
-}
-
-function lineElement(line: ActivityLine, nameOf: (node: string) => string): HTMLElement {
-  return createElement(
-    "li",
-    {},
-    createElement("time", { datetime: line.at }, timeOfDay(line.at, Date.now())),
-    createElement("span", { class: `badge tone-${line.tone}` }, line.badge),
-    createElement(
-      "span",
-      { class: "what" },
-      nodeLink(line.node, nameOf(line.node), line.key),
-      ` ${line.about}`,
-      detailElement(line.detail, line.blockers),
-    ),
-  );
-}
-
-/** Returns the detail of a line and its blockers; null: there are none. */
-export function detailElement(detail: string, blockers: DecisionView["blockers"]): HTMLElement | null {
-  if (detail === "" && blockers.length === 0) return null;
-  const reasons = blockers.flatMap((each, index) => [
-    index === 0 ? "" : " · ",
-    createElement("b", {}, humanize(each.reason)),
-    ` ${each.detail}`,
-  ]);
-  return createElement("span", { class: "detail muted" }, detail, ...reasons);
-}
-
-/** Creates a link to the explanation of a node. */
-export const nodeLink = (id: string, name: string, key: string): HTMLElement =>
-  createElement("a", { href: `#node/${encodeURIComponent(id)}`, "data-k": `${key} ${id}` }, name);
-
-function decisionLine(row: DecisionView): ActivityLine {
+/** Returns the line of a decision. */
+export function decisionLine(row: DecisionView): ActivityLine {
   const isAct = row.verdict === "act";
-  const fields = Object.entries(row.evidence.fields).map(([field, value]) => `${field} ${String(value)}`);
   return {
-    key: `${row.policy} ${row.node}`,
+    key: `${row.policy} ${row.node} ${row.at}`,
+    kind: "decisions",
     at: row.at,
-    kind: "decision",
+    storedAt: row.at,
     tone: isAct ? "act" : "hold",
-    badge: isAct ? "act" : "hold",
+    badge: row.verdict,
     node: row.node,
-    about: `${row.policy}${row.mode === "dry_run" ? " (dry run)" : ""}`,
-    detail: isAct ? fields.join(", ") : "",
+    what: "",
+    policy: row.policy,
+    isDryRun: row.mode === "dry_run",
+    detail: isAct ? evidenceText(row.evidence) : "",
     blockers: row.blockers,
+    facts: [
+      ["mode", humanize(row.mode)],
+      ["step", String(row.step + 1)],
+      ["episode", row.episode ?? "none yet"],
+      ...evidenceFacts(row.evidence),
+    ],
   };
 }
 
-function actionLine(row: ActionView): ActivityLine {
+/** Returns the line of an action. */
+export function actionLine(row: ActionView): ActivityLine {
   const state = row.outcome ?? row.state;
+  const times = [
+    ["requested", row.created_at],
+    ["answered", row.answered_at],
+    ["sent", row.sent_at],
+    ["ended", row.ended_at],
+  ] as const;
   return {
     key: row.id,
+    kind: "actions",
     at: row.ended_at ?? row.sent_at ?? row.created_at,
-    kind: "action",
+    storedAt: row.created_at,
     tone: toneOf(state),
     badge: humanize(state),
     node: row.node,
-    about: `${requestLabel(row.request)}, ${row.policy}`,
+    what: requestLabel(row.request),
+    policy: row.policy,
+    isDryRun: row.shadow,
     detail: actionDetail(row),
     blockers: [],
+    facts: [
+      ["action", `${row.id}, step ${row.step + 1} of ${row.episode}`],
+      ...(row.operator === null ? [] : [["operator", row.operator] as const]),
+      ...times.flatMap(([name, at]) => (at === null ? [] : [[name, timeOfDay(at, Date.now())] as const])),
+      ...evidenceFacts(row.evidence),
+    ],
   };
 }
+
+/** Returns the evidence of a row in one line. */
+export const evidenceText = ({ fields }: DecisionView["evidence"]): string =>
+  Object.entries(fields)
+    .map(([field, value]) => `${field} ${String(value)}`)
+    .join(", ");
+
+const evidenceFacts = ({ fields, observed_at }: DecisionView["evidence"]) => [
+  ...Object.entries(fields).map(([field, value]) => [field, String(value)] as const),
+  ["observed", timeOfDay(observed_at, Date.now())] as const,
+];
 
 /** Returns what an action does in one or two words. */
 export function requestLabel(request: RequestView): string {
@@ -177,8 +105,11 @@ export function actionDetail(row: ActionView): string {
     row.ended_at !== null && row.sent_at !== null
       ? `after ${formatDuration((Date.parse(row.ended_at) - Date.parse(row.sent_at)) / 1_000)}`
       : "";
+  const operator =
+    row.operator === null ? "" : `${row.state === "rejected" ? "rejected" : "approved"} by ${row.operator}`;
   const proof = row.proof === null ? "" : `proof: ${humanize(row.proof)}`;
-  return [row.in_doubt ? "in doubt" : "", took, proof, row.detail ?? ""].filter((part) => part !== "").join(", ");
+  const parts = [row.in_doubt ? "in doubt" : "", operator, took, proof, row.detail ?? ""];
+  return parts.filter((part) => part !== "").join(", ");
 }
 
 /** Returns the tone of an action's state or outcome. */

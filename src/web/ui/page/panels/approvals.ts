@@ -1,56 +1,20 @@
 import type { ActionView } from "../../../api/row-views.ts";
-import { byId, createElement, createFiller } from "../dom.ts";
-import { type Cell, type FleetModel, markOf, nodesNeedingAttention, searchNodes, statusOf } from "../fleet/fleet.ts";
-import { MARK_WORDS } from "../fleet/grid.ts";
-import { glyphElement } from "../fleet/status-icon.ts";
-import { countNoun, formatAge, formatCount, humanize } from "../format.ts";
-import { nodeLink, requestLabel } from "./activity.ts";
+import { policyElement } from "../activity/activity-elements.ts";
+import { evidenceText, requestLabel } from "../activity/activity-lines.ts";
+import { byId, createElement, createFiller, nodeLink } from "../dom.ts";
+import type { FleetModel } from "../fleet/fleet.ts";
+import { countNoun, formatAge } from "../format.ts";
 import { commandButton } from "./operator-commands.ts";
 
-const fillAttention = createFiller(byId("attention"));
-const fillAttentionCount = createFiller(byId("attention-count"));
 const fillApprovals = createFiller(byId("approvals"));
-const fillFound = createFiller(byId("found"));
-
-/** Longest list. The grid shows all nodes, and the search finds each. */
-const ATTENTION_LISTED_MAX = 60;
-const SEARCH_RESULTS_MAX = 12;
-
-/** Lists the nodes that need attention. */
-export function showNodesNeedingAttention(fleet: FleetModel): void {
-  const all = nodesNeedingAttention(fleet);
-  const shown = all.slice(0, ATTENTION_LISTED_MAX);
-  const rows = shown.map((cell) => [cell.id, statusOf(fleet, cell), markOf(fleet, cell)] as const);
-  fillAttentionCount([all.length, shown.length], () => [
-    all.length > shown.length
-      ? `${formatCount(shown.length)} of ${countNoun(all.length, "node")}`
-      : countNoun(all.length, "node"),
-  ]);
-  fillAttention(rows, () =>
-    rows.length === 0
-      ? [createElement("li", { class: "empty muted" }, "Every node is online or in maintenance.")]
-      : shown.map((cell) => attentionElement(fleet, cell)),
-  );
-}
-
-function attentionElement(fleet: FleetModel, cell: Cell): HTMLElement {
-  const [status, mark] = [statusOf(fleet, cell), MARK_WORDS[markOf(fleet, cell)] ?? ""];
-  return createElement(
-    "li",
-    {},
-    glyphElement(status),
-    nodeLink(cell.id, cell.name, "attention"),
-    createElement("span", { class: "muted" }, `${humanize(status)}, ${cell.region}`),
-    mark === "" ? null : createElement("span", { class: `mark mark-${markOf(fleet, cell)}` }, mark),
-  );
-}
 
 /** Lists the actions that wait for approval, with buttons to approve and reject. */
 export function showApprovals(actions: readonly ActionView[], fleet: FleetModel | null, now: number): void {
   byId("approvals-card").hidden = actions.length === 0;
   byId("approvals-count").textContent = countNoun(actions.length, "action");
-  fillApprovals([actions, Math.floor(now / 10_000)], () =>
-    actions.map((action) => approvalElement(action, fleet?.byId.get(action.node)?.name ?? action.node, now)),
+  const names = actions.map(({ node }) => fleet?.byId.get(node)?.name ?? node);
+  fillApprovals([actions, names, Math.floor(now / 10_000)], () =>
+    actions.map((action, index) => approvalElement(action, names[index]!, now)),
   );
 }
 
@@ -62,14 +26,16 @@ function approvalElement(action: ActionView, name: string, now: number): HTMLEle
     name: "Approve",
     meaning: `${what} of ${name} (${action.id}) is sent as soon as nothing else holds it.`,
     hasReason: false,
+    node: { id: action.node, name },
   };
   const reject = {
     path: `${path}/reject`,
     name: "Reject",
     meaning: `${what} of ${name} (${action.id}) is not executed, and is not requested again in this episode.`,
     hasReason: true,
+    node: { id: action.node, name },
   };
-  const evidence = Object.entries(action.evidence.fields).map(([field, value]) => `${field} ${String(value)}`);
+  const evidence = evidenceText(action.evidence);
   return createElement(
     "li",
     {},
@@ -79,9 +45,10 @@ function approvalElement(action: ActionView, name: string, now: number): HTMLEle
       createElement("b", {}, what),
       " of ",
       nodeLink(action.node, name, `approval ${action.id}`),
-      createElement("span", { class: "muted" }, ` ${action.policy}, ${formatAge(action.created_at, now)}`),
+      createElement("span", { class: "muted" }, `, ${formatAge(action.created_at, now)}`),
     ),
-    evidence.length === 0 ? null : createElement("p", { class: "muted detail" }, evidence.join(", ")),
+    createElement("p", {}, policyElement({ policy: action.policy, isDryRun: false })),
+    evidence === "" ? null : createElement("p", { class: "muted detail" }, evidence),
     createElement(
       "div",
       { class: "buttons" },
@@ -89,32 +56,4 @@ function approvalElement(action: ActionView, name: string, now: number): HTMLEle
       commandButton(reject, `reject ${action.id}`),
     ),
   );
-}
-
-/** Lists the nodes that a search found. */
-export function showSearchResults(fleet: FleetModel | null, text: string): readonly Cell[] {
-  const found = fleet === null ? [] : searchNodes(fleet, text);
-  byId("found").hidden = text.trim() === "";
-  fillFound([text, found.slice(0, SEARCH_RESULTS_MAX).map(({ id }) => id), found.length], () => [
-    ...found
-      .slice(0, SEARCH_RESULTS_MAX)
-      .map((cell) =>
-        createElement(
-          "li",
-          {},
-          glyphElement(statusOf(fleet!, cell)),
-          nodeLink(cell.id, cell.name, "found"),
-          createElement("span", { class: "muted" }, cell.region),
-        ),
-      ),
-    found.length > SEARCH_RESULTS_MAX
-      ? createElement(
-          "li",
-          { class: "muted" },
-          `and ${formatCount(found.length - SEARCH_RESULTS_MAX)} more, highlighted in the grid`,
-        )
-      : null,
-    found.length === 0 ? createElement("li", { class: "muted" }, "No matching node.") : null,
-  ]);
-  return found;
 }

@@ -2,7 +2,7 @@ import { postCommand } from "../api.ts";
 import { byId, createElement, replaceChildren } from "../dom.ts";
 
 /** An operator command, as a button and a dialog show it. */
-interface OperatorCommand {
+export interface OperatorCommand {
   /** Below `api/v1/`. */
   readonly path: string;
   /** Label of the button. */
@@ -10,6 +10,8 @@ interface OperatorCommand {
   /** Its meaning in one sentence. */
   readonly meaning: string;
   readonly hasReason: boolean;
+  /** The node that it is about. Messages then show its name. */
+  readonly node?: { readonly id: string; readonly name: string };
 }
 
 /** The token is stored for this tab until it is closed. */
@@ -26,6 +28,9 @@ export function setCommandProblem(problem: string | null): void {
   commandState.problem = problem;
   for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-command]")) followProblem(button);
 }
+
+/** Returns why no command can be sent now; null: commands can be sent. */
+export const commandProblem = (): string | null => commandState.problem;
 
 /** Enables a command button unless there is a problem. Its `data-command` is its tooltip. */
 function followProblem(button: HTMLButtonElement): HTMLButtonElement {
@@ -73,7 +78,7 @@ export function confirmCommand(command: OperatorCommand): void {
     followProblem(send);
     if (message === null) return;
     dialog.close();
-    toast(message);
+    toast(withName(message, command.node));
     commandState.onDone();
   };
   const form = createElement(
@@ -89,6 +94,14 @@ export function confirmCommand(command: OperatorCommand): void {
   replaceChildren(dialog, [form]);
   if (!dialog.open) dialog.showModal();
   if (!fields.tokenField.hidden && !command.hasReason) fields.token.focus();
+}
+
+/** Returns a message with the name of a node instead of its id, or before the message if that does not contain the id. */
+export function withName(message: string, node: OperatorCommand["node"]): string {
+  if (node === undefined || node.id === node.name) return message;
+  const id = node.id.replaceAll(/[^\w-]/g, "\\$&");
+  const parts = message.split(new RegExp(`(?<![\\w-])${id}(?![\\w-])`));
+  return parts.length === 1 ? `${node.name}: ${message}` : parts.join(node.name);
 }
 
 type DialogFields = ReturnType<typeof createFields>;
