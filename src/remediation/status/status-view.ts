@@ -1,5 +1,5 @@
 import { EPISODE_STATES } from "../../model/label-values.ts";
-import type { Journal } from "../../model/remediation/journal.ts";
+import type { JournalQueries } from "../../model/remediation/journal.ts";
 import { findBlockers } from "../../policy/decision.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/facts.ts";
 import { limitsByName } from "../../policy/guards/limits.ts";
@@ -12,7 +12,7 @@ import type { InventoryTrustTracker } from "../evaluation/inventory-trust.ts";
 import { nodeMarksOf } from "./node-marks.ts";
 import type { PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
 
-type ViewDeps = CandidateDeps & { readonly journal: Omit<Journal, "commit" | "prune"> };
+type ViewDeps = CandidateDeps & { readonly journal: JournalQueries };
 
 /** Dependencies of the status view. */
 export interface StatusViewDeps {
