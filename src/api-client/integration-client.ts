@@ -70,6 +70,7 @@ export function createIntegrationClient({
   timeoutMs = INTEGRATION_TIMEOUT_MS,
 }: IntegrationClientDeps): IntegrationClient {
   let transport: Transport | null = null;
+  /** Origin of the last URL. Not read again by the transport: it must belong to the credentials of the same request. */
   let baseUrl = "";
 
   async function attempt(request: IntegrationRequest, signal: AbortSignal): Promise<Attempt> {

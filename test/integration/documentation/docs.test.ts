@@ -44,6 +44,10 @@ const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[
   ],
   ["docker compose up --build", "test/deploy/compose.test.ts"],
   ["docker compose --profile ha up --build", "test/deploy/compose.test.ts"],
+  [
+    "helm install proxywarden deploy/helm/proxywarden --namespace proxywarden --create-namespace --values my-values.yaml",
+    "test/deploy/helm.test.ts",
+  ],
   ["useradd --system --no-create-home --shell /usr/sbin/nologin proxywarden", "test/deploy/systemd.test.ts"],
   ["systemctl enable --now proxywarden", "test/deploy/systemd.test.ts"],
 ];
