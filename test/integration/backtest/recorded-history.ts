@@ -5,11 +5,10 @@ import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/bas
 import { COLLECTOR_FAMILIES } from "../../../src/cli/backtest/history-chunk.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import { networkFamilyNames } from "../../../src/metrics/families/network-families.ts";
-import { createNetworkRenderer, releaseExposition } from "../../../src/metrics/render/renderer.ts";
 import type { Decision } from "../../../src/model/remediation/decision.ts";
 import type { FleetRates } from "../../../src/model/scenario.ts";
-import { COLLECTORS } from "../../../src/model/snapshot.ts";
 import type { RemediationRules } from "../../../src/remediation/context.ts";
+import { createNetworkPage } from "../../harness/network-page.ts";
 import { START_MS, startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } from "../../harness/virtual-daemon.ts";
 import { requireProgram } from "../process.ts";
 
@@ -63,13 +62,16 @@ export async function recordHistory(folder: string, options: RecordingOptions): 
     },
   });
   const file = join(folder, "history.txt");
-  const renderer = createNetworkRenderer();
+  const networkPage = createNetworkPage(daemon, {
+    ...{ nodeLabels: ["name", "country", "region", "version"], topCustomers: 0 },
+    ...{ deny: UNREAD_FAMILIES, seriesMax: 1_000_000 },
+  });
   const decisions: Decision[] = [];
   // A scrape between two walks, as in operation.
   await daemon.clock.advance(intervalMs / 2);
   for (let at = 0; at < durationMs; at += intervalMs) {
     await daemon.clock.advance(intervalMs);
-    if (beforeScrape(at, daemon)) appendFileSync(file, await scrape(daemon, renderer));
+    if (beforeScrape(at, daemon)) appendFileSync(file, await scrape(daemon, networkPage));
     if (at % HOUR_MS === 0 || at + intervalMs >= durationMs) collectDecisions(store, decisions);
   }
   const endMs = daemon.clock.now();
@@ -89,28 +91,9 @@ function collectDecisions({ rows }: ReturnType<typeof createMemoryStateStore>, d
 }
 
 /** Returns the samples of a scrape, each with its time. */
-async function scrape(
-  { clock, snapshots, collectorManager, metrics }: VirtualDaemon,
-  renderer: ReturnType<typeof createNetworkRenderer>,
-): Promise<string> {
-  const plan = collectorManager.plan();
-  const staleAfterMs = Object.fromEntries(
-    COLLECTORS.map((collector) => [collector, plan[collector]?.freshMs ?? 0]),
-  ) as Record<(typeof COLLECTORS)[number], DurationMs>;
-  const options = {
-    ...{ topCustomers: 0, deny: UNREAD_FAMILIES, seriesMax: 1_000_000 },
-    nodeLabels: ["name", "country", "region", "version"] as const,
-  };
-  const steps = renderer.refresh({
-    ...{ snapshot: snapshots.last!, now: clock.monotonic(), serviceNowMs: clock.now(), staleAfterMs, options },
-  });
-  let step = steps.next();
-  while (step.done !== true) step = steps.next();
-  const network = step.value.chunks.openmetrics.map(({ bytes }) => Buffer.from(bytes).toString()).join("");
-  releaseExposition(step.value);
-  const daemon = await metrics.render("openmetrics");
-  const own = daemon.split("\n").filter((line) => DAEMON_SAMPLE.test(line));
+async function scrape({ clock, metrics }: VirtualDaemon, networkPage: () => string): Promise<string> {
+  const own = (await metrics.render("text")).split("\n").filter((line) => DAEMON_SAMPLE.test(line));
+  const lines = [...networkPage().split("\n"), ...own].filter((line) => line !== "" && !line.startsWith("#"));
   const at = clock.now() / SECOND_MS;
-  const samples = [...network.split("\n"), ...own].filter((line) => line !== "" && !line.startsWith("#"));
-  return `${samples.map((line) => `${line} ${at}`).join("\n")}\n`;
+  return `${lines.map((line) => `${line} ${at}`).join("\n")}\n`;
 }
