@@ -1,7 +1,11 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { formatProblem } from "../../src/config/diagnostics/problem.ts";
+import type { LoadedConfig } from "../../src/config/load.ts";
+import { loadScenario } from "../../src/config/schema/scenario.ts";
+import type { Scenario } from "../../src/model/scenario.ts";
 import { defaultScenario, demoScenario } from "../../src/simulator/default-scenarios.ts";
-import { inRepository, parseRepositoryConfig } from "../deploy/manifest.ts";
+import { inRepository, parseRepositoryConfig, textOf } from "../deploy/manifest.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { createTempFolder } from "../integration/folder.ts";
 import { parsePromql } from "./promql.ts";
@@ -18,20 +22,46 @@ const DEMO_ENVIRONMENT = {
   DEMO_ADMIN_TOKEN_FILE: inRepository("deploy/compose/simulation_token"),
 };
 
-const cases = [
-  {
-    name: "the shipped configuration",
-    hours: isLongRun ? 24 : 2,
-    loaded: parseRepositoryConfig("config/proxywarden.yaml", { PROXYWARDEN_API_KEY: "simulation-key" }),
-    scenario: defaultScenario,
-  },
-  {
-    name: "the demo",
-    hours: isLongRun ? 24 : 1,
-    loaded: parseRepositoryConfig("config/demo/proxywarden.yaml", DEMO_ENVIRONMENT),
-    scenario: { ...demoScenario, service: { ...demoScenario.service, plan: "enterprise" as const } },
-  },
-];
+function composeScenario(): Scenario {
+  const file = "deploy/compose/scenario.yaml";
+  const scenario = loadScenario({ file, text: textOf(file), env: {} }, defaultScenario);
+  if (!scenario.ok) throw new Error(scenario.error.map(formatProblem).join("\n"));
+  return scenario.value;
+}
+
+const KEY = { PROXYWARDEN_API_KEY: "simulation-key" };
+
+/** A stock configuration, and the alerts of what its scenario lets happen. */
+interface StockNetwork {
+  readonly name: string;
+  readonly hours: number;
+  readonly loaded: LoadedConfig;
+  readonly scenario: Scenario;
+  readonly alerts: readonly string[];
+}
+
+const shipped: StockNetwork = {
+  name: "the shipped configuration",
+  hours: isLongRun ? 24 : 2,
+  loaded: parseRepositoryConfig("config/proxywarden.yaml", KEY),
+  scenario: defaultScenario,
+  alerts: [],
+};
+const demo: StockNetwork = {
+  name: "the demo",
+  hours: isLongRun ? 6 : 1,
+  loaded: parseRepositoryConfig("config/demo/proxywarden.yaml", DEMO_ENVIRONMENT),
+  scenario: { ...demoScenario, service: { ...demoScenario.service, plan: "enterprise" } },
+  alerts: [],
+};
+/** A region is down for five minutes. */
+const compose: StockNetwork = {
+  name: "compose.yaml",
+  hours: 2,
+  loaded: parseRepositoryConfig("deploy/compose/proxywarden.yaml", KEY),
+  scenario: composeScenario(),
+  alerts: ["ProxynetRegionDark"],
+};
 
 /** The series that the alerts read, also through recording rules. */
 function seriesOfAlerts(): ReadonlySet<string> {
@@ -51,38 +81,41 @@ function seriesOfAlerts(): ReadonlySet<string> {
 /** No alert depends on the number of sessions, and reading them takes most of the time. */
 const SESSIONS = isLongRun ? defaultScenario.sessions : 500;
 
-test.each(cases)("no alert fires within $hours simulated hours of $name on 500 nodes", async (each) => {
-  const { loaded, scenario, hours } = each;
-  const input_series = await scrapeSimulation({
-    loaded,
-    scenario: { ...scenario, sessions: SESSIONS },
-    durationMs: hours * HOUR_MS,
-    intervalMs: INTERVAL_MS,
-    series: seriesOfAlerts(),
-  });
-  const interval = `${INTERVAL_MS / SECOND_MS}s`;
-  const file = createTempFolder().write(
-    "alerts.yml",
-    JSON.stringify({
-      ...RULE_TEST_HEAD,
-      evaluation_interval: interval,
-      tests: [
-        {
-          ...{ interval, input_series },
-          promql_expr_test: [
-            {
-              expr: `count_over_time(ALERTS{alertstate="firing"}[${hours}h])`,
-              eval_time: `${hours}h`,
-              exp_samples: [],
-            },
-            // The simulation has samples until its end.
-            { expr: "count(sum by (job) (proxynet_nodes) == 500)", eval_time: `${hours}h`, exp_samples: [ONE] },
-          ],
-        },
-      ],
-    }),
-  );
-  expect(await promtoolTest(file)).toBe("");
-});
+test.each([shipped, demo, ...(isLongRun ? [compose] : [])])(
+  "the alerts within $hours simulated hours of $name are $alerts",
+  async (network) => {
+    const { loaded, scenario, hours, alerts } = network;
+    const input_series = await scrapeSimulation({
+      loaded,
+      scenario: { ...scenario, sessions: SESSIONS },
+      durationMs: hours * HOUR_MS,
+      intervalMs: INTERVAL_MS,
+      series: seriesOfAlerts(),
+    });
+    const interval = `${INTERVAL_MS / SECOND_MS}s`;
+    const file = createTempFolder().write(
+      "alerts.yml",
+      JSON.stringify({
+        ...RULE_TEST_HEAD,
+        evaluation_interval: interval,
+        tests: [
+          {
+            ...{ interval, input_series },
+            promql_expr_test: [
+              {
+                expr: `group by (alertname) (count_over_time(ALERTS{alertstate="firing"}[${hours}h]))`,
+                eval_time: `${hours}h`,
+                exp_samples: alerts.map((name) => ({ ...ONE, labels: `{alertname="${name}"}` })),
+              },
+              // The simulation has samples until its end.
+              { expr: "count(sum by (job) (proxynet_nodes) == 500)", eval_time: `${hours}h`, exp_samples: [ONE] },
+            ],
+          },
+        ],
+      }),
+    );
+    expect(await promtoolTest(file)).toBe("");
+  },
+);
 
 const ONE = { labels: "{}", value: 1 };
