@@ -67,7 +67,7 @@ async function startShippedStack() {
   const rules = ruleFiles.map((file) => folder.write(basename(file), hastyRules(textOf(file))));
   const [alertmanager, prometheus] = await Promise.all([
     startAlertmanager(alertmanagerPort, textOf("config/prometheus/alertmanager.yml")),
-    runPrometheus(hastyPrometheus(addresses, rules), prometheusPort),
+    runPrometheus(hastyPrometheus(addresses, rules), { port: prometheusPort }),
   ]);
   await waitUntil("Prometheus has scraped all three", async () => {
     const up = await prometheus.query("up == 1");
