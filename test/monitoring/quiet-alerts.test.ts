@@ -8,8 +8,7 @@ import { defaultScenario, demoScenario } from "../../src/simulator/default-scena
 import { inRepository, parseRepositoryConfig, textOf } from "../deploy/manifest.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { createTempFolder } from "../integration/folder.ts";
-import { parsePromql } from "./promql.ts";
-import { promtoolTest, RULE_TEST_HEAD, ruleGroups } from "./rule-files.ts";
+import { promtoolTest, RULE_TEST_HEAD, ruleGroups, seriesReadBy } from "./rule-files.ts";
 import { scrapeSimulation } from "./simulated-scrapes.ts";
 
 /** In the long form that of the shipped configuration of Prometheus. */
@@ -63,20 +62,9 @@ const compose: StockNetwork = {
   alerts: ["ProxynetRegionDark"],
 };
 
-/** The series that the alerts read, also through recording rules. */
-function seriesOfAlerts(): ReadonlySet<string> {
-  const rules = ruleGroups.flatMap((group) => group.rules);
-  const series = new Set<string>();
-  const add = (expr: string) => {
-    for (const { name } of parsePromql(expr).selectors) {
-      if (series.has(name)) continue;
-      series.add(name);
-      for (const { record, expr: recorded } of rules) if (record === name) add(recorded);
-    }
-  };
-  for (const { alert, expr } of rules) if (alert !== undefined) add(expr);
-  return series;
-}
+const alertExpressions = ruleGroups.flatMap(({ rules }) =>
+  rules.flatMap(({ alert, expr }) => (alert === undefined ? [] : [expr])),
+);
 
 /** No alert depends on the number of sessions, and reading them takes most of the time. */
 const SESSIONS = isLongRun ? defaultScenario.sessions : 500;
@@ -93,7 +81,7 @@ test.each([shipped, demo, ...(isLongRun ? [compose] : [])])(
       scenario: { ...scenario, sessions: SESSIONS },
       durationMs: hours * HOUR_MS,
       intervalMs: INTERVAL_MS,
-      series: seriesOfAlerts(),
+      series: seriesReadBy(alertExpressions),
     });
     const interval = `${INTERVAL_MS / SECOND_MS}s`;
     const file = createTempFolder().write(
