@@ -3,12 +3,8 @@ import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/d
 import { seededRandom } from "../../src/base/random.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
-import {
-  type Member,
-  type ProcessGroup,
-  startProcessGroup,
-  until,
-} from "../integration/high-availability/process-group.ts";
+import { type Member, until } from "../integration/high-availability/member.ts";
+import { type ProcessGroup, startProcessGroup } from "../integration/high-availability/process-group.ts";
 import { createRandomChoices, type RandomChoices } from "./runs/random-choices.ts";
 
 const SCHEDULES = Number(process.env.WORLD_SCHEDULES ?? 20);

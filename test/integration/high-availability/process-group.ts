@@ -12,14 +12,13 @@ import { createService, type SimulatedService } from "../../../src/simulator/htt
 import { actualNode, actualNodes, rateLimitedCount } from "../../../src/simulator/inspection.ts";
 import { createInterventions } from "../../../src/simulator/intervention.ts";
 import type { PostgresCluster } from "../../harness/postgres-cluster.ts";
-import { startTcpProxy, type TcpProxy } from "../../harness/tcp-proxy.ts";
-import { type MetricsPage, parseMetricsPage } from "../metrics-page.ts";
-import { COMPILE_CACHE, type RunningProcess, spawnProcess, waitForStderr } from "../process.ts";
+import { startTcpProxy } from "../../harness/tcp-proxy.ts";
+import { COMPILE_CACHE, spawnProcess } from "../process.ts";
 import type { CrashPoint } from "../remediation/crash-point.ts";
 import { ADMIN_TOKEN, rebootOffline } from "../remediation/healing-daemon.ts";
 import { type PostHooks, type PostRequest, startServiceProxy } from "../remediation/recording-proxy.ts";
 import { configText } from "../simulated-network.ts";
-import { waitUntil } from "../wait-until.ts";
+import { type Member, startMember, until } from "./member.ts";
 
 /** What a process of a group is started with. */
 export interface SharedDaemonOptions {
@@ -53,31 +52,6 @@ export interface ReceivedPost extends PostRequest {
   readonly leader: string | null;
 }
 
-/** An action, as `GET /api/v1/actions` shows it. */
-export interface ActionRow {
-  readonly state: string;
-  readonly outcome: string | null;
-  readonly in_doubt: boolean;
-}
-
-/** One daemon of a group. */
-export interface Member extends RunningProcess {
-  readonly name: string;
-  /** Its way to the database. */
-  readonly database: TcpProxy;
-  ask(path: string, init?: RequestInit): Promise<Response>;
-  get<T>(path: string): Promise<T>;
-  /** Sends an operator command. */
-  order(path: string, body?: object): Promise<{ readonly status: number; readonly json: { readonly message: string } }>;
-  scrape(): Promise<MetricsPage>;
-  /** Whether it leads; false if it does not answer. */
-  isLeading(): Promise<boolean>;
-  /** Whether it leads, trusts its fleet data, and can write the journal: it would act now. */
-  isHealing(): Promise<boolean>;
-  /** Returns the actions on a node, without those that were withdrawn because a busy machine delayed the walks. */
-  actionsOf(node: string): Promise<readonly ActionRow[]>;
-}
-
 /** Daemons as processes on one real database, against one simulated service over HTTP. */
 export interface ProcessGroup {
   readonly service: SimulatedService;
@@ -107,21 +81,11 @@ export interface ProcessGroup {
   stop(): Promise<void>;
 }
 
-/** Processes start slowly on a busy machine. */
-const WAIT_MS: DurationMs = 90 * SECOND_MS;
-/** A probe asks a daemon, which costs more than most. */
-const PROBE_INTERVAL_MS: DurationMs = SECOND_MS / 10;
-/** A daemon that is stopped does not answer. */
-const ANSWER_MS_MAX: DurationMs = 2 * SECOND_MS;
 const NEVER_MS: DurationMs = 1_000_000 * DAY_MS;
 const NODES = 60;
 const SCRIPT = fileURLToPath(new URL("shared-daemon.ts", import.meta.url));
 
 let groups = 0;
-
-/** Probes until there is a result, and returns it. Throws after a minute and a half, with `what` was expected. */
-export const until = <T>(what: () => string, probe: () => Promise<T | null | undefined | false> | T | null | false) =>
-  waitUntil(what, probe, WAIT_MS, PROBE_INTERVAL_MS);
 
 /** Starts the service, on a new schema of the cluster, without a daemon. The caller stops it. */
 export async function startProcessGroup(
@@ -200,7 +164,7 @@ export async function startProcessGroup(
       const config = write(`${name}.yaml`, text);
       const options: SharedDaemonOptions = { config, name, speed, startedAt, clockSkewMs, leaseMs, crash };
       const child = spawnProcess(process.execPath, [script, JSON.stringify(options)], "", COMPILE_CACHE);
-      const member = await memberOf(name, child, database).catch(async (error) => {
+      const member = await startMember(name, child, database).catch(async (error) => {
         await database.close();
         throw error;
       });
@@ -270,35 +234,3 @@ const policyFor = (walkEveryMs: DurationMs) =>
     within: formatDuration(20 * walkEveryMs),
     retry: { episodes: 1, every: "10h", forget_after: "1d" },
   });
-
-async function memberOf(name: string, child: RunningProcess, database: TcpProxy): Promise<Member> {
-  const url = await Promise.race([
-    waitForStderr(child, /"url":"(http:[^"]+)"/, WAIT_MS).then((match) => match[1]!),
-    child.ended.then(({ err }) => Promise.reject(new Error(`${name} ended:\n${err}`))),
-  ]);
-  const ask: Member["ask"] = (path, init) => fetch(url + path, init);
-  const scrape = async () =>
-    parseMetricsPage(await (await ask("/metrics", { signal: AbortSignal.timeout(ANSWER_MS_MAX) })).text());
-  const shows = (...metrics: readonly string[]) =>
-    scrape().then(
-      (page) => metrics.every((metric) => page.sum(metric) === 1),
-      () => false,
-    );
-  const get: Member["get"] = async (path) =>
-    (await ask(path, { signal: AbortSignal.timeout(5 * ANSWER_MS_MAX) })).json() as Promise<never>;
-  return {
-    ...child,
-    ...{ name, database, ask, get, scrape },
-    isLeading: () => shows("proxywarden_leader"),
-    isHealing: () => shows("proxywarden_leader", "proxywarden_trusted", "proxywarden_journal_writable"),
-    async order(path, body = {}) {
-      const headers = { authorization: `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" };
-      const response = await ask(path, { method: "POST", headers, body: JSON.stringify(body) });
-      return { status: response.status, json: (await response.json()) as { readonly message: string } };
-    },
-    async actionsOf(node) {
-      const { data } = await get<{ readonly data: readonly ActionRow[] }>(`/api/v1/actions?node=${node}`);
-      return data.filter(({ state }) => state !== "withdrawn");
-    },
-  };
-}
