@@ -21,7 +21,7 @@ afterAll(() => cluster.remove());
 
 async function startGroup(on = cluster): Promise<ProcessGroup> {
   const group = await startProcessGroup(on);
-  onTestFinished(group.stop);
+  onTestFinished(() => group.stop());
   return group;
 }
 

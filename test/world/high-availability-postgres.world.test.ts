@@ -91,7 +91,7 @@ async function isSettled(group: ProcessGroup, node: string): Promise<boolean> {
 async function runSchedule(seed: number): Promise<void> {
   const choices = createRandomChoices(seededRandom(seed * 15_485_863));
   const group = await startProcessGroup(cluster);
-  onTestFinished(group.stop);
+  onTestFinished(() => group.stop());
   const size = choices.pick([2, 2, 3]);
   let started = 0;
   async function startMissing(): Promise<void> {
@@ -117,11 +117,7 @@ async function runSchedule(seed: number): Promise<void> {
   failed.push(group.failNode());
   for (const node of failed)
     await until(
-      () =>
-        `${node} is healed:\n${group
-          .members()
-          .map(({ name, err }) => `${name}:\n${err()}`)
-          .join("\n")}`,
+      () => `${node} is healed:\n${group.logs()}`,
       () => isSettled(group, node),
     );
   expect(await group.violations()).toEqual([]);
