@@ -32,14 +32,12 @@ export interface Member extends RunningProcess {
 
 /** Processes start slowly on a busy machine. */
 const WAIT_MS: DurationMs = 90 * SECOND_MS;
-/** A probe asks a daemon, which costs more than most. */
-const PROBE_INTERVAL_MS: DurationMs = SECOND_MS / 10;
 /** A daemon that is stopped does not answer. */
 const ANSWER_MS_MAX: DurationMs = 2 * SECOND_MS;
 
 /** Probes until there is a result, and returns it. Throws after a minute and a half, with `what` was expected. */
 export const until = <T>(what: () => string, probe: () => Promise<T | null | undefined | false> | T | null | false) =>
-  waitUntil(what, probe, WAIT_MS, PROBE_INTERVAL_MS);
+  waitUntil(what, probe, WAIT_MS);
 
 /** Waits until a process has started, and returns it. `database`: its way to the database. Rejects if it ended. */
 export async function startMember(name: string, child: RunningProcess, database: TcpProxy): Promise<Member> {
