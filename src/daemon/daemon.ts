@@ -8,7 +8,7 @@ import { recordHistory } from "../web/api/history.ts";
 import { epochOf } from "../web/api/live-routes.ts";
 import { nodesView, nodeView } from "../web/api/node-views.ts";
 import { type Reload, serializeReloads, type WebDeps } from "../web/api/routes.ts";
-import { budgetView, type LeaderView, type StatusSnapshot, statusView } from "../web/api/status-views.ts";
+import { budgetView, type LeaderView, linksView, type StatusSnapshot, statusView } from "../web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../web/http/server.ts";
 import { type ConfigResources, closeResources, hasSameResources, openConfigResources } from "./config-resources.ts";
 import { ModeSwitch } from "./mode-switch.ts";
@@ -27,6 +27,8 @@ export interface Daemon {
   statusSnapshot(): StatusSnapshot;
   /** The state of remediation, now. */
   remediation(): RemediationView;
+  /** Resolves with the reason if the state can't be used, although that was not known at the start: the daemon should be stopped. */
+  readonly unusable: Promise<string> | null;
   /** Stops the daemon, in reverse order of the start, within {@link SHUTDOWN_BUDGET}. */
   stop(): Promise<void>;
 }
@@ -48,6 +50,7 @@ export async function startDaemon(deps: DaemonDeps): Promise<Result<Daemon, read
 }
 
 class RunningDaemon implements Daemon {
+  readonly unusable: Daemon["unusable"];
   readonly #deps: DaemonDeps;
   readonly #runtime: Runtime;
   readonly #modes: ModeSwitch;
@@ -62,6 +65,7 @@ class RunningDaemon implements Daemon {
     this.#deps = deps;
     this.#runtime = runtime;
     this.#modes = new ModeSwitch(deps, runtime);
+    this.unusable = runtime.shared?.unusable ?? null;
   }
 
   /** `term`: that of a daemon which is alone; null: it shares its state, and stands by. */
@@ -207,7 +211,11 @@ class RunningDaemon implements Daemon {
       ready: () => ({ ready: true, reasons: [] }),
       reload: this.#requestReload,
       isTrustedProxy: (address) => this.#modes.active.resources.isTrustedProxy(address),
-      status: () => ({ ...statusView(this.statusSnapshot()), leader: leaderView(this.#modes) }),
+      status: () => ({
+        ...statusView(this.statusSnapshot()),
+        leader: leaderView(this.#modes),
+        links: linksView(this.#modes.active.resources.config.web.links),
+      }),
       nodes: (query) => nodesView(this.statusSnapshot(), query),
       node: (id) => nodeView(this.statusSnapshot(), id),
       budget: () => budgetView(this.statusSnapshot()),

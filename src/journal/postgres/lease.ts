@@ -3,6 +3,7 @@ import type { Clock } from "../../model/ports.ts";
 import type { LeaseHolder, Lease as LeasePort } from "../../model/shared-state.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { Database } from "./database.ts";
+import { MIGRATIONS, newerVersion } from "./migrations.ts";
 
 /** Dependencies of a lease. */
 export interface LeaseDeps {
@@ -12,6 +13,8 @@ export interface LeaseDeps {
   readonly url: string | null;
   readonly leaseMs: DurationMs;
   readonly clock: Clock;
+  /** Called before each attempt to acquire the lease, which fails if it rejects. Absent: the schema is current. */
+  prepare?(): Promise<void>;
 }
 
 /** Another daemon has become the leader. */
@@ -36,49 +39,60 @@ export class Lease implements LeasePort {
     this.#deps = deps;
   }
 
-  /** The epoch of this daemon's leadership; null: it does not lead. */
   epoch(): number | null {
     return this.#epoch;
   }
 
-  /** Whether this daemon leads, and no other daemon can have taken over yet. */
+  /** As {@link Lease.epoch}. Throws {@link Deposed} if this daemon does not lead. */
+  requireEpoch(): number {
+    if (this.#epoch === null) throw this.depose();
+    return this.#epoch;
+  }
+
   isLeader(): boolean {
     return this.leftMs() > 0;
   }
 
-  /** Time until this daemon's deadline; 0: it has passed, or this daemon does not lead. */
   leftMs(): DurationMs {
     return this.#epoch === null ? 0 : Math.max(0, this.#deadline - this.#deps.clock.monotonic());
   }
 
-  /** Takes the lease if it is free. False: another daemon holds it. Rejects if the database can't be reached. */
   async acquire(): Promise<boolean> {
     const { database, holder, url, leaseMs } = this.#deps;
+    await this.#deps.prepare?.();
     const sentAt = this.#deps.clock.monotonic();
+    const { schema: s } = database;
+    const known = MIGRATIONS.length;
     const [row] = await database.query(
-      `INSERT INTO ${database.schema}.leases AS held (holder, url, epoch, expires_at)
-       VALUES ($1, $2, 1, clock_timestamp() + $3 * interval '1 millisecond')
-       ON CONFLICT (id) DO UPDATE
-         SET holder = excluded.holder, url = excluded.url, epoch = held.epoch + 1, expires_at = excluded.expires_at
-         WHERE held.expires_at <= clock_timestamp()
-       RETURNING epoch`,
-      [holder, url, leaseMs],
+      `WITH taken AS (
+         INSERT INTO ${s}.leases AS held (holder, url, epoch, expires_at)
+         SELECT $1, $2, 1, clock_timestamp() + $3 * interval '1 millisecond'
+         FROM ${s}.schema_version WHERE version <= $4
+         ON CONFLICT (id) DO UPDATE
+           SET holder = excluded.holder, url = excluded.url, epoch = held.epoch + 1, expires_at = excluded.expires_at
+           WHERE held.expires_at <= clock_timestamp()
+         RETURNING epoch
+       )
+       SELECT (SELECT epoch FROM taken) AS epoch, version,
+         EXISTS (SELECT FROM ${s}.leases WHERE expires_at > clock_timestamp()) AS held
+       FROM ${s}.schema_version`,
+      [holder, url, leaseMs, known],
       this.#renewTimeoutMs(),
     );
-    if (row === undefined) return false;
-    this.#epoch = Number(row.epoch);
+    if (row!.epoch === null) {
+      const problem = row!.held === true ? null : newerVersion(database, Number(row!.version), known);
+      if (problem !== null) throw new Error(problem.message);
+      return false;
+    }
+    this.#epoch = Number(row!.epoch);
     this.#deadline = sentAt + leaseMs;
     return true;
   }
 
-  /**
-   * Prolongs the lease, also after its end if no other daemon has taken it. Rejects with {@link Deposed} if one has, and with
-   * another error if the database can't be reached.
-   */
+  /** Rejects with {@link Deposed} if another daemon has taken the lease. */
   async renew(): Promise<void> {
     const { database, leaseMs, clock } = this.#deps;
-    const epoch = this.#epoch;
-    if (epoch === null) throw new Deposed("this daemon does not lead");
+    const epoch = this.requireEpoch();
     const sentAt = clock.monotonic();
     const [row] = await database.query(
       `UPDATE ${database.schema}.leases SET expires_at = clock_timestamp() + $2 * interval '1 millisecond'
@@ -96,7 +110,6 @@ export class Lease implements LeasePort {
     return new Deposed("another daemon has become the leader");
   }
 
-  /** Gives the lease up, so that another daemon can take it at once. Rejects if the database can't be reached. */
   async release(): Promise<void> {
     const { database } = this.#deps;
     const epoch = this.#epoch;
@@ -106,7 +119,6 @@ export class Lease implements LeasePort {
     await database.query(sql, [epoch], this.#renewTimeoutMs());
   }
 
-  /** Returns who holds the lease, or held it last; null: nobody did. Rejects if the database can't be reached. */
   async current(): Promise<LeaseHolder | null> {
     const { database } = this.#deps;
     const [row] = await database.query(

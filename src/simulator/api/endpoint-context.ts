@@ -67,7 +67,7 @@ export const serviceTimestamp = (service: ServiceBackend, at: EpochMs): string =
   formatTimestamp(at + clockSkewAt(service.world.faultSchedule, at));
 
 /** Number of minutes whose text is kept: the timestamps of a list share few minutes. */
-const MINUTES_MAX = 10_000;
+const MINUTES_MAX = 2_000;
 /** The first 17 characters of a timestamp, by minute. */
 const minuteTexts = new Map<number, string>();
 
