@@ -11,6 +11,7 @@ const LONG_TESTS = [
   "test/collectors/inexact-lists.test.ts",
   "test/collectors/detail-failures.test.ts",
   "test/integration/service/gateway.test.ts",
+  "test/browser/scale.test.ts",
 ];
 
 export default defineConfig({
