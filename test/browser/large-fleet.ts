@@ -14,13 +14,13 @@ export class LargeFleet {
   #marks: ReadonlyMap<string, NodeMark>;
   #changes = 0;
 
-  /** One node in 40 is not online, one in 50 has a mark. */
+  /** One node in 41 is not online, one in 50 has a mark. */
   constructor(nodes: number) {
     this.#fleet = buildFleet(
       Array.from({ length: nodes }, (_, index) => ({
         id: `node_${index}`,
         region: REGIONS[index % REGIONS.length]!,
-        status: index % 40 === 7 ? NODE_STATUSES[1 + (((index / 40) % 5) | 0)]! : "online",
+        status: index % 41 === 7 ? NODE_STATUSES[1 + (((index / 41) % 5) | 0)]! : "online",
       })),
     );
     const marked = Array.from({ length: Math.floor(nodes / 50) }, (_, index) => 50 * index + 7);
