@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { UIDS } from "../../grafana/dashboard.ts";
@@ -195,30 +196,38 @@ test("the activity tells policy from status, groups equal holds, expands its row
   expect(await lines.first().innerText()).toContain("approved by alice");
 });
 
-test("banners name the operator and link the runbook and Grafana", async () => {
+test("banners name the operator, and link the section of the runbook and Grafana", async () => {
+  const status = {
+    ...(new LargeFleet(1).webDeps().status() as object),
+    leader: { is_this: true, name: "warden-1", url: null },
+    links: { runbook: "https://docs.example.net/runbook", grafana: "https://grafana.example.net" },
+  };
   const { page } = await open({
-    status: () => ({
-      ...(new LargeFleet(1).webDeps().status() as object),
-      links: { runbook: "https://docs.example.net/runbook", grafana: "https://grafana.example.net" },
-    }),
+    status: () => status,
     remediation: () => ({
       ...idleRemediation,
       status: () => ({
         ...idleStatus,
         paused: { at: SAMPLES_START_MS, reason: "a deploy", operator: "alice" },
         breaker: { openedAt: SAMPLES_START_MS, nodes: 12 },
+        trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }],
+        stormUntil: SAMPLES_START_MS,
+        journal: "disk full",
       }),
     }),
   });
-  const banner = (title: string) => page.locator(".banner", { hasText: title });
-  await banner("Paused").getByText("03:00:00 by alice: a deploy").waitFor();
-  const links = (title: string) =>
-    banner(title)
-      .locator("a")
-      .evaluateAll((found) => found.map((link) => (link as unknown as { href: string }).href));
-  const dashboard = `https://grafana.example.net/d/${UIDS.warden}`;
-  expect(await links("Paused")).toEqual(["https://docs.example.net/runbook#proxywardenpaused", dashboard]);
-  expect(await links("The breaker")).toEqual(["https://docs.example.net/runbook#proxywardenbreakeropen", dashboard]);
+  await page.locator(".banner").getByText("03:00:00 by alice: a deploy").waitFor();
+  const links = () =>
+    page.locator(".banner a").evaluateAll((found) => found.map((link) => String(link.getAttribute("href"))));
+  const sections = [...readFileSync("docs/runbook.md", "utf8").matchAll(/^### (\w+)$/gm)].map(([, name]) => name!);
+  const runbook = (await links()).flatMap((link) => link.split("https://docs.example.net/runbook#")[1] ?? []);
+  expect(runbook).toHaveLength(5);
+  expect(sections.map((name) => name.toLowerCase())).toEqual(expect.arrayContaining(runbook));
+  expect(runbook.slice(0, 2)).toEqual(["proxywardenpaused", "proxywardenbreakeropen"]);
+  expect((await links()).filter((link) => link === `https://grafana.example.net/d/${UIDS.warden}`)).toHaveLength(5);
+  Object.assign(status.leader, { is_this: false });
+  await page.locator(".banner").getByText("The leader is warden-1.").waitFor();
+  expect((await links())[0]).toBe("https://docs.example.net/runbook#proxywardennoleader");
 });
 
 test("limits, ages and charts say what their numbers mean", async () => {
