@@ -14,6 +14,7 @@ const LONG_TESTS = [
   "test/integration/remediation/process-death.test.ts",
   "test/integration/service/gateway.test.ts",
   "test/monitoring/quiet-alerts.test.ts",
+  "test/browser/scale.test.ts",
 ];
 
 export default defineConfig({
