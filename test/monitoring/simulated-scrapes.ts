@@ -5,7 +5,7 @@ import { settingsOf } from "../../src/daemon/config-resources.ts";
 import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
 import { createNetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
-import { COLLECTORS } from "../../src/model/snapshot.ts";
+import { COLLECTORS, type Collector } from "../../src/model/snapshot.ts";
 import { START_MS, startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } from "../harness/virtual-daemon.ts";
 import { render, textOf } from "../metrics/naive-renderer.ts";
 import { type InputSeries, ScrapeHistory } from "./scrape-history.ts";
@@ -60,7 +60,9 @@ function createNetworkPage(daemon: VirtualDaemon, { config }: LoadedConfig, seri
     const snapshot = daemon.snapshots.last;
     if (snapshot === null) return "";
     const plan = daemon.collectorManager.plan();
-    const staleAfterMs = Object.fromEntries(COLLECTORS.map((each) => [each, plan[each]?.freshMs ?? 0])) as never;
+    const staleAfterMs = Object.fromEntries(COLLECTORS.map((each) => [each, plan[each]?.freshMs ?? 0])) as Readonly<
+      Record<Collector, DurationMs>
+    >;
     const [now, serviceNowMs] = [daemon.clock.monotonic(), daemon.clock.now()];
     return textOf(render(renderer, { snapshot, now, serviceNowMs, staleAfterMs, options }));
   };
