@@ -45,6 +45,8 @@ interface BacktestOptions extends OutputOption {
 }
 
 const SINCE_DEFAULT_MS: DurationMs = 30 * DAY_MS;
+/** A point of 100,000 nodes with all their labels has about 25 MB. */
+const BODY_BYTES_MAX = 64 * 1024 * 1024;
 /** As long as Prometheus works on a query by default. */
 const QUERY_TIMEOUT_MS: DurationMs = 2 * MINUTE_MS;
 
@@ -64,7 +66,10 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
     return EXIT_USAGE;
   }
   const agent = `proxywarden/${context.version}`;
-  const prometheus = createIntegrationClient({ access: access.value, clock, agent, timeoutMs: QUERY_TIMEOUT_MS });
+  const prometheus = createIntegrationClient({
+    ...{ access: access.value, clock, agent },
+    ...{ timeoutMs: QUERY_TIMEOUT_MS, bodyBytesMax: BODY_BYTES_MAX },
+  });
   const progress = showShare("replaying the history", context);
   const { matchers, step: stepMs = null } = options;
   const result = await runBacktest(
