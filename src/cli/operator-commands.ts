@@ -1,3 +1,4 @@
+import { type DurationMs, formatDuration } from "../base/duration.ts";
 import type { OperatorCommandRoute } from "../web/api/operator-commands.ts";
 import {
   type CommandContext,
@@ -21,6 +22,7 @@ import { stripControlCharacters } from "./output/text.ts";
 /** Options of an operator command. */
 export interface OperatorCommandOptions extends DaemonConnectionOptions, OutputOption {
   readonly reason?: string;
+  readonly for?: DurationMs;
 }
 
 /** Sends an operator command to the running daemon. `id`: the node or action it is about; absent for the others. */
@@ -40,7 +42,10 @@ export async function sendOperatorCommand(
     method: "POST",
     path: route.path.replace(":id", encodeURIComponent(id ?? "")),
     token: token.value,
-    ...(options.reason === undefined ? {} : { body: { reason: options.reason } }),
+    body: {
+      ...(options.reason === undefined ? {} : { reason: options.reason }),
+      ...(options.for === undefined ? {} : { for: formatDuration(options.for) }),
+    },
   };
   const response = await requestDaemon(options, request, isMessage, context);
   if (!response.ok) return failWith(context, response.error);

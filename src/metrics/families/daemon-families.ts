@@ -13,6 +13,7 @@ import {
 import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
 import { HOLD_REASONS } from "../../model/remediation/decision.ts";
 import { ACTION_OUTCOMES, OPEN_STATES } from "../../model/remediation/episode.ts";
+import { OPERATOR_COMMANDS } from "../../model/remediation/operator-command.ts";
 import { COLLECTORS } from "../../model/snapshot.ts";
 import { LIMIT_SCOPES } from "../../rate-limit/external-usage/external-usage.ts";
 import { PLAN_BOUNDS } from "../../scheduling/polling-capacity.ts";
@@ -231,6 +232,11 @@ export const DAEMON_FAMILIES = {
     labels: {},
   },
   proxywarden_paused: { type: "gauge", help: "Whether an operator has paused all actions.", labels: {} },
+  proxywarden_operator_commands_total: {
+    type: "counter",
+    help: "Operator commands that were executed, and attempted reloads; source expiry: a pause or a hold that ended by itself, as resume or release.",
+    labels: { command: OPERATOR_COMMANDS, source: ["operator", "expiry"] },
+  },
   proxywarden_breaker_open: {
     type: "gauge",
     help: "Whether the circuit breaker is open; an operator has to reset it.",

@@ -92,12 +92,7 @@ export function showBanners(status: Status): void {
         add("hold", "Standby", text, url === null ? null : createElement("a", { href: url }, "Open the leader"));
       }
       if (remediation.paused !== null) {
-        add(
-          "wait",
-          "Paused",
-          `since ${timeOfDay(remediation.paused.at, now)}: ${remediation.paused.reason}. All actions are on hold.`,
-          commandButton(resume, "resume"),
-        );
+        add("wait", "Paused", pauseText(remediation.paused, now), commandButton(resume, "resume"));
       }
       if (remediation.breaker !== null) {
         const { opened_at, nodes } = remediation.breaker;
@@ -139,6 +134,12 @@ export function showChips(status: Status): void {
     createElement("span", { class: "chip" }, runs),
   ]);
   replaceChildren(byId("version"), [status.version]);
+}
+
+function pauseText({ at, until, reason, operator }: NonNullable<Status["warden"]["paused"]>, now: number): string {
+  const by = operator === null ? "" : ` by ${operator}`;
+  const end = until === null ? "" : `, until ${timeOfDay(until, now)}`;
+  return `since ${timeOfDay(at, now)}${by}${end}: ${reason}. All actions are on hold.`;
 }
 
 /** The command that pauses all actions. */
