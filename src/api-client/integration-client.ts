@@ -63,6 +63,7 @@ export const INTEGRATION_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 /** Creates a client; it connects with the first request. */
 export function createIntegrationClient({ access, clock, agent }: IntegrationClientDeps): IntegrationClient {
   let transport: Transport | null = null;
+  /** Origin of the last URL. Not read again by the transport: it must belong to the credentials of the same request. */
   let baseUrl = "";
 
   async function attempt(request: IntegrationRequest, signal: AbortSignal): Promise<Attempt> {

@@ -37,10 +37,11 @@ export async function runDaemon({ config: file }: { config: string }, context: C
   const started = await startDaemon(deps);
   if (!started.ok) return failWith(context, started.error);
   daemon = started.value;
-  await untilAborted(context.stop);
+  const stopped = untilAborted(context.stop).then(() => null);
+  const problem = await Promise.race([stopped, daemon.unusable ?? stopped]);
   log.info({}, "stopping");
-  await started.value.stop();
-  return EXIT_OK;
+  await daemon.stop();
+  return problem === null ? EXIT_OK : failWith(context, `state.postgres: ${problem}`);
 }
 
 /** Returns what a daemon needs, except for its configuration and its state. */

@@ -27,6 +27,8 @@ export interface Daemon {
   statusSnapshot(): StatusSnapshot;
   /** The state of remediation, now. */
   remediation(): RemediationView;
+  /** Resolves with the reason if the state can't be used, although that was not known at the start: the daemon should be stopped. */
+  readonly unusable: Promise<string> | null;
   /** Stops the daemon, in reverse order of the start, within {@link SHUTDOWN_BUDGET}. */
   stop(): Promise<void>;
 }
@@ -48,6 +50,7 @@ export async function startDaemon(deps: DaemonDeps): Promise<Result<Daemon, read
 }
 
 class RunningDaemon implements Daemon {
+  readonly unusable: Daemon["unusable"];
   readonly #deps: DaemonDeps;
   readonly #runtime: Runtime;
   readonly #modes: ModeSwitch;
@@ -62,6 +65,7 @@ class RunningDaemon implements Daemon {
     this.#deps = deps;
     this.#runtime = runtime;
     this.#modes = new ModeSwitch(deps, runtime);
+    this.unusable = runtime.shared?.unusable ?? null;
   }
 
   /** `term`: that of a daemon which is alone; null: it shares its state, and stands by. */

@@ -83,10 +83,20 @@ export interface OrderTakerDeps {
 }
 
 /**
- * Executes the commands that standbys forward, one after another, until `signal` aborts. After a crash between a command and its
- * reply, the next leader executes it again, which changes nothing more, except that a pause or hold with a duration ends later.
+ * Executes the commands that standbys forward, one after another, until the returned function is called, which waits for the last.
+ * After a crash between a command and its reply, the next leader executes it again, which changes nothing more, except that a pause
+ * or hold with a duration ends later.
  */
-export async function takeForwardedOrders(deps: OrderTakerDeps, signal: AbortSignal): Promise<void> {
+export function takeForwardedOrders(deps: OrderTakerDeps): () => Promise<void> {
+  const stop = new AbortController();
+  const running = takeUntilAborted(deps, stop.signal);
+  return () => {
+    stop.abort();
+    return running;
+  };
+}
+
+async function takeUntilAborted(deps: OrderTakerDeps, signal: AbortSignal): Promise<void> {
   const { orders, clock, log, isLeader } = deps;
   /** Replies that could not be written yet: their commands are not executed again. */
   const unwritten = new Map<number, CommandReply>();

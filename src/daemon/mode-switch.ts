@@ -24,8 +24,7 @@ export class ModeSwitch {
   /** The last change, or the current one: they must not overlap. */
   #changing: Promise<unknown> = Promise.resolve();
   #isStopping = false;
-  #orders = new AbortController();
-  #takingOrders: Promise<void> = Promise.resolve();
+  #stopOrders: () => Promise<void> = async () => {};
 
   constructor(deps: DaemonDeps, runtime: Runtime) {
     this.#deps = deps;
@@ -36,7 +35,7 @@ export class ModeSwitch {
     return this.#active;
   }
 
-  /** The leader as far as this daemon knows; null: it is alone, or it is unknown. */
+  /** Acquires and renews the lease of this daemon; null: it shares its state with no other. */
   get leadership(): Leadership | null {
     return this.#leadership;
   }
@@ -55,9 +54,7 @@ export class ModeSwitch {
       onElected: () => this.#exclusively(() => this.#elect(shared)),
       onDeposed: () => this.#exclusively(() => this.#depose(shared)),
     });
-    const standby = this.#createStandby(resources, shared);
-    this.#active = standby;
-    await standby.start();
+    await this.#startStandby(resources, shared);
     this.#leadership.start();
   }
 
@@ -110,7 +107,12 @@ export class ModeSwitch {
     const term = await openSharedTerm(this.#deps, resources.config, shared, this.#runtime);
     await standby.stop("standing by");
     this.lead(resources, term);
-    this.#takeOrders(shared);
+    const { clock, log } = this.#deps;
+    this.#stopOrders = takeForwardedOrders({
+      ...{ orders: shared.orders, clock, log },
+      isLeader: () => this.isLeading(),
+      commands: () => this.#active.operatorCommands,
+    });
   }
 
   /** Ends the term. What was not written is discarded: the new leader settles it by observation. */
@@ -124,9 +126,7 @@ export class ModeSwitch {
     metrics.clearLeaderGauges();
     // After a reload that kept the collectors, the open connections are those of their configuration.
     const { transport, secret } = leader.collection.resources;
-    const standby = this.#createStandby({ ...leader.resources, transport, secret }, shared);
-    this.#active = standby;
-    await standby.start();
+    await this.#startStandby({ ...leader.resources, transport, secret }, shared);
   }
 
   async #replaceLeader(old: LeaderConfig, resources: ConfigResources): Promise<void> {
@@ -148,35 +148,17 @@ export class ModeSwitch {
 
   async #replaceStandby(old: StandbyConfig, resources: ConfigResources): Promise<void> {
     await old.stop("all");
-    const standby = this.#createStandby(resources, this.#runtime.shared!);
-    this.#active = standby;
-    await standby.start();
+    await this.#startStandby(resources, this.#runtime.shared!);
   }
 
-  #createStandby(resources: ConfigResources, shared: SharedState): StandbyConfig {
+  async #startStandby(resources: ConfigResources, shared: SharedState): Promise<void> {
     const leader = () => {
       const { holder = "which is not known yet", url = null } = this.#leadership?.leader() ?? {};
       return url === null ? holder : `${holder} (${url})`;
     };
-    return new StandbyConfig(resources, this.#deps, { shared, leader, eventLog: this.#runtime.eventLog });
-  }
-
-  #takeOrders(shared: SharedState): void {
-    const { clock, log } = this.#deps;
-    this.#orders = new AbortController();
-    this.#takingOrders = takeForwardedOrders(
-      {
-        ...{ orders: shared.orders, clock, log },
-        isLeader: () => this.isLeading(),
-        commands: () => this.#active.operatorCommands,
-      },
-      this.#orders.signal,
-    );
-  }
-
-  async #stopOrders(): Promise<void> {
-    this.#orders.abort();
-    await this.#takingOrders;
+    const standby = new StandbyConfig(resources, this.#deps, { shared, leader, eventLog: this.#runtime.eventLog });
+    this.#active = standby;
+    await standby.start();
   }
 
   #exclusively<T>(change: () => Promise<T>): Promise<T> {

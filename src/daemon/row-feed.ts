@@ -1,4 +1,4 @@
-import type { Journal } from "../model/remediation/journal.ts";
+import type { JournalQueries } from "../model/remediation/journal.ts";
 import type { EventLog } from "../web/api/event-log.ts";
 
 /** Rows of each kind that are read at once. More of them between two reads are left out of the feed, but not of the lists. */
@@ -6,12 +6,12 @@ const ROWS_READ = 100;
 
 /** Passes the decisions and actions that the leader journals to the event log of a standby, for its status page. */
 export class RowFeed {
-  readonly #journal: Pick<Journal, "decisions" | "actions">;
+  readonly #journal: JournalQueries;
   readonly #eventLog: EventLog;
   /** The rows that were read last, as texts; null: none were read yet. */
   #known: ReadonlySet<string> | null = null;
 
-  constructor(journal: Pick<Journal, "decisions" | "actions">, eventLog: EventLog) {
+  constructor(journal: JournalQueries, eventLog: EventLog) {
     this.#journal = journal;
     this.#eventLog = eventLog;
   }

@@ -82,7 +82,6 @@ export async function openRuntime(
   const metrics = createDaemonMetrics();
   metrics.set("proxywarden_build_info", { version }, 1);
   metrics.set("proxywarden_config_last_reload_successful", {}, 1);
-  metrics.set("proxywarden_leader", {}, shared === null ? 1 : 0);
   const runtime: Runtime = {
     startedAt: clock.now(),
     shared,

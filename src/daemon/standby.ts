@@ -47,7 +47,6 @@ const EMPTY_JOURNAL: JournalContents = {
 export class StandbyConfig implements ActiveConfig {
   readonly isLeading = false;
   readonly resources: ConfigResources;
-  readonly view: RemediationView;
   readonly operatorCommands: OperatorCommands;
   readonly #deps: DaemonDeps;
   readonly #shared: SharedState;
@@ -76,7 +75,12 @@ export class StandbyConfig implements ActiveConfig {
     );
     this.#journaled = this.#viewOf(unread);
     this.operatorCommands = new ForwardingCommands({ orders: shared.orders, clock, leader });
-    this.view = this.#currentView();
+  }
+
+  /** What the journal shows, as it was last read. */
+  get view(): RemediationView {
+    const journaled = this.#journaled;
+    return { ...journaled, status: () => ({ ...journaled.status(), journal: this.#problem }) };
   }
 
   /** Reads the journal, and again whenever it has changed until {@link stop}. Resolves after the first attempt. */
@@ -149,20 +153,5 @@ export class StandbyConfig implements ActiveConfig {
     const { rules } = this.resources;
     const { clock } = this.#deps;
     return createStandbyView({ rules, remediationState, journal: this.#shared.journal, clock, leader: this.#leader });
-  }
-
-  /** Returns a view that reads the current one at each call. */
-  #currentView(): RemediationView {
-    return {
-      status: () => ({ ...this.#journaled.status(), journal: this.#problem }),
-      policies: () => this.#journaled.policies(),
-      explain: (node) => this.#journaled.explain(node),
-      historyOf: (node) => this.#journaled.historyOf(node),
-      decisions: (query) => this.#journaled.decisions(query),
-      actions: (query) => this.#journaled.actions(query),
-      operatorCommands: (query) => this.#journaled.operatorCommands(query),
-      approvals: () => this.#journaled.approvals(),
-      nodeMarks: () => this.#journaled.nodeMarks(),
-    };
   }
 }

@@ -4,12 +4,13 @@ import { fail } from "../base/result.ts";
 
 /**
  * Why the store can't be opened. `held`: another process uses it; `newer`: a later version of proxywarden wrote it;
- * `damaged`: it is corrupt or not a proxywarden database; `unusable`: the folder can't be read or written. Only when opened
- * for reading: `missing`: there is no store; `older`: an earlier version wrote it, and it was not migrated yet.
+ * `damaged`: it is corrupt or not a proxywarden database; `unusable`: the folder can't be read or written, or the database
+ * refuses; `unreachable`: the server of the database does not answer now. Only when opened for reading: `missing`: there is no
+ * store; `older`: an earlier version wrote it, and it was not migrated yet.
  * The message names the file or folder and what to do.
  */
 export interface StoreFailure {
-  readonly kind: "held" | "newer" | "damaged" | "unusable" | "missing" | "older";
+  readonly kind: "held" | "newer" | "damaged" | "unusable" | "unreachable" | "missing" | "older";
   readonly message: string;
 }
 

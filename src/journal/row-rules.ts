@@ -7,12 +7,6 @@ export const REMEDIATION_FACT_PREFIX = "warden.";
 /** Maximum number of rows that a query returns, whatever its limit; reading them takes about 5 ms. */
 export const QUERY_ROWS_MAX = 1_000;
 
-/** Maximum number of rows that one pruning deletes from each table, which takes about 50 ms. */
-export const PRUNE_ROWS_MAX = 2_000;
-
-/** Maximum number of decisions to keep, about 200 MB. */
-export const DECISIONS_MAX = 200_000;
-
 /** Final states of an action. */
 const FINISHED_STATES: ReadonlySet<Action["state"]> = new Set(["ended", "withdrawn", "rejected", "lapsed"]);
 
@@ -27,11 +21,18 @@ export function numberOfId(id: string): number {
   return number;
 }
 
-/** Throws if a fact's key lacks the journal's prefix: such a fact would never be loaded. */
+/** Whether a fact is one of the journal's. */
+export const isJournalFact = (key: string): boolean => key.startsWith(REMEDIATION_FACT_PREFIX);
+
+/** Throws if a fact is not one of the journal's: it would never be loaded. */
 export function assertJournalFact(key: string): void {
-  if (!key.startsWith(REMEDIATION_FACT_PREFIX))
+  if (!isJournalFact(key))
     throw new Error(`the key of a journal fact must begin with ${REMEDIATION_FACT_PREFIX}: ${key}`);
 }
 
 /** The limit of a query, from 0 to {@link QUERY_ROWS_MAX}. */
 export const rowLimit = (limit: number): number => Math.min(Math.max(0, Math.floor(limit)), QUERY_ROWS_MAX);
+
+/** Returns the sum of the calls by day (UTC) on and after `day`. */
+export const callsSince = (used: ReadonlyMap<string, number>, day: string): number =>
+  [...used].reduce((sum, [each, calls]) => (each >= day ? sum + calls : sum), 0);

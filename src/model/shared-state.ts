@@ -1,6 +1,6 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { StateStore } from "./ports.ts";
-import type { Journal } from "./remediation/journal.ts";
+import type { Journal, JournalQueries } from "./remediation/journal.ts";
 import type { CommandReply, OperatorCommandName } from "./remediation/operator-command.ts";
 
 /** The current leader, or the last one. */
@@ -31,7 +31,7 @@ export interface Lease {
   renew(): Promise<void>;
   /** Gives the lease up, so that another daemon can take it at once. Rejects if the database can't be reached. */
   release(): Promise<void>;
-  /** Returns who holds the lease, or held it last; null: nobody did. Rejects if the database can't be reached. */
+  /** Returns who holds the lease, or held it last; null: no daemon has held it. Rejects if the database can't be reached. */
   current(): Promise<LeaseHolder | null>;
 }
 
@@ -63,7 +63,7 @@ export interface SharedState {
   readonly lease: Lease;
   readonly orders: ForwardedOrders;
   /** What the leader has journaled, for daemons that stand by. */
-  readonly journal: Omit<Journal, "commit" | "prune">;
+  readonly journal: JournalQueries & Pick<Journal, "load">;
   /** Number of calls made on or after `day` (UTC), with those that the leader has reserved. */
   callsSince(day: string): Promise<number>;
   /**
@@ -71,6 +71,11 @@ export interface SharedState {
    * the lease up. Rejects if the state can't be read.
    */
   openStore(): Promise<StateStore>;
+  /**
+   * Resolves with the reason if the database could not be reached when it was opened, and then refuses this daemon. Otherwise it
+   * stays pending.
+   */
+  readonly unusable: Promise<string>;
   /** Closes the connections. May be called again. */
   close(): Promise<void>;
 }

@@ -76,9 +76,9 @@ export class RemediationRecords {
     return this.openEpisodesOf(node, dryRun).findLast((each) => isSuspended(each) && each.policy === policy) ?? null;
   }
 
-  /** Open episodes of a node, including suspended ones. */
-  openEpisodesOf(node: NodeId, dryRun: boolean): readonly Episode[] {
-    return (this.#openByNode.get(node) ?? []).filter((each) => each.shadow === dryRun);
+  /** Open episodes of a node, including suspended ones. `dryRun` absent: real ones and those of dry runs. */
+  openEpisodesOf(node: NodeId, dryRun?: boolean): readonly Episode[] {
+    return (this.#openByNode.get(node) ?? []).filter(({ shadow }) => shadow === (dryRun ?? shadow));
   }
 
   /** All open episodes, including suspended ones. */
@@ -90,9 +90,13 @@ export class RemediationRecords {
     return this.#openEpisodes.get(id) ?? this.#closedEpisodes.get(id) ?? null;
   }
 
-  /** Closed episodes of a node, oldest first, without those of an earlier node with the same id. */
-  closedEpisodesOf(node: NodeId, dryRun: boolean): readonly Episode[] {
-    return (this.#closedByNode.get(node) ?? []).filter((each) => each.shadow === dryRun && each.replaced !== true);
+  /**
+   * Closed episodes of a node, oldest first, without those of an earlier node with the same id. `dryRun` absent: real ones and
+   * those of dry runs.
+   */
+  closedEpisodesOf(node: NodeId, dryRun?: boolean): readonly Episode[] {
+    const closed = this.#closedByNode.get(node) ?? [];
+    return closed.filter(({ shadow, replaced }) => shadow === (dryRun ?? shadow) && replaced !== true);
   }
 
   /** All closed episodes in memory, oldest first. */

@@ -54,10 +54,7 @@ export class NodeIdentities {
     if (slot === null) return false;
     if (this.#previous !== null && isChanged(this.#previous, observed.fleet, slot)) return true;
     if (this.#isDifferent(records.loadedCreatedAt.get(node), node)) return true;
-    const episodes = [false, true].flatMap((dryRun) => [
-      ...records.openEpisodesOf(node, dryRun),
-      ...records.closedEpisodesOf(node, dryRun),
-    ]);
+    const episodes = [...records.openEpisodesOf(node), ...records.closedEpisodesOf(node)];
     return episodes.some(({ nodeCreatedAt, replaced }) => replaced !== true && this.#isDifferent(nodeCreatedAt, node));
   }
 
@@ -96,8 +93,8 @@ export function forgetReplacedNode(context: TransitionDeps & Pick<RemediationCon
     withdraw(context, episode, "the id belongs to another node: its created_at differs");
   }
   const createdAt = context.observed.createdAtOf(node);
-  const closedEpisodes = [false, true]
-    .flatMap((dryRun) => records.closedEpisodesOf(node, dryRun))
+  const closedEpisodes = records
+    .closedEpisodesOf(node)
     .filter(({ nodeCreatedAt }) => createdAt === null || nodeCreatedAt !== createdAt);
   const dropped = records.holdsOn(node).filter(({ kind }) => kind !== "held");
   remediationState.record([

@@ -214,7 +214,7 @@ export class JournaledCommands implements OperatorCommands {
 
   /** Plans a command, journals it and its changes, and applies it. */
   async #run(plan: () => Planned): Reply {
-    let planned = plan();
+    let planned!: Planned;
     const changesNow = () => {
       planned = plan();
       if (!planned.ok || planned.value.target === null) return null;

@@ -9,7 +9,7 @@ import type { ForwardedOrder, ForwardedOrders, Lease, LeaseHolder, SharedState }
 export interface SharedDatabase {
   readonly store: SqliteStateStore;
   readonly leaseMs: DurationMs;
-  /** Who holds the lease now; null: nobody. */
+  /** The daemon that holds the lease now; null: none. */
   holder(): string | null;
   epoch(): number;
   /** Connects a daemon. `clock`: that of the daemon. */
@@ -126,6 +126,7 @@ export function createSharedDatabase(clock: Clock, leaseMs: DurationMs = 15 * SE
             journal: leaderJournal,
             close: () => leaseOf.release().catch(() => undefined),
           })),
+        unusable: new Promise(() => {}),
         close: async () => {},
       };
       return Object.assign(controls, { state });

@@ -2,13 +2,9 @@ import { expect, test } from "vitest";
 import { DAY_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createInterventions } from "../../src/simulator/intervention.ts";
+import { freePort } from "../harness/free-port.ts";
 import { createTempFolder } from "../integration/folder.ts";
-import {
-  freePort,
-  type Prometheus,
-  runPrometheus,
-  startAlertmanager,
-} from "../integration/prometheus/monitoring-servers.ts";
+import { type Prometheus, runPrometheus, startAlertmanager } from "../integration/prometheus/monitoring-servers.ts";
 import { configText, startNetwork, startTestDaemon } from "../integration/simulated-network.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { createAuthority } from "../web/http/tls/certificate-authority.ts";

@@ -1,4 +1,5 @@
 import type { CallCounter } from "../../model/ports.ts";
+import { callsSince } from "../row-rules.ts";
 import type { Database } from "./database.ts";
 import type { Lease } from "./lease.ts";
 
@@ -30,8 +31,7 @@ export class CallBlocks implements CallCounter {
     this.#used = new Map(used);
   }
 
-  since: CallCounter["since"] = (day) =>
-    [...this.#used].reduce((sum, [each, used]) => (each >= day ? sum + used : sum), 0);
+  since: CallCounter["since"] = (day) => callsSince(this.#used, day);
 
   add: CallCounter["add"] = async (day, calls) => {
     while (this.#leftOn(day) < calls) {
@@ -73,8 +73,7 @@ export class CallBlocks implements CallCounter {
 
   async #count(day: string, calls: number): Promise<void> {
     const { schema: s } = this.#database;
-    const epoch = this.#lease.epoch();
-    if (epoch === null) throw this.#lease.depose();
+    const epoch = this.#lease.requireEpoch();
     const [row] = await this.#database.query(
       `WITH fence AS MATERIALIZED (SELECT FROM ${s}.leases WHERE epoch = $1 FOR SHARE)
        INSERT INTO ${s}.calls AS counted (day, used) SELECT $2, GREATEST(0, $3::bigint) WHERE EXISTS (SELECT FROM fence)

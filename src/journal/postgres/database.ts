@@ -1,8 +1,9 @@
 import pg from "pg";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
-import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
+import { errorMessage, ok, type Result } from "../../base/result.ts";
 import type { Clock, Log, Secret } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
+import { type StoreFailure, storeFailure } from "../open-failure.ts";
 import { type DatabaseAddress, parseDatabaseUrl } from "./url.ts";
 
 /** Dependencies of a database. */
@@ -38,8 +39,29 @@ const QUERY_TIMEOUT_MS: DurationMs = 15 * SECOND_MS;
 const RETRY_DELAY_MS: DurationMs = SECOND_MS / 4;
 const RETRY_DELAY_MS_MAX: DurationMs = 5 * SECOND_MS;
 
+/** Begins a transaction in which all queries see the same rows. */
+export const READ_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
 /** Why a database can't be used, as opposed to an error in a statement. */
 export class DatabaseUnavailable extends Error {}
+
+/** Codes of failed connections to a server that is not there, or not yet. */
+const UNREACHABLE_CODES: ReadonlySet<unknown> = new Set([
+  ...["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT", "ENOENT"],
+  ...["EHOSTUNREACH", "EHOSTDOWN", "ENETUNREACH", "ENETDOWN", "ENOTFOUND", "EAI_AGAIN"],
+]);
+
+/**
+ * Whether an error shows that the server does not answer now: it can't be reached, starts, stops, or has no free connection. False: it
+ * answers and refuses, for example the password or the certificate.
+ */
+export function isUnreachable(error: unknown): boolean {
+  if (error instanceof DatabaseUnavailable) return isUnreachable(error.cause);
+  if (error instanceof AggregateError) return error.errors.some(isUnreachable);
+  if (error instanceof pg.DatabaseError) return isShutdown(error) || error.code?.startsWith("53") === true;
+  if (!(error instanceof Error)) return false;
+  return "code" in error ? UNREACHABLE_CODES.has(error.code) : /timeout|terminated/i.test(error.message);
+}
 
 /**
  * A PostgreSQL database. A lost connection is replaced by the next statement. While no connection can be made, statements fail
@@ -57,7 +79,8 @@ export class Database implements Connection {
   readonly #log: Log;
   #failures = 0;
   #retryAt: MonotonicMs = Number.NEGATIVE_INFINITY;
-  #problem = "";
+  /** Why the last connection could not be made; null: it was made. */
+  #failure: DatabaseUnavailable | null = null;
   #closing: Promise<void> | null = null;
 
   constructor(address: DatabaseAddress, { url, schema, clock, log }: DatabaseDeps) {
@@ -127,32 +150,33 @@ export class Database implements Connection {
   }
 
   async #connect(): Promise<pg.PoolClient> {
-    if (this.#clock.monotonic() < this.#retryAt) throw new DatabaseUnavailable(this.#problem);
+    if (this.#failure !== null && this.#clock.monotonic() < this.#retryAt) throw this.#failure;
     try {
       const client = await this.#pool.connect();
       if (this.#failures > 0) this.#log.info({ database: this.name }, "database connection restored");
       this.#failures = 0;
-      this.#retryAt = Number.NEGATIVE_INFINITY;
+      this.#failure = null;
       return client;
     } catch (error) {
       if (this.#failures === 0) this.#log.warn({ err: error, database: this.name }, "database connection failed");
       const delayMs = Math.min(RETRY_DELAY_MS_MAX, RETRY_DELAY_MS * 2 ** Math.min(this.#failures, 10));
       this.#failures++;
       this.#retryAt = this.#clock.monotonic() + delayMs;
-      throw this.#unavailable(error);
+      this.#failure = this.#unavailable(error);
+      throw this.#failure;
     }
   }
 
   #unavailable(error: unknown): DatabaseUnavailable {
-    this.#problem = `${this.name} can't be reached: ${connectionProblem(error)}`;
-    return new DatabaseUnavailable(this.#problem, { cause: error });
+    return new DatabaseUnavailable(`${this.name} can't be reached: ${connectionProblem(error)}`, { cause: error });
   }
 }
 
 /** Opens a database; connects with the first statement. The error says what is wrong with its URL. */
-export function openDatabase(deps: DatabaseDeps): Result<Database, string> {
+export function openDatabase(deps: DatabaseDeps): Result<Database, StoreFailure> {
   const address = parseDatabaseUrl(deps.url.value());
-  return address.ok ? ok(new Database(address.value, deps)) : fail(address.error);
+  if (address.ok) return ok(new Database(address.value, deps));
+  return storeFailure("unusable", `the URL of the database can't be used: ${address.error}`);
 }
 
 /** Quotes an identifier. */

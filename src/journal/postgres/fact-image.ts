@@ -63,8 +63,7 @@ export class FactImage implements FactStore {
 
   async #write(facts: readonly object[]): Promise<void> {
     const { schema: s } = this.#database;
-    const epoch = this.#lease.epoch();
-    if (epoch === null) throw this.#lease.depose();
+    const epoch = this.#lease.requireEpoch();
     const [row] = await this.#database.query(
       `WITH fence AS MATERIALIZED (SELECT FROM ${s}.leases WHERE epoch = $1 FOR SHARE), facts_put AS (
          INSERT INTO ${s}.facts (key, value)

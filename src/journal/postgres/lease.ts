@@ -12,6 +12,8 @@ export interface LeaseDeps {
   readonly url: string | null;
   readonly leaseMs: DurationMs;
   readonly clock: Clock;
+  /** Called before each attempt to acquire the lease, which fails if it rejects. Absent: the schema is current. */
+  prepare?(): Promise<void>;
 }
 
 /** Another daemon has become the leader. */
@@ -36,24 +38,27 @@ export class Lease implements LeasePort {
     this.#deps = deps;
   }
 
-  /** The epoch of this daemon's leadership; null: it does not lead. */
   epoch(): number | null {
     return this.#epoch;
   }
 
-  /** Whether this daemon leads, and no other daemon can have taken over yet. */
+  /** As {@link Lease.epoch}. Throws {@link Deposed} if this daemon does not lead. */
+  requireEpoch(): number {
+    if (this.#epoch === null) throw this.depose();
+    return this.#epoch;
+  }
+
   isLeader(): boolean {
     return this.leftMs() > 0;
   }
 
-  /** Time until this daemon's deadline; 0: it has passed, or this daemon does not lead. */
   leftMs(): DurationMs {
     return this.#epoch === null ? 0 : Math.max(0, this.#deadline - this.#deps.clock.monotonic());
   }
 
-  /** Takes the lease if it is free. False: another daemon holds it. Rejects if the database can't be reached. */
   async acquire(): Promise<boolean> {
     const { database, holder, url, leaseMs } = this.#deps;
+    await this.#deps.prepare?.();
     const sentAt = this.#deps.clock.monotonic();
     const [row] = await database.query(
       `INSERT INTO ${database.schema}.leases AS held (holder, url, epoch, expires_at)
@@ -71,14 +76,10 @@ export class Lease implements LeasePort {
     return true;
   }
 
-  /**
-   * Prolongs the lease, also after its end if no other daemon has taken it. Rejects with {@link Deposed} if one has, and with
-   * another error if the database can't be reached.
-   */
+  /** Rejects with {@link Deposed} if another daemon has taken the lease. */
   async renew(): Promise<void> {
     const { database, leaseMs, clock } = this.#deps;
-    const epoch = this.#epoch;
-    if (epoch === null) throw new Deposed("this daemon does not lead");
+    const epoch = this.requireEpoch();
     const sentAt = clock.monotonic();
     const [row] = await database.query(
       `UPDATE ${database.schema}.leases SET expires_at = clock_timestamp() + $2 * interval '1 millisecond'
@@ -96,7 +97,6 @@ export class Lease implements LeasePort {
     return new Deposed("another daemon has become the leader");
   }
 
-  /** Gives the lease up, so that another daemon can take it at once. Rejects if the database can't be reached. */
   async release(): Promise<void> {
     const { database } = this.#deps;
     const epoch = this.#epoch;
@@ -106,7 +106,6 @@ export class Lease implements LeasePort {
     await database.query(sql, [epoch], this.#renewTimeoutMs());
   }
 
-  /** Returns who holds the lease, or held it last; null: nobody did. Rejects if the database can't be reached. */
   async current(): Promise<LeaseHolder | null> {
     const { database } = this.#deps;
     const [row] = await database.query(

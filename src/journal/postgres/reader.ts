@@ -1,9 +1,7 @@
 import { errorMessage, ok, type Result } from "../../base/result.ts";
-
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
 import type { StateReader } from "../state-rows.ts";
-import { type Connection, type DatabaseDeps, openDatabase } from "./database.ts";
-import { READ_SNAPSHOT } from "./journal.ts";
+import { type Connection, type DatabaseDeps, openDatabase, READ_SNAPSHOT } from "./database.ts";
 import { schemaProblem } from "./migrations.ts";
 import { createRowQueries } from "./row-queries.ts";
 import { exportRows } from "./state-transfer.ts";
@@ -11,7 +9,7 @@ import { exportRows } from "./state-transfer.ts";
 /** Opens a snapshot of the journal for reading, even while daemons use it. Changes nothing. Close it soon. */
 export async function openPostgresReader(deps: DatabaseDeps): Promise<Result<StateReader, StoreFailure>> {
   const opened = openDatabase(deps);
-  if (!opened.ok) return storeFailure("unusable", `the URL of the database can't be used: ${opened.error}`);
+  if (!opened.ok) return opened;
   const database = opened.value;
   const beginning = Promise.withResolvers<Connection>();
   const ending = Promise.withResolvers<void>();
@@ -43,7 +41,5 @@ function readerOver(connection: Connection, schema: string): Omit<StateReader, "
     ...queries,
     rows: () => exportRows(connection, schema),
     fact: async (key) => (await queries.allFacts()).get(key) ?? null,
-    callsSince: async (day) =>
-      [...(await queries.calls())].reduce((sum, [each, used]) => (each >= day ? sum + used : sum), 0),
   };
 }

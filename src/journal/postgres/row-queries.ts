@@ -1,27 +1,23 @@
 import type { NodeId } from "../../model/node.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "../../model/remediation/episode.ts";
-import type { Journal, JournalContents, JournalQuery } from "../../model/remediation/journal.ts";
+import type { Journal, JournalContents, JournalQueries, JournalQuery } from "../../model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { REMEDIATION_FACT_PREFIX, rowLimit } from "../row-rules.ts";
-import type { Connection, Parameters, Row } from "./database.ts";
-
-/** A table whose rows are sorted by time, and the columns to sort by. */
-interface TimedTable {
-  readonly table: "decisions" | "actions" | "episodes" | "orders";
-  readonly at: "at" | "created_at" | "opened_at";
-  readonly sequence: "seq" | "number";
-}
+import { callsSince, REMEDIATION_FACT_PREFIX, rowLimit } from "../row-rules.ts";
+import { selectTimers, TIMED_TABLES, type TimedTable, timersOf } from "../tables.ts";
+import { type Connection, type Database, type Parameters, READ_SNAPSHOT, type Row } from "./database.ts";
 
 /** Queries of the journal. All reject with the database's errors. */
-export interface RowQueries extends Pick<Journal, "decisions" | "actions" | "episodes" | "operatorCommands" | "facts"> {
+export interface RowQueries extends JournalQueries {
   timers(node: NodeId): Promise<readonly TimerRow[]>;
   holds(node: NodeId): Promise<readonly NodeHold[]>;
   /** All facts, also those that are not the journal's. */
   allFacts(): Promise<ReadonlyMap<string, string>>;
   /** Calls by day (UTC). */
   calls(): Promise<ReadonlyMap<string, number>>;
+  /** Number of calls made on or after `day` (UTC). */
+  callsSince(day: string): Promise<number>;
 }
 
 /** Creates queries of the schema `s`, quoted, on a connection. */
@@ -39,26 +35,38 @@ export function createRowQueries(connection: Connection, s: string): RowQueries 
     );
     return new Map(rows.map(({ key, value }) => [String(key), String(value)]));
   };
-  const orders = timed<OperatorCommandRow>({ table: "orders", at: "at", sequence: "seq" });
+  const calls = async () => {
+    const rows = await connection.query(`SELECT day, used FROM ${s}.calls ORDER BY day`);
+    return new Map(rows.map(({ day, used }) => [String(day), Number(used)]));
+  };
+  const orders = timed<OperatorCommandRow>(TIMED_TABLES.orders);
   return {
-    decisions: timed<Decision>({ table: "decisions", at: "at", sequence: "seq" }),
-    actions: timed<Action>({ table: "actions", at: "created_at", sequence: "number" }),
-    episodes: timed<Episode>({ table: "episodes", at: "opened_at", sequence: "number" }),
+    decisions: timed<Decision>(TIMED_TABLES.decisions),
+    actions: timed<Action>(TIMED_TABLES.actions),
+    episodes: timed<Episode>(TIMED_TABLES.episodes),
     operatorCommands: ({ policy: _, ...query }) => orders(query),
     timers: async (node) => timersOf(await connection.query(`${selectTimers(s)} WHERE node = $1`, [node])),
     holds: async (node) =>
       bodiesOf<NodeHold>(await connection.query(`SELECT body FROM ${s}.holds WHERE node = $1`, [node])),
     facts: () => facts(REMEDIATION_FACT_PREFIX),
     allFacts: () => facts(""),
-    async calls() {
-      const rows = await connection.query(`SELECT day, used FROM ${s}.calls ORDER BY day`);
-      return new Map(rows.map(({ day, used }) => [String(day), Number(used)]));
-    },
+    calls,
+    callsSince: async (day) => callsSince(await calls(), day),
+  };
+}
+
+/** Creates the reading part of a journal, in a database whose schema is current. */
+export function createJournalQueries(database: Database): RowQueries & Pick<Journal, "load"> {
+  const { schema } = database;
+  return {
+    ...createRowQueries(database, schema),
+    load: (closedSince) =>
+      database.transaction((connection) => loadContents(connection, schema, closedSince), READ_SNAPSHOT),
   };
 }
 
 /** Loads the content of the journal of the schema `s`, quoted. The connection should be in a transaction with one snapshot. */
-export async function loadContents(connection: Connection, s: string, since: EpochMs): Promise<JournalContents> {
+async function loadContents(connection: Connection, s: string, since: EpochMs): Promise<JournalContents> {
   const timers = await connection.query(selectTimers(s));
   const episodes = await connection.query(
     `SELECT body FROM ${s}.episodes WHERE closed_at IS NULL OR closed_at >= $1 ORDER BY number`,
@@ -83,19 +91,6 @@ export async function loadContents(connection: Connection, s: string, since: Epo
     lastNumber: Number(last?.number),
   };
 }
-
-/** Selects all timers of the schema `s`, quoted. */
-export const selectTimers = (
-  s: string,
-) => `SELECT policy, node, state, true_ms AS "trueMs", clear_ms AS "clearMs", since,
-  node_created_at AS "nodeCreatedAt" FROM ${s}.timers`;
-
-/** Returns the timers of rows of {@link selectTimers}. */
-export const timersOf = (rows: readonly Row[]): TimerRow[] =>
-  rows.map(({ nodeCreatedAt, ...row }) => {
-    const timer = row as unknown as TimerRow;
-    return nodeCreatedAt === null ? timer : { ...timer, nodeCreatedAt: Number(nodeCreatedAt) };
-  });
 
 const bodiesOf = <T>(rows: readonly Row[]): T[] => rows.map(({ body }) => body as T);
 

@@ -1,18 +1,14 @@
 import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
-
-import { REMEDIATION_FACT_PREFIX } from "../row-rules.ts";
+import { isJournalFact } from "../row-rules.ts";
 import type { StateRow } from "../state-rows.ts";
+import { notEmptyError, STATE_TABLES, selectTimers, TIMED_TABLES, timersOf } from "../tables.ts";
 import { commitParameters, commitStatement } from "./commit-batch.ts";
 import type { Connection, DatabaseDeps } from "./database.ts";
 import { toJsonText } from "./json-text.ts";
-import { createRowQueries, selectTimers, timersOf } from "./row-queries.ts";
+import { createRowQueries } from "./row-queries.ts";
 import { openMigratedDatabase } from "./store.ts";
 
-const TABLES = ["calls", "facts", "timers", "episodes", "actions", "decisions", "holds", "orders"];
-/** Tables whose rows are stored as JSON, with the kind of their rows and their key. */
-const BODIES = { episodes: "number", actions: "number", decisions: "seq", orders: "seq" } as const;
-const KINDS = { episodes: "episode", actions: "action", decisions: "decision", orders: "order" } as const;
 /** Rows that are read, or written, at once. */
 const ROWS_AT_ONCE = 2_000;
 
@@ -25,8 +21,7 @@ export async function* exportRows(connection: Connection, s: string): AsyncGener
   for (const [day, used] of await queries.calls()) yield { kind: "calls", day, used };
   for (const [key, value] of await queries.allFacts()) yield { kind: "fact", key, value };
   for (const row of timersOf(await connection.query(`${selectTimers(s)} ${BY_NODE}`))) yield { kind: "timer", row };
-  for (const [table, key] of Object.entries(BODIES)) {
-    const kind = KINDS[table as keyof typeof BODIES];
+  for (const { kind, table, sequence: key } of Object.values(TIMED_TABLES)) {
     let last = 0;
     for (;;) {
       const sql = `SELECT ${key} AS key, body FROM ${s}.${table} WHERE ${key} > $1 ORDER BY ${key} LIMIT ${ROWS_AT_ONCE}`;
@@ -65,11 +60,11 @@ async function writeAll(connection: Connection, s: string, rows: readonly StateR
      WHERE held.expires_at <= clock_timestamp() RETURNING epoch`,
   );
   if (lease === undefined) throw new Error("a daemon is using the state; stop it first");
-  for (const table of TABLES) {
+  for (const table of STATE_TABLES) {
     const [row] = await connection.query(`SELECT FROM ${s}.${table} LIMIT 1`);
-    if (row !== undefined) throw new Error(`the state is not empty: its table ${table} has rows`);
+    if (row !== undefined) throw notEmptyError(table);
   }
-  const isOther = (row: StateRow) => row.kind === "fact" && !row.key.startsWith(REMEDIATION_FACT_PREFIX);
+  const isOther = (row: StateRow) => row.kind === "fact" && !isJournalFact(row.key);
   const changes = rows.filter((row): row is StateRow & JournalChange => row.kind !== "calls" && !isOther(row));
   for (let from = 0, number = 1; from < changes.length; from += ROWS_AT_ONCE, number++) {
     const parameters = commitParameters(changes.slice(from, from + ROWS_AT_ONCE));

@@ -4,13 +4,13 @@ import type { StateStore } from "../../model/ports.ts";
 import type { SharedState } from "../../model/shared-state.ts";
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
 import { CallBlocks } from "./call-blocks.ts";
-import { type Database, type DatabaseDeps, openDatabase } from "./database.ts";
+import { type Database, type DatabaseDeps, isUnreachable, openDatabase, READ_SNAPSHOT } from "./database.ts";
 import { FactImage } from "./fact-image.ts";
 import { createForwardedOrders } from "./forwarded-orders.ts";
-import { PostgresJournal, READ_SNAPSHOT } from "./journal.ts";
+import { createPostgresJournal } from "./journal.ts";
 import { Lease } from "./lease.ts";
 import { migrate } from "./migrations.ts";
-import { createRowQueries, loadContents } from "./row-queries.ts";
+import { createJournalQueries, createRowQueries } from "./row-queries.ts";
 
 /** What opening a store needs. */
 export interface PostgresStoreDeps extends DatabaseDeps {
@@ -24,41 +24,52 @@ export interface PostgresStoreDeps extends DatabaseDeps {
 /** Opens the database and migrates its schema. The error says what is wrong with the URL, the database or the schema. */
 export async function openMigratedDatabase(deps: DatabaseDeps): Promise<Result<Database, StoreFailure>> {
   const opened = openDatabase(deps);
-  if (!opened.ok) return storeFailure("unusable", `the URL of the database can't be used: ${opened.error}`);
-  const database = opened.value;
+  if (!opened.ok) return opened;
+  const migrated = await tryMigrate(opened.value);
+  if (migrated.ok) return opened;
+  await opened.value.close();
+  return migrated;
+}
+
+/** As {@link migrate}, but never rejects. */
+async function tryMigrate(database: Database): Promise<Result<void, StoreFailure>> {
   try {
-    const migrated = await migrate(database);
-    if (migrated.ok) return ok(database);
-    await database.close();
-    return migrated;
+    return await migrate(database);
   } catch (error) {
-    await database.close();
-    return storeFailure("unusable", errorMessage(error));
+    return storeFailure(isUnreachable(error) ? "unreachable" : "unusable", errorMessage(error));
   }
 }
 
 /**
- * Opens the database that several daemons share, and migrates its schema. Does not acquire the lease. The error says what is wrong with
- * the URL, the database or the schema.
+ * Opens the database that several daemons share, and migrates its schema. If the database can't be reached, that is tried again before
+ * the lease is acquired. Does not acquire the lease. The error says what is wrong with the URL, the database or the schema.
  */
 export async function openSharedState(deps: PostgresStoreDeps): Promise<Result<SharedState, StoreFailure>> {
-  const opened = await openMigratedDatabase(deps);
+  const opened = openDatabase(deps);
   if (!opened.ok) return opened;
   const database = opened.value;
+  let migrated = await tryMigrate(database);
+  if (!migrated.ok && migrated.error.kind !== "unreachable") {
+    await database.close();
+    return migrated;
+  }
+  const unusable = Promise.withResolvers<string>();
+  async function prepare(): Promise<void> {
+    if (!migrated.ok) migrated = await tryMigrate(database);
+    if (migrated.ok) return;
+    const { kind, message } = migrated.error;
+    if (kind !== "unreachable") unusable.resolve(message);
+    throw new Error(message);
+  }
   const { holder, publicUrl: url, leaseMs, clock, log } = deps;
-  const lease = new Lease({ database, holder, url, leaseMs, clock });
-  const queries = createRowQueries(database, database.schema);
-  const { decisions, actions, episodes, operatorCommands, facts } = queries;
+  const lease = new Lease({ database, holder, url, leaseMs, clock, prepare });
+  const journal = createJournalQueries(database);
   return ok({
     lease,
     orders: createForwardedOrders(database),
-    journal: {
-      ...{ decisions, actions, episodes, operatorCommands, facts },
-      load: (closedSince) =>
-        database.transaction((connection) => loadContents(connection, database.schema, closedSince), READ_SNAPSHOT),
-    },
-    callsSince: async (day) =>
-      [...(await queries.calls())].reduce((sum, [each, used]) => (each >= day ? sum + used : sum), 0),
+    journal,
+    callsSince: journal.callsSince,
+    unusable: unusable.promise,
     openStore: () => createLeaderStore(database, lease, { log }),
     close: () => database.close(),
   });
@@ -89,7 +100,7 @@ export async function createLeaderStore(
   return {
     calls: callBlocks,
     facts: factImage,
-    journal: new PostgresJournal(database, lease, (changed) => factImage.adopt(changed)),
+    journal: createPostgresJournal(database, lease, (changed) => factImage.adopt(changed)),
     close() {
       closing ??= close();
       return closing;

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { type ConnectionOptions, checkServerIdentity } from "node:tls";
 import { fail, ok, type Result } from "../../base/result.ts";
 
-/** Where a database is, and as whom to connect. */
+/** The address of a database, and the user and password to connect with. */
 export interface DatabaseAddress {
   readonly host: string;
   readonly port: number;

@@ -1,8 +1,8 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
+import { DECISIONS_MAX, deleteExcessDecisions, deleteOldRows, PRUNE_ROWS_MAX } from "../retention.ts";
 import { createChangeWriter } from "./change-writer.ts";
-import { createRetention } from "./retention.ts";
-import { createRowReader, queriesOver } from "./rows.ts";
+import { createRowReader, queriesOver, SCHEMA } from "./rows.ts";
 import { runInTransaction } from "./transaction.ts";
 
 /**
@@ -11,7 +11,8 @@ import { runInTransaction } from "./transaction.ts";
  */
 export function createJournal(database: DatabaseSync, assertInPlace: () => void = () => {}): Journal {
   const write = createChangeWriter(database);
-  const retention = createRetention(database);
+  const oldRows = deleteOldRows(SCHEMA).map((sql) => database.prepare(sql));
+  const excessDecisions = database.prepare(deleteExcessDecisions(SCHEMA));
   const rows = createRowReader(database);
 
   async function commit(changes: readonly JournalChange[]): Promise<void> {
@@ -20,7 +21,7 @@ export function createJournal(database: DatabaseSync, assertInPlace: () => void 
     const decisions = changes.filter(({ kind }) => kind === "decision").length;
     runInTransaction(database, () => {
       for (const change of changes) write(change);
-      if (decisions > 0) retention.trim(decisions);
+      if (decisions > 0) excessDecisions.run({ $1: DECISIONS_MAX, $2: 2 * decisions });
     });
   }
 
@@ -39,7 +40,9 @@ export function createJournal(database: DatabaseSync, assertInPlace: () => void 
     commit,
     prune: async (before) => {
       assertInPlace();
-      runInTransaction(database, () => retention.prune(before));
+      runInTransaction(database, () => {
+        for (const statement of oldRows) statement.run({ $1: before, $2: PRUNE_ROWS_MAX });
+      });
     },
   };
 }

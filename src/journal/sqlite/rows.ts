@@ -2,20 +2,17 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { NodeId } from "../../model/node.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "../../model/remediation/episode.ts";
-import type { Journal, JournalQuery } from "../../model/remediation/journal.ts";
+import type { JournalQueries, JournalQuery } from "../../model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { REMEDIATION_FACT_PREFIX, rowLimit } from "../row-rules.ts";
+import { selectTimers, TIMED_TABLES, type TimedTable, timersOf } from "../tables.ts";
+
+/** The name that SQLite gives to the schema of a database. */
+export const SCHEMA = "main";
 
 /** The first key after all keys with {@link REMEDIATION_FACT_PREFIX}. */
 const REMEDIATION_FACT_PREFIX_END = "warden/";
-
-/** A table whose rows are sorted by time, and the columns to sort by. */
-interface TimedTable {
-  readonly table: "decisions" | "actions" | "episodes" | "orders";
-  readonly at: "at" | "created_at" | "opened_at";
-  readonly sequence: "seq" | "number";
-}
 
 /** Queries of the journal. All throw SQLite's errors. */
 export interface RowReader {
@@ -51,16 +48,11 @@ export function createRowReader(database: DatabaseSync): RowReader {
   const ofNode = (select: string, node: NodeId | undefined) =>
     node === undefined ? statement(select).all() : statement(`${select} WHERE node = ?`).all(node);
   return {
-    decisions: timed<Decision>({ table: "decisions", at: "at", sequence: "seq" }),
-    actions: timed<Action>({ table: "actions", at: "created_at", sequence: "number" }),
-    episodes: timed<Episode>({ table: "episodes", at: "opened_at", sequence: "number" }),
-    operatorCommands: ({ policy: _, ...query }) =>
-      timed<OperatorCommandRow>({ table: "orders", at: "at", sequence: "seq" })(query),
-    timers: (node) =>
-      ofNode(SELECT_TIMERS, node).map(({ nodeCreatedAt, ...row }) => {
-        const timer = { ...row } as unknown as TimerRow;
-        return nodeCreatedAt === null ? timer : { ...timer, nodeCreatedAt: Number(nodeCreatedAt) };
-      }),
+    decisions: timed<Decision>(TIMED_TABLES.decisions),
+    actions: timed<Action>(TIMED_TABLES.actions),
+    episodes: timed<Episode>(TIMED_TABLES.episodes),
+    operatorCommands: ({ policy: _, ...query }) => timed<OperatorCommandRow>(TIMED_TABLES.orders)(query),
+    timers: (node) => timersOf(ofNode(selectTimers(SCHEMA), node)),
     holds: (node) => parseBodies<NodeHold>(ofNode("SELECT body FROM holds", node)),
     facts: () => {
       const rows = statement("SELECT key, value FROM facts WHERE key >= ? AND key < ?").all(
@@ -81,9 +73,7 @@ export function createRowReader(database: DatabaseSync): RowReader {
 }
 
 /** Returns the queries of a journal: those of `rows`, as promises. */
-export const queriesOver = (
-  rows: RowReader,
-): Pick<Journal, "decisions" | "actions" | "episodes" | "operatorCommands" | "facts"> => ({
+export const queriesOver = (rows: RowReader): JournalQueries => ({
   decisions: async (query) => rows.decisions(query),
   actions: async (query) => rows.actions(query),
   episodes: async (query) => rows.episodes(query),
@@ -91,8 +81,6 @@ export const queriesOver = (
   facts: async () => rows.facts(),
 });
 
-const SELECT_TIMERS = `SELECT policy, node, state, true_ms AS "trueMs", clear_ms AS "clearMs", since,
-  node_created_at AS "nodeCreatedAt" FROM timers`;
 // A plus keeps SQLite from using the index of a column: +number makes it search by the conditions instead of reading all
 // rows in order.
 const EPISODES_SINCE = "SELECT body FROM episodes WHERE closed_at IS NULL OR closed_at >= ? ORDER BY +number";

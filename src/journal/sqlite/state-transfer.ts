@@ -1,26 +1,10 @@
 import type { DatabaseSync } from "node:sqlite";
-import { REMEDIATION_FACT_PREFIX } from "../row-rules.ts";
+import { isJournalFact } from "../row-rules.ts";
 import type { StateRow } from "../state-rows.ts";
+import { notEmptyError, STATE_TABLES, TIMED_TABLES } from "../tables.ts";
 import { createChangeWriter } from "./change-writer.ts";
 import { createRowReader } from "./rows.ts";
 import { runInTransaction } from "./transaction.ts";
-
-const TABLES = ["calls", "facts", "timers", "episodes", "actions", "decisions", "holds", "orders"];
-/** Tables whose rows are stored as JSON, with the kind of their rows and their order. */
-const BODIES = {
-  episodes: "number",
-  actions: "number",
-  decisions: "seq",
-  orders: "seq",
-  holds: "node, policy",
-} as const;
-const KINDS = {
-  episodes: "episode",
-  actions: "action",
-  decisions: "decision",
-  orders: "order",
-  holds: "hold",
-} as const;
 
 /** Yields all rows of a database whose schema is current. */
 export async function* exportRows(database: DatabaseSync): AsyncGenerator<StateRow> {
@@ -29,9 +13,9 @@ export async function* exportRows(database: DatabaseSync): AsyncGenerator<StateR
   for (const { key, value } of database.prepare("SELECT key, value FROM facts").iterate())
     yield { kind: "fact", key: String(key), value: String(value) };
   for (const row of createRowReader(database).timers()) yield { kind: "timer", row };
-  for (const [table, order] of Object.entries(BODIES)) {
-    const kind = KINDS[table as keyof typeof BODIES];
-    for (const { body } of database.prepare(`SELECT body FROM ${table} ORDER BY ${order}`).iterate())
+  const holds = { kind: "hold", table: "holds", sequence: "node, policy" };
+  for (const { kind, table, sequence } of [...Object.values(TIMED_TABLES), holds]) {
+    for (const { body } of database.prepare(`SELECT body FROM ${table} ORDER BY ${sequence}`).iterate())
       yield { kind, row: JSON.parse(String(body)) } as StateRow;
   }
 }
@@ -42,11 +26,11 @@ export function importRows(database: DatabaseSync, rows: Iterable<StateRow>): vo
   const addCalls = database.prepare("INSERT INTO calls (day, used) VALUES (?, ?)");
   const addFact = database.prepare("INSERT INTO facts (key, value) VALUES (?, ?)");
   runInTransaction(database, () => {
-    const full = TABLES.find((table) => database.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get() !== undefined);
-    if (full !== undefined) throw new Error(`the state is not empty: its table ${full} has rows`);
+    const full = STATE_TABLES.find((table) => database.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get() !== undefined);
+    if (full !== undefined) throw notEmptyError(full);
     for (const row of rows) {
       if (row.kind === "calls") addCalls.run(row.day, row.used);
-      else if (row.kind === "fact" && !row.key.startsWith(REMEDIATION_FACT_PREFIX)) addFact.run(row.key, row.value);
+      else if (row.kind === "fact" && !isJournalFact(row.key)) addFact.run(row.key, row.value);
       else write(row);
     }
   });

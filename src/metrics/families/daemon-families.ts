@@ -228,7 +228,7 @@ export const DAEMON_FAMILIES = {
   },
   proxywarden_trusted: {
     type: "gauge",
-    help: "Whether fleet data is trusted; no action is taken while it is not.",
+    help: "Whether fleet data is trusted; if not, no action is taken.",
     labels: {},
   },
   proxywarden_paused: { type: "gauge", help: "Whether an operator has paused all actions.", labels: {} },

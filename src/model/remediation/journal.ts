@@ -39,28 +39,31 @@ export interface JournalQuery {
   readonly limit: number;
 }
 
-/** The durable record of what was observed, decided and done. All methods reject if the journal can't be read or written. */
-export interface Journal {
-  load(closedSince: EpochMs): Promise<JournalContents>;
+/** Queries of the rows of a journal. All methods reject if it can't be read. */
+export interface JournalQueries {
   /** Facts whose key begins with `warden.`. */
   facts(): Promise<ReadonlyMap<string, string>>;
-  /**
-   * Writes all changes or none, and resolves once they are on disk. Calls must not overlap: the order of two commits under way
-   * at the same time is undefined.
-   */
-  commit(changes: readonly JournalChange[]): Promise<void>;
   decisions(query: JournalQuery): Promise<readonly Decision[]>;
   actions(query: JournalQuery): Promise<readonly Action[]>;
   episodes(query: JournalQuery): Promise<readonly Episode[]>;
   /** Operator commands have no policy: that of the query is ignored. */
   operatorCommands(query: JournalQuery): Promise<readonly OperatorCommandRow[]>;
+}
+
+/** The durable record of what was observed, decided and done. All methods reject if the journal can't be read or written. */
+export interface Journal extends JournalQueries {
+  load(closedSince: EpochMs): Promise<JournalContents>;
+  /**
+   * Writes all changes or none, and resolves once they are on disk. Calls must not overlap: the order of two commits under way
+   * at the same time is undefined.
+   */
+  commit(changes: readonly JournalChange[]): Promise<void>;
   /** Deletes rows that ended or were decided before `before`, a bounded number per call. */
   prune(before: EpochMs): Promise<void>;
 }
 
 /** Read-only access to a journal from another process, at one point in time. All methods reject if the journal is damaged. */
-export interface JournalReader
-  extends Pick<Journal, "decisions" | "actions" | "episodes" | "operatorCommands" | "facts"> {
+export interface JournalReader extends JournalQueries {
   /** Returns the timers of a node under every policy. */
   timers(node: NodeId): Promise<readonly TimerRow[]>;
   holds(node: NodeId): Promise<readonly NodeHold[]>;

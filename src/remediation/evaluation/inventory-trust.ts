@@ -4,6 +4,7 @@ import { NODE_STATUSES } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+import type { RemediationRecords } from "../../policy/remediation-records.ts";
 import type { RemediationContext } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
 
@@ -11,6 +12,13 @@ type TrustDeps = Pick<RemediationContext, "client" | "clock" | "inventory" | "ob
 
 /** Key of the fact that holds the largest complete walk of each of the last days. */
 export const BASELINE = "warden.baseline";
+/** Returns how many nodes the largest complete walk of each of the last days had, by day number, as it is journaled. */
+export const journaledWalks = (records: RemediationRecords): Map<number, number> =>
+  new Map(JSON.parse(records.fact(BASELINE) ?? "[]") as [number, number][]);
+
+/** Returns the largest of these walks; 0: there is none. */
+export const largestOf = (walks: ReadonlyMap<number, number>): number => Math.max(0, ...walks.values());
+
 /** Key of the fact that holds how many nodes an operator accepted as missing. */
 export const ACCEPTED_MISSING = "warden.accepted_missing";
 /** Key of the fact that holds the {@link Cooldown}. */
@@ -39,7 +47,7 @@ export class InventoryTrustTracker {
   constructor(context: TrustDeps) {
     const { records } = context.remediationState;
     this.#context = context;
-    this.#largestWalks = new Map(JSON.parse(records.fact(BASELINE) ?? "[]") as [number, number][]);
+    this.#largestWalks = journaledWalks(records);
     const cooldown = records.fact(COOLDOWN);
     this.#cooldown = cooldown === NOT_STARTED ? NOT_STARTED : Number(cooldown ?? 0);
     context.inventory.acceptMissing(Number(records.fact(ACCEPTED_MISSING) ?? 0));
@@ -64,7 +72,7 @@ export class InventoryTrustTracker {
 
   /** Returns how many nodes the largest complete walk of the last days had; 0: there was none. */
   largestWalkNodes(): number {
-    return Math.max(0, ...this.#largestWalks.values());
+    return largestOf(this.#largestWalks);
   }
 
   /**

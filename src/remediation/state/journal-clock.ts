@@ -74,6 +74,17 @@ export function createJournalClock(journaled: JournaledTime, clock: Clock, log: 
     settle();
   }
 
+  /** Adopts the time on which the clocks agree. If this one was behind, earlier times seem to be longer ago than they are. */
+  function adoptAgreed(at: EpochMs): void {
+    const behindMs = at - now();
+    adoptOffset(at);
+    if (uncertainUntil !== Number.POSITIVE_INFINITY) return;
+    uncertainUntil = Number.NEGATIVE_INFINITY;
+    if (behindMs <= AGREEMENT_MS) return;
+    resumedAt = now();
+    uncertainUntil = resumedAt + DISAGREEMENT_MS;
+  }
+
   function settle(): void {
     isSettled = true;
     disagreesSince = null;
@@ -83,11 +94,7 @@ export function createJournalClock(journaled: JournaledTime, clock: Clock, log: 
     if (isSettled || serviceNow === null) return;
     const wall = clock.now();
     if (isNear(wall, serviceNow)) {
-      const isCorrection = uncertainUntil === Number.POSITIVE_INFINITY && wall - now() > AGREEMENT_MS;
-      adoptOffset(wall);
-      if (isCorrection) resumedAt = now();
-      if (uncertainUntil === Number.POSITIVE_INFINITY)
-        uncertainUntil = isCorrection ? now() + DISAGREEMENT_MS : Number.NEGATIVE_INFINITY;
+      adoptAgreed(wall);
       return;
     }
     difference = `the wall clock of this machine is ${differenceText(wall - serviceNow)} the service's Date`;

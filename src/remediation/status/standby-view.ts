@@ -1,10 +1,10 @@
 import type { PolicyRule } from "../../model/policy/policy.ts";
 import type { Clock } from "../../model/ports.ts";
-import type { Journal } from "../../model/remediation/journal.ts";
+import type { JournalQueries } from "../../model/remediation/journal.ts";
 import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
 import { ObservedFleet, type RemediationRules } from "../context.ts";
 import { FleetHealth } from "../evaluation/fleet-health.ts";
-import { BASELINE } from "../evaluation/inventory-trust.ts";
+import { journaledWalks, largestOf } from "../evaluation/inventory-trust.ts";
 import { PolicySet } from "../policy-set.ts";
 import type { RemediationState } from "../state/journaled-state.ts";
 import { createStatusView } from "./status-view.ts";
@@ -15,7 +15,7 @@ export interface StandbyViewDeps {
   readonly rules: RemediationRules;
   /** What the leader has journaled, as it was last read. */
   readonly remediationState: RemediationState;
-  readonly journal: Omit<Journal, "commit" | "prune">;
+  readonly journal: JournalQueries;
   readonly clock: Clock;
   /** Names the leader in texts. */
   leader(): string;
@@ -39,13 +39,12 @@ export function createStandbyView({
     policies: new PolicySet(rules, records),
     observed: new ObservedFleet({ serviceTime: () => null }),
   };
-  const walks = JSON.parse(records.fact(BASELINE) ?? "[]") as [day: number, nodes: number][];
   const view = createStatusView({
     context,
     fleetHealth: new FleetHealth(context),
     trustTracker: {
       current: () => ({ blockers: [{ reason: "warming_up", detail: unobserved() }], isUntrusted: false }),
-      largestWalkNodes: () => Math.max(0, ...walks.map(([, nodes]) => nodes)),
+      largestWalkNodes: () => largestOf(journaledWalks(records)),
     },
     // No node is listed, so nothing is asked of the guards.
     guardFacts: null,
@@ -70,8 +69,7 @@ function explainFromRecords(
   node: string,
 ): Omit<PolicyExplanation, "mode" | "unknowns"> | null {
   const timer = toTimerRow(name, node, records.timer(name, node));
-  const open = [false, true].flatMap((dryRun) => records.openEpisodesOf(node, dryRun));
-  const episode = open.findLast(({ policy }) => policy === name) ?? null;
+  const episode = records.openEpisodesOf(node).findLast(({ policy }) => policy === name) ?? null;
   if (timer === null && episode === null) return null;
   return {
     policy: name,

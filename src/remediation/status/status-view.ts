@@ -1,5 +1,5 @@
 import { EPISODE_STATES } from "../../model/label-values.ts";
-import type { Journal } from "../../model/remediation/journal.ts";
+import type { JournalQueries } from "../../model/remediation/journal.ts";
 import { findBlockers } from "../../policy/decision.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/facts.ts";
 import { limitsByName } from "../../policy/guards/limits.ts";
@@ -18,7 +18,7 @@ import {
   type RemediationView,
 } from "./views.ts";
 
-type ViewDeps = CandidateDeps & { readonly journal: Omit<Journal, "commit" | "prune"> };
+type ViewDeps = CandidateDeps & { readonly journal: JournalQueries };
 
 /** Dependencies of the status view. */
 export interface StatusViewDeps {

@@ -1,3 +1,4 @@
+import { HOUR_MS } from "../../base/duration.ts";
 import { fail, type Result } from "../../base/result.ts";
 import type { FaultKind, ServiceOptions } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
@@ -64,6 +65,8 @@ export function findFault<K extends FaultKind["kind"]>(
 /** Number of formatted timestamps that are kept: lists repeat most of those of the previous walk. */
 const FORMATTED_MAX = 50_000;
 const formatted = new Map<EpochMs, string>();
+/** The simulated hour in which they were formatted. Those of earlier hours are dropped, so that long runs keep few. */
+let formattedInHour = Number.NaN;
 
 /** Formats a time as the service's clock showed it, including the clock skew at that time. ISO 8601, UTC. */
 export function serviceTimestamp(service: ServiceBackend, at: EpochMs): string {
@@ -71,7 +74,9 @@ export function serviceTimestamp(service: ServiceBackend, at: EpochMs): string {
   const known = formatted.get(shown);
   if (known !== undefined) return known;
   const text = new Date(shown).toISOString();
-  if (formatted.size >= FORMATTED_MAX) formatted.clear();
+  const hour = Math.floor(service.world.now / HOUR_MS);
+  if (formatted.size >= FORMATTED_MAX || hour !== formattedInHour) formatted.clear();
+  formattedInHour = hour;
   formatted.set(shown, text);
   return text;
 }

@@ -53,7 +53,7 @@ export interface MembershipChange {
 }
 
 /** Number of membership changes to keep: far more than occur during a walk or a test. */
-const MEMBERSHIP_CHANGES_MAX = 10_000;
+const MEMBERSHIP_CHANGES_MAX = 2_000;
 const MAINTENANCE_MS_MIN: DurationMs = 10 * MINUTE_MS;
 const MAINTENANCE_MS_SPREAD: DurationMs = 30 * MINUTE_MS;
 /** Simulated time before the start, after which the usual share of nodes is failing. */

@@ -1,4 +1,4 @@
-import { createServer } from "node:net";
+import { freePort } from "../../harness/free-port.ts";
 import { createTempFolder } from "../folder.ts";
 import { type RunningProcess, requireProgram, startProcess } from "../process.ts";
 import { waitUntil } from "../wait-until.ts";
@@ -108,14 +108,4 @@ async function untilReady(url: string, process: RunningProcess): Promise<void> {
         () => false,
       ),
   );
-}
-
-/** Returns a free port, for programs that cannot pick one themselves. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 }

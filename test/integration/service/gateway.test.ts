@@ -1,5 +1,3 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { createApiClient } from "../../../src/api-client/client.ts";
 import { listNodesCall, readStatsCall } from "../../../src/api-client/endpoints.ts";
@@ -9,6 +7,7 @@ import { seededRandom } from "../../../src/base/random.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { startSaturatingLoad } from "../../api-client/saturating-client.ts";
+import { freePort } from "../../harness/free-port.ts";
 import { isLongRun } from "../../harness/run-length.ts";
 import { createPlanLimits, createRecordingLog, fixedKey } from "../../harness/virtual-daemon.ts";
 import { createTempFolder } from "../folder.ts";
@@ -67,14 +66,6 @@ async function startNginx(upstream: string): Promise<string> {
       ),
   );
   return url;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 test("behind nginx's limit_req, less than 1 % of calls are rejected in the long run", async () => {

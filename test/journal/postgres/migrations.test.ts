@@ -9,7 +9,7 @@ afterAll(removeCluster);
 
 async function openRaw(schema: string) {
   const database = openDatabase(await postgresDeps(schema));
-  if (!database.ok) throw new Error(database.error);
+  if (!database.ok) throw new Error(database.error.message);
   return database.value;
 }
 

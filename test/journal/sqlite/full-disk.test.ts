@@ -1,28 +1,15 @@
-import { mkdtempSync, openSync, renameSync, rmSync, statSync, truncateSync, writeFileSync, writeSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { openSync, renameSync, statSync, truncateSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { constants, DatabaseSync } from "node:sqlite";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createJournal } from "../../../src/journal/sqlite/journal.ts";
 import { migrate } from "../../../src/journal/sqlite/migrations.ts";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import { timerOf } from "../arbitrary-changes.ts";
-import { killOtherProcesses, startOtherProcess } from "./other-process.ts";
+import { startOtherProcess } from "./other-process.ts";
+import { useStoreFolder } from "./store-folder.ts";
 
-let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "refusal-"));
-});
-afterEach(() => {
-  killOtherProcesses();
-  rmSync(folder, { recursive: true });
-});
-
-function opened() {
-  const store = openSqliteStore(folder);
-  if (!store.ok) throw new Error(store.error.message);
-  return store.value;
-}
+const folder = useStoreFolder();
 
 const timers = (count: number, prefix: string) =>
   Array.from({ length: count }, (_, index) => ({ kind: "timer", row: timerOf(`${prefix}_${index}`) }) as const);
@@ -31,7 +18,7 @@ const LARGE = 20_000;
 
 describe("a full disk", () => {
   test("makes a commit throw without a trace, and the next one succeeds once there is space", async () => {
-    const database = new DatabaseSync(join(folder, "proxywarden.db"));
+    const database = new DatabaseSync(folder.database);
     database.exec("PRAGMA journal_mode = WAL");
     migrate(database);
     const journal = createJournal(database);
@@ -61,12 +48,12 @@ describe("a full disk", () => {
         } catch (error) { say(error.message); }
       };
       await commit(1, "before"); await commit(${LARGE}, "large"); await calls.add("2026-11-01", 1); await commit(1, "after");`;
-    const other = startOtherProcess(folder, body, 600_000);
+    const other = startOtherProcess(folder.path, body, 600_000);
     expect(await other.line()).toBe("written");
     expect(await other.line()).toBe("disk I/O error");
     expect(await other.line()).toBe("written");
     await other.kill();
-    const store = opened();
+    const store = folder.open();
     expect((await store.journal.load(0)).timers.map(({ node }) => node)).toEqual(["after0", "before0"]);
     expect(store.calls.since("2026-11-01")).toBe(1);
     await store.close();
@@ -79,10 +66,10 @@ describe("a database that is damaged while it is in use", () => {
     ["zeros over all but its first page", (path: string) => overwrite(path, 4_096, 0)],
     ["half of it cut off", (path: string) => truncateSync(path, 4_096 * Math.floor(statSync(path).size / 8_192))],
   ])("%s: commits throw, nothing hangs, and the next start reports damage", async (_, damage) => {
-    const store = opened();
+    const store = folder.open();
     // Larger than what SQLite keeps of it in memory.
     await store.journal.commit(timers(4 * LARGE, "timer"));
-    const path = join(folder, "proxywarden.db");
+    const path = folder.database;
     const other = new DatabaseSync(path);
     other.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     other.close();
@@ -92,7 +79,7 @@ describe("a database that is damaged while it is in use", () => {
     );
     await expect(store.journal.load(0)).rejects.toThrow(/malformed|not a database|I\/O error/);
     await store.close();
-    expect(openSqliteStore(folder)).toMatchObject({ ok: false, error: { kind: "damaged" } });
+    expect(openSqliteStore(folder.path)).toMatchObject({ ok: false, error: { kind: "damaged" } });
   });
 });
 
@@ -100,8 +87,8 @@ describe("a store whose files are moved or removed", () => {
   test.each(["proxywarden.db", "proxywarden.lock"])(
     "%s: what is committed would be lost, or be a second daemon's, so it throws",
     async (name) => {
-      const store = opened();
-      const path = join(folder, name);
+      const store = folder.open();
+      const path = join(folder.path, name);
       await store.journal.commit(timers(1, "first"));
       renameSync(path, `${path}.away`);
       await expect(store.journal.commit(timers(1, "second"))).rejects.toThrow(`${path} was moved, removed or replaced`);
@@ -117,7 +104,7 @@ describe("a store whose files are moved or removed", () => {
 });
 
 test("closes the database if a rollback fails: later writes throw, and the transaction is gone", async () => {
-  const path = join(folder, "proxywarden.db");
+  const path = folder.database;
   const database = new DatabaseSync(path);
   migrate(database);
   const journal = createJournal(database);
@@ -136,8 +123,8 @@ test("closes the database if a rollback fails: later writes throw, and the trans
 });
 
 test("a commit throws at once while another process writes, and succeeds afterwards", async () => {
-  const store = opened();
-  const other = new DatabaseSync(join(folder, "proxywarden.db"));
+  const store = folder.open();
+  const other = new DatabaseSync(folder.database);
   other.exec("BEGIN IMMEDIATE");
   await expect(store.journal.commit(timers(1, "timer"))).rejects.toThrow("database is locked");
   other.exec("ROLLBACK");

@@ -1,19 +1,9 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
+import { expect, test } from "vitest";
 import { actionOf, decisionOf, episodeOf, timerOf } from "../arbitrary-changes.ts";
-import { killOtherProcesses, startOtherProcess } from "./other-process.ts";
+import { startOtherProcess } from "./other-process.ts";
+import { useStoreFolder } from "./store-folder.ts";
 
-let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "kill-"));
-});
-afterEach(() => {
-  killOtherProcesses();
-  rmSync(folder, { recursive: true });
-});
+const folder = useStoreFolder();
 
 const KILLS = 6;
 /** Timers in each commit: enough that a kill often finds one under way. */
@@ -39,24 +29,23 @@ const committing = `
 
 test("every acknowledged commit survives a kill, and no part of any other does", async () => {
   for (let kill = 0; kill < KILLS; kill++) {
-    const other = startOtherProcess(folder, committing);
+    const other = startOtherProcess(folder.path, committing);
     const overrides: string[] = [];
     for (let line = 0; line < 5 + 3 * kill; line++) overrides.push(await other.line());
     overrides.push(...(await other.kill()));
     const acknowledged = Number(overrides.at(-1));
     expect(acknowledged).toBeGreaterThan(0);
 
-    const store = openSqliteStore(folder);
-    if (!store.ok) throw new Error(store.error.message);
-    const { timers, episodes, actions, facts, lastNumber } = await store.value.journal.load(0);
+    const store = folder.open();
+    const { timers, episodes, actions, facts, lastNumber } = await store.journal.load(0);
     const rounds = Number(facts.get("warden.round"));
     expect(rounds).toBeGreaterThanOrEqual(acknowledged);
     expect(episodes).toHaveLength(rounds);
     expect(actions.map(({ episode }) => episode)).toEqual(episodes.map(({ id }) => id));
     expect(lastNumber).toBe(2 * rounds);
-    expect((await store.value.journal.decisions({ limit: 1 }))[0]?.at).toBe(rounds);
+    expect((await store.journal.decisions({ limit: 1 }))[0]?.at).toBe(rounds);
     expect(timers).toHaveLength(TIMERS);
     expect(timers.filter(({ trueMs }) => trueMs !== rounds)).toEqual([]);
-    store.value.close();
+    store.close();
   }
 });

@@ -50,7 +50,7 @@ describe("every statement of the journal", () => {
     expect(slow).toEqual(
       [
         // What is loaded whole is read whole.
-        `SCAN timers: SELECT policy, node, state, true_ms AS "trueMs", clear_ms AS "c`,
+        `SCAN main.timers: SELECT policy, node, state, true_ms AS "trueMs", clear_ms AS "c`,
         "USE TEMP B-TREE FOR ORDER BY: SELECT body FROM episodes WHERE closed_at IS N",
         "USE TEMP B-TREE FOR ORDER BY: SELECT body FROM actions WHERE over_at IS NULL",
         "SCAN holds: SELECT body FROM holds",

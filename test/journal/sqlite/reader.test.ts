@@ -1,34 +1,19 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { MIGRATIONS, migrate } from "../../../src/journal/sqlite/migrations.ts";
 import { openSqliteReader } from "../../../src/journal/sqlite/reader.ts";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
 import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "../arbitrary-changes.ts";
-import { killOtherProcesses, startOtherProcess } from "./other-process.ts";
+import { startOtherProcess } from "./other-process.ts";
+import { useStoreFolder } from "./store-folder.ts";
 
-let folder: string;
-let path: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "reader-"));
-  path = join(folder, "proxywarden.db");
-});
-afterEach(() => {
-  killOtherProcesses();
-  rmSync(folder, { recursive: true });
-});
-
-function opened() {
-  const store = openSqliteStore(folder);
-  if (!store.ok) throw new Error(store.error.message);
-  return store.value;
-}
+const folder = useStoreFolder();
 
 function reading() {
-  const reader = openSqliteReader(folder);
+  const reader = openSqliteReader(folder.path);
   if (!reader.ok) throw new Error(reader.error.message);
   return reader.value;
 }
@@ -56,40 +41,40 @@ async function expectRows(reader = reading()) {
 
 describe("a journal can be read", () => {
   test("while a daemon holds its folder", async () => {
-    const store = opened();
+    const store = folder.open();
     await store.journal.commit(rows);
     await expectRows();
-    expect(openSqliteStore(folder)).toMatchObject({ ok: false, error: { kind: "held" } });
+    expect(openSqliteStore(folder.path)).toMatchObject({ ok: false, error: { kind: "held" } });
     await store.journal.commit(rows.filter(({ kind }) => kind !== "decision"));
     await store.close();
   });
 
   test("after its daemon has stopped, without an effect on the next one", async () => {
-    const store = opened();
+    const store = folder.open();
     await store.journal.commit(rows);
     await store.close();
     await expectRows();
-    const next = opened();
+    const next = folder.open();
     expect((await next.journal.load(0)).timers).toHaveLength(2);
     await next.close();
-    expect(readdirSync(folder).filter((name) => name.endsWith("-wal"))).toEqual([]);
+    expect(readdirSync(folder.path).filter((name) => name.endsWith("-wal"))).toEqual([]);
   });
 
   test("after its daemon was killed, up to the last commit", async () => {
     const other = startOtherProcess(
-      folder,
+      folder.path,
       `await store.value.journal.commit(${JSON.stringify(rows)}); say("committed");`,
     );
     expect(await other.line()).toBe("committed");
     await other.kill();
-    const log = readFileSync(`${path}-wal`);
+    const log = readFileSync(`${folder.database}-wal`);
     await expectRows();
     // What is to be done about it is the next daemon's.
-    expect(readFileSync(`${path}-wal`).equals(log)).toBe(true);
+    expect(readFileSync(`${folder.database}-wal`).equals(log)).toBe(true);
   });
 
   test("as a snapshot, whatever is written meanwhile", async () => {
-    const store = opened();
+    const store = folder.open();
     await store.journal.commit(rows);
     const reader = reading();
     await store.journal.commit([
@@ -103,47 +88,49 @@ describe("a journal can be read", () => {
   });
 
   test("without a change to the database", async () => {
-    const store = opened();
+    const store = folder.open();
     await store.journal.commit(rows);
     await store.close();
-    const before = readFileSync(path);
+    const before = readFileSync(folder.database);
     await expectRows();
-    expect(readFileSync(path).equals(before)).toBe(true);
+    expect(readFileSync(folder.database).equals(before)).toBe(true);
   });
 });
 
 describe("reading fails with a reason", () => {
-  const failure = (of = folder) => {
+  const failure = (of = folder.path) => {
     const reader = openSqliteReader(of);
     return reader.ok ? "it was read" : `${reader.error.kind}: ${reader.error.message}`;
   };
 
   test("in a folder without a database, and creates none", async () => {
-    expect(failure()).toBe(`missing: ${folder} holds no journal; state.path must be the folder that a daemon has used`);
-    expect(failure(join(folder, "not", "there"))).toContain("missing: ");
-    writeFileSync(join(folder, "file"), "");
-    expect(failure(join(folder, "file"))).toContain("missing: ");
-    expect(readdirSync(folder)).toEqual(["file"]);
+    expect(failure()).toBe(
+      `missing: ${folder.path} holds no journal; state.path must be the folder that a daemon has used`,
+    );
+    expect(failure(join(folder.path, "not", "there"))).toContain("missing: ");
+    writeFileSync(join(folder.path, "file"), "");
+    expect(failure(join(folder.path, "file"))).toContain("missing: ");
+    expect(readdirSync(folder.path)).toEqual(["file"]);
   });
 
   test("for a database of an earlier version, which is not changed", async () => {
-    const earlier = new DatabaseSync(path);
+    const earlier = new DatabaseSync(folder.database);
     migrate(earlier, MIGRATIONS.slice(0, 1));
     earlier.close();
-    const message = `older: ${path} has schema version 1, and this proxywarden reads ${MIGRATIONS.length}; start the daemon of this version on it once, which migrates it`;
+    const message = `older: ${folder.database} has schema version 1, and this proxywarden reads ${MIGRATIONS.length}; start the daemon of this version on it once, which migrates it`;
     expect(failure()).toBe(message);
     expect(failure()).toBe(message);
   });
 
   test("for a database of a later version", async () => {
-    const later = new DatabaseSync(path);
+    const later = new DatabaseSync(folder.database);
     later.exec("PRAGMA user_version = 99");
     later.close();
-    expect(failure()).toContain(`newer: ${path} has schema version 99`);
+    expect(failure()).toContain(`newer: ${folder.database} has schema version 99`);
   });
 
   test("for a file that is not a database", async () => {
-    writeFileSync(path, "This is no database. ".repeat(100));
-    expect(failure()).toContain(`damaged: ${path} is damaged`);
+    writeFileSync(folder.database, "This is no database. ".repeat(100));
+    expect(failure()).toContain(`damaged: ${folder.database} is damaged`);
   });
 });

@@ -1,31 +1,16 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { MIGRATIONS } from "../../../src/journal/sqlite/migrations.ts";
 import { createMemoryStateStore, openSqliteStore } from "../../../src/journal/sqlite/store.ts";
-import { killOtherProcesses, startOtherProcess } from "./other-process.ts";
+import { startOtherProcess } from "./other-process.ts";
+import { openStore, useStoreFolder } from "./store-folder.ts";
 
-let folder: string;
-
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "store-"));
-});
-afterEach(() => {
-  killOtherProcesses();
-  rmSync(folder, { recursive: true });
-});
-
-/** Opens the store, or throws what is wrong with it. */
-function opened(path = folder) {
-  const store = openSqliteStore(path);
-  if (!store.ok) throw new Error(store.error.message);
-  return store.value;
-}
+const folder = useStoreFolder();
 
 describe.each([
-  ["on disk", () => opened()],
+  ["on disk", () => folder.open()],
   ["in memory", createMemoryStateStore],
 ])("a store %s", async (_, open) => {
   test("counts the calls from a day on", async () => {
@@ -60,57 +45,57 @@ describe.each([
 
 describe("the store's folder", () => {
   test("is created if missing, and keeps its data", async () => {
-    const path = join(folder, "deep", "state");
-    const first = opened(path);
+    const path = join(folder.path, "deep", "state");
+    const first = openStore(path);
     await first.calls.add("2026-11-01", 1);
     first.facts.write("key", "value");
     await first.close();
-    const second = opened(path);
+    const second = openStore(path);
     expect(second.calls.since("2026-11-01")).toBe(1);
     expect(second.facts.read("key")).toBe("value");
     await second.close();
   });
 
   test("is opened only once at a time, even within a process", async () => {
-    const first = opened();
-    expect(openSqliteStore(folder)).toMatchObject({ ok: false, error: { kind: "held" } });
+    const first = folder.open();
+    expect(openSqliteStore(folder.path)).toMatchObject({ ok: false, error: { kind: "held" } });
     await first.calls.add("2026-11-01", 1);
     await first.close();
-    opened().close();
+    folder.open().close();
   });
 
   test("is held while another process has it open, and released when that process is killed", async () => {
-    const other = startOtherProcess(folder, `say("holding")`);
+    const other = startOtherProcess(folder.path, `say("holding")`);
     expect(await other.line()).toBe("holding");
-    expect(openSqliteStore(folder)).toEqual({
+    expect(openSqliteStore(folder.path)).toEqual({
       ok: false,
       error: {
         kind: "held",
-        message: `${folder} is held by another proxywarden; stop it, or give this one a state.path of its own`,
+        message: `${folder.path} is held by another proxywarden; stop it, or give this one a state.path of its own`,
       },
     });
     await other.kill();
-    opened().close();
+    folder.open().close();
   });
 
   test("is held for other processes while we have it open", async () => {
-    const store = opened();
-    expect(await startOtherProcess(folder, "").line()).toBe("held");
+    const store = folder.open();
+    expect(await startOtherProcess(folder.path, "").line()).toBe("held");
     await store.close();
   });
 
   test("can be read by others while it is held", async () => {
-    const store = opened();
+    const store = folder.open();
     await store.calls.add("2026-11-01", 1);
-    const reader = new DatabaseSync(join(folder, "proxywarden.db"), { readOnly: true });
+    const reader = new DatabaseSync(folder.database, { readOnly: true });
     expect(reader.prepare("SELECT day, used FROM calls").all()).toEqual([{ day: "2026-11-01", used: 1 }]);
     await reader.close();
     await store.close();
   });
 
   test("that is unusable is named in the error", async () => {
-    writeFileSync(join(folder, "file"), "");
-    for (const path of [join(folder, "file"), join(folder, "file", "below")]) {
+    writeFileSync(join(folder.path, "file"), "");
+    for (const path of [join(folder.path, "file"), join(folder.path, "file", "below")]) {
       const store = openSqliteStore(path);
       expect(store).toMatchObject({ ok: false, error: { kind: "unusable" } });
       expect(store.ok ? "" : store.error.message).toContain(path);
@@ -122,32 +107,32 @@ describe("the store's folder", () => {
 describe("the database", () => {
   test("has every counted call, even if the process is killed", async () => {
     const other = startOtherProcess(
-      folder,
+      folder.path,
       `for (;;) { await store.value.calls.add("2026-11-01", 1); say("counted"); }`,
     );
     for (let call = 0; call < 50; call++) expect(await other.line()).toBe("counted");
     await other.kill();
-    const store = opened();
+    const store = folder.open();
     expect(store.calls.since("2026-11-01")).toBeGreaterThanOrEqual(50);
     await store.close();
   });
 
   test("uses a write-ahead log, so that readers and the writer do not block each other", async () => {
-    opened().close();
-    const database = new DatabaseSync(join(folder, "proxywarden.db"));
+    folder.open().close();
+    const database = new DatabaseSync(folder.database);
     expect(database.prepare("PRAGMA journal_mode").get()).toEqual({ journal_mode: "wal" });
     database.close();
   });
 
   test("of a later version is rejected and not changed", async () => {
-    opened().close();
-    const path = join(folder, "proxywarden.db");
+    folder.open().close();
+    const path = folder.database;
     const later = new DatabaseSync(path);
     later.exec("PRAGMA user_version = 99");
     later.close();
     const before = readFileSync(path);
-    expect(openSqliteStore(folder)).toMatchObject({ ok: false, error: { kind: "newer" } });
-    const store = openSqliteStore(folder);
+    expect(openSqliteStore(folder.path)).toMatchObject({ ok: false, error: { kind: "newer" } });
+    const store = openSqliteStore(folder.path);
     expect(store.ok ? "" : store.error.message).toContain(`${path} has schema version 99`);
     expect(readFileSync(path).equals(before)).toBe(true);
   });
@@ -157,27 +142,27 @@ describe("the database", () => {
     ["lost its end", (path: string) => truncateSync(path, 4_096)],
     ["has noise for its second page", (path: string) => overwrite(path, 4_096, Buffer.alloc(4_096, 0xa5))],
   ])("that %s is rejected with its name and what to do, and the folder is released", async (_, damage) => {
-    const path = join(folder, "proxywarden.db");
-    const store = opened();
+    const path = folder.database;
+    const store = folder.open();
     for (let call = 0; call < 10; call++) await store.calls.add("2026-11-01", 1);
     await store.close();
     damage(path);
-    const refused = openSqliteStore(folder);
+    const refused = openSqliteStore(folder.path);
     expect(refused).toMatchObject({ ok: false, error: { kind: "damaged" } });
     expect(refused.ok ? "" : refused.error.message).toContain(`${path} is damaged`);
     expect(refused.ok ? "" : refused.error.message).toContain("move it away together with its -wal and -shm files");
     for (const suffix of ["", "-wal", "-shm"]) rmSync(`${path}${suffix}`, { force: true });
-    opened().close();
+    folder.open().close();
     expect(existsSync(path)).toBe(true);
   });
 
   test("of another program with the same version is rejected as damaged, and the folder is released", async () => {
-    const path = join(folder, "proxywarden.db");
+    const path = folder.database;
     const externalUsage = new DatabaseSync(path);
     externalUsage.exec(`CREATE TABLE theirs (a); PRAGMA user_version = ${MIGRATIONS.length}`);
     externalUsage.close();
-    expect(openSqliteStore(folder)).toMatchObject({ ok: false, error: { kind: "damaged" } });
-    expect(openSqliteStore(folder)).toMatchObject({ ok: false, error: { kind: "damaged" } });
+    expect(openSqliteStore(folder.path)).toMatchObject({ ok: false, error: { kind: "damaged" } });
+    expect(openSqliteStore(folder.path)).toMatchObject({ ok: false, error: { kind: "damaged" } });
   });
 });
 

@@ -50,8 +50,6 @@ export interface EnduranceEnd {
   /** Number of exceptions in the log. */
   readonly defectsLogged: number;
   readonly tookSeconds: number;
-  /** Heap after the daemon is stopped and released: the simulated service and the loaded program. */
-  readonly heapBytesWithoutDaemon: number;
 }
 
 /** Later days are compared with this one, by which all code has run. */
@@ -134,9 +132,10 @@ async function scrape({ runtime }: Run): Promise<string> {
   return text;
 }
 
+/** Collects everything that is unreachable. A usual collection leaves old code and weakly held objects. */
 function collectGarbage(): void {
   if (globalThis.gc === undefined) throw new Error("run node with --expose-gc");
-  for (let round = 0; round < 4; round++) globalThis.gc();
+  globalThis.gc({ type: "major", execution: "sync", flavor: "last-resort" });
 }
 
 async function measure(run: Run, day: number): Promise<EnduranceDay> {
@@ -191,7 +190,7 @@ function measureJournal({ folder, activeConfig, clock }: Run): Pick<EnduranceDay
 /** Runs the daemon for some days. `onDay` receives the measurements as they are taken. */
 async function runEndurance(size: EnduranceSize, onDay: (day: EnduranceDay) => void): Promise<EnduranceEnd> {
   const began = performance.now();
-  let run: Run | null = await start(size);
+  const run = await start(size);
   for (let day = 1; day <= size.days; day++) {
     for (let at = 0; at < DAY_MS; at += SCRAPE_EVERY_MS) {
       await run.clock.advance(SCRAPE_EVERY_MS);
@@ -211,7 +210,7 @@ async function runEndurance(size: EnduranceSize, onDay: (day: EnduranceDay) => v
   const { churn } = service.world;
   const counts = replyCounts(service);
   const sum = (some: typeof counts) => some.reduce((total, { count }) => total + count, 0);
-  const end = {
+  return {
     joined: churn.joins,
     left: churn.leaves,
     calls: sum(counts),
@@ -220,15 +219,6 @@ async function runEndurance(size: EnduranceSize, onDay: (day: EnduranceDay) => v
     defectsLogged: run.defects(),
     tookSeconds: (performance.now() - began) / 1_000,
   };
-  run = null;
-  return { ...end, heapBytesWithoutDaemon: heapLeft(service) };
-}
-
-function heapLeft(service: SimulatedService): number {
-  collectGarbage();
-  const { heapUsed } = process.memoryUsage();
-  // Reading the service here keeps it reachable during the collection.
-  return service.world.now > 0 ? heapUsed : Number.NaN;
 }
 
 const { values } = parseArgs({

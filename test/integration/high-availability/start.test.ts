@@ -1,0 +1,114 @@
+import { chmodSync } from "node:fs";
+import { expect, onTestFinished, test } from "vitest";
+import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
+import { type PostgresCluster, startPostgres } from "../../harness/postgres-cluster.ts";
+import { createTempFolder } from "../folder.ts";
+import { parseMetricsPage } from "../metrics-page.ts";
+import { startCommand, waitForStderr } from "../process.ts";
+import { configText, startNetwork } from "../simulated-network.ts";
+import { waitUntil } from "../wait-until.ts";
+
+/** Processes and servers start slowly on a busy machine. */
+const WAIT_MS: DurationMs = 60 * SECOND_MS;
+const TEST_MS_MAX = 120_000;
+
+async function startCluster(settings: readonly string[] = []): Promise<PostgresCluster> {
+  const cluster = await startPostgres(["fsync = off", ...settings]);
+  onTestFinished(cluster.remove);
+  return cluster;
+}
+
+/** Starts `run` with a database. */
+async function startRun(databaseUrl: string) {
+  const network = await startNetwork({ speed: 1 });
+  const folder = createTempFolder();
+  const state = { postgres: { url_file: folder.write("postgres_url", databaseUrl), lease: "5s" } };
+  const collect = { nodes: { every: "1s" } };
+  return startCommand("run", "--config", folder.write("proxywarden.yaml", configText(network.url, { state, collect })));
+}
+
+/** Waits until a daemon has started, and returns the URL of its web server. */
+async function untilStarted(daemon: ReturnType<typeof startCommand>): Promise<string> {
+  const [, url] = await waitForStderr(daemon, /"url":"(http:[^"]+)".*"msg":"daemon started"/);
+  return url!;
+}
+
+test(
+  "a daemon that starts before its database stands by, shows why, and leads once the database answers",
+  async () => {
+    const cluster = await startCluster();
+    await cluster.stop("fast");
+    const daemon = await startRun(cluster.url());
+    const url = await untilStarted(daemon);
+    const scrape = async () => parseMetricsPage(await (await fetch(`${url}/metrics`)).text());
+    expect((await fetch(`${url}/-/healthy`)).status).toBe(200);
+    expect((await fetch(url)).status).toBe(200);
+    const ready = await fetch(`${url}/-/ready`);
+    expect([ready.status, await ready.text()]).toEqual([
+      503,
+      expect.stringMatching(/can't be reached: .*ECONNREFUSED/),
+    ]);
+    expect((await scrape()).sum("proxywarden_leader")).toBe(0);
+    await cluster.start();
+    await waitUntil(
+      () => `the daemon leads and polls:\n${daemon.err()}`,
+      async () => ((await scrape()).sum("proxynet_nodes") ?? 0) > 0,
+      WAIT_MS,
+    );
+    expect((await scrape()).sum("proxywarden_leader")).toBe(1);
+    expect((await fetch(`${url}/-/ready`)).status).toBe(200);
+    daemon.kill("SIGTERM");
+    expect((await daemon.ended).code).toBe(0);
+  },
+  TEST_MS_MAX,
+);
+
+test(
+  "a daemon that is stopped while it waits for its database exits with 0",
+  async () => {
+    const cluster = await startCluster();
+    await cluster.stop("fast");
+    const daemon = await startRun(cluster.url());
+    await untilStarted(daemon);
+    daemon.kill("SIGTERM");
+    expect((await daemon.ended).code).toBe(0);
+  },
+  TEST_MS_MAX,
+);
+
+test(
+  "a daemon with a wrong password exits and says so",
+  async () => {
+    const folder = createTempFolder();
+    chmodSync(folder.path, 0o755);
+    const access = folder.write(
+      "pg_hba.conf",
+      "host all postgres samehost trust\nhost all all samehost scram-sha-256\n",
+    );
+    const cluster = await startCluster([`hba_file = '${access}'`]);
+    await cluster.query("CREATE ROLE warden LOGIN PASSWORD 'right'");
+    const daemon = await startRun(cluster.url().replace("postgres@", "warden:wrong@"));
+    const { code, err } = await daemon.ended;
+    expect(code).toBe(1);
+    expect(err).toMatch(/^proxywarden: state\.postgres: .*password authentication failed for user "warden"$/m);
+    expect(err).not.toContain("wrong");
+  },
+  TEST_MS_MAX,
+);
+
+test(
+  "a daemon whose database turns out to be of a later version exits and says so",
+  async () => {
+    const cluster = await startCluster();
+    await cluster.query("CREATE SCHEMA proxywarden");
+    await cluster.query("CREATE TABLE proxywarden.schema_version AS SELECT 99 AS version");
+    await cluster.stop("fast");
+    const daemon = await startRun(cluster.url());
+    await untilStarted(daemon);
+    await cluster.start();
+    const { code, err } = await daemon.ended;
+    expect(code).toBe(1);
+    expect(err).toMatch(/^proxywarden: state\.postgres: schema "proxywarden" in .* has version 99, .*run the version/m);
+  },
+  TEST_MS_MAX,
+);
