@@ -226,11 +226,7 @@ export const DAEMON_FAMILIES = {
     help: "Effective value of each safety limit for the current fleet, in nodes.",
     labels: { limit: null },
   },
-  proxywarden_trusted: {
-    type: "gauge",
-    help: "Whether fleet data is trusted; if not, no action is taken.",
-    labels: {},
-  },
+  proxywarden_trusted: { type: "gauge", help: "Whether fleet data is trusted; else no action is taken.", labels: {} },
   proxywarden_paused: { type: "gauge", help: "Whether an operator has paused all actions.", labels: {} },
   proxywarden_operator_commands_total: {
     type: "counter",
