@@ -26,7 +26,7 @@ limits:
 `;
 
 test("a usage error exits with 2 and names the problem", async () => {
-  const [typo, noCommand] = await Promise.all([runCommand("chekc"), runCommand()]);
+  const [typo, noCommand] = await Promise.all([runCommand("chekc"), runInProcess()]);
   expect(typo).toEqual({ code: 2, out: "", err: expect.stringMatching(/unknown command 'chekc'/) });
   expect(noCommand).toEqual({ code: 2, out: "", err: expect.stringMatching(/Usage: proxywarden/) });
 });
@@ -36,7 +36,7 @@ test("--version and --help exit with 0 and print to standard output", async () =
     version: string;
   };
   expect(await runCommand("--version")).toEqual({ code: 0, out: `${version}\n`, err: "" });
-  const help = await runCommand("--help");
+  const help = await runInProcess("--help");
   expect(help).toMatchObject({ code: 0, err: "" });
   for (const command of ["run", "demo", "simulate", "check", "healthcheck"])
     expect(help.out).toContain(`  ${command} `);
@@ -113,7 +113,7 @@ describe("demo", () => {
   test("exits with 1 and names the address if it can't listen", async () => {
     const { url } = await startNetwork();
     const { port } = new URL(url);
-    const { code, err } = await runCommand("demo", "--nodes", "5", "--sessions", "5", "--port", port, "--for", "1s");
+    const { code, err } = await runInProcess("demo", "--nodes", "5", "--sessions", "5", "--port", port, "--for", "1s");
     expect(code).toBe(1);
     expect(err).toMatch(new RegExp(`web\\.listen: .*127\\.0\\.0\\.1:${port}`));
   });
@@ -155,7 +155,7 @@ test("healthcheck exits with 0 if the daemon is healthy, and with 1 if nothing o
   const { clock, url } = await startNetwork();
   const { app } = await startTestDaemon(clock, configText(url));
   const [healthy, other, unreachable] = await Promise.all([
-    runCommand("healthcheck", "--url", app.url()),
+    runInProcess("healthcheck", "--url", app.url()),
     runInProcess("healthcheck", "--url", url),
     runInProcess("healthcheck", "--url", "http://127.0.0.1:1"),
   ]);
