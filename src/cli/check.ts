@@ -14,6 +14,7 @@ import {
   EXIT_FAILURE,
   EXIT_OK,
   type ExitCode,
+  failWith,
   type OutputOption,
   print,
   readTextFile,
@@ -21,34 +22,48 @@ import {
 import { fleetSize, formatLimits, limitsJson } from "./network-size/fleet-limits.ts";
 import { createPaint } from "./output/color.ts";
 import { countNoun } from "./output/text.ts";
+import { formatProbe, type ProbeReport, probeJson, probeService } from "./probe/probe.ts";
 import { stateProblem } from "./state-store.ts";
 
 interface CheckOptions extends OutputOption {
   readonly config: string;
   /** Size of the fleet; absent: the size that the daemon saw last. */
   readonly nodes?: number;
+  /** Whether to ask the service. */
+  readonly probe?: boolean;
 }
 
 /**
  * `check --config FILE`: lists the errors that make `run` fail, the warnings, the most nodes that policies could act on, and
- * the limits for this fleet.
+ * the limits for this fleet. With `--probe`, also what the service shows.
  */
 export async function runCheck(options: CheckOptions, context: CommandContext): Promise<ExitCode> {
   const checked = await checkFile(options.config, context);
   if (!checked.ok) {
     const errors = checked.error;
-    const report = { file: options.config, valid: false, errors, warnings: [], worst_case: null, limits: null };
+    const report = {
+      file: options.config,
+      valid: false,
+      errors,
+      warnings: [],
+      worst_case: null,
+      limits: null,
+      probe: null,
+    };
     if (options.output === "text") printProblems(context, errors);
     const count = createPaint(context.out, context.env)("bad", countNoun(errors.length, "error"));
     print(context, options, report, ({ file }) => `${file}: ${count}\n`);
     return EXIT_FAILURE;
   }
-  await printReport(checked.value, options, context);
-  return EXIT_OK;
+  const probe = options.probe === true ? await probeService(checked.value, context) : null;
+  if (probe?.ok === false) return failWith(context, probe.error);
+  await printReport(checked.value, probe?.value ?? null, options, context);
+  return probe?.value.findings.some(({ problem }) => problem) ? EXIT_FAILURE : EXIT_OK;
 }
 
 async function printReport(
   { config, policies, warnings }: LoadedConfig,
+  probe: ProbeReport | null,
   options: CheckOptions,
   context: CommandContext,
 ): Promise<void> {
@@ -58,6 +73,7 @@ async function printReport(
     ...{ file: options.config, valid: true, errors: [], warnings },
     worst_case: worstCaseJson(worst),
     limits: limitsJson(config, size),
+    probe: probe && probeJson(probe),
   };
   if (options.output === "text") {
     const label = createPaint(context.err, context.env)("warning", "warning:");
@@ -65,9 +81,9 @@ async function printReport(
   }
   print(context, options, report, ({ file }) => {
     const verdict = `${file}: ${createPaint(context.out, context.env)("good", "valid")}\n`;
-    return policies.length === 0
-      ? verdict
-      : `${verdict}${formatWorstCase(worst, config, policies.length)}${formatLimits(config, size)}`;
+    const safety =
+      policies.length === 0 ? "" : `${formatWorstCase(worst, config, policies.length)}${formatLimits(config, size)}`;
+    return `${verdict}${safety}${probe === null ? "" : formatProbe(probe)}`;
   });
 }
 

@@ -207,6 +207,7 @@ const COMMANDS: readonly CommandRow[] = [
         "fleet size to show the limits for; default: the size last seen by the daemon",
         wholeNumberParser(1, 10_000_000),
       ),
+      option("--probe", "ask the service, read-only: usage scale, pages, limits, headers and scopes"),
       OUTPUT,
     ],
     run: runCheck,
