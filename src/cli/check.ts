@@ -8,7 +8,14 @@ import { closeResources, openConfigResources } from "../daemon/config-resources.
 import { MODES } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { type ModeWorstCase, type WorstCase, worstCase } from "../policy/guards/worst-case.ts";
-import { type Problem, parseConfig, printProblems, readConfigText } from "./config/config-loading.ts";
+import {
+  type Problem,
+  parseConfig,
+  placeholderProblem,
+  printProblems,
+  readConfigText,
+} from "./config/config-loading.ts";
+import { enforcementObstacles, formatObstacles } from "./config/enforcement.ts";
 import {
   type CommandContext,
   EXIT_FAILURE,
@@ -62,17 +69,20 @@ export async function runCheck(options: CheckOptions, context: CommandContext): 
 }
 
 async function printReport(
-  { config, policies, warnings }: LoadedConfig,
+  loaded: LoadedConfig,
   probe: ProbeReport | null,
   options: CheckOptions,
   context: CommandContext,
 ): Promise<void> {
+  const { config, policies, warnings } = loaded;
+  const obstacles = enforcementObstacles(loaded);
   const worst = worstCase(config.safety, policyRulesOf(policies));
   const size = await fleetSize(options.nodes, config, createSystemClock().now());
   const report = {
     ...{ file: options.config, valid: true, errors: [], warnings },
     worst_case: worstCaseJson(worst),
     limits: limitsJson(config, size),
+    enforces_nothing_because: obstacles,
     probe: probe && probeJson(probe),
   };
   if (options.output === "text") {
@@ -83,7 +93,7 @@ async function printReport(
     const verdict = `${file}: ${createPaint(context.out, context.env)("good", "valid")}\n`;
     const safety =
       policies.length === 0 ? "" : `${formatWorstCase(worst, config, policies.length)}${formatLimits(config, size)}`;
-    return `${verdict}${safety}${probe === null ? "" : formatProbe(probe)}`;
+    return `${verdict}${safety}${formatObstacles(obstacles)}${probe === null ? "" : formatProbe(probe)}`;
   });
 }
 
@@ -98,8 +108,10 @@ async function checkFile(
   const resources = openConfigResources(parsed.value, { clock: createSystemClock(), readFile: readTextFile, version });
   if (resources.ok) await closeResources(resources.value);
   const unusable = await stateProblem(parsed.value.config.state);
-  const problems = [...(resources.ok ? [] : resources.error), ...(unusable === null ? [] : [unusable])];
-  return problems.length === 0 ? parsed : fail(problems.map((problem) => `${file}: ${problem}`));
+  const found = [...(resources.ok ? [] : resources.error), ...(unusable === null ? [] : [unusable])];
+  const placeholder = placeholderProblem(file, parsed.value);
+  const problems = [...(placeholder === null ? [] : [placeholder]), ...found.map((problem) => `${file}: ${problem}`)];
+  return problems.length === 0 ? parsed : fail(problems);
 }
 
 function formatWorstCase({ activeMode, modes }: WorstCase, config: Config, policies: number): string {
