@@ -13,6 +13,7 @@ const LONG_TESTS = [
   "test/collectors/detail-failures.test.ts",
   "test/integration/remediation/process-death.test.ts",
   "test/integration/service/gateway.test.ts",
+  "test/monitoring/quiet-alerts.test.ts",
 ];
 
 export default defineConfig({

@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { DAEMON_FAMILIES, type DaemonFamily } from "./families/daemon-families.ts";
+import { DAEMON_FAMILIES } from "./families/daemon-families.ts";
+import type { DaemonFamily } from "./families/family.ts";
 import { boundText, type Format, familyHeader, seriesText, valueText } from "./text-format.ts";
 
 type DaemonFamilies = typeof DAEMON_FAMILIES;

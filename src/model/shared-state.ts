@@ -22,7 +22,10 @@ export interface Lease {
   isLeader(): boolean;
   /** Time until this daemon's deadline; 0: it has passed, or this daemon does not lead. */
   leftMs(): DurationMs;
-  /** Takes the lease if it is free. False: another daemon holds it. Rejects if the database can't be reached. */
+  /**
+   * Takes the lease if it is free. False: another daemon holds it. Rejects if the database can't be reached, or if a later version
+   * has changed its schema.
+   */
   acquire(): Promise<boolean>;
   /**
    * Prolongs the lease, also after its end if no other daemon has taken it. Rejects if the database can't be reached, or if another

@@ -103,7 +103,7 @@ test("the page shows the fleet and an unhealthy node, and explains the node by k
 test("commands need a valid token, which is kept for the tab", async () => {
   const { setup, daemon, page, pageErrors } = await startWithApproval();
   const paused = async () => (await daemon.scrape()).sum("proxywarden_paused") === 1;
-  await page.locator("#pause:enabled").click();
+  await page.locator("#pause button:enabled").click();
   await page.getByLabel("Reason").fill("a deploy");
   await page.locator("dialog .primary").click();
   await page.getByText("An operator token is required.").waitFor();
@@ -142,7 +142,7 @@ test("without operators the page is read-only", async () => {
   const { page, pageErrors } = await openPage(browser, daemon.app.url());
   await untilShown(page, () => actualStatusCounts({ network }));
   await page.getByText("Read-only: no operators are configured").waitFor();
-  expect(await page.locator("#pause").isDisabled()).toBe(true);
+  expect(await page.locator("#pause button").isDisabled()).toBe(true);
   expect(pageErrors).toEqual([]);
 });
 
@@ -179,7 +179,7 @@ test("the page has no accessibility violations in light, dark and phone layout",
     await page.emulateMedia({ colorScheme });
     expect(await accessibilityViolations(page)).toEqual([]);
   }
-  await page.locator("#pause").click();
+  await page.locator("#pause button").click();
   expect(await accessibilityViolations(page)).toEqual([]);
   await page.getByRole("button", { name: "Cancel" }).click();
   await page.setViewportSize({ width: 390, height: 844 });

@@ -1,15 +1,13 @@
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import type { NodeStatus } from "../../src/model/node.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
-import { startWebServer } from "../../src/web/http/server.ts";
 import { waitUntil } from "../integration/wait-until.ts";
-import { sampleRemediation } from "../web/api/remediation-view-fixture.ts";
 import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
-import { defaultDeps, ignoredMetrics, log, startTestServer } from "../web/http/test-server.ts";
+import { startTestServer } from "../web/http/test-server.ts";
 import { startBrowser } from "./chromium.ts";
 import { openPage } from "./page-visit.ts";
+import { quietStatus } from "./quiet-daemon.ts";
 
 const NODES = 10_000;
 /** The number of elements does not depend on the fleet: cells are painted, lists are short. */
@@ -73,53 +71,3 @@ test("ten thousand nodes need few elements and at most one paint per frame", asy
   expect((await framesOf(page, moving)).paints).toBe(0);
   expect(pageErrors).toEqual([]);
 });
-
-test("the page reports a lost daemon and reloads when it returns", async () => {
-  const fleet = () => buildFleet([{ id: "a" }, { id: "b" }]);
-  const first = await startTestServer({ fleet, ...quietStatus() }, createSystemClock());
-  const { page } = await openPage(browser, first.url);
-  const untilConnectionShows = (text: string) => page.locator("#connection").getByText(text, { exact: true }).waitFor();
-  await untilConnectionShows("live");
-  await page.getByText("No activity yet.").waitFor();
-  await first.close(SHUTDOWN_BUDGET.webMs);
-  await untilConnectionShows("no answer");
-  const second = await startWebServer({
-    host: "127.0.0.1",
-    port: Number(new URL(first.url).port),
-    deps: { ...defaultDeps, ...quietStatus(), fleet, epoch: "later", remediation: () => sampleRemediation() },
-    log,
-    clock: createSystemClock(),
-    metrics: ignoredMetrics,
-  });
-  if (!second.ok) throw new Error(second.error);
-  onTestFinished(() => second.value.close(SHUTDOWN_BUDGET.webMs));
-  await untilConnectionShows("live");
-  await page.locator("#activity").getByText("6 of 6 actions within 1h").waitFor();
-  await page.locator("#approvals").getByText("quarantine for 1d").waitFor();
-});
-
-/** Returns the status of an idle daemon. */
-function quietStatus() {
-  return {
-    status: () => ({
-      version: "0.1.0",
-      leader: null,
-      started_at: "2026-11-21T03:00:00.000Z",
-      now: "2026-11-21T03:10:00.000Z",
-      nodes: null,
-      sessions: null,
-      collectors: {},
-    }),
-    budget: () => ({
-      reserve: 0.2,
-      categories: {},
-      plan: { requests_per_minute: null, concurrent_requests: null },
-      month: {
-        started_at: "2026-11-01T00:00:00.000Z",
-        ends_at: "2026-12-01T00:00:00.000Z",
-        calls: 0,
-        calls_limit: null,
-      },
-    }),
-  };
-}

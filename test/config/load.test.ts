@@ -41,7 +41,7 @@ test("a service and a key are enough: all other keys have their defaults", () =>
       deny: [],
       series_max: 2_000_000,
     },
-    web: { listen: { host: "0.0.0.0", port: 9713 }, operators: [], trusted_proxies: [] },
+    web: { links: {}, listen: { host: "0.0.0.0", port: 9713 }, operators: [], trusted_proxies: [] },
     state: { path: "/var/lib/proxywarden" },
     log: { level: "info", format: "json" },
     policies: [],

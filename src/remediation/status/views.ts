@@ -99,12 +99,15 @@ export interface OperatorCommands {
 }
 
 /**
- * The remediation state of a node, from the least to the most important. `pending`: a policy's `for` runs; `firing`: a
- * policy fires, and nothing is under way: it is held, or was given up; `shadow`: an episode of a dry run; `episode`: a real
- * one; `acting`: one of its steps is under way; `held`: an operator or a veto holds the node; `awaiting`: an action waits for
- * approval.
+ * The remediation state of a node, from the least to the most important. `pending`: a policy's `for` or `clear_for` runs; `shadow`: a policy in
+ * dry run fires; `firing`: a policy fires, and its guards hold the node; `episode`: a step was taken, and its effect is watched or our
+ * quarantine lasts; `acting`: a step is under way; `in_flight`, `canary`: the next step waits only until other actions are verified;
+ * `given_up`: no step healed the node; `held`: an operator or a veto holds the node; `awaiting`: an action waits for approval.
  */
-export const NODE_MARKS = ["none", "pending", "firing", "shadow", "episode", "acting", "held", "awaiting"] as const;
+export const NODE_MARKS = [
+  ...(["none", "pending", "shadow", "firing", "episode", "acting"] as const),
+  ...(["in_flight", "canary", "given_up", "held", "awaiting"] as const),
+] as const;
 export type NodeMark = (typeof NODE_MARKS)[number];
 
 /** Read access to remediation. Promises are of rows of the journal, and reject if it can't be read; everything else is in memory. */

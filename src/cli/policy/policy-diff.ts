@@ -1,8 +1,8 @@
-import { fail, ok, type Result } from "../base/result.ts";
-import { policyRulesOf } from "../config/policy-file.ts";
-import type { PolicyRule } from "../model/policy/policy.ts";
-import { comparePolicies, type PolicyDifference } from "../policy/policy-diff.ts";
-import { type Problem, parsePolicies, printProblems } from "./config/config-loading.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
+import { policyRulesOf } from "../../config/policy-file.ts";
+import type { PolicyRule } from "../../model/policy/policy.ts";
+import { comparePolicies, type PolicyDifference } from "../../policy/policy-diff.ts";
+import { type Problem, parsePolicies, printProblems } from "../config/config-loading.ts";
 import {
   type CommandContext,
   EXIT_FAILURE,
@@ -10,10 +10,10 @@ import {
   type ExitCode,
   type OutputOption,
   print,
-  readTextFile,
-} from "./context.ts";
-import { createPaint, type Tone } from "./output/color.ts";
-import { stripControlCharacters } from "./output/text.ts";
+  readTextInput,
+} from "../context.ts";
+import { createPaint, type Tone } from "../output/color.ts";
+import { stripControlCharacters } from "../output/text.ts";
 
 /** `policy diff OLD NEW`: compares which nodes two policy files act on. */
 export async function runPolicyDiff(
@@ -35,7 +35,7 @@ export async function runPolicyDiff(
 }
 
 function readRules(file: string, { env }: CommandContext): Result<readonly PolicyRule[], readonly Problem[]> {
-  const read = readTextFile(file);
+  const read = readTextInput(file);
   if (!read.ok) return fail([read.error]);
   const parsed = parsePolicies(file, read.value, env);
   return parsed.ok ? ok(policyRulesOf(parsed.value)) : parsed;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { runPolicyDiff } from "../../src/cli/policy-diff.ts";
-import { createTempFolder } from "../integration/folder.ts";
-import { captureOutput } from "./terminal.ts";
+import { runPolicyDiff } from "../../../src/cli/policy/policy-diff.ts";
+import { createTempFolder } from "../../integration/folder.ts";
+import { captureOutput } from "../terminal.ts";
 
 const POLICY = `policies:
   - name: reboot-offline

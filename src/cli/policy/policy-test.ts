@@ -1,12 +1,12 @@
-import { formatDuration } from "../base/duration.ts";
-import { fail } from "../base/result.ts";
-import { policyRulesOf } from "../config/policy-file.ts";
-import { type LoadedPolicyTests, testNodeSchema } from "../config/schema/policy-test.ts";
-import { camelKeys } from "../config/schema/value-types.ts";
-import { positionIn } from "../config/yaml/position.ts";
-import type { PolicyTest, ScriptedNode } from "../model/policy/policy-test.ts";
-import type { RemediationRules } from "../remediation/context.ts";
-import { type Problem, parsePolicyTests, printProblems } from "./config/config-loading.ts";
+import { formatDuration } from "../../base/duration.ts";
+import { fail } from "../../base/result.ts";
+import { policyRulesOf } from "../../config/policy-file.ts";
+import { type LoadedPolicyTests, testNodeSchema } from "../../config/schema/policy-test.ts";
+import { camelKeys } from "../../config/schema/value-types.ts";
+import { positionIn } from "../../config/yaml/position.ts";
+import type { PolicyTest, ScriptedNode } from "../../model/policy/policy-test.ts";
+import type { RemediationRules } from "../../remediation/context.ts";
+import { type Problem, parsePolicyTests, printProblems } from "../config/config-loading.ts";
 import {
   type CommandContext,
   EXIT_FAILURE,
@@ -14,12 +14,12 @@ import {
   type ExitCode,
   type OutputOption,
   print,
-  readTextFile,
-} from "./context.ts";
-import { createPaint, type Paint } from "./output/color.ts";
-import { withProgress } from "./output/progress.ts";
-import { countNoun, stripControlCharacters } from "./output/text.ts";
-import { type FailedExpectation, runPolicyTest } from "./policy-tests/runner.ts";
+  readTextInput,
+} from "../context.ts";
+import { createPaint, type Paint } from "../output/color.ts";
+import { withProgress } from "../output/progress.ts";
+import { countNoun, stripControlCharacters } from "../output/text.ts";
+import { type FailedExpectation, runPolicyTest } from "../policy-tests/runner.ts";
 
 /** Result of one test. */
 interface TestResult {
@@ -56,7 +56,7 @@ export async function runPolicyTests(
 }
 
 async function runFile(file: string, { env }: CommandContext): Promise<FileResult> {
-  const text = readTextFile(file);
+  const text = readTextInput(file);
   const loaded = text.ok ? parsePolicyTests(file, text.value, env) : fail([text.error]);
   if (!loaded.ok) return { file, errors: loaded.error, tests: [] };
   const rules = rulesUnderTest(loaded.value);

@@ -1,9 +1,9 @@
 import { globSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { runPolicyTests as runTests } from "../../src/cli/policy-test.ts";
-import { inRepository, textOf } from "../deploy/manifest.ts";
-import { createTempFolder } from "../integration/folder.ts";
-import { captureOutput } from "./terminal.ts";
+import { runPolicyTests as runTests } from "../../../src/cli/policy/policy-test.ts";
+import { inRepository, textOf } from "../../deploy/manifest.ts";
+import { createTempFolder } from "../../integration/folder.ts";
+import { captureOutput } from "../terminal.ts";
 
 const examples = globSync("config/policies/tests/*.yaml", { cwd: inRepository(".") }).toSorted();
 const run = (files: readonly string[], output: "text" | "json" = "text") =>
