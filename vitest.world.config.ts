@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config";
 
 /** Tests of `npm test` that have a long form. */
 const LONG_TESTS = [
-  "test/config/yaml/hostile-yaml.test.ts",
+  "test/{config,metrics,policy,scheduling}/**/*.test.ts",
   "test/rate-limit/action-burst.test.ts",
   "test/rate-limit/ledger-days.test.ts",
   "test/rate-limit/learned-limit-over-hours.test.ts",
@@ -14,6 +14,7 @@ const LONG_TESTS = [
   "test/integration/remediation/process-death.test.ts",
   "test/integration/service/gateway.test.ts",
   "test/monitoring/quiet-alerts.test.ts",
+  "test/browser/scale.test.ts",
 ];
 
 export default defineConfig({

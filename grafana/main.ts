@@ -32,8 +32,8 @@ export const dashboardFiles = (): readonly GeneratedFile[] =>
 
 function buildDashboard(builder: DashboardBuilder): Dashboard {
   const dashboard = builder.build();
-  // The builder would move the switches of annotations into a menu.
-  for (const annotation of dashboard.annotations.list ?? []) delete annotation.placement;
+  // The builder would move links and the switches of annotations into a menu.
+  for (const each of [...(dashboard.annotations.list ?? []), ...(dashboard.links ?? [])]) delete each.placement;
   // Links and pictures refer to panels by id, which depends only on the order of the panels.
   const panels = (dashboard.panels ?? []).flatMap((panel) => ("panels" in panel ? [panel, ...panel.panels] : [panel]));
   for (const [index, panel] of panels.entries()) panel.id = index + 1;

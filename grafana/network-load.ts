@@ -5,10 +5,10 @@ import { AT_LOCATION, bytesPerSecond, overWalks, selector, WALKS_RESOLUTION, wit
 const third = { width: 8, height: 8 };
 const half = { width: 12, height: 8 };
 
-const durationQuantile = (quantile: number): string => {
-  const gained = overWalks((range) => `increase(${selector("proxynet_session_duration_seconds_bucket")}${range})`);
-  return `histogram_quantile(${quantile}, sum by (le) (\n${gained}\n))`;
-};
+const ENDED = selector("instance:proxynet_session_duration_seconds_bucket:increase5m");
+
+const durationQuantile = (quantile: number): string =>
+  `histogram_quantile(${quantile}, sum by (le) (\n${overWalks((range) => `sum_over_time(${ENDED}${range})`)}\n))`;
 
 /** Sessions by status, type, country and customer. */
 export const sessionPanels = () => [

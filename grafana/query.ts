@@ -62,6 +62,7 @@ const WALK_RANGES = { "10m": "<= 300", "1h": "> 300 <= 1800", "6h": "> 1800 <= 1
 /**
  * An expression over a range that follows the planned interval of the session walks, because counters of sessions move only when a
  * walk ends. `over` gets the range; its expression keeps the label `instance`. The recording rules choose the same ranges.
+ * Prometheus evaluates every range, so the expression should select few series.
  */
 export const overWalks = (over: (range: string) => string): string =>
   Object.entries(WALK_RANGES)

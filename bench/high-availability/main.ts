@@ -1,6 +1,5 @@
 import { parseArgs } from "node:util";
-import type { DurationMs } from "../../src/base/duration.ts";
-import { SECOND_MS } from "../../src/base/duration.ts";
+import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
 import { startPostgres } from "../../test/harness/postgres-cluster.ts";
 import { median } from "../bench-process.ts";
 import { measureCommits } from "./commits.ts";

@@ -1,7 +1,8 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
 import { type PostgresCluster, startPostgres } from "../../test/harness/postgres-cluster.ts";
-import { type Member, startProcessGroup, until } from "../../test/integration/high-availability/process-group.ts";
+import { type Member, until } from "../../test/integration/high-availability/member.ts";
+import { startProcessGroup } from "../../test/integration/high-availability/process-group.ts";
 
 /** The defaults of `state.postgres.lease` and, for a small fleet, of the walks. */
 const LEASE_MS: DurationMs = 15 * SECOND_MS;

@@ -10,8 +10,8 @@ import { DAEMON_FAMILIES } from "../../src/metrics/families/daemon-families.ts";
 import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
 import { ANY, allDashboardQueries, dashboards, interpolated, panelsOf, queriesOf } from "./dashboard-files.ts";
 import { catalogOfRules, catalogOfScrape, familyOf, findExpressionProblems } from "./metric-catalogue.ts";
-import { parsePromql } from "./promql.ts";
 import { textOf } from "./repository-files.ts";
+import { seriesReadBy } from "./rule-files.ts";
 
 const inGrafana = (path: string) => fileURLToPath(new URL(`../../grafana/${path}`, import.meta.url));
 const everyBoard = [...dashboards];
@@ -58,12 +58,10 @@ test("a query that names what there is not is found out", async () => {
 });
 
 test("every family is on some dashboard, and all that is known of a node is on the node's", () => {
-  const named = (queries: typeof allDashboardQueries) =>
-    new Set(
-      queries
-        .flatMap(({ expr }) => parsePromql(interpolated(expr, ANY)).selectors)
-        .flatMap(({ name }) => [name, familyOf(name)]),
-    );
+  const named = (queries: typeof allDashboardQueries) => {
+    const series = [...seriesReadBy(queries.map(({ expr }) => interpolated(expr, ANY)))];
+    return new Set([...series, ...series.map(familyOf)]);
+  };
   const shown = named(allDashboardQueries);
   expect([...networkFamilyNames(), ...Object.keys(DAEMON_FAMILIES)].filter((name) => !shown.has(name))).toEqual([]);
   const onNode = named(queriesOf("node.json", dashboards.get("node.json")!));

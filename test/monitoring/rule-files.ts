@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs";
 import { parse } from "yaml";
 import { requireProgram, startProcess } from "../integration/process.ts";
+import { parsePromql } from "./promql.ts";
 import { inRepository, textOf } from "./repository-files.ts";
 
 /** Paths of the files in a folder of the repository. */
@@ -25,6 +26,20 @@ export interface RuleGroup {
 /** The shipped files of rules, and their groups. */
 export const ruleFiles = filesIn("config/prometheus/rules");
 export const ruleGroups = ruleFiles.flatMap((file) => (parse(textOf(file)) as { groups: RuleGroup[] }).groups);
+
+/** Names of the series that expressions read, also those that the recording rules read for them. */
+export function seriesReadBy(expressions: readonly string[]): ReadonlySet<string> {
+  const series = new Set<string>();
+  const add = (expression: string) => {
+    for (const { name } of parsePromql(expression).selectors) {
+      if (series.has(name)) continue;
+      series.add(name);
+      for (const { rules } of ruleGroups) for (const { record, expr } of rules) if (record === name) add(expr);
+    }
+  };
+  for (const expression of expressions) add(expression);
+  return series;
+}
 
 /** The head of a file of promtool's unit tests of the shipped rules. What is recorded comes before what reads it. */
 export const RULE_TEST_HEAD = {

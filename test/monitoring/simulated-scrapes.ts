@@ -3,11 +3,9 @@ import type { LoadedConfig } from "../../src/config/load.ts";
 import { policyRulesOf } from "../../src/config/policy-file.ts";
 import { settingsOf } from "../../src/daemon/config-resources.ts";
 import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
-import { createNetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
-import { COLLECTORS } from "../../src/model/snapshot.ts";
-import { START_MS, startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } from "../harness/virtual-daemon.ts";
-import { render, textOf } from "../metrics/naive-renderer.ts";
+import { createNetworkPage } from "../harness/network-page.ts";
+import { START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 import { type InputSeries, ScrapeHistory } from "./scrape-history.ts";
 
 /** The labels of the daemon as a target. */
@@ -37,31 +35,16 @@ export async function scrapeSimulation(options: SimulatedScrapes): Promise<reado
   daemon.metrics.set("proxywarden_config_last_reload_successful", {}, 1);
   daemon.metrics.set("proxywarden_leader", {}, 1);
   const history = new ScrapeHistory(series, TARGET_LABELS, START_MS / SECOND_MS);
-  const networkPage = createNetworkPage(daemon, loaded, series);
+  const networkPage = createNetworkPage(daemon, {
+    nodeLabels: config.export.node_labels,
+    topCustomers: config.export.top_customers,
+    deny: new Set(networkFamilyNames().filter((name) => !series.has(name))),
+    seriesMax: config.export.series_max,
+  });
   for (let at = 0; at <= durationMs; at += intervalMs) {
     history.record(networkPage() + (await daemon.metrics.render("text")));
     await daemon.clock.advance(intervalMs);
   }
   await stopVirtualDaemon(daemon);
   return history.inputSeries();
-}
-
-/** Returns what renders the metrics of the network as the daemon does, without families that are not asked for. */
-function createNetworkPage(daemon: VirtualDaemon, { config }: LoadedConfig, series: ReadonlySet<string>): () => string {
-  const renderer = createNetworkRenderer();
-  const deny = new Set(networkFamilyNames().filter((name) => !series.has(name)));
-  const options = {
-    nodeLabels: config.export.node_labels,
-    topCustomers: config.export.top_customers,
-    deny,
-    seriesMax: config.export.series_max,
-  };
-  return () => {
-    const snapshot = daemon.snapshots.last;
-    if (snapshot === null) return "";
-    const plan = daemon.collectorManager.plan();
-    const staleAfterMs = Object.fromEntries(COLLECTORS.map((each) => [each, plan[each]?.freshMs ?? 0])) as never;
-    const [now, serviceNowMs] = [daemon.clock.monotonic(), daemon.clock.now()];
-    return textOf(render(renderer, { snapshot, now, serviceNowMs, staleAfterMs, options }));
-  };
 }

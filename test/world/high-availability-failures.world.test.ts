@@ -6,12 +6,8 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { MIGRATIONS } from "../../src/journal/postgres/migrations.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
-import {
-  type Member,
-  type ProcessGroup,
-  startProcessGroup,
-  until,
-} from "../integration/high-availability/process-group.ts";
+import { type Member, until } from "../integration/high-availability/member.ts";
+import { type ProcessGroup, startProcessGroup } from "../integration/high-availability/process-group.ts";
 import { CRASH_BOUNDARIES } from "../integration/remediation/crash-point.ts";
 import type { PostHooks } from "../integration/remediation/recording-proxy.ts";
 
@@ -25,7 +21,7 @@ afterAll(() => cluster.remove());
 
 async function startGroup(on = cluster): Promise<ProcessGroup> {
   const group = await startProcessGroup(on);
-  onTestFinished(group.stop);
+  onTestFinished(() => group.stop());
   return group;
 }
 

@@ -3,12 +3,8 @@ import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/d
 import { seededRandom } from "../../src/base/random.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
-import {
-  type Member,
-  type ProcessGroup,
-  startProcessGroup,
-  until,
-} from "../integration/high-availability/process-group.ts";
+import { type Member, until } from "../integration/high-availability/member.ts";
+import { type ProcessGroup, startProcessGroup } from "../integration/high-availability/process-group.ts";
 import { createRandomChoices, type RandomChoices } from "./runs/random-choices.ts";
 
 const SCHEDULES = Number(process.env.WORLD_SCHEDULES ?? 20);
@@ -95,7 +91,7 @@ async function isSettled(group: ProcessGroup, node: string): Promise<boolean> {
 async function runSchedule(seed: number): Promise<void> {
   const choices = createRandomChoices(seededRandom(seed * 15_485_863));
   const group = await startProcessGroup(cluster);
-  onTestFinished(group.stop);
+  onTestFinished(() => group.stop());
   const size = choices.pick([2, 2, 3]);
   let started = 0;
   async function startMissing(): Promise<void> {
@@ -121,11 +117,7 @@ async function runSchedule(seed: number): Promise<void> {
   failed.push(group.failNode());
   for (const node of failed)
     await until(
-      () =>
-        `${node} is healed:\n${group
-          .members()
-          .map(({ name, err }) => `${name}:\n${err()}`)
-          .join("\n")}`,
+      () => `${node} is healed:\n${group.logs()}`,
       () => isSettled(group, node),
     );
   expect(await group.violations()).toEqual([]);

@@ -53,7 +53,7 @@ export interface BacktestResult {
 
 /** Steps between two points, of which the first that fits the history is chosen. */
 const STEPS_MS: readonly DurationMs[] = [1, 2, 5, 10, 15, 30, 60].map((minutes) => minutes * MINUTE_MS);
-/** Observations of a node that are replayed unless a step is given: they take a few minutes. */
+/** Observations of single nodes that are replayed unless a step is given: they take about ten minutes. */
 const OBSERVATIONS_MAX = 50_000_000;
 
 /** Replays the history that Prometheus holds under the policies. `onProgress` gets the share that is done, 0 to 1. */

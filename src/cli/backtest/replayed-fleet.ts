@@ -141,13 +141,17 @@ export class ReplayedFleet {
 const successOf = (chunk: HistoryChunk, collector: Collector, point: number): EpochMs =>
   chunk.collector("proxywarden_collect_last_success_timestamp_seconds", collector, point) * SECOND_MS;
 
+const NUMBER_NAMES = [...LISTED_NUMBER_NAMES, ...DETAIL_NUMBER_NAMES];
+
 function toDetail({ id, status, labels, number }: HistoricalNode): NodeDetail {
-  const numbers = [...LISTED_NUMBER_NAMES, ...DETAIL_NUMBER_NAMES].map((column) => {
-    const value = number(column);
-    return [column, Number.isNaN(value) ? null : value];
-  });
   const { name, country, region, version, ip_address: ipAddress } = labels;
-  return { id, status, name, country, region, version, ipAddress, ...Object.fromEntries(numbers) } as NodeDetail;
+  const detail: Record<string, unknown> = { id, status, name, country, region, version, ipAddress };
+  // This runs for each node at each point.
+  for (const column of NUMBER_NAMES) {
+    const value = number(column);
+    detail[column] = Number.isNaN(value) ? null : value;
+  }
+  return detail as unknown as NodeDetail;
 }
 
 function summarizeSessions(nodes: readonly HistoricalNode[], at: MonotonicMs, complete: boolean): SessionSummary {

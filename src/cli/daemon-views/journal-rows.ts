@@ -6,7 +6,7 @@ import { ROWS_MAX } from "../../web/api/query.ts";
 import type { CommandContext } from "../context.ts";
 import { isRowList } from "../daemon-api/client.ts";
 import { type DaemonViewOptions, readRoute, searchOf } from "./daemon-view.ts";
-import { readDirectory, resolveNode } from "./node-directory.ts";
+import { type NodeDirectory, readDirectory, resolveNode } from "./node-directory.ts";
 
 /** Filters of `decisions` and `actions`. */
 export interface JournalRowOptions extends DaemonViewOptions {
@@ -44,8 +44,11 @@ export function rowReader<Row extends { readonly node: NodeId }>(
   const isFiltered = region !== undefined || country !== undefined;
   const sinceText = since === undefined ? "" : isoAt(since);
 
+  // Read again only for a node that is not in it: it is large, and a watched view is read every two seconds.
+  let known: NodeDirectory | null = null;
+
   return async () => {
-    const directory = await readDirectory(options, context);
+    const directory = known === null ? await readDirectory(options, context) : ok(known);
     if (!directory.ok) return directory;
     const node = options.node === undefined ? ok(null) : await resolveNode(options.node, options, context);
     if (!node.ok) return node;
@@ -68,6 +71,7 @@ export function rowReader<Row extends { readonly node: NodeId }>(
       if (last === null || last < sinceText || last === until) break;
       until = last;
     }
+    known = [...found.values()].every(({ node: id }) => directory.value.has(id)) ? directory.value : null;
     const named = [...found.values()].map((row) => ({ ...row, name: directory.value.nameOf(row.node) }));
     return ok(named.slice(0, limit));
   };

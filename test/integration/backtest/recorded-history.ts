@@ -1,13 +1,14 @@
 import { execFileSync } from "node:child_process";
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
-import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import { COLLECTOR_FAMILIES } from "../../../src/cli/backtest/history-chunk.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
-import { createNetworkRenderer, releaseExposition } from "../../../src/metrics/render/renderer.ts";
+import { networkFamilyNames } from "../../../src/metrics/families/network-families.ts";
 import type { Decision } from "../../../src/model/remediation/decision.ts";
 import type { FleetRates } from "../../../src/model/scenario.ts";
-import { COLLECTORS } from "../../../src/model/snapshot.ts";
 import type { RemediationRules } from "../../../src/remediation/context.ts";
+import { createNetworkPage } from "../../harness/network-page.ts";
 import { START_MS, startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } from "../../harness/virtual-daemon.ts";
 import { requireProgram } from "../process.ts";
 
@@ -26,23 +27,27 @@ export interface RecordingOptions {
   readonly durationMs: DurationMs;
   readonly rates: FleetRates;
   readonly rules: RemediationRules;
+  /** Interval of walks and scrapes; absent: a minute. */
+  readonly intervalMs?: DurationMs;
   /** Called before each scrape, which is not made if it returns false. `at`: time since the start. */
   beforeScrape?(at: DurationMs, daemon: VirtualDaemon): boolean;
 }
 
-/** Families that policies don't read, and that would make the history larger. */
-const UNREAD_FAMILIES = new Set([
-  "proxynet_nodes",
-  "proxynet_node_bandwidth_bytes",
-  "proxynet_node_memory_usage_ratio",
+/** The families that the policies of the tests read: the others would make the history larger. */
+const READ_FAMILIES: ReadonlySet<string> = new Set([
+  ...["proxynet_node_info", "proxynet_node_status", "proxynet_node_last_seen_timestamp_seconds"],
+  ...["proxynet_node_cpu_usage_ratio", "proxynet_node_detail_timestamp_seconds"],
 ]);
-const SCRAPE_INTERVAL_MS: DurationMs = MINUTE_MS;
+const DAEMON_SAMPLE = new RegExp(`^(?:${COLLECTOR_FAMILIES.join("|")})\\{`);
+const UNREAD_FAMILIES = new Set(networkFamilyNames().filter((name) => !READ_FAMILIES.has(name)));
+/** Each detail is read once in so many walks. */
+const WALKS_PER_DETAIL = 5;
 /** The journal returns at most this many rows at once. */
 const ROWS_MAX = 1_000;
 
 /** Runs a daemon on virtual time, scrapes it every minute, and turns that into blocks of Prometheus below `folder`. */
 export async function recordHistory(folder: string, options: RecordingOptions): Promise<RecordedHistory> {
-  const { nodes, durationMs, rates, rules, beforeScrape = () => true } = options;
+  const { nodes, durationMs, rates, rules, intervalMs = MINUTE_MS, beforeScrape = () => true } = options;
   const store = createMemoryStateStore();
   const daemon = await startVirtualDaemon({
     ...{ store, rules },
@@ -50,21 +55,24 @@ export async function recordHistory(folder: string, options: RecordingOptions): 
     settings: {
       reads: new Set(["nodes", "details"]),
       schedules: {
-        nodes: { kind: "every", intervalMs: MINUTE_MS },
-        details: { kind: "every", intervalMs: 5 * MINUTE_MS },
+        nodes: { kind: "every", intervalMs },
+        details: { kind: "every", intervalMs: WALKS_PER_DETAIL * intervalMs },
         ...{ sessions: null, stats: null, hourly: null },
       },
     },
   });
   const file = join(folder, "history.txt");
-  const renderer = createNetworkRenderer();
+  const networkPage = createNetworkPage(daemon, {
+    ...{ nodeLabels: ["name", "country", "region", "version"], topCustomers: 0 },
+    ...{ deny: UNREAD_FAMILIES, seriesMax: 1_000_000 },
+  });
   const decisions: Decision[] = [];
   // A scrape between two walks, as in operation.
-  await daemon.clock.advance(SCRAPE_INTERVAL_MS / 2);
-  for (let at = 0; at < durationMs; at += SCRAPE_INTERVAL_MS) {
-    await daemon.clock.advance(SCRAPE_INTERVAL_MS);
-    if (beforeScrape(at, daemon)) appendFileSync(file, await scrape(daemon, renderer));
-    if (at % DAY_MS === 0 || at + SCRAPE_INTERVAL_MS >= durationMs) collectDecisions(store, decisions);
+  await daemon.clock.advance(intervalMs / 2);
+  for (let at = 0; at < durationMs; at += intervalMs) {
+    await daemon.clock.advance(intervalMs);
+    if (beforeScrape(at, daemon)) appendFileSync(file, await scrape(daemon, networkPage));
+    if (at % HOUR_MS === 0 || at + intervalMs >= durationMs) collectDecisions(store, decisions);
   }
   const endMs = daemon.clock.now();
   await stopVirtualDaemon(daemon);
@@ -83,28 +91,9 @@ function collectDecisions({ rows }: ReturnType<typeof createMemoryStateStore>, d
 }
 
 /** Returns the samples of a scrape, each with its time. */
-async function scrape(
-  { clock, snapshots, collectorManager, metrics }: VirtualDaemon,
-  renderer: ReturnType<typeof createNetworkRenderer>,
-): Promise<string> {
-  const plan = collectorManager.plan();
-  const staleAfterMs = Object.fromEntries(
-    COLLECTORS.map((collector) => [collector, plan[collector]?.freshMs ?? 0]),
-  ) as Record<(typeof COLLECTORS)[number], DurationMs>;
-  const options = {
-    ...{ topCustomers: 0, deny: UNREAD_FAMILIES, seriesMax: 1_000_000 },
-    nodeLabels: ["name", "country", "region", "version"] as const,
-  };
-  const steps = renderer.refresh({
-    ...{ snapshot: snapshots.last!, now: clock.monotonic(), serviceNowMs: clock.now(), staleAfterMs, options },
-  });
-  let step = steps.next();
-  while (step.done !== true) step = steps.next();
-  const network = step.value.chunks.openmetrics.map(({ bytes }) => Buffer.from(bytes).toString()).join("");
-  releaseExposition(step.value);
-  const daemon = await metrics.render("openmetrics");
-  const own = daemon.split("\n").filter((line) => /^proxywarden_(collect_|plan_)/.test(line));
+async function scrape({ clock, metrics }: VirtualDaemon, networkPage: () => string): Promise<string> {
+  const own = (await metrics.render("text")).split("\n").filter((line) => DAEMON_SAMPLE.test(line));
+  const lines = [...networkPage().split("\n"), ...own].filter((line) => line !== "" && !line.startsWith("#"));
   const at = clock.now() / SECOND_MS;
-  const samples = [...network.split("\n"), ...own].filter((line) => line !== "" && !line.startsWith("#"));
-  return `${samples.map((line) => `${line} ${at}`).join("\n")}\n`;
+  return `${lines.map((line) => `${line} ${at}`).join("\n")}\n`;
 }

@@ -2,7 +2,8 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { type DurationMs, HOUR_MS } from "../../../src/base/duration.ts";
 import { type PostgresCluster, startPostgres } from "../../harness/postgres-cluster.ts";
 import type { CrashPoint } from "../remediation/crash-point.ts";
-import { type Member, type ProcessGroup, startProcessGroup, until } from "./process-group.ts";
+import { type Member, until } from "./member.ts";
+import { type ProcessGroup, startProcessGroup } from "./process-group.ts";
 
 const TEST_MS_MAX = 300_000;
 

@@ -3,16 +3,13 @@ import { runSteps } from "../../world/faults/crashed-steps.ts";
 import { worldInput } from "../../world/runs/world-input.ts";
 import { runWorld } from "../../world/runs/world-run.ts";
 
-/** Eight hours with faults, and the quiet period. */
-const DAYS = 20 / 24;
+/** Four hours with faults, and the quiet period. */
+const DAYS = 16 / 24;
 
-test.each([101])(
-  "no invariant is violated in the world of seed %i, in most of a day of a small fleet",
-  async (seed) => {
-    const { violations } = await runWorld(worldInput(seed, { nodes: 60, days: DAYS }));
-    expect(violations, `npm run world -- --seed ${seed} --nodes 60 --days ${DAYS} replays it`).toEqual([]);
-  },
-);
+test.each([106])("no invariant is violated in the world of seed %i, in 16 hours of a small fleet", async (seed) => {
+  const { violations } = await runWorld(worldInput(seed, { nodes: 60, days: DAYS }));
+  expect(violations, `npm run world -- --seed ${seed} --nodes 60 --days ${DAYS} replays it`).toEqual([]);
+});
 
 test("each step of an episode is sent once, at whatever commit the process is killed", async () => {
   const { marks } = await runSteps(null);

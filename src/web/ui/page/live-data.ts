@@ -135,7 +135,7 @@ export class LiveData {
 }
 
 /** Creates a function that runs `work` soon, once for several calls, and again if called while it runs. */
-export function batched(work: () => Promise<void>): () => void {
+function batched(work: () => Promise<void>): () => void {
   let state: "idle" | "due" | "running" | "again" = "idle";
   const start = () => {
     state = "due";

@@ -94,7 +94,7 @@ export const policyElement = ({ policy, isDryRun }: Pick<ActivityLine, "policy" 
     { class: "policy-name" },
     "policy ",
     createElement("b", {}, policy),
-    isDryRun ? " (dry run)" : null,
+    isDryRun ? " (dry run) " : " ",
   );
 
 /** Returns the policy, the detail and the blockers of a line; null: there are none. */

@@ -16,22 +16,29 @@ const MARKS_BY_URGENCY: readonly string[] = [
   ...["canary", "in_flight", "acting", "episode", "held"],
 ];
 
-/** Ranks are below this, so that a rank and the index of a node fit into one number. */
-const RANKS_MAX = 2 ** 24;
-
-/** Returns nodes in an order. Nodes of equal rank keep the order of region, country and name. */
+/** Returns nodes in an order. Nodes of equal rank keep their order. */
 export function sortNodes(
   fleet: FleetModel,
   cells: readonly Cell[],
   { column, isDescending }: NodeOrder,
 ): readonly Cell[] {
   const rank = rankBy(fleet, column);
-  // Numbers are sorted several times faster than objects with a comparison.
-  const keys = Float64Array.from(cells, (cell) => {
-    const value = rank(cell);
-    return (isDescending ? RANKS_MAX - value : value) * RANKS_MAX + cell.index;
-  });
-  return Array.from(keys.sort(), (key) => fleet.cells[key % RANKS_MAX]!);
+  const count = cells.length;
+  const ranks = new Uint32Array(count);
+  let last = 0;
+  for (let at = 0; at < count; at++) {
+    const each = rank(cells[at]!);
+    ranks[at] = each;
+    if (each > last) last = each;
+  }
+  if (isDescending) for (let at = 0; at < count; at++) ranks[at] = last - ranks[at]!;
+  // A counting sort, because there are few ranks. Iterators would take several times as long for 100,000 nodes.
+  const places = new Uint32Array(last + 2);
+  for (let at = 0; at < count; at++) places[ranks[at]! + 1]!++;
+  for (let each = 1; each <= last; each++) places[each]! += places[each - 1]!;
+  const sorted = new Array<Cell>(count);
+  for (let at = 0; at < count; at++) sorted[places[ranks[at]!]!++] = cells[at]!;
+  return sorted;
 }
 
 function rankBy(fleet: FleetModel, column: SortColumn): (cell: Cell) => number {

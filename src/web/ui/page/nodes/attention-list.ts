@@ -1,10 +1,10 @@
-import { byId, type Child, createElement, createFiller } from "../dom.ts";
-import { type Cell, countNodes, type FleetModel, markOf, statusOf } from "../fleet/fleet.ts";
+import { byId, type Child, createElement, createFiller, keepChildren } from "../dom.ts";
+import { type Cell, choosePairs, countNodes, type FleetModel, pairOf } from "../fleet/fleet.ts";
 import { compileFilter, type NodeFilter } from "../fleet/node-filter.ts";
 import { type NodeOrder, sortNodes } from "../fleet/node-order.ts";
 import { needsAttention } from "../fleet/remediation-states.ts";
 import { countNoun, formatCount } from "../format.ts";
-import { headerRow, nodeRow } from "./node-rows.ts";
+import { headerRow, NodeRows } from "./node-rows.ts";
 
 /** What the list shows: see {@link ViewState}. */
 interface AttentionView extends NodeFilter {
@@ -18,7 +18,7 @@ const NODES_PER_PAGE = 15;
 const KEY = "attention";
 
 const fillHead = createFiller(byId("attention-head"));
-const fillRows = createFiller(byId("attention"));
+const rows = new NodeRows(KEY);
 const fillCount = createFiller(byId("attention-count"));
 const fillPager = createFiller(byId("attention-pager"));
 
@@ -35,20 +35,18 @@ export function showNodesNeedingAttention(fleet: FleetModel, view: AttentionView
   fillHead(view.attentionOrder, () => [
     headerRow(KEY, view.attentionOrder, (attentionOrder) => navigate({ attentionOrder, page: 1 })),
   ]);
-  const rows = shown.map((cell) => [cell.id, statusOf(fleet, cell), markOf(fleet, cell)] as const);
-  byId("attention-table").hidden = rows.length === 0;
-  byId("attention-none").hidden = rows.length > 0;
+  byId("attention-table").hidden = shown.length === 0;
+  byId("attention-none").hidden = shown.length > 0;
   byId("attention-none").textContent =
     all === 0 ? "Every node is online or in maintenance." : "No node that needs attention matches the filter.";
-  fillRows(rows, () => shown.map((cell) => nodeRow(fleet, cell, KEY)));
+  keepChildren(byId("attention"), rows.rowsOf(fleet, shown));
   fillPager([page, pages], () => (pages === 1 ? [] : pagerElements(page, pages, navigate)));
 }
 
 function matchingNodes(fleet: FleetModel, view: AttentionView): readonly Cell[] {
   const passes = compileFilter(fleet, view);
-  const nodes = fleet.cells.filter(
-    (cell) => needsAttention(statusOf(fleet, cell), markOf(fleet, cell)) && (passes === null || passes(cell)),
-  );
+  const pairs = choosePairs(fleet, needsAttention);
+  const nodes = fleet.cells.filter((cell) => pairs[pairOf(fleet, cell.slot)]! && (passes === null || passes(cell)));
   return sortNodes(fleet, nodes, view.attentionOrder ?? { column: "urgency", isDescending: false });
 }
 

@@ -15,6 +15,7 @@ const COLUMNS: readonly (readonly [column: SortColumn, title: string])[] = [
   ["id", "Id"],
 ];
 
+/** Number of columns. */
 export const COLUMN_COUNT = COLUMNS.length;
 
 /** Creates the row of column titles, which are buttons that sort. A second press reverses the order. */
@@ -37,9 +38,31 @@ export function headerRow(key: string, order: NodeOrder | null, onSort: (order: 
   return createElement("tr", {}, ...cells);
 }
 
-/** Creates the row of a node. `rowIndex`: its position in a table of which only a part is in the document. */
-export function nodeRow(fleet: FleetModel, cell: Cell, key: string, rowIndex: number | null = null): HTMLElement {
-  const [status, mark] = [statusOf(fleet, cell), markOf(fleet, cell)];
+/** Rows of nodes. A row is created again only if its node changed. */
+export class NodeRows {
+  readonly #key: string;
+  #rows = new Map<string, HTMLElement>();
+
+  /** `key`: distinguishes the links of these rows from those of other lists. */
+  constructor(key: string) {
+    this.#key = key;
+  }
+
+  /** Returns the rows of nodes in their order. Rows of other nodes are forgotten. */
+  rowsOf(fleet: FleetModel, cells: readonly Cell[]): readonly HTMLElement[] {
+    const rows = new Map(
+      cells.map((cell) => {
+        const [status, mark] = [statusOf(fleet, cell), markOf(fleet, cell)];
+        const shows = JSON.stringify([cell.id, cell.name, cell.region, cell.country, status, mark]);
+        return [shows, this.#rows.get(shows) ?? nodeRow(cell, status, mark, this.#key)] as const;
+      }),
+    );
+    this.#rows = rows;
+    return [...rows.values()];
+  }
+}
+
+function nodeRow(cell: Cell, status: string, mark: string, key: string): HTMLElement {
   const values: Partial<Record<SortColumn, readonly Child[]>> = {
     name: [nodeLink(cell.id, cell.name, key)],
     status: [glyphElement(status), humanize(status)],
@@ -50,7 +73,7 @@ export function nodeRow(fleet: FleetModel, cell: Cell, key: string, rowIndex: nu
   };
   return createElement(
     "tr",
-    { "aria-rowindex": rowIndex },
+    {},
     ...COLUMNS.map(([column]) => createElement("td", { class: `column-${column}` }, ...values[column]!)),
   );
 }

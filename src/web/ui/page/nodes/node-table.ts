@@ -1,8 +1,8 @@
-import { byId, createElement, createFiller, replaceChildren } from "../dom.ts";
+import { byId, createElement, createFiller, keepChildren } from "../dom.ts";
 import type { Cell, FleetModel } from "../fleet/fleet.ts";
 import { compileFilter, type NodeFilter } from "../fleet/node-filter.ts";
 import { type NodeOrder, sortNodes } from "../fleet/node-order.ts";
-import { COLUMN_COUNT, headerRow, nodeRow } from "./node-rows.ts";
+import { COLUMN_COUNT, headerRow, NodeRows } from "./node-rows.ts";
 
 /** Height of a row, in CSS pixels: see `.node-table` in the style sheet. */
 const ROW_HEIGHT = 30;
@@ -15,9 +15,17 @@ export class NodeTable {
   readonly #box = byId("node-table");
   readonly #body = byId("node-table-rows");
   readonly #fillHead = createFiller(byId("node-table-head"));
+  readonly #rowElements = new NodeRows(KEY);
+  readonly #above = createSpacer();
+  readonly #below = createSpacer();
+  readonly #none = createElement(
+    "tr",
+    {},
+    createElement("td", { colspan: COLUMN_COUNT, class: "muted" }, "No node matches the filter."),
+  );
   readonly #onSort: (order: NodeOrder) => void;
   #fleet: FleetModel | null = null;
-  #rows: readonly Cell[] = [];
+  #nodes: readonly Cell[] = [];
   #frame = 0;
 
   /** `onSort` is called when the user chooses an order. */
@@ -32,9 +40,9 @@ export class NodeTable {
     const passes = compileFilter(fleet, filter);
     const nodes = passes === null ? fleet.cells : fleet.cells.filter(passes);
     this.#fleet = fleet;
-    this.#rows = order === null ? nodes : sortNodes(fleet, nodes, order);
+    this.#nodes = order === null ? nodes : sortNodes(fleet, nodes, order);
     this.#fillHead(order, () => [headerRow(KEY, order, this.#onSort)]);
-    byId("node-table-count").setAttribute("aria-rowcount", String(this.#rows.length + 1));
+    byId("node-table-count").setAttribute("aria-rowcount", String(this.#nodes.length + 1));
     this.#schedule();
   }
 
@@ -47,21 +55,18 @@ export class NodeTable {
     const fleet = this.#fleet;
     const { clientHeight, scrollTop } = this.#box;
     if (fleet === null || clientHeight === 0) return;
-    const first = Math.max(0, Math.min(Math.floor(scrollTop / ROW_HEIGHT), this.#rows.length) - ROWS_AROUND);
-    const end = Math.min(this.#rows.length, first + Math.ceil(clientHeight / ROW_HEIGHT) + 2 * ROWS_AROUND);
-    const rows = this.#rows.slice(first, end).map((cell, at) => nodeRow(fleet, cell, KEY, first + at + 2));
-    const none = createElement("td", { colspan: COLUMN_COUNT, class: "muted" }, "No node matches the filter.");
-    replaceChildren(this.#body, [
-      spacer(first),
-      ...(rows.length === 0 ? [createElement("tr", {}, none)] : rows),
-      spacer(this.#rows.length - end),
-    ]);
+    const first = Math.max(0, Math.min(Math.floor(scrollTop / ROW_HEIGHT), this.#nodes.length) - ROWS_AROUND);
+    const end = Math.min(this.#nodes.length, first + Math.ceil(clientHeight / ROW_HEIGHT) + 2 * ROWS_AROUND);
+    const rows = this.#rowElements.rowsOf(fleet, this.#nodes.slice(first, end));
+    for (const [at, row] of rows.entries()) row.setAttribute("aria-rowindex", String(first + at + 2));
+    this.#above.cell.style.height = `${first * ROW_HEIGHT}px`;
+    this.#below.cell.style.height = `${(this.#nodes.length - end) * ROW_HEIGHT}px`;
+    keepChildren(this.#body, [this.#above.row, ...(rows.length === 0 ? [this.#none] : rows), this.#below.row]);
   }
 }
 
-/** Creates a row as high as the rows that it stands for. */
-function spacer(rows: number): HTMLElement {
+/** Creates a row that is as high as the rows that it stands for. */
+function createSpacer() {
   const cell = createElement("td", { colspan: COLUMN_COUNT });
-  cell.style.height = `${rows * ROW_HEIGHT}px`;
-  return createElement("tr", { class: "spacer", "aria-hidden": "true" }, cell);
+  return { cell, row: createElement("tr", { class: "spacer", "aria-hidden": "true" }, cell) };
 }
