@@ -22,16 +22,17 @@ export interface PrometheusAnswer {
 /** Error messages are journaled as the detail of a hold, and those of PromQL quote the query. */
 const MESSAGE_CHARACTERS_MAX = 500;
 
-/** Requests a path below `/api/v1/` of Prometheus. Never rejects. */
+/** Requests a path below `/api/v1/` of Prometheus. `valuesMax`: of the JSON; absent: as for any body. Never rejects. */
 export async function requestPrometheus(
   prometheus: IntegrationClient,
   path: string,
   signal: AbortSignal,
+  valuesMax?: number,
 ): Promise<Result<PrometheusAnswer, PrometheusFailure>> {
   const answer = await prometheus.request({ method: "GET", path: `/api/v1/${path}` }, signal);
   if (!answer.ok) return fail({ errorType: null, message: `Prometheus: ${answer.error}` });
   const { status, body } = answer.value;
-  const json = parseJson(body);
+  const json = parseJson(body, valuesMax);
   if (jsonField(json, "status") === "error") {
     const [errorType, error] = [jsonField(json, "errorType"), jsonField(json, "error")].map(textOf);
     const message = truncate(`Prometheus answered ${status}: ${errorType}: ${error}`, MESSAGE_CHARACTERS_MAX);

@@ -49,7 +49,8 @@ export class ScrapeHistory {
       series,
       values: runs
         .filter(({ count }) => count > 0)
-        .map(({ value, count }) => (count === 1 ? value : `${value}x${count - 1}`))
+        // A value is followed by its repetitions, a gap by its length.
+        .map(({ value, count }) => (count === 1 ? value : `${value}x${value === MISSING ? count : count - 1}`))
         .join(" "),
     }));
   }

@@ -5,6 +5,7 @@ import type { NodeId, NodeLabel } from "../../model/node.ts";
 import type { ExternalBlockers } from "../../model/ports.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { Expression } from "../../policy/cel/expression.ts";
+import { type Field, findField } from "../../policy/cel/fields.ts";
 import { expressionsOf, mustCompile } from "../../policy/policy.ts";
 import type { RemediationRules } from "../../remediation/context.ts";
 import { queryHasResult } from "../../remediation/evaluation/blocker-queries.ts";
@@ -30,9 +31,10 @@ export interface BacktestRequest {
   readonly candidate: RemediationRules | null;
 }
 
-/** A field that policies read and the history does not hold. */
+/** A field that decisions depend on and the history does not hold. */
 export interface MissingField {
-  readonly policy: string;
+  /** Name of the policy, or the key of `safety`. */
+  readonly read_by: string;
   readonly field: string;
   readonly why: string;
 }
@@ -96,8 +98,11 @@ function fittingStep({ nodes, walkIntervalMs }: HistorySize, durationMs: Duratio
 
 const allExpressions = ({ policies, safety }: RemediationRules): (Expression | null)[] => [
   ...expressionsOf(policies),
-  safety.protected === null ? null : mustCompile(safety.protected),
+  protectedNodes(safety),
 ];
+
+const protectedNodes = (safety: RemediationRules["safety"]): Expression | null =>
+  safety.protected === null ? null : mustCompile(safety.protected);
 
 /** Starts a replay of each of some rules over the same fleet. */
 async function startReplay({ prometheus }: BacktestRequest, rules: readonly RemediationRules[], startMs: EpochMs) {
@@ -170,15 +175,23 @@ function missingFields(
   { families, labels }: FleetHistory,
 ): readonly MissingField[] {
   const policies = new Map(rules.flatMap((each) => each.policies).map((rule) => [rule.name, rule]));
-  return [...policies.values()].flatMap((rule) => {
-    const fields = new Set(expressionsOf([rule]).flatMap((each) => each?.fields ?? []));
-    return [...fields].flatMap((field) => {
+  const readers: readonly (readonly [readBy: string, fields: Iterable<Field>])[] = [
+    ["safety.trust", [findField("node.last_seen")!]],
+    ["safety.max_disrupted_per", [findField("node.region")!]],
+    ["safety.protected", fieldsOf(rules.map(({ safety }) => protectedNodes(safety)))],
+    ...[...policies.values()].map((rule) => [rule.name, fieldsOf(expressionsOf([rule]))] as const),
+  ];
+  return readers.flatMap(([read_by, fields]) =>
+    [...fields].flatMap((field) => {
       const why = missingFieldReason(
         field,
         (family) => families.has(family),
         (label) => labels.has(label),
       );
-      return why === null ? [] : [{ policy: rule.name, field: field.name, why }];
-    });
-  });
+      return why === null ? [] : [{ read_by, field: field.name, why }];
+    }),
+  );
 }
+
+const fieldsOf = (expressions: readonly (Expression | null)[]): ReadonlySet<Field> =>
+  new Set(expressions.flatMap((each) => each?.fields ?? []));

@@ -44,7 +44,8 @@ export async function queryRange(
     end: String((startMs + (points - 1) * stepMs) / SECOND_MS),
     step: String(stepMs / SECOND_MS),
   });
-  const answer = await requestPrometheus(prometheus, `query_range?${search}`, signal);
+  // The size of a body is limited, and nothing else waits for this process.
+  const answer = await requestPrometheus(prometheus, `query_range?${search}`, signal, Number.POSITIVE_INFINITY);
   if (!answer.ok) {
     const { message, errorType } = answer.error;
     return fail({ message, isTooMuch: errorType === "timeout" || TOO_MUCH_PATTERN.test(message) });
@@ -60,8 +61,8 @@ function parseSeries(series: unknown, { startMs, stepMs, points }: TimeGrid): Ra
   const values = new Float64Array(points).fill(Number.NaN);
   const samples = jsonField(series, "values");
   for (const sample of Array.isArray(samples) ? samples : []) {
-    const [at, value] = sample as readonly [number, string];
-    const point = Math.round((at * SECOND_MS - startMs) / stepMs);
+    const [at, value]: readonly unknown[] = Array.isArray(sample) ? sample : [];
+    const point = Math.round((Number(at) * SECOND_MS - startMs) / stepMs);
     if (point >= 0 && point < points) values[point] = Number(value);
   }
   return { labels: (jsonField(series, "metric") ?? {}) as RangeSeries["labels"], values };

@@ -38,8 +38,8 @@ function historyLines(history: BacktestReport["history"], paint: Paint): readonl
     longest === undefined
       ? "  no gaps"
       : `  ${countNoun(gaps.length, "gap")}, together ${durationOf(gaps.reduce((total, gap) => total + lengthOf(gap), 0) / SECOND_MS)}; the longest from ${formatTime(longest.from)} to ${formatTime(longest.until)}`,
-    ...missing.map(({ policy, field, why }) =>
-      paint("warning", stripControlCharacters(`  unknown: ${field} of ${policy}: ${why}`)),
+    ...missing.map(({ read_by, field, why }) =>
+      paint("warning", stripControlCharacters(`  unknown: ${field}, read by ${read_by}: ${why}`)),
     ),
     ...tooShort.map(({ policy, key }) =>
       paint(

@@ -60,7 +60,7 @@ const linkUrl = (example: string) =>
   );
 
 const linksSection = section({
-  runbook: linkUrl("https://docs.example.net/runbook")
+  runbook: linkUrl("https://proxywarden.example.net/docs/runbook.md")
     .exactOptional()
     .describe(
       "Where operators read docs/runbook.md. Banners link to the section of their alert, such as `#proxywardenpaused`.",

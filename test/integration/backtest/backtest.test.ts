@@ -169,9 +169,9 @@ test("names the fields that the history does not hold, and durations that are to
   );
   const { history: read } = reportOf((await backtest("--policies", candidate, "--step", "5m", "--output", "json")).out);
   expect(read.missing_fields).toEqual([
-    { policy: "failing", field: "sessions.failed_ratio", why: "is not exported as policies read it" },
+    { read_by: "failing", field: "sessions.failed_ratio", why: "is not exported as policies read it" },
     {
-      policy: "failing",
+      read_by: "failing",
       field: "node.ip_address",
       why: "proxynet_node_info has no label ip_address (export.node_labels)",
     },

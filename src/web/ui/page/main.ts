@@ -23,6 +23,9 @@ import { showChips, showTiles } from "./panels/summary.ts";
 import { startTheme } from "./theme.ts";
 import { formatFragment, parseFragment, type ViewState } from "./view-state.ts";
 
+/** On phones the grid is so high that the effect of a filter would not be visible. */
+const PHONE = matchMedia("(max-width: 719px)");
+
 let view = parseFragment(location.hash);
 
 /** Changes what is shown, as a new entry of the history. */
@@ -69,7 +72,7 @@ const data = new LiveData({
     showBanners(status);
     showFreshness(status);
     panel.linkTo(status.links.grafana);
-    showTiles(data.fleet, status, data.budget);
+    showTiles(data.fleet, status, data.budget, view);
     panel.refresh(null);
   },
   budget: showBudget,
@@ -89,8 +92,8 @@ const data = new LiveData({
 
 /** Shows what depends on the statuses and marks of nodes. */
 function showFleet(fleet: FleetModel): void {
-  showLegend(fleet, view, navigate);
-  showTiles(fleet, data.status, data.budget);
+  showLegend(fleet, view, (filter) => navigate({ ...filter, page: 1 }));
+  showTiles(fleet, data.status, data.budget, view);
   showNodesNeedingAttention(fleet, view, navigate);
   if (view.view === "table") table.show(fleet, view, view.tableOrder);
   showFilterCount(fleet);
@@ -172,6 +175,9 @@ startCharts();
 byId("forget").hidden = !hasToken();
 byId("forget").addEventListener("click", forgetToken);
 byId("commands").addEventListener("click", showPalette);
+byId("tiles").addEventListener("click", () => {
+  if (PHONE.matches && view.view === "grid") byId("attention-card").scrollIntoView();
+});
 search.value = view.search;
 search.addEventListener("input", () => adjust({ search: search.value.trim(), page: 1 }));
 search.addEventListener("focus", () => showSearchResults(data.fleet, view.search));

@@ -7,7 +7,7 @@ import { type Incident, latestByNode } from "./incidents.ts";
 type NameOf = (node: string) => string;
 
 /** How a line of the list is shown. */
-export interface LineView {
+interface LineView {
   readonly isOpen: boolean;
   readonly nameOf: NameOf;
   onToggle(): void;

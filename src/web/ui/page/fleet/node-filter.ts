@@ -14,18 +14,21 @@ export const ATTENTION = "attention";
 
 /** Returns whether a node passes a filter; null: every node does. */
 export function compileFilter(fleet: FleetModel, filter: NodeFilter): ((cell: Cell) => boolean) | null {
-  const { status, remediation } = filter;
   const found = compileSearch(fleet, filter.search);
-  if (status === null && remediation === null) return found;
-  const marks = REMEDIATION_STATES.find(({ name }) => name === remediation)?.marks;
+  if (filter.status === null && filter.remediation === null) return found;
+  const hasState = compileState(filter.remediation);
   const pairs = choosePairs(
     fleet,
-    (eachStatus, mark) =>
-      (status ?? eachStatus) === eachStatus &&
-      (remediation === null ||
-        (remediation === ATTENTION ? needsAttention(eachStatus, mark) : marks?.includes(mark))) === true,
+    (status, mark) => (filter.status === null || filter.status === status) && hasState(status, mark),
   );
   return (cell) => pairs[pairOf(fleet, cell.slot)]! && (found === null || found(cell));
+}
+
+function compileState(remediation: string | null): (status: string, mark: string) => boolean {
+  if (remediation === null) return () => true;
+  if (remediation === ATTENTION) return needsAttention;
+  const marks = REMEDIATION_STATES.find(({ name }) => name === remediation)?.marks ?? [];
+  return (_, mark) => marks.includes(mark);
 }
 
 /**

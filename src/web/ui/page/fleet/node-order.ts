@@ -11,9 +11,9 @@ export interface NodeOrder {
 }
 
 /** Marks from the most to the least urgent: first what waits for an operator, last what an operator did. */
-const MARKS_BY_URGENCY: readonly string[] = [
-  ...["awaiting", "given_up", "firing", "none", "pending", "shadow"],
-  ...["canary", "in_flight", "acting", "episode", "held"],
+const MARKS_BY_URGENCY: readonly (readonly string[])[] = [
+  ...[["awaiting"], ["given_up"], ["firing"], ["none", "pending", "shadow"]],
+  ...[["canary"], ["in_flight"], ["acting", "episode"], ["held"]],
 ];
 
 /** Returns nodes in an order. Nodes of equal rank keep their order. */
@@ -46,7 +46,7 @@ function rankBy(fleet: FleetModel, column: SortColumn): (cell: Cell) => number {
   const offline = fleet.statuses.indexOf("offline");
   switch (column) {
     case "urgency": {
-      const urgencies = fleet.marks.map((each) => MARKS_BY_URGENCY.indexOf(each));
+      const urgencies = fleet.marks.map((each) => MARKS_BY_URGENCY.findIndex((marks) => marks.includes(each)));
       return ({ slot }) => 2 * urgencies[mark[slot]!]! + (status[slot] === offline ? 0 : 1);
     }
     case "status":

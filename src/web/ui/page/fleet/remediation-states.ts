@@ -1,5 +1,5 @@
 /** A state of remediation that the page counts, colors and filters by. */
-export interface RemediationState {
+interface RemediationState {
   /** Name in the address of the page and in the style sheet, where the class of its ring is `is-ring-NAME`. */
   readonly name: string;
   readonly label: string;

@@ -1,5 +1,6 @@
 import { postCommand } from "../api.ts";
 import { byId, createElement, replaceChildren } from "../dom.ts";
+import { withName } from "../format.ts";
 
 /** An operator command, as a button and a dialog show it. */
 export interface OperatorCommand {
@@ -94,14 +95,6 @@ export function confirmCommand(command: OperatorCommand): void {
   replaceChildren(dialog, [form]);
   if (!dialog.open) dialog.showModal();
   if (!fields.tokenField.hidden && !command.hasReason) fields.token.focus();
-}
-
-/** Returns a message with the name of a node instead of its id, or before the message if that does not contain the id. */
-export function withName(message: string, node: OperatorCommand["node"]): string {
-  if (node === undefined || node.id === node.name) return message;
-  const id = node.id.replaceAll(/[^\w-]/g, "\\$&");
-  const parts = message.split(new RegExp(`(?<![\\w-])${id}(?![\\w-])`));
-  return parts.length === 1 ? `${node.name}: ${message}` : parts.join(node.name);
 }
 
 type DialogFields = ReturnType<typeof createFields>;

@@ -5,7 +5,7 @@ import { ATTENTION } from "../fleet/node-filter.ts";
 import { needsAttention, REMEDIATION_STATES } from "../fleet/remediation-states.ts";
 import { ringElement } from "../fleet/status-icon.ts";
 import { countNoun, formatCount, formatDuration, formatPercent, humanize } from "../format.ts";
-import { formatFragment } from "../view-state.ts";
+import { formatFragment, type ViewState } from "../view-state.ts";
 
 const fillTiles = createFiller(byId("tiles"));
 const fillChips = createFiller(byId("chips"));
@@ -27,7 +27,15 @@ interface Tile {
 }
 
 /** Shows the numbers at the top. */
-export function showTiles(fleet: FleetModel | null, status: Status | null, budget: Budget | null): void {
+export function showTiles(
+  fleet: FleetModel | null,
+  status: Status | null,
+  budget: Budget | null,
+  view: ViewState,
+): void {
+  /** Returns the address of the view with another filter. */
+  const filtered = (filter: Partial<ViewState>) =>
+    formatFragment({ ...view, ...{ node: null, status: null, remediation: null, search: "", page: 1 }, ...filter });
   const total = fleet?.cells.length ?? null;
   const online = fleet && countNodes(fleet, (each) => each === "online");
   const attention = fleet && countNodes(fleet, needsAttention);
@@ -37,16 +45,16 @@ export function showTiles(fleet: FleetModel | null, status: Status | null, budge
       name: "Online",
       value: formatPercent(online === null || !total ? null : online / total),
       note: `${formatCount(online)} of ${formatCount(total)} nodes`,
-      href: formatFragment({ status: "online" }),
+      href: filtered({ status: "online" }),
     },
     {
       ...{ name: "Needs attention", value: formatCount(attention), note: "nodes", tone: attention ? "bad" : "" },
-      href: formatFragment({ remediation: ATTENTION }),
+      href: filtered({ remediation: ATTENTION }),
     },
     ...REMEDIATION_STATES.filter(({ name }) => TILE_NOTES[name] !== undefined).map(({ name, label, marks }): Tile => {
       const count = fleet && countNodes(fleet, (_, mark) => marks.includes(mark));
       const note = name === "treated" ? `${formatCount(status?.warden.in_flight)} in flight` : TILE_NOTES[name]!;
-      const href = formatFragment({ remediation: name });
+      const href = filtered({ remediation: name });
       return { name: capitalize(label), value: formatCount(count), note, href, ring: name, tone: count ? name : "" };
     }),
     {
