@@ -70,7 +70,9 @@ describe("status and nodes show a fleet", () => {
     };
     const { url } = await startFleetServer({ ...idleRemediation, status: () => status });
     const { out } = await runInProcess("status", "--url", url);
-    expect(out).toContain("held      paused since 2026-11-21 03:00:00 UTC by alice, until 2026-11-21 03:00:00 UTC: deploy\n");
+    expect(out).toContain(
+      "held      paused since 2026-11-21 03:00:00 UTC by alice, until 2026-11-21 03:00:00 UTC: deploy\n",
+    );
     expect(out).toContain(
       "held      the circuit breaker is open since 2026-11-21 03:00:00 UTC: 12 nodes fired; reset-breaker closes it\n",
     );
