@@ -126,4 +126,16 @@ export const remediationPanels = () => [
       { ...gained("receiver, outcome", "proxywarden_notifications_total"), legend: "{{receiver}}: {{outcome}}" },
     ],
   }),
+  stacked({
+    ...half,
+    title: "Operator commands",
+    description: "Commands of operators, and attempted reloads. expiry: a pause or a hold that ended by itself.",
+    unit: "none",
+    queries: [
+      {
+        expr: `sum by (command, source) (increase(${selector("proxywarden_operator_commands_total")}[$__rate_interval]))`,
+        legend: "{{command}} ({{source}})",
+      },
+    ],
+  }),
 ];

@@ -1,3 +1,4 @@
+import { type DurationMs, formatDuration } from "../base/duration.ts";
 import { ok } from "../base/result.ts";
 import type { OperatorCommandRoute } from "../web/api/operator-commands.ts";
 import {
@@ -23,6 +24,7 @@ import { stripControlCharacters } from "./output/text.ts";
 /** Options of an operator command. */
 export interface OperatorCommandOptions extends DaemonConnectionOptions, OutputOption {
   readonly reason?: string;
+  readonly for?: DurationMs;
 }
 
 /** Sends an operator command to the running daemon. `subject`: the node (id or name) or action it is about; absent for the others. */
@@ -44,7 +46,10 @@ export async function sendOperatorCommand(
     method: "POST",
     path: route.path.replace(":id", encodeURIComponent(id.value)),
     token: token.value,
-    ...(options.reason === undefined ? {} : { body: { reason: options.reason } }),
+    body: {
+      ...(options.reason === undefined ? {} : { reason: options.reason }),
+      ...(options.for === undefined ? {} : { for: formatDuration(options.for) }),
+    },
   };
   const response = await requestDaemon(options, request, isMessage, context);
   if (!response.ok) return failWith(context, response.error);

@@ -178,6 +178,7 @@ const COMMANDS: readonly CommandRow[] = [
         "fleet size to show the limits for; default: the size last seen by the daemon",
         wholeNumberParser(1, 10_000_000),
       ),
+      option("--probe", "ask the service, read-only: usage scale, pages, limits, headers and scopes"),
       OUTPUT,
     ],
     run: runCheck,
@@ -239,13 +240,16 @@ const COMMANDS: readonly CommandRow[] = [
 ];
 
 function operatorCommandRow(route: OperatorCommandRoute): CommandRow {
-  const { name, about, description, example, hasReason } = route;
+  const { name, about, description, example, hasReason, hasDuration } = route;
   const reason = hasReason ? [option("--reason <text>", "reason to record in the journal")] : [];
+  const duration = hasDuration
+    ? [option("--for <duration>", "end it after this long, such as 2h", parseDurationOption)]
+    : [];
   return {
     usage: about === undefined ? name : `${name} <${about}>`,
     description,
     example: [name, example, "--token-file /run/secrets/alice"].filter(Boolean).join(" "),
-    options: [...reason, ...OPERATOR],
+    options: [...duration, ...reason, ...OPERATOR],
     run: (options: OperatorCommandOptions, context, [id]) => sendOperatorCommand(route, id, options, context),
   };
 }

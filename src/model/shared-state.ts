@@ -44,6 +44,8 @@ export interface ForwardedOrder {
   /** The node or action that it is about; empty: neither. */
   readonly target: string;
   readonly reason: string;
+  /** How long its effect lasts; null or absent: until a command ends it. */
+  readonly forMs?: DurationMs | null;
   /** Name of the operator; null: no operators are configured. */
   readonly operator: string | null;
 }

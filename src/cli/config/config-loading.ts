@@ -105,6 +105,16 @@ export function readConfigText(file: string): Result<string, string> {
   return fail(`${text.error}; set the configuration file with --config`);
 }
 
+/** Domains for examples (RFC 2606), of which no service exists. */
+const PLACEHOLDER_HOST = /(?:^|\.)example(?:\.(?:com|net|org))?$/;
+
+/** Returns why a valid configuration is an example that was not filled in; null: it was. */
+export function placeholderProblem(file: string, { config }: LoadedConfig): string | null {
+  const { base_url: url } = config.service;
+  if (!PLACEHOLDER_HOST.test(new URL(url).hostname)) return null;
+  return `${file}: service.base_url: found "${url}", which is the placeholder of the example; must be the URL of your service`;
+}
+
 /** Loads a configuration file. The error lists every problem, one per line. */
 export function readConfigFile(file: string, env: Environment): Result<LoadedConfig, readonly string[]> {
   const text = readConfigText(file);

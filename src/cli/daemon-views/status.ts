@@ -85,7 +85,7 @@ function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Stat
     ...(paused === null
       ? []
       : [
-          `paused since ${formatTime(paused.at)}${paused.operator === null ? "" : ` by ${paused.operator}`}: ${paused.reason}`,
+          `paused since ${formatTime(paused.at)}${paused.operator === null ? "" : ` by ${paused.operator}`}${paused.until === null ? "" : `, until ${formatTime(paused.until)}`}: ${paused.reason}`,
         ]),
     ...(breaker === null
       ? []

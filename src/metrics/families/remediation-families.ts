@@ -2,6 +2,7 @@ import { DECISION_REASONS, EPISODE_ACTIONS, EPISODE_STATES } from "../../model/l
 import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
 import { HOLD_REASONS } from "../../model/remediation/decision.ts";
 import { ACTION_OUTCOMES, OPEN_STATES } from "../../model/remediation/episode.ts";
+import { OPERATOR_COMMANDS } from "../../model/remediation/operator-command.ts";
 import type { DaemonFamily } from "./family.ts";
 
 /** From a disconnect that works immediately to the longest usual step, in seconds. */
@@ -67,6 +68,11 @@ export const REMEDIATION_FAMILIES = {
     labels: {},
   },
   proxywarden_paused: { type: "gauge", help: "Whether an operator has paused all actions.", labels: {} },
+  proxywarden_operator_commands_total: {
+    type: "counter",
+    help: "Operator commands that were executed, and attempted reloads; source expiry: a pause or a hold that ended by itself, as resume or release.",
+    labels: { command: OPERATOR_COMMANDS, source: ["operator", "expiry"] },
+  },
   proxywarden_breaker_open: {
     type: "gauge",
     help: "Whether the circuit breaker is open; an operator has to reset it.",

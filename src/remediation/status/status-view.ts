@@ -7,8 +7,9 @@ import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
 import { buildCandidate, type CandidateDeps, firingNodes, isGivenUp } from "../evaluation/candidates.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
-import { type GuardFactsCollector, PAUSED } from "../evaluation/guard-facts.ts";
+import type { GuardFactsCollector } from "../evaluation/guard-facts.ts";
 import type { InventoryTrustTracker } from "../evaluation/inventory-trust.ts";
+import { pauseAt } from "../operator-holds.ts";
 import { nodeMarksOf } from "./node-marks.ts";
 import type { PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
 
@@ -71,7 +72,7 @@ function remediationStatus({ context, fleetHealth, trustTracker }: StatusViewDep
   const { breaker, storm } = fleetHealth.state(false);
   return {
     mode: rules.safety.mode,
-    paused: JSON.parse(records.fact(PAUSED) ?? "null") as RemediationStatus["paused"],
+    paused: pauseAt(records, remediationState.now()),
     breaker: breaker.open,
     trust: trustTracker.current().blockers,
     stormUntil: storm?.until ?? null,

@@ -60,13 +60,15 @@ describe("status and nodes show a fleet", () => {
   test("status shows everything that holds actions", async () => {
     const status = {
       ...idleStatus,
-      paused: { at: SAMPLES_START_MS, reason: "deploy", operator: "alice" },
+      paused: { at: SAMPLES_START_MS, until: SAMPLES_START_MS, reason: "deploy", operator: "alice" },
       breaker: { openedAt: SAMPLES_START_MS, nodes: 12 },
       trust: [{ reason: "inventory_shrunk", detail: "20 nodes are listed" } as const],
     };
     const { url } = await startFleetServer({ ...idleRemediation, status: () => status });
     const { out } = await runInProcess("status", "--url", url);
-    expect(out).toContain("held      paused since 2026-11-21 03:00:00 UTC by alice: deploy\n");
+    expect(out).toContain(
+      "held      paused since 2026-11-21 03:00:00 UTC by alice, until 2026-11-21 03:00:00 UTC: deploy\n",
+    );
     expect(out).toContain(
       "held      the circuit breaker is open since 2026-11-21 03:00:00 UTC: 12 nodes fired; reset-breaker closes it\n",
     );

@@ -8,14 +8,14 @@ import { configText, startNetwork, startTestDaemon } from "../simulated-network.
 import { waitUntil } from "../wait-until.ts";
 
 const VALID = `service:
-  base_url: https://proxy.example.net
+  base_url: https://proxy.internal
   api_key: sesame
   usage_scale: ratio
 `;
 
 /** Three errors, on the lines 4, 7 and 9. */
 const THREE_ERRORS = `service:
-  base_url: https://proxy.example.net
+  base_url: https://proxy.internal
   api_key: sesame
   usage_scael: ratio
 collect:
@@ -46,7 +46,10 @@ describe("check", () => {
   test("exits with 0 for a valid configuration, with warnings on standard error", async () => {
     const file = createTempFolder().write("proxywarden.yaml", VALID);
     const { code, out, err } = await runCommand("check", "--config", file);
-    expect({ code, out }).toEqual({ code: 0, out: `${file}: valid\n` });
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: `${file}: valid\nenforces nothing because\n  no policy is in force: policies names no file\n`,
+    });
     expect(err).toMatch(new RegExp(`^warning: ${file}:3:\\d+: service.api_key: .* in plain text`));
   });
 
@@ -90,7 +93,7 @@ describe("check", () => {
     expect(missing.err).toContain(`can't read ${folder.pathOf("none.yaml")}`);
     const keyless = folder.write(
       "keyless.yaml",
-      configText("https://proxy.example.net", { service: { api_key_file: "key" } }),
+      configText("https://proxy.internal", { service: { api_key_file: "key" } }),
     );
     const { code, err } = await runInProcess("check", "--config", keyless);
     expect(code).toBe(1);

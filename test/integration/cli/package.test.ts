@@ -97,4 +97,4 @@ async function runNpm(...args: readonly string[]): Promise<void> {
 const urlOf = (demo: RunningProcess): Promise<string> =>
   waitUntil("the demo prints the URL of its page", () => /status page +(http:\S+)/.exec(demo.out())?.[1]);
 
-const GOOD = "service: {base_url: https://proxy.example.net, api_key: sesame, usage_scale: percent}\n";
+const GOOD = "service: {base_url: https://proxy.internal, api_key: sesame, usage_scale: percent}\n";

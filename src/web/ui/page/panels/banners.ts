@@ -40,8 +40,9 @@ function bannersOf({ warden, leader, now: at }: Status): readonly Banner[] {
     banners.push({ tone: "hold", title: "Standby", text, alert: "ProxywardenNoLeader", ...link });
   }
   if (warden.paused !== null) {
-    const { at: pausedAt, reason, operator } = warden.paused;
-    const text = `since ${timeOfDay(pausedAt, now)}${operator === null ? "" : ` by ${operator}`}: ${reason}. All actions are on hold.`;
+    const { at: pausedAt, until, reason, operator } = warden.paused;
+    const end = until === null ? "" : `, until ${timeOfDay(until, now)}`;
+    const text = `since ${timeOfDay(pausedAt, now)}${operator === null ? "" : ` by ${operator}`}${end}: ${reason}. All actions are on hold.`;
     banners.push({ tone: "wait", title: "Paused", text, command: resume, alert: "ProxywardenPaused" });
   }
   if (warden.breaker !== null) {
