@@ -90,10 +90,10 @@ function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Stat
     ...(breaker === null
       ? []
       : [
-          `the circuit breaker is open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired; reset-breaker closes it`,
+          `the circuit breaker has been open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired; reset-breaker closes it`,
         ]),
     ...trust.map(({ reason, detail }) => `${reason}: ${detail}`),
-    ...(storm === null ? [] : [`too many nodes were unhealthy at once; until ${formatTime(storm)}`]),
+    ...(storm === null ? [] : [`storm: too many nodes unhealthy; actions held until ${formatTime(storm)}`]),
     ...(journal === null ? [] : [`the journal can't be written: ${journal}`]),
   ];
 }

@@ -62,6 +62,7 @@ describe("status and nodes show a fleet", () => {
       ...idleStatus,
       paused: { at: SAMPLES_START_MS, until: SAMPLES_START_MS, reason: "deploy", operator: "alice" },
       breaker: { openedAt: SAMPLES_START_MS, nodes: 12 },
+      stormUntil: SAMPLES_START_MS,
       trust: [{ reason: "inventory_shrunk", detail: "20 nodes are listed" } as const],
     };
     const { url } = await startFleetServer({ ...idleRemediation, status: () => status });
@@ -70,8 +71,9 @@ describe("status and nodes show a fleet", () => {
       "held      paused since 2026-11-21 03:00:00 UTC by alice, until 2026-11-21 03:00:00 UTC: deploy\n",
     );
     expect(out).toContain(
-      "held      the circuit breaker is open since 2026-11-21 03:00:00 UTC: 12 nodes fired; reset-breaker closes it\n",
+      "held      the circuit breaker has been open since 2026-11-21 03:00:00 UTC: 12 nodes fired; reset-breaker closes it\n",
     );
+    expect(out).toContain("held      storm: too many nodes unhealthy; actions held until 2026-11-21 03:00:00 UTC\n");
     expect(out).toContain("held      inventory_shrunk: 20 nodes are listed\n");
     const { out: json } = await runInProcess("status", "--url", url, "--output", "json");
     expect(JSON.parse(json)).toMatchObject({
