@@ -57,11 +57,11 @@ function formatStatus({ status, budget, policies }: DaemonStatus, paint: Paint):
       "mode",
       `safety.mode is ${warden.mode}; ${countNoun(warden.in_flight, "action")} in flight, ${countNoun(warden.awaiting_approval, "approval")} waiting`,
     ],
-    ...holdTexts(warden).map((text) => ["held", text]),
+    ...holdTexts(warden).map((text) => ["actions held", text]),
     ...Object.entries(budget.categories).map(([category, row]) => ["limits", `${category}: ${categoryText(row)}`]),
     ["month", monthText(budget.month)],
   ];
-  const lines = summary.map(([label, text]) => `${label!.padEnd(10)}${stripControlCharacters(text!)}\n`);
+  const lines = summary.map(([label, text]) => `${label!.padEnd(14)}${stripControlCharacters(text!)}\n`);
   return [lines.join(""), collectorTable(status, paint), policyTable(policies, paint)].filter(Boolean).join("\n");
 }
 

@@ -49,9 +49,9 @@ describe("status and nodes show a fleet", () => {
     const { url } = await startFleetServer({ ...idleRemediation, policies: () => [policyStatus] });
     const { code, out, err } = await runInProcess("status", "--url", url);
     expect({ code, err }).toEqual({ code: 0, err: "" });
-    expect(out).toMatch(/^daemon {4}proxywarden 1\.2\.3, up 5m\nnodes {5}40: \d+ online/);
-    expect(out).toContain("mode      safety.mode is enforce; 0 actions in flight, 0 approvals waiting\n");
-    expect(out).toMatch(/\nlimits {4}node_management: \d+ left of 100 a minute, burst 200\n/);
+    expect(out).toMatch(/^daemon {8}proxywarden 1\.2\.3, up 5m\nnodes {9}40: \d+ online/);
+    expect(out).toContain("mode          safety.mode is enforce; 0 actions in flight, 0 approvals waiting\n");
+    expect(out).toMatch(/\nlimits {8}node_management: \d+ left of 100 a minute, burst 200\n/);
     expect(out).toMatch(/\nnodes +every 1m +\d+s +\d+s +ok\n/);
     expect(out).toContain("\nreboot-offline  enforce  2        1       1 firing\n");
     expect(out).not.toContain("held");
@@ -68,13 +68,15 @@ describe("status and nodes show a fleet", () => {
     const { url } = await startFleetServer({ ...idleRemediation, status: () => status });
     const { out } = await runInProcess("status", "--url", url);
     expect(out).toContain(
-      "held      paused since 2026-11-21 03:00:00 UTC by alice, until 2026-11-21 03:00:00 UTC: deploy\n",
+      "actions held  paused since 2026-11-21 03:00:00 UTC by alice, until 2026-11-21 03:00:00 UTC: deploy\n",
     );
     expect(out).toContain(
-      "held      the circuit breaker has been open since 2026-11-21 03:00:00 UTC: 12 nodes fired; reset-breaker closes it\n",
+      "actions held  the circuit breaker has been open since 2026-11-21 03:00:00 UTC: 12 nodes fired; reset-breaker closes it\n",
     );
-    expect(out).toContain("held      storm: too many nodes unhealthy; actions held until 2026-11-21 03:00:00 UTC\n");
-    expect(out).toContain("held      inventory_shrunk: 20 nodes are listed\n");
+    expect(out).toContain(
+      "actions held  storm: too many nodes unhealthy; actions held until 2026-11-21 03:00:00 UTC\n",
+    );
+    expect(out).toContain("actions held  inventory_shrunk: 20 nodes are listed\n");
     const { out: json } = await runInProcess("status", "--url", url, "--output", "json");
     expect(JSON.parse(json)).toMatchObject({
       status: { version: "1.2.3", warden: remediationStatusView(status, 0) },
