@@ -94,7 +94,7 @@ test("filter, selection and order are in the address, and survive a reload and t
   expect(addressOf(page)).toBe("#?attention_sort=id");
   // A link to a section, or to a node alone, leaves the filter as it is.
   await page.getByRole("link", { name: /^Calls this month/ }).click();
-  expect(addressOf(page)).toBe("#?attention_sort=id");
+  await waitUntil("the filter is in the address again", () => addressOf(page) === "#?attention_sort=id");
 });
 
 test("the list of nodes that need attention is complete over its pages, and sortable", async () => {
@@ -179,6 +179,7 @@ test("the activity tells policy from status, groups equal holds, expands its row
   await lines.nth(1).waitFor();
   expect(await lines.first().innerText()).toMatch(/hold\s+12 nodes since .*\s+▸\s+policy offline\s+storm/);
   await lines.first().getByRole("button", { name: "Details" }).click();
+  await lines.first().locator(".incident-nodes a").nth(11).waitFor();
   expect(await lines.first().locator(".incident-nodes a").count()).toBe(12);
   await lines.nth(1).getByRole("button", { name: "Details" }).click();
   await lines.nth(1).locator(".guards").getByText("the detail of node_0").waitFor();

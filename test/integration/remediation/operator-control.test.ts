@@ -97,7 +97,7 @@ test("in mode approve exactly the actions that an operator approves are posted",
   await untilHeld(daemon, first, "approval");
   const approvals = await daemon.runCli("approvals");
   expect(approvals.out).toMatch(
-    new RegExp(`^${approved.id}  reboot \\S+ \\(${first},  .*\n.*\n.*\n +node\\.status = offline\n`),
+    new RegExp(`^${approved.id}  reboot \\S+ \\(${first}, .*\n.*\n.*\n +node\\.status = offline\n`),
   );
   expect(serviceProxy.postRequests).toEqual([]);
   expect(await daemon.runCli("approve", approved.id)).toMatchObject({ code: 0 });
