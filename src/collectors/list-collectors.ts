@@ -12,7 +12,7 @@ import { allowedMissing, missingRecords, shownShare } from "../inventory/walk-co
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { callsInFlightNeeded } from "../rate-limit/concurrency.ts";
+import { callsInFlightNeeded, latencyWithoutQueue } from "../rate-limit/concurrency.ts";
 import type { CollectorReporter, RunOutcome } from "./collector-health.ts";
 import { readNodeDetail } from "./detail-collector.ts";
 
@@ -143,15 +143,24 @@ function readList(
   foldRecord: (record: unknown, at: MonotonicMs, onRemark: OnRemark) => boolean,
   signal: AbortSignal,
 ): Promise<ListReadResult> {
+  const { latency, firstPageLatency } = listBehaviour;
+  let isFirst = true;
   const walk: ListWalk = {
     behaviour: listBehaviour,
-    inFlight: () => callsInFlightNeeded(spacingMs, listBehaviour.latency.meanMs(), inFlightMax),
+    inFlight() {
+      const latencyMs = latencyWithoutQueue(latency.meanMs(), firstPageLatency.meanMs());
+      return callsInFlightNeeded(spacingMs, latencyMs, inFlightMax);
+    },
     async fetch(query, pageSignal) {
       let sentAt: MonotonicMs | null = null;
       const response = await client.get(list(query), "walk", pageSignal, () => {
         sentAt ??= clock.monotonic();
       });
-      if (sentAt !== null) listBehaviour.latency.record(clock.monotonic() - sentAt);
+      if (sentAt !== null) {
+        latency.record(clock.monotonic() - sentAt);
+        if (isFirst) firstPageLatency.record(clock.monotonic() - sentAt);
+      }
+      isFirst = false;
       if (!response.ok) return response;
       const page = decodePage(response.value.json);
       return page.ok ? { ok: true, value: { page: page.value, at: response.value.at } } : page;

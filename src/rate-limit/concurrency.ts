@@ -24,6 +24,16 @@ export function callsInFlightNeeded(spacingMs: DurationMs, latencyMs: DurationMs
   return Math.max(1, Math.min(max, Math.max(IN_FLIGHT_MIN, needed)));
 }
 
+/** A mean latency above this multiple of that of calls sent alone is a queue at the service. */
+const QUEUE_FACTOR_MAX = 2;
+
+/**
+ * Latency by which to size the concurrency of a walk: `meanMs` of its pages, limited by that of pages read alone (0: not known). If the
+ * service can't keep up, more concurrent calls only lengthen its queue, until all calls time out.
+ */
+export const latencyWithoutQueue = (meanMs: DurationMs, aloneMs: DurationMs): DurationMs =>
+  aloneMs > 0 ? Math.min(meanMs, QUEUE_FACTOR_MAX * aloneMs) : meanMs;
+
 /** Mean latency of recent calls. */
 export interface MeanLatency {
   record(tookMs: DurationMs): void;

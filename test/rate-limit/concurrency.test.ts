@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
-import { callsInFlightMax, callsInFlightNeeded, createMeanLatency } from "../../src/rate-limit/concurrency.ts";
+import {
+  callsInFlightMax,
+  callsInFlightNeeded,
+  createMeanLatency,
+  latencyWithoutQueue,
+} from "../../src/rate-limit/concurrency.ts";
 import { createPlanLimits } from "../harness/virtual-daemon.ts";
 
 test.each([
@@ -13,6 +18,13 @@ test.each([
   { spacingMs: Number.POSITIVE_INFINITY, latencyMs: 50, max: 40, calls: 4 },
 ])("needs $calls concurrent calls for one every $spacingMs ms with a latency of $latencyMs ms, at most $max", (row) => {
   expect(callsInFlightNeeded(row.spacingMs, row.latencyMs, row.max)).toBe(row.calls);
+});
+
+test("a latency of more than twice that of a call alone is not answered with more concurrent calls", () => {
+  expect(latencyWithoutQueue(150, 100)).toBe(150);
+  expect(latencyWithoutQueue(9_000, 100)).toBe(200);
+  expect(latencyWithoutQueue(0, 100)).toBe(0);
+  expect(latencyWithoutQueue(150, 0)).toBe(150);
 });
 
 test("is limited by the plan's concurrency less the reserve, and by 256", () => {

@@ -31,6 +31,8 @@ export interface ListBehaviour {
   difference: TotalDifference;
   /** Mean latency of a page. */
   readonly latency: MeanLatency;
+  /** Mean latency of first pages. No other page of the walk is in flight with them. */
+  readonly firstPageLatency: MeanLatency;
 }
 
 /** How many more records a list states than it shows; negative: fewer. */
@@ -59,6 +61,7 @@ export const createListBehaviour = (requestedLimit: number): ListBehaviour => ({
   shortWalks: 0,
   difference: { records: 0, first: 0, same: 0, similar: 0 },
   latency: createMeanLatency(),
+  firstPageLatency: createMeanLatency(),
 });
 
 /** A list to walk. */
