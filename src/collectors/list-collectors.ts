@@ -12,7 +12,7 @@ import { allowedMissing, missingRecords, shownShare } from "../inventory/walk-co
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { callsInFlightNeeded, latencyWithoutQueue } from "../rate-limit/concurrency.ts";
+import { callsInFlightNeeded } from "../rate-limit/concurrency.ts";
 import type { CollectorReporter, RunOutcome } from "./collector-health.ts";
 import { readNodeDetail } from "./detail-collector.ts";
 
@@ -143,14 +143,11 @@ function readList(
   foldRecord: (record: unknown, at: MonotonicMs, onRemark: OnRemark) => boolean,
   signal: AbortSignal,
 ): Promise<ListReadResult> {
-  const { latency, firstPageLatency } = listBehaviour;
+  const { latency, pagesInFlight } = listBehaviour;
   let isFirst = true;
   const walk: ListWalk = {
     behaviour: listBehaviour,
-    inFlight() {
-      const latencyMs = latencyWithoutQueue(latency.meanMs(), firstPageLatency.meanMs());
-      return callsInFlightNeeded(spacingMs, latencyMs, inFlightMax);
-    },
+    inFlight: () => Math.min(pagesInFlight.max(), callsInFlightNeeded(spacingMs, latency.meanMs(), inFlightMax)),
     async fetch(query, pageSignal) {
       let sentAt: MonotonicMs | null = null;
       const response = await client.get(list(query), "walk", pageSignal, () => {
@@ -158,7 +155,7 @@ function readList(
       });
       if (sentAt !== null) {
         latency.record(clock.monotonic() - sentAt);
-        if (isFirst) firstPageLatency.record(clock.monotonic() - sentAt);
+        pagesInFlight.record(clock.monotonic() - sentAt, isFirst);
       }
       isFirst = false;
       if (!response.ok) return response;

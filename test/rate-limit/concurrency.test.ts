@@ -3,7 +3,7 @@ import {
   callsInFlightMax,
   callsInFlightNeeded,
   createMeanLatency,
-  latencyWithoutQueue,
+  createPagesInFlight,
 } from "../../src/rate-limit/concurrency.ts";
 import { createPlanLimits } from "../harness/virtual-daemon.ts";
 
@@ -20,11 +20,18 @@ test.each([
   expect(callsInFlightNeeded(row.spacingMs, row.latencyMs, row.max)).toBe(row.calls);
 });
 
-test("a latency of more than twice that of a call alone is not answered with more concurrent calls", () => {
-  expect(latencyWithoutQueue(150, 100)).toBe(150);
-  expect(latencyWithoutQueue(9_000, 100)).toBe(200);
-  expect(latencyWithoutQueue(0, 100)).toBe(0);
-  expect(latencyWithoutQueue(150, 0)).toBe(150);
+test("the number of concurrent pages grows up to 256, unless pages take more than twice as long as first pages", () => {
+  const pages = createPagesInFlight();
+  pages.record(100, true);
+  expect(pages.max()).toBe(4);
+  for (let page = 0; page < 20; page++) pages.record(150, false);
+  expect(pages.max()).toBe(24);
+  for (let page = 0; page < 6; page++) pages.record(300, false);
+  expect(pages.max()).toBe(12);
+  for (let page = 0; page < 50; page++) pages.record(10_000, false);
+  expect(pages.max()).toBe(4);
+  for (let page = 0; page < 500; page++) pages.record(100, false);
+  expect(pages.max()).toBe(256);
 });
 
 test("is limited by the plan's concurrency less the reserve, and by 256", () => {
