@@ -18,7 +18,7 @@ test("the built package runs: --version, check of a valid and an invalid configu
   copyFileSync(inRepository("package.json"), folder.pathOf("package.json"));
   for (const name of ["node_modules", "config"]) symlinkSync(inRepository(name), folder.pathOf(name));
   const main = folder.pathOf("dist/main.js");
-  expect(readFileSync(main, "utf8")).toMatch(/^#!\/usr\/bin\/env node\n/);
+  expect(readFileSync(main, "utf8")).toMatch(/^#!\/usr\/bin\/env -S node --max-semi-space-size=16\n/);
 
   const { version } = JSON.parse(readFileSync(folder.pathOf("package.json"), "utf8")) as { version: string };
   const [shownVersion, good, bad] = await Promise.all([
