@@ -23,7 +23,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY src src
 COPY scripts scripts
-RUN npm run build -- --sourceMap false
+RUN npm run build
 # The base image has no /usr/bin/env, so `docker exec … proxywarden explain node_42` needs an absolute interpreter.
 RUN sed -i '1s|.*|#!/nodejs/bin/node --max-semi-space-size=16|' dist/main.js && chmod 755 dist/main.js \
  && mkdir -p /image/usr/local/bin && ln -s /app/dist/main.js /image/usr/local/bin/proxywarden \

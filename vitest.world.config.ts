@@ -2,6 +2,7 @@ import { defineConfig } from "vitest/config";
 
 /** Tests of `npm test` that have a long form. */
 const LONG_TESTS = [
+  "test/{config,metrics,policy,scheduling}/**/*.test.ts",
   "test/rate-limit/action-burst.test.ts",
   "test/rate-limit/ledger-days.test.ts",
   "test/rate-limit/learned-limit-over-hours.test.ts",
@@ -10,7 +11,10 @@ const LONG_TESTS = [
   "test/collectors/gateway.test.ts",
   "test/collectors/inexact-lists.test.ts",
   "test/collectors/detail-failures.test.ts",
+  "test/integration/remediation/process-death.test.ts",
   "test/integration/service/gateway.test.ts",
+  "test/monitoring/quiet-alerts.test.ts",
+  "test/browser/scale.test.ts",
 ];
 
 export default defineConfig({

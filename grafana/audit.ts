@@ -1,7 +1,7 @@
 import type { DashboardBuilder } from "@grafana/grafana-foundation-sdk/dashboard";
-import { createDashboard, journalVariables, UIDS } from "./dashboard.ts";
+import { createDashboard, EXPLAIN_LINK, journalVariables, UIDS } from "./dashboard.ts";
 import { steps } from "./palette.ts";
-import { stacked, stat, table, timeSeries } from "./panel.ts";
+import { counts, stat, table, timeSeries } from "./panel.ts";
 import { OF_NODE, ofPolicies, TABLE_ROWS_MAX } from "./sql.ts";
 
 /** The dashboard of the journal in PostgreSQL: who ordered what, what was done, and why. */
@@ -26,11 +26,14 @@ const quarter = { width: 6, height: 4 };
 const half = { width: 12, height: 9 };
 const whole = { width: 24, height: 10 };
 
-/** Link from a cell with the id of a node to its dashboard. That one has a Prometheus, which is not known here. */
+/** Links from a cell with the id of a node. Its dashboard has a Prometheus, which is not known here. */
 const NODE_LINKS = [
   {
     id: "links",
-    value: [{ title: "Open the node", url: `/d/${UIDS.node}?var-node=\${__value.raw}&\${__url_time_range}` }],
+    value: [
+      { title: "Open the node", url: `/d/${UIDS.node}?var-node=\${__value.raw}&\${__url_time_range}` },
+      EXPLAIN_LINK,
+    ],
   },
 ];
 
@@ -91,11 +94,10 @@ ORDER BY answered_at DESC, number DESC`,
 ];
 
 const actionPanels = () => [
-  stacked({
+  counts({
     ...half,
     title: "Actions by outcome",
     description: "Ended actions by outcome. Without dry runs.",
-    unit: "none",
     queries: [
       {
         shape: "series",
@@ -155,11 +157,10 @@ ORDER BY 1, 2`,
       },
     ],
   }),
-  stacked({
+  counts({
     ...half,
     title: "Episodes by end",
     description: "Episodes that ended, by how they ended; docs/remediation.md explains the states. Without dry runs.",
-    unit: "none",
     queries: [
       {
         shape: "series",
@@ -183,11 +184,10 @@ ORDER BY opened_at DESC, number DESC`,
 ];
 
 const decisionPanels = () => [
-  stacked({
+  counts({
     ...whole,
     title: "Holds by reason",
     description: "Decisions to hold a node, by reason. A decision with two reasons counts under both.",
-    unit: "none",
     queries: [
       {
         shape: "series",

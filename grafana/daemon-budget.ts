@@ -1,6 +1,6 @@
 import { NONE_STEPS, steps } from "./palette.ts";
-import { bars, stacked, stat, timeSeries } from "./panel.ts";
-import { rate, selector } from "./query.ts";
+import { bars, counts, stacked, stat, timeSeries } from "./panel.ts";
+import { gained, rate, selector } from "./query.ts";
 
 const quarter = { width: 6, height: 4 };
 const third = { width: 8, height: 8 };
@@ -14,6 +14,7 @@ export const budgetPanels = () => [
   stat({
     ...quarter,
     title: "Monthly calls used",
+    empty: "No monthly limit",
     description: "Share of the monthly calls that is used. Absent if the plan has no limit.",
     unit: "percentunit",
     queries: [{ expr: `max(${used} / ${limit})` }],
@@ -21,6 +22,7 @@ export const budgetPanels = () => [
   stat({
     ...quarter,
     title: "Monthly calls left",
+    empty: "No monthly limit",
     description: "Calls left for the rest of the month.",
     unit: "short",
     queries: [{ expr: `min(${limit} - ${used})` }],
@@ -28,9 +30,10 @@ export const budgetPanels = () => [
   stat({
     ...quarter,
     title: "Month ends in",
+    empty: "No calls counted yet",
     description: "Time until the monthly calls are reset.",
     unit: "s",
-    queries: [{ expr: `min(${reset} - time())` }],
+    queries: [{ expr: `clamp_min(min(${reset} - time()), 0)` }],
   }).thresholds(steps("text")),
   stat({
     ...quarter,
@@ -45,6 +48,7 @@ export const budgetPanels = () => [
   timeSeries({
     ...third,
     title: "Monthly calls",
+    empty: "No calls counted yet",
     description: "Calls made in the plan's month, and its limit.",
     unit: "short",
     queries: [
@@ -55,6 +59,7 @@ export const budgetPanels = () => [
   timeSeries({
     ...third,
     title: "Requests remaining",
+    empty: "The service stated no limit",
     description:
       "Requests remaining by category, as last reported by the service. Polling leaves the reserve unused; actions may use it.",
     unit: "none",
@@ -99,6 +104,7 @@ export const budgetPanels = () => [
   timeSeries({
     ...third,
     title: "External usage",
+    empty: "No calls of other clients",
     description: "Calls per minute of other clients with the same key, as far as the rate limit headers prove them.",
     unit: "reqpm",
     queries: [{ expr: `60 * ${rate("proxywarden_foreign_calls_total")}`, legend: "{{category}}" }],
@@ -110,27 +116,22 @@ export const budgetPanels = () => [
     unit: "none",
     queries: [{ expr: rate("proxywarden_ratelimit_wait_seconds_total"), legend: "{{category}}" }],
   }),
-  timeSeries({
+  counts({
     ...third,
     title: "429 responses",
     description: "Responses with status 429. Any is a defect, a wrong limit, or another client with the same key.",
-    unit: "none",
-    queries: [
-      {
-        expr: `increase(${selector("proxywarden_ratelimit_exceeded_total")}[$__rate_interval])`,
-        legend: "{{category}}",
-      },
-    ],
+    queries: [{ ...gained("category", "proxywarden_ratelimit_exceeded_total"), legend: "{{category}}" }],
   }).thresholds(NONE_STEPS),
   timeSeries({
     ...third,
     title: "Window resets in",
+    empty: "The service stated no limit",
     description:
-      "Time until each category's window resets, by the service's clock. Never negative while calls are made.",
+      "Time until each category's window resets, by the service's clock. 0: it has reset since the last call.",
     unit: "s",
     queries: [
       {
-        expr: `${selector("proxywarden_ratelimit_reset_timestamp_seconds")} - on (instance) group_left () (time() + ${selector("proxywarden_service_clock_skew_seconds")})`,
+        expr: `clamp_min(${selector("proxywarden_ratelimit_reset_timestamp_seconds")} - on (instance) group_left () (time() + ${selector("proxywarden_service_clock_skew_seconds")}), 0)`,
         legend: "{{category}}",
       },
     ],
@@ -138,6 +139,7 @@ export const budgetPanels = () => [
   timeSeries({
     ...third,
     title: "Request duration",
+    empty: "No request in the time range",
     description: "Request duration including the body, 95th percentile.",
     unit: "s",
     queries: [

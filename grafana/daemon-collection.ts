@@ -1,6 +1,6 @@
 import { NONE_STEPS, steps, truth } from "./palette.ts";
-import { bars, stacked, stat, stateTimeline, timeSeries } from "./panel.ts";
-import { selector } from "./query.ts";
+import { bars, counts, stat, stateTimeline, timeSeries } from "./panel.ts";
+import { gained, gainedWithin, selector } from "./query.ts";
 
 const third = { width: 8, height: 8 };
 const half = { width: 12, height: 8 };
@@ -14,6 +14,7 @@ export const collectionPanels = () => [
   timeSeries({
     ...third,
     title: "Age relative to the freshness limit",
+    empty: "Nothing was collected yet",
     description:
       "Time since the last success of each collector, relative to the age up to which its data is fresh. Above 1 its data is no longer exported.",
     unit: "none",
@@ -22,6 +23,7 @@ export const collectionPanels = () => [
   timeSeries({
     ...third,
     title: "Age",
+    empty: "Nothing was collected yet",
     description: "Time since each collector last succeeded.",
     unit: "s",
     queries: [{ expr: `time() - ${succeeded}`, legend: "{{collector}}" }],
@@ -43,6 +45,7 @@ export const collectionPanels = () => [
   timeSeries({
     ...third,
     title: "Collection duration",
+    empty: "Nothing was collected yet",
     description: "Duration of the last run of each collector, successful or not.",
     unit: "s",
     queries: [{ expr: selector("proxywarden_collect_duration_seconds"), legend: "{{collector}}" }],
@@ -50,6 +53,7 @@ export const collectionPanels = () => [
   stateTimeline({
     ...third,
     title: "Complete",
+    empty: "Nothing was collected yet",
     description: "Whether the last run accounted for every record. No node is acted on with an incomplete inventory.",
     unit: "none",
     queries: [{ expr: selector("proxywarden_collect_complete"), legend: "{{collector}}" }],
@@ -57,6 +61,7 @@ export const collectionPanels = () => [
   timeSeries({
     ...third,
     title: "Completeness of lists",
+    empty: "No list was read yet",
     description:
       "Share of a list's records that the last walk saw. Below 1 the list changes during the walk, or the service does not list all records that it counts.",
     unit: "percentunit",
@@ -65,6 +70,7 @@ export const collectionPanels = () => [
   timeSeries({
     ...third,
     title: "Age of the last complete collection",
+    empty: "No collection was complete yet",
     description: "Time since each collector last accounted for every record. It grows while runs are incomplete.",
     unit: "s",
     queries: [
@@ -97,36 +103,31 @@ export const collectionPanels = () => [
     unit: "s",
     queries: [{ expr: selector("proxywarden_plan_age_seconds"), legend: "{{collector}}: {{age}}" }],
   }),
-  stacked({
+  counts({
     ...half,
     title: "Failures",
+    empty: "No failures",
     description: "Failed or incomplete runs by reason; docs/metrics.md explains the reasons.",
-    unit: "none",
     queries: [
-      {
-        expr: `sum by (collector, reason) (increase(${selector("proxywarden_collect_failures_total")}[$__rate_interval]))`,
-        legend: "{{collector}}: {{reason}}",
-      },
+      { ...gained("collector, reason", "proxywarden_collect_failures_total"), legend: "{{collector}}: {{reason}}" },
     ],
   }),
   timeSeries({
     ...half,
     title: "Nodes without details",
+    empty: "None",
     description:
       "Nodes whose detail reads failed at least twice in a row while others succeeded. They are read less often until a read succeeds. The log names one of them and the reason.",
     unit: "none",
     queries: [{ expr: selector("proxywarden_details_failing_nodes"), legend: "nodes" }],
   }),
-  stacked({
+  counts({
     ...half,
     title: "Records rejected",
+    empty: "No records rejected",
     description: "Records that were skipped or had unreadable fields, by reason; docs/metrics.md explains the reasons.",
-    unit: "none",
     queries: [
-      {
-        expr: `sum by (collector, reason) (increase(${selector("proxywarden_records_rejected_total")}[$__rate_interval]))`,
-        legend: "{{collector}}: {{reason}}",
-      },
+      { ...gained("collector, reason", "proxywarden_records_rejected_total"), legend: "{{collector}}: {{reason}}" },
     ],
   }),
 ];
@@ -183,33 +184,30 @@ export const processPanels = () => [
     description:
       "Records of the last hour counted under the label value other, because the service sent more label values than the caps in docs/metrics.md allow.",
     unit: "none",
-    queries: [{ expr: `sum(increase(${selector("proxywarden_labels_folded_total")}[1h]))` }],
+    queries: [{ expr: gainedWithin("1h", "proxywarden_labels_folded_total") }],
   }).thresholds(NONE_STEPS),
   bars({
     width: 4,
     height: 8,
     title: "Clock skew",
+    empty: "No response of the service yet",
     description: "Time by which the service's clock is ahead of the daemon's.",
     unit: "s",
     queries: [{ expr: selector("proxywarden_service_clock_skew_seconds"), legend: "{{instance}}", shape: "now" }],
   }),
-  stacked({
+  counts({
     width: 12,
     height: 8,
     title: "Rejected by the web server",
+    empty: "Nothing rejected",
     description: "Requests and connections that the daemon's web server rejected, by reason.",
-    unit: "none",
-    queries: [
-      {
-        expr: `sum by (reason) (increase(${selector("proxywarden_web_refusals_total")}[$__rate_interval]))`,
-        legend: "{{reason}}",
-      },
-    ],
+    queries: [{ ...gained("reason", "proxywarden_web_refusals_total"), legend: "{{reason}}" }],
   }),
   stat({
     width: 4,
     height: 8,
     title: "Web configuration",
+    empty: "No web configuration file",
     description: "Whether the last change of the web configuration file was loaded. Absent without such a file.",
     unit: "none",
     queries: [{ expr: `min(${selector("proxywarden_web_config_last_reload_successful")})` }],
@@ -218,6 +216,7 @@ export const processPanels = () => [
     width: 4,
     height: 8,
     title: "Certificate expires in",
+    empty: "No TLS",
     description: "Time until the certificate of the daemon's web server expires. Absent without TLS.",
     unit: "s",
     queries: [{ expr: `min(${selector("proxywarden_web_certificate_expiration_timestamp_seconds")} - time())` }],

@@ -1,7 +1,7 @@
-import { NODE_LINK } from "./dashboard.ts";
+import { NODE_LINKS } from "./dashboard.ts";
 import { coloredText, EPISODE_NAMES, truth } from "./palette.ts";
-import { bars, columns, stacked, stateTimeline, table, timeSeries } from "./panel.ts";
-import { rate, selector } from "./query.ts";
+import { bars, columns, counts, stacked, stateTimeline, table, timeSeries } from "./panel.ts";
+import { gained, rate, selector } from "./query.ts";
 
 const third = { width: 8, height: 8 };
 const half = { width: 12, height: 9 };
@@ -24,6 +24,7 @@ export const remediationPanels = () => [
   stacked({
     ...third,
     title: "Episodes by state",
+    empty: "No policies",
     description:
       "Nodes by state. pending: `for` is running. firing: the next step waits until nothing holds it. given_up: still unhealthy, and not retried for now.",
     unit: "none",
@@ -32,6 +33,7 @@ export const remediationPanels = () => [
   stacked({
     ...third,
     title: "Episodes by policy",
+    empty: "No policies",
     description: "Nodes that are pending or have an episode, by policy.",
     unit: "none",
     queries: [{ expr: `sum by (policy) (${selector("proxywarden_episodes")})`, legend: "{{policy}}" }],
@@ -39,6 +41,7 @@ export const remediationPanels = () => [
   stacked({
     ...half,
     title: "Held nodes by reason",
+    empty: "No policies",
     description:
       "Nodes that a policy would act on but that are held. A node held for two reasons counts under both. docs/remediation.md says how each hold ends.",
     unit: "none",
@@ -47,40 +50,32 @@ export const remediationPanels = () => [
   timeSeries({
     ...half,
     title: "Longest hold by policy",
+    empty: "No policies",
     description:
       "Longest time for which a policy has held a node without an action. Nodes that were given up do not count.",
     unit: "s",
     queries: [{ expr: `max by (policy) (${selector("proxywarden_longest_hold_seconds")})`, legend: "{{policy}}" }],
   }),
-  stacked({
+  counts({
     ...half,
     title: "Decisions by reason",
+    empty: "No policies",
     description:
       "Changes of the decision on a node. all_clear: act; any other reason: hold. A node held for two reasons counts under both. docs/metrics.md explains the reasons.",
-    unit: "none",
-    queries: [
-      {
-        expr: `sum by (reason) (increase(${selector("proxywarden_decisions_total")}[$__rate_interval]))`,
-        legend: "{{reason}}",
-      },
-    ],
+    queries: [{ ...gained("reason", "proxywarden_decisions_total"), legend: "{{reason}}" }],
   }),
-  stacked({
+  counts({
     ...half,
     title: "Actions by outcome",
+    empty: "No policy has an action",
     description:
       "Actions by outcome. verified: observed to work. An action in doubt also counts under in_doubt until observation settles it.",
-    unit: "none",
-    queries: [
-      {
-        expr: `sum by (action, outcome) (increase(${selector("proxywarden_actions_total")}[$__rate_interval]))`,
-        legend: "{{action}}: {{outcome}}",
-      },
-    ],
+    queries: [{ ...gained("action, outcome", "proxywarden_actions_total"), legend: "{{action}}: {{outcome}}" }],
   }),
   timeSeries({
     ...third,
     title: "Time to verification",
+    empty: "No action was verified in the time range",
     description: "Median time from sending an action to its verification.",
     unit: "s",
     queries: [
@@ -93,6 +88,7 @@ export const remediationPanels = () => [
   stateTimeline({
     ...third,
     title: "Effective modes",
+    empty: "No policies",
     description:
       "Mode of each policy: the most restrictive of its own, safety.mode, and a fallback to dry_run by safety.efficacy.",
     unit: "none",
@@ -101,6 +97,7 @@ export const remediationPanels = () => [
   bars({
     ...third,
     title: "Safety limits",
+    empty: "No fleet observed yet",
     description: "Each safety limit for the current fleet, in nodes.",
     unit: "none",
     queries: [{ expr: selector("proxywarden_limit_nodes"), legend: "{{limit}}", shape: "now" }],
@@ -109,6 +106,7 @@ export const remediationPanels = () => [
     width: 16,
     height: 9,
     title: "Open episodes",
+    empty: "No open episodes",
     description:
       "Nodes with an open episode: policy, state and last action. At most a thousand are exported, those beyond firing first.",
     unit: "none",
@@ -116,18 +114,27 @@ export const remediationPanels = () => [
   })
     .transformations(columns({ node_id: "Node", policy: "Policy", state: "State", action: "Last action" }))
     .filterable(true)
-    .overrideByName("Node", [{ id: "links", value: [NODE_LINK] }])
+    .overrideByName("Node", [{ id: "links", value: NODE_LINKS }])
     .overrideByName("State", coloredText(EPISODE_NAMES)),
-  stacked({
+  counts({
     ...third,
     height: 9,
     title: "Notifications",
+    empty: "No notifications",
     description: "Notifications by outcome: delivered, failed after all retries, or dropped from a full queue.",
+    queries: [
+      { ...gained("receiver, outcome", "proxywarden_notifications_total"), legend: "{{receiver}}: {{outcome}}" },
+    ],
+  }),
+  stacked({
+    ...half,
+    title: "Operator commands",
+    description: "Commands of operators, and attempted reloads. expiry: a pause or a hold that ended by itself.",
     unit: "none",
     queries: [
       {
-        expr: `sum by (receiver, outcome) (increase(${selector("proxywarden_notifications_total")}[$__rate_interval]))`,
-        legend: "{{receiver}}: {{outcome}}",
+        expr: `sum by (command, source) (increase(${selector("proxywarden_operator_commands_total")}[$__rate_interval]))`,
+        legend: "{{command}} ({{source}})",
       },
     ],
   }),

@@ -3,10 +3,10 @@ import type { DashboardBuilder } from "@grafana/grafana-foundation-sdk/dashboard
 import { budgetPanels } from "./daemon-budget.ts";
 import { collectionPanels, processPanels } from "./daemon-collection.ts";
 import { remediationPanels } from "./daemon-remediation.ts";
-import { createDashboard, UIDS } from "./dashboard.ts";
+import { actionAnnotation, alertAnnotation, createDashboard, UIDS } from "./dashboard.ts";
 import { LEADER_NUMBERS, NONE_STEPS, steps, truth } from "./palette.ts";
 import { stat, stateTimeline } from "./panel.ts";
-import { selector } from "./query.ts";
+import { gainedWithin, selector } from "./query.ts";
 
 /** The dashboard of the daemon: API budget, data freshness, decisions and actions. */
 export const daemonDashboard = (): DashboardBuilder =>
@@ -15,6 +15,7 @@ export const daemonDashboard = (): DashboardBuilder =>
     title: "Proxywarden",
     description: "The daemon: API budget, data freshness, decisions and actions.",
     from: "now-6h",
+    annotations: [alertAnnotation(), actionAnnotation()],
     overview: overviewPanels(),
     rows: {
       "API budget": budgetPanels(),
@@ -67,7 +68,7 @@ const overviewPanels = () => [
     description:
       "Calls that the service answered with 429. Any is a defect, a wrong limit, or another client with the same key.",
     unit: "none",
-    queries: [{ expr: `sum(increase(${selector("proxywarden_ratelimit_exceeded_total")}[1d]))` }],
+    queries: [{ expr: gainedWithin("1d", "proxywarden_ratelimit_exceeded_total") }],
   }).thresholds(NONE_STEPS),
   stat({
     width: 3,
@@ -87,6 +88,7 @@ const overviewPanels = () => [
   })
     .thresholds(steps("text"))
     .textMode(BigValueTextMode.Name),
+  ...waitingPanels(),
   stateTimeline({
     width: 24,
     height: 5,
@@ -97,3 +99,37 @@ const overviewPanels = () => [
     queries: [{ expr: selector("proxywarden_leader"), legend: "{{instance}}" }],
   }).mappings([LEADER_NUMBERS]),
 ];
+
+/** What waits for an operator, or may soon. */
+const waitingPanels = () => [
+  waiting(
+    "Waiting for approval",
+    "Actions that wait for an operator. `proxywarden approvals` lists them.",
+    `sum(${selector("proxywarden_approvals_waiting")})`,
+  ),
+  waiting(
+    "Policies switched off",
+    "Policies that healed too few nodes and fell back to dry_run, until their text changes or `proxywarden reset-breaker` is run.",
+    `sum(${selector("proxywarden_policy_ineffective")})`,
+  ),
+  waiting(
+    "Nodes given up",
+    "Nodes that are still unhealthy after all steps of a policy. Repair or replace them.",
+    `sum(${selector("proxywarden_episodes", 'state="given_up"')})`,
+  ),
+  stat({
+    ...quarter,
+    title: "Longest hold",
+    empty: "No policies",
+    description: "Longest time for which any policy has held a node without an action.",
+    unit: "s",
+    queries: [{ expr: `max(${selector("proxywarden_longest_hold_seconds")})` }],
+  }).thresholds(steps("green", [3_600, "orange"], [18_000, "red"])),
+];
+
+const quarter = { width: 6, height: 4 };
+
+const waiting = (title: string, description: string, expr: string) =>
+  stat({ ...quarter, title, empty: "No policies", description, unit: "none", queries: [{ expr }] }).thresholds(
+    steps("green", [1, "orange"]),
+  );

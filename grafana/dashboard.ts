@@ -27,11 +27,22 @@ export const UIDS = {
 
 const TAG = "proxywarden";
 
-/** Link from a table cell with a node id to the dashboard of the node, with the same time range. */
-export const NODE_LINK = {
-  title: "Open the node",
-  url: `/d/${UIDS.node}?var-datasource=\${datasource}&var-node=\${__value.raw}&\${__url_time_range}`,
-};
+/** Link from a table cell with a node id to what the status page says about the node: why it was acted on, or not. */
+export const EXPLAIN_LINK = { title: "Explain the node", url: explainUrl("__value.raw"), targetBlank: true };
+
+/** Links from a table cell with a node id: the dashboard of the node with the same time range, and the status page. */
+export const NODE_LINKS = [
+  {
+    title: "Open the node",
+    url: `/d/${UIDS.node}?var-datasource=\${datasource}&var-node=\${__value.raw}&\${__url_time_range}`,
+  },
+  EXPLAIN_LINK,
+];
+
+/** Address of a node on the status page. `variable`: the one with the node's id. */
+function explainUrl(variable: string): string {
+  return `\${status_page}/#node/\${${variable}}`;
+}
 
 interface DashboardContent {
   readonly uid: string;
@@ -43,25 +54,45 @@ interface DashboardContent {
   readonly sources?: readonly Builder<VariableModel>[];
   readonly variables?: readonly Builder<VariableModel>[];
   readonly annotations?: readonly AnnotationQueryBuilder[];
+  readonly links?: readonly DashboardLinkBuilder[];
   /** Panels above the first row. */
   readonly overview: readonly Builder<Panel>[];
   /** Panels of each row, by its title. */
   readonly rows: Readonly<Record<string, readonly Builder<Panel>[]>>;
 }
 
-/** Creates a dashboard, with links to the others. */
+/** Creates a dashboard, with links to the others. Rows after the first are collapsed: their queries run when they are opened. */
 export function createDashboard(content: DashboardContent): DashboardBuilder {
   const dashboard = emptyDashboard(content);
-  const { sources = daemonVariables(), variables = [] } = content;
-  for (const variable of [...sources, ...variables]) dashboard.withVariable(variable);
-  for (const added of content.annotations ?? []) dashboard.annotation(added);
+  const { sources = daemonVariables(), variables = [], annotations = [], links = [] } = content;
+  for (const variable of [...sources, ...variables, statusPageVariable()]) dashboard.withVariable(variable);
+  for (const each of annotations) dashboard.annotation(each);
+  for (const each of links) dashboard.link(each);
   for (const panel of content.overview) dashboard.withPanel(panel);
-  for (const [title, panels] of Object.entries(content.rows)) {
-    dashboard.withRow(new RowBuilder(title));
-    for (const panel of panels) dashboard.withPanel(panel);
+  for (const [index, [title, panels]] of Object.entries(content.rows).entries()) {
+    const row = new RowBuilder(title);
+    if (index > 0) for (const panel of panels) row.withPanel(panel);
+    dashboard.withRow(row);
+    if (index === 0) for (const panel of panels) dashboard.withPanel(panel);
   }
   return dashboard;
 }
+
+/** The address at which a browser reaches the status page; Prometheus knows the daemons by others. */
+const statusPageVariable = () =>
+  new TextBoxVariableBuilder("status_page")
+    .label("Status page")
+    .description("Address of the daemon's status page, for links to it.")
+    .defaultValue("http://127.0.0.1:9713");
+
+/** Link from a dashboard of the selected node to the status page. */
+export const explainLink = (): DashboardLinkBuilder =>
+  new DashboardLinkBuilder("Explain the node")
+    .type(DashboardLinkType.Link)
+    .icon("external link")
+    .tooltip("Why the node was acted on, or not")
+    .url(explainUrl("node"))
+    .targetBlank(true);
 
 const emptyDashboard = ({ uid, title, description, from }: DashboardContent): DashboardBuilder =>
   new DashboardBuilder(title)
@@ -192,3 +223,25 @@ export const annotation = ({ name, color, query, title, text }: AnnotationText):
     .expr(query.expr)
     .titleFormat(title)
     .textFormat(text);
+
+/** Annotation of the alerts of the shipped rules, while they fire. */
+export const alertAnnotation = (): AnnotationQueryBuilder =>
+  annotation({
+    name: "Alerts",
+    color: "red",
+    query: { expr: 'ALERTS{alertstate="firing", alertname=~"Prox(ywarden|ynet).+"}' },
+    title: "{{alertname}}",
+    text: "{{severity}}; docs/runbook.md has a section for each alert",
+  });
+
+/** Annotation of the actions on any node, until they are verified. */
+export const actionAnnotation = (): AnnotationQueryBuilder =>
+  annotation({
+    name: "Actions",
+    color: "blue",
+    query: {
+      expr: `count by (policy, action) (max_over_time(${selector("proxywarden_node_episode", 'state="acting"')}[1m]))`,
+    },
+    title: "{{action}}",
+    text: "{{action}} by the policy {{policy}}",
+  });

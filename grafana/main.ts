@@ -12,6 +12,9 @@ interface CompiledDashboard {
   readonly dashboard: Dashboard;
 }
 
+/** That of the Grafana in compose.yaml, which is older than the builder. */
+const SCHEMA_VERSION = 41;
+
 /** Every dashboard. */
 export const compiledDashboards = (): readonly CompiledDashboard[] => [
   { file: "audit.json", dashboard: buildDashboard(auditDashboard()) },
@@ -29,10 +32,12 @@ export const dashboardFiles = (): readonly GeneratedFile[] =>
 
 function buildDashboard(builder: DashboardBuilder): Dashboard {
   const dashboard = builder.build();
-  // The builder would move the switches of annotations into a menu.
-  for (const annotation of dashboard.annotations.list ?? []) delete annotation.placement;
+  // The builder would move links and the switches of annotations into a menu.
+  for (const each of [...(dashboard.annotations.list ?? []), ...(dashboard.links ?? [])]) delete each.placement;
   // Links and pictures refer to panels by id, which depends only on the order of the panels.
-  for (const [index, panel] of (dashboard.panels ?? []).entries()) panel.id = index + 1;
+  const panels = (dashboard.panels ?? []).flatMap((panel) => ("panels" in panel ? [panel, ...panel.panels] : [panel]));
+  for (const [index, panel] of panels.entries()) panel.id = index + 1;
+  dashboard.schemaVersion = SCHEMA_VERSION;
   return dashboard;
 }
 

@@ -1,4 +1,4 @@
-import { NODE_LINK } from "./dashboard.ts";
+import { NODE_LINKS } from "./dashboard.ts";
 import { coloredText, EPISODE_NAMES, ONLINE_STEPS, STATUS_NAMES, statusSeries } from "./palette.ts";
 import { columns, NODE_COLUMNS, stacked, stateTimeline, table } from "./panel.ts";
 import { AT_LOCATION, selector, withNodeLabels } from "./query.ts";
@@ -76,6 +76,7 @@ const withStatus = (expr: string, status: string): string =>
 export const unhealthyNodePanels = () => [
   table({
     title: "Unhealthy nodes",
+    empty: "All nodes are online, and no episode is open",
     description:
       "Nodes that are not online, longest unseen first, and nodes with an open episode: policy, state and last action. The id links to the node's dashboard.",
     unit: "none",
@@ -106,7 +107,7 @@ export const unhealthyNodePanels = () => [
       }),
     )
     .filterable(true)
-    .overrideByName("Node", [{ id: "links", value: [NODE_LINK] }])
+    .overrideByName("Node", [{ id: "links", value: NODE_LINKS }])
     .overrideByName("Not seen for", [{ id: "unit", value: "s" }])
     .overrideByName("Status", coloredText(STATUS_NAMES))
     .overrideByName("Episode", coloredText(EPISODE_NAMES)),

@@ -1,12 +1,14 @@
 import { steps, USAGE_STEPS } from "./palette.ts";
 import { bars, stacked, stat, timeSeries } from "./panel.ts";
-import { AT_LOCATION, bytesPerSecond, RATE_WINDOW, SESSION_STEP, selector, withNodeLabels } from "./query.ts";
+import { AT_LOCATION, bytesPerSecond, overWalks, selector, WALKS_RESOLUTION, withNodeLabels } from "./query.ts";
 
 const third = { width: 8, height: 8 };
 const half = { width: 12, height: 8 };
 
+const ENDED = selector("instance:proxynet_session_duration_seconds_bucket:increase5m");
+
 const durationQuantile = (quantile: number): string =>
-  `histogram_quantile(${quantile}, sum by (le) (rate(${selector("proxynet_session_duration_seconds_bucket")}${RATE_WINDOW})))`;
+  `histogram_quantile(${quantile}, sum by (le) (\n${overWalks((range) => `sum_over_time(${ENDED}${range})`)}\n))`;
 
 /** Sessions by status, type, country and customer. */
 export const sessionPanels = () => [
@@ -28,6 +30,7 @@ export const sessionPanels = () => [
   timeSeries({
     ...third,
     title: "Failed sessions",
+    empty: "The list has shown no failed session",
     description: "Share of the listed sessions that ended with error or timeout, by protocol.",
     unit: "percentunit",
     queries: [
@@ -47,11 +50,12 @@ export const sessionPanels = () => [
   timeSeries({
     ...third,
     title: "Session duration",
-    description: "Duration of sessions that left the list, as last observed: median and 95th percentile.",
+    empty: "No session left the list",
+    description: `Duration of sessions that left the list, as last observed: median and 95th percentile. ${WALKS_RESOLUTION}`,
     unit: "s",
     queries: [
-      { expr: durationQuantile(0.5), legend: "half", step: SESSION_STEP },
-      { expr: durationQuantile(0.95), legend: "95 %", step: SESSION_STEP },
+      { expr: durationQuantile(0.5), legend: "median" },
+      { expr: durationQuantile(0.95), legend: "95th percentile" },
     ],
   }),
   bars({
@@ -74,14 +78,16 @@ export const trafficPanels = () => [
   stacked({
     ...half,
     title: "Traffic by region",
-    description: "Bytes per second sent and received by sessions, by region of the node.",
+    empty: "No walk of the session list ended in the range",
+    description: `Bytes per second sent and received by sessions, by region of the node. ${WALKS_RESOLUTION}`,
     unit: "Bps",
     queries: [bytesPerSecond("region", "{{region}}", "sent", "received")],
   }),
   timeSeries({
     ...half,
     title: "Sent and received",
-    description: "Bytes per second of the selected nodes, by direction.",
+    empty: "No walk of the session list ended in the range",
+    description: `Bytes per second of the selected regions and countries, by direction. ${WALKS_RESOLUTION}`,
     unit: "Bps",
     queries: [bytesPerSecond("", "sent", "sent"), bytesPerSecond("", "received", "received")],
   }),
@@ -134,6 +140,9 @@ const usagePanel = ([usage, name]: readonly [string, string]) => {
 /** CPU, memory and disk usage of the nodes. */
 export const capacityPanels = () => Object.entries(USAGES).map(usagePanel);
 
+const small = { width: 4, height: 4 };
+const NOT_REPORTED = "Not reported yet";
+
 const statisticPanel = (
   title: string,
   description: string,
@@ -142,7 +151,7 @@ const statisticPanel = (
   over: "sum" | "avg" = "sum",
 ) =>
   stat(
-    { width: 4, height: 4, title, description, unit, queries: [{ expr: `${over}(${selector(family)})` }] },
+    { ...small, title, empty: NOT_REPORTED, description, unit, queries: [{ expr: `${over}(${selector(family)})` }] },
     { history: true },
   ).thresholds(steps("text"));
 
@@ -180,9 +189,9 @@ export const statisticsPanels = () => [
     "avg",
   ),
   stat({
-    width: 4,
-    height: 4,
+    ...small,
     title: "Last full hour",
+    empty: NOT_REPORTED,
     description: "Start of the last full hour that the service reports. The hourly panels refer to it.",
     unit: "dateTimeAsLocalNoDateIfToday",
     queries: [{ expr: `max(${selector("proxynet_hourly_timestamp_seconds")}) * 1000` }],

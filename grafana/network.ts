@@ -1,10 +1,10 @@
 import type { DashboardBuilder } from "@grafana/grafana-foundation-sdk/dashboard";
-import { createDashboard, locationVariables, UIDS } from "./dashboard.ts";
+import { actionAnnotation, alertAnnotation, createDashboard, locationVariables, UIDS } from "./dashboard.ts";
 import { healthPanels, unhealthyNodePanels } from "./network-health.ts";
 import { capacityPanels, sessionPanels, statisticsPanels, trafficPanels } from "./network-load.ts";
 import { NONE_STEPS, ONLINE_STEPS, steps } from "./palette.ts";
 import { stat } from "./panel.ts";
-import { AT_LOCATION, bytesPerSecond, selector } from "./query.ts";
+import { AT_LOCATION, bytesPerSecond, selector, WALKS_RESOLUTION } from "./query.ts";
 
 /** The dashboard of the network: health, unhealthy nodes, sessions, traffic and capacity. */
 export const networkDashboard = (): DashboardBuilder =>
@@ -14,6 +14,7 @@ export const networkDashboard = (): DashboardBuilder =>
     description: "Health of the network by region and country, sessions and traffic, and unhealthy nodes.",
     from: "now-6h",
     variables: locationVariables(),
+    annotations: [alertAnnotation(), actionAnnotation()],
     overview: overviewPanels(),
     rows: {
       Health: healthPanels(),
@@ -76,7 +77,8 @@ const overviewPanels = () => [
     {
       ...size,
       title: "Traffic",
-      description: "Bytes per second sent and received by sessions of the selected nodes.",
+      empty: "No recent walk",
+      description: `Bytes per second sent and received by sessions of the selected regions and countries. ${WALKS_RESOLUTION}`,
       unit: "Bps",
       queries: [bytesPerSecond("", undefined, "sent", "received")],
     },
@@ -86,6 +88,7 @@ const overviewPanels = () => [
     {
       ...size,
       title: "Open episodes",
+      empty: "No policies",
       description: "Nodes of the whole network with an open episode. The dashboard Proxywarden shows the actions.",
       unit: "none",
       queries: [{ expr: `sum(${selector("proxywarden_episodes", 'state!~"pending|given_up"')})` }],

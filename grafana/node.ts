@@ -1,10 +1,18 @@
 import type { DashboardBuilder } from "@grafana/grafana-foundation-sdk/dashboard";
 import { NODE_STATUSES } from "../src/model/node.ts";
 import { OPEN_STATES } from "../src/model/remediation/episode.ts";
-import { annotation, createDashboard, locationVariables, nodeVariable, UIDS } from "./dashboard.ts";
+import {
+  alertAnnotation,
+  annotation,
+  createDashboard,
+  explainLink,
+  locationVariables,
+  nodeVariable,
+  UIDS,
+} from "./dashboard.ts";
 import { EPISODE_NUMBERS, STATUS_NUMBERS, steps, USAGE_STEPS } from "./palette.ts";
 import { columns, NODE_COLUMNS, stacked, stat, stateTimeline, table, timeSeries } from "./panel.ts";
-import { ON_NODE, rate, SESSION_STEP, selector, stateNumber } from "./query.ts";
+import { nodeBytesPerSecond, ON_NODE, selector, stateNumber, WALKS_RESOLUTION } from "./query.ts";
 
 /** The dashboard of one node: its data, its episodes and the actions on it. */
 export const nodeDashboard = (): DashboardBuilder =>
@@ -14,7 +22,8 @@ export const nodeDashboard = (): DashboardBuilder =>
     description: "One node: its data, its episodes and the actions on it.",
     from: "now-24h",
     variables: [...locationVariables(), nodeVariable()],
-    annotations: annotations(),
+    annotations: [...annotations(), alertAnnotation()],
+    links: [explainLink()],
     overview: identityPanels(),
     rows: { Health: healthPanels(), Usage: usagePanels(), Load: loadPanels() },
   });
@@ -128,6 +137,7 @@ const healthPanels = () => [
     width: 24,
     height: 5,
     title: "Status",
+    empty: "The node was not listed in the time range",
     description: "Status of the node over time, as reported by the service.",
     unit: "none",
     queries: [{ expr: statusNumber(), legend: "status" }],
@@ -136,6 +146,7 @@ const healthPanels = () => [
     width: 24,
     height: 5,
     title: "Episodes",
+    empty: "No open episode in the time range",
     description:
       "State of the node's open episode by policy. firing: the next step waits until nothing holds it. acting: an action is in progress. recovering: healthy again, not yet for clear_for. probation: after a quarantine. `proxywarden explain` also shows what happened between two scrapes.",
     unit: "none",
@@ -181,6 +192,7 @@ const loadPanels = () => [
     width: 8,
     height: 8,
     title: "Sessions by status",
+    empty: "No sessions",
     description: "Sessions on the node, from the session list.",
     unit: "short",
     queries: [{ expr: onNode("proxynet_node_sessions"), legend: "{{status}}" }],
@@ -189,13 +201,10 @@ const loadPanels = () => [
     width: 8,
     height: 8,
     title: "Traffic",
-    description: "Bytes per second sent and received by the node's sessions.",
+    empty: "No walk of the session list ended in the range",
+    description: `Bytes per second sent and received by the node's sessions. ${WALKS_RESOLUTION}`,
     unit: "Bps",
-    queries: (["sent", "received"] as const).map((direction) => ({
-      expr: rate(`proxynet_session_${direction}_bytes_total`, ON_NODE),
-      legend: direction,
-      step: SESSION_STEP,
-    })),
+    queries: [nodeBytesPerSecond("sent"), nodeBytesPerSecond("received")],
   }),
   timeSeries({
     width: 8,

@@ -4,6 +4,7 @@ import {
   BarGaugeDisplayMode,
   BigValueColorMode,
   BigValueGraphMode,
+  GraphDrawStyle,
   LegendDisplayMode,
   LegendPlacement,
   ReduceDataOptionsBuilder,
@@ -40,6 +41,8 @@ export interface PanelText {
   readonly width: number;
   /** Height in rows of the grid. */
   readonly height: number;
+  /** What the panel shows instead of values if there are none. */
+  readonly empty?: string;
   /** Of Prometheus, or of the journal in PostgreSQL. */
   readonly queries: readonly Query[] | readonly SqlQuery[];
 }
@@ -50,6 +53,7 @@ interface AnyPanel {
   datasource(datasource: DataSourceRef): this;
   withTarget(target: Builder<Dataquery>): this;
   unit(unit: string): this;
+  noValue(text: string): this;
   span(width: number): this;
   height(height: number): this;
 }
@@ -57,9 +61,13 @@ interface AnyPanel {
 /** Sets text, size and queries of a panel. */
 export function configurePanel<Panel extends AnyPanel>(panel: Panel, text: PanelText): Panel {
   const [first] = text.queries;
-  const datasource = first !== undefined && isSql(first) ? JOURNAL : DATASOURCE;
-  panel.title(text.title).description(text.description).datasource(datasource).unit(text.unit);
-  panel.span(text.width).height(text.height);
+  const isJournal = first !== undefined && isSql(first);
+  const { empty = isJournal ? "Nothing in the time range" : "Not exported by the selected daemons" } = text;
+  panel.title(text.title).description(text.description).unit(text.unit).noValue(empty);
+  panel
+    .datasource(isJournal ? JOURNAL : DATASOURCE)
+    .span(text.width)
+    .height(text.height);
   for (const [index, query] of text.queries.entries()) {
     const letter = letterOf(index);
     panel.withTarget(isSql(query) ? sqlTargetOf(query, letter) : targetOf(query, letter));
@@ -75,6 +83,9 @@ const letterOf = (index: number): string => String.fromCharCode(FIRST_LETTER + i
 const byThreshold = () => new FieldColorBuilder().mode(FieldColorModeId.Thresholds);
 const lastValue = () => new ReduceDataOptionsBuilder().calcs(["lastNotNull"]);
 
+const legend = (mode: LegendDisplayMode, calcs: string[]) =>
+  new VizLegendOptionsBuilder().displayMode(mode).placement(LegendPlacement.Bottom).showLegend(true).calcs(calcs);
+
 /** Lines over time. */
 export const timeSeries = (text: PanelText): TimeSeriesBuilder =>
   configurePanel(new TimeSeriesBuilder(), text)
@@ -82,17 +93,19 @@ export const timeSeries = (text: PanelText): TimeSeriesBuilder =>
     .fillOpacity(10)
     .showPoints(VisibilityMode.Never)
     .axisSoftMin(0)
-    .legend(
-      new VizLegendOptionsBuilder()
-        .displayMode(LegendDisplayMode.List)
-        .placement(LegendPlacement.Bottom)
-        .showLegend(true),
-    )
+    .legend(legend(LegendDisplayMode.Table, ["lastNotNull", "max"]))
     .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending));
 
 /** Stacked areas over time. */
 export const stacked = (text: PanelText): TimeSeriesBuilder =>
   timeSeries(text).fillOpacity(60).lineWidth(0).stacking(new StackingConfigBuilder().mode(StackingMode.Normal));
+
+/** Stacked bars over time of events, each of which is counted once; the legend has their sum. */
+export const counts = (text: Omit<PanelText, "unit">): TimeSeriesBuilder =>
+  stacked({ ...text, unit: "none" })
+    .drawStyle(GraphDrawStyle.Bars)
+    .decimals(0)
+    .legend(legend(LegendDisplayMode.Table, ["sum"]));
 
 /** One number per series. `history`: shows a line of its values over time. */
 export const stat = (text: PanelText, { history = false } = {}): StatBuilder =>
@@ -110,12 +123,7 @@ export const stateTimeline = (text: PanelText, thresholds?: Builder<ThresholdsCo
     .rowHeight(0.8)
     .lineWidth(0)
     .fillOpacity(80)
-    .legend(
-      new VizLegendOptionsBuilder()
-        .displayMode(LegendDisplayMode.List)
-        .placement(LegendPlacement.Bottom)
-        .showLegend(true),
-    );
+    .legend(legend(LegendDisplayMode.List, []));
   return thresholds === undefined ? panel : panel.thresholds(thresholds);
 };
 

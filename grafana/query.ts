@@ -7,7 +7,7 @@ export interface Query {
   readonly legend?: string;
   /** `series` (default): over the time range; `now`: the last value; `table`: the last value, one row per series. */
   readonly shape?: "series" | "now" | "table";
-  /** Resolution of its values, such as `1m`. Rates use at least four times this range. */
+  /** Shortest interval between its values, such as `1m`. Rates use at least four times this range. */
   readonly step?: string;
 }
 
@@ -28,32 +28,80 @@ export const ON_NODE = 'node_id="$node"';
 export const selector = (family: string, ...matchers: readonly string[]): string =>
   `${family}{${[INSTANCE, ...matchers].join(", ")}}`;
 
-/** Range of rates and increases: set by Grafana from the scrape interval and the step. */
-export const RATE_WINDOW = "[$__rate_interval]";
-
-/** Rate of a counter per second. */
+/** Rate of a counter per second, over a range that Grafana sets from the scrape interval and the step. */
 export const rate = (family: string, ...matchers: readonly string[]): string =>
-  `rate(${selector(family, ...matchers)}${RATE_WINDOW})`;
+  `rate(${selector(family, ...matchers)}[$__rate_interval])`;
+
+/**
+ * What a counter gained since the previous point, as a whole number that is counted once: `increase` extrapolates, and its ranges
+ * overlap. A new series and a restarted daemon count from 0, if the daemon was scraped at the previous point.
+ */
+export const gained = (by: string, family: string, ...matchers: readonly string[]): Pick<Query, "expr" | "step"> => {
+  const now = selector(family, ...matchers);
+  return {
+    expr: `sum by (${by}) (
+  (${now} - ${now} offset $__interval) >= 0
+  or
+  ${now} and on (instance) ${selector("proxywarden_build_info")} offset $__interval
+)`,
+    step: "1m",
+  };
+};
+
+/** What a counter gained within a range such as `1d`, rounded: Prometheus extrapolates. */
+export const gainedWithin = (range: string, family: string): string =>
+  `round(sum(increase(${selector(family)}[${range}])))`;
 
 /** Adds labels of proxynet_node_info, such as `region`, to series of nodes, and keeps those of the selected nodes. */
 export const withNodeLabels = (expr: string, ...labels: readonly string[]): string =>
   `${expr} * on (instance, node_id) group_left (${labels.join(", ")}) ${selector("proxynet_node_info", ...AT_LOCATION)}`;
 
+/** By range, the planned intervals of the walks of sessions for which it contains several walks, in seconds. */
+const WALK_RANGES = { "10m": "<= 300", "1h": "> 300 <= 1800", "6h": "> 1800 <= 10800", "3d": "> 10800" } as const;
+
+/**
+ * An expression over a range that follows the planned interval of the session walks, because counters of sessions move only when a
+ * walk ends. `over` gets the range; its expression keeps the label `instance`. The recording rules choose the same ranges.
+ * Prometheus evaluates every range, so the expression should select few series.
+ */
+export const overWalks = (over: (range: string) => string): string =>
+  Object.entries(WALK_RANGES)
+    .map(
+      ([range, interval]) =>
+        `${over(`[${range}]`)} and on (instance) ${selector("proxywarden_plan_interval_seconds", SESSIONS)} ${interval}`,
+    )
+    .join("\nor\n");
+
+const SESSIONS = 'collector="sessions"';
+
 type Direction = "sent" | "received";
 
-/** Sessions are walked less often than they are scraped, so rates use at least four minutes. */
-export const SESSION_STEP = "1m";
-
-/** Bytes per second of the selected nodes. `by`: labels to keep; empty: the sum over all. */
-export const bytesPerSecond = (by: string, legend: string | undefined, ...directions: readonly Direction[]): Query => {
-  const rates = directions.map((direction) => rate(`proxynet_session_${direction}_bytes_total`)).join(" + ");
-  const sum = by === "" ? "sum" : `sum by (${by})`;
+/** Bytes per second of the selected node: bytes over the time that the walks in the range cover. */
+export const nodeBytesPerSecond = (direction: Direction): Query => {
+  const bytes = selector(`proxynet_session_${direction}_bytes_total`, ON_NODE);
+  const walkedAt = selector("proxywarden_collect_last_success_timestamp_seconds", SESSIONS);
   return {
-    expr: `${sum} (\n  ${withNodeLabels(directions.length === 1 ? rates : `(${rates})`, "region", "country")}\n)`,
-    step: SESSION_STEP,
+    expr: overWalks(
+      (range) => `increase(${bytes}${range}) / on (instance) group_left () (delta(${walkedAt}${range}) > 0)`,
+    ),
+    legend: direction,
+  };
+};
+
+/** Bytes per second of the selected regions and countries, from the recording rules. `by`: label to keep; empty: the sum over all. */
+export const bytesPerSecond = (by: string, legend: string | undefined, ...directions: readonly Direction[]): Query => {
+  const recorded = directions.map((direction) =>
+    selector(`region_country:proxynet_session_${direction}_bytes:rate`, ...AT_LOCATION),
+  );
+  return {
+    expr: `${by === "" ? "sum" : `sum by (${by})`} (${recorded.join(" + ")})`,
     ...(legend === undefined ? {} : { legend }),
   };
 };
+
+/** What panels of traffic say about their resolution. */
+export const WALKS_RESOLUTION =
+  "Averaged over 10 minutes if sessions are walked every 5 minutes or more often, over an hour up to 30 minutes, over 6 hours up to 3 hours, else over 3 days: shorter changes are not visible. Sessions that begin and end between two walks are not counted.";
 
 /**
  * Joins one series per state into one series, whose value is the index of the state, from 1. Value mappings turn it into

@@ -1,5 +1,6 @@
 import { expressionReference } from "../src/policy/cel/reference.ts";
 import { defaultScenario } from "../src/simulator/default-scenarios.ts";
+import { CHART, chartReadme, prometheusRuleManifest } from "./deployment.ts";
 import { formatJson, type GeneratedFile, readText, writeGeneratedFiles } from "./generated-files.ts";
 import {
   configJsonSchema,
@@ -38,6 +39,8 @@ export const generatedFiles: readonly GeneratedFile[] = [
   { path: "docs/metrics.md", content: metricsReference },
   { path: "docs/remediation.md", content: () => insertHoldTable(readText("docs/remediation.md") ?? "") },
   { path: "config/scenario.schema.json", content: () => formatJson(scenarioJsonSchema(defaultScenario)) },
+  { path: "deploy/kubernetes/monitoring/rules.yaml", content: prometheusRuleManifest },
+  { path: `${CHART}/README.md`, content: chartReadme },
 ];
 
 if (import.meta.main) writeGeneratedFiles(generatedFiles, "docs", process.argv.slice(2));

@@ -2,10 +2,21 @@
 import { EXIT_FAILURE, type ExitCode, VERSION } from "./cli/context.ts";
 import { runCommandLine } from "./cli/program.ts";
 
+/**
+ * A process manager signals all processes of a service, and npm forwards its signal to its child. So a copy that arrives within
+ * this time of the first signal asks for nothing new.
+ */
+const FORWARDED_SIGNAL_MS = 1_000;
+
 async function main(): Promise<ExitCode> {
   const stop = new AbortController();
+  let firstSignalAt = Number.POSITIVE_INFINITY;
   // A second signal ends the process at once. Process 1 of a container has no default action for signals.
-  const onSignal = () => (stop.signal.aborted ? process.exit(EXIT_FAILURE) : stop.abort());
+  const onSignal = () => {
+    if (performance.now() - firstSignalAt > FORWARDED_SIGNAL_MS) process.exit(EXIT_FAILURE);
+    firstSignalAt = Math.min(firstSignalAt, performance.now());
+    stop.abort();
+  };
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal);
   // The reader may close the pipe, as head does. The command then stops with its usual exit code.
   process.stdout.on("error", () => stop.abort());

@@ -1,4 +1,5 @@
-import { DAEMON_FAMILIES, type DaemonFamily } from "../../src/metrics/families/daemon-families.ts";
+import { DAEMON_FAMILIES } from "../../src/metrics/families/daemon-families.ts";
+import type { DaemonFamily } from "../../src/metrics/families/family.ts";
 import { NETWORK_FAMILIES } from "../../src/metrics/families/network-families.ts";
 import { NODE_INFO } from "../../src/metrics/families/node-families.ts";
 import { unitOf } from "../../src/metrics/text-format.ts";
@@ -152,15 +153,14 @@ const QUERY_EXAMPLES: readonly (readonly [title: string, query: string])[] = [
   ],
   ["Nodes that the service has not seen for ten minutes", "time() - proxynet_node_last_seen_timestamp_seconds > 600"],
   [
-    "Bytes per second by region",
+    "Bytes per second sent by region, with walks of the session list every 5 minutes or more often; monitoring.md has rules for slower ones",
     `sum by (region) (
-  (rate(proxynet_session_sent_bytes_total[5m]) + rate(proxynet_session_received_bytes_total[5m]))
-  * on (node_id) group_left (region) proxynet_node_info
-)`,
+  increase(proxynet_session_sent_bytes_total[10m]) * on (instance, node_id) group_left (region) proxynet_node_info
+) / scalar(delta(proxywarden_collect_last_success_timestamp_seconds{collector="sessions"}[10m]))`,
   ],
   [
     "95th percentile of the session duration, by type",
-    "histogram_quantile(0.95, sum by (session_type, le) (rate(proxynet_session_duration_seconds_bucket[15m])))",
+    "histogram_quantile(0.95, sum by (session_type, le) (rate(proxynet_session_duration_seconds_bucket[1h])))",
   ],
   [
     "Collectors with stale data",

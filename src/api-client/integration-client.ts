@@ -55,13 +55,20 @@ export interface IntegrationClientDeps {
   readonly clock: Pick<Clock, "sleep">;
   /** Sent as User-Agent. */
   readonly agent: string;
+  /** Time limit of a request, response body included; absent: {@link INTEGRATION_TIMEOUT_MS}. */
+  readonly timeoutMs?: DurationMs;
 }
 
-/** Time limit of a request, response body included. */
+/** Time limit of a request unless another one is given. */
 export const INTEGRATION_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 
 /** Creates a client; it connects with the first request. */
-export function createIntegrationClient({ access, clock, agent }: IntegrationClientDeps): IntegrationClient {
+export function createIntegrationClient({
+  access,
+  clock,
+  agent,
+  timeoutMs = INTEGRATION_TIMEOUT_MS,
+}: IntegrationClientDeps): IntegrationClient {
   let transport: Transport | null = null;
   /** Origin of the last URL. Not read again by the transport: it must belong to the credentials of the same request. */
   let baseUrl = "";
@@ -70,12 +77,12 @@ export function createIntegrationClient({ access, clock, agent }: IntegrationCli
     const url = urlOf(access.url);
     if (url === null) return { outcome: fail(missingUrlFailure), authorization: null };
     const authorization = authorizationOf(access.credentials, url);
-    const limit = startTimeout(clock, INTEGRATION_TIMEOUT_MS, signal);
+    const limit = startTimeout(clock, timeoutMs, signal);
     baseUrl = url.origin;
     transport ??= createCurrentTransport(() => ({ baseUrl, ...tlsOptions(access.tls ?? {}) }));
     const sent = await transport.request(requestOf(request, url, authorization, agent), limit.signal);
     limit.stop();
-    const outcome = !sent.ok && limit.expired() ? fail(timeoutFailure) : sent;
+    const outcome = !sent.ok && limit.expired() ? fail(timeoutFailure(timeoutMs)) : sent;
     return { outcome, authorization };
   }
 
@@ -113,10 +120,10 @@ interface Failure {
 }
 
 const missingUrlFailure: Failure = { kind: "no_url", message: "its URL is no http or https URL" };
-const timeoutFailure: Failure = {
+const timeoutFailure = (timeoutMs: DurationMs): Failure => ({
   kind: "timeout",
-  message: `no complete response within ${INTEGRATION_TIMEOUT_MS / SECOND_MS} s`,
-};
+  message: `no complete response within ${timeoutMs / SECOND_MS} s`,
+});
 
 /** Transport options with the current values of the secrets. */
 export const tlsOptions = ({ ca, cert, key, serverName, insecureSkipVerify }: IntegrationTls) => ({

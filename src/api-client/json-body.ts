@@ -10,9 +10,9 @@ const utf8 = new TextDecoder("utf-8");
 /** Decodes a body as UTF-8; invalid bytes become replacement characters. */
 export const bodyText = (body: Uint8Array): string => utf8.decode(body);
 
-/** Parses a body as JSON; undefined if it is invalid or has more than {@link VALUES_MAX} values. */
-export function parseJson(body: Uint8Array): unknown {
-  if (hasTooManyValues(body)) return undefined;
+/** Parses a body as JSON; undefined if it is invalid or has more than `valuesMax` values. */
+export function parseJson(body: Uint8Array, valuesMax = VALUES_MAX): unknown {
+  if (hasTooManyValues(body, valuesMax)) return undefined;
   try {
     return JSON.parse(bodyText(body)) as unknown;
   } catch {
@@ -35,7 +35,7 @@ export const VALUES_MAX = 1_000_000;
 
 /** Parses the body of a response as JSON. The error says what is wrong with it, and where it is cut off. */
 export function readJson(response: TransportResponse): Result<unknown, string> {
-  if (hasTooManyValues(response.body)) return fail(`the JSON has more than ${VALUES_MAX} values`);
+  if (hasTooManyValues(response.body, VALUES_MAX)) return fail(`the JSON has more than ${VALUES_MAX} values`);
   const text = bodyText(response.body);
   try {
     return ok(JSON.parse(text) as unknown);
@@ -44,15 +44,15 @@ export function readJson(response: TransportResponse): Result<unknown, string> {
   }
 }
 
-/** Whether there may be more than {@link VALUES_MAX} values: each but the first follows a comma or an opening bracket. */
-function hasTooManyValues(body: Uint8Array): boolean {
-  if (body.length <= VALUES_MAX) return false;
+/** Whether there may be more than `valuesMax` values: each but the first follows a comma or an opening bracket. */
+function hasTooManyValues(body: Uint8Array, valuesMax: number): boolean {
+  if (body.length <= valuesMax) return false;
   let values = 0;
-  for (let index = 0; index < body.length && values <= VALUES_MAX; index++) {
+  for (let index = 0; index < body.length && values <= valuesMax; index++) {
     const byte = body[index];
     if (byte === COMMA || byte === OPENING_BRACKET || byte === OPENING_BRACE) values++;
   }
-  return values > VALUES_MAX;
+  return values > valuesMax;
 }
 
 const [COMMA, OPENING_BRACKET, OPENING_BRACE] = [0x2c, 0x5b, 0x7b];

@@ -1,6 +1,9 @@
 import type { ActionView } from "../web/api/row-views.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
-import { type DaemonConnectionOptions, isRowList, readToken, requestDaemon } from "./daemon-api/client.ts";
+import { type DaemonConnectionOptions, isRowList } from "./daemon-api/client.ts";
+import { readRoute } from "./daemon-views/daemon-view.ts";
+import type { Named } from "./daemon-views/journal-rows.ts";
+import { readDirectory } from "./daemon-views/node-directory.ts";
 import { fieldLines, requestText } from "./output/node-explanation-text.ts";
 import { formatTime, stripControlCharacters } from "./output/text.ts";
 
@@ -12,22 +15,21 @@ const APPROVALS_MAX = 1_000;
 
 /** `approvals`: lists the actions that wait for approval, with their evidence. */
 export async function runApprovals(options: ApprovalsOptions, context: CommandContext): Promise<ExitCode> {
-  // The route needs no token, but the web configuration may require a login.
-  const token = readToken(options, context.env);
-  if (!token.ok) return failWith(context, token.error);
   const path = `/api/v1/actions?state=awaiting&limit=${APPROVALS_MAX}`;
-  const request = { method: "GET", path, token: token.value } as const;
-  const response = await requestDaemon(options, request, isRowList<ActionView>, context);
+  const response = await readRoute(path, isRowList<ActionView>, options, context);
   if (!response.ok) return failWith(context, response.error);
-  print(context, options, response.value.data, formatApprovals);
+  const directory = await readDirectory(options, context);
+  if (!directory.ok) return failWith(context, directory.error);
+  const waiting = response.value.data.map((action) => ({ ...action, name: directory.value.nameOf(action.node) }));
+  print(context, options, waiting, formatApprovals);
   return EXIT_OK;
 }
 
-function formatApprovals(waiting: readonly ActionView[]): string {
+function formatApprovals(waiting: readonly Named<ActionView>[]): string {
   if (waiting.length === 0) return "no actions are waiting for approval\n";
   const blocks = waiting.map((action) =>
     [
-      `${action.id}  ${requestText(action)} ${action.node} (${action.country}, ${action.region})`,
+      `${action.id}  ${requestText(action)} ${action.name ?? action.node} (${placeText(action)})`,
       `    by ${action.policy}, step ${action.step + 1} of ${action.episode}, waiting since ${formatTime(action.created_at)}`,
       `    based on data observed ${formatTime(action.evidence.observed_at)}:`,
       ...fieldLines(action.evidence.fields).map((line) => `      ${line}`),
@@ -37,3 +39,6 @@ function formatApprovals(waiting: readonly ActionView[]): string {
   );
   return `${blocks.join("\n\n")}\n\nproxywarden approve ${waiting[0]!.id}, or reject. An action expires when its evidence no longer holds.\n`;
 }
+
+const placeText = ({ node, name, country, region }: Named<ActionView>): string =>
+  [...(name === null ? [] : [node]), country, region].join(", ");

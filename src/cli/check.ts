@@ -8,12 +8,20 @@ import { closeResources, openConfigResources } from "../daemon/config-resources.
 import { MODES } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { type ModeWorstCase, type WorstCase, worstCase } from "../policy/guards/worst-case.ts";
-import { type Problem, parseConfig, printProblems, readConfigText } from "./config/config-loading.ts";
+import {
+  type Problem,
+  parseConfig,
+  placeholderProblem,
+  printProblems,
+  readConfigText,
+} from "./config/config-loading.ts";
+import { enforcementObstacles, formatObstacles } from "./config/enforcement.ts";
 import {
   type CommandContext,
   EXIT_FAILURE,
   EXIT_OK,
   type ExitCode,
+  failWith,
   type OutputOption,
   print,
   readTextFile,
@@ -21,43 +29,61 @@ import {
 import { fleetSize, formatLimits, limitsJson } from "./network-size/fleet-limits.ts";
 import { createPaint } from "./output/color.ts";
 import { countNoun } from "./output/text.ts";
+import { formatProbe, type ProbeReport, probeJson, probeService } from "./probe/probe.ts";
 import { stateProblem } from "./state-store.ts";
 
 interface CheckOptions extends OutputOption {
   readonly config: string;
   /** Size of the fleet; absent: the size that the daemon saw last. */
   readonly nodes?: number;
+  /** Whether to ask the service. */
+  readonly probe?: boolean;
 }
 
 /**
  * `check --config FILE`: lists the errors that make `run` fail, the warnings, the most nodes that policies could act on, and
- * the limits for this fleet.
+ * the limits for this fleet. With `--probe`, also what the service shows.
  */
 export async function runCheck(options: CheckOptions, context: CommandContext): Promise<ExitCode> {
   const checked = await checkFile(options.config, context);
   if (!checked.ok) {
     const errors = checked.error;
-    const report = { file: options.config, valid: false, errors, warnings: [], worst_case: null, limits: null };
+    const report = {
+      file: options.config,
+      valid: false,
+      errors,
+      warnings: [],
+      worst_case: null,
+      limits: null,
+      probe: null,
+    };
     if (options.output === "text") printProblems(context, errors);
     const count = createPaint(context.out, context.env)("bad", countNoun(errors.length, "error"));
     print(context, options, report, ({ file }) => `${file}: ${count}\n`);
     return EXIT_FAILURE;
   }
-  await printReport(checked.value, options, context);
-  return EXIT_OK;
+  const probe = options.probe === true ? await probeService(checked.value, context) : null;
+  if (probe?.ok === false) return failWith(context, probe.error);
+  await printReport(checked.value, probe?.value ?? null, options, context);
+  return probe?.value.findings.some(({ problem }) => problem) ? EXIT_FAILURE : EXIT_OK;
 }
 
 async function printReport(
-  { config, policies, warnings }: LoadedConfig,
+  loaded: LoadedConfig,
+  probe: ProbeReport | null,
   options: CheckOptions,
   context: CommandContext,
 ): Promise<void> {
+  const { config, policies, warnings } = loaded;
+  const obstacles = enforcementObstacles(loaded);
   const worst = worstCase(config.safety, policyRulesOf(policies));
   const size = await fleetSize(options.nodes, config, createSystemClock().now());
   const report = {
     ...{ file: options.config, valid: true, errors: [], warnings },
     worst_case: worstCaseJson(worst),
     limits: limitsJson(config, size),
+    enforces_nothing_because: obstacles,
+    probe: probe && probeJson(probe),
   };
   if (options.output === "text") {
     const label = createPaint(context.err, context.env)("warning", "warning:");
@@ -65,9 +91,9 @@ async function printReport(
   }
   print(context, options, report, ({ file }) => {
     const verdict = `${file}: ${createPaint(context.out, context.env)("good", "valid")}\n`;
-    return policies.length === 0
-      ? verdict
-      : `${verdict}${formatWorstCase(worst, config, policies.length)}${formatLimits(config, size)}`;
+    const safety =
+      policies.length === 0 ? "" : `${formatWorstCase(worst, config, policies.length)}${formatLimits(config, size)}`;
+    return `${verdict}${safety}${formatObstacles(obstacles)}${probe === null ? "" : formatProbe(probe)}`;
   });
 }
 
@@ -82,8 +108,10 @@ async function checkFile(
   const resources = openConfigResources(parsed.value, { clock: createSystemClock(), readFile: readTextFile, version });
   if (resources.ok) await closeResources(resources.value);
   const unusable = await stateProblem(parsed.value.config.state);
-  const problems = [...(resources.ok ? [] : resources.error), ...(unusable === null ? [] : [unusable])];
-  return problems.length === 0 ? parsed : fail(problems.map((problem) => `${file}: ${problem}`));
+  const found = [...(resources.ok ? [] : resources.error), ...(unusable === null ? [] : [unusable])];
+  const placeholder = placeholderProblem(file, parsed.value);
+  const problems = [...(placeholder === null ? [] : [placeholder]), ...found.map((problem) => `${file}: ${problem}`)];
+  return problems.length === 0 ? parsed : fail(problems);
 }
 
 function formatWorstCase({ activeMode, modes }: WorstCase, config: Config, policies: number): string {

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { fail, ok, type Result } from "../base/result.ts";
+import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import { readRegularFile } from "../platform/text-file.ts";
 
 /** What a command reads and writes: the process, or a test's replacement. */
@@ -57,6 +57,17 @@ const TEXT_FILE_BYTES_MAX = 1_048_576;
 export function readTextFile(path: string): Result<string, string> {
   const read = readRegularFile(path, TEXT_FILE_BYTES_MAX);
   return read.ok ? ok(read.value.text.replace(/^\uFEFF/, "")) : fail(`can't read ${path}: ${read.error}`);
+}
+
+/** As {@link readTextFile}; `-` is standard input, which can be read once. */
+export function readTextInput(path: string): Result<string, string> {
+  if (path !== "-") return readTextFile(path);
+  try {
+    const text = readFileSync(0, "utf8");
+    return text.length <= TEXT_FILE_BYTES_MAX ? ok(text) : fail("standard input is longer than 1 MiB");
+  } catch (error) {
+    return fail(`can't read standard input: ${errorMessage(error)}`);
+  }
 }
 
 /** Resolves when `signal` aborts. */

@@ -22,6 +22,7 @@ import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
 import { isRowList, type JsonObject, requestDaemon } from "./daemon-api/client.ts";
 import type { DaemonAccessOptions } from "./daemon-api/connection.ts";
+import { resolveNode } from "./daemon-views/node-directory.ts";
 import { createPaint } from "./output/color.ts";
 import {
   emptyPolicyReport,
@@ -45,7 +46,7 @@ export interface ExplainOptions extends DaemonAccessOptions, OutputOption {
 /** Rows read of each kind. A node has few episodes, each of a few steps. */
 const ROWS_MAX = 100;
 
-/** `explain NODE`: explains why a node was or was not acted on. */
+/** `explain NODE`: explains why a node was or was not acted on. With a configuration, the node is named by its id. */
 export async function runExplain(node: string, options: ExplainOptions, context: CommandContext): Promise<ExitCode> {
   const report =
     options.config === undefined
@@ -57,10 +58,13 @@ export async function runExplain(node: string, options: ExplainOptions, context:
 }
 
 async function explainFromDaemon(
-  node: string,
+  named: string,
   options: ExplainOptions,
   context: CommandContext,
 ): Promise<Result<NodeReport, readonly string[]>> {
+  const resolved = await resolveNode(named, options, context);
+  if (!resolved.ok) return fail([resolved.error]);
+  const { value: node } = resolved;
   const { at } = options;
   const get = <T>(path: string, isExpected: (response: JsonObject) => response is JsonObject & T) =>
     requestDaemon<T>(options, { method: "GET", path, token: null }, isExpected, context);

@@ -1,3 +1,5 @@
+import { type DurationMs, formatDuration } from "../base/duration.ts";
+import { ok } from "../base/result.ts";
 import type { OperatorCommandRoute } from "../web/api/operator-commands.ts";
 import {
   type CommandContext,
@@ -16,17 +18,19 @@ import {
   requestDaemon,
   TOKEN_VARIABLE,
 } from "./daemon-api/client.ts";
+import { resolveNode } from "./daemon-views/node-directory.ts";
 import { stripControlCharacters } from "./output/text.ts";
 
 /** Options of an operator command. */
 export interface OperatorCommandOptions extends DaemonConnectionOptions, OutputOption {
   readonly reason?: string;
+  readonly for?: DurationMs;
 }
 
-/** Sends an operator command to the running daemon. `id`: the node or action it is about; absent for the others. */
+/** Sends an operator command to the running daemon. `subject`: the node (id or name) or action it is about; absent for the others. */
 export async function sendOperatorCommand(
   route: OperatorCommandRoute,
-  id: string | undefined,
+  subject: string | undefined,
   options: OperatorCommandOptions,
   context: CommandContext,
 ): Promise<ExitCode> {
@@ -36,11 +40,16 @@ export async function sendOperatorCommand(
     failWith(context, `${route.name} needs an operator token: pass its file as --token-file, or set ${TOKEN_VARIABLE}`);
     return EXIT_USAGE;
   }
+  const id = route.about === "node" ? await resolveNode(subject ?? "", options, context) : ok(subject ?? "");
+  if (!id.ok) return failWith(context, id.error);
   const request: DaemonRequest = {
     method: "POST",
-    path: route.path.replace(":id", encodeURIComponent(id ?? "")),
+    path: route.path.replace(":id", encodeURIComponent(id.value)),
     token: token.value,
-    ...(options.reason === undefined ? {} : { body: { reason: options.reason } }),
+    body: {
+      ...(options.reason === undefined ? {} : { reason: options.reason }),
+      ...(options.for === undefined ? {} : { for: formatDuration(options.for) }),
+    },
   };
   const response = await requestDaemon(options, request, isMessage, context);
   if (!response.ok) return failWith(context, response.error);

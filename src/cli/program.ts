@@ -1,8 +1,9 @@
-import { Command, CommanderError, type Option } from "commander";
+import { Command, CommanderError } from "commander";
 import { type OperatorCommandRoute, operatorCommandTable } from "../web/api/operator-commands.ts";
 import { runApprovals } from "./approvals.ts";
 import {
   CONFIG,
+  type CommandRow,
   DAEMON,
   OPERATOR,
   OUTPUT,
@@ -15,30 +16,18 @@ import {
 import { printHelp, withSharedBehavior } from "./arguments/usage-errors.ts";
 import { runCheck } from "./check.ts";
 import { runCompletion, SHELLS, type Shell } from "./completion.ts";
-import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failWith, type OutputOption } from "./context.ts";
+import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failWith } from "./context.ts";
+import { VIEW_COMMANDS } from "./daemon-views/view-commands.ts";
 import { runDemo } from "./demo.ts";
 import { type ExplainOptions, runExplain } from "./explain.ts";
 import { runHealthcheck } from "./healthcheck.ts";
 import { type OperatorCommandOptions, sendOperatorCommand } from "./operator-commands.ts";
 import { type ColorOption, withColorOption } from "./output/color.ts";
 import { runPlan } from "./plan.ts";
-import { runPolicyDiff } from "./policy-diff.ts";
-import { runPolicyTests } from "./policy-test.ts";
+import { POLICY_COMMANDS, POLICY_TEST } from "./policy/policy-commands.ts";
 import { runDaemon } from "./run.ts";
 import { runSimulate } from "./simulate.ts";
 import { runStateExport, runStateImport } from "./state.ts";
-
-/** A command of the command line. */
-interface CommandRow {
-  /** Name and arguments, as commander writes them. */
-  readonly usage: string;
-  readonly description: string;
-  /** What follows `proxywarden` in the example of the help. */
-  readonly example: string;
-  readonly options?: readonly Option[];
-  /** `options` has the type that the options of the row parse to. */
-  run(options: never, context: CommandContext, args: readonly string[]): Promise<ExitCode>;
-}
 
 /** Creates the command line. `finish` is called with the exit code of the chosen command. */
 export function createProgram(context: CommandContext, finish: (code: ExitCode) => void): Command {
@@ -116,29 +105,11 @@ Examples:
   $ proxywarden demo                                 try it on a simulated network
   $ proxywarden check --config proxywarden.yaml      check a configuration and list every error
   $ proxywarden run --config proxywarden.yaml        run the daemon
+  $ proxywarden status                               show what the daemon knows and what holds its actions
   $ proxywarden explain node_42                      show why a node was or was not rebooted
 
 Exit codes: 0 success; 1 the check or operation failed; 2 usage error.
 Use "proxywarden COMMAND --help" for details.`;
-
-const POLICY_TEST: CommandRow = {
-  usage: "test <files...>",
-  description: "run policy unit tests: fleet states in, expected verdicts and actions out",
-  example: "policy test config/policies/tests/offline.yaml",
-  options: [OUTPUT],
-  run: (options: OutputOption, context, files) => runPolicyTests(files, options, context),
-};
-
-const POLICY_COMMANDS: readonly CommandRow[] = [
-  POLICY_TEST,
-  {
-    usage: "diff <old> <new>",
-    description: "compare two policy files: which nodes are newly acted on, and which no longer",
-    example: "policy diff before.yaml config/policies/offline.yaml",
-    options: [OUTPUT],
-    run: (options: OutputOption, context, files) => runPolicyDiff(files, options, context),
-  },
-];
 
 const STATE_COMMANDS: readonly CommandRow[] = [
   {
@@ -207,6 +178,7 @@ const COMMANDS: readonly CommandRow[] = [
         "fleet size to show the limits for; default: the size last seen by the daemon",
         wholeNumberParser(1, 10_000_000),
       ),
+      option("--probe", "ask the service, read-only: usage scale, pages, limits, headers and scopes"),
       OUTPUT,
     ],
     run: runCheck,
@@ -239,10 +211,13 @@ const COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "explain <node>",
-    description: "explain why a node was or was not acted on: policies, hold reasons and actions",
+    description: "explain why a node (id or name) was or was not acted on: policies, hold reasons and actions",
     example: "explain node_42 --at 2h",
     options: [
-      option("--config <file>", "read the journal of this configuration instead of asking the daemon"),
+      option(
+        "--config <file>",
+        "read the journal of this configuration instead of asking the daemon; it knows ids only",
+      ),
       option(
         "--at <time>",
         "explain the state at this time, such as 2026-11-21T03:12:00Z, or this long ago, such as 2h",
@@ -253,6 +228,7 @@ const COMMANDS: readonly CommandRow[] = [
     ],
     run: (options: ExplainOptions, context, [node]) => runExplain(node!, options, context),
   },
+  ...VIEW_COMMANDS,
   {
     usage: "approvals",
     description: "list the actions waiting for approval, with their evidence",
@@ -264,13 +240,16 @@ const COMMANDS: readonly CommandRow[] = [
 ];
 
 function operatorCommandRow(route: OperatorCommandRoute): CommandRow {
-  const { name, about, description, example, hasReason } = route;
+  const { name, about, description, example, hasReason, hasDuration } = route;
   const reason = hasReason ? [option("--reason <text>", "reason to record in the journal")] : [];
+  const duration = hasDuration
+    ? [option("--for <duration>", "end it after this long, such as 2h", parseDurationOption)]
+    : [];
   return {
     usage: about === undefined ? name : `${name} <${about}>`,
     description,
     example: [name, example, "--token-file /run/secrets/alice"].filter(Boolean).join(" "),
-    options: [...reason, ...OPERATOR],
+    options: [...duration, ...reason, ...OPERATOR],
     run: (options: OperatorCommandOptions, context, [id]) => sendOperatorCommand(route, id, options, context),
   };
 }

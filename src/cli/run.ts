@@ -6,7 +6,7 @@ import type { Clock } from "../model/ports.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
 import { createLog } from "../platform/log.ts";
-import { readConfigFile } from "./config/config-loading.ts";
+import { placeholderProblem, readConfigFile } from "./config/config-loading.ts";
 import { readConfigInThread } from "./config/config-thread.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, readTextFile, untilAborted } from "./context.ts";
 import { openConfiguredStore } from "./state-store.ts";
@@ -15,6 +15,8 @@ import { openConfiguredStore } from "./state-store.ts";
 export async function runDaemon({ config: file }: { config: string }, context: CommandContext): Promise<ExitCode> {
   const first = readConfigFile(file, context.env);
   if (!first.ok) return failWith(context, first.error);
+  const placeholder = placeholderProblem(file, first.value);
+  if (placeholder !== null) return failWith(context, placeholder);
   const log = createLog(first.value.config.log);
   let atStart: typeof first | null = first;
   const clock = createSystemClock();

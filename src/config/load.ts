@@ -47,7 +47,8 @@ export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly 
   });
 }
 
-const definedNames = ({ receivers, time_intervals, prometheus, alertmanager }: Config): DefinedNames => ({
+/** Returns the names of a configuration that its policies may refer to. */
+export const definedNames = ({ receivers, time_intervals, prometheus, alertmanager }: Config): DefinedNames => ({
   receivers: receivers.map(({ name }) => name),
   windows: time_intervals.map(({ name }) => name),
   prometheus: prometheus !== undefined,

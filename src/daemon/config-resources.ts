@@ -37,11 +37,19 @@ export interface ConfigResources {
 /** Reads the secrets and certificates that a configuration names, and creates its clients. Does not affect the active configuration. */
 export function openConfigResources(
   loaded: LoadedConfig,
-  { clock, readFile, version }: Pick<DaemonDeps, "clock" | "readFile" | "version">,
+  {
+    clock,
+    readFile,
+    version,
+    log,
+  }: Pick<DaemonDeps, "clock" | "readFile" | "version"> & Partial<Pick<DaemonDeps, "log">>,
 ): Result<ConfigResources, readonly string[]> {
   const { config } = loaded;
   const { service } = config;
-  const integrations = openIntegrations(config, { clock, agent: userAgentOf(version) });
+  const integrations = openIntegrations(config, {
+    ...{ clock, agent: userAgentOf(version) },
+    ...(log === undefined ? {} : { log }),
+  });
   if (!integrations.ok) return integrations;
   const webSettings = loadWebSettings(loaded.webFile, readFile);
   if (!webSettings.ok) return webSettings;

@@ -8,7 +8,7 @@ import { recordHistory } from "../web/api/history.ts";
 import { epochOf } from "../web/api/live-routes.ts";
 import { nodesView, nodeView } from "../web/api/node-views.ts";
 import { type Reload, serializeReloads, type WebDeps } from "../web/api/routes.ts";
-import { budgetView, type LeaderView, type StatusSnapshot, statusView } from "../web/api/status-views.ts";
+import { budgetView, type LeaderView, linksView, type StatusSnapshot, statusView } from "../web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../web/http/server.ts";
 import { type ConfigResources, closeResources, hasSameResources, openConfigResources } from "./config-resources.ts";
 import { ModeSwitch } from "./mode-switch.ts";
@@ -211,7 +211,11 @@ class RunningDaemon implements Daemon {
       ready: () => ({ ready: true, reasons: [] }),
       reload: this.#requestReload,
       isTrustedProxy: (address) => this.#modes.active.resources.isTrustedProxy(address),
-      status: () => ({ ...statusView(this.statusSnapshot()), leader: leaderView(this.#modes) }),
+      status: () => ({
+        ...statusView(this.statusSnapshot()),
+        leader: leaderView(this.#modes),
+        links: linksView(this.#modes.active.resources.config.web.links),
+      }),
       nodes: (query) => nodesView(this.statusSnapshot(), query),
       node: (id) => nodeView(this.statusSnapshot(), id),
       budget: () => budgetView(this.statusSnapshot()),

@@ -34,11 +34,11 @@ export class ForwardingCommands implements OperatorCommands {
     return new ForwardingCommands(this.#deps, operator);
   }
 
-  pause = (reason: string) => this.#forward("pause", "", reason);
+  pause = (reason: string, forMs?: DurationMs | null) => this.#forward("pause", "", reason, forMs);
   resume = () => this.#forward("resume");
   approve = (action: string) => this.#forward("approve", action);
   reject = (action: string, reason: string) => this.#forward("reject", action, reason);
-  hold = (node: string, reason: string) => this.#forward("hold", node, reason);
+  hold = (node: string, reason: string, forMs?: DurationMs | null) => this.#forward("hold", node, reason, forMs);
   release = (node: string) => this.#forward("release", node);
   resetBreaker = () => this.#forward("reset-breaker");
   acceptInventory = () => this.#forward("accept-inventory");
@@ -46,12 +46,17 @@ export class ForwardingCommands implements OperatorCommands {
   /** A reload concerns this daemon only, and only the leader writes the journal. The log has it. */
   noteReload(): void {}
 
-  async #forward(command: ForwardedOrder["command"], target = "", reason = ""): Promise<CommandReply> {
+  async #forward(
+    command: ForwardedOrder["command"],
+    target = "",
+    reason = "",
+    forMs: DurationMs | null = null,
+  ): Promise<CommandReply> {
     const { orders, clock } = this.#deps;
     const leader = this.#deps.leader();
     let id: number;
     try {
-      id = await orders.submit({ command, target, reason, operator: this.#operator });
+      id = await orders.submit({ command, target, reason, forMs, operator: this.#operator });
     } catch (error) {
       const message = `the command can't be forwarded to ${leader}: ${errorMessage(error)}; nothing has changed`;
       return fail({ kind: "journal", message });
@@ -79,7 +84,8 @@ export interface OrderTakerDeps {
 
 /**
  * Executes the commands that standbys forward, one after another, until the returned function is called, which waits for the last.
- * After a crash between a command and its reply, the next leader executes it again, which changes nothing more.
+ * After a crash between a command and its reply, the next leader executes it again, which changes nothing more, except that a pause
+ * or hold with a duration ends later.
  */
 export function takeForwardedOrders(deps: OrderTakerDeps): () => Promise<void> {
   const stop = new AbortController();
@@ -114,10 +120,10 @@ async function takeUntilAborted(deps: OrderTakerDeps, signal: AbortSignal): Prom
 }
 
 async function execute(order: ForwardedOrder, { commands, log }: OrderTakerDeps): Promise<CommandReply> {
-  const { command, target, reason, operator } = order;
+  const { command, target, reason, forMs = null, operator } = order;
   const route = operatorCommandTable.find(({ name }) => name === command);
   if (route === undefined) return fail({ kind: "conflict", message: `this version knows no command ${command}` });
-  const reply = await route.execute(onBehalfOf(commands(), operator), target, reason);
+  const reply = await route.execute(onBehalfOf(commands(), operator), target, { reason, forMs });
   const fields = { order: command, operator, target };
   if (reply.ok) log.info({ ...fields, reason }, "forwarded command executed");
   else log.warn({ ...fields, refusal: reply.error.message }, "forwarded command rejected");

@@ -4,10 +4,11 @@ import { fail, ok, type Result } from "../base/result.ts";
 import type { Config } from "../config/schema/config.ts";
 import type { HttpClient, TlsConfig } from "../config/schema/http-client.ts";
 import { ADMIN_OPERATOR } from "../config/schema/web.ts";
-import type { Clock, ExternalBlockers, Secret } from "../model/ports.ts";
+import type { Clock, ExternalBlockers, Log, Secret } from "../model/ports.ts";
 import type { Receiver } from "../model/remediation/notification.ts";
 import type { Operator } from "../model/remediation/operator-command.ts";
 import { createAlertmanager } from "../notify/alertmanager.ts";
+import { createLogReceiver } from "../notify/log-receiver.ts";
 import { createWebhook } from "../notify/webhook.ts";
 import { fileSecret, inlineSecret, pemFile } from "../platform/secret-file.ts";
 import { createExternalBlockers } from "../remediation/evaluation/blocker-queries.ts";
@@ -28,7 +29,15 @@ export type ReadSecret = (key: string, path: string, read?: typeof fileSecret) =
 const UNREADABLE = inlineSecret("unread");
 
 type Endpoint = HttpClient & { readonly url: string };
-type IntegrationDeps = { readonly clock: Clock; readonly agent: string };
+interface IntegrationDeps {
+  readonly clock: Clock;
+  readonly agent: string;
+  /** Where receivers with `log` write; absent: nowhere, for commands that send no notifications. */
+  readonly log?: Log;
+}
+
+const ignore = () => {};
+const SILENT_LOG: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
 /** Creates a reader of secret files that adds each error to `problems`. */
 export const secretReader =
@@ -53,6 +62,7 @@ export function openIntegrations(config: Config, deps: IntegrationDeps): Result<
     if (webhook_url_file !== undefined) {
       return createWebhook({ ...deps, name, url: secret(`receivers[${index}].webhook_url_file`, webhook_url_file) });
     }
+    if (receiver.log !== undefined) return createLogReceiver(name, deps.log ?? SILENT_LOG);
     // The loader requires the section alertmanager here.
     return createAlertmanager({ ...deps, name, access: alertmanager! });
   });

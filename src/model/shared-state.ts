@@ -22,7 +22,10 @@ export interface Lease {
   isLeader(): boolean;
   /** Time until this daemon's deadline; 0: it has passed, or this daemon does not lead. */
   leftMs(): DurationMs;
-  /** Takes the lease if it is free. False: another daemon holds it. Rejects if the database can't be reached. */
+  /**
+   * Takes the lease if it is free. False: another daemon holds it. Rejects if the database can't be reached, or if a later version
+   * has changed its schema.
+   */
   acquire(): Promise<boolean>;
   /**
    * Prolongs the lease, also after its end if no other daemon has taken it. Rejects if the database can't be reached, or if another
@@ -41,6 +44,8 @@ export interface ForwardedOrder {
   /** The node or action that it is about; empty: neither. */
   readonly target: string;
   readonly reason: string;
+  /** How long its effect lasts; null or absent: until a command ends it. */
+  readonly forMs?: DurationMs | null;
   /** Name of the operator; null: no operators are configured. */
   readonly operator: string | null;
 }

@@ -56,7 +56,13 @@ function parseSchedule(expression: string): CronFields {
   // Only `match` is used: otherwise node-cron would keep the task for the life of the process.
   task.destroy();
   const firstMs = timeOfDay(hours[0] ?? 0, minutes[0] ?? 0, seconds[0] ?? 0);
-  return { hours, minutes, seconds, months: month, runsOn: (day) => task.match(new Date(day + firstMs)) };
+  // The next time is asked for every few seconds, mostly on the same day, and `match` is slow.
+  let last = { day: Number.NaN, runs: false };
+  const runsOn = (day: EpochMs): boolean => {
+    if (last.day !== day) last = { day, runs: task.match(new Date(day + firstMs)) };
+    return last.runs;
+  };
+  return { hours, minutes, seconds, months: month, runsOn };
 }
 
 function nextRunAt(schedule: CronFields, after: EpochMs, daysMax: number): EpochMs | null {

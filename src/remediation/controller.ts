@@ -7,6 +7,7 @@ import { thresholdsOfPolicies } from "./evaluation/detail-demand.ts";
 import { resumeEpisodeNotifications } from "./execution/episode-transitions.ts";
 import { startVerificationReads } from "./execution/verification-reads.ts";
 import { JournaledCommands } from "./operator-commands.ts";
+import { endExpiredHolds, nextExpiryMs } from "./operator-holds.ts";
 import { RemediationRound } from "./round.ts";
 import { bindJournalToService } from "./service-identity.ts";
 import { clearPolicyGauges, initializeCounters } from "./status/gauges.ts";
@@ -28,6 +29,8 @@ export class RemediationController {
   readonly #noNewSteps = new AbortController();
   readonly #abortPost = new AbortController();
   readonly #verificationReads: Promise<void>;
+  /** Ends the wait for the next expiry. */
+  #wakeUp = new AbortController();
   #rounds: Promise<void> = Promise.resolve();
   #isRoundRequested = false;
   #isRunning = false;
@@ -61,6 +64,7 @@ export class RemediationController {
    */
   async stop(postGraceMs: DurationMs): Promise<void> {
     this.#noNewSteps.abort();
+    this.#wakeUp.abort();
     const done = new AbortController();
     void this.#context.clock.sleep(postGraceMs, done.signal).then(() => this.#abortPost.abort());
     await Promise.all([this.#rounds, this.#verificationReads]);
@@ -75,13 +79,25 @@ export class RemediationController {
     this.#isRunning = true;
     this.#rounds = this.#runRounds().finally(() => {
       this.#isRunning = false;
+      this.#wakeAtExpiry();
     });
+  }
+
+  /** Requests a round when the next pause or hold expires, because the next snapshot may be far away. */
+  #wakeAtExpiry(): void {
+    this.#wakeUp.abort();
+    const expiresMs = nextExpiryMs(this.#context);
+    if (expiresMs === null || this.#noNewSteps.signal.aborted) return;
+    this.#wakeUp = new AbortController();
+    const { signal } = this.#wakeUp;
+    void this.#context.clock.sleep(expiresMs, signal).then(() => !signal.aborted && this.#requestRound());
   }
 
   async #runRounds(): Promise<void> {
     while (this.#isRoundRequested && !this.#noNewSteps.signal.aborted) {
       this.#isRoundRequested = false;
       try {
+        endExpiredHolds(this.#context);
         if (this.#context.observed.latest !== null) await this.#round.run();
       } catch (error) {
         // An unexpected error ends the round, but neither the daemon nor later rounds.

@@ -1,14 +1,16 @@
+import type { DurationMs } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { NodeId } from "../model/node.ts";
 import type { Action, NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { CommandRejection, OperatorCommandName } from "../model/remediation/operator-command.ts";
+import type { EpochMs } from "../model/time.ts";
 import type { RemediationContext } from "./context.ts";
 import { approvalExpiry } from "./evaluation/candidates.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";
-import { PAUSED } from "./evaluation/guard-facts.ts";
 import type { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
 import { acceptLosses, actionChange, lostNodes, type TransitionDeps } from "./execution/episode-transitions.ts";
+import { PAUSED, type Pause } from "./operator-holds.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
 import type { RemediationState } from "./state/journaled-state.ts";
 import type { OperatorCommands } from "./status/views.ts";
@@ -18,7 +20,7 @@ export interface OperatorCommandsDeps {
   readonly context: TransitionDeps & Pick<RemediationContext, "observed">;
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: InventoryTrustTracker;
-  /** Called after each command that succeeded. */
+  /** Called after each command that changed something. */
   onCommand(): void;
 }
 
@@ -68,8 +70,8 @@ export class JournaledCommands implements OperatorCommands {
     return new JournaledCommands(this.#deps, operator);
   }
 
-  pause(reason: string): Reply {
-    return this.#run(() => this.#planPause(reason));
+  pause(reason: string, forMs: DurationMs | null = null): Reply {
+    return this.#run(() => this.#planPause(reason, forMs));
   }
 
   resume(): Reply {
@@ -84,8 +86,8 @@ export class JournaledCommands implements OperatorCommands {
     return this.#run(() => this.#planReject(id, reason));
   }
 
-  hold(node: NodeId, reason: string): Reply {
-    return this.#run(() => this.#planHold(node, reason));
+  hold(node: NodeId, reason: string, forMs: DurationMs | null = null): Reply {
+    return this.#run(() => this.#planHold(node, reason, forMs));
   }
 
   release(node: NodeId): Reply {
@@ -104,12 +106,15 @@ export class JournaledCommands implements OperatorCommands {
     const rest = problems.length > 1 ? ` (and ${problems.length - 1} more problems)` : "";
     const result = problems.length === 0 ? "the new configuration is active" : `rejected: ${problems[0]}${rest}`;
     this.#state.record([this.#commandRow({ command: "reload" }, `${origin}${result}`)]);
+    this.#count("reload");
   }
 
-  #planPause(reason: string): Planned {
-    const value = JSON.stringify({ at: this.#state.now(), reason, ...this.#operatorField() });
-    const reply = `paused: ${reason}; no action is taken until resume`;
-    return plan({ command: "pause" }, [{ kind: "fact", key: PAUSED, value }], reply);
+  #planPause(reason: string, forMs: DurationMs | null): Planned {
+    const at = this.#state.now();
+    const until = forMs === null ? null : at + forMs;
+    const pause: Pause = { at, until, reason, ...this.#operatorField() };
+    const reply = `paused: ${reason}; no action is taken until ${endOf(until, "resume")}`;
+    return plan({ command: "pause" }, [{ kind: "fact", key: PAUSED, value: JSON.stringify(pause) }], reply);
   }
 
   #planResume(): Planned {
@@ -137,16 +142,20 @@ export class JournaledCommands implements OperatorCommands {
     return plan({ command: "reject", node, action: id }, [actionChange(row)], reply);
   }
 
-  #planHold(node: NodeId, reason: string): Planned {
+  #planHold(node: NodeId, reason: string, forMs: DurationMs | null): Planned {
     const isListed = this.#isListed(node);
     if (!isListed && this.#unlistedHolds(node) >= UNLISTED_HOLDS_MAX) {
       const message = `${UNLISTED_HOLDS_MAX} nodes that are not listed are held already; release one of them first`;
       return reject("conflict", message);
     }
-    const base = { node, policy: null, kind: "held", at: this.#state.now(), until: null } as const;
+    const at = this.#state.now();
+    // The row replaces one of `ownership`, which must not end earlier for it.
+    const owned = this.#state.records.holdsOn(node).find(({ kind }) => kind === "ownership")?.until ?? 0;
+    const until = forMs === null ? null : Math.max(at + forMs, owned);
+    const base = { node, policy: null, kind: "held", at, until } as const;
     const row = { ...base, reason: `${this.#name} holds it${suffix(reason)}`, ...this.#operatorField() };
     const note = isListed ? "" : "; no node of that id is listed now, and the hold applies once it is";
-    const reply = `${node} is held${suffix(reason)}; it is not touched until release${note}`;
+    const reply = `${node} is held${suffix(reason)}; it is not touched until ${endOf(until, "release")}${note}`;
     return plan({ command: "hold", node }, [{ kind: "hold", row }], reply);
   }
 
@@ -216,9 +225,14 @@ export class JournaledCommands implements OperatorCommands {
     if (!planned.ok) return planned;
     const { target, reply } = planned.value;
     if (isDone) this.#deps.onCommand();
+    if (isDone && target !== null) this.#count(target.command);
     if (isDone || target === null) return ok(reply);
     const problem = this.#state.journalProblem();
     return reject("journal", `the journal can't be written: ${problem}; nothing has changed`);
+  }
+
+  #count(command: OperatorCommandName): void {
+    this.#deps.context.metrics.inc("proxywarden_operator_commands_total", { command, source: "operator" });
   }
 
   #commandRow({ command, node, action }: CommandTarget, detail: string): JournalChange {
@@ -256,6 +270,10 @@ export class JournaledCommands implements OperatorCommands {
 
 const plan = (target: CommandTarget, changes: readonly JournalChange[], reply: string, apply = () => {}): Planned =>
   ok({ target, changes, reply, apply });
+
+/** Formats when something ends: at a time or with a command; null: only with the command. */
+const endOf = (until: EpochMs | null, command: string): string =>
+  until === null ? command : `${new Date(until).toISOString()}, or ${command}`;
 
 const suffix = (reason: string): string => (reason === "" ? "" : `: ${reason}`);
 

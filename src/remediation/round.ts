@@ -56,10 +56,14 @@ export class RemediationRound {
     this.trustTracker = new InventoryTrustTracker(context);
     this.#guardFacts = new GuardFactsCollector(context, this.fleetHealth, this.trustTracker);
     const { fleetHealth, trustTracker } = this;
-    this.view = createStatusView({ context, fleetHealth, trustTracker, guardFacts: this.#guardFacts });
+    this.#actionPlanner = new ActionPlanner(context);
+    const { decisionLog } = this.#actionPlanner;
+    this.view = createStatusView({
+      ...{ context, fleetHealth, trustTracker, guardFacts: this.#guardFacts },
+      lastDecisions: () => decisionLog.lastDecisions(),
+    });
     this.#ruleEvaluator = new RuleEvaluator(context, this.fleetHealth);
     this.#episodeTracker = new EpisodeTracker(context);
-    this.#actionPlanner = new ActionPlanner(context);
     this.#identities = new NodeIdentities(context);
     this.#detectExternalActions = createExternalActions(context);
     this.#sendFleetAlerts = createFleetAlerts(context, this.fleetHealth);

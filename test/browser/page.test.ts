@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { actualNodes } from "../../src/simulator/inspection.ts";
@@ -12,6 +10,7 @@ import {
 } from "../integration/remediation/healing-daemon.ts";
 import { startDaemonOnNetwork } from "../integration/simulated-network.ts";
 import { waitUntil } from "../integration/wait-until.ts";
+import { accessibilityViolations } from "./accessibility.ts";
 import { startBrowser } from "./chromium.ts";
 import { openPage } from "./page-visit.ts";
 
@@ -103,7 +102,7 @@ test("the page shows the fleet and an unhealthy node, and explains the node by k
 test("commands need a valid token, which is kept for the tab", async () => {
   const { setup, daemon, page, pageErrors } = await startWithApproval();
   const paused = async () => (await daemon.scrape()).sum("proxywarden_paused") === 1;
-  await page.locator("#pause:enabled").click();
+  await page.locator("#pause button:enabled").click();
   await page.getByLabel("Reason").fill("a deploy");
   await page.locator("dialog .primary").click();
   await page.getByText("An operator token is required.").waitFor();
@@ -126,7 +125,13 @@ test("commands need a valid token, which is kept for the tab", async () => {
   expect(setup.serviceProxy.postRequests).toEqual([]);
   await page.locator("#approvals").getByRole("button", { name: "Approve" }).click();
   await page.locator("dialog .primary").click();
-  await page.locator("#activity").getByText("verified").waitFor();
+  // The message names the node, not its id.
+  await page
+    .locator("#toast")
+    .getByText(`is approved: reboot of ${nameOf(setup, node!)},`)
+    .waitFor();
+  await page.locator("#activity").getByText("verified", { exact: true }).waitFor();
+  await page.locator("#activity").getByText("approved by admin").waitFor();
   expect(setup.serviceProxy.postRequests.map(({ path }) => path)).toEqual([`/v1/nodes/${node}/reboot`]);
   const stores = await page.evaluate<string[]>(
     "[JSON.stringify(sessionStorage), JSON.stringify(localStorage), document.cookie]",
@@ -142,31 +147,9 @@ test("without operators the page is read-only", async () => {
   const { page, pageErrors } = await openPage(browser, daemon.app.url());
   await untilShown(page, () => actualStatusCounts({ network }));
   await page.getByText("Read-only: no operators are configured").waitFor();
-  expect(await page.locator("#pause").isDisabled()).toBe(true);
+  expect(await page.locator("#pause button").isDisabled()).toBe(true);
   expect(pageErrors).toEqual([]);
 });
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-
-/** Returns the serious and critical violations that axe finds: rule and element. */
-async function accessibilityViolations(page: Page): Promise<readonly string[]> {
-  // Code evaluated by the debugger is not subject to the content security policy.
-  await page.evaluate(AXE);
-  return page.evaluate(async () => {
-    const { axe } = globalThis as unknown as { axe: { run(): Promise<{ violations: Violation[] }> } };
-    interface Violation {
-      readonly id: string;
-      readonly impact: string;
-      readonly nodes: readonly { readonly target: readonly string[]; readonly failureSummary: string }[];
-    }
-    const { violations } = await axe.run();
-    return violations
-      .filter(({ impact }) => impact === "serious" || impact === "critical")
-      .flatMap(({ id, nodes }) =>
-        nodes.map(({ target, failureSummary }) => `${id}: ${target.join(" ")}: ${failureSummary}`),
-      );
-  });
-}
 
 test("the page has no accessibility violations in light, dark and phone layout", async () => {
   const { setup, daemon, page } = await startWithApproval();
@@ -179,7 +162,7 @@ test("the page has no accessibility violations in light, dark and phone layout",
     await page.emulateMedia({ colorScheme });
     expect(await accessibilityViolations(page)).toEqual([]);
   }
-  await page.locator("#pause").click();
+  await page.locator("#pause button").click();
   expect(await accessibilityViolations(page)).toEqual([]);
   await page.getByRole("button", { name: "Cancel" }).click();
   await page.setViewportSize({ width: 390, height: 844 });

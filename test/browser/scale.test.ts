@@ -1,19 +1,20 @@
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
-import type { NodeStatus } from "../../src/model/node.ts";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { createSystemClock } from "../../src/platform/clock.ts";
-import { startWebServer } from "../../src/web/http/server.ts";
 import { waitUntil } from "../integration/wait-until.ts";
-import { sampleRemediation } from "../web/api/remediation-view-fixture.ts";
-import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
-import { defaultDeps, ignoredMetrics, log, startTestServer } from "../web/http/test-server.ts";
+import { startTestServer } from "../web/http/test-server.ts";
+import { accessibilityViolations } from "./accessibility.ts";
 import { startBrowser } from "./chromium.ts";
+import { LargeFleet } from "./large-fleet.ts";
 import { openPage } from "./page-visit.ts";
 
-const NODES = 10_000;
-/** The number of elements does not depend on the fleet: cells are painted, lists are short. */
+/** `npm run world` adds larger fleets. */
+const SIZES = process.env.PROXYWARDEN_LONG_TESTS === undefined ? [500] : [500, 10_000, 100_000];
+/** The number of elements does not depend on the fleet: cells are painted, lists are paged or show the rows in sight. */
 const ELEMENTS_MAX = 1_500;
+/** The changes of a fleet arrive together, or in a few messages. */
+const PAINTS_MAX = 10;
+const PHONE = { width: 390, height: 844 };
 
 let browser: Browser;
 beforeAll(async () => {
@@ -23,38 +24,39 @@ afterAll(() => browser.close());
 
 const paints = async (page: Page) => Number(await page.locator("#canvas").getAttribute("data-paints"));
 const elements = (page: Page) => page.evaluate<number>("document.querySelectorAll('*').length");
+const text = (count: number) => count.toLocaleString("en");
 
-/** Runs work in the page and returns the next frames: how many there were, and how many painted anything. */
-const framesOf = (page: Page, work: string) =>
-  page.evaluate<{ frames: number; paints: number }>(`(async () => {
+/** Opens the page of a fleet, and waits until it shows the fleet. */
+async function openFleet(nodes: number, address = "/") {
+  const fleet = new LargeFleet(nodes);
+  const web = await startTestServer(fleet.webDeps(), createSystemClock());
+  const visit = await openPage(browser, web.url + address);
+  const online = visit.page.locator("#legend b").first();
+  await waitUntil("the fleet is shown", async () => (await online.textContent()) === text(fleet.online()));
+  return { fleet, online, ...visit };
+}
+
+/** Runs work in the page and returns how many of the next frames painted anything. */
+const paintsAfter = (page: Page, work: string) =>
+  page.evaluate<number>(`(async () => {
     const canvas = document.querySelector("#canvas");
     const before = Number(canvas.dataset.paints);
     ${work};
-    let frames = 0;
-    for (; frames < 20; frames++) await new Promise(requestAnimationFrame);
-    return { frames, paints: Number(canvas.dataset.paints) - before };
+    for (let frames = 0; frames < 20; frames++) await new Promise(requestAnimationFrame);
+    return Number(canvas.dataset.paints) - before;
   })()`);
 
-test("ten thousand nodes need few elements and at most one paint per frame", async () => {
-  const regions = ["eu-west", "eu-central", "us-east", "us-west", "ap-south"];
-  const nodes = Array.from({ length: NODES }, (_, index) => ({ id: `node_${index}`, region: regions[index % 5]! }));
-  const now = { fleet: buildFleet(nodes) };
-  const web = await startTestServer({ fleet: () => now.fleet, ...quietStatus() }, createSystemClock());
-  const { page, pageErrors } = await openPage(browser, web.url);
-  const online = page.locator("#legend b").first();
-  await waitUntil("all nodes are shown", async () => (await online.textContent()) === "10,000");
-  const [elementCount, paintCount] = [await elements(page), await paints(page)];
-  expect(elementCount).toBeLessThan(ELEMENTS_MAX);
-
-  const offline: Record<number, NodeStatus> = {};
-  for (let slot = 0; slot < 1_500; slot++) offline[slot * 6] = "offline";
+test.each(SIZES)("%i nodes need few elements and at most one paint per frame", async (nodes) => {
+  const { fleet, online, page, pageErrors } = await openFleet(nodes);
+  const paintCount = await paints(page);
+  expect(await elements(page)).toBeLessThan(ELEMENTS_MAX);
   const fleets: string[] = [];
   page.on("request", (request) => {
     if (request.url().endsWith("/fleet")) fleets.push(request.url());
   });
-  now.fleet = withStatus(now.fleet, offline);
-  await waitUntil("the offline nodes are shown", async () => (await online.textContent()) === "8,500");
-  expect(await paints(page)).toBeLessThanOrEqual(paintCount + 2);
+  fleet.change(Math.min(1_500, nodes / 5));
+  await waitUntil("the changes are shown", async () => (await online.textContent()) === text(fleet.online()));
+  expect(await paints(page)).toBeLessThanOrEqual(paintCount + PAINTS_MAX);
   expect(fleets).toEqual([]);
   expect(await elements(page)).toBeLessThan(ELEMENTS_MAX);
 
@@ -64,62 +66,71 @@ test("ten thousand nodes need few elements and at most one paint per frame", asy
     input.value = text;
     input.dispatchEvent(new Event("input"));
   }`;
-  expect((await framesOf(page, typing)).paints).toBe(1);
+  expect(await paintsAfter(page, typing)).toBe(1);
   const moving = `const cells = document.querySelector("#cells");
     cells.focus();
     for (let press = 0; press < 500; press++) {
       cells.dispatchEvent(new KeyboardEvent("keydown", { key: press % 2 ? "ArrowDown" : "ArrowRight" }));
     }`;
-  expect((await framesOf(page, moving)).paints).toBe(0);
+  expect(await paintsAfter(page, moving)).toBe(0);
   expect(pageErrors).toEqual([]);
 });
 
-test("the page reports a lost daemon and reloads when it returns", async () => {
-  const fleet = () => buildFleet([{ id: "a" }, { id: "b" }]);
-  const first = await startTestServer({ fleet, ...quietStatus() }, createSystemClock());
-  const { page } = await openPage(browser, first.url);
-  const untilConnectionShows = (text: string) => page.locator("#connection").getByText(text, { exact: true }).waitFor();
-  await untilConnectionShows("live");
-  await page.getByText("No activity yet.").waitFor();
-  await first.close(SHUTDOWN_BUDGET.webMs);
-  await untilConnectionShows("no answer");
-  const second = await startWebServer({
-    host: "127.0.0.1",
-    port: Number(new URL(first.url).port),
-    deps: { ...defaultDeps, ...quietStatus(), fleet, epoch: "later", remediation: () => sampleRemediation() },
-    log,
-    clock: createSystemClock(),
-    metrics: ignoredMetrics,
-  });
-  if (!second.ok) throw new Error(second.error);
-  onTestFinished(() => second.value.close(SHUTDOWN_BUDGET.webMs));
-  await untilConnectionShows("live");
-  await page.locator("#activity").getByText("6 of 6 actions within 1h").waitFor();
-  await page.locator("#approvals").getByText("quarantine for 1d").waitFor();
+test.each(SIZES)("the table of %i nodes has only the rows in sight, in the chosen order", async (nodes) => {
+  const { fleet, page, pageErrors } = await openFleet(nodes, "/#?view=table&sort=-id");
+  const rows = page.locator("#node-table-rows tr:not(.spacer)");
+  const last = nodes - 1;
+  const ids = Array.from({ length: nodes }, (_, index) => `node_${index}`).sort(
+    nodes > 20_000 ? undefined : new Intl.Collator("en", { numeric: true }).compare,
+  );
+  await rows.first().getByText(ids[last]!, { exact: true }).waitFor();
+  expect(await page.locator("#node-table-count").getAttribute("aria-rowcount")).toBe(String(nodes + 1));
+  // The last row can be reached, and every row on the way has its own place.
+  for (const share of [0.3, 0.7, 1]) {
+    await page.evaluate(`{
+      const box = document.querySelector("#node-table");
+      box.scrollTop = ${share} * box.scrollHeight;
+    }`);
+    await waitUntil("the rows in sight are shown", () =>
+      page.evaluate<boolean>(`{
+        const box = document.querySelector("#node-table").getBoundingClientRect();
+        const shown = [...document.querySelectorAll("#node-table-rows tr:not(.spacer)")];
+        const edges = [shown[0].getBoundingClientRect().top, shown.at(-1).getBoundingClientRect().bottom];
+        edges[0] <= box.top + 60 && edges[1] >= box.bottom - 2;
+      }`),
+    );
+    const index = Number(await rows.first().getAttribute("aria-rowindex")) - 2;
+    expect(await rows.first().locator(".column-id").textContent()).toBe(ids[last - index]);
+  }
+  await rows.last().getByText(ids[0]!, { exact: true }).waitFor();
+  expect(await elements(page)).toBeLessThan(ELEMENTS_MAX);
+  // Changes move rows while the table is open.
+  await page.locator("#node-table-head").getByRole("button", { name: "Status" }).click();
+  fleet.set({ [nodes - 1]: "unknown" });
+  await page.locator("#node-table-head").getByRole("button", { name: "Status" }).click();
+  await page.evaluate(`document.querySelector("#node-table").scrollTop = 0`);
+  await rows.getByText("unknown", { exact: true }).first().waitFor();
+  expect(pageErrors).toEqual([]);
 });
 
-/** Returns the status of an idle daemon. */
-function quietStatus() {
-  return {
-    status: () => ({
-      version: "0.1.0",
-      leader: null,
-      started_at: "2026-11-21T03:00:00.000Z",
-      now: "2026-11-21T03:10:00.000Z",
-      nodes: null,
-      sessions: null,
-      collectors: {},
-    }),
-    budget: () => ({
-      reserve: 0.2,
-      categories: {},
-      plan: { requests_per_minute: null, concurrent_requests: null },
-      month: {
-        started_at: "2026-11-01T00:00:00.000Z",
-        ends_at: "2026-12-01T00:00:00.000Z",
-        calls: 0,
-        calls_limit: null,
-      },
-    }),
-  };
-}
+test.each(SIZES)("the page of %i nodes has no accessibility violations, light, dark or on a phone", async (nodes) => {
+  const { page } = await openFleet(nodes, "/#node/node_7?remediation=held");
+  await page.locator("#panel-title").getByText("node_7").waitFor();
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme });
+    expect(await accessibilityViolations(page)).toEqual([]);
+  }
+  await page.goto(page.url().replace(/#.*/, "#?view=table&sort=status"));
+  await page.locator("#node-table-rows a").first().waitFor();
+  expect(await accessibilityViolations(page)).toEqual([]);
+  await page.keyboard.press("Control+k");
+  await page.locator("#palette-list li").first().waitFor();
+  expect(await accessibilityViolations(page)).toEqual([]);
+  await page.keyboard.press("Escape");
+  await page.setViewportSize(PHONE);
+  expect(await accessibilityViolations(page)).toEqual([]);
+  expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBeLessThanOrEqual(PHONE.width);
+  await page.context().setOffline(true);
+  await page.locator("#connection").getByText("disconnected").waitFor();
+  expect(await accessibilityViolations(page)).toEqual([]);
+});

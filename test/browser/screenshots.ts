@@ -69,9 +69,11 @@ async function main(): Promise<void> {
   await page.emulateMedia({ colorScheme: "dark" });
   await takeScreenshot(page, "page-dark");
   await page.emulateMedia({ colorScheme: "light" });
-  // The first node with an action in progress, because its panel shows the most.
+  // A node that is being treated, because its panel shows the most.
+  await page.getByRole("link", { name: /^Being treated/ }).click();
   await page.locator("#attention a").first().click();
   await page.locator("#panel .activity").waitFor();
+  await page.getByRole("button", { name: "Clear filter" }).click();
   await takeScreenshot(page, "page-node");
   await page.getByRole("button", { name: "Close the explanation" }).click();
   await page.mouse.move(0, 0);

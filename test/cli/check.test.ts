@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { runCheck } from "../../src/cli/check.ts";
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import { createTempFolder } from "../integration/folder.ts";
@@ -15,7 +15,7 @@ function configured(safety: object = {}) {
   const file = folder.write(
     "proxywarden.yaml",
     JSON.stringify({
-      service: { base_url: "https://proxy.example.net", api_key_file: "key", usage_scale: "ratio" },
+      service: { base_url: "https://proxy.internal", api_key_file: "key", usage_scale: "ratio" },
       state: { path: folder.pathOf("state") },
       policies: ["offline.yaml"],
       safety,
@@ -84,4 +84,71 @@ test("--output json prints the same limits", async () => {
     breaker: 25,
   });
   expect((await read()).limits).toBeNull();
+});
+
+test("refuses the placeholder of the example configuration as the service", async () => {
+  const { folder } = configured();
+  for (const [host, isPlaceholder] of [
+    ["proxy.example.net", true],
+    ["api.example", true],
+    ["myexample.com", false],
+  ] as const) {
+    const service = { base_url: `https://${host}`, api_key_file: "key", usage_scale: "ratio" };
+    const file = folder.write("other.yaml", JSON.stringify({ service, state: { path: folder.pathOf("state") } }));
+    const { code, err } = await run(file);
+    const refusal = `${file}: service.base_url: found "https://${host}", which is the placeholder of the example; must be the URL of your service\n`;
+    expect({ code, err }).toEqual(isPlaceholder ? { code: 1, err: refusal } : { code: 0, err: "" });
+  }
+});
+
+describe("enforces nothing because", () => {
+  /** Returns the reasons that check prints for a policy and sections of the configuration. */
+  async function reasons(policy: object | null, sections: Readonly<Record<string, object>> = {}) {
+    const folder = createTempFolder();
+    folder.write("key", "sesame\n");
+    const base = { name: "offline", mode: "enforce", when: "node.status == 'offline'", for: "15m" };
+    const policies = [{ ...base, steps: [{ action: "reboot" }], ...policy }];
+    folder.write("policies.yaml", JSON.stringify({ policies }));
+    const config = {
+      service: { base_url: "https://proxy.internal", api_key_file: "key", usage_scale: "ratio" },
+      state: { path: folder.pathOf("state") },
+      receivers: [{ name: "oncall", webhook_url: "http://127.0.0.1:1" }],
+      policies: policy === null ? [] : ["policies.yaml"],
+      safety: { mode: "enforce" },
+      ...sections,
+    };
+    const { out } = await run(folder.write("proxywarden.yaml", JSON.stringify(config)), 500, "json");
+    return (JSON.parse(out) as { enforces_nothing_because: string[] }).enforces_nothing_because;
+  }
+
+  test("nothing, if a policy enforces", async () => {
+    expect(await reasons({})).toEqual([]);
+  });
+
+  test.each<[what: string, policy: object | null, sections: Readonly<Record<string, object>>, reasons: string[]]>([
+    ["no policy is configured", null, {}, ["no policy is in force: policies names no file"]],
+    ["of the ceiling", {}, { safety: {} }, ["safety.mode is dry_run, the ceiling over the mode of every policy"]],
+    [
+      "an operator must approve",
+      {},
+      { safety: { mode: "approve" } },
+      ["safety.mode is approve: an operator must approve each action"],
+    ],
+    ["of the policy's mode", { mode: "dry_run" }, {}, ["policy offline has the mode dry_run"]],
+    ["a limit is 0", {}, { safety: { mode: "enforce", max_in_flight: 0 } }, ["safety.max_in_flight is 0"]],
+    [
+      "the policy only notifies",
+      { steps: [{ action: "notify", receiver: "oncall" }] },
+      {},
+      ["policy offline has no step that acts on a node"],
+    ],
+    [
+      "usage is unknown",
+      { when: "node.cpu_usage > 0.9" },
+      { service: { base_url: "https://proxy.internal", api_key_file: "key" } },
+      ["policy offline reads usage, and service.usage_scale is not set"],
+    ],
+  ])("%s", async (_, policy, sections, expected) => {
+    expect(await reasons(policy, sections)).toEqual(expected);
+  });
 });

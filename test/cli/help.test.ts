@@ -31,7 +31,7 @@ const commandNames = async (): Promise<string[]> => {
   return names;
 };
 
-test.each([...(await commandNames()), "policy diff", "policy test"])(
+test.each([...(await commandNames()), "policy diff", "policy test", "policy backtest"])(
   "%s --help shows a valid example of the command",
   async (name) => {
     const { code, out, err } = await runCommandLine(`${name} --help`);

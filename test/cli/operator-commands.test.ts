@@ -1,6 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { MINUTE_MS } from "../../src/base/duration.ts";
 import { type OperatorCommandOptions, sendOperatorCommand } from "../../src/cli/operator-commands.ts";
 import { inlineSecret } from "../../src/platform/secret-file.ts";
 import { operatorCommandTable } from "../../src/web/api/operator-commands.ts";
@@ -65,6 +66,15 @@ describe("a command", () => {
       expect(commands).toEqual([recorded]);
     },
   );
+
+  test.each([
+    ["pause", undefined, ["pause", "no reason given", "30m"]],
+    ["hold", "node_1", ["hold", "node_1", "no reason given", "30m"]],
+  ])("%s with --for reaches the daemon with its duration", async (name, id, recorded) => {
+    const { recorded: commands, url } = await commandRecordingDaemon();
+    expect(await runOperatorCommand(name, id, { url, for: 30 * MINUTE_MS })).toMatchObject({ code: 0 });
+    expect(commands).toEqual([recorded]);
+  });
 
   test("prints JSON with --output json", async () => {
     const { url } = await commandRecordingDaemon();

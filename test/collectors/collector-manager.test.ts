@@ -59,7 +59,7 @@ describe("with every choice that the spec leaves open", () => {
   test.each(choices)("%o: reads all nodes and sessions, and no call is refused", async (choice) => {
     const options = serviceOf(choice);
     await inspectDaemon(
-      16 * MINUTE,
+      isLongRun ? 16 * MINUTE : 8 * MINUTE,
       { ...options, settings: { usageScale: choice.usageScale ?? "ratio" } },
       ({ service, collectorManager }, { fleet, sessions }) => {
         expect(rateLimitedCount(service)).toBe(0);

@@ -5,6 +5,7 @@ import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
+import { listsOnlySettings } from "../harness/quiet-network.ts";
 import { START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 
 const NODES = 400;
@@ -29,7 +30,7 @@ async function watchWhileListShows(shows: (node: Listed, index: number) => boole
       return { ok: true, value: { ...sent.value, body: Buffer.from(JSON.stringify(shown)) } };
     },
   };
-  const daemon = await startVirtualDaemon({ clock, service, transport });
+  const daemon = await startVirtualDaemon({ clock, service, transport, settings: listsOnlySettings });
   let fewest = NODES;
   await clock.advance(5 * MINUTE_MS);
   for (let minute = 0; minute < 120; minute++) {

@@ -34,7 +34,7 @@ const pageAt = (snapshot: Snapshot): string =>
 test("a service with different labels in every record exhausts neither page nor memory", async () => {
   const scenario = { nodes: NODES, sessions: SESSIONS, faults: [manyLabels] };
   const daemon = await startVirtualDaemon({ scenario });
-  await daemon.clock.advance(5 * MINUTE_MS);
+  await daemon.clock.advance(3 * MINUTE_MS);
   const snapshot = daemon.snapshots.last!;
   const page = pageAt(snapshot);
   const families = [

@@ -15,19 +15,19 @@ test("few calls last until the end of the month, and the next month is noticed w
   const limits = { ...createPlanLimits("starter"), plan: { ...PLANS.starter, callsPerMonth: 1_000 } };
   const hourly = { kind: "every", intervalMs: 60 * MINUTE } as const;
   const store = createMemoryStateStore();
-  store.calls.add("2026-03-15", 930);
-  const clock = createVirtualClock(Date.UTC(2026, 2, 30));
+  store.calls.add("2026-03-15", 960);
+  const clock = createVirtualClock(Date.UTC(2026, 2, 31));
   const settings = { limits, schedules: { ...everyMinuteSettings.schedules, hourly } };
   const daemon = await startVirtualDaemon({ clock, store, settings, scenario: { nodes: 500, sessions: 200 } });
   const calls: number[] = [];
-  for (let day = 0; day < 3; day++) {
+  for (let halfDay = 0; halfDay < 3; halfDay++) {
     const before = daemon.service.serial;
-    await clock.advance(24 * 60 * MINUTE);
+    await clock.advance(12 * 60 * MINUTE);
     calls.push(daemon.service.serial - before);
   }
   const [inMarch, inApril] = [calls.slice(0, 2), calls[2]!];
-  expect(inMarch.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(60);
-  for (const count of [...inMarch, inApril]) expect(count).toBeGreaterThan(15);
+  expect(inMarch.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(30);
+  for (const count of [...inMarch, inApril]) expect(count).toBeGreaterThan(10);
   await stopVirtualDaemon(daemon);
 });
 

@@ -6,6 +6,7 @@ import { loadConfig } from "../../src/config/load.ts";
 import { loadScenario } from "../../src/config/schema/scenario.ts";
 import { compileExpression } from "../../src/policy/cel/expression.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { propertyRuns } from "../harness/run-length.ts";
 import { checks, fileText, sourceOf, withService } from "./config-fixtures.ts";
 
 const example = fileText("config/proxywarden.yaml");
@@ -97,7 +98,7 @@ describe("any file is loaded, or rejected with a position:", () => {
         const loaded = loadConfig(sourceOf(text, env));
         if (!loaded.ok) expectPositions(text, loaded.error);
       }),
-      { numRuns: 500 },
+      propertyRuns(500),
     );
   });
 
@@ -119,7 +120,7 @@ describe("any file is loaded, or rejected with a position:", () => {
         });
         if (!loaded.ok) expectPositions(text, loaded.error);
       }),
-      { numRuns: 500 },
+      propertyRuns(500),
     );
   });
 
@@ -129,7 +130,7 @@ describe("any file is loaded, or rejected with a position:", () => {
         const loaded = loadScenario({ file: "p.yaml", text, env }, defaultScenario);
         if (!loaded.ok) expectPositions(text, loaded.error);
       }),
-      { numRuns: 300 },
+      propertyRuns(300),
     );
   });
 });

@@ -41,7 +41,7 @@ test("a service and a key are enough: all other keys have their defaults", () =>
       deny: [],
       series_max: 2_000_000,
     },
-    web: { listen: { host: "0.0.0.0", port: 9713 }, operators: [], trusted_proxies: [] },
+    web: { links: {}, listen: { host: "0.0.0.0", port: 9713 }, operators: [], trusted_proxies: [] },
     state: { path: "/var/lib/proxywarden" },
     log: { level: "info", format: "json" },
     policies: [],
@@ -267,7 +267,7 @@ test("files that the configuration names must exist and not be empty", () => {
 test("warns only of an unset usage scale and a key in plain text", () => {
   const service = "service:\n  base_url: 'https://h'\n  api_key: ";
   expect(configWarnings(`${service}sesame\n`)).toEqual([
-    "1:1: service.usage_scale: not set: CPU, memory and disk usage are not exported, and unknown in policies",
+    "1:1: service.usage_scale: not set: CPU, memory and disk usage are not exported, and unknown in policies; check --probe shows which it is",
     "3:12: service.api_key: the API key is written in plain text; take it from the environment, or name its file as api_key_file",
   ]);
   expect(configWarnings(`${service}\${KEY}\n  usage_scale: percent\n`, { KEY: "sesame" })).toEqual([]);

@@ -102,6 +102,6 @@ test("policies of an invalid configuration are not checked for unknown names", (
   const policy = "policies:\n  - { name: a, when: b, for: 1m, steps: [{ action: notify, receiver: oncall }] }\n";
   const text = "policies: [a.yaml]\nreceivers: [{ name: oncall }]\n";
   expect(errorsOf(text, { "a.yaml": policy })).toEqual([
-    "p.yaml:3:13: receivers[0]: found the keys name; must have exactly one of webhook_url, webhook_url_file, alertmanager",
+    "p.yaml:3:13: receivers[0]: found the keys name; must have exactly one of webhook_url, webhook_url_file, alertmanager, log",
   ]);
 });

@@ -16,11 +16,12 @@ import {
   renderKustomization,
 } from "./kustomize.ts";
 import { documentOf, inRepository, parseCommand, parseConfigText, textOf } from "./manifest.ts";
+import { schemaProblems } from "./manifest-schema.ts";
 
 const SINGLE = "deploy/kubernetes";
 const BASE = `${SINGLE}/base`;
 const PAIR = `${SINGLE}/ha`;
-const MONITOR = `${BASE}/servicemonitor.yaml`;
+const MONITORING = `${SINGLE}/monitoring`;
 
 /** What `kubectl apply -k` makes of a folder. */
 function deployed(folder: string, secretFile: string) {
@@ -52,13 +53,14 @@ const single = deployed(SINGLE, `${BASE}/secret.example.yaml`);
 const pair = deployed(PAIR, `${PAIR}/secret.example.yaml`);
 
 test.each([
-  [SINGLE, ["kustomization.yaml", "ha"]],
-  [BASE, ["kustomization.yaml", "secret.example.yaml", "servicemonitor.yaml"]],
+  [SINGLE, ["kustomization.yaml", "ha", "monitoring"]],
+  [BASE, ["kustomization.yaml", "secret.example.yaml"]],
+  [MONITORING, ["kustomization.yaml"]],
   [PAIR, ["kustomization.yaml", "secret.example.yaml"]],
 ])(
   "every file of %s is a resource, a patch, an option beside them, or a part of the configuration",
   (folder, beside) => {
-    const { resources, patches = [], configMapGenerator = [] } = kustomizationOf(folder);
+    const { resources = [], patches = [], configMapGenerator = [] } = kustomizationOf(folder);
     const inFolder = resources.filter((name) => !name.startsWith("../"));
     const generated = configMapGenerator.flatMap(({ files }) => files);
     const known = [...inFolder, ...patches.map(({ path }) => path), ...generated, ...beside];
@@ -80,7 +82,11 @@ test("every resource has a kind, a version and the name that others know it by",
     "policy/v1 PodDisruptionBudget proxywarden",
     "networking.k8s.io/v1 NetworkPolicy proxywarden-postgres",
   ]);
-  expect(documentOf<Resource>(MONITOR)).toMatchObject({ kind: "ServiceMonitor", metadata: { name: "proxywarden" } });
+});
+
+test("every resource conforms to the schema of its kind", async () => {
+  const resources = [SINGLE, PAIR, MONITORING].flatMap(renderKustomization);
+  expect(await schemaProblems(resources)).toEqual([]);
 });
 
 describe("a single daemon", () => {
@@ -244,27 +250,13 @@ describe.each([
     }
   });
 
-  test("the service leads to the pod, and the monitor to the service", async () => {
+  test("the service leads to the pod", () => {
     const [service] = made.all<
-      Resource & {
-        readonly spec: {
-          readonly selector: Labels;
-          readonly ports: readonly { readonly name: string; targetPort: Port }[];
-        };
-      }
+      Resource & { readonly spec: { readonly selector: Labels; readonly ports: readonly { targetPort: Port }[] } }
     >("Service");
     expect(made.podLabels).toMatchObject(made.deployment.spec.selector.matchLabels);
     expect(made.podLabels).toMatchObject(service!.spec.selector);
     expect(service!.spec.ports.map(({ targetPort }) => targetPort)).toEqual(made.portNames);
-    const monitor = documentOf<{
-      readonly spec: {
-        readonly selector: { readonly matchLabels: Labels };
-        readonly endpoints: readonly { readonly port: string; readonly path: string }[];
-      };
-    }>(MONITOR);
-    expect(service!.metadata.labels).toMatchObject(monitor.spec.selector.matchLabels);
-    expect(monitor.spec.endpoints).toMatchObject([{ port: service!.spec.ports[0]!.name, path: "/metrics" }]);
-    expect((await fetchFrom(await startTestServer(), "/metrics")).status).toBe(200);
   });
 
   test("the network policy is about the pod, and lets all pass that the configuration needs", () => {

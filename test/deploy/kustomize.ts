@@ -77,14 +77,14 @@ export interface NetworkPolicy extends Resource {
 /** What the repository uses of a kustomization. */
 export interface Kustomization {
   readonly namespace?: string;
-  readonly resources: readonly string[];
+  readonly resources?: readonly string[];
   readonly patches?: readonly { readonly path: string }[];
   readonly configMapGenerator?: readonly {
     readonly name: string;
     readonly behavior?: "merge";
     readonly files: readonly string[];
   }[];
-  readonly generatorOptions?: { readonly disableNameSuffixHash: boolean };
+  readonly generatorOptions?: { readonly disableNameSuffixHash: boolean; readonly labels?: Labels };
   readonly images?: readonly { readonly name: string; readonly newTag: string }[];
 }
 
@@ -112,14 +112,22 @@ export function kustomizationOf(folder: string): Kustomization {
 
 /** The objects that `kubectl kustomize` makes of a folder of the repository, except for the names of images. */
 export function renderKustomization(folder: string): readonly Resource[] {
-  const { namespace, resources, patches = [], configMapGenerator = [] } = kustomizationOf(folder);
+  const {
+    namespace,
+    resources = [],
+    patches = [],
+    configMapGenerator = [],
+    generatorOptions,
+  } = kustomizationOf(folder);
   let rendered = resources.flatMap((name) => {
     const path = posix.join(folder, name);
     return statSync(inRepository(path)).isDirectory() ? renderKustomization(path) : documentsOf<Resource>(path);
   });
   for (const { name, behavior, files } of configMapGenerator) {
-    const data = Object.fromEntries(files.map((file) => [file, textOf(posix.join(folder, file))]));
-    const map = { apiVersion: "v1", kind: "ConfigMap", metadata: { name }, data };
+    const data = Object.fromEntries(files.map((file) => [posix.basename(file), textOf(posix.join(folder, file))]));
+    const { labels } = generatorOptions ?? {};
+    const metadata = { name, ...(labels !== undefined && { labels }) };
+    const map = { apiVersion: "v1", kind: "ConfigMap", metadata, data };
     rendered = behavior === "merge" ? patchOne(rendered, map) : [...rendered, map];
   }
   for (const { path } of patches) {

@@ -1,12 +1,13 @@
 import type { IntegrationClient } from "../../src/api-client/integration-client.ts";
 import { ok } from "../../src/base/result.ts";
+import { queryRange } from "../../src/cli/backtest/prometheus-range.ts";
 import { hasFiringAlerts } from "../../src/notify/alertmanager.ts";
 import { queryHasResult } from "../../src/remediation/evaluation/blocker-queries.ts";
 import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
 import { type FuzzTarget, insist } from "./target.ts";
 
 interface Input {
-  readonly server: "prometheus" | "alertmanager";
+  readonly server: "prometheus" | "range" | "alertmanager";
   readonly status: number;
   readonly body: string;
 }
@@ -27,6 +28,12 @@ const seeds = {
     { ...success("vector", []), warnings: ["a store could not be read"], infos: ["x"] },
     { status: "error", errorType: "bad_data", error: 'invalid parameter "query": 1:4: parse error' },
   ],
+  range: [
+    success("matrix", [{ metric: { node_id: "node_1", status: "online" }, values: [sample("1"), sample("NaN")] }]),
+    success("matrix", []),
+    { ...success("matrix", []), warnings: ["a store could not be read"] },
+    { status: "error", errorType: "timeout", error: "query timed out in expression evaluation" },
+  ],
   alertmanager: [
     [],
     [
@@ -45,6 +52,7 @@ const seeds = {
   ],
 } as const;
 
+const GRID = { startMs: 1_767_225_600_000, stepMs: 1_000, points: 3 };
 const statuses = [200, 200, 200, 200, 204, 301, 400, 404, 422, 500, 503];
 /** The message is shown to operators as the detail of a hold. */
 const MESSAGE_CHARACTERS_MAX = 2_000;
@@ -52,7 +60,7 @@ const MESSAGE_CHARACTERS_MAX = 2_000;
 /** Replies of Prometheus and Alertmanager, read by their clients. */
 export const createTarget = (): FuzzTarget<Input> => ({
   generate(random) {
-    const server = pick(random, ["prometheus", "alertmanager"] as const);
+    const server = pick(random, ["prometheus", "range", "alertmanager"] as const);
     const seed = pick(random, seeds[server] as readonly Parameters<typeof mutated>[1][]);
     const body = random() < 0.02 ? randomBytes(random, 200) : jsonText(random, mutated(random, seed));
     return { server, status: pick(random, statuses), body };
@@ -63,6 +71,16 @@ export const createTarget = (): FuzzTarget<Input> => ({
       close: () => Promise.resolve(),
     };
     const signal = new AbortController().signal;
+    if (server === "range") {
+      const series = await queryRange(client, "up == 0", GRID, signal);
+      if (series.ok)
+        insist(
+          series.value.every(({ values }) => values.length === GRID.points),
+          "a series has other points",
+        );
+      else insist(series.error.message.length <= MESSAGE_CHARACTERS_MAX, "the error is too long");
+      return;
+    }
     const result = await (server === "prometheus"
       ? queryHasResult(client, "up == 0", signal)
       : hasFiringAlerts(client, ['severity="critical"'], signal));

@@ -29,11 +29,18 @@ export interface ServerTls {
   readonly key: string;
 }
 
-/** Creates and starts a cluster. `settings`: lines of postgresql.conf. Debian's package `postgresql` must be installed. */
-export async function startPostgres(settings: readonly string[] = [], tls?: ServerTls): Promise<PostgresCluster> {
+/**
+ * Creates and starts a cluster. `settings`: lines of postgresql.conf; `parent`: where its folder is created. Debian's package
+ * `postgresql` must be installed.
+ */
+export async function startPostgres(
+  settings: readonly string[] = [],
+  tls?: ServerTls,
+  parent = tmpdir(),
+): Promise<PostgresCluster> {
   const programs = programFolder();
   const user = serverUser();
-  const folder = mkdtempSync(join(tmpdir(), "postgres-"));
+  const folder = mkdtempSync(join(parent, "postgres-"));
   const port = await freePort();
   const data = join(folder, "data");
   chownSync(folder, user.uid, user.gid);

@@ -6,10 +6,11 @@ import { settingsOf } from "../../src/daemon/config-resources.ts";
 import type { RemediationRules } from "../../src/remediation/context.ts";
 import { inRepository, textOf } from "../monitoring/repository-files.ts";
 
-/** The shipped configuration with `enforce` for each `dry_run`: the rules, and what the collectors do. */
+/** The shipped configuration with a usage scale and `enforce` for each `dry_run`: the rules, and what the collectors do. */
 export function enforcedShippedPolicies(): { readonly rules: RemediationRules; readonly settings: CollectionSettings } {
   const file = "config/proxywarden.yaml";
-  const loaded = parseConfig(inRepository(file), textOf(file), { PROXYWARDEN_API_KEY: "sesame" });
+  const text = textOf(file).replace("# usage_scale: ratio", "usage_scale: ratio");
+  const loaded = parseConfig(inRepository(file), text, { PROXYWARDEN_API_KEY: "sesame" });
   if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
   const { config } = loaded.value;
   const rules: RemediationRules = {

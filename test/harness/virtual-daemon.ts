@@ -41,7 +41,7 @@ export function createRecordingLog(): Log & {
 }
 
 /** Snapshots without changes are rarer than in the product, because simulated hours consist mostly of them. */
-const PUBLISH_CHECK_MS = 15_000;
+const PUBLISH_CHECK_MS = 60_000;
 
 export const fixedKey = (key: string): Secret => ({ value: () => key, refresh: () => ({ ok: true, value: false }) });
 

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
+import type { DurationMs } from "../../src/base/duration.ts";
 import { waitUntil } from "./wait-until.ts";
 
 /** Exit code and output of a process. */
@@ -12,7 +13,7 @@ export interface ProcessResult {
   readonly err: string;
 }
 
-/** A running process, killed at the end of the test. */
+/** A running process. */
 export interface RunningProcess {
   readonly pid: number;
   out(): string;
@@ -22,8 +23,23 @@ export interface RunningProcess {
   readonly ended: Promise<ProcessResult>;
 }
 
-/** Starts a program. `environment`: variables in addition to those of every test process. */
+/** Starts a program that is killed after the test. `environment`: variables in addition to those of every test process. */
 export function startProcess(
+  program: string,
+  args: readonly string[],
+  input = "",
+  environment: object = {},
+): RunningProcess {
+  const started = spawnProcess(program, args, input, environment);
+  onTestFinished(async () => {
+    started.kill("SIGKILL");
+    await started.ended;
+  });
+  return started;
+}
+
+/** As {@link startProcess}, but the caller ends the process. */
+export function spawnProcess(
   program: string,
   args: readonly string[],
   input = "",
@@ -43,10 +59,6 @@ export function startProcess(
   });
   // An error is not unhandled if no test waits for the end.
   ended.catch(() => undefined);
-  onTestFinished(async () => {
-    child.kill("SIGKILL");
-    await ended;
-  });
   // A process that reads no input may end before the input is written.
   child.stdin!.on("error", () => undefined).end(input);
   return {
@@ -80,10 +92,11 @@ export const startCommand = (...args: readonly string[]): RunningProcess => star
 export const runCommand = (...args: readonly string[]): Promise<ProcessResult> => startCommand(...args).ended;
 
 /** Waits for standard error to match `pattern`, and returns the first match. */
-export function waitForStderr({ err }: RunningProcess, pattern: RegExp): Promise<RegExpExecArray> {
+export function waitForStderr({ err }: RunningProcess, pattern: RegExp, waitMs?: DurationMs): Promise<RegExpExecArray> {
   return waitUntil(
     () => `standard error matches ${pattern}; it is:\n${err()}`,
     () => pattern.exec(err()),
+    waitMs,
   );
 }
 

@@ -3,6 +3,9 @@ import { createSystemClock } from "../../src/platform/clock.ts";
 
 /** Real time between two probes. */
 const POLL_INTERVAL_MS: DurationMs = 10;
+/** The pause after a probe, as a multiple of its duration: a scrape must not slow down what it waits for. */
+const PAUSE_FACTOR = 4;
+const POLL_INTERVAL_MS_MAX: DurationMs = 100;
 /** Usually a second is enough; a busy machine needs longer. */
 const WAIT_MS_MAX: DurationMs = 20 * SECOND_MS;
 
@@ -17,12 +20,14 @@ export async function waitUntil<T>(
   const clock = createSystemClock();
   const endsAt = clock.monotonic() + waitMs;
   for (;;) {
+    const probedAt = clock.monotonic();
     const seen = await probe();
     if (seen !== null && seen !== undefined && seen !== false) return seen;
     if (clock.monotonic() > endsAt) {
       const missing = typeof what === "string" ? what : what();
       throw new Error(`not within ${waitMs / SECOND_MS} s: ${missing}`);
     }
-    await clock.sleep(POLL_INTERVAL_MS);
+    const pauseMs = PAUSE_FACTOR * (clock.monotonic() - probedAt);
+    await clock.sleep(Math.min(POLL_INTERVAL_MS_MAX, Math.max(POLL_INTERVAL_MS, pauseMs)));
   }
 }

@@ -108,4 +108,7 @@ export const interpolatedSql = (
     .replaceAll(/\$policy\b/g, policies.map((policy) => `'${policy}'`).join(","));
 
 /** What the variables stand for where nothing is chosen. */
-export const ANY = { instance: ".*", region: ".*", country: ".*", node: "node_1", __rate_interval: "15s" } as const;
+export const ANY = {
+  ...{ instance: ".*", region: ".*", country: ".*", node: "node_1" },
+  ...{ __rate_interval: "15s", __interval: "5s" },
+} as const;

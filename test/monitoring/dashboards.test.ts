@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { defaultDashboard } from "@grafana/schema";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { UIDS } from "../../grafana/dashboard.ts";
@@ -8,8 +9,9 @@ import { staleFiles } from "../../scripts/generated-files.ts";
 import { DAEMON_FAMILIES } from "../../src/metrics/families/daemon-families.ts";
 import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
 import { ANY, allDashboardQueries, dashboards, interpolated, panelsOf, queriesOf } from "./dashboard-files.ts";
-import { catalogOfScrape, familyOf, findExpressionProblems } from "./metric-catalogue.ts";
-import { parsePromql } from "./promql.ts";
+import { catalogOfRules, catalogOfScrape, familyOf, findExpressionProblems } from "./metric-catalogue.ts";
+import { textOf } from "./repository-files.ts";
+import { seriesReadBy } from "./rule-files.ts";
 
 const inGrafana = (path: string) => fileURLToPath(new URL(`../../grafana/${path}`, import.meta.url));
 const everyBoard = [...dashboards];
@@ -20,7 +22,7 @@ test("the committed dashboards are what the sources say: npm run dashboards writ
 });
 
 test("every query is PromQL, and names only families, labels and label values that there are", async () => {
-  const catalogue = await catalogOfScrape();
+  const catalogue = await catalogOfRules();
   const problems = allDashboardQueries.flatMap(({ where, expr }) =>
     findExpressionProblems(interpolated(expr, ANY), catalogue).map((problem) => `${where}: ${problem}`),
   );
@@ -56,17 +58,25 @@ test("a query that names what there is not is found out", async () => {
 });
 
 test("every family is on some dashboard, and all that is known of a node is on the node's", () => {
-  const named = (queries: typeof allDashboardQueries) =>
-    new Set(
-      queries
-        .flatMap(({ expr }) => parsePromql(interpolated(expr, ANY)).selectors)
-        .flatMap(({ name }) => [name, familyOf(name)]),
-    );
+  const named = (queries: typeof allDashboardQueries) => {
+    const series = [...seriesReadBy(queries.map(({ expr }) => interpolated(expr, ANY)))];
+    return new Set([...series, ...series.map(familyOf)]);
+  };
   const shown = named(allDashboardQueries);
   expect([...networkFamilyNames(), ...Object.keys(DAEMON_FAMILIES)].filter((name) => !shown.has(name))).toEqual([]);
   const onNode = named(queriesOf("node.json", dashboards.get("node.json")!));
   expect(networkFamilyNames().filter((name) => name.startsWith("proxynet_node_") && !onNode.has(name))).toEqual([]);
 });
+
+test("the schema is that of the Grafana which compose.yaml starts", () => {
+  const { services } = parse(textOf("compose.yaml")) as { services: { grafana: { image: string } } };
+  const { version } = JSON.parse(textOf("node_modules/@grafana/schema/package.json")) as { version: string };
+  expect(services.grafana.image).toBe(`grafana/grafana:${version}`);
+  for (const [file, { schemaVersion }] of everyBoard) expect(schemaVersion, file).toBe(defaultDashboard.schemaVersion);
+});
+
+const legendCalcs = (options: unknown) =>
+  (options as { readonly legend: { readonly calcs: readonly string[] } }).legend.calcs;
 
 const AUDIT_SOURCE = { type: "grafana-postgresql-datasource", uid: ["$", "{journal}"].join("") };
 
@@ -87,34 +97,81 @@ describe.each(everyBoard)("%s", (file, dashboard) => {
   });
 
   test("panels fill the grid without lying upon one another", () => {
-    const taken = new Set<string>();
-    for (const { title, gridPos } of dashboard.panels ?? []) {
-      const { x, y, w, h } = gridPos!;
-      expect(x + w, title).toBeLessThanOrEqual(24);
-      for (let column = x; column < x + w; column++) {
-        for (let row = y; row < y + h; row++) {
-          expect(taken, title).not.toContain(`${column},${row}`);
-          taken.add(`${column},${row}`);
+    const top = dashboard.panels ?? [];
+    for (const shown of [top, ...top.flatMap((panel) => ("panels" in panel ? [panel.panels] : []))]) {
+      const taken = new Set<string>();
+      for (const { title, gridPos } of shown) {
+        const { x, y, w, h } = gridPos!;
+        expect(x + w, title).toBeLessThanOrEqual(24);
+        for (let column = x; column < x + w; column++) {
+          for (let row = y; row < y + h; row++) {
+            expect(taken, title).not.toContain(`${column},${row}`);
+            taken.add(`${column},${row}`);
+          }
         }
       }
     }
+  });
+
+  test("every panel says what is missing if it has no value, and every legend of lines has figures", () => {
+    for (const { title, type, fieldConfig, options } of panels) {
+      expect(fieldConfig?.defaults.noValue, title).toMatch(/^[A-Z].*[^.]$/);
+      if (type === "timeseries") expect(legendCalcs(options), title).not.toEqual([]);
+    }
+  });
+
+  test("counts of events are whole numbers, and each event is counted once", () => {
+    for (const { title, fieldConfig, options, targets = [] } of panels) {
+      for (const { expr = "" } of targets as readonly { readonly expr?: string }[]) {
+        const isRounded =
+          expr.startsWith("round(") || expr.includes("histogram_quantile(") || expr.includes("_bytes_total");
+        if (!isRounded) expect(expr, title).not.toContain("increase(");
+        if (!expr.includes("offset $__interval")) continue;
+        expect(fieldConfig?.defaults.decimals, title).toBe(0);
+        expect(legendCalcs(options), title).toEqual(["sum"]);
+      }
+    }
+  });
+
+  test("nothing that is left is negative", () => {
+    for (const { title, targets = [] } of panels.filter((panel) => /resets? in|ends in/.test(panel.title!))) {
+      for (const { expr } of targets as readonly { readonly expr?: string }[])
+        expect(expr, title).toMatch(/^clamp_min\(/);
+    }
+  });
+
+  test("only its first row is open", () => {
+    const rows = (dashboard.panels ?? []).filter((panel) => "collapsed" in panel);
+    expect(rows.map(({ collapsed }) => collapsed)).toEqual(rows.map((_, index) => index > 0));
+    expect(rows.length).toBeGreaterThan(1);
+  });
+
+  test("alerts and actions are marked on its panels, except those of the journal", () => {
+    const names = dashboard.annotations.list?.map(({ name }) => name) ?? [];
+    const marked = ["Actions", "Alerts"].filter((name) => names.includes(name));
+    expect(marked).toEqual(file === "audit.json" ? [] : ["Actions", "Alerts"]);
   });
 
   test("it has the variables that its queries name, and leads to the other dashboards with them", () => {
     const variables = dashboard.templating.list!.map(({ name }) => name);
     const used = new Set(JSON.stringify(dashboard).match(/(?<=\$\{?)[a-z]\w*/g));
     expect([...used].toSorted()).toEqual(variables.toSorted());
-    expect(dashboard.links).toMatchObject([{ type: "dashboards", includeVars: true, keepTime: true }]);
+    expect(dashboard.links![0]).toMatchObject({ type: "dashboards", includeVars: true, keepTime: true });
     expect(dashboard.tags).toEqual(dashboard.links![0]!.tags);
   });
 });
 
-test("the list of trouble, and that of episodes, lead to the node's dashboard", () => {
-  const linked = everyBoard.flatMap(([file, dashboard]) =>
-    panelsOf(dashboard)
-      .filter((panel) => JSON.stringify(panel).includes(`/d/${UIDS.node}?`))
-      .map(({ title }) => `${file}: ${title}`),
-  );
+test("the lists of nodes lead to the node's dashboard and to its explanation, and so does that dashboard", () => {
+  const linkedTo = (address: string) =>
+    everyBoard.flatMap(([file, dashboard]) =>
+      panelsOf(dashboard)
+        .filter((panel) => JSON.stringify(panel).includes(address))
+        .map(({ title }) => `${file}: ${title}`),
+    );
+  const linked = linkedTo(`/d/${UIDS.node}?`);
+  const explained = ["$", "{status_page}/#node/$", "{__value.raw}"].join("");
+  expect(linkedTo(explained)).toEqual(linked);
+  expect(dashboards.get("node.json")!.links![1]!.url).toBe(explained.replace("__value.raw", "node"));
   expect(linked).toEqual([
     ...["Commands of operators", "Approvals and rejections", "Actions", "Episodes", "Decisions"].map(
       (title) => `audit.json: ${title}`,

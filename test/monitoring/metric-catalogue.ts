@@ -1,10 +1,12 @@
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
-import { DAEMON_FAMILIES, type DaemonFamily } from "../../src/metrics/families/daemon-families.ts";
+import { DAEMON_FAMILIES } from "../../src/metrics/families/daemon-families.ts";
+import type { DaemonFamily } from "../../src/metrics/families/family.ts";
 import { NETWORK_FAMILIES } from "../../src/metrics/families/network-families.ts";
 import { NODE_INFO } from "../../src/metrics/families/node-families.ts";
 import { NODE_LABELS, NODE_STATUSES } from "../../src/model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
 import { parsePromql } from "./promql.ts";
+import { ruleGroups } from "./rule-files.ts";
 
 /** By label the values that it can have; null: they are not known beforehand. */
 type Labels = Readonly<Record<string, readonly string[] | null>>;
@@ -43,6 +45,13 @@ function seriesOf(name: string, type: string, labels: Labels): (readonly [string
     [`${name}_sum`, all],
     [`${name}_count`, all],
   ];
+}
+
+/** The series of a scrape, those that the shipped rules record, and the alerts. */
+export async function catalogOfRules(): Promise<SeriesCatalog> {
+  const recorded = ruleGroups.flatMap(({ rules }) => rules.flatMap(({ record }) => record ?? []));
+  const ofRules = [...recorded, "ALERTS"].map((name) => [name, null] as const);
+  return new Map([...(await catalogOfScrape()), ...ofRules]);
 }
 
 /** Everything that an expression says of series which are not there, or could never match. */

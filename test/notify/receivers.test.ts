@@ -1,10 +1,11 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Notification } from "../../src/model/remediation/notification.ts";
 import { createAlertmanager } from "../../src/notify/alertmanager.ts";
+import { createLogReceiver } from "../../src/notify/log-receiver.ts";
 import { createWebhook } from "../../src/notify/webhook.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { neverAnswers, startHttpServer } from "../api-client/http-server.ts";
-import { fixedKey, START_MS } from "../harness/virtual-daemon.ts";
+import { createRecordingLog, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
 
 const episode: Notification = {
   kind: "episode",
@@ -180,4 +181,16 @@ describe.each(Object.entries(receivers))("whatever the receiver: %s", (_, receiv
       isFinal: false,
     });
   });
+});
+
+test("a receiver with log writes each notification to the log, and what is critical as an error", async () => {
+  const log = createRecordingLog();
+  const receiver = createLogReceiver("oncall", log);
+  const critical: Notification = { ...storm, severity: "critical" };
+  expect(await receiver.send([episode, critical, over], new AbortController().signal)).toEqual({ ok: true });
+  expect(log.lines.map(({ level, message, fields }) => [level, message, fields.key, fields.ends_at])).toEqual([
+    ["warn", "notification", "episode/ep-12", undefined],
+    ["error", "notification", "storm", undefined],
+    ["info", "notification", "episode/ep-12", new Date(START_MS + 90_000).toISOString()],
+  ]);
 });

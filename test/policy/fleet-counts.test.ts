@@ -10,6 +10,7 @@ import {
 } from "../../src/model/remediation/episode.ts";
 import { type ActivePolicy, countFleet, disruptedEpisodes, isInFlight } from "../../src/policy/facts.ts";
 import { RemediationRecords } from "../../src/policy/remediation-records.ts";
+import { propertyRuns } from "../harness/run-length.ts";
 import { actionOf, episodeOf } from "../journal/arbitrary-changes.ts";
 import { buildFleet, type NodeFixture } from "../metrics/snapshot-fixtures.ts";
 import { activePolicy, NOON, timerRow } from "./guard-case.ts";
@@ -172,7 +173,7 @@ describe("fleet counts", () => {
         expect(disrupted).toEqual(plain.disrupted);
         expect(places).toEqual(plain.places);
       }),
-      { numRuns: 1_000 },
+      propertyRuns(1_000),
     );
   });
 });

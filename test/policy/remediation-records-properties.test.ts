@@ -11,11 +11,12 @@ import {
 import { formatId, type JournalChange } from "../../src/model/remediation/journal.ts";
 import { isUnfinished, RemediationRecords } from "../../src/policy/remediation-records.ts";
 import { toTimerRow } from "../../src/policy/timers/timer.ts";
+import { propertyRuns } from "../harness/run-length.ts";
 import { actionOf, episodeOf, holdOf, timerOf } from "../journal/arbitrary-changes.ts";
 import { createInMemoryJournal, numberOf } from "../journal/in-memory-journal.ts";
 import { firingTimer } from "./guard-case.ts";
 
-const PROPERTY_RUNS = { numRuns: 1_000 };
+const PROPERTY_RUNS = propertyRuns(1_000);
 const NODES = ["node_1", "node_2", "node_3"];
 const POLICIES = ["one", "two"];
 const DRY_RUN_OR_REAL = [true, false];

@@ -11,7 +11,8 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 /** A short month with as many calls per day as in the Starter plan. */
 const MONTH = 10 * DAY;
-const STEP = MINUTE;
+const STEP = isLongRun ? MINUTE : 2 * MINUTE;
+const CALLS_PER_STEP = 80 * (STEP / MINUTE);
 const starter = createPlanLimits("starter");
 const limits = { ...starter, plan: { ...starter.plan, callsPerMonth: 33_334 } };
 /** Calls of the month for polling. */
@@ -57,7 +58,7 @@ function simulateMonth(fleet: Fleet, fromMs = 0, used = 0): MonthOfPolling {
       }
       const current = runs[collector];
       if (current === undefined) continue;
-      const callsMade = Math.min(80, current.calls - current.callsMade, CAP - used);
+      const callsMade = Math.min(CALLS_PER_STEP, current.calls - current.callsMade, CAP - used);
       if (current.callsMade < current.calls && callsMade === 0) interrupted++;
       current.callsMade += callsMade;
       used += callsMade;

@@ -72,8 +72,11 @@ test("approve mode requests approval once, and after the approval sends exactly 
   expect(shown).toMatchObject({ node, request: { kind: "reboot", force: false }, state: "awaiting" });
   expect(notificationsOf(network, "approval")).toHaveLength(1);
   expect(network.holdReasons(node!)).toEqual(["approval"]);
+  const waiting = async () => /^proxywarden_approvals_waiting (.*)$/m.exec(await network.daemon.metrics.render("text"));
+  expect((await waiting())?.[1]).toBe("1");
   expect(await network.controller().operatorCommands.approve(shown!.id)).toMatchObject({ ok: true });
   await network.advance(10 * SECOND_MS);
+  expect((await waiting())?.[1]).toBe("0");
   expect(network.actions()).toMatchObject([
     { id: shown!.id, request: shown!.request, evidence: shown!.evidence, state: "sent" },
   ]);

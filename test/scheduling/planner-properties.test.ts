@@ -10,6 +10,7 @@ import {
   pollingCapacityOf,
   type RequestedInterval,
 } from "../../src/scheduling/polling-capacity.ts";
+import { propertyRuns } from "../harness/run-length.ts";
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
@@ -88,7 +89,7 @@ test("never plans beyond a limit except for cron schedules, and slows a collecto
         if (isBinding && !isLate) expect(spent).toBeGreaterThanOrEqual(most * (1 - 1e-6) - 1e-6);
       }
     }),
-    { numRuns: 500 },
+    propertyRuns(500),
   );
 });
 
@@ -126,7 +127,7 @@ test("more calls per month or minute, or a smaller fleet, make no interval longe
       ) as [number, number, number];
       expectNoLonger(first, planPolling({ ...input, nodes, nodePages, sessionPages }), running(first));
     }),
-    { numRuns: 500 },
+    propertyRuns(500),
   );
 });
 
@@ -148,6 +149,6 @@ test("more calls of a category make none of its intervals longer; external usage
       const { actions: _actions, externalCalls: _others, ...alone } = input;
       expectNoLonger(planPolling(busy), planPolling(alone), ofNodes);
     }),
-    { numRuns: 500 },
+    propertyRuns(500),
   );
 });

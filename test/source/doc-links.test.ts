@@ -1,46 +1,17 @@
-import { existsSync, globSync, readFileSync } from "node:fs";
-import { dirname, join, normalize } from "node:path";
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
+import { brokenLinksOf } from "./doc-links.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-const pages = globSync(["*.md", "docs/**/*.md", "src/**/*.md"], { cwd: ROOT }).toSorted();
+const pages = globSync(["*.md", "docs/**/*.md", "src/**/*.md", "deploy/**/*.md"], { cwd: ROOT }).toSorted();
 const textOf = (path: string): string => readFileSync(join(ROOT, path), "utf8");
-/** What is in a fenced block or in backticks is no link, and no heading. */
-const proseOf = (text: string): string => text.replace(/^ *```[\s\S]*?^ *```$/gm, "").replace(/`[^`\n]*`/g, "``");
-
-/** The anchors of a page's headings, as GitHub makes them; the second of a name is followed by `-1`. */
-function anchorsOf(text: string): ReadonlySet<string> {
-  const anchors = new Set<string>();
-  for (const [, heading] of text.replace(/^ *```[\s\S]*?^ *```$/gm, "").matchAll(/^#+ (.*)$/gm)) {
-    const name = heading!
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N}\p{M} _-]/gu, "")
-      .replaceAll(" ", "-");
-    const repeats = [...anchors].filter((each) => each.replace(/-\d+$/, "") === name).length;
-    anchors.add(anchors.has(name) ? `${name}-${repeats}` : name);
-  }
-  return anchors;
-}
-
-/** What a page's relative links lack. */
-function brokenLinksOf(path: string, text: string): readonly string[] {
-  return [...proseOf(text).matchAll(/\]\(([^)\s]*)[^)]*\)|<(?:a|img)\b[^>]*?(?:href|src)="([^"]*)"/g)]
-    .map(([, written, html]) => written ?? html!)
-    .filter((target) => !/^[a-z]+:/.test(target))
-    .filter((target) => {
-      const [file, anchor] = target.split("#") as [string, string?];
-      const found = file === "" ? path : normalize(join(dirname(path), decodeURI(file)));
-      if (found !== path && !existsSync(join(ROOT, found))) return true;
-      return anchor !== undefined && !anchorsOf(found === path ? text : textOf(found)).has(anchor);
-    })
-    .map((target) => `${path}: ${target}`);
-}
 
 test("every relative link of the documentation leads to a file that there is, and to a heading of it", () => {
   expect(pages).toEqual(
     expect.arrayContaining(["README.md", "SECURITY.md", "docs/operate.md", "src/model/glossary.md"]),
   );
-  expect(pages.flatMap((path) => brokenLinksOf(path, textOf(path)))).toEqual([]);
+  expect(pages.flatMap((path) => brokenLinksOf(ROOT, path))).toEqual([]);
 });
 
 test("a link to no file, and one to no heading, of another page or of the same, are found out", () => {
@@ -50,7 +21,7 @@ test("a link to no file, and one to no heading, of another page or of the same, 
     "[no file](none.md) [no heading](../README.md#none) ![no picture](images/none.png) [nor here](#none)",
     "`[code](none.md)`",
   ].join("\n");
-  expect(brokenLinksOf("docs/page.md", text).map((each) => each.split(": ")[1])).toEqual([
+  expect(brokenLinksOf(ROOT, "docs/page.md", text).map((each) => each.split(": ")[1])).toEqual([
     "none.md",
     "../README.md#none",
     "images/none.png",

@@ -5,6 +5,8 @@ import { fieldColumns } from "../inventory/inventory-fixtures.ts";
 /** A node of a test fleet. */
 interface FleetNode {
   readonly id: string;
+  /** Absent: `name of ` and the id. */
+  readonly name?: string;
   readonly status?: NodeStatus;
   readonly region?: string;
 }
@@ -21,8 +23,8 @@ export function buildFleet(nodes: readonly FleetNode[]): Fleet {
     count: nodes.filter(({ id }) => id !== "").length,
     ids: nodes.map(({ id }) => id),
     ...fieldColumns(nodes.length, (name, slot) => {
-      const { id } = nodes[slot]!;
-      return name === "name" && id !== "" ? `name of ${id}` : "";
+      const { id, name: own = `name of ${id}` } = nodes[slot]!;
+      return name === "name" && id !== "" ? own : "";
     }),
     locationIndex: Uint32Array.from(nodes, ({ region }) =>
       places.findIndex((place) => place.region === (region ?? "eu-west")),

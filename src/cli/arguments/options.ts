@@ -1,8 +1,21 @@
 import { InvalidArgumentError, Option } from "commander";
-import { parseDuration } from "../../base/duration.ts";
+import { parseDuration, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { EpochMs } from "../../model/time.ts";
+import type { CommandContext, ExitCode } from "../context.ts";
 import { TOKEN_VARIABLE } from "../daemon-api/client.ts";
+
+/** A command of the command line. */
+export interface CommandRow {
+  /** Name and arguments, as commander writes them. */
+  readonly usage: string;
+  readonly description: string;
+  /** What follows `proxywarden` in the example of the help. */
+  readonly example: string;
+  readonly options?: readonly Option[];
+  /** `options` has the type that the options of the row parse to. */
+  run(options: never, context: CommandContext, args: readonly string[]): Promise<ExitCode>;
+}
 
 /** Where a daemon with the default configuration listens. */
 const DEFAULT_URL = "http://127.0.0.1:9713";
@@ -37,6 +50,14 @@ export const parseDurationOption = (text: string) => {
   return read.value;
 };
 
+/** Parses the time between two points of a history, in whole seconds; returns milliseconds. */
+export const parseStepOption = (text: string) => {
+  const value = parseDurationOption(text);
+  if (value < SECOND_MS || value % SECOND_MS !== 0)
+    throw new InvalidArgumentError("It must be a duration of whole seconds, such as 30s or 5m.");
+  return value;
+};
+
 /** Parses a time in the past. */
 export const parseTimeOption = (text: string): EpochMs => {
   const read = parseTime(text, Date.now());
@@ -44,8 +65,8 @@ export const parseTimeOption = (text: string): EpochMs => {
   return read.value;
 };
 
-/** Parses the URL of a daemon. */
-const parseDaemonUrl = (text: string) => {
+/** Parses the URL of a server. */
+export const parseServerUrl = (text: string) => {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
     throw new InvalidArgumentError(`It must be an http or https URL, such as ${DEFAULT_URL}.`);
@@ -76,7 +97,7 @@ export const OUTPUT = option("--output <format>", "output format").choices(["tex
 
 /** The options of commands that ask the running daemon. */
 export const DAEMON: readonly Option[] = [
-  option("--url <url>", "URL of the daemon", parseDaemonUrl, DEFAULT_URL),
+  option("--url <url>", "URL of the daemon", parseServerUrl, DEFAULT_URL),
   option(
     "--http-config-file <file>",
     "HTTP client config file with tls_config, basic_auth and authorization, in Prometheus format",

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { DAY_MS, formatDuration } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { requestedIntervalsOf } from "../../collectors/schedule.ts";
-import type { ConfigChecks, ConfigSource, SkippedRuns } from "../../config/checks.ts";
+import type { ConfigChecks, ConfigSource, DefinedNames, SkippedRuns } from "../../config/checks.ts";
 import { type ConfigProblem, formatProblem } from "../../config/diagnostics/problem.ts";
 import { type LoadedConfig, loadConfig } from "../../config/load.ts";
 import { type LoadedPolicy, policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
@@ -60,17 +60,27 @@ export const parseConfig = (...text: Parameters<typeof sourceOf>) => loadConfig(
 /** Loads policy tests from the text of `file`, with the policies that they name. */
 export const parsePolicyTests = (...text: Parameters<typeof sourceOf>) => loadPolicyTests(sourceOf(...text));
 
-/** Loads the policies from the text of a policy file, or of a configuration, which has the section `service`. */
+/**
+ * Loads the policies from the text of a policy file, or of a configuration, which has the section `service`. `names`: the names
+ * that policies may refer to; null: any.
+ */
 export function parsePolicies(
-  ...text: Parameters<typeof sourceOf>
+  file: string,
+  text: string,
+  env: Environment,
+  names: DefinedNames | null = null,
 ): Result<readonly LoadedPolicy[], readonly ConfigProblem[]> {
-  const source = sourceOf(...text);
+  const source = sourceOf(file, text, env);
   const { value } = parseYaml(source);
   if (typeof value === "object" && value !== null && "service" in value) {
     const loaded = loadConfig(source);
     return loaded.ok ? ok(loaded.value.policies) : loaded;
   }
-  const read = readPolicyFiles([source.file], { source, names: null, resolvePath: (path) => path, find: () => [] });
+  // The text was read already: standard input can't be read twice.
+  const read = readPolicyFiles([file], {
+    ...{ source: { ...source, readFile: () => ok(text) }, names },
+    ...{ resolvePath: (path: string) => path, find: () => [] },
+  });
   return read.ok ? ok(policiesInOrder(read.value)) : read;
 }
 
@@ -93,6 +103,16 @@ export function readConfigText(file: string): Result<string, string> {
   const text = readTextFile(file);
   if (text.ok || !text.error.endsWith(NO_SUCH_FILE)) return text;
   return fail(`${text.error}; set the configuration file with --config`);
+}
+
+/** Domains for examples (RFC 2606), of which no service exists. */
+const PLACEHOLDER_HOST = /(?:^|\.)example(?:\.(?:com|net|org))?$/;
+
+/** Returns why a valid configuration is an example that was not filled in; null: it was. */
+export function placeholderProblem(file: string, { config }: LoadedConfig): string | null {
+  const { base_url: url } = config.service;
+  if (!PLACEHOLDER_HOST.test(new URL(url).hostname)) return null;
+  return `${file}: service.base_url: found "${url}", which is the placeholder of the example; must be the URL of your service`;
 }
 
 /** Loads a configuration file. The error lists every problem, one per line. */

@@ -1,5 +1,5 @@
 import { dirname, resolve } from "node:path";
-import { authorizationOf, tlsOptions } from "../../api-client/integration-client.ts";
+import { authorizationOf, type IntegrationAccess, tlsOptions } from "../../api-client/integration-client.ts";
 import type { TransportOptions } from "../../api-client/transport.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { formatProblem } from "../../config/diagnostics/problem.ts";
@@ -25,10 +25,25 @@ export interface DaemonAccessOptions {
 
 /** Reads how to reach the daemon. The error lists every problem, one per line. */
 export function readDaemonAccess(
-  { url, httpConfigFile: file }: DaemonAccessOptions,
+  options: DaemonAccessOptions,
   env: CommandContext["env"],
 ): Result<DaemonAccess, readonly string[]> {
-  if (file === undefined) return ok({ options: { baseUrl: url }, authorization: null });
+  const access = readServerAccess(options, env);
+  if (!access.ok) return access;
+  const { url } = options;
+  const { credentials, tls = {} } = access.value;
+  return ok({
+    options: { baseUrl: url, ...tlsOptions(tls) },
+    authorization: credentials === undefined ? null : authorizationOf(credentials, new URL(url)),
+  });
+}
+
+/** Reads how to reach a server. The error lists every problem, one per line. */
+export function readServerAccess(
+  { url, httpConfigFile: file }: DaemonAccessOptions,
+  env: CommandContext["env"],
+): Result<IntegrationAccess, readonly string[]> {
+  if (file === undefined) return ok({ url });
   const text = readTextFile(file);
   if (!text.ok) return fail([`--http-config-file: ${text.error}`]);
   const resolvePath = (path: string) => resolve(dirname(file), path);
@@ -36,10 +51,6 @@ export function readDaemonAccess(
   if (!read.ok) return fail(read.error.map(formatProblem));
   const problems: string[] = [];
   const secret = secretReader(createSystemClock(), problems);
-  const { credentials, tls = {} } = integrationAccess(`${file}: `, { url, ...read.value.value }, secret, problems);
-  if (problems.length > 0) return fail(problems);
-  return ok({
-    options: { baseUrl: url, ...tlsOptions(tls) },
-    authorization: credentials === undefined ? null : authorizationOf(credentials, new URL(url)),
-  });
+  const access = integrationAccess(`${file}: `, { url, ...read.value.value }, secret, problems);
+  return problems.length > 0 ? fail(problems) : ok(access);
 }

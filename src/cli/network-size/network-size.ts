@@ -1,18 +1,15 @@
 import { createApiClient } from "../../api-client/client.ts";
 import { decodePage } from "../../api-client/decoding/records.ts";
 import { type Call, listNodesCall, listSessionsCall } from "../../api-client/endpoints.ts";
-import { createRateLimiter } from "../../api-client/rate-limiter.ts";
-import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { NETWORK_SIZE_FACT, type NetworkSize, storedNetworkSize } from "../../collectors/polling-plan.ts";
 import type { Config } from "../../config/schema/config.ts";
 import type { ConfigResources } from "../../daemon/config-resources.ts";
 import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "../../daemon/term.ts";
-import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { createSystemClock } from "../../platform/clock.ts";
 import { billingMonthOf } from "../../rate-limit/monthly-budget.ts";
 import { openConfiguredReader } from "../state-store.ts";
+import { createServiceAccess, SERVICE_TIMEOUT_MS } from "./service-access.ts";
 
 /** Number of nodes and sessions given on the command line; absent: not given. */
 export interface GivenCounts {
@@ -56,26 +53,14 @@ interface ListTotal {
   readonly perPage: number;
 }
 
-/** Timeout of each call. */
-const SERVICE_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
-
 /** Asks the service for the network's size: the first page of each list, two calls. */
 export async function queryNetworkSize(
-  { settings, secret, transport }: ConfigResources,
+  resources: ConfigResources,
   agent: string,
   stop: AbortSignal,
 ): Promise<Result<NetworkSize, readonly string[]>> {
-  const clock = createSystemClock();
-  const [random, ignore] = [Math.random, () => {}];
-  const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
-  const { limits, monthStartsOn, pageLimit } = settings;
-  const { calls } = createMemoryStateStore();
-  const client = createApiClient({
-    ...{ clock, secret, transport, random, agent },
-    rateLimiter: createRateLimiter({ limits, monthStartsOn, clock, random, calls, log, onWait: ignore }),
-    timeoutMs: SERVICE_TIMEOUT_MS,
-    observer: { onCall: ignore, onLimitStated: ignore, onRejected: ignore },
-  });
+  const { pageLimit } = resources.settings;
+  const client = createApiClient(createServiceAccess(resources, agent));
   async function totalOf(call: Call): Promise<Result<ListTotal, string>> {
     const answer = await client.get(call, "walk", AbortSignal.any([stop, AbortSignal.timeout(SERVICE_TIMEOUT_MS)]));
     const page = answer.ok ? decodePage(answer.value.json) : answer;

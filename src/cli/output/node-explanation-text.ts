@@ -166,16 +166,18 @@ const stateTexts: Readonly<Record<string, string>> = {
   lapsed: "expired: its evidence no longer held before it was approved",
 };
 
+/** The outcome of an action, or the state that it is in. */
+export const stateText = ({ outcome, state }: ActionView): string => outcome ?? stateTexts[state] ?? state;
+
 function actionLines(action: ActionView): readonly string[] {
-  const { outcome, proof, sent_at: sentAt, ended_at: endedAt } = action;
-  const result = outcome ?? stateTexts[action.state] ?? action.state;
+  const { proof, sent_at: sentAt, ended_at: endedAt } = action;
   const times = [
     ...(sentAt === null ? [`recorded ${formatTime(action.created_at)}`] : [`sent ${formatTime(sentAt)}`]),
     ...(endedAt === null ? [] : [`ended ${formatTime(endedAt)}`]),
   ];
   return [
     `${action.id}  ${requestText(action)} by ${action.policy}, step ${action.step + 1} of ${action.episode}`,
-    `    ${result}${proof === null ? "" : `, proof: ${proof}`}${action.shadow ? " (dry run: nothing was sent)" : ""}`,
+    `    ${stateText(action)}${proof === null ? "" : `, proof: ${proof}`}${action.shadow ? " (dry run: nothing was sent)" : ""}`,
     `    ${times.join(", ")}`,
     ...answerLines(action),
     ...(action.in_doubt ? ["    no clear response: the outcome is determined by observation"] : []),

@@ -54,3 +54,25 @@ export function withStatusLine<T>(
     err.write(CLEAR_LINE);
   }
 }
+
+/** Steps in which progress is written where a line can't be rewritten, in percent. */
+const WRITTEN_PERCENT = 10;
+
+/** Returns what shows the share of long work that is done: a terminal rewrites one line, a file gets a line each 10 %. */
+export function showShare(what: string, { err }: Pick<CommandContext, "err">) {
+  let shown = 0;
+  return {
+    /** `share`: 0 to 1. */
+    show(share: number): void {
+      const percent = Math.floor(share * 100);
+      if (err.isTTY === true) err.write(`${CLEAR_LINE}${what}: ${percent} %`);
+      else if (percent >= shown + WRITTEN_PERCENT) {
+        shown = percent - (percent % WRITTEN_PERCENT);
+        err.write(`${what}: ${shown} %\n`);
+      }
+    },
+    end(): void {
+      if (err.isTTY === true) err.write(CLEAR_LINE);
+    },
+  };
+}

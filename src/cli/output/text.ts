@@ -1,4 +1,5 @@
 import { type DurationMs, formatDuration, SECOND_MS } from "../../base/duration.ts";
+import type { Paint } from "./color.ts";
 
 /** Formats a number of things, such as `1 node` or `3 nodes`. */
 export const countNoun = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
@@ -22,4 +23,11 @@ export function alignColumns(rows: readonly (readonly string[])[], textColumns: 
       .join("  ")
       .trimEnd(),
   );
+}
+
+/** Formats a table of text columns with titles. Control characters in the cells are replaced. */
+export function formatTable(titles: readonly string[], cells: readonly (readonly string[])[], paint: Paint): string {
+  const rows = cells.map((row) => row.map(stripControlCharacters));
+  const [head, ...lines] = alignColumns([titles, ...rows], titles.length);
+  return `${[paint("title", head!), ...lines].join("\n")}\n`;
 }

@@ -156,8 +156,8 @@ async function observedOutcome(
   };
 }
 
-/** A log that keeps only the first error, which fails the test. */
-function createFailureLog(): Log & { readonly defect: { found: unknown } } {
+/** Creates a log that keeps only the first error, which fails what is run. */
+export function createFailureLog(): Log & { readonly defect: { found: unknown } } {
   const defect: { found: unknown } = { found: null };
   return {
     defect,

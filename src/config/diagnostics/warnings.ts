@@ -58,7 +58,7 @@ function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warni
   const unset = warning(
     ["service", "usage_scale"],
     "must be ratio or percent, whichever the service uses",
-    "not set: CPU, memory and disk usage are not exported, and unknown in policies",
+    "not set: CPU, memory and disk usage are not exported, and unknown in policies; check --probe shows which it is",
   );
   const usage = safety.protected === null ? [] : usageOf(checks.fields(safety.protected));
   if (usage.length === 0) return [unset];

@@ -221,10 +221,16 @@ const receiver = exactlyOneOf(
       .register(valueKinds, { name: "true" })
       .exactOptional()
       .describe("Sends notifications as alerts to the Alertmanager of the section `alertmanager`."),
+    log: z
+      .literal(true, { error: "must be true" })
+      .register(valueKinds, { name: "true" })
+      .exactOptional()
+      .describe("Writes notifications to the daemon's log. It needs no other server."),
   }),
   "webhook_url",
   "webhook_url_file",
   "alertmanager",
+  "log",
 );
 
 const receivers = list(receiver, "receivers", RECEIVERS_MAX)

@@ -1,5 +1,14 @@
 import { z } from "zod";
-import { filePath, list, rejectDuplicateNames, rejectValue, section, valueKinds, webFilePath } from "./value-types.ts";
+import {
+  filePath,
+  httpUrl,
+  list,
+  rejectDuplicateNames,
+  rejectValue,
+  section,
+  valueKinds,
+  webFilePath,
+} from "./value-types.ts";
 
 /** The address that the daemon listens on. An empty host means all interfaces; with port 0 the system chooses one. */
 export interface ListenAddress {
@@ -45,6 +54,24 @@ const operator = section({
   token_file: filePath().describe("File that contains the operator's bearer token. It is read again when it changes."),
 });
 
+const linkUrl = (example: string) =>
+  httpUrl(`an http or https URL such as ${example}`, ({ search, hash }) =>
+    search === "" && hash === "" ? null : `a URL without query and fragment, such as ${example}`,
+  );
+
+const linksSection = section({
+  runbook: linkUrl("https://proxywarden.example.net/docs/runbook.md")
+    .exactOptional()
+    .describe(
+      "Where operators read docs/runbook.md. Banners link to the section of their alert, such as `#proxywardenpaused`.",
+    ),
+  grafana: linkUrl("https://grafana.example.net")
+    .exactOptional()
+    .describe("Grafana with the dashboards of `grafana/`. Banners and nodes link to them."),
+})
+  .prefault({})
+  .describe("Links of the status page to other systems.");
+
 /** The section `web`: the daemon's own HTTP server. */
 export const webSection = section({
   listen: listen.prefault("0.0.0.0:9713").describe("Address of /metrics, the status page and the API."),
@@ -62,6 +89,7 @@ export const webSection = section({
   admin_token_file: filePath()
     .exactOptional()
     .describe("File that contains the token of an operator named `admin`. Short for an entry of `operators`."),
+  links: linksSection,
   trusted_proxies: list(network, "IP addresses and networks", TRUSTED_PROXIES_MAX)
     .default([])
     .describe(

@@ -3,6 +3,7 @@ import type { Clock } from "../../model/ports.ts";
 import type { LeaseHolder, Lease as LeasePort } from "../../model/shared-state.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { Database } from "./database.ts";
+import { MIGRATIONS, newerVersion } from "./migrations.ts";
 
 /** Dependencies of a lease. */
 export interface LeaseDeps {
@@ -60,18 +61,30 @@ export class Lease implements LeasePort {
     const { database, holder, url, leaseMs } = this.#deps;
     await this.#deps.prepare?.();
     const sentAt = this.#deps.clock.monotonic();
+    const { schema: s } = database;
+    const known = MIGRATIONS.length;
     const [row] = await database.query(
-      `INSERT INTO ${database.schema}.leases AS held (holder, url, epoch, expires_at)
-       VALUES ($1, $2, 1, clock_timestamp() + $3 * interval '1 millisecond')
-       ON CONFLICT (id) DO UPDATE
-         SET holder = excluded.holder, url = excluded.url, epoch = held.epoch + 1, expires_at = excluded.expires_at
-         WHERE held.expires_at <= clock_timestamp()
-       RETURNING epoch`,
-      [holder, url, leaseMs],
+      `WITH taken AS (
+         INSERT INTO ${s}.leases AS held (holder, url, epoch, expires_at)
+         SELECT $1, $2, 1, clock_timestamp() + $3 * interval '1 millisecond'
+         FROM ${s}.schema_version WHERE version <= $4
+         ON CONFLICT (id) DO UPDATE
+           SET holder = excluded.holder, url = excluded.url, epoch = held.epoch + 1, expires_at = excluded.expires_at
+           WHERE held.expires_at <= clock_timestamp()
+         RETURNING epoch
+       )
+       SELECT (SELECT epoch FROM taken) AS epoch, version,
+         EXISTS (SELECT FROM ${s}.leases WHERE expires_at > clock_timestamp()) AS held
+       FROM ${s}.schema_version`,
+      [holder, url, leaseMs, known],
       this.#renewTimeoutMs(),
     );
-    if (row === undefined) return false;
-    this.#epoch = Number(row.epoch);
+    if (row!.epoch === null) {
+      const problem = row!.held === true ? null : newerVersion(database, Number(row!.version), known);
+      if (problem !== null) throw new Error(problem.message);
+      return false;
+    }
+    this.#epoch = Number(row!.epoch);
     this.#deadline = sentAt + leaseMs;
     return true;
   }

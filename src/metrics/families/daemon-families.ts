@@ -1,38 +1,20 @@
 import {
   CAPPED_FAMILIES,
-  DECISION_REASONS,
   ENDPOINT_LABELS,
-  EPISODE_ACTIONS,
-  EPISODE_STATES,
   FAILURE_REASONS,
   INVENTORY_STATES,
   NOTIFICATION_OUTCOMES,
   REJECT_REASONS,
   WEB_REFUSALS,
 } from "../../model/label-values.ts";
-import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
-import { HOLD_REASONS } from "../../model/remediation/decision.ts";
-import { ACTION_OUTCOMES, OPEN_STATES } from "../../model/remediation/episode.ts";
 import { COLLECTORS } from "../../model/snapshot.ts";
 import { LIMIT_SCOPES } from "../../rate-limit/external-usage/external-usage.ts";
 import { PLAN_BOUNDS } from "../../scheduling/polling-capacity.ts";
-import type { FamilyType } from "../text-format.ts";
-
-/** A `proxywarden_*` family. */
-export interface DaemonFamily {
-  readonly type: FamilyType;
-  readonly help: string;
-  /** By label the closed list of its values, or null if the values are not known in advance. */
-  readonly labels: Readonly<Record<string, readonly string[] | null>>;
-  /** Upper bounds of a histogram's buckets, without +Inf. */
-  readonly buckets?: readonly number[];
-}
+import type { DaemonFamily } from "./family.ts";
+import { REMEDIATION_FAMILIES } from "./remediation-families.ts";
 
 /** From a response over loopback to the longest sensible time-out, in seconds. */
 const REQUEST_BUCKETS_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
-
-/** From a disconnect that works immediately to the longest usual step, in seconds. */
-const ACTION_BUCKETS_SECONDS = [15, 30, 60, 120, 300, 600, 900, 1_800, 3_600] as const;
 
 const COLLECTOR_LABEL = { collector: COLLECTORS } as const;
 const CATEGORY_LABEL = { category: LIMIT_SCOPES } as const;
@@ -179,68 +161,7 @@ export const DAEMON_FAMILIES = {
     help: "1 for the limit that slows the collector down, 0 for the others.",
     labels: { ...COLLECTOR_LABEL, limit: PLAN_BOUNDS },
   },
-  proxywarden_decisions_total: {
-    type: "counter",
-    help: "Changes of the decision on a node: its verdict, or the reasons to hold.",
-    labels: { policy: null, verdict: ["act", "hold"], reason: DECISION_REASONS },
-  },
-  proxywarden_actions_total: {
-    type: "counter",
-    help: "Actions by outcome; an action in doubt is also counted as in_doubt until observation settles it.",
-    labels: { policy: null, action: ACTION_KINDS, outcome: ACTION_OUTCOMES },
-  },
-  proxywarden_action_duration_seconds: {
-    type: "histogram",
-    help: "Time from sending an action until it was verified.",
-    labels: { action: ACTION_KINDS },
-    buckets: ACTION_BUCKETS_SECONDS,
-  },
-  proxywarden_episodes: {
-    type: "gauge",
-    help: "Nodes by state under a policy; given_up: still unhealthy, and not retried for now.",
-    labels: { policy: null, state: EPISODE_STATES },
-  },
-  proxywarden_node_episode: {
-    type: "gauge",
-    help: "1 for each open episode, with its node, state and last action sent (none: no action yet); at most 1,000 episodes, those past firing first.",
-    labels: { node_id: null, policy: null, state: OPEN_STATES, action: EPISODE_ACTIONS },
-  },
-  proxywarden_held_nodes: {
-    type: "gauge",
-    help: "Nodes that policies would act on and that are held, by reason; a node with several reasons counts for each. Without dry runs.",
-    labels: { reason: HOLD_REASONS },
-  },
-  proxywarden_longest_hold_seconds: {
-    type: "gauge",
-    help: "Longest time for which the policy has held a node that it would act on; 0: it holds none. Without nodes given up, and without dry runs.",
-    labels: { policy: null },
-  },
-  proxywarden_policy_mode: {
-    type: "gauge",
-    help: "1 for the effective mode: the lowest of the policy's mode, safety.mode and the mode allowed by its efficacy.",
-    labels: { policy: null, mode: MODES },
-  },
-  proxywarden_limit_nodes: {
-    type: "gauge",
-    help: "Effective value of each safety limit for the current fleet, in nodes.",
-    labels: { limit: null },
-  },
-  proxywarden_trusted: {
-    type: "gauge",
-    help: "Whether fleet data is trusted; no action is taken while it is not.",
-    labels: {},
-  },
-  proxywarden_paused: { type: "gauge", help: "Whether an operator has paused all actions.", labels: {} },
-  proxywarden_breaker_open: {
-    type: "gauge",
-    help: "Whether the circuit breaker is open; an operator has to reset it.",
-    labels: {},
-  },
-  proxywarden_journal_writable: {
-    type: "gauge",
-    help: "Whether the journal is writable; no action is taken while it is not.",
-    labels: {},
-  },
+  ...REMEDIATION_FAMILIES,
   proxywarden_leader: {
     type: "gauge",
     help: "Whether this daemon leads (1) or stands by (0); always 1 unless several daemons share a PostgreSQL journal.",

@@ -2,7 +2,7 @@ import type { DurationMs } from "../../base/duration.ts";
 import type { NodeLabel } from "../../model/node.ts";
 import type { Collector, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import type { FamilyHead } from "../text-format.ts";
+import type { FamilyHead, FamilyType } from "../text-format.ts";
 
 /** The settings of the export. */
 export interface ExportOptions {
@@ -74,3 +74,13 @@ export interface AggregateFamily extends FamilyRow {
 /** Whether data of `source`, observed at `at`, is fresh. */
 export const isFresh = (input: RenderInput, source: Collector, at: MonotonicMs): boolean =>
   input.now - at <= input.staleAfterMs[source];
+
+/** A `proxywarden_*` family. */
+export interface DaemonFamily {
+  readonly type: FamilyType;
+  readonly help: string;
+  /** By label the closed list of its values, or null if the values are not known in advance. */
+  readonly labels: Readonly<Record<string, readonly string[] | null>>;
+  /** Upper bounds of a histogram's buckets, without +Inf. */
+  readonly buckets?: readonly number[];
+}

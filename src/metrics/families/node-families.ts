@@ -1,16 +1,16 @@
 import { HOUR_MS, SECOND_MS } from "../../base/duration.ts";
-import { NODE_STATUSES } from "../../model/node.ts";
-import type { Fleet } from "../../model/snapshot.ts";
+import { type DetailNumber, type ListedNumber, NODE_STATUSES } from "../../model/node.ts";
 import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput, type Sample } from "./family.ts";
 
 /** Bytes per gigabyte. The spec does not define the unit; this is the SI definition. */
 export const GB_BYTES = 1e9;
 
-interface ColumnRow {
+/** A gauge that shows one column of the fleet. */
+export interface ColumnRow {
   readonly name: string;
   readonly help: string;
   readonly source: "nodes" | "details";
-  readonly column: (fleet: Fleet) => Float64Array;
+  readonly column: ListedNumber | DetailNumber | "detailedAtEpochMs";
   /** The sample is the column's value times `multiplyBy`, divided by `divideBy`. Two numbers, since 1/1000 is not exact. */
   readonly multiplyBy?: number;
   readonly divideBy?: number;
@@ -27,7 +27,7 @@ function columnFamily({ column, multiplyBy = 1, divideBy = 1, isRounded = false,
     nodeSource: "fleet",
     splitBy: null,
     fill(input, visibility, start, end, out) {
-      const values = column(input.snapshot.fleet);
+      const values = input.snapshot.fleet[column];
       const fresh = row.source === "nodes" ? visibility.listed : visibility.detailed;
       for (let slot = start; slot < end; slot++) {
         const value = (values[slot]! * multiplyBy) / divideBy;
@@ -51,7 +51,8 @@ export const NODE_INFO: NodeFamily = {
   },
 };
 
-const nodeStatus: NodeFamily = {
+/** One line per node and status. */
+export const NODE_STATUS: NodeFamily = {
   name: "proxynet_node_status",
   type: "gauge",
   help: "1 for the node's current status, 0 for the others.",
@@ -71,78 +72,85 @@ const nodeStatus: NodeFamily = {
   },
 };
 
-/** Families with at least one line per node. */
-export const NODE_FAMILIES: readonly NodeFamily[] = [
-  NODE_INFO,
-  nodeStatus,
-  columnFamily({
+/** Every gauge of one column. */
+export const NODE_COLUMN_ROWS: readonly ColumnRow[] = [
+  {
     name: "proxynet_node_last_seen_timestamp_seconds",
     help: "Time at which the service last saw the node, on the service's clock.",
     source: "nodes",
-    column: (fleet) => fleet.lastSeenMs,
+    column: "lastSeenMs",
     divideBy: SECOND_MS,
-  }),
-  columnFamily({
+  },
+  {
     name: "proxynet_node_uptime_seconds",
     help: "Uptime of the node, reported by the service in whole hours.",
     source: "nodes",
-    column: (fleet) => fleet.uptimeHours,
+    column: "uptimeHours",
     multiplyBy: HOUR_MS / SECOND_MS,
-  }),
-  columnFamily({
+  },
+  {
     name: "proxynet_node_active_sessions",
     help: "Active sessions on the node, as reported in its record.",
     source: "nodes",
-    column: (fleet) => fleet.activeSessions,
-  }),
-  columnFamily({
+    column: "activeSessions",
+  },
+  {
     name: "proxynet_node_bandwidth_bytes",
     help: "Bandwidth of the node, reported by the service in gigabytes; the service does not define the period.",
     source: "nodes",
-    column: (fleet) => fleet.bandwidthGb,
+    column: "bandwidthGb",
     multiplyBy: GB_BYTES,
     isRounded: true,
-  }),
-  columnFamily({
+  },
+  {
     name: "proxynet_node_cpu_usage_ratio",
     help: "CPU usage of the node, 0 to 1.",
     source: "details",
-    column: (fleet) => fleet.cpuUsage,
-  }),
-  columnFamily({
+    column: "cpuUsage",
+  },
+  {
     name: "proxynet_node_memory_usage_ratio",
     help: "Memory usage of the node, 0 to 1.",
     source: "details",
-    column: (fleet) => fleet.memoryUsage,
-  }),
-  columnFamily({
+    column: "memoryUsage",
+  },
+  {
     name: "proxynet_node_disk_usage_ratio",
     help: "Disk usage of the node, 0 to 1.",
     source: "details",
-    column: (fleet) => fleet.diskUsage,
-  }),
-  columnFamily({
+    column: "diskUsage",
+  },
+  {
     name: "proxynet_node_detail_timestamp_seconds",
     help: "Time at which the node's details were read; its usage is as old.",
     source: "details",
-    column: (fleet) => fleet.detailedAtEpochMs,
+    column: "detailedAtEpochMs",
     divideBy: SECOND_MS,
-  }),
-  columnFamily({
+  },
+  {
     name: "proxynet_node_created_timestamp_seconds",
     help: "Creation time of the node.",
     source: "details",
-    column: (fleet) => fleet.createdAtMs,
+    column: "createdAtMs",
     divideBy: SECOND_MS,
-  }),
-  columnFamily({
+  },
+  {
     name: "proxynet_node_updated_timestamp_seconds",
     help: "Time of the last update of the node's record.",
     source: "details",
-    column: (fleet) => fleet.updatedAtMs,
+    column: "updatedAtMs",
     divideBy: SECOND_MS,
-  }),
+  },
 ];
+
+/** Families with at least one line per node. */
+export const NODE_FAMILIES: readonly NodeFamily[] = [NODE_INFO, NODE_STATUS, ...NODE_COLUMN_ROWS.map(columnFamily)];
+
+/** Converts a sample of a family back to the value of its column; milliseconds are rounded. */
+export function columnValueOf({ multiplyBy = 1, divideBy = 1 }: ColumnRow, sample: number): number {
+  const value = (sample * divideBy) / multiplyBy;
+  return divideBy === 1 ? value : Math.round(value);
+}
 
 /** Nodes by status and location, including zeros, so that graphs show when a status no longer occurs. */
 export const NODE_COUNTS: AggregateFamily = {

@@ -162,7 +162,7 @@ export type ActionRequest =
   | { readonly kind: "quarantine"; readonly reason: string; readonly durationMinutes: number };
 
 /**
- * A node on which no action may be taken. `held`: by an operator until it is released; `vetoed`: for a time, after an operator
+ * A node on which no action may be taken. `held`: by an operator until it is released or the hold expires; `vetoed`: for a time, after an operator
  * lifted our quarantine; `given_up`: by a policy that did not heal it, until the node is healthy or is released; with an `until`, it was
  * released then, and the policy's retries count from there. `ownership`: someone else acted on it recently.
  */

@@ -8,7 +8,7 @@ export const pauseGuard: GuardRow = {
     paused: {
       counts: "operator commands",
       condition: "an operator paused all actions",
-      ends: "with `resume`",
+      ends: "with `resume`, or at the end that was given with `--for`",
       operatorAction: "`resume` once the reason that `status` shows is gone",
       alert: "ProxywardenPaused",
       policyWide: true,

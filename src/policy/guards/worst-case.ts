@@ -36,7 +36,7 @@ function modeWorstCase(ceiling: Mode, safety: Safety, rules: readonly PolicyRule
   const namesOf = (mode: Mode) =>
     actingRules.filter((rule) => lowerMode(rule.mode, ceiling) === mode).map(({ name }) => name);
   const [automaticPolicies, approvalPolicies] = [namesOf("enforce"), namesOf("approve")];
-  const isIdle = automaticPolicies.length + approvalPolicies.length === 0 || holdsEveryNode(safety);
+  const isIdle = automaticPolicies.length + approvalPolicies.length === 0 || zeroLimits(safety).length > 0;
   const atOnce = isIdle ? 0 : safety.maxDisrupted.amount;
   const perHour = isIdle ? 0 : safety.maxActions.amount * windowsPerHour(safety.maxActions.perMs);
   // All actions of an hour may be in one region or country: the next one may follow as soon as a node is healthy again.
@@ -55,20 +55,22 @@ const maxNodesOf = (fleet: number, of: (domain: FailureDomain) => number): MaxNo
 });
 
 /** Whether a policy can act on nodes, rather than only notify. */
-const actsOnNodes = ({ steps, retry }: PolicyRule): boolean =>
+export const actsOnNodes = ({ steps, retry }: PolicyRule): boolean =>
   retry.episodes > 0 && steps.some(({ action }) => action !== "notify");
 
-/** Whether a limit prevents every action. */
-const holdsEveryNode = (safety: Safety): boolean =>
-  [
-    safety.maxUnhealthy.share,
-    safety.maxDisrupted.share,
-    safety.maxDisrupted.amount,
-    safety.maxInFlight,
-    safety.maxActions.amount,
-    Math.max(safety.breaker.share, safety.breaker.amount),
-    ...FAILURE_DOMAINS.map((domain) => safety.maxDisruptedPer[domain] ?? 1),
-  ].includes(0);
+/** Returns the limits that prevent every action because they are 0, by their keys in `safety`. */
+export const zeroLimits = (safety: Safety): readonly string[] =>
+  Object.entries({
+    "max_unhealthy.percent": safety.maxUnhealthy.share,
+    "max_disrupted.percent": safety.maxDisrupted.share,
+    "max_disrupted.amount": safety.maxDisrupted.amount,
+    max_in_flight: safety.maxInFlight,
+    "max_actions.amount": safety.maxActions.amount,
+    breaker: Math.max(safety.breaker.share, safety.breaker.amount),
+    ...Object.fromEntries(
+      FAILURE_DOMAINS.map((domain) => [`max_disrupted_per.${domain}`, safety.maxDisruptedPer[domain] ?? 1]),
+    ),
+  }).flatMap(([key, limit]) => (limit === 0 ? [key] : []));
 
 /** How often the limit of a sliding window can be used up within an hour. */
 const windowsPerHour = (perMs: DurationMs): number => Math.ceil(HOUR_MS / perMs);

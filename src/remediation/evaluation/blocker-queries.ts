@@ -1,12 +1,15 @@
-import { describeJson, excerpt, truncate } from "../../api-client/errors.ts";
+import { truncate } from "../../api-client/errors.ts";
 import {
   createIntegrationClient,
   type IntegrationAccess,
   type IntegrationClient,
 } from "../../api-client/integration-client.ts";
-import { bodyText, jsonField, parseJson } from "../../api-client/json-body.ts";
+import { jsonField } from "../../api-client/json-body.ts";
+import { type PrometheusAnswer, requestPrometheus, textOf } from "../../api-client/prometheus.ts";
+import { SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { Clock, ExternalBlockers } from "../../model/ports.ts";
+import type { EpochMs } from "../../model/time.ts";
 import { hasFiringAlerts } from "../../notify/alertmanager.ts";
 
 /** Access to what `blocked_by` queries. Null: not configured, so every query fails. */
@@ -39,46 +42,28 @@ export function createExternalBlockers(deps: ExternalBlockerDeps): ExternalBlock
   };
 }
 
-/** Error messages are journaled as the detail of a hold, and those of PromQL quote the query. */
-const MESSAGE_CHARACTERS_MAX = 500;
-
 /**
  * Evaluates an instant query, and returns whether it has a result. As in an alerting rule, a vector or a matrix with any element
- * is a result, whatever its value; so is a scalar other than 0. The error says why that is unknown.
+ * is a result, whatever its value; so is a scalar other than 0. The error says why that is unknown. `at`: null: now.
  */
 export async function queryHasResult(
   prometheus: IntegrationClient,
   query: string,
   signal: AbortSignal,
+  at: EpochMs | null = null,
 ): Promise<Result<boolean, string>> {
-  const path = `/api/v1/query?query=${encodeURIComponent(query)}`;
-  const answer = await prometheus.request({ method: "GET", path }, signal);
-  if (!answer.ok) return fail(`Prometheus: ${answer.error}`);
-  const { status, body } = answer.value;
-  const text = bodyText(body);
-  const json = parseJson(body);
-  if (jsonField(json, "status") === "error") {
-    const [type, error] = [jsonField(json, "errorType"), jsonField(json, "error")].map(textOf);
-    return fail(truncate(`Prometheus answered ${status}: ${type}: ${error}`, MESSAGE_CHARACTERS_MAX));
-  }
-  if (status !== 200) return fail(`Prometheus answered ${status}: ${excerpt(text)}`);
-  if (jsonField(json, "status") !== "success") return fail(`the answer is not from Prometheus: ${excerpt(text)}`);
-  return parseQueryResponse(json);
+  const time = at === null ? "" : `&time=${at / SECOND_MS}`;
+  const answer = await requestPrometheus(prometheus, `query?query=${encodeURIComponent(query)}${time}`, signal);
+  return answer.ok ? parseQueryResponse(answer.value) : fail(answer.error.message);
 }
 
-/** Returns a string as it is, and any other value as JSON: an object may have a field `toString`, which String would call. */
-const textOf = (value: unknown): string => (typeof value === "string" ? value : describeJson(value));
-
-function parseQueryResponse(json: unknown): Result<boolean, string> {
-  const data = jsonField(json, "data");
+function parseQueryResponse({ data, warning }: PrometheusAnswer): Result<boolean, string> {
   const [type, result] = [jsonField(data, "resultType"), jsonField(data, "result")];
   if (!Array.isArray(result)) return fail("Prometheus answered without a result");
   const hasResult = isResult(textOf(type), result);
   if (!hasResult.ok || hasResult.value) return hasResult;
   // A warning means that some data could not be read, so an empty result proves nothing.
-  const warnings = jsonField(json, "warnings");
-  if (!Array.isArray(warnings) || warnings.length === 0) return hasResult;
-  return fail(`Prometheus found nothing, and warned: ${excerpt(textOf(warnings[0]))}`);
+  return warning === null ? hasResult : fail(`Prometheus found nothing, and warned: ${warning}`);
 }
 
 function isResult(type: string, result: readonly unknown[]): Result<boolean, string> {

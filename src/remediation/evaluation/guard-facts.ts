@@ -7,12 +7,10 @@ import { assumedActionTimes, effectiveLimits } from "../../policy/guards/limits.
 import { windowBlockers } from "../../policy/guards/time-window.ts";
 import type { Policy } from "../../policy/policy.ts";
 import type { RemediationContext } from "../context.ts";
+import { pauseAt } from "../operator-holds.ts";
 import { buildCandidate, type CandidateDeps } from "./candidates.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 import type { InventoryTrustTracker } from "./inventory-trust.ts";
-
-/** Key of the fact that remediation is paused. It holds the time, the reason, and the operator if known. */
-export const PAUSED = "warden.paused";
 
 /** Returns the facts for real actions or for dry runs. */
 export type FactsOf = (dryRun: boolean) => GuardFacts;
@@ -101,11 +99,13 @@ export class GuardFactsCollector {
   }
 
   #pauseDetail(): string | null {
-    const fact = this.#context.remediationState.records.fact(PAUSED);
-    if (fact === null) return null;
-    const { at, reason, operator } = JSON.parse(fact) as { at: EpochMs; reason: string; operator?: string };
+    const { remediationState } = this.#context;
+    const pause = pauseAt(remediationState.records, remediationState.now());
+    if (pause === null) return null;
+    const { at, until = null, reason, operator } = pause;
     const by = operator === undefined ? "" : ` by ${operator}`;
-    return `since ${new Date(at).toISOString()}${by}: ${reason}`;
+    const end = until === null ? "" : `, until ${new Date(until).toISOString()}`;
+    return `since ${new Date(at).toISOString()}${by}${end}: ${reason}`;
   }
 }
 

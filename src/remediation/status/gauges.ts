@@ -20,6 +20,7 @@ const POLICY_GAUGES = [
   "proxywarden_episodes",
   "proxywarden_node_episode",
   "proxywarden_policy_mode",
+  "proxywarden_policy_ineffective",
   "proxywarden_held_nodes",
   "proxywarden_longest_hold_seconds",
 ] as const;
@@ -37,9 +38,11 @@ function setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): void {
   metrics.set("proxywarden_paused", {}, status.paused === null ? 0 : 1);
   metrics.set("proxywarden_breaker_open", {}, status.breaker === null ? 0 : 1);
   metrics.set("proxywarden_journal_writable", {}, status.journal === null ? 1 : 0);
+  metrics.set("proxywarden_approvals_waiting", {}, view.approvals().length);
   for (const [limit, nodes] of Object.entries(status.limits)) metrics.set("proxywarden_limit_nodes", { limit }, nodes);
-  for (const { rule, mode, episodes } of view.policies()) {
+  for (const { rule, mode, hasFallenBack, episodes } of view.policies()) {
     const policy = rule.name;
+    metrics.set("proxywarden_policy_ineffective", { policy }, hasFallenBack ? 1 : 0);
     for (const state of EPISODE_STATES) metrics.set("proxywarden_episodes", { policy, state }, episodes[state] ?? 0);
     for (const each of MODES) metrics.set("proxywarden_policy_mode", { policy, mode: each }, each === mode ? 1 : 0);
   }

@@ -25,7 +25,10 @@ export function setHoldGauges(context: HoldGaugeDeps, lastDecisions: readonly La
 }
 
 /** Whether a policy that acts holds the node. A node that an episode of any policy treats is not held. */
-function isHold({ remediationState: { records } }: HoldGaugeDeps, { node, dryRun, reasons }: LastDecision): boolean {
+export function isHold(
+  { remediationState: { records } }: Pick<HoldGaugeDeps, "remediationState">,
+  { node, dryRun, reasons }: LastDecision,
+): boolean {
   if (dryRun || reasons.length === 0) return false;
   const open = records.openEpisode(node, false);
   return open === null || open.state === "firing";

@@ -48,6 +48,7 @@ export function createStandbyView({
     },
     // No node is listed, so nothing is asked of the guards.
     guardFacts: null,
+    lastDecisions: () => null,
   });
   return {
     ...view,

@@ -5,17 +5,13 @@ import { type ActivePolicy, isDryRun } from "../../policy/facts.ts";
 import { limitsByName } from "../../policy/guards/limits.ts";
 import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
 import { buildCandidate, type CandidateDeps, firingNodes, isGivenUp } from "../evaluation/candidates.ts";
+import type { LastDecision } from "../evaluation/decision-log.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
-import { type GuardFactsCollector, PAUSED } from "../evaluation/guard-facts.ts";
+import type { GuardFactsCollector } from "../evaluation/guard-facts.ts";
 import type { InventoryTrustTracker } from "../evaluation/inventory-trust.ts";
-import {
-  NODE_MARKS,
-  type NodeMark,
-  type PolicyExplanation,
-  type PolicyStatus,
-  type RemediationStatus,
-  type RemediationView,
-} from "./views.ts";
+import { pauseAt } from "../operator-holds.ts";
+import { nodeMarksOf } from "./node-marks.ts";
+import type { PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
 
 type ViewDeps = CandidateDeps & { readonly journal: JournalQueries };
 
@@ -26,6 +22,8 @@ export interface StatusViewDeps {
   readonly trustTracker: Pick<InventoryTrustTracker, "current" | "largestWalkNodes">;
   /** Null: no fleet is observed. */
   readonly guardFacts: GuardFactsCollector | null;
+  /** Null: a standby decides nothing. */
+  lastDecisions(): readonly LastDecision[] | null;
 }
 
 /** Most rows of each kind in an explanation. */
@@ -64,7 +62,7 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
     actions: (query) => journal.actions(query),
     operatorCommands: (query) => journal.operatorCommands(query),
     approvals: () => [...records.actions()].filter(({ state }) => state === "awaiting"),
-    nodeMarks: () => nodeMarksOf(context),
+    nodeMarks: () => nodeMarksOf(context, deps.lastDecisions()),
   };
 }
 
@@ -74,7 +72,7 @@ function remediationStatus({ context, fleetHealth, trustTracker }: StatusViewDep
   const { breaker, storm } = fleetHealth.state(false);
   return {
     mode: rules.safety.mode,
-    paused: JSON.parse(records.fact(PAUSED) ?? "null") as RemediationStatus["paused"],
+    paused: pauseAt(records, remediationState.now()),
     breaker: breaker.open,
     trust: trustTracker.current().blockers,
     stormUntil: storm?.until ?? null,
@@ -133,25 +131,4 @@ function explainPolicies({ context, guardFacts }: StatusViewDeps, node: string):
       },
     ];
   });
-}
-
-function nodeMarksOf({ remediationState, policies }: ViewDeps): ReadonlyMap<string, NodeMark> {
-  const { records } = remediationState;
-  const marks = new Map<string, NodeMark>();
-  const mark = (node: string, what: NodeMark) => {
-    if (NODE_MARKS.indexOf(what) > NODE_MARKS.indexOf(marks.get(node) ?? "none")) marks.set(node, what);
-  };
-  for (const { rule } of policies.all) {
-    for (const [node, { state }] of records.timersOf(rule.name)) mark(node, state === "firing" ? "firing" : "pending");
-  }
-  for (const { node, shadow: dryRun, state } of records.openEpisodes()) {
-    if (dryRun) mark(node, "shadow");
-    else mark(node, state === "acting" ? "acting" : "episode");
-  }
-  const now = remediationState.now();
-  for (const { node, kind, until } of records.allHolds()) {
-    if (kind !== "given_up" && (until === null || until > now)) mark(node, "held");
-  }
-  for (const { node, state } of records.actions()) if (state === "awaiting") mark(node, "awaiting");
-  return marks;
 }

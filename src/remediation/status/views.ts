@@ -1,3 +1,4 @@
+import type { DurationMs } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Mode, PolicyRule } from "../../model/policy/policy.ts";
 import type { Blocker, Decision } from "../../model/remediation/decision.ts";
@@ -6,12 +7,13 @@ import type { JournalQuery } from "../../model/remediation/journal.ts";
 import type { CommandReply, OperatorCommandRow } from "../../model/remediation/operator-command.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
+import type { Pause } from "../operator-holds.ts";
 
 /** Status of remediation: what holds all actions, and the effective limits. */
 export interface RemediationStatus {
   /** `safety.mode`: the highest mode that any policy may have. */
   readonly mode: Mode;
-  readonly paused: { readonly at: EpochMs; readonly reason: string; readonly operator?: string } | null;
+  readonly paused: Pause | null;
   readonly breaker: { readonly openedAt: EpochMs; readonly nodes: number } | null;
   /** Why fleet data is not trusted; empty: it is. */
   readonly trust: readonly Blocker[];
@@ -82,11 +84,13 @@ export interface NodeHistory {
 export interface OperatorCommands {
   /** Returns the commands on behalf of the operator of that name. */
   as(operator: string): OperatorCommands;
-  pause(reason: string): Promise<CommandReply>;
+  /** Absent `forMs`: until resume. */
+  pause(reason: string, forMs?: DurationMs | null): Promise<CommandReply>;
   resume(): Promise<CommandReply>;
   approve(action: string): Promise<CommandReply>;
   reject(action: string, reason: string): Promise<CommandReply>;
-  hold(node: NodeId, reason: string): Promise<CommandReply>;
+  /** Absent `forMs`: until release. */
+  hold(node: NodeId, reason: string, forMs?: DurationMs | null): Promise<CommandReply>;
   release(node: NodeId): Promise<CommandReply>;
   resetBreaker(): Promise<CommandReply>;
   acceptInventory(): Promise<CommandReply>;
@@ -95,12 +99,15 @@ export interface OperatorCommands {
 }
 
 /**
- * The remediation state of a node, from the least to the most important. `pending`: a policy's `for` runs; `firing`: a
- * policy fires, and nothing is under way: it is held, or was given up; `shadow`: an episode of a dry run; `episode`: a real
- * one; `acting`: one of its steps is under way; `held`: an operator or a veto holds the node; `awaiting`: an action waits for
- * approval.
+ * The remediation state of a node, from the least to the most important. `pending`: a policy's `for` or `clear_for` runs; `shadow`: a policy in
+ * dry run fires; `firing`: a policy fires, and its guards hold the node; `episode`: a step was taken, and its effect is watched or our
+ * quarantine lasts; `acting`: a step is under way; `in_flight`, `canary`: the next step waits only until other actions are verified;
+ * `given_up`: no step healed the node; `held`: an operator or a veto holds the node; `awaiting`: an action waits for approval.
  */
-export const NODE_MARKS = ["none", "pending", "firing", "shadow", "episode", "acting", "held", "awaiting"] as const;
+export const NODE_MARKS = [
+  ...(["none", "pending", "shadow", "firing", "episode", "acting"] as const),
+  ...(["in_flight", "canary", "given_up", "held", "awaiting"] as const),
+] as const;
 export type NodeMark = (typeof NODE_MARKS)[number];
 
 /** Read access to remediation. Promises are of rows of the journal, and reject if it can't be read; everything else is in memory. */

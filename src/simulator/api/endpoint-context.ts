@@ -1,4 +1,4 @@
-import { HOUR_MS } from "../../base/duration.ts";
+import { MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { fail, type Result } from "../../base/result.ts";
 import type { FaultKind, ServiceOptions } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
@@ -62,21 +62,25 @@ export function findFault<K extends FaultKind["kind"]>(
   return null;
 }
 
-/** Number of formatted timestamps that are kept: lists repeat most of those of the previous walk. */
-const FORMATTED_MAX = 50_000;
-const formatted = new Map<EpochMs, string>();
-/** The simulated hour in which they were formatted. Those of earlier hours are dropped, so that long runs keep few. */
-let formattedInHour = Number.NaN;
-
 /** Formats a time as the service's clock showed it, including the clock skew at that time. ISO 8601, UTC. */
-export function serviceTimestamp(service: ServiceBackend, at: EpochMs): string {
-  const shown = at + clockSkewAt(service.world.faultSchedule, at);
-  const known = formatted.get(shown);
-  if (known !== undefined) return known;
-  const text = new Date(shown).toISOString();
-  const hour = Math.floor(service.world.now / HOUR_MS);
-  if (formatted.size >= FORMATTED_MAX || hour !== formattedInHour) formatted.clear();
-  formattedInHour = hour;
-  formatted.set(shown, text);
-  return text;
+export const serviceTimestamp = (service: ServiceBackend, at: EpochMs): string =>
+  formatTimestamp(at + clockSkewAt(service.world.faultSchedule, at));
+
+/** Number of minutes whose text is kept: the timestamps of a list share few minutes. */
+const MINUTES_MAX = 2_000;
+/** The first 17 characters of a timestamp, by minute. */
+const minuteTexts = new Map<number, string>();
+
+/** Does the same as `toISOString`, in a third of the time. */
+function formatTimestamp(at: EpochMs): string {
+  const minute = Math.floor(at / MINUTE_MS);
+  let text = minuteTexts.get(minute);
+  if (text === undefined) {
+    if (minuteTexts.size >= MINUTES_MAX) minuteTexts.clear();
+    text = new Date(minute * MINUTE_MS).toISOString().slice(0, 17);
+    minuteTexts.set(minute, text);
+  }
+  const ms = Math.floor(at - minute * MINUTE_MS);
+  const [seconds, millis] = [Math.floor(ms / SECOND_MS), ms % SECOND_MS];
+  return `${text}${String(100 + seconds).slice(1)}.${String(1_000 + millis).slice(1)}Z`;
 }

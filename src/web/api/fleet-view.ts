@@ -26,8 +26,8 @@ interface FleetGridDeps {
 
 /** For most fleets, a list of more changes would be longer than the whole document. */
 const CELL_CHANGES_MAX = 2_000;
-/** The digit 0. A column of numbers from 0 to 9 is written as a text with one digit each. */
-const ZERO = 48;
+/** Numbers below 36 are written as one character each. */
+const DIGITS = Buffer.from("0123456789abcdefghijklmnopqrstuvwxyz");
 
 /** State at the last refresh. */
 interface GridState {
@@ -115,4 +115,4 @@ function writeDocument(revision: number, grid: GridState | null): string {
   return `${head},${columns.join(",")}}`;
 }
 
-const digits = (column: Uint8Array): string => Buffer.from(column.map((value) => value + ZERO)).toString("latin1");
+const digits = (column: Uint8Array): string => Buffer.from(column.map((value) => DIGITS[value]!)).toString("latin1");

@@ -1,3 +1,4 @@
+import { DAY_MS, type DurationMs, formatDuration, parseDuration } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type {
   CommandRejection,
@@ -19,10 +20,19 @@ export interface OperatorCommandRoute {
   readonly about?: "action" | "node";
   /** Whether it takes a reason, which is optional. Absent: no. */
   readonly hasReason?: true;
+  /** Whether it may end by itself after a duration. Absent: no. */
+  readonly hasDuration?: true;
   /** Help of the CLI command, and the arguments of its example. */
   readonly description: string;
   readonly example?: string;
-  execute(commands: OperatorCommands, id: string, reason: string): Promise<CommandReply>;
+  execute(commands: OperatorCommands, id: string, parameters: CommandParameters): Promise<CommandReply>;
+}
+
+/** What an operator says with a command. */
+interface CommandParameters {
+  readonly reason: string;
+  /** Null: until a command ends it. */
+  readonly forMs: DurationMs | null;
 }
 
 /** Every command of operators. */
@@ -31,9 +41,10 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     name: "pause",
     path: "/api/v1/pause",
     hasReason: true,
-    description: "pause all actions until resume; polling continues",
-    example: '--reason "deploy until 14:00"',
-    execute: (commands, _, reason) => commands.pause(reason),
+    hasDuration: true,
+    description: "pause all actions until resume or for a duration; polling continues",
+    example: '--for 30m --reason "deploy"',
+    execute: (commands, _, { reason, forMs }) => commands.pause(reason, forMs),
   },
   {
     name: "resume",
@@ -56,16 +67,17 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     hasReason: true,
     description: "reject a waiting action; see approvals",
     example: 'act-12 --reason "the carrier is on it"',
-    execute: (commands, id, reason) => commands.reject(id, reason),
+    execute: (commands, id, { reason }) => commands.reject(id, reason),
   },
   {
     name: "hold",
     path: "/api/v1/nodes/:id/hold",
     about: "node",
     hasReason: true,
-    description: "prevent all policies from acting on a node until release",
-    example: 'node_42 --reason "disk is being swapped"',
-    execute: (commands, id, reason) => commands.hold(id, reason),
+    hasDuration: true,
+    description: "prevent all policies from acting on a node until release or for a duration",
+    example: 'node_42 --for 2h --reason "disk is being swapped"',
+    execute: (commands, id, { reason, forMs }) => commands.hold(id, reason, forMs),
   },
   {
     name: "release",
@@ -110,15 +122,20 @@ export const operatorCommandRoutes = (
     exists: () => deps.operators().length > 0,
     authorize: guard.allows,
     async handle(request, reply) {
-      const reason = readReason(request.body as Uint8Array | undefined, route);
-      if (!reason.ok) return sendError(request, reply, 400, reason.error);
+      const parameters = readParameters(request.body as Uint8Array | undefined, route);
+      if (!parameters.ok) return sendError(request, reply, 400, parameters.error);
       const { id = "" } = request.params as { id?: string };
       const operator = guard.operatorOf(request);
-      const done = await route.execute(onBehalfOf(deps.commands(), operator), id, reason.value);
+      const done = await route.execute(onBehalfOf(deps.commands(), operator), id, parameters.value);
       const about = route.about === undefined ? {} : { [route.about]: id };
       const fields = { order: route.name, operator, ...about, from: request.ip };
       if (done.ok) {
-        log.info({ ...fields, ...(route.hasReason ? { reason: reason.value } : {}) }, "operator command executed");
+        const { reason, forMs } = parameters.value;
+        const given = {
+          ...(route.hasReason ? { reason } : {}),
+          ...(forMs === null ? {} : { for: formatDuration(forMs) }),
+        };
+        log.info({ ...fields, ...given }, "operator command executed");
         return { message: done.value };
       }
       if (done.error.kind === "unanswered") {
@@ -142,16 +159,20 @@ export const onBehalfOf = (commands: OperatorCommands, operator: string | null):
 
 const REASON_CHARS_MAX = 500;
 const BODY_KEY_CHARS_MAX = 100;
+/** A longer pause or hold is a mistyped one: without a duration it lasts until a command ends it. */
+const EFFECT_MS_MAX: DurationMs = 365 * DAY_MS;
 
-/** Reads the reason from the body of a request, which is empty or a JSON object. */
-function readReason(body: Uint8Array | undefined, route: OperatorCommandRoute): Result<string, string> {
+/** Reads the parameters from the body of a request, which is empty or a JSON object. */
+function readParameters(body: Uint8Array | undefined, route: OperatorCommandRoute): Result<CommandParameters, string> {
   const parsed = parseObject(body);
   if (!parsed.ok) return parsed;
   for (const [key, value] of Object.entries(parsed.value)) {
-    const problem = keyProblem(key, value, route.hasReason === true);
+    const problem = keyProblem(key, value, route);
     if (problem !== null) return fail(`key ${JSON.stringify(key.slice(0, BODY_KEY_CHARS_MAX))}: ${problem}`);
   }
-  return ok("reason" in parsed.value ? String(parsed.value.reason) : "no reason given");
+  const { reason = "no reason given", for: text } = parsed.value as { reason?: string; for?: string };
+  const forMs = text === undefined ? null : parseDuration(text);
+  return ok({ reason, forMs: forMs?.ok ? forMs.value : null });
 }
 
 function parseObject(body: Uint8Array | undefined): Result<object, string> {
@@ -165,11 +186,19 @@ function parseObject(body: Uint8Array | undefined): Result<object, string> {
   return fail('the body must be empty, or a JSON object such as {"reason": "maintenance"}');
 }
 
-function keyProblem(key: string, value: unknown, hasReason: boolean): string | null {
+function keyProblem(key: string, value: unknown, { hasReason, hasDuration }: OperatorCommandRoute): string | null {
   if (!hasReason) return "this command takes no parameters";
-  if (key !== "reason") return "the only known key is reason";
+  if (key === "for" && hasDuration) return durationProblem(value);
+  if (key !== "reason") return hasDuration ? "the known keys are reason and for" : "the only known key is reason";
   const isText = typeof value === "string" && value.trim() !== "" && value.length <= REASON_CHARS_MAX;
   return isText && !/\p{Cc}/u.test(value)
     ? null
     : `it is one line of text of 1 to ${REASON_CHARS_MAX} characters; omit it if there is none`;
+}
+
+function durationProblem(value: unknown): string | null {
+  const parsed = typeof value === "string" ? parseDuration(value) : null;
+  return parsed?.ok && parsed.value > 0 && parsed.value <= EFFECT_MS_MAX
+    ? null
+    : `it is a duration such as 30m or 2h, of more than 0 and at most ${formatDuration(EFFECT_MS_MAX)}; omit it if there is no end`;
 }

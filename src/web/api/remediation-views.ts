@@ -22,7 +22,12 @@ export const timerView = ({ state, since, trueMs, clearMs }: PresentedTimer) => 
 /** The section `warden` of `GET /api/v1/status`. */
 export const remediationStatusView = ({ paused, breaker, ...status }: RemediationStatus, approvals: number) => ({
   mode: status.mode,
-  paused: paused && { at: isoAt(paused.at), reason: paused.reason, operator: paused.operator ?? null },
+  paused: paused && {
+    at: isoAt(paused.at),
+    until: iso(paused.until ?? null),
+    reason: paused.reason,
+    operator: paused.operator ?? null,
+  },
   breaker: breaker && { opened_at: isoAt(breaker.openedAt), nodes: breaker.nodes },
   trusted: status.trust.length === 0,
   trust: status.trust,

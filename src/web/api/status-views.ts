@@ -37,6 +37,18 @@ export type LeaderView = {
   readonly url: string | null;
 } | null;
 
+/** The section `links` of `GET /api/v1/status`: where the runbook and Grafana are; null: unknown. */
+export const linksView = ({
+  runbook,
+  grafana,
+}: {
+  readonly runbook?: string | undefined;
+  readonly grafana?: string | undefined;
+}) => ({
+  runbook: runbook ?? null,
+  grafana: grafana ?? null,
+});
+
 /** `GET /api/v1/status`. */
 export function statusView(statusSnapshot: StatusSnapshot) {
   const { version, startedAt, now, clockSkewMs, snapshot } = statusSnapshot;
@@ -127,6 +139,7 @@ function collectorView({ plan, collectors, monotonic, snapshot }: StatusSnapshot
     last_duration_seconds: seconds(lastDurationMs),
     complete,
     age_seconds: snapshot === null ? null : ageSummary(snapshot, collector, monotonic),
+    nodes_read: collector === "details" && snapshot !== null ? sortedTimes(snapshot.fleet.detailedAt).length : null,
     failure: failure && { reason: failure.kind, message: failure.message },
   };
 }

@@ -77,7 +77,7 @@ test("warns of each expression that reads usage of an unknown scale", () => {
   const steps = "steps: [{ action: reboot, verify: { expect: node.cpu_usage } }]";
   const text = policy(keys).replace("steps: [{ action: reboot }]", steps);
   const unset =
-    "p.yaml:1:1: service.usage_scale: not set: CPU, memory and disk usage are not exported, and unknown in policies";
+    "p.yaml:1:1: service.usage_scale: not set: CPU, memory and disk usage are not exported, and unknown in policies; check --probe shows which it is";
   const never = "while service.usage_scale is not set: its verdict is always unknown";
   expect(warningsFor(SERVICE, text)).toEqual([
     unset,

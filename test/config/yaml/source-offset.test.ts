@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { LineCounter, parseDocument, type Scalar, stringify } from "yaml";
 import { sourceOffset } from "../../../src/config/yaml/source-offset.ts";
+import { propertyRuns } from "../../harness/run-length.ts";
 
 /** What of the source follows the place of the character that `mark` begins with. */
 function textFollowing(source: string, mark: string, length = mark.length): string {
@@ -78,6 +79,6 @@ test("whatever a text holds, and in whatever style it is written, each of its ch
         expect(written).toBe(value.charAt(index));
       }
     }),
-    { numRuns: 500 },
+    propertyRuns(500),
   );
 });

@@ -5,7 +5,7 @@ import { createTempFolder } from "../folder.ts";
 import { runCommand } from "../process.ts";
 
 const CONFIG = `service:
-  base_url: https://proxy.example.net
+  base_url: https://proxy.internal
   api_key_file: key
   usage_scale: ratio
 web: { admin_token_file: key }
@@ -42,6 +42,8 @@ test("check prints the most nodes that policies can act on, under each safety.mo
     `  approve (in force)  ${worstCase}; after approval: reboot-offline`,
     `  enforce             ${worstCase}; automatically: reboot-offline`,
     "limits for this fleet: the fleet size is unknown; pass --nodes",
+    "enforces nothing because",
+    "  safety.mode is approve: an operator must approve each action",
   ]);
   expect({ code, err }).toEqual({
     code: 0,

@@ -8,14 +8,14 @@ import { configText, startNetwork, startTestDaemon } from "../simulated-network.
 import { waitUntil } from "../wait-until.ts";
 
 const VALID = `service:
-  base_url: https://proxy.example.net
+  base_url: https://proxy.internal
   api_key: sesame
   usage_scale: ratio
 `;
 
 /** Three errors, on the lines 4, 7 and 9. */
 const THREE_ERRORS = `service:
-  base_url: https://proxy.example.net
+  base_url: https://proxy.internal
   api_key: sesame
   usage_scael: ratio
 collect:
@@ -26,7 +26,7 @@ limits:
 `;
 
 test("a usage error exits with 2 and names the problem", async () => {
-  const [typo, noCommand] = await Promise.all([runCommand("chekc"), runCommand()]);
+  const [typo, noCommand] = await Promise.all([runCommand("chekc"), runInProcess()]);
   expect(typo).toEqual({ code: 2, out: "", err: expect.stringMatching(/unknown command 'chekc'/) });
   expect(noCommand).toEqual({ code: 2, out: "", err: expect.stringMatching(/Usage: proxywarden/) });
 });
@@ -36,7 +36,7 @@ test("--version and --help exit with 0 and print to standard output", async () =
     version: string;
   };
   expect(await runCommand("--version")).toEqual({ code: 0, out: `${version}\n`, err: "" });
-  const help = await runCommand("--help");
+  const help = await runInProcess("--help");
   expect(help).toMatchObject({ code: 0, err: "" });
   for (const command of ["run", "demo", "simulate", "check", "healthcheck"])
     expect(help.out).toContain(`  ${command} `);
@@ -46,7 +46,10 @@ describe("check", () => {
   test("exits with 0 for a valid configuration, with warnings on standard error", async () => {
     const file = createTempFolder().write("proxywarden.yaml", VALID);
     const { code, out, err } = await runCommand("check", "--config", file);
-    expect({ code, out }).toEqual({ code: 0, out: `${file}: valid\n` });
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: `${file}: valid\nenforces nothing because\n  no policy is in force: policies names no file\n`,
+    });
     expect(err).toMatch(new RegExp(`^warning: ${file}:3:\\d+: service.api_key: .* in plain text`));
   });
 
@@ -90,7 +93,7 @@ describe("check", () => {
     expect(missing.err).toContain(`can't read ${folder.pathOf("none.yaml")}`);
     const keyless = folder.write(
       "keyless.yaml",
-      configText("https://proxy.example.net", { service: { api_key_file: "key" } }),
+      configText("https://proxy.internal", { service: { api_key_file: "key" } }),
     );
     const { code, err } = await runInProcess("check", "--config", keyless);
     expect(code).toBe(1);
@@ -113,7 +116,7 @@ describe("demo", () => {
   test("exits with 1 and names the address if it can't listen", async () => {
     const { url } = await startNetwork();
     const { port } = new URL(url);
-    const { code, err } = await runCommand("demo", "--nodes", "5", "--sessions", "5", "--port", port, "--for", "1s");
+    const { code, err } = await runInProcess("demo", "--nodes", "5", "--sessions", "5", "--port", port, "--for", "1s");
     expect(code).toBe(1);
     expect(err).toMatch(new RegExp(`web\\.listen: .*127\\.0\\.0\\.1:${port}`));
   });
@@ -155,7 +158,7 @@ test("healthcheck exits with 0 if the daemon is healthy, and with 1 if nothing o
   const { clock, url } = await startNetwork();
   const { app } = await startTestDaemon(clock, configText(url));
   const [healthy, other, unreachable] = await Promise.all([
-    runCommand("healthcheck", "--url", app.url()),
+    runInProcess("healthcheck", "--url", app.url()),
     runInProcess("healthcheck", "--url", url),
     runInProcess("healthcheck", "--url", "http://127.0.0.1:1"),
   ]);

@@ -1,42 +1,73 @@
-import { copyFileSync, existsSync, readFileSync, symlinkSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { MINUTE_MS } from "../../../src/base/duration.ts";
+import { VERSION } from "../../../src/cli/context.ts";
+import { brokenLinksOf } from "../../source/doc-links.ts";
 import { createTempFolder } from "../folder.ts";
 import { type RunningProcess, runProgram, startCommand, startProcess } from "../process.ts";
 import { waitUntil } from "../wait-until.ts";
 
+/** It builds the package, and npm may read dependencies from the registry. */
+const INSTALL_TIMEOUT_MS = 5 * MINUTE_MS;
+const INSTALL_OPTIONS = ["--prefer-offline", "--ignore-scripts", "--no-audit", "--no-fund"];
+/** What is in the package. */
+const PACKAGED = [
+  ...["CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md"],
+  ...["config", "deploy", "dist", "docs", "grafana", "package.json"],
+];
+
 const inRepository = (path: string) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
 
-test("the built package runs: --version, check of a valid and an invalid configuration, and the page of a demo", async () => {
-  const folder = createTempFolder();
-  const tsc = inRepository("node_modules/typescript/bin/tsc");
-  const project = inRepository("tsconfig.build.json");
-  expect(await runProgram(process.execPath, [tsc, "-p", project, "--outDir", folder.pathOf("dist")], "")).toBe("");
-  expect(
-    await runProgram(process.execPath, [inRepository("scripts/status-page-build.ts"), folder.pathOf("dist")], ""),
-  ).toBe("");
-  copyFileSync(inRepository("package.json"), folder.pathOf("package.json"));
-  for (const name of ["node_modules", "config"]) symlinkSync(inRepository(name), folder.pathOf(name));
-  const main = folder.pathOf("dist/main.js");
-  expect(readFileSync(main, "utf8")).toMatch(/^#!\/usr\/bin\/env -S node --max-semi-space-size=16\n/);
+test(
+  "the package installs in an empty folder and runs there, and every link of its documents leads to a file of it",
+  async () => {
+    const folder = createTempFolder();
+    await runNpm("pack", inRepository("."), "--pack-destination", folder.path);
+    folder.write("package.json", "{}");
+    const archive = folder.pathOf(`proxywarden-${VERSION}.tgz`);
+    await runNpm("install", "--prefix", folder.path, ...INSTALL_OPTIONS, archive);
+    const root = folder.pathOf("node_modules/proxywarden");
+    const main = folder.pathOf("node_modules/.bin/proxywarden");
+    expect(readFileSync(main, "utf8")).toMatch(/^#!\/usr\/bin\/env -S node --max-semi-space-size=16\n/);
 
-  const { version } = JSON.parse(readFileSync(folder.pathOf("package.json"), "utf8")) as { version: string };
-  const [shownVersion, good, bad] = await Promise.all([
-    startProcess(process.execPath, [main, "--version"]).ended,
-    startProcess(process.execPath, [main, "check", "--config", folder.write("good.yaml", GOOD)]).ended,
-    startProcess(process.execPath, [main, "check", "--config", folder.write("bad.yaml", "service: 1\n")]).ended,
-  ]);
-  expect(shownVersion).toEqual({ code: 0, out: `${version}\n`, err: "" });
-  expect(good).toMatchObject({ code: 0, out: `${folder.pathOf("good.yaml")}: valid\n` });
-  // The page is served from the package, where it is JavaScript.
-  const demo = startProcess(process.execPath, [main, "demo", "--nodes", "20", "--sessions", "20", "--port", "0"]);
-  const page = await fetch(`${await urlOf(demo)}page/main.js`);
-  expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/javascript; charset=utf-8"]);
-  expect(await page.text()).toContain('from "./event-stream.js"');
-  demo.kill("SIGTERM");
-  expect(await demo.ended).toMatchObject({ code: 0, err: "" });
-  expect(bad).toMatchObject({ code: 1, err: expect.stringContaining(`${folder.pathOf("bad.yaml")}:1:10: service: `) });
-});
+    const start = (...args: readonly string[]) => startProcess(process.execPath, [main, ...args]).ended;
+    const [shownVersion, help, good, bad, policies] = await Promise.all([
+      start("--version"),
+      start("--help"),
+      start("check", "--config", folder.write("good.yaml", GOOD)),
+      start("check", "--config", folder.write("bad.yaml", "service: 1\n")),
+      start("policy", "test", join(root, "config/policies/tests/offline.yaml")),
+    ]);
+    expect(shownVersion).toEqual({ code: 0, out: `${VERSION}\n`, err: "" });
+    expect(help).toMatchObject({ code: 0, out: expect.stringContaining("Usage: proxywarden") });
+    expect(good).toMatchObject({ code: 0, out: `${folder.pathOf("good.yaml")}: valid\n` });
+    expect(bad).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(`${folder.pathOf("bad.yaml")}:1:10: service: `),
+    });
+    expect(policies).toMatchObject({ code: 0, err: "" });
+    // The page is served from the package, where it is JavaScript.
+    const demo = startProcess(process.execPath, [main, "demo", "--nodes", "20", "--sessions", "20", "--port", "0"]);
+    const page = await fetch(`${await urlOf(demo)}page/main.js`);
+    expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/javascript; charset=utf-8"]);
+    expect(await page.text()).toMatch(/ from "\.\/[\w/-]+\.js"/);
+    demo.kill("SIGTERM");
+    expect(await demo.ended).toMatchObject({ code: 0, err: "" });
+
+    const files = globSync("**/*", { cwd: root, withFileTypes: true }).filter((each) => each.isFile());
+    const paths = files.map(({ parentPath, name }) => relative(root, join(parentPath, name)));
+    expect([...new Set(paths.map((path) => path.split("/")[0]!))].toSorted()).toEqual(PACKAGED);
+    expect(paths.filter((path) => /^dist\/.*(?<!\.js|\.css|\.svg|\.html)$/.test(path))).toEqual([]);
+    const dashboards = globSync("grafana/dashboards/*.json", { cwd: inRepository(".") });
+    expect(paths).toEqual(expect.arrayContaining(dashboards));
+    const pages = paths.filter((path) => path.endsWith(".md"));
+    expect(pages).toEqual(expect.arrayContaining(["README.md", "docs/operate.md"]));
+    expect(pages.flatMap((path) => brokenLinksOf(root, path))).toEqual([]);
+  },
+  INSTALL_TIMEOUT_MS,
+);
 
 test("the status page is the same in a checkout and in the package, and serving it prints no error", async () => {
   const folder = createTempFolder();
@@ -56,8 +87,14 @@ test("the status page is the same in a checkout and in the package, and serving 
   expect(await demo.ended).toMatchObject({ code: 0, err: "" });
 });
 
+/** Runs npm, with the environment of the test: it may say how the registry is reached. */
+async function runNpm(...args: readonly string[]): Promise<void> {
+  const { code, out, err } = await startProcess("npm", args, "", process.env).ended;
+  if (code !== 0) throw new Error(`npm ${args.join(" ")} exited with ${code}:\n${err}${out}`);
+}
+
 /** Waits until a demo prints the URL of its page. */
 const urlOf = (demo: RunningProcess): Promise<string> =>
   waitUntil("the demo prints the URL of its page", () => /status page +(http:\S+)/.exec(demo.out())?.[1]);
 
-const GOOD = "service: {base_url: https://proxy.example.net, api_key: sesame, usage_scale: percent}\n";
+const GOOD = "service: {base_url: https://proxy.internal, api_key: sesame, usage_scale: percent}\n";

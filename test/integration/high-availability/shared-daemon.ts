@@ -8,36 +8,51 @@ import { createCron } from "../../../src/platform/cron.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { fileSecret } from "../../../src/platform/secret-file.ts";
 import { createScaledClock } from "../../../src/simulator/clock.ts";
+import { crashAt } from "../remediation/crash-point.ts";
+import type { SharedDaemonOptions } from "./process-group.ts";
 
 /**
  * Runs the daemon as `run` does, on a shared database:
  *
- *     node shared-daemon.ts CONFIG SPEED LEASE_MS
+ *     node shared-daemon.ts OPTIONS
  *
- * Time runs SPEED times as fast, but the lease is in real time, as the database measures it.
+ * OPTIONS is a `SharedDaemonOptions` as JSON.
  */
-const [config = "", speed = "1", leaseMs = ""] = process.argv.slice(2);
+const options: SharedDaemonOptions = JSON.parse(process.argv[2]!);
+const { config, name, speed, leaseMs, crash } = options;
 
 const realClock = createSystemClock();
+/** The wall clock of all daemons and of the service, apart from the skew, whenever they were started. */
+const now = () => options.startedAt + (realClock.now() - options.startedAt) * speed + options.clockSkewMs;
 const log = createLog({ level: "info", format: "json" });
 const started = await startDaemon({
-  clock: createScaledClock(realClock, Number(speed)),
+  clock: { ...createScaledClock(realClock, speed), now },
   cron: createCron(),
   random: Math.random,
   log,
-  version: "0.0.0-test",
+  version: name,
   readConfig: () => readConfigFile(config, process.env),
   readFile: readTextFile,
-  openStore({ postgres }) {
-    const { url_file, schema, instance = "unnamed" } = postgres!;
+  async openStore({ postgres }) {
+    const { url_file, schema } = postgres!;
     const url = fileSecret(url_file, realClock);
     if (!url.ok) return { ok: false, error: { message: url.error } };
-    const names = { schema, holder: instance, publicUrl: `http://${instance}.example.net` };
-    return openSharedState({ ...names, url: url.value, leaseMs: Number(leaseMs), clock: realClock, log });
+    const names = { schema, holder: name, publicUrl: `http://${name}.example.net` };
+    const opened = await openSharedState({ ...names, url: url.value, leaseMs, clock: realClock, log });
+    if (!opened.ok || crash === null) return opened;
+    const shared = opened.value;
+    const openStore = async () => {
+      const store = await shared.openStore();
+      return { ...store, journal: crashAt(store.journal, crash) };
+    };
+    return { ok: true, value: { ...shared, openStore } };
   },
   createMemoryStore: createMemoryStateStore,
 });
-if (!started.ok) throw new Error(started.error.join("\n"));
+if (!started.ok) {
+  console.error(started.error.join("\n"));
+  process.exit(1);
+}
 const daemon = started.value;
 process.on("SIGTERM", () => void daemon.stop().then(() => process.exit(0)));
 process.on("SIGHUP", () => void daemon.reload());

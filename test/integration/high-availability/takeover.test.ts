@@ -1,125 +1,70 @@
-import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { type DurationMs, HOUR_MS } from "../../../src/base/duration.ts";
 import { type PostgresCluster, startPostgres } from "../../harness/postgres-cluster.ts";
-import { type MetricsPage, parseMetricsPage } from "../metrics-page.ts";
-import { startScript, waitForStderr } from "../process.ts";
-import { ADMIN_TOKEN, type HealingSetup, rebootOffline, startHealingSetup } from "../remediation/healing-daemon.ts";
-import { waitUntil } from "../wait-until.ts";
+import type { CrashPoint } from "../remediation/crash-point.ts";
+import { type Member, until } from "./member.ts";
+import { type ProcessGroup, startProcessGroup } from "./process-group.ts";
 
-const SPEED = 20;
-/** In real time. Processes on a busy machine may stand still for seconds. */
-const LEASE_MS: DurationMs = 5 * SECOND_MS;
-/** Processes start slowly on a busy machine. */
-const WAIT_MS: DurationMs = 90 * SECOND_MS;
-const TEST_MS_MAX = 300_000;
+const TEST_MS_MAX = 600_000;
 
 let cluster: PostgresCluster;
-let schemas = 0;
+/** Two daemons with wrong wall clocks, which all tests share. */
+let group: ProcessGroup;
+let started = 0;
 beforeAll(async () => {
   cluster = await startPostgres(["fsync = off"]);
+  group = await startProcessGroup(cluster);
 }, 60_000);
-afterAll(() => cluster.remove());
+afterAll(async () => {
+  await group.stop();
+  await cluster.remove();
+});
+afterEach(async () => {
+  group.setHooks({});
+  expect(await group.violations()).toEqual([]);
+});
 
-type Member = Awaited<ReturnType<typeof startMember>>;
+/** The wall clocks of the daemons, which leases and limits do not depend on. */
+const CLOCK_SKEWS_MS: readonly DurationMs[] = [0, HOUR_MS, -HOUR_MS];
 
-/** Starts two daemons on one database, and waits until one leads and trusts its fleet data. */
-async function startPair() {
-  const setup = await startHealingSetup({ speed: SPEED });
-  schemas++;
-  const url_file = setup.folder.write("postgres_url", cluster.url());
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: the configuration has the environment variable.
-  const postgres = { url_file, schema: `group_${schemas}`, lease: "5s", instance: "${NAME}" };
-  const policy = rebootOffline({ for: "3s", clear_for: "3s", within: "2m" });
-  const { file } = setup.writeConfig([policy], { state: { postgres } });
-  const daemons = await Promise.all(["one", "two"].map((name) => startMember(file, name)));
-  const leader = await findLeader(daemons);
-  await untilItHeals(leader);
-  return { setup, leader, standby: daemons.find((daemon) => daemon !== leader)! };
+function startMember(crash: CrashPoint | null = null): Promise<Member> {
+  const clockSkewMs = CLOCK_SKEWS_MS[started % CLOCK_SKEWS_MS.length]!;
+  started++;
+  return group.start(`daemon-${started}`, { clockSkewMs, crash });
 }
 
-const findLeader = (daemons: readonly Member[]): Promise<Member> =>
-  waitUntil(
-    "a daemon leads",
-    async () => {
-      for (const daemon of daemons) if (isLeader(await daemon.scrape())) return daemon;
-      return null;
-    },
-    WAIT_MS,
+/** Waits until one of two daemons would act. Starts those that are missing. */
+async function leaderAndStandby() {
+  while (group.members().length < 2) await startMember();
+  const leader = await group.untilHealing();
+  return { leader, standby: group.members().find((member) => member !== leader)! };
+}
+
+const untilStandingBy = (member: Member) =>
+  until(
+    () => `${member.name} stands by:\n${member.err()}`,
+    async () => (await member.scrape().catch(() => null))?.sum("proxynet_nodes") === null,
   );
 
-async function startMember(file: string, name: string) {
-  const script = fileURLToPath(new URL("shared-daemon.ts", import.meta.url));
-  const process = startScript(script, [file, String(SPEED), String(LEASE_MS)], { NAME: name });
-  const [, url] = await waitForStderr(process, /"url":"(http:[^"]+)"/);
-  const ask = (path: string, init?: RequestInit) => fetch(url! + path, init);
-  return {
-    ...process,
-    name,
-    ask,
-    scrape: async () => parseMetricsPage(await (await ask("/metrics")).text()),
-    get: async <T>(path: string) => (await (await ask(path)).json()) as T,
-    order: async (path: string, body: object = {}) => {
-      const headers = { authorization: `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" };
-      const response = await ask(path, { method: "POST", headers, body: JSON.stringify(body) });
-      return { status: response.status, json: (await response.json()) as { readonly message: string } };
-    },
-  };
-}
+const untilLeading = (member: Member) => until(() => `${member.name} leads:\n${member.err()}`, member.isLeading);
 
-const isLeader = (page: MetricsPage) => page.sum("proxywarden_leader") === 1;
-
-/** Waits until a daemon leads and its fleet data is trusted. */
-const untilItHeals = (daemon: Member) =>
-  waitUntil(
-    () => `${daemon.name} leads and trusts its data:\n${daemon.err()}`,
-    async () => {
-      const page = await daemon.scrape();
-      return isLeader(page) && page.sum("proxywarden_trusted") === 1;
-    },
-    WAIT_MS,
-  );
-
-const failFirstNode = (setup: HealingSetup): string => {
-  const node = setup.nodes[0]!;
-  setup.interventions.startFailure(node, { failureMode: "outage", remedy: "reboot" });
-  return node;
-};
-
-interface ActionRow {
-  readonly state: string;
-  readonly outcome: string | null;
-  readonly in_doubt: boolean;
-}
-
-/** Returns the actions on a node, without those that were withdrawn because a busy machine delayed the walks. */
-async function actionsOf(daemon: Member, node: string): Promise<readonly ActionRow[]> {
-  const { data } = await daemon.get<{ readonly data: readonly ActionRow[] }>(`/api/v1/actions?node=${node}`);
-  return data.filter(({ state }) => state !== "withdrawn");
-}
-
-const untilHealed = (daemon: Member, node: string) =>
-  waitUntil(
-    () => `the node is healed:\n${daemon.err()}`,
-    async () => (await actionsOf(daemon, node)).some(({ outcome }) => outcome === "verified"),
-    WAIT_MS,
-  );
+const postsTo = (node: string) => group.posts.filter(({ path }) => path.includes(node));
 
 test(
   "the leader exports the network, and a standby shows the journal, names the leader and forwards commands to it",
   async () => {
-    const { setup, leader, standby } = await startPair();
-    const node = failFirstNode(setup);
-    await untilHealed(leader, node);
+    const { leader, standby } = await leaderAndStandby();
+    const node = group.failNode();
+    await group.untilHealed(node);
     const [leading, standing] = [await leader.scrape(), await standby.scrape()];
-    expect([leading.sum("proxynet_nodes"), standing.sum("proxynet_nodes")]).toEqual([40, null]);
-    expect([isLeader(leading), isLeader(standing)]).toEqual([true, false]);
+    expect([leading.sum("proxynet_nodes"), standing.sum("proxynet_nodes")]).toEqual([60, null]);
+    expect([leading.sum("proxywarden_leader"), standing.sum("proxywarden_leader")]).toEqual([1, 0]);
     expect((await standby.ask("/-/ready")).status).toBe(200);
     const { name } = leader;
     const url = `http://${name}.example.net`;
     expect(await standby.get("/api/v1/status")).toMatchObject({ nodes: null, leader: { is_this: false, name, url } });
-    expect(await leader.get("/api/v1/status")).toMatchObject({ nodes: { total: 40 }, leader: { is_this: true, name } });
-    expect(await actionsOf(standby, node)).toEqual(await actionsOf(leader, node));
+    expect(await leader.get("/api/v1/status")).toMatchObject({ nodes: { total: 60 }, leader: { is_this: true, name } });
+    expect(await standby.actionsOf(node)).toEqual(await leader.actionsOf(node));
     expect(await standby.get(`/api/v1/nodes/${node}`)).toMatchObject({ known: false, decisions: expect.any(Array) });
 
     const reason = { reason: "deploy until 14:00" };
@@ -130,15 +75,19 @@ test(
     );
     const operator = "admin";
     expect(await leader.get("/api/v1/status")).toMatchObject({ warden: { paused: { ...reason, operator } } });
-    await waitUntil("the standby shows the pause", async () => {
-      const { warden } = await standby.get<{ readonly warden: { readonly paused: unknown } }>("/api/v1/status");
-      return warden.paused;
-    });
+    await until(
+      () => "the standby shows the pause",
+      async () => {
+        const { warden } = await standby.get<{ readonly warden: { readonly paused: unknown } }>("/api/v1/status");
+        return warden.paused;
+      },
+    );
     expect(await standby.order("/api/v1/actions/act-999/approve")).toMatchObject({ status: 404 });
     expect((await standby.ask("/api/v1/pause", { method: "POST" })).status).toBe(401);
     leader.kill("SIGSTOP");
     // Answered with the id of the order, or by this daemon itself if it has taken over by then.
     expect([200, 202]).toContain((await standby.order("/api/v1/resume")).status);
+    leader.kill("SIGCONT");
   },
   TEST_MS_MAX,
 );
@@ -146,20 +95,36 @@ test(
 test(
   "a leader that is killed during a POST is succeeded: the POST is in doubt, is verified, and is not sent again",
   async () => {
-    const { setup, leader, standby } = await startPair();
-    setup.serviceProxy.setHooks({
+    const { leader, standby } = await leaderAndStandby();
+    group.setHooks({
       async answered() {
         leader.kill("SIGKILL");
         await leader.ended;
       },
     });
-    const node = failFirstNode(setup);
-    await waitUntil("the POST is under way", () => setup.serviceProxy.postRequests.length > 0, WAIT_MS);
+    const node = group.failNode();
     await leader.ended;
-    setup.serviceProxy.setHooks({});
-    await untilHealed(standby, node);
-    expect(await actionsOf(standby, node)).toMatchObject([{ outcome: "verified", in_doubt: true }]);
-    expect(setup.serviceProxy.postRequests).toHaveLength(1);
+    group.setHooks({});
+    await group.untilHealed(node);
+    expect(await standby.actionsOf(node)).toMatchObject([{ outcome: "verified", in_doubt: true }]);
+    expect(postsTo(node)).toHaveLength(1);
+  },
+  TEST_MS_MAX,
+);
+
+test(
+  "a leader that kills itself while `posting` is being committed is succeeded, and no step is sent twice",
+  async () => {
+    const node = group.pickNode();
+    const others = group.members();
+    const next = await startMember({ when: "during", boundary: "posting", node });
+    for (const { kill } of others) kill("SIGTERM");
+    await untilLeading(next);
+    await startMember();
+    group.failNode(node);
+    await next.ended;
+    await group.untilHealed(node);
+    expect(group.status(node)).toBe("online");
   },
   TEST_MS_MAX,
 );
@@ -167,28 +132,43 @@ test(
 test(
   "a leader that is stopped for longer than its lease during a POST goes on as a standby, and sends nothing more",
   async () => {
-    const { setup, leader, standby } = await startPair();
-    setup.serviceProxy.setHooks({
+    const { leader, standby } = await leaderAndStandby();
+    group.setHooks({
       async answered() {
         leader.kill("SIGSTOP");
       },
     });
-    const node = failFirstNode(setup);
-    await waitUntil("the POST is under way", () => setup.serviceProxy.postRequests.length > 0, WAIT_MS);
-    await waitUntil("the other one leads", async () => isLeader(await standby.scrape()), WAIT_MS);
-    setup.serviceProxy.setHooks({});
+    const node = group.failNode();
+    await untilLeading(standby);
+    group.setHooks({});
     leader.kill("SIGCONT");
-    await waitUntil(
-      () => `the first one stands by:\n${leader.err()}`,
-      async () => (await leader.scrape()).sum("proxynet_nodes") === null,
-      WAIT_MS,
-    );
-    await untilHealed(standby, node);
-    expect(setup.serviceProxy.postRequests).toHaveLength(1);
+    await untilStandingBy(leader);
+    await group.untilHealed(node);
+    expect(postsTo(node)).toHaveLength(1);
     // The other one hands over when it ends.
     standby.kill("SIGTERM");
     expect((await standby.ended).code).toBe(0);
-    await untilItHeals(leader);
+    await untilLeading(leader);
+  },
+  TEST_MS_MAX,
+);
+
+test.each([
+  ["requests to the database are lost", "to_server"],
+  ["answers of the database are lost", "to_client"],
+] as const)(
+  "a leader whose %s is succeeded, sends nothing more, and stands by when it reaches the database again",
+  async (_, drop) => {
+    const { leader, standby } = await leaderAndStandby();
+    leader.database.drop = drop;
+    const node = group.failNode();
+    await untilLeading(standby);
+    expect(await leader.isLeading()).toBe(false);
+    await group.untilHealed(node);
+    leader.database.drop = null;
+    await untilStandingBy(leader);
+    // It may have sent the step before it noticed. Then the other one has not.
+    expect(postsTo(node).map(({ body }) => body)).toContain('{"force":false}');
   },
   TEST_MS_MAX,
 );
@@ -196,16 +176,49 @@ test(
 test(
   "while the database is down no daemon leads or takes a step, and one heals once the database is back",
   async () => {
-    const { setup, leader, standby } = await startPair();
+    const { leader, standby } = await leaderAndStandby();
     await cluster.stop("immediate");
-    await waitUntil("no daemon leads", async () => !isLeader(await leader.scrape()), WAIT_MS);
-    const node = failFirstNode(setup);
+    await until(
+      () => "no daemon leads",
+      async () => !(await leader.isLeading()),
+    );
+    const node = group.failNode();
     expect([(await leader.ask("/-/healthy")).status, (await standby.ask("/-/healthy")).status]).toEqual([200, 200]);
     expect((await leader.ask("/-/ready")).status).toBe(503);
-    expect(setup.serviceProxy.postRequests).toEqual([]);
+    expect(postsTo(node)).toEqual([]);
     await cluster.start();
-    await untilHealed(await findLeader([leader, standby]), node);
-    expect(setup.serviceProxy.postRequests).toHaveLength(1);
+    await group.untilHealed(node);
+    expect(postsTo(node)).toHaveLength(1);
+  },
+  TEST_MS_MAX,
+);
+
+test(
+  "while the database can't be written the leader exports what it has and holds actions, and nothing recorded is lost",
+  async () => {
+    const { leader, standby } = await leaderAndStandby();
+    // A new leader would decide again.
+    standby.kill("SIGKILL");
+    const setReadOnly = async (value: "on" | "off") => {
+      await cluster.query(`ALTER SYSTEM SET default_transaction_read_only = ${value}`);
+      await cluster.query("SELECT pg_reload_conf()");
+    };
+    await setReadOnly("on");
+    const node = group.failNode();
+    await until(
+      () => "the journal can't be written",
+      async () => (await leader.scrape()).sum("proxywarden_journal_writable") === 0,
+    );
+    const page = await leader.scrape();
+    expect(page.sum("proxynet_nodes")).toBe(60);
+    expect(postsTo(node)).toEqual([]);
+    await setReadOnly("off");
+    await group.untilHealed(node);
+    const decisions = await cluster.query(
+      `SELECT reasons FROM ${group.schema}.proxywarden_decisions WHERE node = $1 AND verdict = 'hold'`,
+      [node],
+    );
+    expect(decisions).toContainEqual({ reasons: ["journal"] });
   },
   TEST_MS_MAX,
 );

@@ -25,20 +25,34 @@ const scrapeConfig = (target: string, job: object): string =>
 
 /** Starts a Prometheus that scrapes one target every second; it stops after the test. `job`: further keys of the scrape job. */
 export const startPrometheus = (target: string, port?: number, job: object = {}): Promise<Prometheus> =>
-  runPrometheus(scrapeConfig(target, job), port);
+  runPrometheus(scrapeConfig(target, job), port === undefined ? {} : { port });
+
+/** Options of {@link runPrometheus}. */
+interface PrometheusOptions {
+  /** Absent: a free one. */
+  readonly port?: number;
+  /** Folder with blocks, of any age; absent: an empty one. */
+  readonly data?: string;
+  readonly flags?: readonly string[];
+}
 
 /**
  * Starts Prometheus with a configuration; it stops after the test. The first scrape is about five seconds after the
  * start.
  */
-export async function runPrometheus(configText: string, port?: number): Promise<Prometheus> {
+export async function runPrometheus(
+  configText: string,
+  { port, data, flags = [] }: PrometheusOptions = {},
+): Promise<Prometheus> {
   const folder = createTempFolder();
   const config = folder.write("prometheus.yml", configText);
   const address = `127.0.0.1:${port ?? (await freePort())}`;
   const prometheus = startProcess(requireProgram("/usr/bin/prometheus", "prometheus"), [
     `--config.file=${config}`,
-    `--storage.tsdb.path=${folder.pathOf("data")}`,
+    `--storage.tsdb.path=${data ?? folder.pathOf("data")}`,
+    "--storage.tsdb.retention.time=100y",
     `--web.listen-address=${address}`,
+    ...flags,
   ]);
   const url = `http://${address}`;
   const get = async <T>(path: string): Promise<T> => {

@@ -1,4 +1,5 @@
 import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
 import { DAY_MS, type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
@@ -91,6 +92,7 @@ export async function startHealingSetup({ speed = SPEED, rebootMs = REBOOT_MS } 
   const rates = { ...defaultScenario.rates, faultEveryMs: NEVER_MS, maintenanceEveryMs: NEVER_MS, rebootMs };
   const network = await startNetwork({ speed, scenario: { sessions: 40, rates } });
   const serviceProxy = await startServiceProxy(network.url);
+  onTestFinished(serviceProxy.close);
   const folder = createTempFolder();
   return {
     network,

@@ -68,11 +68,15 @@ test("a pause holds every node, a hold one node; both end with a command over HT
   expect((await daemon.scrape()).sum("proxywarden_paused")).toBe(0);
   expect(serviceProxy.postRequests.map(({ path }) => path)).toEqual([`/v1/nodes/${first}/reboot`]);
 
-  expect(await daemon.runCli("hold", second, "--reason", "its disk is swapped")).toMatchObject({ code: 0 });
+  const held = await daemon.runCli("hold", second, "--for", "1d", "--reason", "its disk is swapped");
+  expect(held.out).toMatch(/^node_\S+ is held: its disk is swapped; it is not touched until 20\S+Z, or release\n$/);
   interventions.startFailure(second, OUTAGE);
   await untilHeld(daemon, second, "held");
   expect((await daemon.explain(second)).policies[0]!.blockers).toEqual([
-    { reason: "held", detail: "admin holds it: its disk is swapped", ends: "with release" },
+    {
+      ...{ reason: "held", detail: expect.stringMatching(/^admin holds it: its disk is swapped; for another 23h/) },
+      ends: "with release, or at the end that was given with --for",
+    },
   ]);
   expect(serviceProxy.postRequests).toHaveLength(1);
   expect(await daemon.sendCommand(`/api/v1/nodes/${second}/release`)).toMatchObject({ status: 200 });
@@ -92,7 +96,7 @@ test("in mode approve exactly the actions that an operator approves are posted",
   const approved = await waiting(first);
   await untilHeld(daemon, first, "approval");
   const approvals = await daemon.runCli("approvals");
-  expect(approvals.out).toMatch(new RegExp(`^${approved.id}  reboot ${first} .*\n.*\n.*\n +node\\.status = offline\n`));
+  expect(approvals.out).toMatch(new RegExp(`^${approved.id}  reboot \\S+ \\(${first},  .*\n.*\n.*\n +node\\.status = offline\n`));
   expect(serviceProxy.postRequests).toEqual([]);
   expect(await daemon.runCli("approve", approved.id)).toMatchObject({ code: 0 });
   await untilHealed(daemon, first);

@@ -1,11 +1,12 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { onTestFinished } from "vitest";
 
 /** A POST as it arrived at the proxy. */
 export interface PostRequest {
   readonly path: string;
   readonly body: string;
+  /** Names the program that sent it. */
+  readonly userAgent: string;
 }
 
 /** What a test does while a POST is under way. */
@@ -23,9 +24,11 @@ export interface ServiceProxy {
   readonly postRequests: readonly PostRequest[];
   /** Replaces the hooks. */
   setHooks(hooks: PostHooks): void;
+  /** Closes all connections. */
+  close(): void;
 }
 
-/** Starts a proxy before the service at `serviceUrl`; it ends with the test. */
+/** Starts a proxy before the service at `serviceUrl`. */
 export async function startServiceProxy(serviceUrl: string): Promise<ServiceProxy> {
   const posts: PostRequest[] = [];
   let hooks: PostHooks = {};
@@ -35,7 +38,7 @@ export async function startServiceProxy(serviceUrl: string): Promise<ServiceProx
     for await (const chunk of incoming as AsyncIterable<Buffer>) chunks.push(chunk);
     const body = Buffer.concat(chunks);
     const { method, headers, url: path = "/" } = incoming;
-    const post = method === "POST" ? { path, body: body.toString() } : null;
+    const post = method === "POST" ? { path, body: body.toString(), userAgent: headers["user-agent"] ?? "" } : null;
     if (post !== null) {
       posts.push(post);
       if ((await hooks.arrived?.(post)) === false) return;
@@ -57,16 +60,16 @@ export async function startServiceProxy(serviceUrl: string): Promise<ServiceProx
     pass(incoming, response).catch(() => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
     postRequests: posts,
     setHooks(next) {
       hooks = next;
+    },
+    close() {
+      server.closeAllConnections();
+      server.close();
     },
   };
 }

@@ -77,6 +77,24 @@ describe("the lease", () => {
     await Promise.all([one.close(), two.close()]);
   });
 
+  test("is kept by a daemon whose schema another one has migrated, but not taken by it again", async () => {
+    const schema = newSchema();
+    const [one, two] = [await startInstance(schema, "one"), await startInstance(schema, "two")];
+    await one.lease.acquire();
+    await (await sharedCluster()).query(`UPDATE "${schema}".schema_version SET version = 99`);
+    await one.lease.renew();
+    const { journal } = await createLeaderStore(one.database, one.lease, one.deps);
+    await journal.commit([{ kind: "episode", row: episodeOf(1) }]);
+    // Another daemon leads: that is no problem.
+    expect(await two.lease.acquire()).toBe(false);
+    await one.lease.release();
+    await expect(two.lease.acquire()).rejects.toThrow(
+      /^schema .* has version 99, and this proxywarden knows \d+ at most/,
+    );
+    expect(await two.lease.current()).toMatchObject({ holder: "one", epoch: 1, leftMs: 0 });
+    await Promise.all([one.close(), two.close()]);
+  });
+
   test("of two daemons that ask at the same time goes to one", async () => {
     const schema = newSchema();
     const instances = [await startInstance(schema, "one"), await startInstance(schema, "two")];

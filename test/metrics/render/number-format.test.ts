@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createNumberWriter } from "../../../src/metrics/render/number-format.ts";
 import { valueText } from "../../../src/metrics/text-format.ts";
+import { propertyRuns } from "../../harness/run-length.ts";
 
 const BYTES = 64;
 const numerals = createNumberWriter(2);
@@ -23,7 +24,7 @@ test("writes a value as its shortest text and nothing else", () => {
     fc.property(fc.oneof(fc.double(), fc.maxSafeInteger(), decimals), (value) => {
       expect(written(value)).toBe(`#${valueText(value)}#`);
     }),
-    { numRuns: 3_000 },
+    propertyRuns(3_000),
   );
 });
 
@@ -33,7 +34,7 @@ test("writes a text that parses to the same number", () => {
       const text = written(value).slice(1, -1).replace("Inf", "Infinity");
       expect(Number(text) + 0).toBe(value + 0);
     }),
-    { numRuns: 3_000 },
+    propertyRuns(3_000),
   );
 });
 

@@ -7,6 +7,7 @@ import {
   releaseExposition,
 } from "../../../src/metrics/render/renderer.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
+import { propertyRuns } from "../../harness/run-length.ts";
 import { referenceRender, render, textOf } from "../naive-renderer.ts";
 import {
   buildFleet,
@@ -121,7 +122,7 @@ describe("incremental rendering", () => {
           last = exposition;
         }
       }),
-      { numRuns: 300 },
+      propertyRuns(300),
     );
   });
 

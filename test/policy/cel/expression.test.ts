@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { compileExpression, type Expression } from "../../../src/policy/cel/expression.ts";
 import { FIELDS } from "../../../src/policy/cel/fields.ts";
 import type { Value } from "../../../src/policy/cel/term.ts";
+import { propertyRuns } from "../../harness/run-length.ts";
 
 /** Compiles a valid expression. */
 function compiledExpression(text: string): Expression {
@@ -217,6 +218,6 @@ test("any text compiles to an expression or a problem with a position in the tex
       if (compiled.ok) return compiled.value.fields.length > 0;
       return compiled.error.offset >= 0 && compiled.error.offset <= text.length && compiled.error.message !== "";
     }),
-    { numRuns: 3_000 },
+    propertyRuns(3_000),
   );
 });

@@ -20,6 +20,7 @@ import {
   resumeEpisode,
 } from "../../../src/policy/episodes/episode.ts";
 import { rebootOffline, steps } from "../../harness/policies.ts";
+import { propertyRuns } from "../../harness/run-length.ts";
 import { actionOf } from "../../journal/arbitrary-changes.ts";
 import { NOON, openEpisode } from "../guard-case.ts";
 
@@ -132,7 +133,7 @@ function send(course: EpisodeRun, event: string, rule: PolicyRule): void {
 const ADVANCING_EVENTS = ["ineffective", "relapse", "proven", "step lost"];
 
 describe("in any sequence of events", () => {
-  const runs = { numRuns: 1_500 };
+  const runs = propertyRuns(1_500);
 
   const follow = (
     rule: PolicyRule,

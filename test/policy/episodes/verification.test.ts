@@ -9,6 +9,7 @@ import {
   stepDeadlines,
   UNOBSERVED_MS_MAX,
 } from "../../../src/policy/episodes/verification.ts";
+import { propertyRuns } from "../../harness/run-length.ts";
 import { actionOf } from "../../journal/arbitrary-changes.ts";
 import { NOON } from "../guard-case.ts";
 
@@ -157,7 +158,7 @@ describe("for any observations", () => {
         if (end === "verified") expect(all.when).not.toBe("true");
         if (end === "ineffective") expect(all.when).toBe("true");
       }),
-      { numRuns: 2_000 },
+      propertyRuns(2_000),
     );
   });
 
@@ -166,7 +167,7 @@ describe("for any observations", () => {
       fc.property(fc.constantFrom(...kinds), seen, (kind, all) => {
         expect(evaluateStep(sentAction(kind), verify, { ...all, now: UNOBSERVED_END })).not.toBeNull();
       }),
-      { numRuns: 2_000 },
+      propertyRuns(2_000),
     );
   });
 });

@@ -13,8 +13,9 @@ import {
 } from "../../../src/policy/guards/correlated-failure.ts";
 import { incidentNodesMin } from "../../../src/policy/guards/limits.ts";
 import { defaultSafety } from "../../harness/policies.ts";
+import { propertyRuns } from "../../harness/run-length.ts";
 
-const PROPERTY_RUNS = { numRuns: 2_000 };
+const PROPERTY_RUNS = propertyRuns(2_000);
 const WITHIN_MS = 5;
 const COOLDOWN_MS = 30;
 

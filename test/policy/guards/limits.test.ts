@@ -8,6 +8,7 @@ import {
   limitsByName,
 } from "../../../src/policy/guards/limits.ts";
 import { defaultSafety } from "../../harness/policies.ts";
+import { propertyRuns } from "../../harness/run-length.ts";
 
 const limits = (nodes: number, safety: Partial<Safety> = {}) => effectiveLimits({ ...defaultSafety, ...safety }, nodes);
 
@@ -47,7 +48,7 @@ describe("effective limits", () => {
         expect(of(nodes)).toBe(Math.max(1, Math.floor((Math.round(share * 10_000) * nodes) / 10_000)));
         expect(of(nodes)).toBeLessThanOrEqual(of(nodes + 1));
       }),
-      { numRuns: 2_000 },
+      propertyRuns(2_000),
     );
   });
 });

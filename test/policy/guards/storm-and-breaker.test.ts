@@ -7,8 +7,9 @@ import {
   recordFirings,
   type Storm,
 } from "../../../src/policy/guards/storm-and-breaker.ts";
+import { propertyRuns } from "../../harness/run-length.ts";
 
-const PROPERTY_RUNS = { numRuns: 1_000 };
+const PROPERTY_RUNS = propertyRuns(1_000);
 
 describe("a storm", () => {
   const COOLDOWN = 30;

@@ -7,10 +7,11 @@ import {
   type TimerEvent,
   type TimerRule,
 } from "../../../src/policy/timers/timer.ts";
+import { propertyRuns } from "../../harness/run-length.ts";
 import { mostlyNone, newestOf, observationsWith, observeStep, onceInTen, rules } from "./observations.ts";
 import type { ModelObservation } from "./timer-model.ts";
 
-const PROPERTY_RUNS = { numRuns: 2_000 };
+const PROPERTY_RUNS = propertyRuns(2_000);
 
 describe("when evaluations may be unknown for a long time", () => {
   /** One observation per time unit, on both clocks. */

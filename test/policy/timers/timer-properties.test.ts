@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { INACTIVE, restoreTimer, type Timer, type TimerRule, toTimerRow } from "../../../src/policy/timers/timer.ts";
+import { propertyRuns } from "../../harness/run-length.ts";
 import {
   mostlyNone,
   mostlyOneStep,
@@ -12,7 +13,7 @@ import {
 } from "./observations.ts";
 import { type ModelObservation, modelTimerAfter, type TimerView } from "./timer-model.ts";
 
-const PROPERTY_RUNS = { numRuns: 2_000 };
+const PROPERTY_RUNS = propertyRuns(2_000);
 
 /** Observations in order; the same data may be observed again, even with another verdict. */
 const observationsFor = observationsWith(mostlyOneStep, mostlyNone, onceInTen);

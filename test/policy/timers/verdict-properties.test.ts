@@ -5,6 +5,7 @@ import { compileExpression, type Expression } from "../../../src/policy/cel/expr
 import { createEvaluationScope } from "../../../src/policy/cel/field-values.ts";
 import { FIELDS } from "../../../src/policy/cel/fields.ts";
 import { evaluatePolicy } from "../../../src/policy/timers/verdict.ts";
+import { propertyRuns } from "../../harness/run-length.ts";
 import { MAX_AGES, NOW, type SampledFleet, sampledFleets, snapshotOf } from "../arbitrary-snapshot.ts";
 import { type RandomExpression, randomConditions } from "../cel/arbitrary-expression.ts";
 import { referenceReading } from "../cel/naive-evaluation.ts";
@@ -48,10 +49,10 @@ test("over odd worlds a verdict is what a plain reading says: known where what i
       seen[verdict] += 1;
       expect(verdict).toBe(referenceVerdict(rule, sampledFleet));
     }),
-    { numRuns: 4_000 },
+    propertyRuns(4_000),
   );
   // None of the three is so rare that the law says nothing about it.
-  expect(Math.min(...Object.values(seen))).toBeGreaterThan(150);
+  expect(Math.min(...Object.values(seen))).toBeGreaterThan(30);
 });
 
 test("with less data the verdict is the same or unknown", () => {
@@ -66,9 +67,9 @@ test("with less data the verdict is the same or unknown", () => {
       seen[verdict] += 1;
       if (verdict !== "unknown") expect(verdict).toBe(referenceVerdict(rule, whole));
     }),
-    { numRuns: 4_000 },
+    propertyRuns(4_000),
   );
-  expect(Math.min(...Object.values(seen))).toBeGreaterThan(150);
+  expect(Math.min(...Object.values(seen))).toBeGreaterThan(30);
 });
 
 /** The whole world as seen through the holes of an odd one: what that lacks is lacking, what is old there is old here. */
@@ -164,8 +165,8 @@ describe("CEL's own evaluator", () => {
         compared += 1;
         expect(environment.evaluate(sentence.text, contextOf(known))).toBe(value);
       }),
-      { numRuns: 1_500 },
+      propertyRuns(1_500),
     );
-    expect(compared).toBeGreaterThan(500);
+    expect(compared).toBeGreaterThan(100);
   });
 });

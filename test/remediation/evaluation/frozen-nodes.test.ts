@@ -12,7 +12,7 @@ const NODES = 7;
 /** Interval between the failures of two nodes, so that they are not an incident. */
 const APART_MINUTES = 15;
 /** The policy requires 20 sessions, and demand falls at night. */
-const SESSIONS_MIN = 45;
+const SESSIONS_MIN = 30;
 /** About 20 minutes until the first episode is suspended, 30 minutes of cooldown, and a wait for `safety.max_actions`. */
 const REBOOT_MINUTES_MAX = 2 * 60;
 /** With six actions an hour, about half of this is needed. */
@@ -60,7 +60,7 @@ test("nodes that go offline after a disconnect healed their sessions are reboote
     rules: rulesWithUnknowns(rules),
     settings,
     wrapTransport: failingSessions(failing),
-    scenario: { nodes: 30, sessions: 2_000, service: { ...defaultScenario.service, listEndedSessions: true } },
+    scenario: { nodes: 30, sessions: 1_300, service: { ...defaultScenario.service, listEndedSessions: true } },
   });
   const all = [...actualNodes(network.daemon.service)];
   // The only node of a region is not taken out while it is online.

@@ -4,7 +4,7 @@ import { rebootOffline, remediationRules } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
-const scenario = { nodes: 120 };
+const scenario = { nodes: 80 };
 const REGION = "us-east";
 /** The number of nodes that makes an incident; their region has many more. */
 const incidentNodes = (network: QuietNetwork): readonly string[] => network.nodes(REGION).slice(0, 5);
@@ -21,7 +21,7 @@ async function failSeparately(network: QuietNetwork): Promise<void> {
 }
 
 async function expectHealed(network: QuietNetwork): Promise<void> {
-  await network.advance(3 * HOUR_MS);
+  await network.advance(2 * HOUR_MS);
   expect(nodesActedOn(network).toSorted()).toEqual([...incidentNodes(network)].toSorted());
   expect(notificationsOf(network, "incident")).toEqual([]);
   expect(holdReasonsOf(network)).not.toContain("correlated");

@@ -178,6 +178,8 @@ test("a policy that heals too few nodes falls back to dry_run until its text cha
   expect(real().map(({ outcome }) => outcome)).toEqual(["ineffective", "ineffective", "ineffective"]);
   expect(notificationsOf(network, "efficacy")).toHaveLength(1);
   expect(network.controller().view.policies()).toMatchObject([{ mode: "dry_run", hasFallenBack: true }]);
+  const gauge = 'proxywarden_policy_ineffective{policy="reboot-offline"}';
+  expect(await network.daemon.metrics.render("text")).toContain(`${gauge} 1\n`);
   network.kill();
   await network.restart();
   network.failNode(unhealthy[3]!);
@@ -188,6 +190,7 @@ test("a policy that heals too few nodes falls back to dry_run until its text cha
   await network.restart({ rules: remediationRules([changed], { ...withoutLimits, efficacy }) });
   await network.advance(20 * MINUTE_MS);
   expect(network.controller().view.policies()).toMatchObject([{ mode: "enforce", hasFallenBack: false }]);
+  expect(await network.daemon.metrics.render("text")).toContain(`${gauge} 0\n`);
   expect(nodesActedOn(network)).toContain(unhealthy[3]);
 });
 

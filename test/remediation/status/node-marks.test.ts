@@ -3,7 +3,7 @@ import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
+import { rebootOffline, remediationRules, steps, withoutLimits } from "../../harness/policies.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 
@@ -43,7 +43,25 @@ test("dry runs and firing nodes without an episode have their own marks", async 
   await network.advanceUntil(() => view.nodeMarks().get(dryRun) === "shadow");
   network.failNode(real, "person");
   // The only step was ineffective: the node is given up, and still fires.
-  await network.advanceUntil(() => view.nodeMarks().get(real) === "firing");
+  await network.advanceUntil(() => view.nodeMarks().get(real) === "given_up");
+});
+
+test("nodes that wait for other actions are told from nodes that guards hold", async () => {
+  const rules = remediationRules([rebootOffline({ steps: [steps.reboot] })], {
+    ...withoutLimits,
+    maxInFlight: 1,
+    canary: true,
+  });
+  const network = await startQuietNetwork({ rules });
+  const nodes = network.nodes("us-east").slice(0, 3);
+  const { view, operatorCommands } = network.controller();
+  const marks = () => nodes.map((node) => view.nodeMarks().get(node)).toSorted();
+  for (const node of nodes) network.failNode(node);
+  // The first action is the canary, and the only one in flight.
+  await network.advanceUntil(() => marks().join() === "acting,canary,canary");
+  await network.advanceUntil(() => marks().join() === "acting,episode,in_flight");
+  await operatorCommands.pause("a deploy");
+  await network.advanceUntil(() => marks().includes("firing"));
 });
 
 test("onChange gets committed and recorded changes, but no change whose commit failed", async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { metricsReference } from "../../../scripts/reference/metrics-reference.ts";
-import { DAEMON_FAMILIES, type DaemonFamily } from "../../../src/metrics/families/daemon-families.ts";
+import { DAEMON_FAMILIES } from "../../../src/metrics/families/daemon-families.ts";
+import type { DaemonFamily } from "../../../src/metrics/families/family.ts";
 import { networkFamilyNames } from "../../../src/metrics/families/network-families.ts";
 import { FAILURE_REASONS, REJECT_REASONS } from "../../../src/model/label-values.ts";
 

@@ -29,7 +29,10 @@ test("the document has columns by slot, a digit for each status and mark", () =>
   expect(JSON.parse(fleetGrid.document())).toEqual({
     revision: 1,
     statuses: ["online", "offline", "quarantined", "rebooting", "maintenance", "unknown"],
-    marks: ["none", "pending", "firing", "shadow", "episode", "acting", "held", "awaiting"],
+    marks: [
+      ...["none", "pending", "shadow", "firing", "episode", "acting"],
+      ...["in_flight", "canary", "given_up", "held", "awaiting"],
+    ],
     places: [
       { country: "DE", region: "eu-west" },
       { country: "DE", region: "nowhere" },
@@ -59,7 +62,7 @@ test("a change lists only the cells that changed", () => {
   now.fleet = withStatus(threeNodes, { 0: "rebooting" });
   expect(fleetGrid.refresh()).toEqual({ from: 1, revision: 2, cells: [[0, 3, 0]] });
   now.marks = new Map([["b", "held"]]);
-  expect(fleetGrid.refresh()).toEqual({ from: 2, revision: 3, cells: [[2, 1, 6]] });
+  expect(fleetGrid.refresh()).toEqual({ from: 2, revision: 3, cells: [[2, 1, 9]] });
   // An operator's hold may outlast its node.
   now.marks = new Map([
     ["b", "held"],

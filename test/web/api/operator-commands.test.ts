@@ -24,6 +24,8 @@ describe("a command", () => {
   test.each([
     ["/api/v1/pause", { reason: "deploy" }, ["pause", "deploy"]],
     ["/api/v1/pause", null, ["pause", "no reason given"]],
+    ["/api/v1/pause", { for: "1h30m", reason: "deploy" }, ["pause", "deploy", "1h30m"]],
+    ["/api/v1/nodes/node_1/hold", { for: "2h" }, ["hold", "node_1", "no reason given", "2h"]],
     ["/api/v1/resume", null, ["resume"]],
     ["/api/v1/actions/act-3/approve", null, ["approve", "act-3"]],
     ["/api/v1/actions/act-3/reject", { reason: "I am on it" }, ["reject", "act-3", "I am on it"]],
@@ -71,10 +73,18 @@ describe("a command", () => {
   });
 
   const reasonRule = 'key "reason": it is one line of text of 1 to 500 characters; omit it if there is none';
+  const durationRule =
+    'key "for": it is a duration such as 30m or 2h, of more than 0 and at most 1y; omit it if there is no end';
   const shapeRule = 'the body must be empty, or a JSON object such as {"reason": "maintenance"}';
   test.each([
-    ["/api/v1/pause", '{"raeson": "x"}', 'key "raeson": the only known key is reason'],
-    ["/api/v1/pause", '{"__proto__": {}}', 'key "__proto__": the only known key is reason'],
+    ["/api/v1/pause", '{"raeson": "x"}', 'key "raeson": the known keys are reason and for'],
+    ["/api/v1/pause", '{"__proto__": {}}', 'key "__proto__": the known keys are reason and for'],
+    ["/api/v1/actions/act-3/reject", '{"for": "1h"}', 'key "for": the only known key is reason'],
+    ["/api/v1/resume", '{"for": "1h"}', 'key "for": this command takes no parameters'],
+    ["/api/v1/pause", '{"for": 30}', durationRule],
+    ["/api/v1/pause", '{"for": "0s"}', durationRule],
+    ["/api/v1/pause", '{"for": "2y"}', durationRule],
+    ["/api/v1/nodes/node_1/hold", '{"for": "soon"}', durationRule],
     ["/api/v1/resume", '{"reason": "x"}', 'key "reason": this command takes no parameters'],
     ["/api/v1/pause", '{"reason": 5}', reasonRule],
     ["/api/v1/pause", '{"reason": " "}', reasonRule],

@@ -1,3 +1,4 @@
+import { type DurationMs, formatDuration } from "../../../src/base/duration.ts";
 import { fail, ok } from "../../../src/base/result.ts";
 import type { Decision } from "../../../src/model/remediation/decision.ts";
 import type { Action, Episode } from "../../../src/model/remediation/episode.ts";
@@ -255,14 +256,16 @@ export function recordingCommands(
       return commands;
     },
     noteReload: () => undefined,
-    pause: (reason) => record("pause", reason),
+    pause: (reason, forMs) => record("pause", reason, ...durationOf(forMs)),
     resume: () => record("resume"),
     approve: (action) => record("approve", action),
     reject: (action, reason) => record("reject", action, reason),
-    hold: (node, reason) => record("hold", node, reason),
+    hold: (node, reason, forMs) => record("hold", node, reason, ...durationOf(forMs)),
     release: (node) => record("release", node),
     resetBreaker: () => record("reset-breaker"),
     acceptInventory: () => record("accept-inventory"),
   };
   return commands;
 }
+
+const durationOf = (forMs: DurationMs | null = null): string[] => (forMs === null ? [] : [formatDuration(forMs)]);

@@ -262,7 +262,7 @@ describe("the status", () => {
       takes_orders: false,
       warden: {
         mode: "enforce",
-        paused: { at: "2026-11-21T03:00:00.000Z", reason: "deploy", operator: "alice" },
+        paused: { at: "2026-11-21T03:00:00.000Z", until: null, reason: "deploy", operator: "alice" },
         breaker: { opened_at: "2026-11-21T03:00:00.000Z", nodes: 12 },
         trusted: false,
         trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }],

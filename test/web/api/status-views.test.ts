@@ -90,6 +90,8 @@ test("a node has its details, their age and its sessions", async () => {
     });
     expect(node.cpu_usage_ratio).toBeGreaterThanOrEqual(0);
     expect(node.detail_age_seconds).toBeLessThan(16 * 60);
+    expect(statusView(statusSnapshot).collectors.details.nodes_read).toBe(40);
+    expect(statusView(statusSnapshot).collectors.nodes.nodes_read).toBeNull();
     expect(nodeView(statusSnapshot, "")).toBeNull();
   });
 });

@@ -107,9 +107,11 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
     const hold = holds.find(({ until }) => until === null || until > (action?.sentAt ?? 0));
     return hold === undefined ? null : `${hold.kind}: ${hold.reason}`;
   },
-  paused: (_post, { recordedState }) => {
+  paused: ({ action }, { recordedState }) => {
     const paused = recordedState.facts.get("warden.paused") ?? "null";
-    return paused === "null" ? null : paused;
+    const { until = null } = (JSON.parse(paused) ?? {}) as { until?: number | null };
+    const isExpired = until !== null && until <= (action?.sentAt ?? 0);
+    return paused === "null" || isExpired ? null : paused;
   },
   "untrusted inventory": inventoryTrustInvariant,
   max_in_flight(_post, { recordedState, rules }) {

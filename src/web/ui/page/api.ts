@@ -2,12 +2,13 @@ import type { HistoryView } from "../../api/history.ts";
 import type { nodeView } from "../../api/node-views.ts";
 import type { ExplanationView, PolicyView, remediationStatusView, StepView } from "../../api/remediation-views.ts";
 import type { ActionView } from "../../api/row-views.ts";
-import type { budgetView, LeaderView, statusView } from "../../api/status-views.ts";
+import type { budgetView, LeaderView, linksView, statusView } from "../../api/status-views.ts";
 
 /** `GET api/v1/status`. */
 export type Status = ReturnType<typeof statusView> & {
   readonly takes_orders: boolean;
   readonly leader: LeaderView;
+  readonly links: ReturnType<typeof linksView>;
   readonly warden: RemediationStatus;
 };
 export type RemediationStatus = ReturnType<typeof remediationStatusView>;
@@ -59,10 +60,17 @@ interface RequestError {
 type ApiResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: RequestError };
 
 /** Responses come from memory, so a slower one is considered lost. */
-const REQUEST_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 5_000;
+/** A standby answers a command after 5 s if the leader has not. */
+const COMMAND_TIMEOUT_MS = 20_000;
+/** A large fleet takes a while over a slow network. */
+const FLEET_TIMEOUT_MS = 60_000;
 
 /** Requests a route below `api/v1/`. Never rejects. */
 export const getJson = <T>(path: string): Promise<ApiResult<T>> => request<T>(path, {});
+
+/** Returns the whole fleet. */
+export const fetchFleet = (): Promise<ApiResult<FleetDocument>> => request("fleet", {}, FLEET_TIMEOUT_MS);
 
 /** Sends an operator command. Never rejects. */
 export const postCommand = (
@@ -70,19 +78,23 @@ export const postCommand = (
   token: string,
   body: object | null,
 ): Promise<ApiResult<{ readonly message: string }>> =>
-  request(path, {
-    method: "POST",
-    headers: { authorization: `Bearer ${token}`, ...(body === null ? {} : { "content-type": "application/json" }) },
-    ...(body === null ? {} : { body: JSON.stringify(body) }),
-  });
+  request(
+    path,
+    {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, ...(body === null ? {} : { "content-type": "application/json" }) },
+      ...(body === null ? {} : { body: JSON.stringify(body) }),
+    },
+    COMMAND_TIMEOUT_MS,
+  );
 
 /** Returns the actions that wait for approval. */
 export const fetchApprovals = (): Promise<ApiResult<RowList<ActionView>>> =>
-  getJson("actions?state=awaiting&limit=100");
+  getJson("actions?state=awaiting&limit=1000");
 
-async function request<T>(path: string, init: RequestInit): Promise<ApiResult<T>> {
+async function request<T>(path: string, init: RequestInit, timeoutMs = REQUEST_TIMEOUT_MS): Promise<ApiResult<T>> {
   try {
-    const response = await fetch(`api/v1/${path}`, { ...init, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+    const response = await fetch(`api/v1/${path}`, { ...init, signal: AbortSignal.timeout(timeoutMs) });
     const value: unknown = await response.json();
     if (response.ok) return { ok: true, value: value as T };
     const message = (value as { message?: unknown } | null)?.message;

@@ -21,6 +21,10 @@ export function createElement<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** Creates a link to the explanation of a node. */
+export const nodeLink = (id: string, name: string, key: string): HTMLElement =>
+  createElement("a", { href: `#node/${encodeURIComponent(id)}`, "data-k": `${key} ${id}` }, name);
+
 /** Returns the element of index.html with an id. */
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const element = document.getElementById(id);
@@ -41,6 +45,19 @@ export function replaceChildren(parent: HTMLElement, children: readonly Child[])
   for (const details of parent.querySelectorAll("details")) if (opened.has(elementKey(details))) details.open = true;
   if (focused !== null)
     parent.querySelector<HTMLElement>(`[data-k="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+}
+
+/** Makes `children` the children of an element, and leaves those in place that it has already. */
+export function keepChildren(parent: HTMLElement, children: readonly HTMLElement[]): void {
+  const focused = parent.contains(document.activeElement) ? elementKey(document.activeElement) : null;
+  const wanted = new Set<Element>(children);
+  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+  for (const [index, child] of children.entries()) {
+    if (parent.children[index] !== child) parent.insertBefore(child, parent.children[index] ?? null);
+  }
+  if (focused !== null && !parent.contains(document.activeElement)) {
+    parent.querySelector<HTMLElement>(`[data-k="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  }
 }
 
 const elementKey = (element: Element | null): string | null => element?.getAttribute("data-k") ?? null;

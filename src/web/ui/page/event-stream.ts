@@ -8,7 +8,7 @@ interface StreamListener {
   fleet(change: FleetChange): void;
   decision(row: DecisionView): void;
   action(row: ActionView): void;
-  /** Some decisions or actions were missed: reload the lists. */
+  /** Something was missed: reload everything. */
   missed(): void;
   /** Whether the stream is open; while it is not, the page polls. */
   state(isLive: boolean): void;
@@ -20,9 +20,9 @@ const RETRY_MS_MAX = 30_000;
 
 /**
  * Listens to the daemon's events while the page is visible. A browser opens six connections to a server for all tabs, so
- * background tabs close theirs, and catch up when they become visible.
+ * background tabs close theirs, and catch up when they become visible. Returns a function that reconnects without waiting.
  */
-export function connectStream(listener: StreamListener): void {
+export function connectStream(listener: StreamListener): () => void {
   let source: EventSource | null = null;
   let lastId: string | null = null;
   let retryMs = RETRY_MS_MIN;
@@ -68,4 +68,7 @@ export function connectStream(listener: StreamListener): void {
     else if (source === null) open();
   });
   if (!document.hidden) open();
+  return () => {
+    if (!document.hidden && source?.readyState !== EventSource.OPEN) open();
+  };
 }

@@ -1,243 +1,196 @@
-import type { ActionView, DecisionView } from "../../api/row-views.ts";
-import {
-  type Budget,
-  type FleetDocument,
-  fetchApprovals,
-  getJson,
-  type HistoryDocument,
-  type Policy,
-  type RowList,
-  type Status,
-} from "./api.ts";
-import { byId } from "./dom.ts";
-import { connectStream } from "./event-stream.ts";
-import { applyChange, type Cell, type FleetModel, readFleet, statusOf } from "./fleet/fleet.ts";
+import { ActivityList } from "./activity/activity-list.ts";
+import { byId, createElement, createFiller } from "./dom.ts";
+import type { FleetModel } from "./fleet/fleet.ts";
 import { Grid } from "./fleet/grid.ts";
-import { showLegend, showRings } from "./fleet/legend.ts";
+import { showLegend } from "./fleet/legend.ts";
+import { compileFilter } from "./fleet/node-filter.ts";
+import { countNoun, formatCount } from "./format.ts";
+import { LiveData } from "./live-data.ts";
 import { NodePanel } from "./node/node-panel.ts";
-import { createActivity } from "./panels/activity.ts";
+import { showNodesNeedingAttention } from "./nodes/attention-list.ts";
+import { NodeTable } from "./nodes/node-table.ts";
+import { showSearchResults } from "./nodes/search-results.ts";
+import { paletteEntries } from "./palette-entries.ts";
+import { showApprovals } from "./panels/approvals.ts";
+import { showBanners } from "./panels/banners.ts";
 import { redrawCharts, showHistory, startCharts } from "./panels/charts.ts";
-import { showApprovals, showNodesNeedingAttention, showSearchResults } from "./panels/lists.ts";
-import {
-  confirmCommand,
-  forgetToken,
-  hasToken,
-  onCommandDone,
-  READ_ONLY_HINT,
-  setCommandsAllowed,
-} from "./panels/operator-commands.ts";
+import { openPalette } from "./panels/command-palette.ts";
+import { pauseOrResume } from "./panels/daemon-commands.ts";
+import { commandButton, forgetToken, hasToken, onCommandDone } from "./panels/operator-commands.ts";
 import { showPolicies } from "./panels/policies.ts";
 import { showBudget, showFreshness } from "./panels/rate-limit-gauges.ts";
-import { pause, resume, showBanners, showChips, showTiles } from "./panels/summary.ts";
+import { showChips, showTiles } from "./panels/summary.ts";
 import { startTheme } from "./theme.ts";
+import { formatFragment, parseFragment, type ViewState } from "./view-state.ts";
 
-/** Interval of polling what has no events. */
-const STATUS_INTERVAL_MS = 3_000;
-/** Interval of the server's samples. */
-const HISTORY_INTERVAL_MS = 10_000;
-/** Interval of polling the fleet without events. */
-const FLEET_INTERVAL_MS = 10_000;
-/** Events within this time are handled together. */
-const BATCH_DELAY_MS = 150;
-const ROWS_SHOWN = 100;
+/** On phones the grid is so high that the effect of a filter would not be visible. */
+const PHONE = matchMedia("(max-width: 719px)");
 
-/** Current data; null: none yet. */
-const pageState: { fleet: FleetModel | null; status: Status | null; budget: Budget | null; isLive: boolean } = {
-  fleet: null,
-  status: null,
-  budget: null,
-  isLive: false,
-};
-/** What the grid highlights: the nodes of one status, or those found. */
-const selection: { status: string | null; found: ReadonlySet<Cell> | null } = { status: null, found: null };
+let view = parseFragment(location.hash);
+
+/** Changes what is shown, as a new entry of the history. */
+function navigate(change: Partial<ViewState>): void {
+  location.hash = formatFragment({ ...view, ...change });
+}
+
+/** Changes what is shown in the current entry of the history. */
+function adjust(change: Partial<ViewState>): void {
+  view = { ...view, ...change };
+  history.replaceState(null, "", formatFragment(view));
+  showView();
+}
 
 const panel = new NodePanel(() => {
-  location.hash = "";
+  navigate({ node: null });
   grid.focus();
 });
-const grid = new Grid((id) => {
-  location.hash = `node/${encodeURIComponent(id)}`;
-});
-const activity = createActivity((node) => pageState.fleet?.byId.get(node)?.name ?? node);
+const grid = new Grid((node) => navigate({ node }));
+const table = new NodeTable((tableOrder) => navigate({ tableOrder }));
+const activity = new ActivityList((node) => data.fleet?.byId.get(node)?.name ?? node);
+const search = byId<HTMLInputElement>("search");
+const fillPause = createFiller(byId("pause"));
+const fillViews = createFiller(byId("view"));
+const fillFilter = createFiller(byId("filter"));
 
-/** Creates a function that runs `work` soon, once for several calls, and again if called while it runs. */
-function batched(work: () => Promise<void>): () => void {
-  let state: "idle" | "due" | "running" | "again" = "idle";
-  const start = () => {
-    state = "due";
-    setTimeout(async () => {
-      state = "running";
-      await work();
-      const isWanted = (state as string) === "again";
-      state = "idle";
-      if (isWanted) start();
-    }, BATCH_DELAY_MS);
-  };
-  return () => {
-    if (state === "idle") start();
-    else if (state === "running") state = "again";
-  };
-}
-
-const refreshFleet = batched(async () => {
-  const answer = await getJson<FleetDocument>("fleet");
-  if (!answer.ok) return;
-  pageState.fleet = readFleet(answer.value);
-  grid.show(pageState.fleet);
-  showFleet();
-});
-
-const refreshStatus = batched(async () => {
-  const [status, budget, policies, waiting] = await Promise.all([
-    getJson<Status>("status"),
-    getJson<Budget>("budget"),
-    getJson<RowList<Policy>>("policies"),
-    fetchApprovals(),
-  ]);
-  showConnection(status.ok);
-  if (status.ok) showStatus(status.value);
-  if (budget.ok && status.ok) {
-    pageState.budget = budget.value;
-    showBudget(budget.value, Date.parse(status.value.now));
-  }
-  if (policies.ok) showPolicies(policies.value.data);
-  if (waiting.ok && status.ok) showApprovals(waiting.value.data, pageState.fleet, Date.parse(status.value.now));
-  showTiles(pageState.fleet, pageState.status, pageState.budget);
-});
-
-const refreshRows = batched(async () => {
-  const [decisions, actions] = await Promise.all([
-    getJson<RowList<DecisionView>>(`decisions?limit=${ROWS_SHOWN}`),
-    getJson<RowList<ActionView>>(`actions?limit=${ROWS_SHOWN}`),
-  ]);
-  if (decisions.ok && actions.ok) activity.show(decisions.value.data, actions.value.data);
-});
-
-const refreshHistory = batched(async () => {
-  const answer = await getJson<HistoryDocument>("history");
-  if (answer.ok) showHistory(answer.value);
-});
-
-function showStatus(status: Status): void {
-  const isOther = pageState.status?.takes_orders !== status.takes_orders;
-  pageState.status = status;
-  setCommandsAllowed(status.takes_orders);
-  // The buttons of the panel depend on whether operators are configured.
-  if (isOther) panel.refresh(null);
-  byId("readonly").hidden = status.takes_orders;
-  const button = byId<HTMLButtonElement>("pause");
-  const command = status.warden.paused === null ? pause : resume;
-  button.textContent = command.name;
-  button.disabled = !status.takes_orders;
-  button.title = status.takes_orders ? command.meaning : READ_ONLY_HINT;
-  button.onclick = () => confirmCommand(command);
-  showChips(status);
-  showBanners(status);
-  showFreshness(status);
-}
-
-function showConnection(isAnswering: boolean): void {
-  const chip = byId("connection");
-  const [text, tone] = !isAnswering ? ["no answer", "bad"] : pageState.isLive ? ["live", "good"] : ["polling", "wait"];
-  if (chip.textContent !== text) chip.textContent = text;
-  chip.className = `chip connection tone-${tone}`;
-}
-
-function showFleet(): void {
-  if (pageState.fleet === null) return;
-  showLegend(pageState.fleet, selection.status, (status) => {
-    selection.status = status;
-    applySelection();
-    showFleet();
-  });
-  showNodesNeedingAttention(pageState.fleet);
-  showTiles(pageState.fleet, pageState.status, pageState.budget);
-}
-
-function applySelection(): void {
-  const { status, found } = selection;
-  const shows = (cell: Cell) =>
-    (status === null || statusOf(pageState.fleet!, cell) === status) && (found === null || found.has(cell));
-  grid.highlight(status === null && found === null ? null : shows);
-}
-
-function showChosenNode(): void {
-  // URLSearchParams accepts invalid escapes.
-  const [, id] = /^#node\/(.+)$/.exec(location.hash) ?? [];
-  const node = id === undefined ? null : new URLSearchParams(`id=${id.replaceAll("+", "%2B")}`).get("id");
-  grid.select(node);
-  panel.open(node);
-}
-
-function applySearch(): void {
-  const input = byId<HTMLInputElement>("search");
-  const found = showSearchResults(pageState.fleet, input.value);
-  selection.found = input.value.trim() === "" ? null : new Set(found);
-  applySelection();
-}
-
-connectStream({
-  hello(revision) {
-    if (pageState.fleet?.revision !== revision) refreshFleet();
+const data = new LiveData({
+  fleet(fleet) {
+    grid.show(fleet);
+    showFilter();
+    grid.select(view.node);
+    showFleet(fleet);
+    activity.repaint();
   },
-  fleet(change) {
-    if (pageState.fleet === null) return refreshFleet();
-    const slots = applyChange(pageState.fleet, change);
-    if (slots === null) return refreshFleet();
+  nodesChanged(slots) {
     grid.touch(slots);
-    showFleet();
+    if (data.fleet !== null && slots.length > 0) showFleet(data.fleet);
     panel.refresh(null);
   },
+  status(status) {
+    const command = pauseOrResume(status);
+    fillPause(command.name, () => [commandButton(command, "pause")]);
+    showChips(status);
+    showBanners(status);
+    showFreshness(status);
+    panel.linkTo(status.links.grafana);
+    showTiles(data.fleet, status, data.budget, view);
+    panel.refresh(null);
+  },
+  budget: showBudget,
+  policies: showPolicies,
+  approvals: (actions, now) => showApprovals(actions, data.fleet, now),
+  history: showHistory,
   decision(row) {
     activity.decision(row);
     panel.refresh(row.node);
-    refreshStatus();
   },
   action(row) {
     activity.action(row);
     panel.refresh(row.node);
-    refreshStatus();
   },
-  missed: refreshRows,
-  state(isLive) {
-    pageState.isLive = isLive;
-    showConnection(true);
-    if (!isLive) refreshStatus();
-  },
+  rowsMissed: () => void activity.load(),
 });
 
-const repeatWhileVisible = (ms: number, work: () => void) =>
-  setInterval(() => {
-    if (!document.hidden) work();
-  }, ms);
+/** Shows what depends on the statuses and marks of nodes. */
+function showFleet(fleet: FleetModel): void {
+  showLegend(fleet, view, (filter) => navigate({ ...filter, page: 1 }));
+  showTiles(fleet, data.status, data.budget, view);
+  showNodesNeedingAttention(fleet, view, navigate);
+  if (view.view === "table") table.show(fleet, view, view.tableOrder);
+  showFilterCount(fleet);
+}
+
+/** Shows what the address says. */
+function showView(): void {
+  if (document.activeElement !== search) search.value = view.search;
+  activity.show(view.activity, (kind) => navigate({ activity: kind }));
+  for (const id of ["grid", "grid-help"]) byId(id).hidden = view.view !== "grid";
+  byId("node-table").hidden = view.view !== "table";
+  fillViews(view.view, () =>
+    (["grid", "table"] as const).map((each) =>
+      createElement(
+        "button",
+        {
+          ...{ type: "button", "data-k": `view ${each}`, "aria-pressed": String(each === view.view) },
+          onclick: () => navigate({ view: each }),
+        },
+        each,
+      ),
+    ),
+  );
+  showFilter();
+  grid.select(view.node);
+  panel.open(view.node);
+  showSearchResults(data.fleet, view.search);
+  if (data.fleet !== null) showFleet(data.fleet);
+}
+
+let shownFilter = "";
+
+/** Dims the nodes that the filter rejects. */
+function showFilter(): void {
+  const { status, remediation, search: text } = view;
+  const filter = JSON.stringify([status, remediation, text, data.fleet?.revision]);
+  if (data.fleet === null || filter === shownFilter) return;
+  shownFilter = filter;
+  grid.highlight(compileFilter(data.fleet, view));
+}
+
+/** Shows how many nodes pass the filter, and a button that removes it. */
+function showFilterCount(fleet: FleetModel): void {
+  const passes = compileFilter(fleet, view);
+  const count = passes === null ? null : fleet.cells.filter(passes).length;
+  const clear = () => {
+    search.value = "";
+    navigate({ status: null, remediation: null, search: "", page: 1 });
+  };
+  fillFilter([count, fleet.cells.length, view.remediation], () =>
+    count === null
+      ? []
+      : [
+          createElement("span", {}, `${formatCount(count)} of ${countNoun(fleet.cells.length, "node")}`),
+          createElement("button", { type: "button", "data-k": "clear", onclick: clear }, "Clear filter"),
+        ],
+  );
+}
+
+function pressKey(event: KeyboardEvent): void {
+  const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
+  if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey) {
+    showPalette();
+  } else if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    search.focus();
+    search.select();
+  } else return;
+  event.preventDefault();
+}
+
+const showPalette = () =>
+  openPalette((text) => paletteEntries({ view, fleet: data.fleet, status: data.status, navigate }, text));
 
 startTheme(() => {
   grid.repaint();
   redrawCharts();
 });
 startCharts();
-showRings();
 byId("forget").hidden = !hasToken();
 byId("forget").addEventListener("click", forgetToken);
-byId("search").addEventListener("input", applySearch);
-addEventListener("hashchange", showChosenNode);
-document.addEventListener("visibilitychange", () => {
-  if (!document.hidden) for (const read of [refreshStatus, refreshHistory]) read();
+byId("commands").addEventListener("click", showPalette);
+byId("tiles").addEventListener("click", () => {
+  if (PHONE.matches && view.view === "grid") byId("attention-card").scrollIntoView();
+});
+search.value = view.search;
+search.addEventListener("input", () => adjust({ search: search.value.trim(), page: 1 }));
+search.addEventListener("focus", () => showSearchResults(data.fleet, view.search));
+byId("search-box").addEventListener("focusout", () => setTimeout(() => showSearchResults(data.fleet, view.search)));
+document.addEventListener("keydown", pressKey);
+addEventListener("hashchange", () => {
+  view = parseFragment(location.hash, view);
+  // A link may name only a node or a section: the rest of the address is added.
+  history.replaceState(null, "", formatFragment(view));
+  showView();
 });
 onCommandDone(() => {
-  refreshStatus();
+  data.refreshStatus();
   panel.refresh(null);
 });
-repeatWhileVisible(STATUS_INTERVAL_MS, () => {
-  refreshStatus();
-  panel.refresh(null);
-});
-repeatWhileVisible(HISTORY_INTERVAL_MS, refreshHistory);
-repeatWhileVisible(FLEET_INTERVAL_MS, () => {
-  if (!pageState.isLive) {
-    refreshFleet();
-    refreshRows();
-  }
-});
-for (const read of [refreshFleet, refreshStatus, refreshRows, refreshHistory]) read();
-showChosenNode();
+showView();

@@ -1,8 +1,10 @@
 import type { FleetDocument } from "../api.ts";
 
-/** A node as the grid shows it. */
+/** A node as the grid and the lists show it. */
 export interface Cell {
   readonly slot: number;
+  /** Index in the order of region, country and name. */
+  readonly index: number;
   readonly id: string;
   /** Its name, or its id if it has none. */
   readonly name: string;
@@ -14,6 +16,8 @@ export interface Cell {
 interface Group {
   readonly region: string;
   readonly cells: readonly Cell[];
+  /** How many of them are online. */
+  online: number;
 }
 
 /** Changes of a revision: slot, status and mark of each; null: reload the fleet. */
@@ -23,7 +27,7 @@ export interface FleetChange {
   readonly cells: readonly (readonly [slot: number, status: number, mark: number])[] | null;
 }
 
-/** The fleet. Statuses and marks change in place; added or removed nodes need a new one. */
+/** The fleet. Statuses, marks and counts change in place; added or removed nodes need a new one. */
 export interface FleetModel {
   revision: number;
   readonly statuses: readonly string[];
@@ -33,40 +37,79 @@ export interface FleetModel {
   /** By slot. */
   readonly status: Uint8Array;
   readonly mark: Uint8Array;
+  /** Index of the node's group, by slot. */
+  readonly groupIndex: Uint32Array;
+  /** Nodes by status and mark: see {@link pairOf}. */
+  readonly pairCounts: Uint32Array;
   readonly byId: ReadonlyMap<string, Cell>;
+  /** The node of each slot. */
+  readonly bySlot: readonly (Cell | undefined)[];
 }
 
-/** Region or country of nodes without one. */
+/** Region of nodes without one. */
 const NO_REGION = "no region";
-const ZERO = "0".charCodeAt(0);
 /** Numbers in names are compared numerically only below this many nodes, because it is slow. */
 const COLLATED_NODES_MAX = 20_000;
 
+type Compare = (one: string, other: string) => number;
+const compareCodes: Compare = (one, other) => (one < other ? -1 : Number(one > other));
+const compareNatural: Compare = new Intl.Collator("en", { numeric: true }).compare;
+
+/** Compares names of a fleet of some size. */
+export const nameOrder = (nodes: number): Compare => (nodes > COLLATED_NODES_MAX ? compareCodes : compareNatural);
+
 /** Reads a fleet and sorts it by region, country and name. */
 export function readFleet(document: FleetDocument): FleetModel {
-  const cells = document.ids.flatMap((id, slot): Cell[] => {
-    if (id === "") return [];
-    const { country = "", region = "" } = document.places[document.place[slot]!] ?? {};
-    return [{ slot, id, name: document.names[slot] || id, country, region: region || NO_REGION }];
-  });
-  const compare =
-    cells.length > COLLATED_NODES_MAX
-      ? (one: string, other: string) => (one < other ? -1 : Number(one > other))
-      : new Intl.Collator("en", { numeric: true }).compare;
-  cells.sort(
-    (one, other) =>
-      compare(one.region, other.region) || compare(one.country, other.country) || compare(one.name, other.name),
-  );
-  return {
+  const bySlot: (Cell | undefined)[] = new Array(document.ids.length);
+  const groups: Group[] = [];
+  const cells: Cell[] = [];
+  for (const { country, region, slots } of slotsByPlace(document)) {
+    let group = groups.at(-1);
+    if (group?.region !== region) {
+      group = { region, cells: [], online: 0 };
+      groups.push(group);
+    }
+    for (const slot of slots) {
+      const id = document.ids[slot]!;
+      const cell = { slot, index: cells.length, id, name: document.names[slot] || id, country, region };
+      cells.push(cell);
+      (group.cells as Cell[]).push(cell);
+      bySlot[slot] = cell;
+    }
+  }
+  const fleet: FleetModel = {
     revision: document.revision,
     statuses: document.statuses,
     marks: document.marks,
-    groups: groupByRegion(cells),
+    groups,
     cells,
     status: digits(document.status),
     mark: digits(document.mark),
+    groupIndex: new Uint32Array(bySlot.length),
+    pairCounts: new Uint32Array(document.statuses.length * document.marks.length),
     byId: new Map(cells.map((cell) => [cell.id, cell])),
+    bySlot,
   };
+  for (const [index, group] of groups.entries()) for (const { slot } of group.cells) fleet.groupIndex[slot] = index;
+  for (const { slot } of cells) count(fleet, slot, 1);
+  return fleet;
+}
+
+/** Returns the places that have nodes, by region and country, with the slots of their nodes by name. */
+function slotsByPlace({ ids, names, place, places }: FleetDocument) {
+  const compare = nameOrder(ids.length);
+  const byPlace = places.map(({ country, region }) => ({
+    country,
+    region: region || NO_REGION,
+    slots: [] as number[],
+  }));
+  for (let slot = 0; slot < ids.length; slot++) if (ids[slot] !== "") byPlace[place[slot]!]!.slots.push(slot);
+  for (const { slots } of byPlace) {
+    slots.sort((one, other) => compare(names[one] || ids[one]!, names[other] || ids[other]!));
+  }
+  return byPlace
+    .filter(({ slots }) => slots.length > 0)
+    .sort((one, other) => compareNatural(one.region, other.region) || compareNatural(one.country, other.country));
 }
 
 /**
@@ -78,18 +121,33 @@ export function applyChange(fleet: FleetModel, change: FleetChange): readonly nu
   if (change.from !== fleet.revision || change.cells === null) return null;
   fleet.revision = change.revision;
   for (const [slot, status, mark] of change.cells) {
+    count(fleet, slot, -1);
     fleet.status[slot] = status;
     fleet.mark[slot] = mark;
+    count(fleet, slot, 1);
   }
   return change.cells.map(([slot]) => slot);
 }
 
-/** Counts the nodes in each status, in the order of the statuses. */
-export function countStatuses({ cells, status, statuses }: FleetModel): readonly number[] {
-  const counts = new Array<number>(statuses.length).fill(0);
-  for (const { slot } of cells) counts[status[slot]!]!++;
-  return counts;
+/** Adds a node to the counts, or takes it away. */
+function count(fleet: FleetModel, slot: number, by: 1 | -1): void {
+  fleet.pairCounts[pairOf(fleet, slot)]! += by;
+  if (fleet.statuses[fleet.status[slot]!] === "online") fleet.groups[fleet.groupIndex[slot]!]!.online += by;
 }
+
+/** Returns the number of a node's pair of status and mark. */
+export const pairOf = ({ status, mark, marks }: FleetModel, slot: number): number =>
+  status[slot]! * marks.length + mark[slot]!;
+
+/** Returns for each pair of status and mark whether `accepts` is true. */
+export const choosePairs = (
+  { statuses, marks }: FleetModel,
+  accepts: (status: string, mark: string) => boolean,
+): readonly boolean[] => statuses.flatMap((status) => marks.map((mark) => accepts(status, mark)));
+
+/** Counts the nodes whose status and mark `accepts`. */
+export const countNodes = (fleet: FleetModel, accepts: (status: string, mark: string) => boolean): number =>
+  choosePairs(fleet, accepts).reduce((sum, isChosen, pair) => sum + (isChosen ? fleet.pairCounts[pair]! : 0), 0);
 
 /** Returns the status of a node as a word. */
 export const statusOf = ({ statuses, status }: FleetModel, { slot }: Cell): string =>
@@ -98,36 +156,4 @@ export const statusOf = ({ statuses, status }: FleetModel, { slot }: Cell): stri
 /** Returns the mark of a node as a word. */
 export const markOf = ({ marks, mark }: FleetModel, { slot }: Cell): string => marks[mark[slot]!] ?? "none";
 
-/** Statuses that need no attention. */
-const HEALTHY_STATUSES: ReadonlySet<string> = new Set(["online", "maintenance"]);
-/** Marks that need attention whatever the status. */
-const ATTENTION_MARKS: ReadonlySet<string> = new Set(["firing", "episode", "acting", "held", "awaiting"]);
-
-/** Returns whether a node needs an operator's attention. */
-export const needsAttention = (fleet: FleetModel, cell: Cell): boolean =>
-  !HEALTHY_STATUSES.has(statusOf(fleet, cell)) || ATTENTION_MARKS.has(markOf(fleet, cell));
-
-/** Returns the nodes that need attention, those that wait for approval first. */
-export function nodesNeedingAttention(fleet: FleetModel): readonly Cell[] {
-  const weight = (cell: Cell) => 10 * fleet.mark[cell.slot]! + (statusOf(fleet, cell) === "offline" ? 1 : 0);
-  return fleet.cells.filter((cell) => needsAttention(fleet, cell)).sort((one, other) => weight(other) - weight(one));
-}
-
-/** Returns the nodes whose name or id contains a text, in any case. */
-export function searchNodes({ cells }: FleetModel, text: string): readonly Cell[] {
-  const wanted = text.trim().toLowerCase();
-  if (wanted === "") return [];
-  return cells.filter(({ id, name }) => name.toLowerCase().includes(wanted) || id.toLowerCase().includes(wanted));
-}
-
-function groupByRegion(cells: readonly Cell[]): readonly Group[] {
-  const groups = new Map<string, Cell[]>();
-  for (const cell of cells) {
-    const group = groups.get(cell.region);
-    if (group === undefined) groups.set(cell.region, [cell]);
-    else group.push(cell);
-  }
-  return [...groups].map(([region, members]) => ({ region, cells: members }));
-}
-
-const digits = (text: string): Uint8Array => Uint8Array.from(text, (digit) => digit.charCodeAt(0) - ZERO);
+const digits = (text: string): Uint8Array => Uint8Array.from(text, (digit) => Number.parseInt(digit, 36));

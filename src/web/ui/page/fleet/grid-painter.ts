@@ -1,20 +1,15 @@
 import type { Cell, FleetModel } from "./fleet.ts";
 import { cellCorner, type Layout, marginOf } from "./grid-layout.ts";
 import { GridTheme, INSET_SIZE_MIN } from "./grid-theme.ts";
+import { REMEDIATION_STATES } from "./remediation-states.ts";
 
 /** Opacity of cells that are filtered out. */
 const DIMMED_ALPHA = 0.16;
 
 /** Color of the ring around a cell, by its mark. */
-const RING_COLORS: Readonly<Record<string, string>> = {
-  shadow: "ring-shadow",
-  firing: "ring-firing",
-  episode: "ring-episode",
-  acting: "ring-episode",
-  held: "ring-held",
-  awaiting: "ring-awaiting",
-};
-const SELECTED_RING = "ring-selected";
+const RING_COLORS: Readonly<Record<string, string>> = Object.fromEntries(
+  REMEDIATION_STATES.flatMap(({ name, marks }) => marks.map((mark) => [mark, `ring-${name}`])),
+);
 
 /** What is painted: the fleet, and where its cells are. */
 interface Scene {
@@ -29,7 +24,6 @@ export class GridPainter {
   readonly #theme = new GridTheme();
   #scene: Scene | null = null;
   #shows: ((cell: Cell) => boolean) | null = null;
-  #selected: string | null = null;
   #dirty: Set<number> | "all" = new Set();
   #frame = 0;
   #paints = 0;
@@ -67,14 +61,6 @@ export class GridPainter {
     this.#touchAll();
   }
 
-  /** Rings a node; null: none. */
-  select(id: string | null): void {
-    const fleet = this.#scene?.fleet;
-    const indexes = [this.#selected, id].map((each) => fleet?.cells.indexOf(fleet.byId.get(each ?? "")!) ?? -1);
-    this.#selected = id;
-    this.touch(indexes.filter((index) => index >= 0));
-  }
-
   /** Repaints all cells after the colors changed. */
   repaint(): void {
     this.#loadTheme();
@@ -89,7 +75,7 @@ export class GridPainter {
   #loadTheme(): void {
     const statuses = this.#scene?.fleet.statuses ?? [];
     const rings = new Set(Object.values(RING_COLORS));
-    this.#theme.load(this.#canvas.parentElement!, [...statuses, ...rings, SELECTED_RING]);
+    this.#theme.load(this.#canvas.parentElement!, [...statuses, ...rings]);
   }
 
   #paint(): void {
@@ -127,7 +113,7 @@ export class GridPainter {
         }
         const [x, y] = [(index % columns) * pitch, top + Math.floor(index / columns) * pitch];
         batch.push(x, y);
-        if (fleet.mark[cell.slot] !== 0 || cell.id === this.#selected) ringed.push([cell, x, y]);
+        if (fleet.mark[cell.slot] !== 0) ringed.push([cell, x, y]);
       }
     }
     for (const [key, corners] of batches) {
@@ -171,7 +157,7 @@ export class GridPainter {
 
   /** Paints the ring of a cell, if it has one, within the cell: its neighbors need not be repainted. */
   #paintRing(fleet: FleetModel, cell: Cell, x: number, y: number, side: number): void {
-    const ring = cell.id === this.#selected ? SELECTED_RING : RING_COLORS[fleet.marks[fleet.mark[cell.slot]!] ?? ""];
+    const ring = RING_COLORS[fleet.marks[fleet.mark[cell.slot]!] ?? ""];
     if (ring === undefined) return;
     const width = side < INSET_SIZE_MIN ? 1 : Math.max(1.5, side / 7);
     this.#context.strokeStyle = this.#theme.color(ring);

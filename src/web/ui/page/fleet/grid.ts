@@ -1,9 +1,10 @@
-import { byId, createElement, replaceChildren } from "../dom.ts";
+import { byId, createElement, createFiller, replaceChildren } from "../dom.ts";
 import { formatCount, humanize } from "../format.ts";
 import { Announcer } from "./announcer.ts";
-import { type Cell, type FleetModel, markOf, needsAttention, statusOf } from "./fleet.ts";
+import { type Cell, type FleetModel, markOf, statusOf } from "./fleet.ts";
 import { cellAt, cellCorner, computeLayout, type Layout, marginOf, type Step, stepFrom } from "./grid-layout.ts";
 import { GridPainter } from "./grid-painter.ts";
+import { markLabel, needsAttention } from "./remediation-states.ts";
 
 /** Height of the grid if the cells can be small enough; it keeps the lists below visible. */
 const HEIGHT_PREFERRED = 480;
@@ -15,6 +16,8 @@ const BLOCK_HEIGHT_MIN = 16;
 /** With more regions, their names are not shown. */
 const LABELS_MAX = 200;
 const GAP = 8;
+/** The ring of the selected node is at least this large, because cells may be tiny. */
+const SELECTED_SIZE_MIN = 16;
 
 const KEY_STEPS: Readonly<Record<string, Step>> = {
   ArrowLeft: "left",
@@ -32,6 +35,8 @@ export class Grid {
   readonly #box = byId("grid");
   readonly #cells = byId("cells");
   readonly #labels = byId("labels");
+  readonly #fillLabels = createFiller(this.#labels);
+  readonly #selectedRing = byId("selected");
   readonly #cursor = byId("cursor");
   readonly #tip = byId("tip");
   readonly #painter = new GridPainter(byId<HTMLCanvasElement>("canvas"));
@@ -40,10 +45,11 @@ export class Grid {
   #fleet: FleetModel | null = null;
   #layout: Layout | null = null;
   #hasSideLabels = false;
-  #indexBySlot: ReadonlyMap<number, number> = new Map();
   /** Index of the cell that the keyboard is on. */
   #focused = 0;
   #hovered: number | null = null;
+  /** Id of the selected node. */
+  #selected: string | null = null;
 
   /** `onOpen` is called when a node is opened. */
   constructor(onOpen: (id: string) => void) {
@@ -56,7 +62,6 @@ export class Grid {
   show(fleet: FleetModel): void {
     const focusedId = this.#fleet?.cells[this.#focused]?.id ?? "";
     this.#fleet = fleet;
-    this.#indexBySlot = new Map(fleet.cells.map(({ slot }, index) => [slot, index]));
     this.#focused = this.#indexOf(focusedId) ?? 0;
     this.#place();
   }
@@ -64,7 +69,7 @@ export class Grid {
   /** Repaints nodes whose status or mark changed. */
   touch(slots: readonly number[]): void {
     if (this.#layout === null) return;
-    this.#painter.touch(slots.flatMap((slot) => this.#indexBySlot.get(slot) ?? []));
+    this.#painter.touch(slots.flatMap((slot) => this.#fleet?.bySlot[slot]?.index ?? []));
     this.#showLabels();
     this.#showCursor();
   }
@@ -74,10 +79,11 @@ export class Grid {
     this.#painter.highlight(shows);
   }
 
-  /** Rings a node and moves the keyboard to it; null: no node is ringed. */
+  /** Marks a node and moves the keyboard to it; null: no node is marked. */
   select(id: string | null): void {
-    this.#painter.select(id);
+    this.#selected = id;
     this.#focused = this.#indexOf(id ?? "") ?? this.#focused;
+    this.#showSelected();
   }
 
   /** Repaints everything after the colors changed. */
@@ -90,7 +96,7 @@ export class Grid {
   }
 
   #indexOf(id: string): number | undefined {
-    return this.#indexBySlot.get(this.#fleet?.byId.get(id)?.slot ?? -1);
+    return this.#fleet?.byId.get(id)?.index;
   }
 
   #listen(): void {
@@ -146,23 +152,36 @@ export class Grid {
     this.#painter.place(fleet, this.#layout);
     this.#showLabels();
     this.#showCursor();
+    this.#showSelected();
   }
 
   /** Shows the name of each region, and how many of its nodes are online. */
   #showLabels(): void {
-    const { groups, status, statuses } = this.#fleet!;
-    const online = statuses.indexOf("online");
-    const labels = groups.slice(0, LABELS_MAX).map(({ region, cells }, index) => {
-      const onlineCount = cells.filter(({ slot }) => status[slot] === online).length;
-      const text = `${formatCount(onlineCount)}/${formatCount(cells.length)}`;
-      const name = createElement("b", {}, region);
-      const label = createElement("div", { class: "region" }, name, createElement("span", { class: "muted" }, text));
-      const { top } = this.#layout!.blocks[index]!;
-      label.style.top = `${top - (this.#hasSideLabels ? 0 : LABEL_HEIGHT)}px`;
-      return label;
-    });
-    replaceChildren(this.#labels, labels);
+    const labels = this.#fleet!.groups.slice(0, LABELS_MAX).map(({ region, cells, online }, index) => ({
+      ...{ region, text: `${formatCount(online)}/${formatCount(cells.length)}` },
+      top: this.#layout!.blocks[index]!.top - (this.#hasSideLabels ? 0 : LABEL_HEIGHT),
+    }));
+    this.#fillLabels(labels, () =>
+      labels.map(({ region, text, top }) => {
+        const name = createElement("b", {}, region);
+        const label = createElement("div", { class: "region" }, name, createElement("span", { class: "muted" }, text));
+        label.style.top = `${top}px`;
+        return label;
+      }),
+    );
     this.#labels.classList.toggle("beside", this.#hasSideLabels);
+  }
+
+  /** Shows a ring around the selected node, over its neighbors so that it differs from the rings of remediation. */
+  #showSelected(): void {
+    const [index, layout] = [this.#indexOf(this.#selected ?? ""), this.#layout];
+    this.#selectedRing.hidden = index === undefined || layout === null;
+    if (index === undefined || layout === null) return;
+    const { x, y } = cellCorner(layout, index);
+    const side = Math.max(SELECTED_SIZE_MIN, layout.pitch + 8);
+    const offset = (layout.pitch - side) / 2;
+    this.#selectedRing.style.width = this.#selectedRing.style.height = `${side}px`;
+    this.#selectedRing.style.transform = `translate(${x + offset}px, ${y + offset}px)`;
   }
 
   #showCursor(): void {
@@ -216,7 +235,8 @@ function nextNeedingAttention(fleet: FleetModel, from: number): number {
   const { length } = fleet.cells;
   for (let step = 1; step <= length; step++) {
     const index = (from + step) % length;
-    if (needsAttention(fleet, fleet.cells[index]!)) return index;
+    const cell = fleet.cells[index]!;
+    if (needsAttention(statusOf(fleet, cell), markOf(fleet, cell))) return index;
   }
   return from;
 }
@@ -224,16 +244,5 @@ function nextNeedingAttention(fleet: FleetModel, from: number): number {
 /** Returns the status, place and mark of a node, such as `offline, eu-west DE, held`. */
 function describeNode(fleet: FleetModel, cell: Cell): string {
   const place = [cell.region, cell.country].filter(Boolean).join(" ");
-  return [humanize(statusOf(fleet, cell)), place, MARK_WORDS[markOf(fleet, cell)]].filter(Boolean).join(", ");
+  return [humanize(statusOf(fleet, cell)), place, markLabel(markOf(fleet, cell))].filter(Boolean).join(", ");
 }
-
-/** Description of each mark. */
-export const MARK_WORDS: Readonly<Record<string, string>> = {
-  pending: "pending",
-  firing: "fires, not acted on",
-  shadow: "dry run",
-  episode: "being remediated",
-  acting: "action under way",
-  held: "held",
-  awaiting: "waits for approval",
-};

@@ -1,50 +1,59 @@
-import { byId, createElement, createFiller, replaceChildren } from "../dom.ts";
+import { byId, createElement, createFiller } from "../dom.ts";
 import { formatCount, humanize } from "../format.ts";
-import { countStatuses, type FleetModel } from "./fleet.ts";
-import { glyphElement } from "./status-icon.ts";
+import { countNodes, type FleetModel } from "./fleet.ts";
+import type { NodeFilter } from "./node-filter.ts";
+import { REMEDIATION_STATES } from "./remediation-states.ts";
+import { glyphElement, ringElement } from "./status-icon.ts";
 
-const fillLegend = createFiller(byId("legend"));
-const RING_LABELS = [
-  ["ring-episode", "being remediated"],
-  ["ring-awaiting", "waits for approval"],
-  ["ring-firing", "fires, not acted on"],
-  ["ring-shadow", "dry run"],
-  ["ring-held", "held"],
-] as const;
+const fillStatuses = createFiller(byId("legend"));
+const fillStates = createFiller(byId("marks"));
 
-/** Shows the statuses with shapes and counts; each is a button that filters the grid. */
-export function showLegend(fleet: FleetModel, chosen: string | null, onChoose: (status: string | null) => void): void {
-  const counts = countStatuses(fleet);
-  fillLegend([counts, chosen], () =>
-    fleet.statuses.map((status, index) =>
-      createElement(
-        "button",
+type Choose = (change: Partial<Pick<NodeFilter, "status" | "remediation">>) => void;
+
+/** Shows the statuses and the states of remediation with their signs and counts. Each is a button that filters. */
+export function showLegend(fleet: FleetModel, { status: chosen, remediation }: NodeFilter, onChoose: Choose): void {
+  const statuses = fleet.statuses.map((status) => [status, countNodes(fleet, (each) => each === status)] as const);
+  fillStatuses([statuses, chosen], () =>
+    statuses.map(([status, count]) =>
+      legendButton(
+        { name: status, label: humanize(status), sign: glyphElement(status), count, isChosen: status === chosen },
+        () => onChoose({ status: status === chosen ? null : status }),
+      ),
+    ),
+  );
+  const states = REMEDIATION_STATES.map(
+    (state) => [state, countNodes(fleet, (_, mark) => state.marks.includes(mark))] as const,
+  );
+  fillStates([states.map(([, count]) => count), remediation], () =>
+    states.map(([{ name, label, meaning }, count]) =>
+      legendButton(
         {
-          type: "button",
-          "data-k": `legend ${status}`,
-          "aria-pressed": String(status === chosen),
-          class: counts[index] === 0 ? "none" : null,
-          onclick: () => onChoose(status === chosen ? null : status),
+          ...{ name, label, count, title: meaning, isChosen: name === remediation },
+          sign: ringElement(name),
         },
-        glyphElement(status),
-        createElement("span", {}, humanize(status)),
-        createElement("b", {}, formatCount(counts[index])),
+        () => onChoose({ remediation: name === remediation ? null : name }),
       ),
     ),
   );
 }
 
-/** Shows the meaning of the rings around cells. */
-export function showRings(): void {
-  replaceChildren(
-    byId("marks"),
-    RING_LABELS.map(([ring, meaning]) =>
-      createElement(
-        "span",
-        { class: "ring-key" },
-        createElement("i", { class: `ring is-${ring}`, "aria-hidden": "true" }),
-        meaning,
-      ),
-    ),
-  );
+interface LegendItem {
+  readonly name: string;
+  readonly label: string;
+  readonly sign: Element;
+  readonly count: number;
+  readonly isChosen: boolean;
+  readonly title?: string;
 }
+
+const legendButton = ({ name, label, sign, count, isChosen, title }: LegendItem, onclick: () => void): HTMLElement =>
+  createElement(
+    "button",
+    {
+      ...{ type: "button", title, onclick, "data-k": `legend ${name}`, "aria-pressed": String(isChosen) },
+      class: count === 0 ? "none" : null,
+    },
+    sign,
+    createElement("span", {}, label),
+    createElement("b", {}, formatCount(count)),
+  );

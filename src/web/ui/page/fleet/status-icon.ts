@@ -1,3 +1,5 @@
+import { createElement } from "../dom.ts";
+
 /** A shape in a box of 10 by 10, filled or drawn as a line. */
 interface GlyphShape {
   readonly path: string;
@@ -52,3 +54,7 @@ export function glyphElement(status: string): SVGSVGElement {
   svg.append(drawn);
   return svg;
 }
+
+/** Creates the ring that the grid draws around nodes in a state of remediation. */
+export const ringElement = (state: string): HTMLElement =>
+  createElement("i", { class: `ring is-ring-${state}`, "aria-hidden": "true" });

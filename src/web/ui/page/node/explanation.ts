@@ -1,8 +1,8 @@
 import type { PolicyExplanationView } from "../../../api/remediation-views.ts";
+import { toneOf } from "../activity/activity-lines.ts";
 import type { NodeDocument } from "../api.ts";
 import { bar, type Child, createElement } from "../dom.ts";
 import { episodeState, formatAge, formatCount, formatDuration, formatPercent, humanize, timeOfDay } from "../format.ts";
-import { toneOf } from "../panels/activity.ts";
 
 /** Shows the fields of a node and their age. */
 export function nodeFields(node: NodeDocument, now: number): HTMLElement {

@@ -1,8 +1,9 @@
-import type { ActionView, DecisionView, EpisodeView } from "../../../api/row-views.ts";
+import type { ActionView, DecisionView, EpisodeView, OperatorCommandView } from "../../../api/row-views.ts";
+import { detailElement } from "../activity/activity-elements.ts";
+import { actionDetail, requestLabel, toneOf } from "../activity/activity-lines.ts";
 import type { NodeDocument } from "../api.ts";
 import { createElement } from "../dom.ts";
 import { formatDuration, humanize, timeOfDay } from "../format.ts";
-import { actionDetail, detailElement, requestLabel, toneOf } from "../panels/activity.ts";
 
 interface HistoryEntry {
   readonly at: string;
@@ -16,9 +17,10 @@ interface HistoryEntry {
 /** Further entries are in the API. */
 const HISTORY_ENTRIES_MAX = 60;
 
-/** Returns the decisions and actions of a node, newest first. */
-export function nodeHistoryElement({ episodes, actions, decisions }: NodeDocument, now: number): HTMLElement {
-  const entries = [...episodes.flatMap(episodeEntries), ...actions.map(actionEntry), ...decisions.map(decisionEntry)]
+/** Returns the decisions, actions and operator commands of a node, newest first. */
+export function nodeHistoryElement({ episodes, actions, decisions, orders }: NodeDocument, now: number): HTMLElement {
+  const rows = [actions.map(actionEntry), decisions.map(decisionEntry), orders.map(orderEntry)];
+  const entries = [...episodes.flatMap(episodeEntries), ...rows.flat()]
     .sort((one, other) => (one.at < other.at ? 1 : -1))
     .slice(0, HISTORY_ENTRIES_MAX);
   if (entries.length === 0)
@@ -32,14 +34,15 @@ export function nodeHistoryElement({ episodes, actions, decisions }: NodeDocumen
         {},
         createElement("time", { datetime: at }, timeOfDay(at, now)),
         createElement("span", { class: `badge tone-${tone}` }, badge),
-        createElement("span", { class: "what" }, text, detailElement(detail, blockers)),
+        createElement("span", { class: "what" }, text),
+        createElement("div", { class: "line-body" }, detailElement(detail, blockers)),
       ),
     ),
   );
 }
 
 function episodeEntries(episode: EpisodeView): readonly HistoryEntry[] {
-  const text = `${episode.id}, ${episode.policy}${episode.shadow ? " (dry run)" : ""}`;
+  const text = `${episode.id}, policy ${episode.policy}${episode.shadow ? " (dry run)" : ""}`;
   const opened = { at: episode.opened_at, tone: "hold", badge: "opened", text, detail: "" };
   if (episode.closed_at === null) return [opened];
   const took = formatDuration((Date.parse(episode.closed_at) - Date.parse(episode.opened_at)) / 1_000);
@@ -60,16 +63,24 @@ function actionEntry(action: ActionView): HistoryEntry {
     at: action.ended_at ?? action.sent_at ?? action.created_at,
     tone: toneOf(state),
     badge: humanize(state),
-    text: `${requestLabel(action.request)}, ${action.policy} (${action.id})`,
+    text: `${requestLabel(action.request)}, policy ${action.policy} (${action.id})`,
     detail: actionDetail(action),
   };
 }
+
+const orderEntry = ({ at, order, operator, detail }: OperatorCommandView): HistoryEntry => ({
+  at,
+  tone: "wait",
+  badge: order,
+  text: operator ?? "an operator",
+  detail,
+});
 
 const decisionEntry = ({ at, policy, mode, verdict, blockers }: DecisionView): HistoryEntry => ({
   at,
   tone: verdict === "act" ? "act" : "hold",
   badge: verdict,
-  text: `${policy}${mode === "dry_run" ? " (dry run)" : ""}`,
+  text: `policy ${policy}${mode === "dry_run" ? " (dry run)" : ""}`,
   detail: "",
   blockers,
 });

@@ -1,15 +1,16 @@
 import { getJson, type NodeDocument } from "../api.ts";
 import { byId, createElement, createFiller } from "../dom.ts";
 import { glyphElement } from "../fleet/status-icon.ts";
-import { formatAge, humanize } from "../format.ts";
-import { commandButton, commandsAllowed } from "../panels/operator-commands.ts";
+import { formatAge, humanize, timeOfDay } from "../format.ts";
+import { externalLink } from "../panels/banners.ts";
+import { commandButton } from "../panels/operator-commands.ts";
 import { nodeFields, policyElement } from "./explanation.ts";
 import { nodeHistoryElement } from "./node-history.ts";
 
 /** Narrower than this the panel covers the page. */
 const NARROW = matchMedia("(max-width: 1099px)");
 /** What the panel covers on a narrow screen. */
-const COVERED_ELEMENTS = "header, .readonly, .banners, .summary, .card, footer";
+const COVERED_ELEMENTS = "header, .disconnected, .readonly, .banners, .summary, .card, footer";
 
 /** The panel that explains one node. */
 export class NodePanel {
@@ -23,6 +24,7 @@ export class NodePanel {
   /** Id of the node that is shown; null: the panel is closed. */
   #shown: string | null = null;
   #requests = 0;
+  #grafana: string | null = null;
 
   /** `onClose` is called when the user closes the panel. */
   constructor(onClose: () => void) {
@@ -53,6 +55,11 @@ export class NodePanel {
     void this.#load();
   }
 
+  /** Sets the URL of Grafana, to whose dashboard of the node the panel links; null: unknown. */
+  linkTo(grafana: string | null): void {
+    this.#grafana = grafana;
+  }
+
   /** Reloads the explanation if it is about this node; null: of any node. */
   refresh(id: string | null): void {
     if (id === null || id === this.#shown) void this.#load();
@@ -79,7 +86,8 @@ export class NodePanel {
       createElement("span", { class: `status is-${status}` }, humanize(status)),
     ]);
     const isHeld = node.holds.length > 0;
-    this.#fillCommands([node.known, isHeld, commandsAllowed()], () => [
+    this.#fillCommands([node.id, node.known, node.holds, this.#grafana], () => [
+      this.#grafana === null ? null : externalLink("Grafana", dashboardOf(this.#grafana, node.id)),
       node.known && !node.holds.some(({ kind }) => kind === "held") ? commandButton(holdCommand(node), "hold") : null,
       isHeld ? commandButton(releaseCommand(node), "release") : null,
     ]);
@@ -98,12 +106,16 @@ export class NodePanel {
 
 function bodyElements(node: NodeDocument): readonly HTMLElement[] {
   const now = Date.parse(node.explained_at);
-  const holds = node.holds.map(({ kind, reason, at }) =>
+  const holds = node.holds.map(({ kind, reason, at, until }) =>
     createElement(
       "p",
       { class: "banner tone-wait" },
       createElement("b", {}, humanize(kind)),
-      createElement("span", {}, `${reason}, ${formatAge(at, now)}`),
+      createElement(
+        "span",
+        {},
+        `${reason}, ${formatAge(at, now)}${until === null ? "" : `, until ${timeOfDay(until, now)}`}`,
+      ),
     ),
   );
   const policies = node.policies.map((policy) => policyElement(policy, now));
@@ -119,18 +131,31 @@ function bodyElements(node: NodeDocument): readonly HTMLElement[] {
   ];
 }
 
-const holdCommand = ({ id, name }: NodeDocument) =>
+/** Returns the address of the dashboard of a node: see `grafana/`. */
+const dashboardOf = (grafana: string, id: string): string =>
+  `${grafana}/d/proxywarden-node?var-node=${encodeURIComponent(id)}`;
+
+interface NodeName {
+  readonly id: string;
+  readonly name?: string | null;
+}
+
+/** Returns the command that holds a node. */
+export const holdCommand = ({ id, name }: NodeName) =>
   ({
     path: `nodes/${encodeURIComponent(id)}/hold`,
     name: "Hold",
     meaning: `No policy acts on ${name ?? id} until it is released.`,
     hasReason: true,
+    node: { id, name: name ?? id },
   }) as const;
 
-const releaseCommand = ({ id, name }: NodeDocument) =>
+/** Returns the command that releases a node. */
+export const releaseCommand = ({ id, name }: NodeName) =>
   ({
     path: `nodes/${encodeURIComponent(id)}/release`,
     name: "Release",
     meaning: `Policies may act on ${name ?? id} again.`,
     hasReason: false,
+    node: { id, name: name ?? id },
   }) as const;

@@ -1,32 +1,61 @@
 import type uPlotType from "uplot";
 import type { HistoryDocument } from "../api.ts";
 import { byId, createElement } from "../dom.ts";
-import { formatCount } from "../format.ts";
+import { formatCount, timeOfDay } from "../format.ts";
 
 /** The global of uPlot.js, which is loaded before the modules. */
 declare const uPlot: typeof uPlotType;
 
+type Series = HistoryDocument["series"];
+type Column = readonly (number | null)[];
+
+/** A chart. Every axis begins at zero, so that heights can be compared. */
 interface ChartSpec {
   readonly title: string;
-  readonly series: readonly (readonly [name: keyof HistoryDocument["series"], label: string, color: string])[];
-  /** Whether the axis begins at zero; if not, it fits the values. */
-  readonly fromZero: boolean;
+  readonly series: readonly ChartSeries[];
+}
+
+interface ChartSeries {
+  readonly label: string;
+  readonly color: string;
+  values(series: Series): Column;
 }
 
 const CHARTS: readonly ChartSpec[] = [
-  { title: "Nodes online", series: [["online", "online", "--series-1"]], fromZero: false },
-  { title: "Active sessions", series: [["active_sessions", "active", "--series-2"]], fromZero: false },
+  {
+    // Beside all nodes, a few that are not online would not be visible.
+    title: "Nodes not online",
+    series: [{ label: "not online", color: "--series-4", values: notOnline }],
+  },
+  {
+    title: "Active sessions",
+    series: [{ label: "active", color: "--series-2", values: ({ active_sessions }) => active_sessions }],
+  },
   {
     title: "Calls left",
     series: [
-      ["node_management_left", "node", "--series-1"],
-      ["session_monitoring_left", "session", "--series-3"],
+      { label: "node", color: "--series-1", values: ({ node_management_left }) => node_management_left },
+      { label: "session", color: "--series-3", values: ({ session_monitoring_left }) => session_monitoring_left },
     ],
-    fromZero: true,
   },
 ];
 
+function notOnline({ nodes, online }: Series): Column {
+  return nodes.map((total, index) => {
+    const up = online[index] ?? null;
+    return total === null || up === null ? null : total - up;
+  });
+}
+
 const HEIGHT = 132;
+/** What the server samples: an hour. The axis shows all of it, also if the daemon is younger. */
+const HISTORY_SECONDS = 3_600;
+/** After this many steps without a sample, the line is interrupted. */
+const GAP_STEPS = 3;
+/** A sample is shown if the cursor is this close to it. */
+const TOOLTIP_SECONDS_MAX = 60;
+/** The axis reaches at least to this value, so that single nodes do not fill it. */
+const VALUE_MAX_MIN = 4;
 /** Distance of two numbers on an axis. */
 const LABEL_SPACE = 34;
 
@@ -61,18 +90,35 @@ export function startCharts(): void {
 export function showHistory(history: HistoryDocument): void {
   lastHistory = history;
   for (const each of drawnCharts) {
-    const columns = each.chart.series.map(([name]) => history.series[name]);
-    const data: uPlotType.AlignedData = [[...history.at], ...columns.map((column) => [...column])];
-    const texts = columns.map((column, index) => `${each.chart.series[index]![1]} ${formatCount(column.at(-1))}`);
+    const columns = each.chart.series.map(({ label, values }) => ({ label, values: values(history.series) }));
+    const texts = columns.map(({ label, values }) => `${label} ${formatCount(values.at(-1))}`);
     each.now.textContent = texts.join(" · ");
-    each.container.setAttribute(
-      "aria-label",
-      `${each.chart.title}: ${columns.map((column, index) => currentValueText(each.chart.series[index]![1], column)).join("; ")}`,
+    const label = columns.map(({ label, values }) => currentValueText(label, values)).join("; ");
+    each.container.setAttribute("aria-label", `${each.chart.title}: ${label}`);
+    const data = withGaps(
+      history.at,
+      columns.map(({ values }) => values),
+      GAP_STEPS * history.step_seconds,
     );
-    if (each.plot === null)
-      each.plot = new uPlot(optionsOf(each.chart, each.container.clientWidth), data, each.container);
+    if (each.plot === null) each.plot = new uPlot(optionsOf(each, each.container.clientWidth), data, each.container);
     else each.plot.setData(data);
   }
+}
+
+/** Adds an unknown value where no sample was taken for a while, so that no line is drawn across. */
+function withGaps(at: readonly number[], columns: readonly Column[], gapSeconds: number): uPlotType.AlignedData {
+  const times: number[] = [];
+  const values: (number | null)[][] = columns.map(() => []);
+  for (const [index, second] of at.entries()) {
+    const last = at[index - 1];
+    if (last !== undefined && second - last > gapSeconds) {
+      times.push((last + second) / 2);
+      for (const column of values) column.push(null);
+    }
+    times.push(second);
+    for (const [series, column] of values.entries()) column.push(columns[series]![index] ?? null);
+  }
+  return [times, ...values];
 }
 
 /** Redraws the charts after the colors changed. */
@@ -84,13 +130,13 @@ export function redrawCharts(): void {
   if (lastHistory !== null) showHistory(lastHistory);
 }
 
-function currentValueText(name: string, column: readonly (number | null)[]): string {
+function currentValueText(name: string, column: Column): string {
   const known = column.filter((value) => value !== null);
   if (known.length === 0) return `${name}: not known yet`;
   return `${name} now ${formatCount(column.at(-1))}, between ${formatCount(Math.min(...known))} and ${formatCount(Math.max(...known))}`;
 }
 
-function optionsOf({ series, fromZero }: ChartSpec, width: number): uPlotType.Options {
+function optionsOf({ chart: { series }, container }: DrawnChart, width: number): uPlotType.Options {
   const color = (name: string) => resolveColor(`var(${name})`);
   const axis = {
     stroke: color("--muted"),
@@ -102,9 +148,13 @@ function optionsOf({ series, fromZero }: ChartSpec, width: number): uPlotType.Op
     width,
     height: HEIGHT,
     legend: { show: false },
-    cursor: { show: false },
-    padding: [8, 4, 0, 0],
-    scales: { y: { range: (_plot, low, high) => rangeOf(low, high, fromZero) } },
+    cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
+    hooks: { init: [(plot) => addTooltip(plot, container)] },
+    padding: [8, 14, 0, 0],
+    scales: {
+      x: { range: (_plot, _first, last) => [last - HISTORY_SECONDS, last] },
+      y: { range: (_plot, _low, high) => [0, Math.max(VALUE_MAX_MIN, Math.ceil((high ?? 0) * 1.1))] },
+    },
     axes: [
       { ...axis, space: 60, size: 24, values: (_plot, at) => at.map((second) => hourAndMinute.format(second * 1_000)) },
       {
@@ -116,7 +166,7 @@ function optionsOf({ series, fromZero }: ChartSpec, width: number): uPlotType.Op
     ],
     series: [
       {},
-      ...series.map(([, label, name]) => ({
+      ...series.map(({ label, color: name }) => ({
         label,
         stroke: color(name),
         width: 1.5,
@@ -129,12 +179,29 @@ function optionsOf({ series, fromZero }: ChartSpec, width: number): uPlotType.Op
 
 const hourAndMinute = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 
-/** The axis covers at least some percent of the value, so that small changes of a flat line are not exaggerated. */
-function rangeOf(low: number | null, high: number | null, fromZero: boolean): [number, number] {
-  if (low === null || high === null) return [0, 1];
-  if (fromZero) return [0, Math.max(1, high * 1.1)];
-  const room = Math.max((high - low) * 0.15, high * 0.005, 1);
-  return [Math.max(0, Math.floor(low - room)), Math.ceil(high + room)];
+/** Shows time and values at the cursor. */
+function addTooltip(plot: uPlotType, container: HTMLElement): void {
+  const tip = createElement("div", { class: "tip", "aria-hidden": "true" });
+  tip.hidden = true;
+  plot.over.append(tip);
+  const show = ({ cursor: { idx, left = 0 }, data }: uPlotType) => {
+    const second = idx == null ? undefined : data[0][idx];
+    const values = plot.series.slice(1).map(({ label }, index) => [label, idx == null ? null : data[index + 1]![idx]]);
+    // The nearest sample may be far away.
+    const distance = second === undefined ? Number.POSITIVE_INFINITY : Math.abs(plot.posToVal(left, "x") - second);
+    tip.hidden = left < 0 || distance > TOOLTIP_SECONDS_MAX;
+    if (second === undefined) return;
+    const texts = values.map(
+      ([label, value]) => `${label} ${typeof value === "number" ? formatCount(value) : "unknown"}`,
+    );
+    tip.textContent = `${timeOfDay(new Date(second * 1_000).toISOString(), Date.now())} · ${texts.join(" · ")}`;
+    const room = container.clientWidth - plot.over.offsetLeft - tip.offsetWidth;
+    tip.style.transform = `translate(${Math.max(-plot.over.offsetLeft, Math.min(left + 8, room))}px, 4px)`;
+  };
+  plot.hooks.setCursor = [show];
+  plot.over.addEventListener("mouseleave", () => {
+    tip.hidden = true;
+  });
 }
 
 /** Returns a color of the style sheet for a canvas. */

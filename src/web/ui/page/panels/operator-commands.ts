@@ -1,8 +1,9 @@
 import { postCommand } from "../api.ts";
 import { byId, createElement, replaceChildren } from "../dom.ts";
+import { withName } from "../format.ts";
 
 /** An operator command, as a button and a dialog show it. */
-interface OperatorCommand {
+export interface OperatorCommand {
   /** Below `api/v1/`. */
   readonly path: string;
   /** Label of the button. */
@@ -10,6 +11,8 @@ interface OperatorCommand {
   /** Its meaning in one sentence. */
   readonly meaning: string;
   readonly hasReason: boolean;
+  /** The node that it is about. Messages then show its name. */
+  readonly node?: { readonly id: string; readonly name: string };
 }
 
 /** The token is stored for this tab until it is closed. */
@@ -17,44 +20,52 @@ const TOKEN_KEY = "proxywarden.token";
 const REASON_CHARS_MAX = 500;
 const TOAST_MS = 8_000;
 
-const commandState = { isOpen: false, onDone: () => {} };
+/** `problem`: why no command can be sent now; null: commands can be sent. */
+const commandState: { problem: string | null; onDone: () => void } = { problem: "", onDone: () => {} };
 
-/** Sets whether operators are configured, as every status reports. */
-export function setCommandsAllowed(isAllowed: boolean): void {
-  commandState.isOpen = isAllowed;
+/** Enables all command buttons, or disables them with a reason. */
+export function setCommandProblem(problem: string | null): void {
+  if (problem === commandState.problem) return;
+  commandState.problem = problem;
+  for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-command]")) followProblem(button);
 }
 
-/** Returns whether operators are configured. */
-export const commandsAllowed = (): boolean => commandState.isOpen;
+/** Returns why no command can be sent now; null: commands can be sent. */
+export const commandProblem = (): string | null => commandState.problem;
+
+/** Enables a command button unless there is a problem. Its `data-command` is its tooltip. */
+function followProblem(button: HTMLButtonElement): HTMLButtonElement {
+  button.disabled = commandState.problem !== null;
+  button.title = commandState.problem ?? button.dataset.command!;
+  return button;
+}
 
 /** Sets what runs after each command that succeeded. */
 export function onCommandDone(then: () => void): void {
   commandState.onDone = then;
 }
 
-/** Tooltip of the buttons of a read-only page. */
-export const READ_ONLY_HINT = "Read-only: no operators are configured (web.operators)";
-
 /** Creates a button that sends a command after confirmation. */
 export const commandButton = (command: OperatorCommand, key: string, tone = ""): HTMLButtonElement =>
-  createElement(
-    "button",
-    {
-      type: "button",
-      class: tone,
-      "data-k": key,
-      disabled: !commandState.isOpen,
-      title: commandState.isOpen ? null : READ_ONLY_HINT,
-      onclick: () => confirmCommand(command),
-    },
-    command.name,
+  followProblem(
+    createElement(
+      "button",
+      {
+        type: "button",
+        class: tone,
+        "data-k": key,
+        "data-command": command.meaning,
+        onclick: () => confirmCommand(command),
+      },
+      command.name,
+    ),
   );
 
 /** Opens a dialog to confirm a command. It asks for a reason if the command takes one, and for the token if none is stored. */
 export function confirmCommand(command: OperatorCommand): void {
   const dialog = byId<HTMLDialogElement>("dialog");
   const fields = createFields();
-  const send = createElement("button", { class: "primary" }, command.name);
+  const send = followProblem(createElement("button", { class: "primary", "data-command": "" }, command.name));
   const cancel = createElement("button", { type: "button", onclick: () => dialog.close() }, "Cancel");
   const onsubmit = async (event: Event) => {
     event.preventDefault();
@@ -65,10 +76,10 @@ export function confirmCommand(command: OperatorCommand): void {
     }
     send.disabled = true;
     const message = await sendCommand(command, token, fields);
-    send.disabled = false;
+    followProblem(send);
     if (message === null) return;
     dialog.close();
-    toast(message);
+    toast(withName(message, command.node));
     commandState.onDone();
   };
   const form = createElement(
@@ -114,7 +125,11 @@ async function sendCommand(command: OperatorCommand, token: string, fields: Dial
   }
   const isWrongToken = answer.error.status === 401;
   if (isWrongToken) storeToken(null);
-  showProblem(fields, `Failed: ${answer.error.message}.`, isWrongToken);
+  const problem =
+    answer.error.status === 0
+      ? "No response: the command may have been executed. Check before you send it again."
+      : `Failed: ${answer.error.message}.`;
+  showProblem(fields, problem, isWrongToken);
   return null;
 }
 

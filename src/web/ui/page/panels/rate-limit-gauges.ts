@@ -26,22 +26,25 @@ export function showBudget(budget: Budget, now: number): void {
 function categoryRow(name: string, category: Category, reserve: number): HTMLElement {
   const limit = category.stated?.limit ?? category.configured.requests;
   const left = category.remaining_at_least;
-  // A full bucket holds more than one window if the service allows bursts.
-  const full = Math.max(limit, left ?? 0);
+  // A bucket holds more than one window if the service allows bursts.
+  const full = Math.max(limit, category.configured.burst, left ?? 0);
   const share = left === null ? 0 : left / full;
   const { held_by, in_seconds } = category.next_poll;
   const next =
     held_by === null
       ? "the next call can be sent now"
       : `next call in ${formatDuration(in_seconds)}, delayed by ${humanize(held_by)}`;
+  const { requests, burst, window_seconds } = category.configured;
+  const window = window_seconds === 60 ? "minute" : formatDuration(window_seconds);
+  const rate = `of ${formatCount(limit)} a ${window}${burst > requests ? `, burst ${formatCount(burst)}` : ""}`;
   const refused = category.consecutive_refusals > 0 ? `${category.consecutive_refusals} refused in a row · ` : "";
   return gaugeElement({
     name: humanize(name),
     value: left === null ? "not stated" : `${formatCount(left)} left`,
-    note: `${refused}limit ${formatCount(limit)} a ${category.configured.window_seconds === 60 ? "minute" : formatDuration(category.configured.window_seconds)} · ${next}`,
+    note: `${rate} · ${refused}${next}`,
     share,
     tone: left !== null && left < reserve * limit ? "wait" : "good",
-    label: left === null ? "not reported yet" : `${formatCount(left)} of ${formatCount(full)} calls left`,
+    label: left === null ? "not reported yet" : `${formatCount(left)} left ${rate}`,
     tick: [(reserve * limit) / full, "the reserve"],
   });
 }
@@ -116,12 +119,17 @@ const LATE_AGE_SHARE = 0.53;
 
 /** Shows the age of each collector's data and the planned age. */
 export function showFreshness(status: Status): void {
-  fillFresh(status.collectors, () =>
-    Object.entries(status.collectors).map(([name, collector]) => freshnessRow(name, collector)),
+  const nodes = status.nodes?.total ?? 0;
+  fillFresh([status.collectors, nodes], () =>
+    Object.entries(status.collectors).map(([name, collector]) => freshnessRow(name, collector, nodes)),
   );
 }
 
-function freshnessRow(name: string, { planned, age_seconds, failure }: Collector): HTMLElement {
+function freshnessRow(
+  name: string,
+  { planned, age_seconds, nodes_read, failure }: Collector,
+  nodes: number,
+): HTMLElement {
   if (planned === null) {
     return gaugeElement({
       name,
@@ -142,14 +150,17 @@ function freshnessRow(name: string, { planned, age_seconds, failure }: Collector
   const problem = failure === null ? "" : `${humanize(failure.reason)}: ${failure.message} · `;
   const median =
     name === "details" && age_seconds !== null ? ` · half within ${formatDuration(age_seconds.median)}` : "";
+  const read = nodes_read === null ? "" : `${formatCount(nodes_read)} of ${formatCount(nodes)} read · `;
   return gaugeElement({
     name,
     value: age === null ? "nothing yet" : formatDuration(age),
-    note: `${problem}every ${formatDuration(planned.interval_seconds)}${slowdown}${median}`,
+    note: `${read}${problem}every ${formatDuration(planned.interval_seconds)}${slowdown}${median}`,
     share,
     tone: failure !== null || share > 1 ? "bad" : share > LATE_AGE_SHARE ? "wait" : "good",
     label:
-      age === null ? "nothing yet" : `${formatDuration(age)} old, every ${formatDuration(planned.interval_seconds)}`,
+      age === null
+        ? "nothing yet"
+        : `${formatDuration(age)} old, ${read}every ${formatDuration(planned.interval_seconds)}`,
     tick: [planned.interval_seconds / planned.fresh_seconds, "one planned interval"],
   });
 }

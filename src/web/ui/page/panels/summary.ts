@@ -1,128 +1,98 @@
 import type { Budget, Status } from "../api.ts";
-import { byId, type Child, createElement, createFiller, replaceChildren } from "../dom.ts";
-import { countStatuses, type FleetModel, markOf, nodesNeedingAttention } from "../fleet/fleet.ts";
-import { countNoun, formatCount, formatDuration, formatPercent, humanize, timeOfDay } from "../format.ts";
-import { commandButton } from "./operator-commands.ts";
+import { byId, createElement, createFiller, replaceChildren } from "../dom.ts";
+import { countNodes, type FleetModel } from "../fleet/fleet.ts";
+import { ATTENTION } from "../fleet/node-filter.ts";
+import { needsAttention, REMEDIATION_STATES } from "../fleet/remediation-states.ts";
+import { ringElement } from "../fleet/status-icon.ts";
+import { countNoun, formatCount, formatDuration, formatPercent, humanize } from "../format.ts";
+import { formatFragment, type ViewState } from "../view-state.ts";
 
 const fillTiles = createFiller(byId("tiles"));
-const fillBanners = createFiller(byId("banners"));
 const fillChips = createFiller(byId("chips"));
 
 /** Shortest interval between two screen reader announcements. */
 const ANNOUNCE_INTERVAL_MS = 15_000;
 let announcedAt = Number.NEGATIVE_INFINITY;
 
+/** A number at the top, and where it leads. */
+interface Tile {
+  readonly name: string;
+  readonly value: string;
+  readonly note: string;
+  readonly href: string;
+  /** Its color, if the value is not 0: `is-tile-TONE` in the style sheet. */
+  readonly tone?: string;
+  /** The state of remediation whose ring the grid draws. */
+  readonly ring?: string;
+}
+
 /** Shows the numbers at the top. */
-export function showTiles(fleet: FleetModel | null, status: Status | null, budget: Budget | null): void {
-  const online = fleet === null ? null : (countStatuses(fleet)[fleet.statuses.indexOf("online")] ?? 0);
+export function showTiles(
+  fleet: FleetModel | null,
+  status: Status | null,
+  budget: Budget | null,
+  view: ViewState,
+): void {
+  /** Returns the address of the view with another filter. */
+  const filtered = (filter: Partial<ViewState>) =>
+    formatFragment({ ...view, ...{ node: null, status: null, remediation: null, search: "", page: 1 }, ...filter });
   const total = fleet?.cells.length ?? null;
-  const unhealthy = fleet === null ? null : nodesNeedingAttention(fleet).length;
-  const remediated = fleet?.cells.filter((cell) => ["episode", "acting"].includes(markOf(fleet, cell))).length ?? null;
+  const online = fleet && countNodes(fleet, (each) => each === "online");
+  const attention = fleet && countNodes(fleet, needsAttention);
   const month = budget?.month ?? null;
-  const awaiting = status?.warden.awaiting_approval ?? null;
-  const tiles: readonly (readonly [name: string, value: string, note: string, tone: string])[] = [
-    [
-      "Online",
-      formatPercent(online === null || !total ? null : online / total),
-      `${formatCount(online)} of ${formatCount(total)} nodes`,
-      "",
-    ],
-    ["Needs attention", formatCount(unhealthy), "listed below", unhealthy ? "bad" : ""],
-    [
-      "Being remediated",
-      formatCount(remediated),
-      `${formatCount(status?.warden.in_flight)} actions not yet verified`,
-      remediated ? "act" : "",
-    ],
-    ["Waiting for approval", formatCount(awaiting), "actions", awaiting ? "wait" : ""],
-    ["Active sessions", formatCount(status?.sessions?.active), `of ${formatCount(status?.sessions?.total)} listed`, ""],
-    [
-      "Calls this month",
-      formatCount(month?.calls),
-      month?.calls_limit ? `of ${formatCount(month.calls_limit)}` : "no monthly limit",
-      "",
-    ],
+  const tiles: readonly Tile[] = [
+    {
+      name: "Online",
+      value: formatPercent(online === null || !total ? null : online / total),
+      note: `${formatCount(online)} of ${formatCount(total)} nodes`,
+      href: filtered({ status: "online" }),
+    },
+    {
+      ...{ name: "Needs attention", value: formatCount(attention), note: "nodes", tone: attention ? "bad" : "" },
+      href: filtered({ remediation: ATTENTION }),
+    },
+    ...REMEDIATION_STATES.filter(({ name }) => TILE_NOTES[name] !== undefined).map(({ name, label, marks }): Tile => {
+      const count = fleet && countNodes(fleet, (_, mark) => marks.includes(mark));
+      const note = name === "treated" ? `${formatCount(status?.warden.in_flight)} in flight` : TILE_NOTES[name]!;
+      const href = filtered({ remediation: name });
+      return { name: capitalize(label), value: formatCount(count), note, href, ring: name, tone: count ? name : "" };
+    }),
+    {
+      ...{ name: "Active sessions", value: formatCount(status?.sessions?.active), href: "#charts-card" },
+      note: `of ${formatCount(status?.sessions?.total)} listed`,
+    },
+    {
+      ...{ name: "Calls this month", value: formatCount(month?.calls), href: "#budget-card" },
+      note: month?.calls_limit ? `of ${formatCount(month.calls_limit)}` : "no monthly limit",
+    },
   ];
   fillTiles(tiles, () =>
-    tiles.map(([name, value, note, tone]) =>
+    tiles.map(({ name, value, note, href, tone, ring }) =>
       createElement(
-        "div",
-        { class: `tile ${tone === "" ? "" : `is-${tone}`}` },
-        createElement("dt", {}, name),
-        createElement("dd", {}, createElement("b", {}, value), createElement("small", { class: "muted" }, note)),
+        "a",
+        { class: `tile ${tone ? `is-tile-${tone}` : ""}`, href, "data-k": `tile ${name}` },
+        createElement("span", { class: "tile-name" }, name),
+        createElement("b", {}, ring === undefined ? null : ringElement(ring), value),
+        createElement("small", { class: "muted" }, note),
       ),
     ),
   );
   if (online === null || performance.now() - announcedAt < ANNOUNCE_INTERVAL_MS) return;
   announcedAt = performance.now();
   byId("announcement").textContent =
-    `${formatCount(online)} of ${countNoun(total ?? 0, "node")} online, ${formatCount(unhealthy)} need attention`;
+    `${formatCount(online)} of ${countNoun(total ?? 0, "node")} online, ${formatCount(attention)} need attention`;
 }
 
-/** Shows what holds all actions, and the command that ends it. */
-export function showBanners(status: Status): void {
-  const { warden: remediation } = status;
-  const now = Date.parse(status.now);
-  fillBanners(
-    [
-      remediation.paused,
-      remediation.breaker,
-      remediation.trust,
-      remediation.storm_until,
-      remediation.journal,
-      status.takes_orders,
-      status.leader,
-    ],
-    () => {
-      const banners: Child[] = [];
-      const add = (tone: string, title: string, text: string, action: Child = null) =>
-        banners.push(
-          createElement(
-            "div",
-            { class: `banner tone-${tone}` },
-            createElement("b", {}, title),
-            createElement("span", {}, text),
-            action,
-          ),
-        );
-      const isStandby = status.leader !== null && !status.leader.is_this;
-      if (isStandby) {
-        const { name, url } = status.leader;
-        const text = `The leader is ${name ?? "not known"}. Fleet and limits are shown there; the rest is read from the journal, and commands are forwarded.`;
-        add("hold", "Standby", text, url === null ? null : createElement("a", { href: url }, "Open the leader"));
-      }
-      if (remediation.paused !== null) {
-        add(
-          "wait",
-          "Paused",
-          `since ${timeOfDay(remediation.paused.at, now)}: ${remediation.paused.reason}. All actions are on hold.`,
-          commandButton(resume, "resume"),
-        );
-      }
-      if (remediation.breaker !== null) {
-        const { opened_at, nodes } = remediation.breaker;
-        add(
-          "bad",
-          "The breaker is open",
-          `since ${timeOfDay(opened_at, now)}: ${countNoun(nodes, "node")} fired. All actions are on hold until an operator resets it.`,
-          commandButton(resetBreaker, "reset-breaker"),
-        );
-      }
-      for (const { reason, detail } of isStandby ? [] : remediation.trust) {
-        add(
-          "wait",
-          "Fleet data is not trusted; actions are on hold",
-          `${humanize(reason)}: ${detail}`,
-          reason === "inventory_shrunk" ? commandButton(acceptInventory, "accept") : null,
-        );
-      }
-      if (remediation.storm_until !== null)
-        add("wait", "Storm", `actions are on hold until at least ${timeOfDay(remediation.storm_until, now)}`);
-      if (remediation.journal !== null) add("bad", "The journal can't be written", remediation.journal);
-      return banners;
-    },
-  );
-}
+/** The states of remediation that have a tile, with its note. */
+const TILE_NOTES: Readonly<Record<string, string>> = {
+  treated: "",
+  in_flight: "for a free slot",
+  canary: "for a first success",
+  held: "not acted on now",
+  awaiting: "of an operator",
+};
+
+const capitalize = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 /** Shows the mode and the uptime of the daemon. */
 export function showChips(status: Status): void {
@@ -136,32 +106,7 @@ export function showChips(status: Status): void {
   const runs = up < 60 ? "just started" : `up ${formatDuration(60 * Math.floor(up / 60))}`;
   fillChips([mode, runs], () => [
     createElement("span", { class: `chip mode-${mode}`, title: modes[mode] ?? "" }, humanize(mode)),
-    createElement("span", { class: "chip" }, runs),
+    createElement("span", { class: "chip uptime" }, runs),
   ]);
   replaceChildren(byId("version"), [status.version]);
 }
-
-/** The command that pauses all actions. */
-export const pause = {
-  path: "pause",
-  name: "Pause",
-  meaning: "Holds all actions until resumed. Polling continues.",
-  hasReason: true,
-} as const;
-
-/** The command that ends the pause. */
-export const resume = { path: "resume", name: "Resume", meaning: "Policies act again.", hasReason: false } as const;
-
-const resetBreaker = {
-  path: "breaker/reset",
-  name: "Reset breaker",
-  meaning: "Closes the breaker and resets its count. Make sure you know why it opened.",
-  hasReason: false,
-} as const;
-
-const acceptInventory = {
-  path: "inventory/accept",
-  name: "Accept inventory",
-  meaning: "Uses the current node count as the new baseline. Choose this if the missing nodes were removed on purpose.",
-  hasReason: false,
-} as const;

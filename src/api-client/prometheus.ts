@@ -1,0 +1,53 @@
+import { fail, ok, type Result } from "../base/result.ts";
+import { describeJson, excerpt, truncate } from "./errors.ts";
+import type { IntegrationClient } from "./integration-client.ts";
+import { bodyText, jsonField, parseJson } from "./json-body.ts";
+
+/** Why Prometheus did not answer a query. */
+export interface PrometheusFailure {
+  /** Type of the error, such as `bad_data` or `timeout`; null: the answer is none of Prometheus, or there was none. */
+  readonly errorType: string | null;
+  /** For operators; contains no secret. */
+  readonly message: string;
+}
+
+/** The answer to a successful query. */
+export interface PrometheusAnswer {
+  /** The field `data`, unchecked. */
+  readonly data: unknown;
+  /** Text of the first warning: part of the data could not be read. Null: none. */
+  readonly warning: string | null;
+}
+
+/** Error messages are journaled as the detail of a hold, and those of PromQL quote the query. */
+const MESSAGE_CHARACTERS_MAX = 500;
+
+/** Requests a path below `/api/v1/` of Prometheus. `valuesMax`: of the JSON; absent: as for any body. Never rejects. */
+export async function requestPrometheus(
+  prometheus: IntegrationClient,
+  path: string,
+  signal: AbortSignal,
+  valuesMax?: number,
+): Promise<Result<PrometheusAnswer, PrometheusFailure>> {
+  const answer = await prometheus.request({ method: "GET", path: `/api/v1/${path}` }, signal);
+  if (!answer.ok) return fail({ errorType: null, message: `Prometheus: ${answer.error}` });
+  const { status, body } = answer.value;
+  const json = parseJson(body, valuesMax);
+  if (jsonField(json, "status") === "error") {
+    const [errorType, error] = [jsonField(json, "errorType"), jsonField(json, "error")].map(textOf);
+    const message = truncate(`Prometheus answered ${status}: ${errorType}: ${error}`, MESSAGE_CHARACTERS_MAX);
+    return fail({ errorType: errorType!, message });
+  }
+  if (status !== 200) {
+    return fail({ errorType: null, message: `Prometheus answered ${status}: ${excerpt(bodyText(body))}` });
+  }
+  if (jsonField(json, "status") !== "success") {
+    return fail({ errorType: null, message: `the answer is not from Prometheus: ${excerpt(bodyText(body))}` });
+  }
+  const warnings = jsonField(json, "warnings");
+  const warning = Array.isArray(warnings) && warnings.length > 0 ? excerpt(textOf(warnings[0])) : null;
+  return ok({ data: jsonField(json, "data"), warning });
+}
+
+/** Returns a string as it is, and any other value as JSON: an object may have a field `toString`, which String would call. */
+export const textOf = (value: unknown): string => (typeof value === "string" ? value : describeJson(value));

@@ -1,0 +1,197 @@
+import type { IntegrationClient } from "../../api-client/integration-client.ts";
+import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../base/duration.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
+import type { NodeId, NodeLabel } from "../../model/node.ts";
+import type { ExternalBlockers } from "../../model/ports.ts";
+import type { EpochMs } from "../../model/time.ts";
+import type { Expression } from "../../policy/cel/expression.ts";
+import { type Field, findField } from "../../policy/cel/fields.ts";
+import { expressionsOf, mustCompile } from "../../policy/policy.ts";
+import type { RemediationRules } from "../../remediation/context.ts";
+import { queryHasResult } from "../../remediation/evaluation/blocker-queries.ts";
+import type { HistoryChunk } from "./history-chunk.ts";
+import { type HistorySize, measureHistory, readHistory } from "./history-reader.ts";
+import { familiesOf, missingFieldReason } from "./history-sources.ts";
+import { ReplayOutcome } from "./outcome.ts";
+import { PolicyReplay, ReplayClock } from "./policy-replay.ts";
+import type { TimeGrid } from "./prometheus-range.ts";
+import { LOOKBACK_MS, ReplayedFleet } from "./replayed-fleet.ts";
+
+/** What a backtest replays. */
+export interface BacktestRequest {
+  readonly prometheus: IntegrationClient;
+  /** Selects the daemon's series, such as `job="proxywarden"`; "": all. */
+  readonly matchers: string;
+  readonly fromMs: EpochMs;
+  readonly untilMs: EpochMs;
+  /** Time between two points of the history; null: as fits the history. */
+  readonly stepMs: DurationMs | null;
+  readonly inForce: RemediationRules;
+  /** Policies to compare with those in force; null: none. */
+  readonly candidate: RemediationRules | null;
+}
+
+/** A field that decisions depend on and the history does not hold. */
+export interface MissingField {
+  /** Name of the policy, or the key of `safety`. */
+  readonly read_by: string;
+  readonly field: string;
+  readonly why: string;
+}
+
+/** What a backtest found, and what it is based on. */
+export interface BacktestResult {
+  readonly grid: TimeGrid;
+  readonly size: HistorySize;
+  /** The step of the grid, or a longer scrape interval. */
+  readonly resolutionMs: DurationMs;
+  /** Times without history, in order. */
+  readonly gaps: readonly { readonly fromMs: EpochMs; readonly untilMs: EpochMs }[];
+  readonly missingFields: readonly MissingField[];
+  readonly names: ReadonlyMap<NodeId, string>;
+  readonly inForce: ReplayOutcome;
+  readonly candidate: ReplayOutcome | null;
+}
+
+/** Steps between two points, of which the first that fits the history is chosen. */
+const STEPS_MS: readonly DurationMs[] = [1, 2, 5, 10, 15, 30, 60].map((minutes) => minutes * MINUTE_MS);
+/** Observations of single nodes that are replayed unless a step is given: they take about ten minutes. */
+const OBSERVATIONS_MAX = 50_000_000;
+
+/** Replays the history that Prometheus holds under the policies. `onProgress` gets the share that is done, 0 to 1. */
+export async function runBacktest(
+  request: BacktestRequest,
+  onProgress: (share: number) => void,
+  signal: AbortSignal,
+): Promise<Result<BacktestResult, string>> {
+  const { prometheus, matchers, fromMs, untilMs, inForce, candidate } = request;
+  const size = await measureHistory(prometheus, { fromMs, untilMs, matchers }, signal);
+  if (!size.ok) return size;
+  const stepMs = request.stepMs ?? fittingStep(size.value, untilMs - fromMs);
+  const startMs = Math.ceil(fromMs / stepMs) * stepMs;
+  const grid: TimeGrid = { startMs, stepMs, points: Math.max(1, Math.floor((untilMs - startMs) / stepMs) + 1) };
+  const rules = candidate === null ? [inForce] : [inForce, candidate];
+  const replay = await startReplay(request, rules, startMs);
+  const families = familiesOf(rules.flatMap(allExpressions));
+  for await (const chunk of readHistory(prometheus, { grid, nodes: size.value.nodes, families, matchers }, signal)) {
+    if (!chunk.ok) return chunk;
+    await replay.replayChunk(chunk.value);
+    const done = chunk.value.grid.startMs - startMs + chunk.value.grid.points * stepMs;
+    onProgress(done / (grid.points * stepMs));
+    if (signal.aborted) return fail("stopped");
+  }
+  const { fleet, fleetHistory, outcomes } = replay;
+  return ok({
+    ...{ grid, size: size.value, resolutionMs: fleet.resolutionMs({ grid }), gaps: fleetHistory.gaps() },
+    missingFields: missingFields(rules, fleetHistory),
+    names: fleetHistory.names,
+    inForce: outcomes[0]!,
+    candidate: outcomes[1] ?? null,
+  });
+}
+
+function fittingStep({ nodes, walkIntervalMs }: HistorySize, durationMs: DurationMs): DurationMs {
+  const fits = (stepMs: DurationMs) =>
+    stepMs >= (walkIntervalMs ?? 0) && (nodes * durationMs) / stepMs <= OBSERVATIONS_MAX;
+  return STEPS_MS.find(fits) ?? HOUR_MS;
+}
+
+const allExpressions = ({ policies, safety }: RemediationRules): (Expression | null)[] => [
+  ...expressionsOf(policies),
+  protectedNodes(safety),
+];
+
+const protectedNodes = (safety: RemediationRules["safety"]): Expression | null =>
+  safety.protected === null ? null : mustCompile(safety.protected);
+
+/** Starts a replay of each of some rules over the same fleet. */
+async function startReplay({ prometheus }: BacktestRequest, rules: readonly RemediationRules[], startMs: EpochMs) {
+  const clock = new ReplayClock(startMs);
+  const fleet = new ReplayedFleet(startMs);
+  const fleetHistory = new FleetHistory();
+  const externalBlockers = pastBlockers(prometheus, clock);
+  const outcomes = rules.map(({ policies }) => new ReplayOutcome(policies));
+  const replays = await Promise.all(
+    rules.map((own, index) =>
+      PolicyReplay.start({
+        ...{ rules: own, clock, inventory: fleet.inventory, externalBlockers },
+        onDecision: (decision) => outcomes[index]!.record(decision),
+      }),
+    ),
+  );
+  return {
+    outcomes,
+    fleet,
+    fleetHistory,
+    async replayChunk(chunk: HistoryChunk): Promise<void> {
+      const { startMs: firstMs, stepMs, points } = chunk.grid;
+      for (let point = 0; point < points; point++) {
+        const atMs = firstMs + point * stepMs;
+        clock.set(atMs);
+        const seen = fleet.advance(chunk, point);
+        if (seen.length === 0) fleetHistory.addGap(atMs, stepMs);
+        for (const each of seen) for (const replay of replays) await replay.run(each);
+      }
+      fleetHistory.addChunk(chunk);
+    },
+  };
+}
+
+/** What `blocked_by` would have found: alerts as Prometheus evaluated them, since Alertmanager keeps no history. */
+const pastBlockers = (prometheus: IntegrationClient, clock: ReplayClock): ExternalBlockers => ({
+  hasQueryResult: (query, signal) => queryHasResult(prometheus, query, signal, clock.now()),
+  hasFiringAlerts: (matchers, signal) =>
+    queryHasResult(prometheus, `ALERTS{${['alertstate="firing"', ...matchers].join(",")}}`, signal, clock.now()),
+});
+
+/** What the history showed of the fleet. */
+class FleetHistory {
+  readonly families = new Set<string>();
+  readonly labels = new Set<NodeLabel>();
+  readonly names = new Map<NodeId, string>();
+  readonly #gaps: { readonly fromMs: EpochMs; untilMs: EpochMs }[] = [];
+
+  /** Adds a point at which nothing new is in the history. */
+  addGap(atMs: EpochMs, stepMs: DurationMs): void {
+    const last = this.#gaps.at(-1);
+    if (last?.untilMs === atMs) last.untilMs = atMs + stepMs;
+    else this.#gaps.push({ fromMs: atMs, untilMs: atMs + stepMs });
+  }
+
+  addChunk(chunk: HistoryChunk): void {
+    for (const family of chunk.families) this.families.add(family);
+    for (const label of chunk.labels) this.labels.add(label);
+    for (const [id, name] of chunk.names()) this.names.set(id, name);
+  }
+
+  /** Returns the times without history, except for those between two scrapes. */
+  gaps(): BacktestResult["gaps"] {
+    return this.#gaps.filter(({ fromMs, untilMs }) => untilMs - fromMs >= LOOKBACK_MS);
+  }
+}
+
+function missingFields(
+  rules: readonly RemediationRules[],
+  { families, labels }: FleetHistory,
+): readonly MissingField[] {
+  const policies = new Map(rules.flatMap((each) => each.policies).map((rule) => [rule.name, rule]));
+  const readers: readonly (readonly [readBy: string, fields: Iterable<Field>])[] = [
+    ["safety.trust", [findField("node.last_seen")!]],
+    ["safety.max_disrupted_per", [findField("node.region")!]],
+    ["safety.protected", fieldsOf(rules.map(({ safety }) => protectedNodes(safety)))],
+    ...[...policies.values()].map((rule) => [rule.name, fieldsOf(expressionsOf([rule]))] as const),
+  ];
+  return readers.flatMap(([read_by, fields]) =>
+    [...fields].flatMap((field) => {
+      const why = missingFieldReason(
+        field,
+        (family) => families.has(family),
+        (label) => labels.has(label),
+      );
+      return why === null ? [] : [{ read_by, field: field.name, why }];
+    }),
+  );
+}
+
+const fieldsOf = (expressions: readonly (Expression | null)[]): ReadonlySet<Field> =>
+  new Set(expressions.flatMap((each) => each?.fields ?? []));

@@ -1,0 +1,151 @@
+import { SECOND_MS } from "../../base/duration.ts";
+import { type ColumnRow, columnValueOf, NODE_INFO, NODE_STATUS } from "../../metrics/families/node-families.ts";
+import { NODE_LABELS, NODE_STATUSES, type NodeId, type NodeLabel, type NodeStatus } from "../../model/node.ts";
+import type { SessionStatus } from "../../model/session.ts";
+import type { Collector } from "../../model/snapshot.ts";
+import type { EpochMs } from "../../model/time.ts";
+import { NODE_SESSIONS } from "./history-sources.ts";
+import type { RangeSeries, TimeGrid } from "./prometheus-range.ts";
+
+/** Labels of a node's info; null: the history has none. */
+export type NodeLabels = Readonly<Record<NodeLabel, string | null>>;
+
+/** What the history shows of a node. Arrays are by point of the chunk; NaN: no sample. */
+interface NodeHistory {
+  /** Indexes of NODE_STATUSES; {@link NO_STATUS}: the history does not show the node at this point. */
+  readonly status: Uint8Array;
+  /** Indexes of the chunk's labels; 0: none. */
+  readonly labels: Uint32Array;
+  readonly columns: Map<ColumnRow["column"], Float64Array>;
+  readonly sessions: Map<SessionStatus, Float64Array>;
+}
+
+/** Families that say when and how the daemon collected, which decides what a value is worth. */
+export const COLLECTOR_FAMILIES = [
+  "proxywarden_collect_last_success_timestamp_seconds",
+  "proxywarden_collect_complete",
+  "proxywarden_plan_interval_seconds",
+  "proxywarden_plan_fresh_seconds",
+] as const;
+type CollectorFamily = (typeof COLLECTOR_FAMILIES)[number];
+
+const NO_STATUS = 255;
+const NO_LABELS = Object.fromEntries(NODE_LABELS.map((label) => [label, null])) as unknown as NodeLabels;
+
+/** The history of the fleet at some points in time. */
+export class HistoryChunk {
+  readonly grid: TimeGrid;
+  /** Names of the families that have samples of nodes. */
+  readonly families = new Set<string>();
+  /** Labels of which some node has a value. */
+  readonly labels = new Set<NodeLabel>();
+  readonly #nodes = new Map<NodeId, NodeHistory>();
+  readonly #labels: NodeLabels[] = [NO_LABELS];
+  readonly #labelIndexes = new Map<string, number>();
+  #scrapedAt: Float64Array | null = null;
+  readonly #collectors = new Map<string, Float64Array>();
+
+  constructor(grid: TimeGrid) {
+    this.grid = grid;
+  }
+
+  addStatus({ labels, values }: RangeSeries): void {
+    this.families.add(NODE_STATUS.name);
+    const { status } = this.#nodeOf(labels.node_id);
+    const index = NODE_STATUSES.indexOf(labels.status as NodeStatus);
+    for (const [point, value] of values.entries()) if (!Number.isNaN(value) && index >= 0) status[point] = index;
+  }
+
+  addInfo({ labels, values }: RangeSeries): void {
+    this.families.add(NODE_INFO.name);
+    const node = this.#nodeOf(labels.node_id);
+    const index = this.#labelIndex(labels);
+    for (const [point, value] of values.entries()) if (!Number.isNaN(value)) node.labels[point] = index;
+  }
+
+  addColumn(row: ColumnRow, { labels, values }: RangeSeries): void {
+    this.families.add(row.name);
+    const converted = values.map((value) => columnValueOf(row, value));
+    this.#nodeOf(labels.node_id).columns.set(row.column, converted);
+  }
+
+  addSessions({ labels, values }: RangeSeries): void {
+    this.families.add(NODE_SESSIONS);
+    this.#nodeOf(labels.node_id).sessions.set(labels.status as SessionStatus, values);
+  }
+
+  addCollector({ labels, values }: RangeSeries): void {
+    this.#collectors.set(`${labels.__name__} ${labels.collector}`, values);
+  }
+
+  addScrapeTimes({ values }: RangeSeries): void {
+    this.#scrapedAt = values;
+  }
+
+  /** Returns when the daemon was scraped; NaN: unknown, because the history does not have its own metrics. */
+  scrapedAt(point: number): EpochMs {
+    return (this.#scrapedAt?.[point] ?? Number.NaN) * SECOND_MS;
+  }
+
+  /** Returns what the daemon's own metrics say about a collector; NaN: nothing. */
+  collector(family: CollectorFamily, collector: Collector, point: number): number {
+    return this.#collectors.get(`${family} ${collector}`)?.[point] ?? Number.NaN;
+  }
+
+  /** Returns the nodes that the history shows at a point. */
+  *nodesAt(point: number): Iterable<HistoricalNode> {
+    for (const [id, node] of this.#nodes) {
+      const status = node.status[point]!;
+      if (status === NO_STATUS) continue;
+      yield {
+        id,
+        status: NODE_STATUSES[status]!,
+        labels: this.#labels[node.labels[point]!]!,
+        number: (column) => node.columns.get(column)?.[point] ?? Number.NaN,
+        sessions: (of) => node.sessions.get(of)?.[point] ?? 0,
+      };
+    }
+  }
+
+  /** Returns the last name of each node that has one. */
+  *names(): Iterable<readonly [NodeId, string]> {
+    for (const [id, { labels }] of this.#nodes) {
+      const name = this.#labels[labels.findLast((index) => index > 0) ?? 0]!.name;
+      if (name !== null) yield [id, name];
+    }
+  }
+
+  #nodeOf(id = ""): NodeHistory {
+    const known = this.#nodes.get(id);
+    if (known !== undefined) return known;
+    const { points } = this.grid;
+    const created: NodeHistory = {
+      status: new Uint8Array(points).fill(NO_STATUS),
+      labels: new Uint32Array(points),
+      columns: new Map(),
+      sessions: new Map(),
+    };
+    this.#nodes.set(id, created);
+    return created;
+  }
+
+  #labelIndex(labels: RangeSeries["labels"]): number {
+    const own = Object.fromEntries(NODE_LABELS.map((label) => [label, labels[label] || null])) as NodeLabels;
+    for (const label of NODE_LABELS) if (own[label] !== null) this.labels.add(label);
+    const key = JSON.stringify(own);
+    const index = this.#labelIndexes.get(key) ?? this.#labels.push(own) - 1;
+    this.#labelIndexes.set(key, index);
+    return index;
+  }
+}
+
+/** A node at one point. */
+export interface HistoricalNode {
+  readonly id: NodeId;
+  readonly status: (typeof NODE_STATUSES)[number];
+  readonly labels: NodeLabels;
+  /** The value of a column of the fleet; NaN: no sample. */
+  number(column: ColumnRow["column"]): number;
+  /** Sessions of one status; 0 also if there is no sample. */
+  sessions(status: SessionStatus): number;
+}

@@ -1,0 +1,159 @@
+import type { IntegrationClient } from "../../api-client/integration-client.ts";
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
+import { NODE_INFO, NODE_STATUS } from "../../metrics/families/node-families.ts";
+import { NODE_LABELS } from "../../model/node.ts";
+import type { EpochMs } from "../../model/time.ts";
+import { COLLECTOR_FAMILIES, HistoryChunk } from "./history-chunk.ts";
+import { type HistoryFamilies, NODE_SESSIONS } from "./history-sources.ts";
+import { queryRange, type RangeSeries, type TimeGrid } from "./prometheus-range.ts";
+
+/** What is read of Prometheus. */
+export interface HistoryRequest {
+  readonly grid: TimeGrid;
+  /** Largest number of nodes. */
+  readonly nodes: number;
+  readonly families: HistoryFamilies;
+  /** PromQL label matchers that select the daemon, such as `job="proxywarden"`; "": none. */
+  readonly matchers: string;
+}
+
+/** Prometheus answers at most 11,000 points a series. */
+const POINTS_MAX = 10_000;
+/** Samples of one query: about 7 MB of JSON, where the client accepts 16 MiB, and far fewer than Prometheus' 50 million. */
+const SAMPLES_MAX = 250_000;
+
+/** A query, and where its series go. */
+interface ChunkQuery {
+  readonly query: string;
+  add(chunk: HistoryChunk, series: RangeSeries): void;
+}
+
+/**
+ * Reads the history in chunks, in the order of time, so that neither Prometheus nor this process holds much of it at once. A
+ * chunk that is too much for a limit of the server is read again in halves.
+ */
+export async function* readHistory(
+  prometheus: IntegrationClient,
+  { grid, nodes, families, matchers }: HistoryRequest,
+  signal: AbortSignal,
+): AsyncGenerator<Result<HistoryChunk, string>> {
+  const { startMs, stepMs } = grid;
+  const queries = chunkQueries(families, matchers);
+  let pointsMax = Math.max(1, Math.min(POINTS_MAX, Math.floor(SAMPLES_MAX / nodes)));
+  for (let first = 0; first < grid.points; ) {
+    const points = Math.min(pointsMax, grid.points - first);
+    const read = await readChunk(prometheus, queries, { startMs: startMs + first * stepMs, stepMs, points }, signal);
+    if (read.ok) {
+      yield read;
+      first += points;
+    } else if (read.error.isTooMuch && points > 1 && !signal.aborted) {
+      pointsMax = Math.ceil(points / 2);
+    } else {
+      yield fail(read.error.message);
+      return;
+    }
+  }
+}
+
+/** The size of a history. */
+export interface HistorySize {
+  /** Largest number of nodes. */
+  readonly nodes: number;
+  /** Median of the planned intervals of the node list; null: the daemon's own metrics are not in the history. */
+  readonly walkIntervalMs: DurationMs | null;
+}
+
+/** Points at which the size is sampled, and how many times fewer they become while they are too many for the server. */
+const SIZE_POINTS_MAX = 500;
+const SIZE_POINTS_DIVISOR = 4;
+
+/** Returns the size of the history between two times. Fails if there is none. */
+export async function measureHistory(
+  prometheus: IntegrationClient,
+  { fromMs, untilMs, matchers }: { readonly fromMs: EpochMs; readonly untilMs: EpochMs; readonly matchers: string },
+  signal: AbortSignal,
+): Promise<Result<HistorySize, string>> {
+  const nodes = await sampleValues(
+    prometheus,
+    `count(${select(NODE_STATUS.name, matchers)} == 1)`,
+    { fromMs, untilMs },
+    signal,
+  );
+  if (!nodes.ok) return nodes;
+  if (nodes.value.length === 0) {
+    const which = matchers === "" ? "" : ` with ${matchers}`;
+    return fail(`Prometheus has no samples of ${NODE_STATUS.name}${which} in this time`);
+  }
+  const planned = `max(${select("proxywarden_plan_interval_seconds", matchers, 'collector="nodes"')})`;
+  const intervals = await sampleValues(prometheus, planned, { fromMs, untilMs }, signal);
+  if (!intervals.ok) return intervals;
+  const median = intervals.value.toSorted((a, b) => a - b)[intervals.value.length >> 1];
+  return ok({ nodes: Math.max(...nodes.value), walkIntervalMs: median === undefined ? null : median * SECOND_MS });
+}
+
+/** Returns the values of a query without labels at some points. */
+async function sampleValues(
+  prometheus: IntegrationClient,
+  query: string,
+  { fromMs, untilMs }: { readonly fromMs: EpochMs; readonly untilMs: EpochMs },
+  signal: AbortSignal,
+): Promise<Result<readonly number[], string>> {
+  for (let pointsMax = SIZE_POINTS_MAX; ; pointsMax /= SIZE_POINTS_DIVISOR) {
+    const stepMs = Math.max(MINUTE_MS, Math.ceil((untilMs - fromMs) / pointsMax / SECOND_MS) * SECOND_MS);
+    const grid = { startMs: fromMs, stepMs, points: Math.floor((untilMs - fromMs) / stepMs) + 1 };
+    const series = await queryRange(prometheus, query, grid, signal);
+    if (series.ok) return ok([...(series.value[0]?.values ?? [])].filter((value) => !Number.isNaN(value)));
+    if (!series.error.isTooMuch || pointsMax < SIZE_POINTS_DIVISOR || signal.aborted) return fail(series.error.message);
+  }
+}
+
+async function readChunk(
+  prometheus: IntegrationClient,
+  queries: readonly ChunkQuery[],
+  grid: TimeGrid,
+  signal: AbortSignal,
+): Promise<Result<HistoryChunk, { readonly isTooMuch: boolean; readonly message: string }>> {
+  const chunk = new HistoryChunk(grid);
+  for (const { query, add } of queries) {
+    const series = await queryRange(prometheus, query, grid, signal);
+    if (!series.ok) return series;
+    for (const each of series.value) add(chunk, each);
+  }
+  return ok(chunk);
+}
+
+/** Several daemons may be scraped, of which one leads, and a daemon changes its address: all of them are one history. */
+const chunkQueries = ({ columns, sessions }: HistoryFamilies, matchers: string): readonly ChunkQuery[] => [
+  {
+    query: `max by (node_id, status) (${select(NODE_STATUS.name, matchers)} == 1)`,
+    add: (chunk, series) => chunk.addStatus(series),
+  },
+  {
+    query: `max by (node_id, ${NODE_LABELS.join(", ")}) (${select(NODE_INFO.name, matchers)})`,
+    add: (chunk, series) => chunk.addInfo(series),
+  },
+  {
+    query: `max by (__name__, collector) (${select("", matchers, `__name__=~"${COLLECTOR_FAMILIES.join("|")}"`)})`,
+    add: (chunk, series) => chunk.addCollector(series),
+  },
+  {
+    query: `max(timestamp(${select(COLLECTOR_FAMILIES[0], matchers, 'collector="nodes"')}))`,
+    add: (chunk, series) => chunk.addScrapeTimes(series),
+  },
+  ...columns.map((row) => ({
+    query: `max by (node_id) (${select(row.name, matchers)})`,
+    add: (chunk: HistoryChunk, series: RangeSeries) => chunk.addColumn(row, series),
+  })),
+  ...(sessions
+    ? [
+        {
+          query: `max by (node_id, status) (${select(NODE_SESSIONS, matchers, 'status=~"active|connecting|unknown"')})`,
+          add: (chunk: HistoryChunk, series: RangeSeries) => chunk.addSessions(series),
+        },
+      ]
+    : []),
+];
+
+const select = (family: string, ...matchers: readonly string[]): string =>
+  `${family}{${matchers.filter((each) => each !== "").join(",")}}`;

@@ -1,0 +1,79 @@
+import { type ColumnRow, NODE_COLUMN_ROWS, NODE_INFO, NODE_STATUS } from "../../metrics/families/node-families.ts";
+import { DETAIL_NUMBERS, LISTED_NUMBERS, NODE_LABELS, type NodeLabel } from "../../model/node.ts";
+import { USAGES } from "../../model/policy/policy.ts";
+import type { Expression } from "../../policy/cel/expression.ts";
+import type { Field } from "../../policy/cel/fields.ts";
+
+/** Name of the family that shows the sessions of a node by status. */
+export const NODE_SESSIONS = "proxynet_node_sessions";
+
+/** Where the metrics hold the value of a field. */
+interface FieldSource {
+  readonly family: string;
+  /** The label that is the value; absent: the sample is. */
+  readonly label?: NodeLabel;
+}
+
+const NUMBER_FIELDS = { ...LISTED_NUMBERS, ...DETAIL_NUMBERS };
+const columnRows = new Map(NODE_COLUMN_ROWS.map((row) => [row.column, row]));
+const familyOf = (column: ColumnRow["column"]): string => columnRows.get(column)!.name;
+
+/** The family with the time at which each detail was read. */
+export const DETAIL_TIMES: ColumnRow = columnRows.get("detailedAtEpochMs")!;
+/** The family with the time at which the service last saw each node, which trust in the fleet data depends on. */
+export const LAST_SEEN: ColumnRow = columnRows.get("lastSeenMs")!;
+
+/**
+ * The source of every field that the metrics hold. Sessions that ended are not among them: the metrics count those that are listed,
+ * policies those that ended within the last minutes.
+ */
+const FIELD_SOURCES: ReadonlyMap<string, FieldSource> = new Map<string, FieldSource>([
+  ...["node.id", "node.status", "now"].map((name) => [name, { family: NODE_STATUS.name }] as const),
+  ...["fleet", "region"].flatMap((scope) =>
+    ["nodes", "online", "online_ratio"].map((name) => [`${scope}.${name}`, { family: NODE_STATUS.name }] as const),
+  ),
+  ...NODE_LABELS.map((label) => [`node.${label}`, { family: NODE_INFO.name, label }] as const),
+  ...(Object.keys(NUMBER_FIELDS) as (keyof typeof NUMBER_FIELDS)[]).map(
+    (column) => [`node.${NUMBER_FIELDS[column].field}`, { family: familyOf(column) }] as const,
+  ),
+  ...["fleet", "region"].flatMap((scope) =>
+    USAGES.map((usage) => [`${scope}.median.${DETAIL_NUMBERS[usage].field}`, { family: familyOf(usage) }] as const),
+  ),
+  ...["sessions.active", "sessions.connecting"].map((name) => [name, { family: NODE_SESSIONS }] as const),
+]);
+
+/** What is read of the history. */
+export interface HistoryFamilies {
+  readonly columns: readonly ColumnRow[];
+  readonly sessions: boolean;
+}
+
+/** Returns what expressions need of the history, besides status, labels and `last_seen`, which are always read. */
+export function familiesOf(expressions: readonly (Expression | null)[]): HistoryFamilies {
+  const fields = expressions.flatMap((each) => each?.fields ?? []);
+  const names = new Set(fields.map(({ name }) => FIELD_SOURCES.get(name)?.family));
+  const columns = NODE_COLUMN_ROWS.filter(
+    (row) => row === LAST_SEEN || names.has(row.name) || (row === DETAIL_TIMES && fields.some(isOfDetail)),
+  );
+  return { columns, sessions: names.has(NODE_SESSIONS) };
+}
+
+const isOfDetail = ({ source }: Field): boolean => source === "details";
+
+/**
+ * Returns why a field has no value in the history; null: it has one. `hasSamples`: whether the history has any sample of a family;
+ * `hasLabel`: whether it has any value of a label of {@link NODE_INFO}.
+ */
+export function missingFieldReason(
+  { name, source }: Field,
+  hasSamples: (family: string) => boolean,
+  hasLabel: (label: NodeLabel) => boolean,
+): string | null {
+  const from = FIELD_SOURCES.get(name);
+  if (from === undefined) return "is not exported as policies read it";
+  if (source === "details" && !hasSamples(DETAIL_TIMES.name)) return `${DETAIL_TIMES.name} has no samples`;
+  if (!hasSamples(from.family)) return `${from.family} has no samples`;
+  const label = name.startsWith("region.") ? "region" : from.label;
+  if (label === undefined || hasLabel(label)) return null;
+  return `${NODE_INFO.name} has no label ${label} (export.node_labels)`;
+}

@@ -1,0 +1,69 @@
+import type { IntegrationClient } from "../../api-client/integration-client.ts";
+import { jsonField } from "../../api-client/json-body.ts";
+import { requestPrometheus } from "../../api-client/prometheus.ts";
+import { SECOND_MS } from "../../base/duration.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
+import type { EpochMs } from "../../model/time.ts";
+
+/** The times of a range query: `points` of them, one each `stepMs`. */
+export interface TimeGrid {
+  readonly startMs: EpochMs;
+  readonly stepMs: number;
+  readonly points: number;
+}
+
+/** One series of the result of a range query. */
+export interface RangeSeries {
+  readonly labels: Readonly<Record<string, string | undefined>>;
+  /** By point of the grid; NaN: no sample. */
+  readonly values: Float64Array;
+}
+
+/** Why a range query failed. */
+export interface RangeFailure {
+  /** Whether fewer points at once may succeed. */
+  readonly isTooMuch: boolean;
+  readonly message: string;
+}
+
+/** Limits of Prometheus and of servers with its API, of proxies, and of our client. */
+const TOO_MUCH_PATTERN =
+  /too many samples|maximum resolution|exceed|too large|larger than|no complete response|timed out|timeout/i;
+
+/** Runs a range query. Never rejects. */
+export async function queryRange(
+  prometheus: IntegrationClient,
+  query: string,
+  grid: TimeGrid,
+  signal: AbortSignal,
+): Promise<Result<readonly RangeSeries[], RangeFailure>> {
+  const { startMs, stepMs, points } = grid;
+  const search = new URLSearchParams({
+    query,
+    start: String(startMs / SECOND_MS),
+    end: String((startMs + (points - 1) * stepMs) / SECOND_MS),
+    step: String(stepMs / SECOND_MS),
+  });
+  // The size of a body is limited, and nothing else waits for this process.
+  const answer = await requestPrometheus(prometheus, `query_range?${search}`, signal, Number.POSITIVE_INFINITY);
+  if (!answer.ok) {
+    const { message, errorType } = answer.error;
+    return fail({ message, isTooMuch: errorType === "timeout" || TOO_MUCH_PATTERN.test(message) });
+  }
+  const { data, warning } = answer.value;
+  if (warning !== null) return fail({ isTooMuch: false, message: `Prometheus could not read all data: ${warning}` });
+  const result = jsonField(data, "result");
+  if (!Array.isArray(result)) return fail({ isTooMuch: false, message: "Prometheus answered without a result" });
+  return ok(result.map((series) => parseSeries(series, grid)));
+}
+
+function parseSeries(series: unknown, { startMs, stepMs, points }: TimeGrid): RangeSeries {
+  const values = new Float64Array(points).fill(Number.NaN);
+  const samples = jsonField(series, "values");
+  for (const sample of Array.isArray(samples) ? samples : []) {
+    const [at, value]: readonly unknown[] = Array.isArray(sample) ? sample : [];
+    const point = Math.round((Number(at) * SECOND_MS - startMs) / stepMs);
+    if (point >= 0 && point < points) values[point] = Number(value);
+  }
+  return { labels: (jsonField(series, "metric") ?? {}) as RangeSeries["labels"], values };
+}

@@ -1,0 +1,190 @@
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { Inventory } from "../../inventory/inventory.ts";
+import { DETAIL_NUMBER_NAMES, LISTED_NUMBER_NAMES, type NodeDetail, type NodeId } from "../../model/node.ts";
+import { SESSION_STATUSES, type SessionStatus } from "../../model/session.ts";
+import { type Collector, perCollector, type SessionSummary, type Snapshot } from "../../model/snapshot.ts";
+import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+import type { CollectorPlan, Plan } from "../../scheduling/planner.ts";
+import type { HistoricalNode, HistoryChunk } from "./history-chunk.ts";
+import { NODE_SESSIONS } from "./history-sources.ts";
+
+/** The fleet at one point of the history, as the daemon would have seen it. */
+export interface ReplayedPoint {
+  readonly snapshot: Snapshot;
+  readonly plan: Plan;
+}
+
+/** Prometheus shows the last sample for this long, so that targets are scraped at least as often. */
+export const LOOKBACK_MS: DurationMs = 5 * MINUTE_MS;
+
+/** Data counts as fresh for three intervals. */
+const FRESH_INTERVALS = 3;
+
+/** Statuses of which the metrics count the same sessions as policies do. A session of unknown state makes all counts missing. */
+const COMPARABLE_STATUSES: ReadonlySet<SessionStatus> = new Set(["active", "connecting", "unknown"]);
+
+/** Brings an inventory up to date with the history, point by point. */
+export class ReplayedFleet {
+  readonly inventory = new Inventory("ratio");
+  readonly #startMs: EpochMs;
+  readonly #nodes = new Set<NodeId>();
+  /** When the last detail of a node was read. */
+  readonly #detailedAt = new Map<NodeId, MonotonicMs>();
+  #sequence = 0;
+  #scrapedAt: EpochMs = Number.NEGATIVE_INFINITY;
+  #scrapeIntervalMs: DurationMs = 0;
+  #walkedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
+  #sessionsWalkedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
+  #sessions: SessionSummary | null = null;
+
+  /** `startMs`: the time of the first point, at which the monotonic clock shows 0. */
+  constructor(startMs: EpochMs) {
+    this.#startMs = startMs;
+  }
+
+  /**
+   * Moves to a point of a chunk, and returns what the daemon saw since the last one, in order. Empty: nothing new was scraped. While
+   * the daemon is in the history and no node is, it saw nothing new: the nodes keep what they had.
+   */
+  advance(chunk: HistoryChunk, point: number): readonly ReplayedPoint[] {
+    const at = chunk.grid.startMs + point * chunk.grid.stepMs - this.#startMs;
+    const nodes = [...chunk.nodesAt(point)];
+    if (!this.#isScraped(chunk, point, nodes.length > 0)) return [];
+    const plan = planAt(chunk, point, this.resolutionMs(chunk));
+    const points: ReplayedPoint[] = [];
+    const add = () => points.push({ snapshot: this.#snapshot(at), plan });
+    const walkedAt = this.#timeOf(successOf(chunk, "nodes", point), at);
+    const isNewWalk = walkedAt > this.#walkedAt;
+    // A timer starts at the newest data, so a detail is evaluated before a later walk.
+    if (isNewWalk && this.#recordDetails(nodes, walkedAt)) add();
+    if (isNewWalk) {
+      for (const node of nodes) this.#recordListed(node, walkedAt);
+      this.#endWalk(nodes, walkedAt, chunk.collector("proxywarden_collect_complete", "nodes", point) !== 0);
+    }
+    this.#recordDetails(nodes, at);
+    this.#recordSessions(chunk, point, nodes, at);
+    add();
+    return points;
+  }
+
+  /** Returns the time between two observations: the step of the chunk, or a longer scrape interval. */
+  resolutionMs({ grid }: Pick<HistoryChunk, "grid">): DurationMs {
+    return Math.max(grid.stepMs, this.#scrapeIntervalMs);
+  }
+
+  /** Whether a point shows a scrape that no earlier one did: Prometheus shows the last one for some minutes. */
+  #isScraped(chunk: HistoryChunk, point: number, hasNodes: boolean): boolean {
+    const scrapedAt = chunk.scrapedAt(point);
+    if (Number.isNaN(scrapedAt)) return hasNodes;
+    const isNew = scrapedAt > this.#scrapedAt;
+    const sinceLastMs = scrapedAt - this.#scrapedAt;
+    if (isNew && sinceLastMs <= LOOKBACK_MS) this.#scrapeIntervalMs = sinceLastMs;
+    this.#scrapedAt = scrapedAt;
+    return isNew && (hasNodes || this.#nodes.size > 0);
+  }
+
+  #snapshot(at: MonotonicMs): Snapshot {
+    const fleet = this.inventory.currentFleet();
+    return { sequence: ++this.#sequence, at, fleet, sessions: this.#sessions, stats: null, hourly: null };
+  }
+
+  #recordListed(node: HistoricalNode, walkedAt: MonotonicMs): void {
+    this.#nodes.add(node.id);
+    const detailedAt = this.#detailedAt.get(node.id) ?? Number.NEGATIVE_INFINITY;
+    this.inventory.recordListed(toDetail(node), Math.max(walkedAt, detailedAt));
+  }
+
+  /** Records the details of known nodes that were read since the last ones and before `until`. Returns whether there were any. */
+  #recordDetails(nodes: readonly HistoricalNode[], until: MonotonicMs): boolean {
+    let hasAny = false;
+    for (const node of nodes) {
+      const readAtEpochMs = node.number("detailedAtEpochMs");
+      const readAt = readAtEpochMs - this.#startMs;
+      const isNew = readAt <= until && readAt > (this.#detailedAt.get(node.id) ?? Number.NEGATIVE_INFINITY);
+      if (!isNew || !this.#nodes.has(node.id)) continue;
+      hasAny = true;
+      this.#detailedAt.set(node.id, readAt);
+      this.inventory.recordDetail(toDetail(node), readAt, readAtEpochMs);
+    }
+    return hasAny;
+  }
+
+  #recordSessions(chunk: HistoryChunk, point: number, nodes: readonly HistoricalNode[], at: MonotonicMs): void {
+    const walkedAt = this.#timeOf(successOf(chunk, "sessions", point), at);
+    if (walkedAt <= this.#sessionsWalkedAt || !chunk.families.has(NODE_SESSIONS)) return;
+    this.#sessionsWalkedAt = walkedAt;
+    const isComplete = chunk.collector("proxywarden_collect_complete", "sessions", point) !== 0;
+    // Policies that read sessions act only right after a walk. The round of this point stands for the one after it.
+    this.#sessions = summarizeSessions(nodes, at, isComplete);
+  }
+
+  /** Nodes that the history no longer shows are gone: the daemon stops to export a node when it is sure of that. */
+  #endWalk(nodes: readonly HistoricalNode[], walkedAt: MonotonicMs, isComplete: boolean): void {
+    const shown = new Set(nodes.map(({ id }) => id));
+    for (const id of this.#nodes) {
+      if (shown.has(id)) continue;
+      this.inventory.recordLookup(id, "gone", walkedAt);
+      this.#nodes.delete(id);
+      this.#detailedAt.delete(id);
+    }
+    this.#walkedAt = walkedAt;
+    const counts = { total: shown.size, seen: shown.size, rejected: 0, maxMissing: 0 };
+    this.inventory.endWalk({ ...counts, end: isComplete ? "exact" : "cut" }, walkedAt);
+  }
+
+  /** Converts a time of the history; without one, data is as old as the point. */
+  #timeOf(epochMs: EpochMs, at: MonotonicMs): MonotonicMs {
+    return Number.isNaN(epochMs) ? at : Math.min(at, epochMs - this.#startMs);
+  }
+}
+
+const successOf = (chunk: HistoryChunk, collector: Collector, point: number): EpochMs =>
+  chunk.collector("proxywarden_collect_last_success_timestamp_seconds", collector, point) * SECOND_MS;
+
+const NUMBER_NAMES = [...LISTED_NUMBER_NAMES, ...DETAIL_NUMBER_NAMES];
+
+function toDetail({ id, status, labels, number }: HistoricalNode): NodeDetail {
+  const { name, country, region, version, ip_address: ipAddress } = labels;
+  const detail: Record<string, unknown> = { id, status, name, country, region, version, ipAddress };
+  // This runs for each node at each point.
+  for (const column of NUMBER_NAMES) {
+    const value = number(column);
+    detail[column] = Number.isNaN(value) ? null : value;
+  }
+  return detail as unknown as NodeDetail;
+}
+
+function summarizeSessions(nodes: readonly HistoricalNode[], at: MonotonicMs, complete: boolean): SessionSummary {
+  const none = new Float64Array(nodes.length);
+  const counts = SESSION_STATUSES.map((status) =>
+    COMPARABLE_STATUSES.has(status)
+      ? Float64Array.from(nodes, (node) => node.sessions(status))
+      : new Float64Array(nodes.length).fill(Number.NaN),
+  );
+  const columns = { counts, recent: counts, sentBytes: none, receivedBytes: none };
+  return {
+    ...{ settledAt: at, complete, failedListed: false, counts: none },
+    ...{ countries: new Map(), customers: [], durations: [] },
+    nodes: {
+      ...{ slots: nodes.length, ids: nodes.map(({ id }) => id) },
+      ...{ ...columns, quietWalks: new Uint8Array(nodes.length) },
+    },
+  };
+}
+
+/** The plan of the daemon, over data that is observed every `resolutionMs` and so counts as fresh for at least three times that. */
+function planAt(chunk: HistoryChunk, point: number, resolutionMs: DurationMs): Plan {
+  return perCollector((collector): CollectorPlan => {
+    const intervalMs = atLeast(resolutionMs, chunk.collector("proxywarden_plan_interval_seconds", collector, point));
+    const fresh = chunk.collector("proxywarden_plan_fresh_seconds", collector, point);
+    return {
+      ...{ requestedMs: intervalMs, intervalMs, pacedMs: intervalMs },
+      freshMs: Math.max(FRESH_INTERVALS * intervalMs, atLeast(0, fresh)),
+      ...{ slowdown: 1, boundBy: null, callsPerMinute: 0, age: { medianMs: 0, worstMs: intervalMs } },
+    };
+  });
+}
+
+/** Converts a sample in seconds; a missing one is the minimum. */
+const atLeast = (min: DurationMs, seconds: number): DurationMs =>
+  Number.isNaN(seconds) ? min : Math.max(min, seconds * SECOND_MS);

@@ -1,0 +1,74 @@
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
+import type { Result } from "../../base/result.ts";
+import type { Clock } from "../../model/ports.ts";
+import { createSystemClock } from "../../platform/clock.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "../context.ts";
+import { type DaemonConnectionOptions, type JsonObject, readToken, requestDaemon } from "../daemon-api/client.ts";
+
+/** Options of the commands that show what the running daemon knows. */
+export interface DaemonViewOptions extends DaemonConnectionOptions, OutputOption {
+  /** Whether to read it again until the process is asked to stop; absent: once. */
+  readonly watch?: boolean;
+}
+
+/** What a command shows. `read` returns what JSON prints, `format` a text that ends with a newline. */
+export interface DaemonView<T> {
+  read(): Promise<Result<T, string>>;
+  format(value: T): string;
+}
+
+/** Interval of `--watch`. */
+const WATCH_INTERVAL_MS: DurationMs = 2 * SECOND_MS;
+const CLEAR_SCREEN = "\u{1b}[2J\u{1b}[H";
+
+/**
+ * Prints a view. With `watch` it is read again every 2 s and printed when it has changed: a terminal is cleared before, and JSON is on
+ * one line each time. A failure is then shown like a change, and reading goes on.
+ */
+export async function showView<T>(
+  { read, format }: DaemonView<T>,
+  options: DaemonViewOptions,
+  context: CommandContext,
+  clock: Pick<Clock, "sleep"> = createSystemClock(),
+): Promise<ExitCode> {
+  if (options.watch !== true) {
+    const value = await read();
+    if (!value.ok) return failWith(context, value.error);
+    print(context, options, value.value, format);
+    return EXIT_OK;
+  }
+  const clear = context.out.isTTY === true && options.output === "text" ? CLEAR_SCREEN : "";
+  let shown = "";
+  while (!context.stop.aborted) {
+    const value = await read();
+    const text = value.ok ? formatChange(value.value, options, format) : `proxywarden: ${value.error}\n`;
+    if (text !== shown) (value.ok || clear !== "" ? context.out : context.err).write(`${clear}${text}`);
+    shown = text;
+    await clock.sleep(WATCH_INTERVAL_MS, context.stop);
+  }
+  return EXIT_OK;
+}
+
+const formatChange = <T>(value: T, { output }: OutputOption, format: (value: T) => string): string =>
+  output === "json" ? `${JSON.stringify(value)}\n` : format(value);
+
+/** Reads a route of the daemon. It needs no operator token, but the web configuration may require a login. */
+export async function readRoute<T>(
+  path: string,
+  isExpected: (response: JsonObject) => response is JsonObject & T,
+  options: DaemonConnectionOptions,
+  context: CommandContext,
+): Promise<Result<T, string>> {
+  const token = readToken(options, context.env);
+  if (!token.ok) return token;
+  return requestDaemon(options, { method: "GET", path, token: token.value }, isExpected, context);
+}
+
+/** Returns the query of a URL with the parameters that have a value. */
+export function searchOf(parameters: Readonly<Record<string, string | number | null | undefined>>): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== null && value !== undefined) search.set(name, String(value));
+  }
+  return search.toString();
+}

@@ -1,0 +1,151 @@
+import { DAY_MS, formatDuration, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { ok, type Result } from "../../base/result.ts";
+import type { PolicyView, remediationStatusView } from "../../web/api/remediation-views.ts";
+import type { budgetView, LeaderView, statusView } from "../../web/api/status-views.ts";
+import type { CommandContext, ExitCode } from "../context.ts";
+import { isRowList, type JsonObject } from "../daemon-api/client.ts";
+import { createPaint, type Paint } from "../output/color.ts";
+import { countNoun, formatTable, formatTime, stripControlCharacters } from "../output/text.ts";
+import { type DaemonViewOptions, readRoute, showView } from "./daemon-view.ts";
+
+type Status = ReturnType<typeof statusView> & {
+  readonly warden: ReturnType<typeof remediationStatusView>;
+  readonly leader?: LeaderView;
+};
+
+/** What `status` shows. */
+interface DaemonStatus {
+  readonly status: Status;
+  readonly budget: ReturnType<typeof budgetView>;
+  readonly policies: readonly PolicyView[];
+}
+
+/** `status`: shows the state of the running daemon: nodes, what holds actions, collectors, limits and policies. */
+export function runStatus(options: DaemonViewOptions, context: CommandContext): Promise<ExitCode> {
+  const paint = createPaint(context.out, context.env);
+  return showView(
+    { read: () => readStatus(options, context), format: (shown) => formatStatus(shown, paint) },
+    options,
+    context,
+  );
+}
+
+async function readStatus(options: DaemonViewOptions, context: CommandContext): Promise<Result<DaemonStatus, string>> {
+  const status = await readRoute("/api/v1/status", isStatus, options, context);
+  if (!status.ok) return status;
+  const budget = await readRoute("/api/v1/budget", isBudget, options, context);
+  if (!budget.ok) return budget;
+  const policies = await readRoute("/api/v1/policies", isRowList<PolicyView>, options, context);
+  if (!policies.ok) return policies;
+  return ok({ status: status.value, budget: budget.value, policies: policies.value.data });
+}
+
+const isStatus = (response: JsonObject): response is JsonObject & Status =>
+  ["collectors", "warden"].every((key) => typeof response[key] === "object" && response[key] !== null);
+
+const isBudget = (response: JsonObject): response is JsonObject & DaemonStatus["budget"] =>
+  ["categories", "month"].every((key) => typeof response[key] === "object" && response[key] !== null);
+
+function formatStatus({ status, budget, policies }: DaemonStatus, paint: Paint): string {
+  const { warden } = status;
+  const upMs = Date.parse(status.now) - Date.parse(status.started_at);
+  const summary = [
+    ["daemon", `proxywarden ${status.version}, up ${agoText(upMs)}${leaderText(status.leader ?? null)}`],
+    ["nodes", countsText(status.nodes)],
+    ["sessions", countsText(status.sessions)],
+    [
+      "mode",
+      `safety.mode is ${warden.mode}; ${countNoun(warden.in_flight, "action")} in flight, ${countNoun(warden.awaiting_approval, "approval")} waiting`,
+    ],
+    ...holdTexts(warden).map((text) => ["held", text]),
+    ...Object.entries(budget.categories).map(([category, row]) => ["limits", `${category}: ${categoryText(row)}`]),
+    ["month", monthText(budget.month)],
+  ];
+  const lines = summary.map(([label, text]) => `${label!.padEnd(10)}${stripControlCharacters(text!)}\n`);
+  return [lines.join(""), collectorTable(status, paint), policyTable(policies, paint)].filter(Boolean).join("\n");
+}
+
+function leaderText(leader: LeaderView): string {
+  if (leader === null) return "";
+  if (leader.is_this) return ", leads";
+  const where = leader.url === null ? "" : ` at ${leader.url}`;
+  return leader.name === null ? ", stands by" : `, stands by for ${leader.name}${where}`;
+}
+
+function countsText(counts: Readonly<Record<string, number>> | null): string {
+  if (counts === null) return "not known yet";
+  const { total = 0, ...byStatus } = counts;
+  const parts = Object.entries(byStatus).flatMap(([status, count]) => (count > 0 ? [`${count} ${status}`] : []));
+  return parts.length === 0 ? String(total) : `${total}: ${parts.join(", ")}`;
+}
+
+/** What holds all actions. */
+function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Status["warden"]): readonly string[] {
+  return [
+    ...(paused === null
+      ? []
+      : [
+          `paused since ${formatTime(paused.at)}${paused.operator === null ? "" : ` by ${paused.operator}`}${paused.until === null ? "" : `, until ${formatTime(paused.until)}`}: ${paused.reason}`,
+        ]),
+    ...(breaker === null
+      ? []
+      : [
+          `the circuit breaker is open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired; reset-breaker closes it`,
+        ]),
+    ...trust.map(({ reason, detail }) => `${reason}: ${detail}`),
+    ...(storm === null ? [] : [`too many nodes were unhealthy at once; until ${formatTime(storm)}`]),
+    ...(journal === null ? [] : [`the journal can't be written: ${journal}`]),
+  ];
+}
+
+function categoryText({
+  configured,
+  remaining_at_least: left,
+}: DaemonStatus["budget"]["categories"]["node_management"]): string {
+  const { requests, burst, window_seconds: window } = configured;
+  const every = window === MINUTE_MS / SECOND_MS ? "a minute" : `in ${formatDuration(window * SECOND_MS)}`;
+  return `${left ?? "unknown"} left of ${requests} ${every}, burst ${burst}`;
+}
+
+function monthText({ calls, calls_limit: limit, ends_at: end }: DaemonStatus["budget"]["month"]): string {
+  const of = limit === null ? " (no limit)" : ` of ${limit.toLocaleString("en")}`;
+  return `${calls.toLocaleString("en")} calls${of}, until ${formatTime(end)}`;
+}
+
+function collectorTable({ collectors }: Status, paint: Paint): string {
+  const cells = Object.entries(collectors).map(([collector, { planned, age_seconds: age, failure }]) => [
+    collector,
+    planned === null ? "not collected" : `every ${agoText(planned.interval_seconds * SECOND_MS)}`,
+    age === null ? "-" : agoText(age.median * SECOND_MS),
+    age === null ? "-" : agoText(age.max * SECOND_MS),
+    failure === null ? "ok" : `${failure.reason}: ${failure.message}`,
+  ]);
+  return formatTable(["collector", "planned", "age: median", "oldest", "state"], cells, paint);
+}
+
+function policyTable(policies: readonly PolicyView[], paint: Paint): string {
+  if (policies.length === 0) return "";
+  const cells = policies.map(({ name, mode, fallen, pending, firing, episodes }) => [
+    name,
+    fallen ? `${mode} (healed too few nodes)` : mode,
+    String(pending),
+    String(firing),
+    Object.entries(episodes)
+      .flatMap(([state, count]) => (count > 0 ? [`${count} ${state}`] : []))
+      .join(", "),
+  ]);
+  return formatTable(["policy", "mode", "pending", "firing", "episodes"], cells, paint);
+}
+
+/** Durations below the first value are rounded to the second. */
+const ROUNDING_STEPS = [
+  [HOUR_MS, SECOND_MS],
+  [DAY_MS, MINUTE_MS],
+  [Number.POSITIVE_INFINITY, HOUR_MS],
+] as const;
+
+/** Formats a duration in about its two largest units. */
+function agoText(ms: number): string {
+  const unit = ROUNDING_STEPS.find(([below]) => ms < below)![1];
+  return formatDuration(Math.round(ms / unit) * unit);
+}

@@ -1,0 +1,74 @@
+import type { Option } from "commander";
+import { NODE_STATUSES } from "../../model/node.ts";
+import { ROWS_MAX } from "../../web/api/query.ts";
+import { type CommandRow, OPERATOR, option, parseTimeOption, wholeNumberParser } from "../arguments/options.ts";
+import { runActions } from "./actions.ts";
+import { runDecisions } from "./decisions.ts";
+import { runNodes } from "./nodes.ts";
+import { runStatus } from "./status.ts";
+
+const NODES_MAX = 1_000_000;
+/** Rows that fit on a screen. */
+const ROWS_DEFAULT = 20;
+const NODES_DEFAULT = 100;
+
+const WATCH: readonly Option[] = [
+  option("--watch", "read it again every 2 s, and print it when it has changed"),
+  ...OPERATOR,
+];
+
+const PLACE: readonly Option[] = [
+  option("--region <region>", "only nodes of this region"),
+  option("--country <code>", "only nodes of this country, such as DE"),
+];
+
+const JOURNAL_ROWS: readonly Option[] = [
+  option("--node <node>", "only this node, by its id or name"),
+  option("--policy <name>", "only this policy"),
+  ...PLACE,
+  option(
+    "--since <time>",
+    "only since this time, such as 2026-11-21T03:12:00Z, or this long ago, such as 2h",
+    parseTimeOption,
+  ),
+  option("--limit <count>", "maximum number of rows", wholeNumberParser(1, ROWS_MAX), ROWS_DEFAULT),
+  ...WATCH,
+];
+
+/** The commands that show what the running daemon knows. */
+export const VIEW_COMMANDS: readonly CommandRow[] = [
+  {
+    usage: "status",
+    description: "show the state of the daemon: nodes, what holds actions, collectors, limits and policies",
+    example: "status --watch",
+    options: WATCH,
+    run: runStatus,
+  },
+  {
+    usage: "nodes",
+    description: "list the nodes that the daemon knows",
+    example: "nodes --status offline --region eu-west",
+    options: [
+      option("--status <status>", "only nodes with this status").choices(NODE_STATUSES),
+      ...PLACE,
+      option("--search <text>", "only nodes with this text in their id, name or IP address"),
+      option("--limit <count>", "maximum number of nodes", wholeNumberParser(1, NODES_MAX), NODES_DEFAULT),
+      ...WATCH,
+    ],
+    run: runNodes,
+  },
+  {
+    usage: "decisions",
+    description: "list the latest decisions to act on a node or to hold it, newest first",
+    example: "decisions --policy reboot-offline --since 2h",
+    options: JOURNAL_ROWS,
+    run: runDecisions,
+  },
+  {
+    usage: "actions",
+    description: "list the latest actions and their outcomes, newest first",
+    example: "actions --region eu-west --since 1d",
+    options: JOURNAL_ROWS,
+    run: runActions,
+  },
+];

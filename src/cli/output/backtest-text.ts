@@ -1,0 +1,133 @@
+import { formatDuration, SECOND_MS } from "../../base/duration.ts";
+import type { BacktestReport, OutcomeReport } from "./backtest-report.ts";
+import type { Paint } from "./color.ts";
+import { alignColumns, countNoun, formatTime, stripControlCharacters } from "./text.ts";
+
+/** Rows of each list; JSON has all of them. */
+const LISTED_MAX = 10;
+
+/** What a replay can't know, whatever the history holds. */
+const LIMITS_OF_REPLAY = [
+  "every policy is replayed as if it acted, whatever its mode; approvals, canaries and efficacy are left out",
+  "the history shows the fleet as it was, with the actions that were taken then: how a node would have responded to other actions is unknown",
+  "blocked_by alerts are those that Prometheus fired; silences are unknown",
+];
+
+/** Formats the report of a backtest. */
+export function formatBacktest(report: BacktestReport, paint: Paint): string {
+  const { history, in_force, candidate, difference } = report;
+  const blocks = [
+    historyLines(history, paint),
+    ...outcomeBlocks(candidate === null ? "" : "in force: ", in_force, paint),
+    ...(candidate === null ? [] : outcomeBlocks("candidate: ", candidate, paint)),
+    ...(difference === null ? [] : [differenceLines(difference, paint)]),
+  ];
+  return `${blocks.map((lines) => lines.join("\n")).join("\n\n")}\n`;
+}
+
+function historyLines(history: BacktestReport["history"], paint: Paint): readonly string[] {
+  const { from, until, gaps, missing_fields: missing, too_short: tooShort } = history;
+  const walks = history.walk_interval_seconds;
+  const longest = gaps.toSorted((a, b) => lengthOf(b) - lengthOf(a))[0];
+  return [
+    paint("title", `history from ${formatTime(from)} to ${formatTime(until)}`),
+    `  ${countNoun(history.nodes, "node")}; resolution ${durationOf(history.resolution_seconds)}: what lasts less may be missed, and times are that exact`,
+    walks === null
+      ? "  the daemon's own metrics are not in the history: every point counts as a complete walk of the node list"
+      : `  the node list was read every ${durationOf(walks)}`,
+    longest === undefined
+      ? "  no gaps"
+      : `  ${countNoun(gaps.length, "gap")}, together ${durationOf(gaps.reduce((total, gap) => total + lengthOf(gap), 0) / SECOND_MS)}; the longest from ${formatTime(longest.from)} to ${formatTime(longest.until)}`,
+    ...missing.map(({ read_by, field, why }) =>
+      paint("warning", stripControlCharacters(`  unknown: ${field}, read by ${read_by}: ${why}`)),
+    ),
+    ...tooShort.map(({ policy, key }) =>
+      paint(
+        "warning",
+        `  ${policy}: ${key} is shorter than the resolution; use a smaller --step if the history has it`,
+      ),
+    ),
+    ...LIMITS_OF_REPLAY.map((line) => `  ${line}`),
+  ];
+}
+
+const lengthOf = ({ from, until }: { readonly from: string; readonly until: string }): number =>
+  Date.parse(until) - Date.parse(from);
+
+const durationOf = (seconds: number): string => formatDuration(Math.round(seconds) * SECOND_MS);
+
+function outcomeBlocks(prefix: string, outcome: OutcomeReport, paint: Paint): readonly (readonly string[])[] {
+  const title = (text: string) => paint("title", `${prefix}${text}`);
+  return [
+    [title("actions by day (UTC)"), ...dayTable(outcome)],
+    [title("held by safety"), ...holdLines(outcome)],
+    [title("most affected nodes"), ...nodeLines(outcome)],
+  ];
+}
+
+function dayTable({ policies }: OutcomeReport): readonly string[] {
+  const acting = policies.filter(({ days }) => Object.keys(days).length > 0);
+  if (acting.length === 0) return ["  no policy would have acted"];
+  const days = [...new Set(acting.flatMap((policy) => Object.keys(policy.days)))].toSorted();
+  const total = ["total", ...acting.map(({ days }) => String(sum(Object.values(days))))];
+  const nodes = ["nodes", ...acting.map(({ nodes }) => String(nodes))];
+  const rows = days.map((day) => [day, ...acting.map((policy) => String(policy.days[day] ?? 0))]);
+  const kinds = acting.map(({ policy, actions }) => `  ${policy}: ${countsText(actions)}`);
+  const table = alignColumns([["day", ...acting.map(({ policy }) => policy)], ...rows, total, nodes], 1);
+  return [...table.map((line) => `  ${line}`), ...kinds].map(stripControlCharacters);
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0);
+
+const countsText = (counts: Readonly<Record<string, number>>): string =>
+  Object.entries(counts)
+    .map(([what, count]) => `${count} × ${what}`)
+    .join(", ");
+
+function holdLines({ policies }: OutcomeReport): readonly string[] {
+  const held = policies.filter(({ held }) => held.length > 0);
+  if (held.length === 0) return ["  no node was held"];
+  return held
+    .flatMap(({ policy, held }) => [
+      `  ${policy}`,
+      ...held.map(
+        ({ reason, times, nodes, example }) =>
+          `    ${reason}: ${countNoun(nodes, "node")}, ${times === 1 ? "once" : `${times} times`}; first: ${example}`,
+      ),
+    ])
+    .map(stripControlCharacters);
+}
+
+function nodeLines({ nodes }: OutcomeReport): readonly string[] {
+  if (nodes.length === 0) return ["  none"];
+  const rows = nodes.slice(0, LISTED_MAX).map((row) => [nameOf(row), countsText(row.actions)]);
+  const rest = nodes.length > LISTED_MAX ? [`  and ${nodes.length - LISTED_MAX} more: see --output json`] : [];
+  return [...alignColumns(rows, 2).map((line) => `  ${stripControlCharacters(line)}`), ...rest];
+}
+
+type NamedNode = { readonly node: string; readonly name: string | null };
+
+const nameOf = ({ node, name }: NamedNode): string => (name === null ? node : `${name} (${node})`);
+
+function differenceLines(difference: NonNullable<BacktestReport["difference"]>, paint: Paint): readonly string[] {
+  const { policies, newly_acted_on: newly, no_longer_acted_on: noLonger } = difference;
+  const rows = policies.map(({ policy, in_force: before, candidate: after }) => [
+    policy,
+    String(before),
+    String(after),
+    `${after > before ? "+" : ""}${after - before}`,
+  ]);
+  const table = alignColumns([["policy", "in force", "candidate", "difference"], ...rows], 1);
+  return [
+    paint("title", "difference"),
+    ...table.map((line) => `  ${stripControlCharacters(line)}`),
+    `  newly acted on: ${listText(newly)}`,
+    `  no longer acted on: ${listText(noLonger)}`,
+  ];
+}
+
+function listText(nodes: readonly NamedNode[]): string {
+  if (nodes.length === 0) return "no node";
+  const rest = nodes.length > LISTED_MAX ? [`and ${nodes.length - LISTED_MAX} more`] : [];
+  return stripControlCharacters([...nodes.slice(0, LISTED_MAX).map(nameOf), ...rest].join(", "));
+}

@@ -1,0 +1,118 @@
+import { createIntegrationClient, type IntegrationAccess } from "../../api-client/integration-client.ts";
+import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
+import { formatProblem } from "../../config/diagnostics/problem.ts";
+import { definedNames, type LoadedConfig } from "../../config/load.ts";
+import { policyRulesOf } from "../../config/policy-file.ts";
+import { integrationAccess, secretReader } from "../../daemon/integrations.ts";
+import type { PolicyRule } from "../../model/policy/policy.ts";
+import type { EpochMs } from "../../model/time.ts";
+import { createSystemClock } from "../../platform/clock.ts";
+import type { RemediationRules } from "../../remediation/context.ts";
+import { runBacktest } from "../backtest/backtest.ts";
+import { parsePolicies, readConfigFile } from "../config/config-loading.ts";
+import {
+  type CommandContext,
+  EXIT_OK,
+  EXIT_USAGE,
+  type ExitCode,
+  failWith,
+  type OutputOption,
+  print,
+  readTextInput,
+} from "../context.ts";
+import { readServerAccess } from "../daemon-api/connection.ts";
+import { backtestReport } from "../output/backtest-report.ts";
+import { formatBacktest } from "../output/backtest-text.ts";
+import { createPaint } from "../output/color.ts";
+import { showShare } from "../output/progress.ts";
+
+/** Options of `policy backtest`. */
+interface BacktestOptions extends OutputOption {
+  readonly config: string;
+  /** URL of Prometheus; absent: `prometheus.url` of the configuration. */
+  readonly prometheus?: string;
+  readonly httpConfigFile?: string;
+  /** Absent: 30 days ago. */
+  readonly since?: EpochMs;
+  /** Absent: now. */
+  readonly until?: EpochMs;
+  /** Absent: as fits the history. */
+  readonly step?: DurationMs;
+  /** Files of policies to compare with those of the configuration. */
+  readonly policies?: readonly string[];
+  readonly matchers: string;
+}
+
+const SINCE_DEFAULT_MS: DurationMs = 30 * DAY_MS;
+/** As long as Prometheus works on a query by default. */
+const QUERY_TIMEOUT_MS: DurationMs = 2 * MINUTE_MS;
+
+/** `policy backtest`: replays the history that Prometheus holds against policies. */
+export async function runPolicyBacktest(options: BacktestOptions, context: CommandContext): Promise<ExitCode> {
+  const read = readConfigFile(options.config, context.env);
+  if (!read.ok) return failWith(context, read.error);
+  const access = prometheusAccess(options, read.value, context);
+  if (!access.ok) return failWith(context, access.error);
+  const rules = rulesToReplay(options.policies ?? [], read.value, context);
+  if (!rules.ok) return failWith(context, rules.error);
+  const clock = createSystemClock();
+  const untilMs = options.until ?? clock.now();
+  const fromMs = options.since ?? untilMs - SINCE_DEFAULT_MS;
+  if (fromMs >= untilMs) {
+    failWith(context, "--since must be before --until");
+    return EXIT_USAGE;
+  }
+  const agent = `proxywarden/${context.version}`;
+  const prometheus = createIntegrationClient({ access: access.value, clock, agent, timeoutMs: QUERY_TIMEOUT_MS });
+  const progress = showShare("replaying the history", context);
+  const { matchers, step: stepMs = null } = options;
+  const result = await runBacktest(
+    { ...rules.value, prometheus, matchers, fromMs, untilMs, stepMs },
+    progress.show,
+    context.stop,
+  ).finally(() => prometheus.close());
+  progress.end();
+  if (!result.ok) return failWith(context, result.error);
+  print(context, options, backtestReport(result.value), (report) =>
+    formatBacktest(report, createPaint(context.out, context.env)),
+  );
+  return EXIT_OK;
+}
+
+/** With `--prometheus` the credentials of the configuration are not used: they belong to its own server. */
+function prometheusAccess(
+  { prometheus: url, httpConfigFile, config: file }: BacktestOptions,
+  { config }: LoadedConfig,
+  { env }: CommandContext,
+): Result<IntegrationAccess, readonly string[]> {
+  if (url !== undefined) {
+    return readServerAccess({ url, ...(httpConfigFile === undefined ? {} : { httpConfigFile }) }, env);
+  }
+  if (config.prometheus === undefined) {
+    return fail([`${file} has no prometheus.url: name the server with the history with --prometheus`]);
+  }
+  const problems: string[] = [];
+  const secret = secretReader(createSystemClock(), problems);
+  const access = integrationAccess("prometheus.", config.prometheus, secret, problems);
+  return problems.length > 0 ? fail(problems) : ok(access);
+}
+
+/** Returns the rules in force, and those with the policies of `files`: each replaces the one of its name, or is added. */
+function rulesToReplay(
+  files: readonly string[],
+  loaded: LoadedConfig,
+  { env }: CommandContext,
+): Result<{ readonly inForce: RemediationRules; readonly candidate: RemediationRules | null }, readonly string[]> {
+  const { safety, time_intervals: intervals } = loaded.config;
+  const inForce: RemediationRules = { policies: policyRulesOf(loaded.policies), safety, intervals };
+  const policies = new Map<string, PolicyRule>(inForce.policies.map((rule) => [rule.name, rule]));
+  for (const file of files) {
+    const text = readTextInput(file);
+    if (!text.ok) return fail([text.error]);
+    const read = parsePolicies(file, text.value, env, definedNames(loaded.config));
+    if (!read.ok) return fail(read.error.map(formatProblem));
+    for (const rule of policyRulesOf(read.value)) policies.set(rule.name, rule);
+  }
+  return ok({ inForce, candidate: files.length === 0 ? null : { ...inForce, policies: [...policies.values()] } });
+}

@@ -1,0 +1,61 @@
+import {
+  CONFIG,
+  type CommandRow,
+  OUTPUT,
+  option,
+  parseServerUrl,
+  parseStepOption,
+  parseTimeOption,
+} from "../arguments/options.ts";
+import type { OutputOption } from "../context.ts";
+import { runPolicyBacktest } from "./policy-backtest.ts";
+import { runPolicyDiff } from "./policy-diff.ts";
+import { runPolicyTests } from "./policy-test.ts";
+
+/** `policy test`, which is also the command `test`. */
+export const POLICY_TEST: CommandRow = {
+  usage: "test <files...>",
+  description: "run policy unit tests: fleet states in, expected verdicts and actions out; - is standard input",
+  example: "policy test config/policies/tests/offline.yaml",
+  options: [OUTPUT],
+  run: (options: OutputOption, context, files) => runPolicyTests(files, options, context),
+};
+
+/** The commands of `policy`. */
+export const POLICY_COMMANDS: readonly CommandRow[] = [
+  POLICY_TEST,
+  {
+    usage: "diff <old> <new>",
+    description: "compare two policy files: which nodes are newly acted on, and which no longer; - is standard input",
+    example: "policy diff before.yaml config/policies/offline.yaml",
+    options: [OUTPUT],
+    run: (options: OutputOption, context, files) => runPolicyDiff(files, options, context),
+  },
+  {
+    usage: "backtest",
+    description:
+      "replay the history in Prometheus: which actions policies would have taken, and what would have held them",
+    example: "policy backtest --config proxywarden.yaml --since 30d --policies offline.yaml",
+    options: [
+      CONFIG,
+      option("--prometheus <url>", "URL of Prometheus; default: prometheus.url of the configuration", parseServerUrl),
+      option("--http-config-file <file>", "HTTP client config file for --prometheus, in Prometheus format"),
+      option("--since <time>", "start of the history, or how long ago; default: 30d", parseTimeOption),
+      option("--until <time>", "end of the history, or how long ago; default: now", parseTimeOption),
+      option(
+        "--step <duration>",
+        "time between two points; default: the interval of the node list, longer for large histories",
+        parseStepOption,
+      ),
+      option(
+        "--policies <files...>",
+        "policies to compare with those of the configuration, which they replace or extend; - is standard input",
+      ),
+      option("--matchers <matchers>", "label matchers of the daemon's series, such as 'job=\"proxywarden\"'").default(
+        "",
+      ),
+      OUTPUT,
+    ],
+    run: runPolicyBacktest,
+  },
+];

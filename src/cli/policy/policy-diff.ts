@@ -1,0 +1,63 @@
+import { fail, ok, type Result } from "../../base/result.ts";
+import { policyRulesOf } from "../../config/policy-file.ts";
+import type { PolicyRule } from "../../model/policy/policy.ts";
+import { comparePolicies, type PolicyDifference } from "../../policy/policy-diff.ts";
+import { type Problem, parsePolicies, printProblems } from "../config/config-loading.ts";
+import {
+  type CommandContext,
+  EXIT_FAILURE,
+  EXIT_OK,
+  type ExitCode,
+  type OutputOption,
+  print,
+  readTextInput,
+} from "../context.ts";
+import { createPaint, type Tone } from "../output/color.ts";
+import { stripControlCharacters } from "../output/text.ts";
+
+/** `policy diff OLD NEW`: compares which nodes two policy files act on. */
+export async function runPolicyDiff(
+  [before, after]: readonly string[],
+  options: OutputOption,
+  context: CommandContext,
+): Promise<ExitCode> {
+  const [old, next] = [readRules(before!, context), readRules(after!, context)];
+  if (!old.ok || !next.ok) {
+    printProblems(
+      context,
+      [old, next].flatMap((read) => (read.ok ? [] : read.error)),
+    );
+    return EXIT_FAILURE;
+  }
+  const found = comparePolicies(old.value, next.value);
+  print(context, options, { differences: found }, () => formatDifferences(found, context));
+  return EXIT_OK;
+}
+
+function readRules(file: string, { env }: CommandContext): Result<readonly PolicyRule[], readonly Problem[]> {
+  const read = readTextInput(file);
+  if (!read.ok) return fail([read.error]);
+  const parsed = parsePolicies(file, read.value, env);
+  return parsed.ok ? ok(policyRulesOf(parsed.value)) : parsed;
+}
+
+const EFFECT_STYLES: Readonly<Record<PolicyDifference["effect"], readonly [sign: string, Tone | null]>> = {
+  more: ["+", "bad"],
+  less: ["-", "good"],
+  other: ["~", null],
+};
+
+function formatDifferences(found: readonly PolicyDifference[], { out, env }: CommandContext): string {
+  if (found.length === 0) return "no difference\n";
+  const paint = createPaint(out, env);
+  const policies = Map.groupBy(found, ({ policy }) => policy);
+  const blocks = [...policies].map(([policy, own]) => {
+    const lines = own.map(({ key, effect, text: what }) => {
+      const [sign, tone] = EFFECT_STYLES[effect];
+      const line = stripControlCharacters(`${sign} ${key}: ${what}`);
+      return `  ${tone === null ? line : paint(tone, line)}\n`;
+    });
+    return `${paint("title", stripControlCharacters(policy))}\n${lines.join("")}`;
+  });
+  return `${blocks.join("")}\n+ acts on more nodes, or earlier; - acts on fewer nodes, or later; ~ other change\n`;
+}

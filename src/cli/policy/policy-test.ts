@@ -1,0 +1,139 @@
+import { formatDuration } from "../../base/duration.ts";
+import { fail } from "../../base/result.ts";
+import { policyRulesOf } from "../../config/policy-file.ts";
+import { type LoadedPolicyTests, testNodeSchema } from "../../config/schema/policy-test.ts";
+import { camelKeys } from "../../config/schema/value-types.ts";
+import { positionIn } from "../../config/yaml/position.ts";
+import type { PolicyTest, ScriptedNode } from "../../model/policy/policy-test.ts";
+import type { RemediationRules } from "../../remediation/context.ts";
+import { type Problem, parsePolicyTests, printProblems } from "../config/config-loading.ts";
+import {
+  type CommandContext,
+  EXIT_FAILURE,
+  EXIT_OK,
+  type ExitCode,
+  type OutputOption,
+  print,
+  readTextInput,
+} from "../context.ts";
+import { createPaint, type Paint } from "../output/color.ts";
+import { withProgress } from "../output/progress.ts";
+import { countNoun, stripControlCharacters } from "../output/text.ts";
+import { type FailedExpectation, runPolicyTest } from "../policy-tests/runner.ts";
+
+/** Result of one test. */
+interface TestResult {
+  readonly name: string;
+  readonly passed: boolean;
+  readonly misses: readonly { readonly line: number; readonly column: number; readonly text: string }[];
+}
+
+/** Result of one file. */
+interface FileResult {
+  readonly file: string;
+  readonly errors: readonly Problem[];
+  readonly tests: readonly TestResult[];
+}
+
+/** `policy test FILE…`: runs the policy tests in the given files. */
+export async function runPolicyTests(
+  files: readonly string[],
+  options: OutputOption,
+  context: CommandContext,
+): Promise<ExitCode> {
+  const results: FileResult[] = [];
+  for (const file of files) results.push(await withProgress(`testing ${file}`, runFile(file, context), context));
+  const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((each) => each.passed));
+  if (options.output === "text")
+    printProblems(
+      context,
+      results.flatMap(({ errors }) => errors),
+    );
+  print(context, options, { passed, files: results }, () =>
+    formatResults(results, createPaint(context.out, context.env)),
+  );
+  return passed ? EXIT_OK : EXIT_FAILURE;
+}
+
+async function runFile(file: string, { env }: CommandContext): Promise<FileResult> {
+  const text = readTextInput(file);
+  const loaded = text.ok ? parsePolicyTests(file, text.value, env) : fail([text.error]);
+  if (!loaded.ok) return { file, errors: loaded.error, tests: [] };
+  const rules = rulesUnderTest(loaded.value);
+  const tests: TestResult[] = [];
+  for (const [index, policyTest] of toPolicyTests(loaded.value).entries()) {
+    const misses = await runPolicyTest(policyTest, rules);
+    const placed = misses.map((miss) => ({
+      ...positionIn(loaded.value.marks, ["tests", index, "expect", miss.index]),
+      text: formatFailure(miss),
+    }));
+    tests.push({ name: policyTest.name, passed: misses.length === 0, misses: placed });
+  }
+  return { file, errors: [], tests };
+}
+
+/** The policies under test, all enforced unless the file says otherwise. */
+function rulesUnderTest({ file, policies }: LoadedPolicyTests): RemediationRules {
+  const enforced = file.mode === "enforce";
+  const rules = policyRulesOf(policies);
+  const safety = file.safety;
+  return {
+    policies: enforced ? rules.map((rule) => ({ ...rule, mode: "enforce" })) : rules,
+    safety: enforced ? { ...safety, mode: "enforce" } : safety,
+    intervals: file.time_intervals,
+  };
+}
+
+function toPolicyTests({ file, policies }: LoadedPolicyTests): readonly PolicyTest[] {
+  const [alertsOnly] = policies;
+  return file.tests.map(({ name, fleet, nodes, blocked, expect }) => ({
+    name,
+    startsAt: file.start,
+    intervalMs: file.interval,
+    nodes: [
+      ...nodes.map((node) => toScriptedNode(node, fleet)),
+      ...Array.from({ length: fleet.nodes }, (_, index) =>
+        toScriptedNode(testNodeSchema.parse({ id: `fleet_${index + 1}` }), fleet),
+      ),
+    ],
+    blocked,
+    expectations: expect.map(({ at, policy, ...rest }) => ({
+      ...rest,
+      atMs: at,
+      policy: policy ?? alertsOnly!.policy.name,
+    })),
+  }));
+}
+
+type TestConfig = LoadedPolicyTests["file"]["tests"][number];
+
+const toScriptedNode = (node: TestConfig["nodes"][number], { country, region }: TestConfig["fleet"]): ScriptedNode => ({
+  ...{ name: node.id, country, region, lastSeen: null, uptimeHours: null },
+  ...camelKeys(node),
+});
+
+const formatFailure = ({ expected, lines }: FailedExpectation): string =>
+  `at ${formatDuration(expected.atMs)}, ${expected.node} by ${expected.policy}: ${lines.join("\n  ")}`;
+
+function formatResults(results: readonly FileResult[], paint: Paint): string {
+  const all = results.flatMap(({ tests }) => tests);
+  const failed = all.filter(({ passed }) => !passed).length;
+  const broken = results.filter(({ errors }) => errors.length > 0).length;
+  const counts = [`${all.length - failed} passed`, `${failed} failed`];
+  if (broken > 0) counts.push(countNoun(broken, "invalid file"));
+  const lines = [
+    ...results.filter(({ errors }) => errors.length === 0).flatMap((result) => fileLines(result, paint)),
+    paint(failed + broken === 0 ? "good" : "bad", counts.join(", ")),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+const fileLines = ({ file, tests }: FileResult, paint: Paint): readonly string[] => [
+  paint("title", file),
+  ...tests.flatMap(({ name, passed, misses }) => [
+    `  ${passed ? paint("good", "ok  ") : paint("bad", "FAIL")}  ${stripControlCharacters(name)}`,
+    ...misses
+      .flatMap(({ line, column, text }) => `${file}:${line}:${column}: ${text}`.split("\n"))
+      .map((line) => `        ${stripControlCharacters(line)}`),
+  ]),
+];

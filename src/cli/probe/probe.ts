@@ -1,0 +1,65 @@
+import { fail, ok, type Result } from "../../base/result.ts";
+import type { LoadedConfig } from "../../config/load.ts";
+import { closeResources, openConfigResources } from "../../daemon/config-resources.ts";
+import { createSystemClock } from "../../platform/clock.ts";
+import { type CommandContext, readTextFile } from "../context.ts";
+import { readStoredState } from "../network-size/network-size.ts";
+import { createServiceAccess } from "../network-size/service-access.ts";
+import { withProgress } from "../output/progress.ts";
+import { countNoun, stripControlCharacters } from "../output/text.ts";
+import { type Finding, findingsOf } from "./findings.ts";
+import { DETAILS_READ, observeService, PROBE_CALLS_MAX, type ProbedCall } from "./service-probe.ts";
+
+/** Result of a probe. */
+export interface ProbeReport {
+  readonly url: string;
+  readonly calls: readonly ProbedCall[];
+  readonly findings: readonly Finding[];
+}
+
+/** Asks the service what the spec leaves open, within the limits. Announces its calls on standard error. */
+export async function probeService(
+  loaded: LoadedConfig,
+  context: CommandContext,
+): Promise<Result<ProbeReport, readonly string[]>> {
+  const clock = createSystemClock();
+  const { err, stop, version } = context;
+  const { config } = loaded;
+  const stored = await readStoredState(config, clock.now());
+  if (!stored.ok) return stored;
+  const resources = openConfigResources(loaded, { clock, readFile: readTextFile, version });
+  if (!resources.ok) return resources;
+  try {
+    const { settings } = resources.value;
+    const { callsPerMonth } = settings.limits.plan;
+    const { callsUsed } = stored.value;
+    if (callsPerMonth !== null && callsUsed + PROBE_CALLS_MAX > callsPerMonth)
+      return fail([`the calls of this month are used up: ${callsUsed} of ${callsPerMonth}; no call was made`]);
+    const url = config.service.base_url;
+    err.write(
+      `asking ${url}, read-only and within the limits: pages of GET /v1/nodes, GET /v1/nodes/ID of ${DETAILS_READ} nodes, a page of GET /v1/sessions; at most ${PROBE_CALLS_MAX} calls\n`,
+    );
+    const access = createServiceAccess(resources.value, `proxywarden/${version}`);
+    const observed = await withProgress(`asking ${url}`, observeService(access, settings.pageLimit, stop), { err });
+    return ok({ url, calls: observed.calls, findings: findingsOf(observed, config) });
+  } finally {
+    await closeResources(resources.value);
+  }
+}
+
+/** Formats a probe as text. The last line is the number of calls. */
+export function formatProbe({ url, calls, findings }: ProbeReport): string {
+  const lines = findings.map(
+    ({ about, text }) => `  ${about.replace("_", " ").padEnd(11)}  ${stripControlCharacters(text)}`,
+  );
+  return `what ${url} showed:\n${lines.join("\n")}\nused ${countNoun(calls.length, "call")}\n`;
+}
+
+/** Returns a probe as JSON, in snake_case. */
+export const probeJson = ({ url, calls, findings }: ProbeReport): object => ({
+  url,
+  findings: Object.fromEntries(
+    findings.map(({ about, value, certain, text, problem = false }) => [about, { value, certain, problem, text }]),
+  ),
+  calls: calls.map(({ path, status, error }) => ({ path, status, error })),
+});

@@ -1,0 +1,66 @@
+import type { DurationMs } from "../base/duration.ts";
+import type { JournalChange } from "../model/remediation/journal.ts";
+import type { OperatorCommandName } from "../model/remediation/operator-command.ts";
+import type { EpochMs } from "../model/time.ts";
+import type { RemediationRecords } from "../policy/remediation-records.ts";
+import type { RemediationContext } from "./context.ts";
+
+/** Key of the fact that remediation is paused; its value is a {@link Pause} as JSON. */
+export const PAUSED = "warden.paused";
+
+/** A pause of all actions by an operator. */
+export interface Pause {
+  readonly at: EpochMs;
+  /** When it ends by itself; absent or null: with `resume` only. */
+  readonly until?: EpochMs | null;
+  readonly reason: string;
+  /** Absent: no operators were configured. */
+  readonly operator?: string;
+}
+
+/** Returns the pause in force; null: there is none, or it has expired. */
+export function pauseAt(records: RemediationRecords, now: EpochMs): Pause | null {
+  const pause = recordedPause(records);
+  return pause === null || (pause.until ?? now + 1) <= now ? null : pause;
+}
+
+const recordedPause = (records: RemediationRecords): Pause | null =>
+  JSON.parse(records.fact(PAUSED) ?? "null") as Pause | null;
+
+type ExpiryDeps = Pick<RemediationContext, "log" | "metrics" | "remediationState">;
+
+/** Ends the pause and the holds of operators that have expired: journals, logs and counts each. */
+export function endExpiredHolds({ remediationState, metrics, log }: ExpiryDeps): void {
+  const { records } = remediationState;
+  const now = remediationState.now();
+  const orderRow = (order: OperatorCommandName, node: string | null, detail: string): JournalChange => ({
+    kind: "order",
+    row: { at: now, order, operator: null, node, action: null, detail },
+  });
+  const pause = recordedPause(records);
+  if (pause !== null && pauseAt(records, now) === null) {
+    const detail = `the pause${byOperator(pause)} has expired`;
+    remediationState.record([{ kind: "fact", key: PAUSED, value: null }, orderRow("resume", null, detail)]);
+    metrics.inc("proxywarden_operator_commands_total", { command: "resume", source: "expiry" });
+    log.info({ operator: pause.operator, reason: pause.reason }, "pause expired");
+  }
+  for (const { node, policy, kind, until, ...hold } of records.allHolds()) {
+    if (kind !== "held" || until === null || until > now) continue;
+    const detail = `the hold${byOperator(hold)} has expired`;
+    remediationState.record([{ kind: "hold_gone", node, policy }, orderRow("release", node, detail)]);
+    metrics.inc("proxywarden_operator_commands_total", { command: "release", source: "expiry" });
+    log.info({ node, operator: hold.operator, reason: hold.reason }, "hold expired");
+  }
+}
+
+const byOperator = ({ operator }: Pick<Pause, "operator">): string => (operator === undefined ? "" : ` by ${operator}`);
+
+/** Returns the time until the next pause or hold of an operator expires; null: none does. */
+export function nextExpiryMs({ remediationState }: ExpiryDeps): DurationMs | null {
+  const { records } = remediationState;
+  const ends = [
+    recordedPause(records)?.until ?? null,
+    ...records.allHolds().map(({ kind, until }) => (kind === "held" ? until : null)),
+  ].filter((end) => end !== null);
+  return ends.length === 0 ? null : Math.max(0, Math.min(...ends) - remediationState.now());
+}

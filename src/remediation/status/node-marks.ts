@@ -1,0 +1,51 @@
+import type { NodeId } from "../../model/node.ts";
+import { isDryRun } from "../../policy/facts.ts";
+import { type CandidateDeps, firingNodes, isGivenUp } from "../evaluation/candidates.ts";
+import type { LastDecision } from "../evaluation/decision-log.ts";
+import { isHold } from "./hold-gauges.ts";
+import { NODE_MARKS, type NodeMark } from "./views.ts";
+
+/**
+ * Returns the most important mark of each node that has one. `lastDecisions`: null on a standby, which shows every node that
+ * fires as held.
+ */
+export function nodeMarksOf(
+  { remediationState, policies }: Pick<CandidateDeps, "remediationState" | "policies">,
+  lastDecisions: readonly LastDecision[] | null,
+): ReadonlyMap<NodeId, NodeMark> {
+  const { records } = remediationState;
+  const marks = new Map<NodeId, NodeMark>();
+  const mark = (node: NodeId, what: NodeMark) => {
+    if (NODE_MARKS.indexOf(what) > NODE_MARKS.indexOf(marks.get(node) ?? "none")) marks.set(node, what);
+  };
+  // Without a decision the condition of a firing node has ended, and `clear_for` runs.
+  const undecided = lastDecisions === null ? "firing" : "pending";
+  for (const active of policies.active()) {
+    const { name } = active.policy.rule;
+    const dryRun = isDryRun(active);
+    for (const node of records.timersOf(name).keys()) mark(node, "pending");
+    for (const node of firingNodes(remediationState, name)) {
+      mark(node, dryRun ? "shadow" : isGivenUp(remediationState, name, node, false) ? "given_up" : undecided);
+    }
+  }
+  for (const { node, shadow: dryRun, state } of records.openEpisodes()) {
+    if (dryRun) mark(node, "shadow");
+    else if (state === "acting") mark(node, "acting");
+    else mark(node, state === "firing" || state === "suspended" ? undecided : "episode");
+  }
+  for (const decision of lastDecisions ?? []) {
+    if (isHold({ remediationState }, decision)) mark(decision.node, holdMark(decision));
+  }
+  const now = remediationState.now();
+  for (const { node, kind, until } of records.allHolds()) {
+    if (kind !== "given_up" && (until === null || until > now)) mark(node, "held");
+  }
+  for (const { node, state } of records.actions()) if (state === "awaiting") mark(node, "awaiting");
+  return marks;
+}
+
+/** Returns the mark of a node that is held: other actions only delay it, or something else holds it. */
+function holdMark({ reasons }: LastDecision): NodeMark {
+  if (!reasons.every((reason) => reason === "in_flight" || reason === "canary")) return "firing";
+  return reasons.includes("canary") ? "canary" : "in_flight";
+}

@@ -1,0 +1,124 @@
+import type { DecisionView } from "../../../api/row-views.ts";
+import { type Child, createElement, nodeLink } from "../dom.ts";
+import { countNoun, humanize, timeOfDay } from "../format.ts";
+import type { ActivityLine } from "./activity-lines.ts";
+import { type Incident, latestByNode } from "./incidents.ts";
+
+type NameOf = (node: string) => string;
+
+/** How a line of the list is shown. */
+interface LineView {
+  readonly isOpen: boolean;
+  readonly nameOf: NameOf;
+  onToggle(): void;
+}
+
+/** Creates the line of a decision or an action. */
+export function lineElement(line: ActivityLine, view: LineView): HTMLElement {
+  const what = line.what === "" ? null : ` ${line.what}`;
+  const title = [nodeLink(line.node, view.nameOf(line.node), line.key), what];
+  const body = [detailElement(line.detail, line.blockers, policyElement(line))];
+  return rowElement(line, view, title, body, () => [
+    createElement(
+      "dl",
+      { class: "fields" },
+      ...line.facts.map(([name, value]) =>
+        createElement("div", {}, createElement("dt", {}, name), createElement("dd", {}, value)),
+      ),
+    ),
+    blockerList(line.blockers),
+  ]);
+}
+
+/** Creates the line of an incident. Open, it lists its nodes. */
+export function incidentElement(incident: Incident, view: LineView): HTMLElement {
+  const newest = incident.lines[0]!;
+  const nodes = latestByNode(incident);
+  const title = [createElement("b", {}, countNoun(nodes.length, "node")), ` since ${sinceText(incident)}`];
+  const reasons = [...new Set(newest.blockers.map(({ reason }) => humanize(reason)))].join(", ");
+  const body = [
+    createElement("span", { class: "detail muted" }, policyElement(newest), createElement("b", {}, reasons)),
+  ];
+  return rowElement({ ...newest, key: incident.key }, view, title, body, () => [
+    createElement(
+      "ul",
+      { class: "incident-nodes" },
+      ...nodes.map((line) =>
+        createElement(
+          "li",
+          {},
+          nodeLink(line.node, view.nameOf(line.node), incident.key),
+          createElement(
+            "span",
+            { class: "muted" },
+            ` ${timeOfDay(line.at, Date.now())}, ${line.blockers.map(({ detail }) => detail).join("; ")}`,
+          ),
+        ),
+      ),
+    ),
+  ]);
+}
+
+const sinceText = ({ lines }: Incident): string => timeOfDay(lines.at(-1)!.at, Date.now());
+
+function rowElement(
+  { key, at, tone, badge }: ActivityLine,
+  { isOpen, onToggle }: LineView,
+  title: readonly Child[],
+  body: readonly Child[],
+  more: () => readonly Child[],
+): HTMLElement {
+  const toggle = createElement(
+    "button",
+    {
+      ...{ type: "button", class: "expand", "data-k": `expand ${key}`, "aria-expanded": String(isOpen) },
+      ...{ "aria-label": "Details", onclick: onToggle },
+    },
+    isOpen ? "▾" : "▸",
+  );
+  return createElement(
+    "li",
+    { class: isOpen ? "is-open" : null },
+    createElement("time", { datetime: at }, timeOfDay(at, Date.now())),
+    createElement("span", { class: `badge tone-${tone}` }, badge),
+    createElement("span", { class: "what" }, ...title),
+    toggle,
+    createElement("div", { class: "line-body" }, ...body, ...(isOpen ? more() : [])),
+  );
+}
+
+/** Names the policy as one, because its name may be that of a status. */
+export const policyElement = ({ policy, isDryRun }: Pick<ActivityLine, "policy" | "isDryRun">): HTMLElement =>
+  createElement(
+    "span",
+    { class: "policy-name" },
+    "policy ",
+    createElement("b", {}, policy),
+    isDryRun ? " (dry run) " : " ",
+  );
+
+/** Returns the policy, the detail and the blockers of a line; null: there are none. */
+export function detailElement(
+  detail: string,
+  blockers: DecisionView["blockers"],
+  policy: HTMLElement | null = null,
+): HTMLElement | null {
+  if (detail === "" && blockers.length === 0) return policy;
+  const reasons = blockers.flatMap((each, index) => [
+    index === 0 ? "" : " · ",
+    createElement("b", {}, humanize(each.reason)),
+    ` ${each.detail}`,
+  ]);
+  return createElement("span", { class: "detail muted" }, policy, detail, ...reasons);
+}
+
+function blockerList(blockers: DecisionView["blockers"]): HTMLElement | null {
+  if (blockers.length === 0) return null;
+  return createElement(
+    "ul",
+    { class: "guards", "aria-label": "Reasons for the hold" },
+    ...blockers.map(({ reason, detail }) =>
+      createElement("li", {}, createElement("b", {}, humanize(reason)), createElement("span", {}, detail)),
+    ),
+  );
+}

@@ -1,0 +1,121 @@
+import type { ActionView, DecisionView, RequestView } from "../../../api/row-views.ts";
+import { formatDuration, humanize, timeOfDay } from "../format.ts";
+
+/** A decision or an action, as the list shows it. */
+export interface ActivityLine {
+  readonly key: string;
+  readonly kind: "actions" | "decisions";
+  /** When it last changed. */
+  readonly at: string;
+  /** The time by which the API pages it. */
+  readonly storedAt: string;
+  readonly tone: string;
+  /** Verdict of a decision, or state of an action. */
+  readonly badge: string;
+  readonly node: string;
+  /** What is done; empty for a decision. */
+  readonly what: string;
+  readonly policy: string;
+  readonly isDryRun: boolean;
+  readonly detail: string;
+  /** Every blocker; empty: nothing holds the node. */
+  readonly blockers: DecisionView["blockers"];
+  /** Names and values that an open line shows. */
+  readonly facts: readonly (readonly [name: string, value: string])[];
+}
+
+/** Returns the line of a decision. */
+export function decisionLine(row: DecisionView): ActivityLine {
+  const isAct = row.verdict === "act";
+  return {
+    key: `${row.policy} ${row.node} ${row.at}`,
+    kind: "decisions",
+    at: row.at,
+    storedAt: row.at,
+    tone: isAct ? "act" : "hold",
+    badge: row.verdict,
+    node: row.node,
+    what: "",
+    policy: row.policy,
+    isDryRun: row.mode === "dry_run",
+    detail: isAct ? evidenceText(row.evidence) : "",
+    blockers: row.blockers,
+    facts: [
+      ["mode", humanize(row.mode)],
+      ["step", String(row.step + 1)],
+      ["episode", row.episode ?? "none yet"],
+      ...evidenceFacts(row.evidence),
+    ],
+  };
+}
+
+/** Returns the line of an action. */
+export function actionLine(row: ActionView): ActivityLine {
+  const state = row.outcome ?? row.state;
+  const times = [
+    ["requested", row.created_at],
+    ["answered", row.answered_at],
+    ["sent", row.sent_at],
+    ["ended", row.ended_at],
+  ] as const;
+  return {
+    key: row.id,
+    kind: "actions",
+    at: row.ended_at ?? row.sent_at ?? row.created_at,
+    storedAt: row.created_at,
+    tone: toneOf(state),
+    badge: humanize(state),
+    node: row.node,
+    what: requestLabel(row.request),
+    policy: row.policy,
+    isDryRun: row.shadow,
+    detail: actionDetail(row),
+    blockers: [],
+    facts: [
+      ["action", `${row.id}, step ${row.step + 1} of ${row.episode}`],
+      ...(row.operator === null ? [] : [["operator", row.operator] as const]),
+      ...times.flatMap(([name, at]) => (at === null ? [] : [[name, timeOfDay(at, Date.now())] as const])),
+      ...evidenceFacts(row.evidence),
+    ],
+  };
+}
+
+/** Returns the evidence of a row in one line. */
+export const evidenceText = ({ fields }: DecisionView["evidence"]): string =>
+  Object.entries(fields)
+    .map(([field, value]) => `${field} ${String(value)}`)
+    .join(", ");
+
+const evidenceFacts = ({ fields, observed_at }: DecisionView["evidence"]) => [
+  ...Object.entries(fields).map(([field, value]) => [field, String(value)] as const),
+  ["observed", timeOfDay(observed_at, Date.now())] as const,
+];
+
+/** Returns what an action does in one or two words. */
+export function requestLabel(request: RequestView): string {
+  if (request.kind === "reboot") return request.force ? "forced reboot" : "reboot";
+  return request.kind === "quarantine"
+    ? `quarantine for ${formatDuration(60 * request.duration_minutes)}`
+    : request.kind;
+}
+
+/** Returns the result of an action in one line. */
+export function actionDetail(row: ActionView): string {
+  const took =
+    row.ended_at !== null && row.sent_at !== null
+      ? `after ${formatDuration((Date.parse(row.ended_at) - Date.parse(row.sent_at)) / 1_000)}`
+      : "";
+  const operator =
+    row.operator === null ? "" : `${row.state === "rejected" ? "rejected" : "approved"} by ${row.operator}`;
+  const proof = row.proof === null ? "" : `proof: ${humanize(row.proof)}`;
+  const parts = [row.in_doubt ? "in doubt" : "", operator, took, proof, row.detail ?? ""];
+  return parts.filter((part) => part !== "").join(", ");
+}
+
+/** Returns the tone of an action's state or outcome. */
+export function toneOf(state: string): string {
+  if (state === "verified" || state === "healed") return "good";
+  if (["ineffective", "refused", "failed", "in_doubt", "given_up"].includes(state)) return "bad";
+  if (state === "awaiting") return "wait";
+  return ["sent", "posting", "intended", "approved", "acting"].includes(state) ? "act" : "hold";
+}

@@ -1,0 +1,53 @@
+import type { ActivityLine } from "./activity-lines.ts";
+
+/** Holds of many nodes by the same policy for the same reasons, newest first. */
+export interface Incident {
+  readonly key: string;
+  readonly lines: readonly ActivityLine[];
+}
+
+/** Fewer nodes than this have a line each. */
+const INCIDENT_NODES_MIN = 3;
+/** Equal holds belong together if none is later than this after the one before. */
+const INCIDENT_GAP_MS = 600_000;
+
+/** Replaces equal holds of many nodes by an incident each, at the place of its newest hold. `lines`: newest first. */
+export function groupHolds(lines: readonly ActivityLine[]): readonly (ActivityLine | Incident)[] {
+  const open = new Map<string, ActivityLine[]>();
+  const groups: ActivityLine[][] = [];
+  const groupOf = new Map<ActivityLine, ActivityLine[]>();
+  for (const line of lines) {
+    if (line.blockers.length === 0) continue;
+    const reasons = [...new Set(line.blockers.map(({ reason }) => reason))].sort().join(" ");
+    const key = `${line.policy} ${line.isDryRun} ${reasons}`;
+    let group = open.get(key);
+    if (group === undefined || Date.parse(group.at(-1)!.at) - Date.parse(line.at) > INCIDENT_GAP_MS) {
+      group = [];
+      groups.push(group);
+      open.set(key, group);
+    }
+    group.push(line);
+    groupOf.set(line, group);
+  }
+  const incidents = new Map(
+    groups
+      .filter((group) => new Set(group.map(({ node }) => node)).size >= INCIDENT_NODES_MIN)
+      .map((group) => [group, { key: `incident ${group.at(-1)!.key}`, lines: group }] as const),
+  );
+  return lines.flatMap((line): readonly (ActivityLine | Incident)[] => {
+    const group = groupOf.get(line);
+    const incident = group && incidents.get(group);
+    if (incident === undefined) return [line];
+    return incident.lines[0] === line ? [incident] : [];
+  });
+}
+
+/** Returns the latest hold of each node of an incident, newest first. */
+export function latestByNode({ lines }: Incident): readonly ActivityLine[] {
+  const nodes = new Set<string>();
+  return lines.filter(({ node }) => {
+    const isLatest = !nodes.has(node);
+    nodes.add(node);
+    return isLatest;
+  });
+}

@@ -1,0 +1,159 @@
+import type { ActionView, DecisionView } from "../../api/row-views.ts";
+import {
+  type Budget,
+  fetchApprovals,
+  fetchFleet,
+  getJson,
+  type HistoryDocument,
+  type Policy,
+  type RowList,
+  type Status,
+} from "./api.ts";
+import { Connection } from "./connection.ts";
+import { connectStream } from "./event-stream.ts";
+import { applyChange, type FleetModel, readFleet } from "./fleet/fleet.ts";
+
+/** Interval of polling what has no events. */
+const STATUS_INTERVAL_MS = 3_000;
+/** Interval of the server's samples. */
+const HISTORY_INTERVAL_MS = 10_000;
+/** Interval of polling the fleet without events. */
+const FLEET_INTERVAL_MS = 10_000;
+/** Events within this time are handled together. */
+const BATCH_DELAY_MS = 150;
+
+/** Callbacks for data that arrives. */
+interface DataListener {
+  /** Another fleet: nodes were added or removed. */
+  fleet(fleet: FleetModel): void;
+  /** The slots of nodes whose status or mark changed. */
+  nodesChanged(slots: readonly number[]): void;
+  status(status: Status): void;
+  budget(budget: Budget, now: number): void;
+  policies(policies: readonly Policy[]): void;
+  approvals(actions: readonly ActionView[], now: number): void;
+  history(history: HistoryDocument): void;
+  decision(row: DecisionView): void;
+  action(row: ActionView): void;
+  /** Decisions or actions may have been missed. */
+  rowsMissed(): void;
+}
+
+/** Keeps the data of the page up to date while it is visible, by events and by polling. */
+export class LiveData {
+  /** Null: not read yet; the same below. */
+  fleet: FleetModel | null = null;
+  status: Status | null = null;
+  budget: Budget | null = null;
+  readonly #listener: DataListener;
+  readonly #connection = new Connection();
+  readonly #reconnect: () => void;
+  #isStreaming = false;
+
+  constructor(listener: DataListener) {
+    this.#listener = listener;
+    this.#reconnect = connectStream({
+      hello: (revision) => {
+        if (this.fleet?.revision !== revision) this.#refreshFleet();
+      },
+      fleet: (change) => {
+        const slots = this.fleet && applyChange(this.fleet, change);
+        if (slots === null) this.#refreshFleet();
+        else listener.nodesChanged(slots);
+      },
+      decision: (row) => {
+        listener.decision(row);
+        this.refreshStatus();
+      },
+      action: (row) => {
+        listener.action(row);
+        this.refreshStatus();
+      },
+      missed: () => this.#refreshAll(),
+      state: (isLive) => {
+        this.#isStreaming = isLive;
+        this.#connection.noteEvents(isLive);
+        if (!isLive) this.refreshStatus();
+      },
+    });
+    repeatWhileVisible(STATUS_INTERVAL_MS, this.refreshStatus);
+    repeatWhileVisible(HISTORY_INTERVAL_MS, this.#refreshHistory);
+    repeatWhileVisible(FLEET_INTERVAL_MS, () => {
+      if (this.#isStreaming) return;
+      this.#refreshFleet();
+      listener.rowsMissed();
+    });
+    document.addEventListener("visibilitychange", () => {
+      if (!document.hidden) for (const refresh of [this.refreshStatus, this.#refreshHistory]) refresh();
+    });
+    this.#refreshAll();
+  }
+
+  /** Reads status, limits, policies and approvals soon. */
+  readonly refreshStatus = batched(async () => {
+    const [status, budget, policies, waiting] = await Promise.all([
+      getJson<Status>("status"),
+      getJson<Budget>("budget"),
+      getJson<RowList<Policy>>("policies"),
+      fetchApprovals(),
+    ]);
+    if (!status.ok) {
+      this.#connection.noteFailure(status.error.message);
+      return;
+    }
+    const now = Date.parse(status.value.now);
+    if (this.#connection.noteAnswer(status.value.now, status.value.takes_orders)) {
+      this.#reconnect();
+      this.#refreshAll();
+    }
+    this.status = status.value;
+    if (budget.ok) {
+      this.budget = budget.value;
+      this.#listener.budget(budget.value, now);
+    }
+    this.#listener.status(status.value);
+    if (policies.ok) this.#listener.policies(policies.value.data);
+    if (waiting.ok) this.#listener.approvals(waiting.value.data, now);
+  });
+
+  readonly #refreshFleet = batched(async () => {
+    const answer = await fetchFleet();
+    if (!answer.ok) return;
+    this.fleet = readFleet(answer.value);
+    this.#listener.fleet(this.fleet);
+  });
+
+  readonly #refreshHistory = batched(async () => {
+    const answer = await getJson<HistoryDocument>("history");
+    if (answer.ok) this.#listener.history(answer.value);
+  });
+
+  #refreshAll(): void {
+    for (const refresh of [this.#refreshFleet, this.refreshStatus, this.#refreshHistory]) refresh();
+    this.#listener.rowsMissed();
+  }
+}
+
+/** Creates a function that runs `work` soon, once for several calls, and again if called while it runs. */
+function batched(work: () => Promise<void>): () => void {
+  let state: "idle" | "due" | "running" | "again" = "idle";
+  const start = () => {
+    state = "due";
+    setTimeout(async () => {
+      state = "running";
+      await work();
+      const isWanted = (state as string) === "again";
+      state = "idle";
+      if (isWanted) start();
+    }, BATCH_DELAY_MS);
+  };
+  return () => {
+    if (state === "idle") start();
+    else if (state === "running") state = "again";
+  };
+}
+
+const repeatWhileVisible = (ms: number, work: () => void) =>
+  setInterval(() => {
+    if (!document.hidden) work();
+  }, ms);

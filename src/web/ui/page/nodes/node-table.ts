@@ -1,0 +1,72 @@
+import { byId, createElement, createFiller, keepChildren } from "../dom.ts";
+import type { Cell, FleetModel } from "../fleet/fleet.ts";
+import { compileFilter, type NodeFilter } from "../fleet/node-filter.ts";
+import { type NodeOrder, sortNodes } from "../fleet/node-order.ts";
+import { COLUMN_COUNT, headerRow, NodeRows } from "./node-rows.ts";
+
+/** Height of a row, in CSS pixels: see `.node-table` in the style sheet. */
+const ROW_HEIGHT = 30;
+/** Rows above and below the visible ones, so that fast scrolling shows no gaps. */
+const ROWS_AROUND = 12;
+const KEY = "table";
+
+/** The table of all nodes. Only the rows in sight are in the document. */
+export class NodeTable {
+  readonly #box = byId("node-table");
+  readonly #body = byId("node-table-rows");
+  readonly #fillHead = createFiller(byId("node-table-head"));
+  readonly #rowElements = new NodeRows(KEY);
+  readonly #above = createSpacer();
+  readonly #below = createSpacer();
+  readonly #none = createElement(
+    "tr",
+    {},
+    createElement("td", { colspan: COLUMN_COUNT, class: "muted" }, "No node matches the filter."),
+  );
+  readonly #onSort: (order: NodeOrder) => void;
+  #fleet: FleetModel | null = null;
+  #nodes: readonly Cell[] = [];
+  #frame = 0;
+
+  /** `onSort` is called when the user chooses an order. */
+  constructor(onSort: (order: NodeOrder) => void) {
+    this.#onSort = onSort;
+    this.#box.addEventListener("scroll", () => this.#schedule(), { passive: true });
+    new ResizeObserver(() => this.#schedule()).observe(this.#box);
+  }
+
+  /** Shows the nodes that pass a filter, in an order; null: region, country and name. */
+  show(fleet: FleetModel, filter: NodeFilter, order: NodeOrder | null): void {
+    const passes = compileFilter(fleet, filter);
+    const nodes = passes === null ? fleet.cells : fleet.cells.filter(passes);
+    this.#fleet = fleet;
+    this.#nodes = order === null ? nodes : sortNodes(fleet, nodes, order);
+    this.#fillHead(order, () => [headerRow(KEY, order, this.#onSort)]);
+    byId("node-table-count").setAttribute("aria-rowcount", String(this.#nodes.length + 1));
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#frame === 0) this.#frame = requestAnimationFrame(() => this.#paint());
+  }
+
+  #paint(): void {
+    this.#frame = 0;
+    const fleet = this.#fleet;
+    const { clientHeight, scrollTop } = this.#box;
+    if (fleet === null || clientHeight === 0) return;
+    const first = Math.max(0, Math.min(Math.floor(scrollTop / ROW_HEIGHT), this.#nodes.length) - ROWS_AROUND);
+    const end = Math.min(this.#nodes.length, first + Math.ceil(clientHeight / ROW_HEIGHT) + 2 * ROWS_AROUND);
+    const rows = this.#rowElements.rowsOf(fleet, this.#nodes.slice(first, end));
+    for (const [at, row] of rows.entries()) row.setAttribute("aria-rowindex", String(first + at + 2));
+    this.#above.cell.style.height = `${first * ROW_HEIGHT}px`;
+    this.#below.cell.style.height = `${(this.#nodes.length - end) * ROW_HEIGHT}px`;
+    keepChildren(this.#body, [this.#above.row, ...(rows.length === 0 ? [this.#none] : rows), this.#below.row]);
+  }
+}
+
+/** Creates a row that is as high as the rows that it stands for. */
+function createSpacer() {
+  const cell = createElement("td", { colspan: COLUMN_COUNT });
+  return { cell, row: createElement("tr", { class: "spacer", "aria-hidden": "true" }, cell) };
+}

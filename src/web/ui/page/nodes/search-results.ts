@@ -1,0 +1,35 @@
+import { byId, createElement, createFiller, nodeLink } from "../dom.ts";
+import { type FleetModel, statusOf } from "../fleet/fleet.ts";
+import { compileSearch } from "../fleet/node-filter.ts";
+import { glyphElement } from "../fleet/status-icon.ts";
+import { formatCount } from "../format.ts";
+
+/** Longest list. The grid and the table show all nodes that were found. */
+const RESULTS_LISTED_MAX = 12;
+
+const fillFound = createFiller(byId("found"));
+
+/** Lists the nodes that a search finds, below the field while it has the focus. */
+export function showSearchResults(fleet: FleetModel | null, text: string): void {
+  const isFound = fleet === null ? null : compileSearch(fleet, text);
+  const box = byId("found");
+  box.hidden = isFound === null || !byId("search-box").contains(document.activeElement);
+  if (fleet === null || isFound === null || box.hidden) return;
+  const found = fleet.cells.filter(isFound);
+  const listed = found.slice(0, RESULTS_LISTED_MAX);
+  fillFound([text, listed.map(({ id }) => id), found.length], () => [
+    ...listed.map((cell) =>
+      createElement(
+        "li",
+        {},
+        glyphElement(statusOf(fleet, cell)),
+        nodeLink(cell.id, cell.name, "found"),
+        createElement("span", { class: "muted" }, `${cell.region} ${cell.country}`),
+      ),
+    ),
+    found.length > listed.length
+      ? createElement("li", { class: "muted" }, `and ${formatCount(found.length - listed.length)} more`)
+      : null,
+    found.length === 0 ? createElement("li", { class: "muted" }, "No matching node.") : null,
+  ]);
+}

@@ -1,0 +1,90 @@
+import type { Status } from "../api.ts";
+import { byId, type Child, createElement, createFiller } from "../dom.ts";
+import { countNoun, humanize, timeOfDay } from "../format.ts";
+import { acceptInventory, resetBreaker, resume } from "./daemon-commands.ts";
+import { commandButton, type OperatorCommand } from "./operator-commands.ts";
+
+/** A condition that holds all actions, or that an operator must know. */
+interface Banner {
+  readonly tone: "hold" | "wait" | "bad";
+  readonly title: string;
+  readonly text: string;
+  /** The command that ends the condition. */
+  readonly command?: OperatorCommand;
+  /** The alert whose section of the runbook applies. */
+  readonly alert?: string;
+  /** A page that helps. */
+  readonly link?: readonly [title: string, url: string];
+}
+
+/** Dashboard of the daemon: see `grafana/`. */
+const DAEMON_DASHBOARD = "/d/proxywarden-warden";
+
+const fillBanners = createFiller(byId("banners"));
+
+/** Shows what holds all actions, and the command that ends it. */
+export function showBanners(status: Status): void {
+  const { warden, leader, links } = status;
+  fillBanners([warden.paused, warden.breaker, warden.trust, warden.storm_until, warden.journal, leader, links], () =>
+    bannersOf(status).map((banner) => bannerElement(banner, status)),
+  );
+}
+
+function bannersOf({ warden, leader, now: at }: Status): readonly Banner[] {
+  const now = Date.parse(at);
+  const isStandby = leader !== null && !leader.is_this;
+  const banners: Banner[] = [];
+  if (isStandby) {
+    const text = `The leader is ${leader.name ?? "not known"}. Fleet and limits are shown there; the rest is read from the journal, and commands are forwarded.`;
+    const link = leader.url === null ? {} : { link: ["Open the leader", leader.url] as const };
+    banners.push({ tone: "hold", title: "Standby", text, alert: "ProxywardenNoLeader", ...link });
+  }
+  if (warden.paused !== null) {
+    const { at: pausedAt, until, reason, operator } = warden.paused;
+    const end = until === null ? "" : `, until ${timeOfDay(until, now)}`;
+    const text = `since ${timeOfDay(pausedAt, now)}${operator === null ? "" : ` by ${operator}`}${end}: ${reason}. All actions are on hold.`;
+    banners.push({ tone: "wait", title: "Paused", text, command: resume, alert: "ProxywardenPaused" });
+  }
+  if (warden.breaker !== null) {
+    const { opened_at, nodes } = warden.breaker;
+    const text = `since ${timeOfDay(opened_at, now)}: ${countNoun(nodes, "node")} fired. All actions are on hold until an operator resets it.`;
+    const alert = "ProxywardenBreakerOpen";
+    banners.push({ tone: "bad", title: "The breaker is open", text, command: resetBreaker, alert });
+  }
+  for (const { reason, detail } of isStandby ? [] : warden.trust) {
+    const command = reason === "inventory_shrunk" ? { command: acceptInventory } : {};
+    const text = `${humanize(reason)}: ${detail}`;
+    const title = "Fleet data is not trusted; actions are on hold";
+    banners.push({ tone: "wait", title, text, alert: "ProxywardenUntrusted", ...command });
+  }
+  if (warden.storm_until !== null) {
+    const text = `Too many nodes are unhealthy at once. Actions are on hold until at least ${timeOfDay(warden.storm_until, now)}.`;
+    banners.push({ tone: "wait", title: "Storm", text, alert: "ProxynetFleetOffline" });
+  }
+  if (warden.journal !== null) {
+    const title = "The journal can't be written";
+    banners.push({ tone: "bad", title, text: warden.journal, alert: "ProxywardenJournalNotWritable" });
+  }
+  return banners;
+}
+
+function bannerElement({ tone, title, text, command, alert, link }: Banner, { links }: Status): HTMLElement {
+  const further: Child[] = [];
+  if (link !== undefined) further.push(createElement("a", { href: link[1] }, link[0]));
+  if (links.runbook !== null && alert !== undefined) {
+    further.push(externalLink("Runbook", `${links.runbook}#${alert.toLowerCase()}`));
+  }
+  if (links.grafana !== null) further.push(externalLink("Grafana", `${links.grafana}${DAEMON_DASHBOARD}`));
+  return createElement(
+    "div",
+    { class: `banner tone-${tone}` },
+    createElement("b", {}, title),
+    createElement("span", {}, text),
+    ...further,
+    command === undefined ? null : commandButton(command, command.path),
+  );
+}
+
+/** Creates a link that opens in a new tab. */
+export const externalLink = (title: string, href: string): HTMLElement =>
+  createElement("a", { href, target: "_blank", rel: "noreferrer" }, title);

@@ -1,0 +1,37 @@
+import type { Status } from "../api.ts";
+import type { OperatorCommand } from "./operator-commands.ts";
+
+/** The command that pauses all actions. */
+export const pause: OperatorCommand = {
+  path: "pause",
+  name: "Pause",
+  meaning: "Holds all actions until resumed. Polling continues.",
+  hasReason: true,
+};
+
+/** The command that ends the pause. */
+export const resume: OperatorCommand = {
+  path: "resume",
+  name: "Resume",
+  meaning: "Policies act again.",
+  hasReason: false,
+};
+
+/** The command that closes the circuit breaker. */
+export const resetBreaker: OperatorCommand = {
+  path: "breaker/reset",
+  name: "Reset breaker",
+  meaning: "Closes the breaker and resets its count. Make sure you know why it opened.",
+  hasReason: false,
+};
+
+/** The command that accepts the current number of nodes. */
+export const acceptInventory: OperatorCommand = {
+  path: "inventory/accept",
+  name: "Accept inventory",
+  meaning: "Uses the current node count as the new baseline. Choose this if the missing nodes were removed on purpose.",
+  hasReason: false,
+};
+
+/** Returns the command of the header: to pause, or to resume. */
+export const pauseOrResume = ({ warden }: Status): OperatorCommand => (warden.paused === null ? pause : resume);

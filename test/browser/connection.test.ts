@@ -1,0 +1,74 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { ok } from "../../src/base/result.ts";
+import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
+import { createSystemClock } from "../../src/platform/clock.ts";
+import { startWebServer } from "../../src/web/http/server.ts";
+import { sampleRemediation } from "../web/api/remediation-view-fixture.ts";
+import { buildFleet } from "../web/fleet-fixture.ts";
+import { adminOperators, defaultDeps, ignoredMetrics, log, startTestServer } from "../web/http/test-server.ts";
+import { startBrowser } from "./chromium.ts";
+import { openPage } from "./page-visit.ts";
+import { quietStatus } from "./quiet-daemon.ts";
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await startBrowser();
+});
+afterAll(() => browser.close());
+
+const operators = () => adminOperators({ value: () => "open-sesame", refresh: () => ok(false) });
+
+const untilConnectionShows = (page: Page, text: string) =>
+  page.locator("#connection").getByText(text, { exact: true }).waitFor();
+const isGray = (page: Page) =>
+  page.evaluate<boolean>(`getComputedStyle(document.querySelector("#fleet")).filter === "grayscale(1)"`);
+
+test("a lost daemon greys the page, shows the time of its data and disables commands until it returns", async () => {
+  const fleet = () => buildFleet([{ id: "a" }, { id: "b" }]);
+  const first = await startTestServer({ fleet, operators, ...quietStatus() }, createSystemClock());
+  const { page } = await openPage(browser, first.url, { timezoneId: "UTC" });
+  const pause = page.locator("#pause button");
+  await untilConnectionShows(page, "live");
+  await page.getByText("No activity yet.").waitFor();
+  expect([await isGray(page), await pause.isEnabled()]).toEqual([false, true]);
+  await pause.click();
+  await first.close(SHUTDOWN_BUDGET.webMs);
+  await untilConnectionShows(page, "disconnected, as of 21 Nov 03:10:00");
+  expect([await isGray(page), await pause.isDisabled()]).toEqual([true, true]);
+  expect(await page.locator("dialog .primary").isDisabled()).toBe(true);
+  expect(await page.locator("#disconnected").textContent()).toContain("Commands are disabled");
+  expect(await page.title()).toBe("(disconnected) proxywarden");
+
+  const second = await startWebServer({
+    host: "127.0.0.1",
+    port: Number(new URL(first.url).port),
+    deps: {
+      ...{ ...defaultDeps, ...quietStatus(), operators, epoch: "later" },
+      fleet: () => buildFleet([{ id: "a" }, { id: "b" }, { id: "c" }]),
+      remediation: () => sampleRemediation(),
+    },
+    log,
+    clock: createSystemClock(),
+    metrics: ignoredMetrics,
+  });
+  if (!second.ok) throw new Error(second.error);
+  onTestFinished(() => second.value.close(SHUTDOWN_BUDGET.webMs));
+  await untilConnectionShows(page, "live");
+  expect([await isGray(page), await pause.isEnabled()]).toEqual([false, true]);
+  expect(await page.locator("#disconnected").isHidden()).toBe(true);
+  // Everything is read again, although the fleet has the revision that the page knows.
+  await page.locator("#legend").getByText("3", { exact: true }).waitFor();
+  await page.locator("#activity").getByText("6 of 6 actions within 1h").waitFor();
+  await page.locator("#approvals").getByText("quarantine for 1d").waitFor();
+});
+
+test("a phone shows the mode and the lost connection", async () => {
+  const web = await startTestServer({ fleet: () => buildFleet([{ id: "a" }]), ...quietStatus() }, createSystemClock());
+  const { page } = await openPage(browser, web.url, { viewport: { width: 390, height: 844 } });
+  await page.locator("#chips").getByText("enforce").waitFor();
+  await page.context().setOffline(true);
+  await page.locator("#connection").getByText("disconnected").waitFor();
+  expect(await page.locator("#chips").getByText("enforce").isVisible()).toBe(true);
+  expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBeLessThanOrEqual(390);
+});

@@ -1,0 +1,31 @@
+import type { WebDeps } from "../../src/web/api/routes.ts";
+
+/** Time of the status of {@link quietStatus}. */
+export const STATUS_AT = "2026-11-21T03:10:00.000Z";
+
+/** Returns the status of an idle daemon. */
+export function quietStatus(): Pick<WebDeps, "status" | "budget"> {
+  return {
+    status: () => ({
+      version: "0.1.0",
+      leader: null,
+      links: { runbook: null, grafana: null },
+      started_at: "2026-11-21T03:00:00.000Z",
+      now: STATUS_AT,
+      nodes: null,
+      sessions: null,
+      collectors: {},
+    }),
+    budget: () => ({
+      reserve: 0.2,
+      categories: {},
+      plan: { requests_per_minute: null, concurrent_requests: null },
+      month: {
+        started_at: "2026-11-01T00:00:00.000Z",
+        ends_at: "2026-12-01T00:00:00.000Z",
+        calls: 0,
+        calls_limit: null,
+      },
+    }),
+  };
+}

@@ -1,0 +1,68 @@
+import { expect, test } from "vitest";
+import type { IntegrationClient } from "../../../src/api-client/integration-client.ts";
+import { ok } from "../../../src/base/result.ts";
+import { queryRange } from "../../../src/cli/backtest/prometheus-range.ts";
+
+const GRID = { startMs: 1_772_323_200_000, stepMs: 60_000, points: 3 };
+const signal = new AbortController().signal;
+
+/** A Prometheus that gives one answer, and the paths that were requested. */
+function prometheusThatAnswers(status: number, answer: object) {
+  const paths: (string | null)[] = [];
+  const client: IntegrationClient = {
+    request({ path }) {
+      paths.push(path);
+      return Promise.resolve(ok({ status, headers: {}, body: Buffer.from(JSON.stringify(answer)) }));
+    },
+    close: () => Promise.resolve(),
+  };
+  return { client, paths };
+}
+
+const matrix = (result: readonly object[]) => ({ status: "success", data: { resultType: "matrix", result } });
+
+test("samples are placed on the grid, and points without one are NaN", async () => {
+  const values = [
+    [1_772_323_200, "0.5"],
+    [1_772_323_320, "7"],
+  ];
+  const { client, paths } = prometheusThatAnswers(200, matrix([{ metric: { node_id: "node_1" }, values }]));
+  expect(await queryRange(client, "up", GRID, signal)).toEqual(
+    ok([{ labels: { node_id: "node_1" }, values: Float64Array.of(0.5, Number.NaN, 7) }]),
+  );
+  expect(paths).toEqual(["/api/v1/query_range?query=up&start=1772323200&end=1772323320&step=60"]);
+});
+
+test("an answer about a large fleet is read", async () => {
+  const result = Array.from({ length: 120_000 }, (_, index) => ({
+    metric: { node_id: `node_${index}` },
+    values: [
+      [1_772_323_200, "1"],
+      [1_772_323_260, "1"],
+    ],
+  }));
+  const { client } = prometheusThatAnswers(200, matrix(result));
+  const series = await queryRange(client, "up", GRID, signal);
+  expect(series).toMatchObject({ ok: true, value: { length: 120_000 } });
+});
+
+test.each([
+  ["execution", "query processing would load too many samples into memory in query execution", true],
+  ["timeout", "query timed out in expression evaluation", true],
+  ["bad_data", "exceeded maximum resolution of 11,000 points per timeseries.", true],
+  ["bad_data", 'invalid parameter "query": 1:4: parse error', false],
+])("of the error %s: %s, fewer points may succeed: %s", async (errorType, error, isTooMuch) => {
+  const { client } = prometheusThatAnswers(422, { status: "error", errorType, error });
+  expect(await queryRange(client, "up", GRID, signal)).toEqual({
+    ok: false,
+    error: { isTooMuch, message: `Prometheus answered 422: ${errorType}: ${error}` },
+  });
+});
+
+test("a warning is a failure, because the history may lack data", async () => {
+  const { client } = prometheusThatAnswers(200, { ...matrix([]), warnings: ["a store could not be read"] });
+  expect(await queryRange(client, "up", GRID, signal)).toEqual({
+    ok: false,
+    error: { isTooMuch: false, message: 'Prometheus could not read all data: "a store could not be read"' },
+  });
+});

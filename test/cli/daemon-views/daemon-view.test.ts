@@ -1,0 +1,64 @@
+import { expect, test } from "vitest";
+import { fail, ok, type Result } from "../../../src/base/result.ts";
+import type { Output } from "../../../src/cli/context.ts";
+import { type DaemonViewOptions, showView } from "../../../src/cli/daemon-views/daemon-view.ts";
+
+/** Shows one value after the other until there are none left, and returns what was printed. */
+async function watch(
+  values: readonly Result<string, string>[],
+  { output = "text", isTTY = false }: { output?: DaemonViewOptions["output"]; isTTY?: boolean } = {},
+) {
+  const stop = new AbortController();
+  const texts = { out: "", err: "" };
+  const into = (stream: keyof typeof texts): Output => ({
+    isTTY,
+    write(text) {
+      texts[stream] += text;
+    },
+  });
+  const left = [...values];
+  const waits: number[] = [];
+  const code = await showView(
+    { read: () => Promise.resolve(left.shift()!), format: (value) => `${value}\n` },
+    { url: "http://127.0.0.1:1", output, watch: true },
+    { env: {}, out: into("out"), err: into("err"), stop: stop.signal, onSighup() {}, version: "0.0.0-test" },
+    {
+      sleep(ms) {
+        waits.push(ms);
+        if (left.length === 0) stop.abort();
+        return Promise.resolve();
+      },
+    },
+  );
+  return { code, ...texts, waits };
+}
+
+test("--watch reads every two seconds until it is stopped, and prints what has changed", async () => {
+  expect(await watch([ok("1 offline"), ok("1 offline"), ok("2 offline")])).toEqual({
+    code: 0,
+    out: "1 offline\n2 offline\n",
+    err: "",
+    waits: [2_000, 2_000, 2_000],
+  });
+});
+
+test("--watch clears a terminal before each change", async () => {
+  const clear = "\u{1b}[2J\u{1b}[H";
+  expect((await watch([ok("1 offline"), ok("2 offline")], { isTTY: true })).out).toBe(
+    `${clear}1 offline\n${clear}2 offline\n`,
+  );
+});
+
+test("--watch with --output json prints each change on one line", async () => {
+  expect((await watch([ok("1 offline"), ok("2 offline")], { output: "json", isTTY: true })).out).toBe(
+    '"1 offline"\n"2 offline"\n',
+  );
+});
+
+test("--watch goes on after a failure", async () => {
+  expect(await watch([ok("1 offline"), fail("no daemon is reachable"), ok("1 offline")])).toMatchObject({
+    code: 0,
+    out: "1 offline\n1 offline\n",
+    err: "proxywarden: no daemon is reachable\n",
+  });
+});

@@ -1,0 +1,219 @@
+import { describe, expect, test } from "vitest";
+import type { FaultKind, Scenario, ServiceOptions } from "../../src/model/scenario.ts";
+import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
+import { replyCounts } from "../../src/simulator/inspection.ts";
+import { createTempFolder } from "../integration/folder.ts";
+import { startNetwork } from "../integration/simulated-network.ts";
+import { runInProcess } from "./terminal.ts";
+
+interface ProbedService {
+  readonly options?: Partial<ServiceOptions>;
+  readonly scenario?: Partial<Scenario>;
+  /** Section `service` of the configuration. */
+  readonly service?: object;
+  readonly limits?: object;
+  readonly fault?: FaultKind;
+}
+
+/** Starts a simulated service, and a configuration for it. */
+async function startService({ options, scenario, service, limits = {}, fault }: ProbedService) {
+  const sizes = { nodes: 260, sessions: 300, ...scenario };
+  const network = await startNetwork({
+    speed: 1,
+    scenario: { ...sizes, service: { ...defaultScenario.service, ...options } },
+  });
+  if (fault !== undefined) network.setFault(fault);
+  const folder = createTempFolder();
+  const config = {
+    service: { base_url: network.url, api_key: SIMULATION_KEY, page_limit: 100, ...service },
+    state: { path: folder.pathOf("state") },
+    limits,
+  };
+  return { network, file: folder.write("proxywarden.yaml", JSON.stringify(config)) };
+}
+
+interface JsonFinding {
+  readonly value: unknown;
+  readonly certain: boolean;
+  readonly problem: boolean;
+  readonly text: string;
+}
+
+/** Runs `check --probe` and returns its findings. */
+async function probe(probed: ProbedService = {}) {
+  const { network, file } = await startService(probed);
+  const { code, out } = await runInProcess("check", "--config", file, "--probe", "--output", "json");
+  const { findings, calls } = (
+    JSON.parse(out) as {
+      probe: { findings: Record<string, JsonFinding>; calls: { path: string; status: number | null }[] };
+    }
+  ).probe;
+  return { code, findings, calls, network };
+}
+
+test("announces its calls, prints what the service showed, and ends with the number of calls", async () => {
+  const { network, file } = await startService({});
+  const { code, out, err } = await runInProcess("check", "--config", file, "--probe");
+  expect(code).toBe(0);
+  expect(err).toContain(
+    `asking ${network.url}, read-only and within the limits: pages of GET /v1/nodes, GET /v1/nodes/ID of 3 nodes, a page of GET /v1/sessions; at most 10 calls\n`,
+  );
+  const lines = out.trimEnd().split("\n");
+  expect(lines.slice(1).map((line) => line.slice(0, 15).trimEnd())).toEqual([
+    ...[`what ${network.url}`.slice(0, 15), "  scopes", "  usage scale", "  page limit", "  first page"],
+    ...["  limits", "  headers", "used 6 calls"],
+  ]);
+  expect(replyCounts(network.service).reduce((sum, { count }) => sum + count, 0)).toBe(6);
+  expect(replyCounts(network.service).filter(({ endpoint }) => !endpoint.startsWith("GET "))).toEqual([]);
+});
+
+describe("usage scale", () => {
+  test("percent is certain: a usage is no ratio", async () => {
+    const { code, findings } = await probe({ options: { usageScale: "percent" } });
+    expect(findings.usage_scale).toMatchObject({ value: "percent", certain: true, problem: false });
+    expect(findings.usage_scale!.text).toMatch(/which is no ratio; set service\.usage_scale: percent$/);
+    expect(code).toBe(0);
+  });
+
+  test("percent contradicts a configured ratio, and check fails", async () => {
+    const { code, findings } = await probe({ options: { usageScale: "percent" }, service: { usage_scale: "ratio" } });
+    expect(findings.usage_scale).toMatchObject({ value: "percent", problem: true });
+    expect(code).toBe(1);
+  });
+
+  test("ratio is only likely, and the text says why", async () => {
+    const { findings } = await probe();
+    expect(findings.usage_scale).toMatchObject({ value: "ratio", certain: false });
+    expect(findings.usage_scale!.text).toBe(
+      "ratio, most likely: no usage of the 3 nodes read is above 1, so ratio and percent can't be told apart for certain; as percent, none of them would use more than 1 %; set service.usage_scale: ratio unless your nodes are that idle",
+    );
+  });
+
+  test("can't be told from an empty fleet", async () => {
+    const { findings } = await probe({ scenario: { nodes: 0, sessions: 0 } });
+    expect(findings.usage_scale).toMatchObject({ value: null, text: "can't be told: no node could be read" });
+    expect(findings.first_page).toMatchObject({ value: null, text: "can't be told: the fleet has no nodes" });
+  });
+});
+
+describe("pages", () => {
+  test.each([
+    [0, "0: page 0 has nodes that page 1 has not"],
+    [1, "1: page 0 is rejected with a 4xx"],
+  ] as const)("the first page is %i", async (firstPage, text) => {
+    const { findings } = await probe({ options: { firstPage } });
+    expect(findings.first_page).toMatchObject({ value: firstPage, certain: true, text });
+  });
+
+  test("the first page is 0 if page 1 of a short list is empty, and its nodes are read", async () => {
+    const { findings } = await probe({ options: { firstPage: 0 }, scenario: { nodes: 30 } });
+    expect(findings.first_page).toMatchObject({ value: 0, certain: true });
+    expect(findings.usage_scale).toMatchObject({ value: "ratio" });
+  });
+
+  test("the first page is 1 if it has all nodes, without another call", async () => {
+    const { findings, calls } = await probe({ scenario: { nodes: 30 } });
+    expect(findings.first_page).toMatchObject({ value: 1, certain: true, text: "1: page 1 has all nodes" });
+    expect(calls).toHaveLength(5);
+  });
+
+  test("can't be told if the service ignores the page number", async () => {
+    const { findings, calls } = await probe({
+      options: { firstPage: 0 },
+      fault: { kind: "page_ignored", states: "requested" },
+    });
+    expect(findings.first_page).toMatchObject({ text: "can't be told: every page number returns the same nodes" });
+    expect(calls).toHaveLength(7);
+  });
+
+  test("a clamp of the page size is found", async () => {
+    const { findings } = await probe({ options: { pageLimitMax: 50 } });
+    expect(findings.page_limit).toMatchObject({
+      ...{ value: 50, certain: true },
+      text: "50: 100 were requested, and the service returns fewer",
+    });
+  });
+
+  test("a rejected page size is replaced by a smaller one", async () => {
+    const { findings, calls } = await probe({ options: { pageLimitMax: 60, pageLimitOver: "reject" } });
+    expect(findings.page_limit).toMatchObject({
+      ...{ value: 50, certain: true },
+      text: "a limit of 100 is rejected with a 4xx; 50, as requested",
+    });
+    expect(calls.slice(0, 2).map(({ status }) => status)).toEqual([400, 200]);
+  });
+});
+
+describe("scopes", () => {
+  const withScopes = (...scopes: string[]) => ({ scenario: { keys: [{ key: SIMULATION_KEY, scopes }] } });
+
+  test("what may be read is told, and that writing can't be", async () => {
+    const { findings } = await probe(withScopes("nodes:read", "sessions:read"));
+    expect(findings.scopes).toMatchObject({
+      value: { "nodes:read": true, "sessions:read": true, "nodes:write": null },
+      text: "nodes:read, sessions:read; nodes:write can't be told without an action",
+    });
+  });
+
+  test("a missing scope for sessions is named", async () => {
+    const { code, findings } = await probe(withScopes("nodes:read"));
+    expect(findings.scopes!.text).toMatch(/^nodes:read; sessions:read is missing \(403\)/);
+    expect(code).toBe(0);
+  });
+
+  test("without nodes:read check fails after two calls", async () => {
+    const { code, findings, calls } = await probe(withScopes("sessions:read"));
+    expect(findings.scopes).toMatchObject({ problem: true });
+    expect(findings.page_limit).toMatchObject({ value: null });
+    expect(calls.map(({ status }) => status)).toEqual([403, 200]);
+    expect(code).toBe(1);
+  });
+
+  test("a key that is not accepted costs one call, and check fails", async () => {
+    const { code, findings, calls } = await probe({ service: { api_key: "guessed" } });
+    expect(findings.scopes).toMatchObject({ problem: true, text: "401: the service does not accept the API key" });
+    expect(calls).toHaveLength(1);
+    expect(code).toBe(1);
+  });
+
+  test("a service that can't be reached costs one call, and check fails", async () => {
+    const { code, findings, calls } = await probe({ service: { base_url: "http://127.0.0.1:1" } });
+    expect(findings.scopes!.text).toMatch(/ECONNREFUSED/);
+    expect(calls).toHaveLength(1);
+    expect(code).toBe(1);
+  });
+});
+
+describe("limits and headers", () => {
+  test("the stated limits are compared with the configured ones", async () => {
+    const { findings } = await probe({ limits: { node_management: { requests: 60 } } });
+    expect(findings.limits!.text).toMatch(
+      /^node_management 100 \(limits\.node_management\.requests is 60\), \d+ left; session_monitoring 500 \(as configured\), \d+ left; burst, /,
+    );
+    expect(findings.headers).toMatchObject({
+      value: ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "date"],
+    });
+  });
+
+  test("a service without these headers is described, and what follows", async () => {
+    const { findings } = await probe({ options: { rateLimitHeaders: "off" } });
+    expect(findings.limits).toMatchObject({ value: null, certain: false });
+    expect(findings.headers!.text).toBe(
+      "date; missing: x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset; without X-RateLimit headers, calls are spaced evenly",
+    );
+  });
+
+  test("a 429 ends the probe", async () => {
+    const { calls, findings } = await probe({ fault: { kind: "status", status: 429, retryAfter: "60" } });
+    expect(calls.map(({ status }) => status)).toEqual([429]);
+    expect(findings.scopes).toMatchObject({ problem: true });
+  });
+
+  test("no call is made if the calls of the month are used up", async () => {
+    const { network, file } = await startService({ limits: { plan: "starter", month: { used: 99_999 } } });
+    const { code, err } = await runInProcess("check", "--config", file, "--probe");
+    expect(code).toBe(1);
+    expect(err).toContain("the calls of this month are used up: 99999 of 100000; no call was made");
+    expect(replyCounts(network.service)).toEqual([]);
+  });
+});

@@ -1,0 +1,50 @@
+import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
+import type { LoadedConfig } from "../../src/config/load.ts";
+import { policyRulesOf } from "../../src/config/policy-file.ts";
+import { settingsOf } from "../../src/daemon/config-resources.ts";
+import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
+import type { Scenario } from "../../src/model/scenario.ts";
+import { createNetworkPage } from "../harness/network-page.ts";
+import { START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
+import { type InputSeries, ScrapeHistory } from "./scrape-history.ts";
+
+/** The labels of the daemon as a target. */
+const TARGET_LABELS = 'job="proxywarden",instance="proxywarden:9713"';
+
+/** Options of {@link scrapeSimulation}. */
+interface SimulatedScrapes {
+  readonly loaded: LoadedConfig;
+  readonly scenario: Scenario;
+  readonly durationMs: DurationMs;
+  /** Interval of the scrapes. */
+  readonly intervalMs: DurationMs;
+  /** Names of the series to keep. */
+  readonly series: ReadonlySet<string>;
+}
+
+/** Runs a configuration on virtual time over a simulated network, and scrapes it. */
+export async function scrapeSimulation(options: SimulatedScrapes): Promise<readonly InputSeries[]> {
+  const { loaded, scenario, durationMs, intervalMs, series } = options;
+  const { config } = loaded;
+  const rules = {
+    policies: policyRulesOf(loaded.policies),
+    safety: config.safety,
+    intervals: config.time_intervals,
+  };
+  const daemon = await startVirtualDaemon({ rules, scenario, settings: settingsOf(config, rules) });
+  daemon.metrics.set("proxywarden_config_last_reload_successful", {}, 1);
+  daemon.metrics.set("proxywarden_leader", {}, 1);
+  const history = new ScrapeHistory(series, TARGET_LABELS, START_MS / SECOND_MS);
+  const networkPage = createNetworkPage(daemon, {
+    nodeLabels: config.export.node_labels,
+    topCustomers: config.export.top_customers,
+    deny: new Set(networkFamilyNames().filter((name) => !series.has(name))),
+    seriesMax: config.export.series_max,
+  });
+  for (let at = 0; at <= durationMs; at += intervalMs) {
+    history.record(networkPage() + (await daemon.metrics.render("text")));
+    await daemon.clock.advance(intervalMs);
+  }
+  await stopVirtualDaemon(daemon);
+  return history.inputSeries();
+}

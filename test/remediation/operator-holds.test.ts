@@ -1,0 +1,114 @@
+import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { rebootOffline, remediationRules } from "../harness/policies.ts";
+import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
+
+const rules = remediationRules([rebootOffline()]);
+
+/** The journalled commands, oldest first. */
+const journalled = (network: QuietNetwork) =>
+  network.store.rows
+    .operatorCommands({ limit: 100 })
+    .toReversed()
+    .map(({ order, operator, node, detail }) => [order, operator, node, detail]);
+
+const countOf = async (network: QuietNetwork, command: string, source: string): Promise<string | undefined> => {
+  const text = await network.daemon.metrics.render("text");
+  const series = `proxywarden_operator_commands_total{command="${command}",source="${source}"} `;
+  return text
+    .split("\n")
+    .find((line) => line.startsWith(series))
+    ?.slice(series.length);
+};
+
+test("a pause for half an hour holds every node, and then ends by itself: journalled, logged and counted", async () => {
+  const network = await startQuietNetwork({ rules });
+  const [node] = network.nodes();
+  const until = network.daemon.clock.now() + 30 * MINUTE_MS;
+  const reply = await network
+    .controller()
+    .operatorCommands.as("alice")
+    .pause("a release", 30 * MINUTE_MS);
+  const end = new Date(until).toISOString();
+  expect(reply).toEqual({ ok: true, value: `paused: a release; no action is taken until ${end}, or resume` });
+  network.failNode(node!);
+  await network.advance(29 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.controller().view.status().paused).toMatchObject({ operator: "alice", until });
+  const details = network
+    .controller()
+    .view.explain(node!)
+    .policies.flatMap(({ blockers }) => blockers);
+  expect(details.find(({ reason }) => reason === "paused")?.detail).toMatch(
+    new RegExp(`^since .* by alice, until ${end}: a release$`),
+  );
+  await network.advance(MINUTE_MS + SECOND_MS);
+  expect(network.controller().view.status().paused).toBeNull();
+  expect(journalled(network)).toEqual([
+    ["pause", "alice", null, reply.ok && reply.value],
+    ["resume", null, null, "the pause by alice has expired"],
+  ]);
+  expect(await countOf(network, "pause", "operator")).toBe("1");
+  expect(await countOf(network, "resume", "expiry")).toBe("1");
+  await network.advance(5 * MINUTE_MS);
+  expect(network.postCount()).toBe(1);
+});
+
+test("a hold for two hours keeps policies from one node, and then ends by itself", async () => {
+  const network = await startQuietNetwork({ rules });
+  const [node, other] = network.nodes();
+  const commands = network.controller().operatorCommands.as("bob");
+  await commands.hold(node!, "its disk is swapped", 2 * HOUR_MS);
+  await commands.hold(other!, "for good");
+  network.failNode(node!);
+  await network.advance(119 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.controller().view.explain(node!).holds).toMatchObject([{ kind: "held", operator: "bob" }]);
+  await network.advance(6 * MINUTE_MS);
+  expect(network.postCount()).toBe(1);
+  expect(network.controller().view.explain(node!).holds).toEqual([]);
+  expect(network.controller().view.explain(other!).holds).toMatchObject([{ kind: "held", until: null }]);
+  expect(journalled(network).at(-1)).toEqual(["release", null, node, "the hold by bob has expired"]);
+  expect(await countOf(network, "release", "expiry")).toBe("1");
+});
+
+test("a pause that expires between two walks ends at that time, not with the next walk", async () => {
+  const network = await startQuietNetwork({ rules });
+  const walkedAt = () => network.daemon.snapshots.last!.fleet.settledAt;
+  const before = walkedAt();
+  await network.advanceUntil(() => walkedAt() !== before);
+  const last = walkedAt();
+  await network.controller().operatorCommands.pause("a test", 5 * SECOND_MS);
+  await network.advance(6 * SECOND_MS);
+  expect(journalled(network).at(-1)).toEqual(["resume", null, null, "the pause has expired"]);
+  expect(walkedAt()).toBe(last);
+});
+
+test("a pause that expires while the daemon is down has ended when it starts", async () => {
+  const network = await startQuietNetwork({ rules });
+  await network
+    .controller()
+    .operatorCommands.as("alice")
+    .pause("a release", 30 * MINUTE_MS);
+  await network.restart({ downMs: HOUR_MS });
+  await network.advance(2 * MINUTE_MS);
+  expect(network.controller().view.status().paused).toBeNull();
+  expect(journalled(network).at(-1)).toEqual(["resume", null, null, "the pause by alice has expired"]);
+});
+
+test("a new pause or hold replaces the previous one with its end, and resume and release end them early", async () => {
+  const network = await startQuietNetwork({ rules });
+  const [node] = network.nodes();
+  const commands = network.controller().operatorCommands.as("alice");
+  await commands.pause("one", 10 * MINUTE_MS);
+  await commands.pause("two");
+  await commands.hold(node!, "one", 10 * MINUTE_MS);
+  await commands.hold(node!, "two", HOUR_MS);
+  await network.advance(20 * MINUTE_MS);
+  expect(network.controller().view.status().paused).toMatchObject({ reason: "two", until: null });
+  expect(network.controller().view.explain(node!).holds).toMatchObject([{ reason: "alice holds it: two" }]);
+  await commands.resume();
+  await commands.release(node!);
+  await network.advance(HOUR_MS);
+  expect(journalled(network).map(([order]) => order)).toEqual(["pause", "pause", "hold", "hold", "resume", "release"]);
+});

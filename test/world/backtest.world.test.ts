@@ -1,0 +1,94 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { createIntegrationClient } from "../../src/api-client/integration-client.ts";
+import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { runBacktest } from "../../src/cli/backtest/backtest.ts";
+import { createSystemClock } from "../../src/platform/clock.ts";
+import { defaultScenario, demoScenario } from "../../src/simulator/default-scenarios.ts";
+import { rebootOffline, remediationRules, steps, withoutLimits } from "../harness/policies.ts";
+import { recordHistory } from "../integration/backtest/recorded-history.ts";
+import { runPrometheus } from "../integration/prometheus/monitoring-servers.ts";
+
+const DAYS = Number(process.env.WORLD_DAYS ?? 30);
+const INTERVAL_MS: DurationMs = 2 * MINUTE_MS;
+/** A walk, a scrape and a point of the replay. */
+const RESOLUTION_MS: DurationMs = 3 * INTERVAL_MS;
+/** A condition that ends within the resolution after `for` fires in one of the two runs only, and limits then differ for a while. */
+const AGREEMENT_MIN = 0.95;
+
+/** Faults that operators repair within hours, and few that end by themselves. */
+const rates = {
+  ...demoScenario.rates,
+  faultEveryMs: DAY_MS,
+  selfHealing: 0.3,
+  repairMs: defaultScenario.rates.repairMs,
+};
+
+const rules = remediationRules(
+  [
+    rebootOffline({ forMs: 15 * MINUTE_MS }),
+    rebootOffline({
+      name: "cool-hot-cpu",
+      when: 'node.status == "online" && node.cpu_usage > 0.95',
+      forMs: 25 * MINUTE_MS,
+      steps: [steps.disconnect, steps.reboot],
+    }),
+  ],
+  // With few nodes limits hold most actions, and which of two nodes goes first then depends on seconds.
+  { ...withoutLimits, mode: "dry_run" },
+);
+
+interface Act {
+  readonly at: number;
+  readonly policy: string;
+  readonly node: string;
+  readonly step: number;
+}
+
+/** Returns the share of actions that another run has as well, within the resolution. */
+function agreement(actions: readonly Act[], others: readonly Act[]): number {
+  const isShared = ({ at, policy, node, step }: Act) =>
+    others.some(
+      (other) =>
+        other.policy === policy &&
+        other.node === node &&
+        other.step === step &&
+        Math.abs(other.at - at) <= RESOLUTION_MS,
+    );
+  return actions.filter(isShared).length / actions.length;
+}
+
+test(
+  "a backtest of a simulated month takes the actions of the live run, within the resolution",
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), "proxywarden-"));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const history = await recordHistory(folder, {
+      ...{ nodes: 20, durationMs: DAYS * DAY_MS, intervalMs: INTERVAL_MS, rates, rules },
+    });
+    const { url } = await runPrometheus("{}", { data: history.data });
+    const clock = createSystemClock();
+    const prometheus = createIntegrationClient({ access: { url }, clock, agent: "test", timeoutMs: 2 * MINUTE_MS });
+    const result = await runBacktest(
+      {
+        ...{ prometheus, matchers: "", fromMs: history.startMs, untilMs: history.endMs, stepMs: null },
+        ...{ inForce: rules, candidate: null },
+      },
+      () => {},
+      new AbortController().signal,
+    );
+    await prometheus.close();
+    if (!result.ok) throw new Error(result.error);
+    const live = history.decisions.filter(({ verdict }) => verdict === "act");
+    const replayed = result.value.inForce.actions;
+    console.log(
+      `${DAYS} days: ${live.length} live actions, ${replayed.length} replayed; agreement ${agreement(live, replayed).toFixed(3)} and ${agreement(replayed, live).toFixed(3)}`,
+    );
+    expect(agreement(live, replayed)).toBeGreaterThan(AGREEMENT_MIN);
+    expect(agreement(replayed, live)).toBeGreaterThan(AGREEMENT_MIN);
+    expect(result.value.gaps).toEqual([]);
+  },
+  6 * HOUR_MS,
+);
