@@ -126,16 +126,13 @@ export const remediationPanels = () => [
       { ...gained("receiver, outcome", "proxywarden_notifications_total"), legend: "{{receiver}}: {{outcome}}" },
     ],
   }),
-  stacked({
+  counts({
     ...half,
     title: "Operator commands",
+    empty: "No commands",
     description: "Commands of operators, and attempted reloads. expiry: a pause or a hold that ended by itself.",
-    unit: "none",
     queries: [
-      {
-        expr: `sum by (command, source) (increase(${selector("proxywarden_operator_commands_total")}[$__rate_interval]))`,
-        legend: "{{command}} ({{source}})",
-      },
+      { ...gained("command, source", "proxywarden_operator_commands_total"), legend: "{{command}} ({{source}})" },
     ],
   }),
 ];

@@ -18,6 +18,7 @@ import { NODE_STATUSES } from "../../src/model/node.ts";
 import { ACTION_KINDS, MODES } from "../../src/model/policy/policy.ts";
 import { HOLD_REASONS } from "../../src/model/remediation/decision.ts";
 import { ACTION_OUTCOMES } from "../../src/model/remediation/episode.ts";
+import { OPERATOR_COMMANDS } from "../../src/model/remediation/operator-command.ts";
 import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
 import { COLLECTORS } from "../../src/model/snapshot.ts";
 import { HOLD_REASON_ROWS } from "../../src/policy/guards/all-guards.ts";
@@ -136,6 +137,8 @@ const CLOSED_LABELS: readonly Cells[] = [
   ["`state` of `proxywarden_inventory_nodes`", codeList(INVENTORY_STATES)],
   ["`action` of an episode", "as above, or `none`"],
   ["`mode`", codeList(MODES)],
+  ["`command`", codeList(OPERATOR_COMMANDS)],
+  ["`source` of operator commands", "`operator`, or `expiry` if a pause or a hold ended by itself"],
   ["`limit`", "the limits by their keys in `safety`, such as `max_disrupted` or `max_disrupted_per.region`"],
   ["`limit` of the plan", codeList(PLAN_BOUNDS)],
   ["`age`", "`median`, `worst`"],

@@ -59,7 +59,8 @@ test("announces its calls, prints what the service showed, and ends with the num
     `asking ${network.url}, read-only and within the limits: pages of GET /v1/nodes, GET /v1/nodes/ID of 3 nodes, a page of GET /v1/sessions; at most 10 calls\n`,
   );
   const lines = out.trimEnd().split("\n");
-  expect(lines.slice(1).map((line) => line.slice(0, 15).trimEnd())).toEqual([
+  const probed = lines.slice(lines.findIndex((line) => line.startsWith("what ")));
+  expect(probed.map((line) => line.slice(0, 15).trimEnd())).toEqual([
     ...[`what ${network.url}`.slice(0, 15), "  scopes", "  usage scale", "  page limit", "  first page"],
     ...["  limits", "  headers", "used 6 calls"],
   ]);

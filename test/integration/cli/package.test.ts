@@ -42,7 +42,7 @@ test(
     ]);
     expect(shownVersion).toEqual({ code: 0, out: `${VERSION}\n`, err: "" });
     expect(help).toMatchObject({ code: 0, out: expect.stringContaining("Usage: proxywarden") });
-    expect(good).toMatchObject({ code: 0, out: `${folder.pathOf("good.yaml")}: valid\n` });
+    expect(good).toMatchObject({ code: 0, out: expect.stringContaining(`${folder.pathOf("good.yaml")}: valid\n`) });
     expect(bad).toMatchObject({
       code: 1,
       err: expect.stringContaining(`${folder.pathOf("bad.yaml")}:1:10: service: `),

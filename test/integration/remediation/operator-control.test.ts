@@ -96,7 +96,9 @@ test("in mode approve exactly the actions that an operator approves are posted",
   const approved = await waiting(first);
   await untilHeld(daemon, first, "approval");
   const approvals = await daemon.runCli("approvals");
-  expect(approvals.out).toMatch(new RegExp(`^${approved.id}  reboot \\S+ \\(${first},  .*\n.*\n.*\n +node\\.status = offline\n`));
+  expect(approvals.out).toMatch(
+    new RegExp(`^${approved.id}  reboot \\S+ \\(${first}, .*\n.*\n.*\n +node\\.status = offline\n`),
+  );
   expect(serviceProxy.postRequests).toEqual([]);
   expect(await daemon.runCli("approve", approved.id)).toMatchObject({ code: 0 });
   await untilHealed(daemon, first);

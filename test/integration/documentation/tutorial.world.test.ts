@@ -3,7 +3,6 @@ import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { type DurationMs, MINUTE_MS } from "../../../src/base/duration.ts";
 import { freePort } from "../../harness/free-port.ts";
-import { isLongRun } from "../../harness/run-length.ts";
 import { createTempFolder } from "../folder.ts";
 import { type ProcessResult, type RunningProcess, startProcess } from "../process.ts";
 import { waitUntil } from "../wait-until.ts";
@@ -24,9 +23,7 @@ const AWAITED: readonly (readonly [command: string, route: string, shown: RegExp
   ["npm start -- decisions", "decisions", /"verdict":"act"/, /reboot-offline/],
   ["npm start -- explain iad-0028", "actions", /"outcome":"dry_run"/, /dry_run \(dry run: nothing was sent\)/],
   ["npm start -- actions", "actions", /"outcome":"verified"/, /iad-0028.*verified/],
-];
-/** The same for the second node, which takes two more minutes. */
-const AWAITED_IN_LONG_RUN: typeof AWAITED = [
+  // The second node takes two more minutes.
   [
     "npm start -- explain iad-0199",
     "actions",
@@ -87,7 +84,6 @@ test(
       expect(ended.code, `${text}\n${ended.err}${ended.out}`).toBe(0);
       return ended;
     };
-    const awaited = [...AWAITED, ...(isLongRun ? AWAITED_IN_LONG_RUN : [])];
     const commands = TUTORIAL.flatMap(commandsOf).map(({ text }) => text);
     expect(commands.length).toBeGreaterThan(20);
     for (const text of commands.filter((each) => each !== "npm ci")) {
@@ -109,7 +105,7 @@ test(
           STARTED_MS_MAX,
         );
       } else {
-        const [, route, shown, printed] = awaited.find(([command]) => text === command) ?? [];
+        const [, route, shown, printed] = AWAITED.find(([command]) => text === command) ?? [];
         if (shown !== undefined) {
           let last = "";
           const probe = async () => {
