@@ -57,11 +57,11 @@ function formatStatus({ status, budget, policies }: DaemonStatus, paint: Paint):
       "mode",
       `safety.mode is ${warden.mode}; ${countNoun(warden.in_flight, "action")} in flight, ${countNoun(warden.awaiting_approval, "approval")} waiting`,
     ],
-    ...holdTexts(warden).map((text) => ["held", text]),
+    ...holdTexts(warden).map((text) => ["actions held", text]),
     ...Object.entries(budget.categories).map(([category, row]) => ["limits", `${category}: ${categoryText(row)}`]),
     ["month", monthText(budget.month)],
   ];
-  const lines = summary.map(([label, text]) => `${label!.padEnd(10)}${stripControlCharacters(text!)}\n`);
+  const lines = summary.map(([label, text]) => `${label!.padEnd(14)}${stripControlCharacters(text!)}\n`);
   return [lines.join(""), collectorTable(status, paint), policyTable(policies, paint)].filter(Boolean).join("\n");
 }
 
@@ -90,10 +90,10 @@ function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Stat
     ...(breaker === null
       ? []
       : [
-          `the circuit breaker is open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired; reset-breaker closes it`,
+          `the circuit breaker has been open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired; reset-breaker closes it`,
         ]),
     ...trust.map(({ reason, detail }) => `${reason}: ${detail}`),
-    ...(storm === null ? [] : [`too many nodes were unhealthy at once; until ${formatTime(storm)}`]),
+    ...(storm === null ? [] : [`storm: too many nodes unhealthy; actions held until ${formatTime(storm)}`]),
     ...(journal === null ? [] : [`the journal can't be written: ${journal}`]),
   ];
 }
