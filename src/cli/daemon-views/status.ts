@@ -51,8 +51,8 @@ function formatStatus({ status, budget, policies }: DaemonStatus, paint: Paint):
   const upMs = Date.parse(status.now) - Date.parse(status.started_at);
   const summary = [
     ["daemon", `proxywarden ${status.version}, up ${agoText(upMs)}${leaderText(status.leader ?? null)}`],
-    ["nodes", countsText(status.nodes)],
-    ["sessions", countsText(status.sessions)],
+    ["nodes", countsText(status.nodes) + failureText(status, "nodes")],
+    ["sessions", countsText(status.sessions) + failureText(status, "sessions")],
     [
       "mode",
       `safety.mode is ${warden.mode}; ${countNoun(warden.in_flight, "action")} in flight, ${countNoun(warden.awaiting_approval, "approval")} waiting`,
@@ -77,6 +77,14 @@ function countsText(counts: Readonly<Record<string, number>> | null): string {
   const { total = 0, ...byStatus } = counts;
   const parts = Object.entries(byStatus).flatMap(([status, count]) => (count > 0 ? [`${count} ${status}`] : []));
   return parts.length === 0 ? String(total) : `${total}: ${parts.join(", ")}`;
+}
+
+/** Why the counts are old; empty: the last read succeeded. */
+function failureText({ collectors, now }: Status, collector: "nodes" | "sessions"): string {
+  const { failure, last_success_at: readAt } = collectors[collector];
+  if (failure === null) return "";
+  const age = readAt === null ? "" : `, ${agoText(Date.parse(now) - Date.parse(readAt))} ago`;
+  return `${age} (can't be read now: ${failure.reason}: ${failure.message})`;
 }
 
 /** What holds all actions. */

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
+import type { ApiError } from "../../../src/api-client/errors.ts";
 import { billingMonthOf } from "../../../src/rate-limit/monthly-budget.ts";
 import type { RemediationView } from "../../../src/remediation/status/views.ts";
 import { nodesView } from "../../../src/web/api/node-views.ts";
@@ -55,6 +56,19 @@ describe("status and nodes show a fleet", () => {
     expect(out).toMatch(/\nnodes +every 1m +\d+s +\d+s +ok\n/);
     expect(out).toContain("\nreboot-offline  enforce  2        1       1 firing\n");
     expect(out).not.toContain("held");
+  });
+
+  test("status shows how old the counts are while the service can't be reached", async () => {
+    const { nodes } = known.collectors;
+    const failure = { kind: "unreachable", message: "connect ECONNREFUSED" } as ApiError;
+    const collectors = { ...known.collectors, nodes: { ...nodes, lastSuccessAt: known.now - 2 * MINUTE, failure } };
+    const { url } = await startTestServer({
+      status: () => statusView({ ...known, collectors }),
+      budget: () => budgetView(known),
+      remediation: () => idleRemediation,
+    });
+    const { out } = await runInProcess("status", "--url", url);
+    expect(out).toMatch(/\nnodes {9}40: .*, 2m ago \(can't be read now: unreachable: connect ECONNREFUSED\)\n/);
   });
 
   test("status shows everything that holds actions", async () => {
