@@ -12,6 +12,8 @@ import { mostlyNone, newestOf, observationsWith, observeStep, onceInTen, rules }
 import type { ModelObservation } from "./timer-model.ts";
 
 const PROPERTY_RUNS = propertyRuns(2_000);
+/** Enough that rare transitions occur. */
+const COVERING_RUNS = { numRuns: 2_000 };
 
 describe("when evaluations may be unknown for a long time", () => {
   /** One observation per time unit, on both clocks. */
@@ -53,7 +55,7 @@ describe("when evaluations may be unknown for a long time", () => {
           seen.add(`${before.state} ${after.state}`);
         });
       }),
-      PROPERTY_RUNS,
+      COVERING_RUNS,
     );
     // The random walks covered every transition of the drawing.
     const transitions = ["inactive pending", "pending firing", "firing lapsed", "lapsed firing", "lapsed inactive"];
