@@ -25,7 +25,7 @@ COPY src src
 COPY scripts scripts
 RUN npm run build
 # The base image has no /usr/bin/env, so `docker exec … proxywarden explain node_42` needs an absolute interpreter.
-RUN sed -i '1s|.*|#!/nodejs/bin/node|' dist/main.js && chmod 755 dist/main.js \
+RUN sed -i '1s|.*|#!/nodejs/bin/node --max-semi-space-size=16|' dist/main.js && chmod 755 dist/main.js \
  && mkdir -p /image/usr/local/bin && ln -s /app/dist/main.js /image/usr/local/bin/proxywarden \
  && install -d -m 700 /state/proxywarden
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --max-semi-space-size=16
 import { EXIT_FAILURE, type ExitCode, VERSION } from "./cli/context.ts";
 import { runCommandLine } from "./cli/program.ts";
 

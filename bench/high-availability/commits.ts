@@ -14,7 +14,7 @@ import { median } from "../bench-process.ts";
 
 /** What {@link measureCommits} returns. */
 export interface CommitSpeed {
-  /** Commits a second, one after another, on a real disk. */
+  /** Commits a second, one after another, in a temporary folder. */
   readonly sqlite: number;
   readonly postgres: number;
   readonly roundTripsPerCall: number;
@@ -28,6 +28,10 @@ const DAY = "2026-11-01";
 /** Measures both journals in alternating rounds. Returns medians. */
 export async function measureCommits(cluster: PostgresCluster): Promise<CommitSpeed> {
   const folder = mkdtempSync(join(tmpdir(), "commits-"));
+  return measureIn(folder, cluster).finally(() => rmSync(folder, { recursive: true }));
+}
+
+async function measureIn(folder: string, cluster: PostgresCluster): Promise<CommitSpeed> {
   const sqlite = openSqliteStore(folder);
   if (!sqlite.ok) throw new Error(sqlite.error.message);
   const clock = createSystemClock();
@@ -53,7 +57,6 @@ export async function measureCommits(cluster: PostgresCluster): Promise<CommitSp
   await postgres.close();
   await database.close();
   await sqlite.value.close();
-  rmSync(folder, { recursive: true });
   return {
     sqlite: median(speeds.sqlite),
     postgres: median(speeds.postgres),

@@ -10,49 +10,65 @@ const WALK_EVERY_MS: DurationMs = MINUTE_MS;
 
 const clock = createSystemClock();
 
-/** Disturbs a group. Returns what ends the disturbance; it is called when healing goes on. */
-type Disturbance = (leader: Member, cluster: PostgresCluster) => Promise<() => void>;
+/** A failure of the leader or of the database. */
+interface Disturbance {
+  /** Whether the leader itself continues afterwards; absent: another daemon does. */
+  readonly keepsLeader?: true;
+  /** Disturbs a group. Returns what ends the disturbance; it is called when healing goes on. */
+  start(leader: Member, cluster: PostgresCluster): Promise<() => void>;
+}
 
 const nothing = () => {};
 
 /** The failures, as `docs/high-availability.md` names them. */
 export const disturbances: Readonly<Record<string, Disturbance>> = {
-  async "the leader is stopped (SIGTERM)"(leader) {
-    leader.kill("SIGTERM");
-    return nothing;
+  "the leader is stopped (SIGTERM)": {
+    async start(leader) {
+      leader.kill("SIGTERM");
+      return nothing;
+    },
   },
-  async "the leader is killed"(leader) {
-    leader.kill("SIGKILL");
-    return nothing;
+  "the leader is killed": {
+    async start(leader) {
+      leader.kill("SIGKILL");
+      return nothing;
+    },
   },
-  async "the leader is paused (SIGSTOP)"(leader) {
-    leader.kill("SIGSTOP");
-    return () => leader.kill("SIGCONT");
+  "the leader is paused (SIGSTOP)": {
+    async start(leader) {
+      leader.kill("SIGSTOP");
+      return () => leader.kill("SIGCONT");
+    },
   },
-  async "the leader's requests to the database are lost"({ database }) {
-    database.drop = "to_server";
-    return () => {
-      database.drop = null;
-    };
+  "the leader's requests to the database are lost": {
+    async start({ database }) {
+      database.drop = "to_server";
+      return () => {
+        database.drop = null;
+      };
+    },
   },
-  async "the database's answers to the leader are lost"({ database }) {
-    database.drop = "to_client";
-    return () => {
-      database.drop = null;
-    };
+  "the database's answers to the leader are lost": {
+    async start({ database }) {
+      database.drop = "to_client";
+      return () => {
+        database.drop = null;
+      };
+    },
   },
-  async "the database restarts"(_, cluster) {
-    await cluster.stop("fast");
-    await cluster.start();
-    return nothing;
+  "the database restarts": {
+    keepsLeader: true,
+    async start(_, cluster) {
+      await cluster.stop("fast");
+      await cluster.start();
+      return nothing;
+    },
   },
 };
 
-/** Only then the leader itself goes on. */
-const keepsLeader = (name: string): boolean => name === "the database restarts";
-
 /** Returns the pauses of healing, from the failure until a daemon would act again, in the daemons' time. */
 export async function measurePauses(name: string, runs: number, speed: number): Promise<readonly DurationMs[]> {
+  const { keepsLeader = false, start } = disturbances[name]!;
   const cluster = await startPostgres();
   const group = await startProcessGroup(cluster, { speed, leaseMs: LEASE_MS / speed, walkEveryMs: WALK_EVERY_MS });
   const pauses: DurationMs[] = [];
@@ -66,8 +82,8 @@ export async function measurePauses(name: string, runs: number, speed: number): 
       // The failure comes at any time between two walks.
       await clock.sleep((Math.random() * WALK_EVERY_MS) / speed);
       const failedAt = clock.monotonic();
-      const end = await disturbances[name]!(leader, cluster);
-      const successors = () => group.members().filter((member) => keepsLeader(name) || member !== leader);
+      const end = await start(leader, cluster);
+      const successors = () => group.members().filter((member) => keepsLeader || member !== leader);
       await until(
         () => "a daemon would act",
         async () => (await Promise.all(successors().map((member) => member.isHealing()))).includes(true),

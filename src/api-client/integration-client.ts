@@ -44,9 +44,16 @@ export interface IntegrationRequest {
 
 /** Client of a server other than the management service: Prometheus, Alertmanager or a webhook. */
 export interface IntegrationClient {
-  /** Sends a request. The error is for operators and contains no secret. Never rejects. */
-  request(request: IntegrationRequest, signal: AbortSignal): Promise<Result<TransportResponse, string>>;
+  /** Sends a request. Never rejects. */
+  request(request: IntegrationRequest, signal: AbortSignal): Promise<Result<TransportResponse, IntegrationFailure>>;
   close(): Promise<void>;
+}
+
+/** Why a request got no response. */
+export interface IntegrationFailure {
+  readonly kind: TransportFailure["kind"] | "timeout" | "no_url";
+  /** For operators; contains no secret. */
+  readonly message: string;
 }
 
 /** Dependencies of an integration client. */
@@ -57,6 +64,8 @@ export interface IntegrationClientDeps {
   readonly agent: string;
   /** Time limit of a request, response body included; absent: {@link INTEGRATION_TIMEOUT_MS}. */
   readonly timeoutMs?: DurationMs;
+  /** Maximum size of a response's body; absent: as for the management service. */
+  readonly bodyBytesMax?: number;
 }
 
 /** Time limit of a request unless another one is given. */
@@ -68,6 +77,7 @@ export function createIntegrationClient({
   clock,
   agent,
   timeoutMs = INTEGRATION_TIMEOUT_MS,
+  bodyBytesMax,
 }: IntegrationClientDeps): IntegrationClient {
   let transport: Transport | null = null;
   /** Origin of the last URL. Not read again by the transport: it must belong to the credentials of the same request. */
@@ -79,7 +89,7 @@ export function createIntegrationClient({
     const authorization = authorizationOf(access.credentials, url);
     const limit = startTimeout(clock, timeoutMs, signal);
     baseUrl = url.origin;
-    transport ??= createCurrentTransport(() => ({ baseUrl, ...tlsOptions(access.tls ?? {}) }));
+    transport ??= createCurrentTransport(() => ({ baseUrl, bodyBytesMax, ...tlsOptions(access.tls ?? {}) }));
     const sent = await transport.request(requestOf(request, url, authorization, agent), limit.signal);
     limit.stop();
     const outcome = !sent.ok && limit.expired() ? fail(timeoutFailure(timeoutMs)) : sent;
@@ -103,24 +113,19 @@ export function createIntegrationClient({
     async request(request, signal) {
       const first = await attempt(request, signal);
       const { outcome } = mayRetry(request, first) ? await attempt(request, signal) : first;
-      return outcome.ok ? outcome : fail(outcome.error.message);
+      return outcome;
     },
   };
 }
 
 interface Attempt {
-  readonly outcome: Result<TransportResponse, Failure>;
+  readonly outcome: Result<TransportResponse, IntegrationFailure>;
   /** The Authorization header of the request. */
   readonly authorization: string | null;
 }
 
-interface Failure {
-  readonly kind: TransportFailure["kind"] | "timeout" | "no_url";
-  readonly message: string;
-}
-
-const missingUrlFailure: Failure = { kind: "no_url", message: "its URL is no http or https URL" };
-const timeoutFailure = (timeoutMs: DurationMs): Failure => ({
+const missingUrlFailure: IntegrationFailure = { kind: "no_url", message: "its URL is no http or https URL" };
+const timeoutFailure = (timeoutMs: DurationMs): IntegrationFailure => ({
   kind: "timeout",
   message: `no complete response within ${timeoutMs / SECOND_MS} s`,
 });

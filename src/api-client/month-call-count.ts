@@ -1,13 +1,23 @@
+import { SECOND_MS } from "../base/duration.ts";
 import type { CallCounter, Clock, Log } from "../model/ports.ts";
 import type { Ledger } from "../rate-limit/ledger.ts";
 import { type BillingMonth, billingMonthOf, utcDay } from "../rate-limit/monthly-budget.ts";
 
 /** What a {@link MonthCallCount} needs. */
 export interface MonthCallCountDeps {
-  readonly clock: Pick<Clock, "now">;
+  readonly clock: Pick<Clock, "now" | "monotonic">;
   readonly calls: CallCounter;
   readonly log: Log;
 }
+
+/**
+ * If a second had at least this many calls, as many are stored ahead in the next one: the store syncs its disk for each count, which
+ * blocks the event loop. After a crash the rest counts as used. Slower calls, such as those of plans with a small month, are stored one
+ * by one.
+ */
+const FAST_CALLS_MIN = 10;
+/** Maximum number of calls stored ahead. */
+const AHEAD_CALLS_MAX = 100;
 
 /** Counts calls in the store, and keeps `ledger.monthUsed` current when the month of the plan changes. */
 export class MonthCallCount {
@@ -15,8 +25,14 @@ export class MonthCallCount {
   readonly #ledger: Ledger;
   #startsOn: number;
   #month: BillingMonth;
-  /** Calls to add to the store, less those stored but never sent. Added with the next call. */
+  /** Calls to add to the store, less those stored ahead or never sent. Positive ones are added with the next call. */
   #unstored = 0;
+  /** Day (UTC) of the last count. */
+  #storedOn = "";
+  /** Calls in the current second of the monotonic clock, and in the one before. */
+  #second = 0;
+  #callsInSecond = 0;
+  #callsInLastSecond = 0;
   /** Null: no count is being stored. */
   #storing: Promise<void> | null = null;
   #isStoreFailing = false;
@@ -49,20 +65,34 @@ export class MonthCallCount {
 
   /** Adds calls, and those that the store rejected before. Resolves once they are stored or rejected; never rejects. */
   async add(calls: number): Promise<void> {
+    this.#forgetCallsAheadOfEarlierDay();
     this.#unstored += calls;
+    this.#countSecond(calls);
     // One at a time, so that a rejected count is part of the next one.
     while (this.#storing !== null) await this.#storing;
-    if (this.#unstored <= 0) return;
-    this.#storing = this.#store(this.#unstored);
+    if (this.#unstored > 0) await this.#store(this.#unstored + this.#callsAhead());
+  }
+
+  /** Stores what is not stored, and takes back what is stored ahead. Call it when no more calls follow. Never rejects. */
+  async flush(): Promise<void> {
+    this.#forgetCallsAheadOfEarlierDay();
+    while (this.#storing !== null) await this.#storing;
+    if (this.#unstored !== 0) await this.#store(this.#unstored);
+  }
+
+  async #store(calls: number): Promise<void> {
+    this.#storing = this.#tryToStore(calls);
     await this.#storing;
     this.#storing = null;
   }
 
-  async #store(calls: number): Promise<void> {
+  async #tryToStore(calls: number): Promise<void> {
     const { clock, calls: store, log } = this.#deps;
     try {
-      await store.add(utcDay(clock.now()), calls);
+      const day = utcDay(clock.now());
+      await store.add(day, calls);
       this.#unstored -= calls;
+      this.#storedOn = day;
       if (this.#isStoreFailing) log.info({ calls }, "calls stored again");
       this.#isStoreFailing = false;
     } catch (error) {
@@ -70,6 +100,25 @@ export class MonthCallCount {
       if (!this.#isStoreFailing) log.error({ err: error }, "calls not stored; they are counted in memory");
       this.#isStoreFailing = true;
     }
+  }
+
+  #countSecond(calls: number): void {
+    const second = Math.floor(this.#deps.clock.monotonic() / SECOND_MS);
+    if (second !== this.#second) {
+      this.#callsInLastSecond = second === this.#second + 1 ? this.#callsInSecond : 0;
+      this.#callsInSecond = 0;
+      this.#second = second;
+    }
+    this.#callsInSecond += calls;
+  }
+
+  #callsAhead(): number {
+    return this.#callsInLastSecond < FAST_CALLS_MIN ? 0 : Math.min(AHEAD_CALLS_MAX, this.#callsInLastSecond);
+  }
+
+  /** Calls stored ahead stay counted on the day on which they were stored: the next day may begin another month. */
+  #forgetCallsAheadOfEarlierDay(): void {
+    if (this.#unstored < 0 && utcDay(this.#deps.clock.now()) !== this.#storedOn) this.#unstored = 0;
   }
 
   /** Takes back a call that was added and not sent; the next call compensates. */
@@ -80,6 +129,7 @@ export class MonthCallCount {
   #startMonth(): void {
     const { clock, calls, log } = this.#deps;
     const month = billingMonthOf(clock.now(), this.#startsOn);
+    this.#forgetCallsAheadOfEarlierDay();
     try {
       this.#ledger.monthUsed = calls.since(month.firstDay) + this.#unstored;
       this.#month = month;

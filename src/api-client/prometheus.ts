@@ -1,11 +1,15 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import { describeJson, excerpt, truncate } from "./errors.ts";
-import type { IntegrationClient } from "./integration-client.ts";
+import type { IntegrationClient, IntegrationFailure } from "./integration-client.ts";
 import { bodyText, jsonField, parseJson } from "./json-body.ts";
 
 /** Why Prometheus did not answer a query. */
 export interface PrometheusFailure {
-  /** Type of the error, such as `bad_data` or `timeout`; null: the answer is none of Prometheus, or there was none. */
+  /** Why there was no response; null: there was one. */
+  readonly kind: IntegrationFailure["kind"] | null;
+  /** Status of the response; null: there was none. */
+  readonly status: number | null;
+  /** Type of the error, such as `bad_data` or `timeout`; null: the response is not from Prometheus, or there was none. */
   readonly errorType: string | null;
   /** For operators; contains no secret. */
   readonly message: string;
@@ -30,19 +34,21 @@ export async function requestPrometheus(
   valuesMax?: number,
 ): Promise<Result<PrometheusAnswer, PrometheusFailure>> {
   const answer = await prometheus.request({ method: "GET", path: `/api/v1/${path}` }, signal);
-  if (!answer.ok) return fail({ errorType: null, message: `Prometheus: ${answer.error}` });
+  if (!answer.ok) {
+    const { kind, message } = answer.error;
+    return fail({ kind, status: null, errorType: null, message: `Prometheus: ${message}` });
+  }
   const { status, body } = answer.value;
+  const failWith = (message: string, errorType: string | null = null) =>
+    fail({ kind: null, status, errorType, message: truncate(message, MESSAGE_CHARACTERS_MAX) });
   const json = parseJson(body, valuesMax);
   if (jsonField(json, "status") === "error") {
     const [errorType, error] = [jsonField(json, "errorType"), jsonField(json, "error")].map(textOf);
-    const message = truncate(`Prometheus answered ${status}: ${errorType}: ${error}`, MESSAGE_CHARACTERS_MAX);
-    return fail({ errorType: errorType!, message });
+    return failWith(`Prometheus answered ${status}: ${errorType}: ${error}`, errorType!);
   }
-  if (status !== 200) {
-    return fail({ errorType: null, message: `Prometheus answered ${status}: ${excerpt(bodyText(body))}` });
-  }
+  if (status !== 200) return failWith(`Prometheus answered ${status}: ${excerpt(bodyText(body))}`);
   if (jsonField(json, "status") !== "success") {
-    return fail({ errorType: null, message: `the answer is not from Prometheus: ${excerpt(bodyText(body))}` });
+    return failWith(`the answer is not from Prometheus: ${excerpt(bodyText(body))}`);
   }
   const warnings = jsonField(json, "warnings");
   const warning = Array.isArray(warnings) && warnings.length > 0 ? excerpt(textOf(warnings[0])) : null;

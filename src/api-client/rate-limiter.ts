@@ -19,7 +19,7 @@ export interface RateLimiter {
   release(permit: Permit, outcome: CallOutcome): void;
   /** Sets the ratio in which waiting calls get permits; actions always have priority. */
   setShares(shares: TrafficShares): void;
-  /** Stores the count of calls that the store rejected so far. Call it when no more calls follow. */
+  /** Stores the exact count of calls, if the store accepts it. Call it when no more calls follow. */
   flush(): Promise<void>;
   /** Applies new limits from the next permit on; learned limits stay. */
   setLimits(limits: Limits, monthStartsOn: number): void;
@@ -107,7 +107,7 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
       serve();
     },
     setShares: (shares) => queue.setShares(shares),
-    flush: () => month.add(0),
+    flush: () => month.flush(),
     setLimits(limits, monthStartsOn) {
       ledger.limits = limits;
       month.setStartDay(monthStartsOn);

@@ -23,9 +23,11 @@ export interface TransportOptions {
   readonly proxy?: string;
   /** Whether to use HTTP_PROXY, HTTPS_PROXY and NO_PROXY; false if absent. */
   readonly proxyFromEnvironment?: boolean;
+  /** Maximum size of a body, compressed or not; absent: {@link BODY_BYTES_MAX}. */
+  readonly bodyBytesMax?: number | undefined;
 }
 
-/** Maximum size of a body, compressed or not: four times that of a page of 10,000 records. */
+/** Maximum size of a body unless another one is given: four times that of a page of 10,000 records. */
 export const BODY_BYTES_MAX = 16 * 1024 * 1024;
 /** Maximum number of connections: enough for all collectors, so that no call waits for one during its time-out. */
 const CONNECTIONS_MAX = 4 * IN_FLIGHT_MAX;
@@ -42,6 +44,7 @@ const KEEP_ALIVE_MS = 60_000;
 export function createTransport(options: TransportOptions): Transport {
   const base = new URL(options.baseUrl);
   const prefix = base.pathname.replace(/\/+$/, "");
+  const { bodyBytesMax = BODY_BYTES_MAX } = options;
   const reading = createDispatcher(options, {});
   const posting = createDispatcher(options, { pipelining: 0, allowH2: false });
   return {
@@ -50,7 +53,7 @@ export function createTransport(options: TransportOptions): Transport {
       const progress: RequestProgress = { isSent: false, mayBeSent: request.mayBeSent ?? (() => true) };
       const allHeaders = { "accept-encoding": ACCEPTED_ENCODING, ...headers };
       const options = { origin: base.origin, path: prefix + path, method, headers: allHeaders, body };
-      const response = send(method === "POST" ? posting : reading, options, progress, signal);
+      const response = send(method === "POST" ? posting : reading, options, progress, bodyBytesMax, signal);
       return failOnAbortBeforeSending(response, progress, signal);
     },
     close: () => Promise.all([reading.destroy(), posting.destroy()]).then(() => {}),
@@ -174,31 +177,32 @@ async function send(
   dispatcher: Dispatcher,
   request: Dispatcher.RequestOptions,
   progress: RequestProgress,
+  bodyBytesMax: number,
   signal: AbortSignal,
 ): Promise<Outcome> {
   if (signal.aborted) return fail(unsentFailure);
   try {
     const reply = await dispatcher.request({ ...request, opaque: progress, signal });
-    const body = await readBody(reply.body);
+    const body = await readBody(reply.body, bodyBytesMax);
     const response = {
       status: reply.statusCode,
       headers: singleHeaders(reply.headers),
       body: body ?? new Uint8Array(),
     };
-    const readable = body === null ? null : await decompress(response, BODY_BYTES_MAX);
-    return readable === null ? fail(tooLargeFailure) : ok(readable);
+    const readable = body === null ? null : await decompress(response, bodyBytesMax);
+    return readable === null ? fail(tooLargeFailure(bodyBytesMax)) : ok(readable);
   } catch (error) {
     return fail(toTransportFailure(error, progress, signal));
   }
 }
 
-async function readBody(stream: Dispatcher.ResponseData["body"]): Promise<Uint8Array | null> {
+async function readBody(stream: Dispatcher.ResponseData["body"], bytesMax: number): Promise<Uint8Array | null> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of stream as AsyncIterable<Uint8Array>) {
     size += chunk.byteLength;
     // Leaving the loop destroys the stream, and its connection with it.
-    if (size > BODY_BYTES_MAX) return null;
+    if (size > bytesMax) return null;
     chunks.push(chunk);
   }
   return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size);
@@ -226,10 +230,10 @@ function singleHeaders(headers: Dispatcher.ResponseData["headers"]): TransportRe
   );
 }
 
-const tooLargeFailure: TransportFailure = {
+const tooLargeFailure = (bytesMax: number): TransportFailure => ({
   kind: "too_large",
-  message: `the body is larger than ${BODY_BYTES_MAX} bytes`,
-};
+  message: `the body is larger than ${bytesMax} bytes`,
+});
 
 const unsentFailure: TransportFailure = {
   kind: "aborted",

@@ -1,8 +1,9 @@
+import type { NodeId } from "../model/node.ts";
 import type { ActionView } from "../web/api/row-views.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
 import { type DaemonConnectionOptions, isRowList } from "./daemon-api/client.ts";
 import { readRoute } from "./daemon-views/daemon-view.ts";
-import type { Named } from "./daemon-views/journal-rows.ts";
+import type { Named } from "./daemon-views/journal-views.ts";
 import { readDirectory } from "./daemon-views/node-directory.ts";
 import { fieldLines, requestText } from "./output/node-explanation-text.ts";
 import { formatTime, stripControlCharacters } from "./output/text.ts";
@@ -18,9 +19,11 @@ export async function runApprovals(options: ApprovalsOptions, context: CommandCo
   const path = `/api/v1/actions?state=awaiting&limit=${APPROVALS_MAX}`;
   const response = await readRoute(path, isRowList<ActionView>, options, context);
   if (!response.ok) return failWith(context, response.error);
-  const directory = await readDirectory(options, context);
-  if (!directory.ok) return failWith(context, directory.error);
-  const waiting = response.value.data.map((action) => ({ ...action, name: directory.value.nameOf(action.node) }));
+  const actions = response.value.data;
+  // Without the names of nodes their ids are shown.
+  const directory = actions.length === 0 ? null : await readDirectory(options, context);
+  const nameOf = (id: NodeId) => (directory?.ok ? directory.value.nameOf(id) : null);
+  const waiting = actions.map((action) => ({ ...action, name: nameOf(action.node) }));
   print(context, options, waiting, formatApprovals);
   return EXIT_OK;
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
-import { errorMessage, fail, ok, type Result } from "../base/result.ts";
-import { readRegularFile } from "../platform/text-file.ts";
+import { fail, ok, type Result } from "../base/result.ts";
+import { readRegularFile, readTextStream } from "../platform/text-file.ts";
 
 /** What a command reads and writes: the process, or a test's replacement. */
 export interface CommandContext {
@@ -56,18 +56,21 @@ const TEXT_FILE_BYTES_MAX = 1_048_576;
 /** Reads a text file of at most 1 MiB, without its byte order mark. The error names the file and the reason. */
 export function readTextFile(path: string): Result<string, string> {
   const read = readRegularFile(path, TEXT_FILE_BYTES_MAX);
-  return read.ok ? ok(read.value.text.replace(/^\uFEFF/, "")) : fail(`can't read ${path}: ${read.error}`);
+  return read.ok ? ok(withoutMark(read.value.text)) : fail(`can't read ${path}: ${read.error}`);
 }
 
-/** As {@link readTextFile}; `-` is standard input, which can be read once. */
-export function readTextInput(path: string): Result<string, string> {
-  if (path !== "-") return readTextFile(path);
-  try {
-    const text = readFileSync(0, "utf8");
-    return text.length <= TEXT_FILE_BYTES_MAX ? ok(text) : fail("standard input is longer than 1 MiB");
-  } catch (error) {
-    return fail(`can't read standard input: ${errorMessage(error)}`);
-  }
+const withoutMark = (text: string): string => text.replace(/^\uFEFF/, "");
+const STANDARD_INPUT = "-";
+
+/** Returns what is wrong with the names of files that a command reads; null: nothing. Standard input can be read only once. */
+export const inputProblem = (paths: readonly string[]): string | null =>
+  paths.filter((path) => path === STANDARD_INPUT).length > 1 ? "standard input (-) can be given only once" : null;
+
+/** As {@link readTextFile}; `-` is standard input: see {@link inputProblem}. */
+export async function readTextInput(path: string): Promise<Result<string, string>> {
+  if (path !== STANDARD_INPUT) return readTextFile(path);
+  const read = await readTextStream(process.stdin, TEXT_FILE_BYTES_MAX);
+  return read.ok ? ok(withoutMark(read.value)) : fail(`can't read standard input: ${read.error}`);
 }
 
 /** Resolves when `signal` aborts. */

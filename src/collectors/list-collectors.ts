@@ -143,15 +143,21 @@ function readList(
   foldRecord: (record: unknown, at: MonotonicMs, onRemark: OnRemark) => boolean,
   signal: AbortSignal,
 ): Promise<ListReadResult> {
+  const { latency, pagesInFlight } = listBehaviour;
+  let isFirst = true;
   const walk: ListWalk = {
     behaviour: listBehaviour,
-    inFlight: () => callsInFlightNeeded(spacingMs, listBehaviour.latency.meanMs(), inFlightMax),
+    inFlight: () => Math.min(pagesInFlight.max(), callsInFlightNeeded(spacingMs, latency.meanMs(), inFlightMax)),
     async fetch(query, pageSignal) {
       let sentAt: MonotonicMs | null = null;
       const response = await client.get(list(query), "walk", pageSignal, () => {
         sentAt ??= clock.monotonic();
       });
-      if (sentAt !== null) listBehaviour.latency.record(clock.monotonic() - sentAt);
+      if (sentAt !== null) {
+        latency.record(clock.monotonic() - sentAt);
+        pagesInFlight.record(clock.monotonic() - sentAt, isFirst);
+      }
+      isFirst = false;
       if (!response.ok) return response;
       const page = decodePage(response.value.json);
       return page.ok ? { ok: true, value: { page: page.value, at: response.value.at } } : page;

@@ -66,7 +66,7 @@ export class ForwardingCommands implements OperatorCommands {
       const reply = await orders.reply(id).catch(() => null);
       if (reply !== null) return reply.ok ? ok(`${reply.value}; executed by ${leader}`) : reply;
     }
-    const message = `order ${id} was forwarded, and ${leader} has not replied yet; it is executed once a leader takes it: check the list of orders`;
+    const message = `operator command ${id} was forwarded, and ${leader} has not replied yet; it is executed once a leader takes it: check the status before you send it again`;
     return fail({ kind: "unanswered", message });
   }
 }

@@ -83,7 +83,7 @@ export class Leadership {
     try {
       const isAcquired = await lease.acquire();
       this.#leader = await lease.current();
-      if (this.#isDatabaseFailing) log.info({}, "database reached again");
+      if (this.#isDatabaseFailing) log.info({}, "requests for the lease succeed again");
       this.#isDatabaseFailing = false;
       const { holder, epoch } = this.#leader ?? { holder: null, epoch: null };
       if (!isAcquired && epoch !== before) log.info({ leader: holder, epoch }, "another daemon leads; standing by");

@@ -57,7 +57,10 @@ export interface Transport {
 export interface CallCounter {
   /** Calls added on `day` and after it. Throws if the state can't be read. */
   since(day: string): number;
-  /** Adds calls to a day; resolves once they are durably counted. Rejects if the state can't be written; none is added then. */
+  /**
+   * Adds calls to a day, or takes back earlier ones (negative); resolves once they are durably counted. Rejects if the state can't be
+   * written; none is added then.
+   */
   add(day: string, calls: number): Promise<void>;
 }
 

@@ -20,7 +20,7 @@ export async function hasFiringAlerts(
   const filters = matchers.map((matcher) => `&filter=${encodeURIComponent(matcher)}`).join("");
   const path = `/api/v2/alerts?active=true&silenced=false&inhibited=false${filters}`;
   const response = await client.request({ method: "GET", path }, signal);
-  if (!response.ok) return fail(`Alertmanager: ${response.error}`);
+  if (!response.ok) return fail(`Alertmanager: ${response.error.message}`);
   const { status, body } = response.value;
   const text = bodyText(body);
   if (status !== 200) return fail(`Alertmanager answered ${status}: ${excerpt(text)}`);

@@ -33,7 +33,7 @@ export function createHttpReceiver(
     async send(notifications, signal) {
       const request = { method: "POST", path, body: JSON.stringify(payload(notifications)) } as const;
       const response = await client.request(request, signal);
-      if (!response.ok) return { ok: false, error: response.error, isFinal: false };
+      if (!response.ok) return { ok: false, error: response.error.message, isFinal: false };
       const { status, body } = response.value;
       return deliveryResultOf(status, quotesResponse ? excerpt(bodyText(body)) : "");
     },

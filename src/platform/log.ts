@@ -69,3 +69,17 @@ function stderrDestination(): LogDestination {
   stream.on("error", () => {});
   return Object.assign(stream, { isTTY: process.stderr.isTTY === true && process.stderr.hasColors() });
 }
+
+/** Creates a log that keeps only the first error, which fails what is run. */
+export function createFailureLog(): Log & { readonly defect: { found: unknown } } {
+  const defect: { found: unknown } = { found: null };
+  return {
+    defect,
+    debug() {},
+    info() {},
+    warn() {},
+    error({ err }) {
+      defect.found ??= err ?? null;
+    },
+  };
+}

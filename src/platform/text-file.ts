@@ -27,14 +27,38 @@ export function readRegularFile(path: string, bytesMax: number): Result<TextFile
       if (stats.size > bytesMax) return fail(tooLargeMessage(`${stats.size} bytes`, bytesMax));
       const bytes = readAll(file, bytesMax);
       if (bytes === null) return fail(tooLargeMessage(`more than ${bytesMax} bytes`, bytesMax));
-      const problem = encodingProblem(bytes);
-      return problem === null ? ok({ text: bytes.toString("utf8"), stats }) : fail(problem);
+      const text = decode(bytes);
+      return text.ok ? ok({ text: text.value, stats }) : text;
     } finally {
       closeSync(file);
     }
   } catch (error) {
     return fail(fileErrorMessage(error as NodeJS.ErrnoException));
   }
+}
+
+/** Reads a stream, such as standard input, to its end, as UTF-8 of at most `bytesMax` bytes. The error is the reason. */
+export async function readTextStream(
+  stream: AsyncIterable<Uint8Array>,
+  bytesMax: number,
+): Promise<Result<string, string>> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of stream) {
+      length += chunk.byteLength;
+      if (length > bytesMax) return fail(tooLargeMessage(`more than ${bytesMax} bytes`, bytesMax));
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    return fail(fileErrorMessage(error as NodeJS.ErrnoException));
+  }
+  return decode(Buffer.concat(chunks, length));
+}
+
+function decode(bytes: Buffer): Result<string, string> {
+  const problem = encodingProblem(bytes);
+  return problem === null ? ok(bytes.toString("utf8")) : fail(problem);
 }
 
 function kindOf(stats: BigIntStats): string | null {

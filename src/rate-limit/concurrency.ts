@@ -24,6 +24,36 @@ export function callsInFlightNeeded(spacingMs: DurationMs, latencyMs: DurationMs
   return Math.max(1, Math.min(max, Math.max(IN_FLIGHT_MIN, needed)));
 }
 
+/** A page that takes longer than this multiple of the latency of first pages waited in a queue at the service. */
+const QUEUE_FACTOR = 2;
+/** Share by which one such page reduces the number of concurrent pages. */
+const QUEUE_DECREASE = 0.1;
+
+/**
+ * Number of pages of a list that the service processes at the same time without a queue. It grows by one with each page, and shrinks with
+ * each page that waited in a queue: if the service can't keep up, more concurrent calls only lengthen its queue, until all calls
+ * time out.
+ */
+export interface PagesInFlight {
+  /** Records the latency of a page. `isFirst`: the first page of a walk, with which no other page is in flight. */
+  record(tookMs: DurationMs, isFirst: boolean): void;
+  max(): number;
+}
+
+/** Creates a state without pages. It survives a walk: the next one continues with the same number. */
+export function createPagesInFlight(): PagesInFlight {
+  const first = createMeanLatency();
+  let max = IN_FLIGHT_MIN;
+  return {
+    record(tookMs, isFirst) {
+      if (isFirst) first.record(tookMs);
+      else if (tookMs <= QUEUE_FACTOR * first.meanMs()) max = Math.min(IN_FLIGHT_MAX, max + 1);
+      else max = Math.max(IN_FLIGHT_MIN, max * (1 - QUEUE_DECREASE));
+    },
+    max: () => Math.floor(max),
+  };
+}
+
 /** Mean latency of recent calls. */
 export interface MeanLatency {
   record(tookMs: DurationMs): void;

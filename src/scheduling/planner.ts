@@ -57,7 +57,7 @@ const WEIGHTS: Readonly<Record<Collector, number>> = { nodes: 15, details: 5, se
 const READ_WEIGHT = 2;
 
 /** Data counts as stale after this many intervals: two runs may fail or be late. */
-const FRESH_INTERVALS = 3;
+export const FRESH_INTERVALS = 3;
 /**
  * Maximum time that data counts as fresh, however slow the limits make polling, unless less frequent reads are configured. Sessions take many pages, and details one call per node: on the Starter plan a round of 5,000 nodes takes about ten
  * days.

@@ -2,15 +2,15 @@ import { createServer as createHttpServer, type IncomingMessage, type ServerResp
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { BODY_BYTES_MAX, createTransport } from "../../src/api-client/transport.ts";
+import { BODY_BYTES_MAX, createTransport, type TransportOptions } from "../../src/api-client/transport.ts";
 import type { Transport } from "../../src/model/ports.ts";
 
 const never = new AbortController().signal;
 const post = { method: "POST", path: "/v1/nodes/node_1/reboot", headers: {}, body: '{"force":true}' } as const;
 const get = { method: "GET", path: "/v1/nodes", headers: {} } as const;
 
-function transportTo(baseUrl: string): Transport {
-  const transport = createTransport({ baseUrl });
+function transportTo(baseUrl: string, options: Partial<TransportOptions> = {}): Transport {
+  const transport = createTransport({ baseUrl, ...options });
   onTestFinished(() => transport.close());
   return transport;
 }
@@ -228,6 +228,19 @@ describe("compression", () => {
     expect(bomb.length).toBeLessThan(BODY_BYTES_MAX / 500);
     const { url } = await serve(encodedAs("gzip", bomb));
     expect(await transportTo(url).request(get, never)).toMatchObject({ ok: false, error: { kind: "too_large" } });
+  });
+
+  test("the maximum size of a body may be set", async () => {
+    for (const { url } of [
+      await serve(encodedAs("gzip", gzipSync(Buffer.alloc(101)))),
+      await serve((_, response) => void response.end(Buffer.alloc(101))),
+    ]) {
+      const outcomes = [100, 101].map((bodyBytesMax) => transportTo(url, { bodyBytesMax }).request(get, never));
+      expect(await Promise.all(outcomes)).toMatchObject([
+        { ok: false, error: { kind: "too_large", message: "the body is larger than 100 bytes" } },
+        { ok: true },
+      ]);
+    }
   });
 
   test("accepts a body of the maximum size, compressed or not", async () => {

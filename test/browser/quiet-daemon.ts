@@ -3,6 +3,15 @@ import type { WebDeps } from "../../src/web/api/routes.ts";
 /** Time of the status of {@link quietStatus}. */
 export const STATUS_AT = "2026-11-21T03:10:00.000Z";
 
+/** A collector that is off. */
+export const COLLECTOR_OFF = {
+  planned: null,
+  last_success_at: null,
+  age_seconds: null,
+  nodes_read: null,
+  failure: null,
+};
+
 /** Returns the status of an idle daemon. */
 export function quietStatus(): Pick<WebDeps, "status" | "budget"> {
   return {
@@ -14,7 +23,7 @@ export function quietStatus(): Pick<WebDeps, "status" | "budget"> {
       now: STATUS_AT,
       nodes: null,
       sessions: null,
-      collectors: {},
+      collectors: { nodes: COLLECTOR_OFF },
     }),
     budget: () => ({
       reserve: 0.2,

@@ -18,6 +18,7 @@ import { startTestServer } from "../web/http/test-server.ts";
 import { startBrowser } from "./chromium.ts";
 import { LargeFleet } from "./large-fleet.ts";
 import { openPage } from "./page-visit.ts";
+import { COLLECTOR_OFF } from "./quiet-daemon.ts";
 
 let browser: Browser;
 beforeAll(async () => {
@@ -94,7 +95,7 @@ test("filter, selection and order are in the address, and survive a reload and t
   expect(addressOf(page)).toBe("#?attention_sort=id");
   // A link to a section, or to a node alone, leaves the filter as it is.
   await page.getByRole("link", { name: /^Calls this month/ }).click();
-  expect(addressOf(page)).toBe("#?attention_sort=id");
+  await waitUntil("the filter is in the address again", () => addressOf(page) === "#?attention_sort=id");
 });
 
 test("the list of nodes that need attention is complete over its pages, and sortable", async () => {
@@ -179,6 +180,7 @@ test("the activity tells policy from status, groups equal holds, expands its row
   await lines.nth(1).waitFor();
   expect(await lines.first().innerText()).toMatch(/hold\s+12 nodes since .*\s+▸\s+policy offline\s+storm/);
   await lines.first().getByRole("button", { name: "Details" }).click();
+  await lines.first().locator(".incident-nodes a").nth(11).waitFor();
   expect(await lines.first().locator(".incident-nodes a").count()).toBe(12);
   await lines.nth(1).getByRole("button", { name: "Details" }).click();
   await lines.nth(1).locator(".guards").getByText("the detail of node_0").waitFor();
@@ -201,6 +203,13 @@ test("banners name the operator, and link the section of the runbook and Grafana
     ...(new LargeFleet(1).webDeps().status() as object),
     leader: { is_this: true, name: "warden-1", url: null },
     links: { runbook: "https://docs.example.net/runbook", grafana: "https://grafana.example.net" },
+    collectors: {
+      nodes: {
+        ...COLLECTOR_OFF,
+        last_success_at: "2026-11-21T03:05:00.000Z",
+        failure: { reason: "unreachable", message: "connect ECONNREFUSED" },
+      },
+    },
   };
   const { page } = await open({
     status: () => status,
@@ -217,14 +226,15 @@ test("banners name the operator, and link the section of the runbook and Grafana
     }),
   });
   await page.locator(".banner").getByText("03:00:00 by alice: a deploy").waitFor();
+  await page.locator(".banner").getByText("connect ECONNREFUSED. Node data is from 03:05:00.").waitFor();
   const links = () =>
     page.locator(".banner a").evaluateAll((found) => found.map((link) => String(link.getAttribute("href"))));
   const sections = [...readFileSync("docs/runbook.md", "utf8").matchAll(/^### (\w+)$/gm)].map(([, name]) => name!);
   const runbook = (await links()).flatMap((link) => link.split("https://docs.example.net/runbook#")[1] ?? []);
-  expect(runbook).toHaveLength(5);
+  expect(runbook).toHaveLength(6);
   expect(sections.map((name) => name.toLowerCase())).toEqual(expect.arrayContaining(runbook));
-  expect(runbook.slice(0, 2)).toEqual(["proxywardenpaused", "proxywardenbreakeropen"]);
-  expect((await links()).filter((link) => link === `https://grafana.example.net/d/${UIDS.warden}`)).toHaveLength(5);
+  expect(runbook.slice(0, 3)).toEqual(["proxywardenblind", "proxywardenpaused", "proxywardenbreakeropen"]);
+  expect((await links()).filter((link) => link === `https://grafana.example.net/d/${UIDS.warden}`)).toHaveLength(6);
   Object.assign(status.leader, { is_this: false });
   await page.locator(".banner").getByText("The leader is warden-1.").waitFor();
   expect((await links())[0]).toBe("https://docs.example.net/runbook#proxywardennoleader");
@@ -244,7 +254,11 @@ test("limits, ages and charts say what their numbers mean", async () => {
   const at = Array.from({ length: 60 }, (_, index) => 1_800_000_000 + 10 * index);
   const flat = (value: number) => at.map(() => value);
   const { page } = await open({
-    status: () => ({ ...(base.status() as object), nodes: { total: 1_000 }, collectors: { details } }),
+    status: () => ({
+      ...(base.status() as object),
+      nodes: { total: 1_000 },
+      collectors: { details, nodes: COLLECTOR_OFF },
+    }),
     budget: () => ({ ...(base.budget() as object), categories: { node_management: category } }),
     history: () => ({
       step_seconds: 10,

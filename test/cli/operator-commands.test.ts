@@ -7,6 +7,7 @@ import { inlineSecret } from "../../src/platform/secret-file.ts";
 import { operatorCommandTable } from "../../src/web/api/operator-commands.ts";
 import { createTempFolder } from "../integration/folder.ts";
 import { recordingCommands } from "../web/api/remediation-view-fixture.ts";
+import { buildFleet } from "../web/fleet-fixture.ts";
 import { adminOperators, startTestServer } from "../web/http/test-server.ts";
 import { captureOutput } from "./terminal.ts";
 
@@ -21,6 +22,7 @@ async function commandRecordingDaemon(
   const recorded: string[][] = [];
   const secret = token === null ? null : inlineSecret(token);
   const web = await startTestServer({
+    fleet: () => buildFleet([{ id: "node/ü 1?" }, { id: ".." }]),
     commands: () => recordingCommands(recorded, refusal),
     operators: () => adminOperators(secret),
   });

@@ -4,6 +4,9 @@ import { seededRandom } from "../../src/base/random.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import type { Limits } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { createService } from "../../src/simulator/http/service.ts";
+import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
 import {
   createPlanLimits,
   everyMinuteSettings,
@@ -54,12 +57,10 @@ async function startFleet(latencyMs: number, limits: Limits) {
   };
 }
 
+const wideLimit = { requests: 6_000, burst: 12_000, windowMs: MINUTE_MS };
 const wide: Limits = {
   ...createPlanLimits("enterprise"),
-  categories: {
-    ...createPlanLimits("enterprise").categories,
-    node_management: { requests: 6_000, burst: 12_000, windowMs: MINUTE_MS },
-  },
+  categories: { node_management: wideLimit, session_monitoring: wideLimit },
 };
 
 /** Returns the planned reads per minute, and those of a quarter of a minute after the first round, per minute. */
@@ -85,4 +86,44 @@ test("at most 256 reads are concurrent, however slow the service is", async () =
   const possible = (256 * MINUTE_MS) / 5_000;
   expect(readsMade).toBeGreaterThanOrEqual(0.9 * possible);
   expect(readsMade).toBeLessThanOrEqual(1.1 * possible);
+});
+
+/** Starts a service that answers one request after the other: 50 ms of work for a page, and 2 ms for any other answer. */
+async function startSerialService() {
+  const clock = createVirtualClock(START_MS);
+  const limit = { ...wideLimit, limit: wideLimit.requests };
+  const service = createService(
+    { ...defaultScenario, nodes: NODES, sessions: 30_000, service: { ...defaultScenario.service, plan: "enterprise" } },
+    START_MS,
+    { categories: { node_management: limit, session_monitoring: limit } },
+  );
+  const network = createSimulatedTransport(service, clock, { latencyMs: 10 });
+  const seen = { reads: 0, failures: 0 };
+  let idleAt = 0;
+  const transport: Transport = {
+    ...network,
+    async request(request, signal) {
+      idleAt = Math.max(idleAt, clock.monotonic()) + (request.path.includes("?") ? 50 : 2);
+      await clock.sleep(idleAt - clock.monotonic(), signal);
+      const response = await network.request(request, signal);
+      if (!response.ok || response.value.status !== 200) seen.failures++;
+      else if (request.path.startsWith("/v1/nodes/")) seen.reads++;
+      return response;
+    },
+  };
+  return { clock, transport, seen };
+}
+
+test("a walk does not overload a service that answers one request after the other", async () => {
+  const { clock, transport, seen } = await startSerialService();
+  const schedules = { ...everyMinuteSettings.schedules, details: { kind: "every", intervalMs: ROUND_MS } } as const;
+  // 300 pages of sessions a minute keep the service busy for 15 s, and reads of details for 9 s.
+  const daemon = await startVirtualDaemon({ clock, transport, settings: { schedules, limits: wide, pageLimit: 100 } });
+  await clock.advance(MINUTE_MS);
+  seen.reads = 0;
+  await clock.advance(MINUTE_MS);
+  const planned = daemon.collectorManager.plan().details!.callsPerMinute;
+  expect(seen.failures).toBe(0);
+  expect(seen.reads).toBeGreaterThanOrEqual(0.97 * planned);
+  await stopVirtualDaemon(daemon);
 });

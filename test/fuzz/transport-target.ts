@@ -64,7 +64,7 @@ export async function createTarget(): Promise<FuzzTarget<Input>> {
       const { signal } = new AbortController();
       if (client === "integration") {
         const answer = await integration.request({ method, path: "/api/v1/query", body: "{}" }, signal);
-        if (!answer.ok) insist(answer.error !== "", "a failure has no message");
+        if (!answer.ok) insist(answer.error.message !== "", "a failure has no message");
         return;
       }
       const answer = await transport.request({ method, path: "/v1/nodes", headers: {} }, signal);

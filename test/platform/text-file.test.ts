@@ -3,8 +3,9 @@ import { appendFileSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { fileErrorMessage, readRegularFile } from "../../src/platform/text-file.ts";
+import { fileErrorMessage, readRegularFile, readTextStream } from "../../src/platform/text-file.ts";
 
 const BYTES_MAX = 1_000;
 
@@ -30,6 +31,20 @@ test("reads UTF-8 as it is, up to the limit", () => {
   const text = `\uFEFF${"é".repeat(498)}x`;
   expect(written(text)).toMatchObject({ ok: true, value: { text } });
   expect(written("")).toMatchObject({ ok: true, value: { text: "" } });
+});
+
+test("reads a stream to its end, up to the limit", async () => {
+  const read = (...chunks: readonly Uint8Array[]) => readTextStream(Readable.from(chunks), BYTES_MAX);
+  const [first, second] = [Buffer.from("é".repeat(500)).subarray(0, 501), Buffer.from("é".repeat(500)).subarray(501)];
+  expect(await read(first, second)).toEqual({ ok: true, value: "é".repeat(500) });
+  expect(await read(first, second, Buffer.from("x"))).toMatchObject({
+    ok: false,
+    error: expect.stringContaining("more than 1000 bytes"),
+  });
+  expect(await read(Uint8Array.of(0x61, 0xff))).toMatchObject({
+    ok: false,
+    error: expect.stringContaining("not UTF-8"),
+  });
 });
 
 test("follows symbolic links", () => {

@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
-import { callsInFlightMax, callsInFlightNeeded, createMeanLatency } from "../../src/rate-limit/concurrency.ts";
+import {
+  callsInFlightMax,
+  callsInFlightNeeded,
+  createMeanLatency,
+  createPagesInFlight,
+} from "../../src/rate-limit/concurrency.ts";
 import { createPlanLimits } from "../harness/virtual-daemon.ts";
 
 test.each([
@@ -13,6 +18,20 @@ test.each([
   { spacingMs: Number.POSITIVE_INFINITY, latencyMs: 50, max: 40, calls: 4 },
 ])("needs $calls concurrent calls for one every $spacingMs ms with a latency of $latencyMs ms, at most $max", (row) => {
   expect(callsInFlightNeeded(row.spacingMs, row.latencyMs, row.max)).toBe(row.calls);
+});
+
+test("the number of concurrent pages grows up to 256, unless pages take more than twice as long as first pages", () => {
+  const pages = createPagesInFlight();
+  pages.record(100, true);
+  expect(pages.max()).toBe(4);
+  for (let page = 0; page < 20; page++) pages.record(150, false);
+  expect(pages.max()).toBe(24);
+  for (let page = 0; page < 6; page++) pages.record(300, false);
+  expect(pages.max()).toBe(12);
+  for (let page = 0; page < 50; page++) pages.record(10_000, false);
+  expect(pages.max()).toBe(4);
+  for (let page = 0; page < 500; page++) pages.record(100, false);
+  expect(pages.max()).toBe(256);
 });
 
 test("is limited by the plan's concurrency less the reserve, and by 256", () => {

@@ -1,6 +1,11 @@
 import type { Result } from "../../base/result.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import { createMeanLatency, type MeanLatency } from "../../rate-limit/concurrency.ts";
+import {
+  createMeanLatency,
+  createPagesInFlight,
+  type MeanLatency,
+  type PagesInFlight,
+} from "../../rate-limit/concurrency.ts";
 import type { RawPage } from "../decoding/records.ts";
 import type { PageQuery } from "../endpoints.ts";
 import type { ApiError } from "../errors.ts";
@@ -31,6 +36,7 @@ export interface ListBehaviour {
   difference: TotalDifference;
   /** Mean latency of a page. */
   readonly latency: MeanLatency;
+  readonly pagesInFlight: PagesInFlight;
 }
 
 /** How many more records a list states than it shows; negative: fewer. */
@@ -59,6 +65,7 @@ export const createListBehaviour = (requestedLimit: number): ListBehaviour => ({
   shortWalks: 0,
   difference: { records: 0, first: 0, same: 0, similar: 0 },
   latency: createMeanLatency(),
+  pagesInFlight: createPagesInFlight(),
 });
 
 /** A list to walk. */

@@ -1,5 +1,5 @@
 import type { IntegrationClient } from "../../api-client/integration-client.ts";
-import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../base/duration.ts";
+import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { NodeId, NodeLabel } from "../../model/node.ts";
 import type { ExternalBlockers } from "../../model/ports.ts";
@@ -54,7 +54,7 @@ export interface BacktestResult {
 }
 
 /** Steps between two points, of which the first that fits the history is chosen. */
-const STEPS_MS: readonly DurationMs[] = [1, 2, 5, 10, 15, 30, 60].map((minutes) => minutes * MINUTE_MS);
+const STEPS_MS: readonly DurationMs[] = [1, 2, 5, 10, 15, 30, 60, 120, 360, 720].map((minutes) => minutes * MINUTE_MS);
 /** Observations of single nodes that are replayed unless a step is given: they take about ten minutes. */
 const OBSERVATIONS_MAX = 50_000_000;
 
@@ -73,12 +73,16 @@ export async function runBacktest(
   const rules = candidate === null ? [inForce] : [inForce, candidate];
   const replay = await startReplay(request, rules, startMs);
   const families = familiesOf(rules.flatMap(allExpressions));
-  for await (const chunk of readHistory(prometheus, { grid, nodes: size.value.nodes, families, matchers }, signal)) {
-    if (!chunk.ok) return chunk;
-    await replay.replayChunk(chunk.value);
-    const done = chunk.value.grid.startMs - startMs + chunk.value.grid.points * stepMs;
-    onProgress(done / (grid.points * stepMs));
-    if (signal.aborted) return fail("stopped");
+  try {
+    for await (const chunk of readHistory(prometheus, { grid, nodes: size.value.nodes, families, matchers }, signal)) {
+      if (!chunk.ok) return chunk;
+      await replay.replayChunk(chunk.value);
+      const done = chunk.value.grid.startMs - startMs + chunk.value.grid.points * stepMs;
+      onProgress(done / (grid.points * stepMs));
+      if (signal.aborted) return fail("stopped");
+    }
+  } finally {
+    replay.close();
   }
   const { fleet, fleetHistory, outcomes } = replay;
   return ok({
@@ -93,7 +97,7 @@ export async function runBacktest(
 function fittingStep({ nodes, walkIntervalMs }: HistorySize, durationMs: DurationMs): DurationMs {
   const fits = (stepMs: DurationMs) =>
     stepMs >= (walkIntervalMs ?? 0) && (nodes * durationMs) / stepMs <= OBSERVATIONS_MAX;
-  return STEPS_MS.find(fits) ?? HOUR_MS;
+  return STEPS_MS.find(fits) ?? DAY_MS;
 }
 
 const allExpressions = ({ policies, safety }: RemediationRules): (Expression | null)[] => [
@@ -123,6 +127,9 @@ async function startReplay({ prometheus }: BacktestRequest, rules: readonly Reme
     outcomes,
     fleet,
     fleetHistory,
+    close() {
+      for (const replay of replays) replay.close();
+    },
     async replayChunk(chunk: HistoryChunk): Promise<void> {
       const { startMs: firstMs, stepMs, points } = chunk.grid;
       for (let point = 0; point < points; point++) {
@@ -144,7 +151,7 @@ const pastBlockers = (prometheus: IntegrationClient, clock: ReplayClock): Extern
     queryHasResult(prometheus, `ALERTS{${['alertstate="firing"', ...matchers].join(",")}}`, signal, clock.now()),
 });
 
-/** What the history showed of the fleet. */
+/** Fleet data found in the history. */
 class FleetHistory {
   readonly families = new Set<string>();
   readonly labels = new Set<NodeLabel>();
@@ -174,14 +181,13 @@ function missingFields(
   rules: readonly RemediationRules[],
   { families, labels }: FleetHistory,
 ): readonly MissingField[] {
-  const policies = new Map(rules.flatMap((each) => each.policies).map((rule) => [rule.name, rule]));
   const readers: readonly (readonly [readBy: string, fields: Iterable<Field>])[] = [
     ["safety.trust", [findField("node.last_seen")!]],
     ["safety.max_disrupted_per", [findField("node.region")!]],
     ["safety.protected", fieldsOf(rules.map(({ safety }) => protectedNodes(safety)))],
-    ...[...policies.values()].map((rule) => [rule.name, fieldsOf(expressionsOf([rule]))] as const),
+    ...rules.flatMap(({ policies }) => policies.map((rule) => [rule.name, fieldsOf(expressionsOf([rule]))] as const)),
   ];
-  return readers.flatMap(([read_by, fields]) =>
+  const missing = readers.flatMap(([read_by, fields]) =>
     [...fields].flatMap((field) => {
       const why = missingFieldReason(
         field,
@@ -191,6 +197,8 @@ function missingFields(
       return why === null ? [] : [{ read_by, field: field.name, why }];
     }),
   );
+  // A policy in force and a candidate of its name may read the same field.
+  return [...new Map(missing.map((each) => [`${each.read_by} ${each.field}`, each])).values()];
 }
 
 const fieldsOf = (expressions: readonly (Expression | null)[]): ReadonlySet<Field> =>

@@ -102,7 +102,8 @@ export class HistoryChunk {
         status: NODE_STATUSES[status]!,
         labels: this.#labels[node.labels[point]!]!,
         number: (column) => node.columns.get(column)?.[point] ?? Number.NaN,
-        sessions: (of) => node.sessions.get(of)?.[point] ?? 0,
+        // Either the series or the sample may be missing.
+        sessions: (of) => node.sessions.get(of)?.[point] || 0,
       };
     }
   }

@@ -8,7 +8,7 @@ import { COLLECTOR_FAMILIES, HistoryChunk } from "./history-chunk.ts";
 import { type HistoryFamilies, NODE_SESSIONS } from "./history-sources.ts";
 import { queryRange, type RangeSeries, type TimeGrid } from "./prometheus-range.ts";
 
-/** What is read of Prometheus. */
+/** What is read from Prometheus. */
 export interface HistoryRequest {
   readonly grid: TimeGrid;
   /** Largest number of nodes. */
@@ -20,7 +20,7 @@ export interface HistoryRequest {
 
 /** Prometheus answers at most 11,000 points a series. */
 const POINTS_MAX = 10_000;
-/** Samples of one query: about 7 MB of JSON, where the client accepts 16 MiB, and far fewer than Prometheus' 50 million. */
+/** Samples of one query: about 7 MB of JSON, or 25 MB if each is of another node, and far fewer than Prometheus' 50 million. */
 const SAMPLES_MAX = 250_000;
 
 /** A query, and where its series go. */

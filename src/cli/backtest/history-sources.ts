@@ -70,7 +70,7 @@ export function missingFieldReason(
   hasLabel: (label: NodeLabel) => boolean,
 ): string | null {
   const from = FIELD_SOURCES.get(name);
-  if (from === undefined) return "is not exported as policies read it";
+  if (from === undefined) return "not exported in the form policies read";
   if (source === "details" && !hasSamples(DETAIL_TIMES.name)) return `${DETAIL_TIMES.name} has no samples`;
   if (!hasSamples(from.family)) return `${from.family} has no samples`;
   const label = name.startsWith("region.") ? "region" : from.label;

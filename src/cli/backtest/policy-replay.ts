@@ -1,14 +1,14 @@
 import type { Inventory } from "../../inventory/inventory.ts";
 import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../metrics/daemon-metrics.ts";
-import type { Clock, ExternalBlockers } from "../../model/ports.ts";
+import type { Clock, ExternalBlockers, StateStore } from "../../model/ports.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { createNotifier } from "../../notify/notifier.ts";
+import { createFailureLog } from "../../platform/log.ts";
 import { createRemediationContext, type RemediationContext, type RemediationRules } from "../../remediation/context.ts";
 import { RemediationRound } from "../../remediation/round.ts";
 import { openRemediationState } from "../../remediation/state/journaled-state.ts";
-import { createFailureLog } from "../policy-tests/runner.ts";
 import type { ReplayedPoint } from "./replayed-fleet.ts";
 
 /** The time of a replay, which is set from outside. */
@@ -59,12 +59,14 @@ export class PolicyReplay {
   readonly #context: RemediationContext;
   readonly #round: RemediationRound;
   readonly #log: ReturnType<typeof createFailureLog>;
+  readonly #store: StateStore;
 
-  private constructor(context: RemediationContext, log: ReturnType<typeof createFailureLog>) {
+  private constructor(context: RemediationContext, log: ReturnType<typeof createFailureLog>, store: StateStore) {
     const never = new AbortController().signal;
     this.#context = context;
     this.#round = new RemediationRound(context, { noNewSteps: never, abortPost: never });
     this.#log = log;
+    this.#store = store;
   }
 
   static async start({
@@ -76,8 +78,9 @@ export class PolicyReplay {
   }: PolicyReplayDeps): Promise<PolicyReplay> {
     const log = createFailureLog();
     const metrics = createDaemonMetrics({ process: false });
+    const store = createMemoryStateStore();
     // Nothing reads the rows again.
-    const journal = { ...createMemoryStateStore().journal, commit: () => Promise.resolve() };
+    const journal = { ...store.journal, commit: () => Promise.resolve() };
     const remediationState = await openRemediationState({
       ...{ journal, clock, log, lostReason: null },
       onChange(changes) {
@@ -93,7 +96,7 @@ export class PolicyReplay {
       notifier: createNotifier({ receivers: [], clock, random: () => 0, log }),
       onRead() {},
     });
-    return new PolicyReplay(context, log);
+    return new PolicyReplay(context, log, store);
   }
 
   /** Runs a round. Throws the first error that was logged. */
@@ -101,5 +104,9 @@ export class PolicyReplay {
     this.#context.observed.latest = point;
     await this.#round.run();
     if (this.#log.defect.found !== null) throw this.#log.defect.found;
+  }
+
+  close(): void {
+    this.#store.close();
   }
 }

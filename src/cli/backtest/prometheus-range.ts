@@ -1,6 +1,6 @@
 import type { IntegrationClient } from "../../api-client/integration-client.ts";
 import { jsonField } from "../../api-client/json-body.ts";
-import { requestPrometheus } from "../../api-client/prometheus.ts";
+import { type PrometheusFailure, requestPrometheus } from "../../api-client/prometheus.ts";
 import { SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { EpochMs } from "../../model/time.ts";
@@ -26,9 +26,10 @@ export interface RangeFailure {
   readonly message: string;
 }
 
-/** Limits of Prometheus and of servers with its API, of proxies, and of our client. */
-const TOO_MUCH_PATTERN =
-  /too many samples|maximum resolution|exceed|too large|larger than|no complete response|timed out|timeout/i;
+/** Messages about limits of Prometheus and of servers with its API, whose types and statuses do not tell them apart. */
+const TOO_MUCH_PATTERN = /too many samples|maximum resolution|exceed|too large|larger than/i;
+/** Statuses of proxies that limit the size of a request or response, or its time. */
+const TOO_MUCH_STATUSES: ReadonlySet<number | null> = new Set([413, 504]);
 
 /** Runs a range query. Never rejects. */
 export async function queryRange(
@@ -47,14 +48,18 @@ export async function queryRange(
   // The size of a body is limited, and nothing else waits for this process.
   const answer = await requestPrometheus(prometheus, `query_range?${search}`, signal, Number.POSITIVE_INFINITY);
   if (!answer.ok) {
-    const { message, errorType } = answer.error;
-    return fail({ message, isTooMuch: errorType === "timeout" || TOO_MUCH_PATTERN.test(message) });
+    return fail({ message: answer.error.message, isTooMuch: isTooMuch(answer.error) });
   }
   const { data, warning } = answer.value;
   if (warning !== null) return fail({ isTooMuch: false, message: `Prometheus could not read all data: ${warning}` });
   const result = jsonField(data, "result");
   if (!Array.isArray(result)) return fail({ isTooMuch: false, message: "Prometheus answered without a result" });
   return ok(result.map((series) => parseSeries(series, grid)));
+}
+
+function isTooMuch({ kind, status, errorType, message }: PrometheusFailure): boolean {
+  if (kind !== null) return kind === "too_large" || kind === "timeout";
+  return errorType === "timeout" || TOO_MUCH_STATUSES.has(status) || TOO_MUCH_PATTERN.test(message);
 }
 
 function parseSeries(series: unknown, { startMs, stepMs, points }: TimeGrid): RangeSeries {

@@ -4,7 +4,7 @@ import { DETAIL_NUMBER_NAMES, LISTED_NUMBER_NAMES, type NodeDetail, type NodeId 
 import { SESSION_STATUSES, type SessionStatus } from "../../model/session.ts";
 import { type Collector, perCollector, type SessionSummary, type Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import type { CollectorPlan, Plan } from "../../scheduling/planner.ts";
+import { type CollectorPlan, FRESH_INTERVALS, type Plan } from "../../scheduling/planner.ts";
 import type { HistoricalNode, HistoryChunk } from "./history-chunk.ts";
 import { NODE_SESSIONS } from "./history-sources.ts";
 
@@ -16,9 +16,6 @@ export interface ReplayedPoint {
 
 /** Prometheus shows the last sample for this long, so that targets are scraped at least as often. */
 export const LOOKBACK_MS: DurationMs = 5 * MINUTE_MS;
-
-/** Data counts as fresh for three intervals. */
-const FRESH_INTERVALS = 3;
 
 /** Statuses of which the metrics count the same sessions as policies do. A session of unknown state makes all counts missing. */
 const COMPARABLE_STATUSES: ReadonlySet<SessionStatus> = new Set(["active", "connecting", "unknown"]);
@@ -32,7 +29,8 @@ export class ReplayedFleet {
   readonly #detailedAt = new Map<NodeId, MonotonicMs>();
   #sequence = 0;
   #scrapedAt: EpochMs = Number.NEGATIVE_INFINITY;
-  #scrapeIntervalMs: DurationMs = 0;
+  /** How often each time between two scrapes occurred, by seconds. */
+  readonly #scrapeIntervals = new Map<number, number>();
   #walkedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   #sessionsWalkedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   #sessions: SessionSummary | null = null;
@@ -67,9 +65,9 @@ export class ReplayedFleet {
     return points;
   }
 
-  /** Returns the time between two observations: the step of the chunk, or a longer scrape interval. */
+  /** Returns the time between two observations: the step of the chunk, or the median of the scrape intervals so far if it is longer. */
   resolutionMs({ grid }: Pick<HistoryChunk, "grid">): DurationMs {
-    return Math.max(grid.stepMs, this.#scrapeIntervalMs);
+    return Math.max(grid.stepMs, medianOf(this.#scrapeIntervals) * SECOND_MS);
   }
 
   /** Whether a point shows a scrape that no earlier one did: Prometheus shows the last one for some minutes. */
@@ -78,7 +76,10 @@ export class ReplayedFleet {
     if (Number.isNaN(scrapedAt)) return hasNodes;
     const isNew = scrapedAt > this.#scrapedAt;
     const sinceLastMs = scrapedAt - this.#scrapedAt;
-    if (isNew && sinceLastMs <= LOOKBACK_MS) this.#scrapeIntervalMs = sinceLastMs;
+    if (isNew && sinceLastMs <= LOOKBACK_MS) {
+      const seconds = Math.round(sinceLastMs / SECOND_MS);
+      this.#scrapeIntervals.set(seconds, (this.#scrapeIntervals.get(seconds) ?? 0) + 1);
+    }
     this.#scrapedAt = scrapedAt;
     return isNew && (hasNodes || this.#nodes.size > 0);
   }
@@ -118,10 +119,13 @@ export class ReplayedFleet {
     this.#sessions = summarizeSessions(nodes, at, isComplete);
   }
 
-  /** Nodes that the history no longer shows are gone: the daemon stops to export a node when it is sure of that. */
+  /**
+   * Nodes that the history no longer shows after a complete walk are gone: the daemon exports a node until it is sure of that. After a
+   * walk that was cut they keep what they had, because the daemon stops exporting values that are too old.
+   */
   #endWalk(nodes: readonly HistoricalNode[], walkedAt: MonotonicMs, isComplete: boolean): void {
     const shown = new Set(nodes.map(({ id }) => id));
-    for (const id of this.#nodes) {
+    for (const id of isComplete ? this.#nodes : []) {
       if (shown.has(id)) continue;
       this.inventory.recordLookup(id, "gone", walkedAt);
       this.#nodes.delete(id);
@@ -179,10 +183,21 @@ function planAt(chunk: HistoryChunk, point: number, resolutionMs: DurationMs): P
     const fresh = chunk.collector("proxywarden_plan_fresh_seconds", collector, point);
     return {
       ...{ requestedMs: intervalMs, intervalMs, pacedMs: intervalMs },
-      freshMs: Math.max(FRESH_INTERVALS * intervalMs, atLeast(0, fresh)),
+      freshMs: Number.isNaN(fresh) ? FRESH_INTERVALS * intervalMs : atLeast(FRESH_INTERVALS * resolutionMs, fresh),
       ...{ slowdown: 1, boundBy: null, callsPerMinute: 0, age: { medianMs: 0, worstMs: intervalMs } },
     };
   });
+}
+
+/** Returns the median of values that are given with how often each occurs; 0: there are none. */
+function medianOf(counts: ReadonlyMap<number, number>): number {
+  const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
+  let below = 0;
+  for (const [value, count] of [...counts].toSorted(([a], [b]) => a - b)) {
+    below += count;
+    if (2 * below >= total) return value;
+  }
+  return 0;
 }
 
 /** Converts a sample in seconds; a missing one is the minimum. */

@@ -4,6 +4,7 @@ import type { Clock } from "../../model/ports.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "../context.ts";
 import { type DaemonConnectionOptions, type JsonObject, readToken, requestDaemon } from "../daemon-api/client.ts";
+import { stripControlCharacters } from "../output/text.ts";
 
 /** Options of the commands that show what the running daemon knows. */
 export interface DaemonViewOptions extends DaemonConnectionOptions, OutputOption {
@@ -15,6 +16,8 @@ export interface DaemonViewOptions extends DaemonConnectionOptions, OutputOption
 export interface DaemonView<T> {
   read(): Promise<Result<T, string>>;
   format(value: T): string;
+  /** Returns what the value that was last read lacks, for standard error. */
+  notes?(): readonly string[];
 }
 
 /** Interval of `--watch`. */
@@ -26,15 +29,19 @@ const CLEAR_SCREEN = "\u{1b}[2J\u{1b}[H";
  * one line each time. A failure is then shown like a change, and reading goes on.
  */
 export async function showView<T>(
-  { read, format }: DaemonView<T>,
+  { read, format, notes = () => [] }: DaemonView<T>,
   options: DaemonViewOptions,
   context: CommandContext,
   clock: Pick<Clock, "sleep"> = createSystemClock(),
 ): Promise<ExitCode> {
+  const printNotes = () => {
+    for (const note of notes()) context.err.write(`proxywarden: ${stripControlCharacters(note)}\n`);
+  };
   if (options.watch !== true) {
     const value = await read();
     if (!value.ok) return failWith(context, value.error);
     print(context, options, value.value, format);
+    printNotes();
     return EXIT_OK;
   }
   const clear = context.out.isTTY === true && options.output === "text" ? CLEAR_SCREEN : "";
@@ -42,7 +49,10 @@ export async function showView<T>(
   while (!context.stop.aborted) {
     const value = await read();
     const text = value.ok ? formatChange(value.value, options, format) : `proxywarden: ${value.error}\n`;
-    if (text !== shown) (value.ok || clear !== "" ? context.out : context.err).write(`${clear}${text}`);
+    if (text !== shown) {
+      (value.ok || clear !== "" ? context.out : context.err).write(`${clear}${text}`);
+      if (value.ok) printNotes();
+    }
     shown = text;
     await clock.sleep(WATCH_INTERVAL_MS, context.stop);
   }

@@ -1,6 +1,7 @@
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Location } from "../../model/snapshot.ts";
+import type { LeaderView } from "../../web/api/status-views.ts";
 import type { CommandContext } from "../context.ts";
 import type { DaemonConnectionOptions, JsonObject } from "../daemon-api/client.ts";
 import { stripControlCharacters } from "../output/text.ts";
@@ -26,6 +27,11 @@ export class NodeDirectory {
   constructor(columns: FleetColumns) {
     this.#columns = columns;
     this.#slots = new Map(columns.ids.map((id, slot) => [id, slot]));
+  }
+
+  /** Whether the daemon knows no nodes. */
+  get isEmpty(): boolean {
+    return this.#columns.ids.every((id) => id === "");
   }
 
   has(id: NodeId): boolean {
@@ -64,21 +70,47 @@ const isFleet = (response: JsonObject): response is JsonObject & FleetColumns =>
   ["ids", "names", "place", "places"].every((key) => Array.isArray(response[key]));
 
 /**
- * Returns the id of the node that an operator named, by its id or its name. A text that is neither is returned as it is: the node may
- * have left the fleet. Fails if several nodes have the name.
+ * Returns the id of the node that an operator named, by its id or its name. A text with the prefix of ids may be the id of a node that
+ * has left the fleet. Fails if there is no such node, or several have the name.
  */
 export async function resolveNode(
   node: string,
   options: DaemonConnectionOptions,
   context: CommandContext,
 ): Promise<Result<NodeId, string>> {
-  if (node.startsWith(ID_PREFIX)) return ok(node);
   const directory = await readDirectory(options, context);
-  if (!directory.ok) return directory;
-  const ids = directory.value.has(node) ? [node] : directory.value.idsOf(node);
-  if (ids.length <= 1) return ok(ids[0] ?? node);
-  return fail(`several nodes have the name ${stripControlCharacters(node)}: use one of the ids ${ids.join(", ")}`);
+  // An id is enough to hold a node while the daemon can't list its nodes.
+  if (!directory.ok) return node.startsWith(ID_PREFIX) ? ok(node) : directory;
+  return findNode(node, directory.value, options, context);
 }
+
+/** As {@link resolveNode}, in a directory that was already read. */
+export async function findNode(
+  node: string,
+  directory: NodeDirectory,
+  options: DaemonConnectionOptions,
+  context: CommandContext,
+): Promise<Result<NodeId, string>> {
+  const ids = directory.has(node) ? [node] : directory.idsOf(node);
+  if (ids.length === 1) return ok(ids[0]!);
+  const shown = stripControlCharacters(node);
+  if (ids.length > 1) return fail(`several nodes have the name ${shown}: use one of the ids ${ids.join(", ")}`);
+  if (node.startsWith(ID_PREFIX)) return ok(node);
+  if (directory.isEmpty) return fail(`${await emptyFleetReason(options, context)}, or name the node by its id`);
+  return fail(`no node "${shown}" in the fleet`);
+}
+
+/** Returns why the daemon knows no nodes, and where to ask instead. */
+export async function emptyFleetReason(options: DaemonConnectionOptions, context: CommandContext): Promise<string> {
+  const status = await readRoute("/api/v1/status", hasLeader, options, context);
+  const leader = status.ok ? status.value.leader : null;
+  if (leader === null || leader.is_this) return "the daemon knows no nodes yet: try again after its first poll";
+  const where = leader.url ?? leader.name;
+  return `this daemon stands by and knows no nodes: ask the leader${where === null ? "" : ` at ${stripControlCharacters(where)}`}`;
+}
+
+const hasLeader = (response: JsonObject): response is JsonObject & { readonly leader: LeaderView } =>
+  typeof response.leader === "object";
 
 /** Returns the name of a node with its id; without a name the id alone. */
 export const nodeLabel = (id: NodeId, name: string | null): string => (name === null ? id : `${name} (${id})`);

@@ -51,17 +51,17 @@ function formatStatus({ status, budget, policies }: DaemonStatus, paint: Paint):
   const upMs = Date.parse(status.now) - Date.parse(status.started_at);
   const summary = [
     ["daemon", `proxywarden ${status.version}, up ${agoText(upMs)}${leaderText(status.leader ?? null)}`],
-    ["nodes", countsText(status.nodes)],
-    ["sessions", countsText(status.sessions)],
+    ["nodes", countsText(status.nodes) + failureText(status, "nodes")],
+    ["sessions", countsText(status.sessions) + failureText(status, "sessions")],
     [
       "mode",
       `safety.mode is ${warden.mode}; ${countNoun(warden.in_flight, "action")} in flight, ${countNoun(warden.awaiting_approval, "approval")} waiting`,
     ],
-    ...holdTexts(warden).map((text) => ["held", text]),
+    ...holdTexts(warden).map((text) => ["actions held", text]),
     ...Object.entries(budget.categories).map(([category, row]) => ["limits", `${category}: ${categoryText(row)}`]),
     ["month", monthText(budget.month)],
   ];
-  const lines = summary.map(([label, text]) => `${label!.padEnd(10)}${stripControlCharacters(text!)}\n`);
+  const lines = summary.map(([label, text]) => `${label!.padEnd(14)}${stripControlCharacters(text!)}\n`);
   return [lines.join(""), collectorTable(status, paint), policyTable(policies, paint)].filter(Boolean).join("\n");
 }
 
@@ -79,6 +79,14 @@ function countsText(counts: Readonly<Record<string, number>> | null): string {
   return parts.length === 0 ? String(total) : `${total}: ${parts.join(", ")}`;
 }
 
+/** Why the counts are old; empty: the last read succeeded. */
+function failureText({ collectors, now }: Status, collector: "nodes" | "sessions"): string {
+  const { failure, last_success_at: readAt } = collectors[collector];
+  if (failure === null) return "";
+  const age = readAt === null ? "" : `, ${agoText(Date.parse(now) - Date.parse(readAt))} ago`;
+  return `${age} (can't be read now: ${failure.reason}: ${failure.message})`;
+}
+
 /** What holds all actions. */
 function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Status["warden"]): readonly string[] {
   return [
@@ -90,10 +98,10 @@ function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Stat
     ...(breaker === null
       ? []
       : [
-          `the circuit breaker is open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired; reset-breaker closes it`,
+          `the circuit breaker has been open since ${formatTime(breaker.opened_at)}: ${countNoun(breaker.nodes, "node")} fired; reset-breaker closes it`,
         ]),
     ...trust.map(({ reason, detail }) => `${reason}: ${detail}`),
-    ...(storm === null ? [] : [`too many nodes were unhealthy at once; until ${formatTime(storm)}`]),
+    ...(storm === null ? [] : [`storm: too many nodes unhealthy; actions held until ${formatTime(storm)}`]),
     ...(journal === null ? [] : [`the journal can't be written: ${journal}`]),
   ];
 }

@@ -2,8 +2,8 @@ import type { Option } from "commander";
 import { NODE_STATUSES } from "../../model/node.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
 import { type CommandRow, OPERATOR, option, parseTimeOption, wholeNumberParser } from "../arguments/options.ts";
-import { runActions } from "./actions.ts";
-import { runDecisions } from "./decisions.ts";
+import { type JournalRowOptions, runJournalView } from "./journal-rows.ts";
+import { ACTIONS, DECISIONS } from "./journal-views.ts";
 import { runNodes } from "./nodes.ts";
 import { runStatus } from "./status.ts";
 
@@ -62,13 +62,13 @@ export const VIEW_COMMANDS: readonly CommandRow[] = [
     description: "list the latest decisions to act on a node or to hold it, newest first",
     example: "decisions --policy reboot-offline --since 2h",
     options: JOURNAL_ROWS,
-    run: runDecisions,
+    run: (options: JournalRowOptions, context) => runJournalView(DECISIONS, options, context),
   },
   {
     usage: "actions",
     description: "list the latest actions and their outcomes, newest first",
     example: "actions --region eu-west --since 1d",
     options: JOURNAL_ROWS,
-    run: runActions,
+    run: (options: JournalRowOptions, context) => runJournalView(ACTIONS, options, context),
   },
 ];

@@ -1,4 +1,3 @@
-import { DAY_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import { isoAt, seconds, secondsOf } from "../../web/api/notation.ts";
 import type { BacktestResult } from "../backtest/backtest.ts";
@@ -83,20 +82,22 @@ function differenceReport(inForce: ReplayOutcome, candidate: ReplayOutcome, name
 
 /** Returns the keys of policies whose durations are shorter than the resolution of the history. */
 function tooShort({ resolutionMs, inForce, candidate }: BacktestResult) {
-  const rules = new Map([...inForce.rules, ...(candidate?.rules ?? [])].map((rule) => [rule.name, rule]));
-  return [...rules.values()].flatMap(({ name: policy, forMs, clearForMs, maxAgeMs, steps }) => {
-    const durations = [
-      ["for", forMs],
-      ["clear_for", clearForMs],
-      ["max_age", maxAgeMs],
-      ...steps.map((step) => ["verify.within", step.action === "notify" ? null : step.verify.withinMs] as const),
-    ] as const;
-    const keys = durations.flatMap(([key, ms]) => (ms !== null && ms > 0 && ms < resolutionMs ? [key] : []));
-    return [...new Set(keys)].map((key) => ({ policy, key }));
-  });
+  const found = [...inForce.rules, ...(candidate?.rules ?? [])].flatMap(
+    ({ name: policy, forMs, clearForMs, maxAgeMs, steps }) => {
+      const durations = [
+        ["for", forMs],
+        ["clear_for", clearForMs],
+        ["max_age", maxAgeMs],
+        ...steps.map((step) => ["verify.within", step.action === "notify" ? null : step.verify.withinMs] as const),
+      ] as const;
+      const keys = durations.flatMap(([key, ms]) => (ms !== null && ms > 0 && ms < resolutionMs ? [key] : []));
+      return keys.map((key) => ({ policy, key }));
+    },
+  );
+  return [...new Map(found.map((each) => [`${each.policy} ${each.key}`, each])).values()];
 }
 
-const dayOf = (at: number): string => isoAt(at - (at % DAY_MS)).slice(0, 10);
+const dayOf = (at: number): string => isoAt(at).slice(0, 10);
 
 function countBy<T>(rows: readonly T[], keyOf: (row: T) => string): Readonly<Record<string, number>> {
   return Object.fromEntries([...Map.groupBy(rows, keyOf)].map(([key, own]) => [key, own.length]));

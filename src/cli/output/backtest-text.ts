@@ -9,9 +9,13 @@ const LISTED_MAX = 10;
 /** What a replay can't know, whatever the history holds. */
 const LIMITS_OF_REPLAY = [
   "every policy is replayed as if it acted, whatever its mode; approvals, canaries and efficacy are left out",
+  "a circuit breaker that opens closes again after safety.breaker.within, as in a dry run: the real one holds all actions until reset-breaker",
+  "commands of operators, such as pauses, holds, reset-breaker and accept-inventory, are unknown",
   "the history shows the fleet as it was, with the actions that were taken then: how a node would have responded to other actions is unknown",
   "blocked_by alerts are those that Prometheus fired; silences are unknown",
 ];
+
+const NO_CANDIDATE = "no candidate was compared: pass --policies FILE";
 
 /** Formats the report of a backtest. */
 export function formatBacktest(report: BacktestReport, paint: Paint): string {
@@ -20,7 +24,7 @@ export function formatBacktest(report: BacktestReport, paint: Paint): string {
     historyLines(history, paint),
     ...outcomeBlocks(candidate === null ? "" : "in force: ", in_force, paint),
     ...(candidate === null ? [] : outcomeBlocks("candidate: ", candidate, paint)),
-    ...(difference === null ? [] : [differenceLines(difference, paint)]),
+    difference === null ? [NO_CANDIDATE] : differenceLines(difference, paint),
   ];
   return `${blocks.map((lines) => lines.join("\n")).join("\n\n")}\n`;
 }
@@ -39,7 +43,7 @@ function historyLines(history: BacktestReport["history"], paint: Paint): readonl
       ? "  no gaps"
       : `  ${countNoun(gaps.length, "gap")}, together ${durationOf(gaps.reduce((total, gap) => total + lengthOf(gap), 0) / SECOND_MS)}; the longest from ${formatTime(longest.from)} to ${formatTime(longest.until)}`,
     ...missing.map(({ read_by, field, why }) =>
-      paint("warning", stripControlCharacters(`  unknown: ${field}, read by ${read_by}: ${why}`)),
+      paint("warning", stripControlCharacters(`  ${read_by}: ${field} is unknown: ${why}`)),
     ),
     ...tooShort.map(({ policy, key }) =>
       paint(

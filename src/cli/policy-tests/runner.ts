@@ -16,6 +16,7 @@ import { type Expectation, type PolicyTest, valueAt } from "../../model/policy/p
 import type { ExternalBlockers, Log } from "../../model/ports.ts";
 import { createNotifier } from "../../notify/notifier.ts";
 import { createCron } from "../../platform/cron.ts";
+import { createFailureLog } from "../../platform/log.ts";
 import { inlineSecret } from "../../platform/secret-file.ts";
 import { expressionSources, expressionsOf } from "../../policy/policy.ts";
 import { findMismatches, type ObservedOutcome } from "../../policy/test-expectation.ts";
@@ -153,19 +154,5 @@ async function observedOutcome(
     timer: explained.timer?.state ?? "inactive",
     blockers: explained.blockers,
     actions: (await view.actions({ node, limit: ROWS })).filter((action) => action.policy === policy).toReversed(),
-  };
-}
-
-/** Creates a log that keeps only the first error, which fails what is run. */
-export function createFailureLog(): Log & { readonly defect: { found: unknown } } {
-  const defect: { found: unknown } = { found: null };
-  return {
-    defect,
-    debug() {},
-    info() {},
-    warn() {},
-    error({ err }) {
-      defect.found ??= err ?? null;
-    },
   };
 }

@@ -17,6 +17,7 @@ import {
   EXIT_USAGE,
   type ExitCode,
   failWith,
+  inputProblem,
   type OutputOption,
   print,
   readTextInput,
@@ -45,16 +46,23 @@ interface BacktestOptions extends OutputOption {
 }
 
 const SINCE_DEFAULT_MS: DurationMs = 30 * DAY_MS;
+/** A point of 100,000 nodes with all their labels has about 25 MB. */
+const BODY_BYTES_MAX = 64 * 1024 * 1024;
 /** As long as Prometheus works on a query by default. */
 const QUERY_TIMEOUT_MS: DurationMs = 2 * MINUTE_MS;
 
 /** `policy backtest`: replays the history that Prometheus holds against policies. */
 export async function runPolicyBacktest(options: BacktestOptions, context: CommandContext): Promise<ExitCode> {
+  const problem = inputProblem(options.policies ?? []);
+  if (problem !== null) {
+    failWith(context, problem);
+    return EXIT_USAGE;
+  }
   const read = readConfigFile(options.config, context.env);
   if (!read.ok) return failWith(context, read.error);
   const access = prometheusAccess(options, read.value, context);
   if (!access.ok) return failWith(context, access.error);
-  const rules = rulesToReplay(options.policies ?? [], read.value, context);
+  const rules = await rulesToReplay(options.policies ?? [], read.value, context);
   if (!rules.ok) return failWith(context, rules.error);
   const clock = createSystemClock();
   const untilMs = options.until ?? clock.now();
@@ -64,7 +72,10 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
     return EXIT_USAGE;
   }
   const agent = `proxywarden/${context.version}`;
-  const prometheus = createIntegrationClient({ access: access.value, clock, agent, timeoutMs: QUERY_TIMEOUT_MS });
+  const prometheus = createIntegrationClient({
+    ...{ access: access.value, clock, agent },
+    ...{ timeoutMs: QUERY_TIMEOUT_MS, bodyBytesMax: BODY_BYTES_MAX },
+  });
   const progress = showShare("replaying the history", context);
   const { matchers, step: stepMs = null } = options;
   const result = await runBacktest(
@@ -99,16 +110,18 @@ function prometheusAccess(
 }
 
 /** Returns the rules in force, and those with the policies of `files`: each replaces the one of its name, or is added. */
-function rulesToReplay(
+async function rulesToReplay(
   files: readonly string[],
   loaded: LoadedConfig,
   { env }: CommandContext,
-): Result<{ readonly inForce: RemediationRules; readonly candidate: RemediationRules | null }, readonly string[]> {
+): Promise<
+  Result<{ readonly inForce: RemediationRules; readonly candidate: RemediationRules | null }, readonly string[]>
+> {
   const { safety, time_intervals: intervals } = loaded.config;
   const inForce: RemediationRules = { policies: policyRulesOf(loaded.policies), safety, intervals };
   const policies = new Map<string, PolicyRule>(inForce.policies.map((rule) => [rule.name, rule]));
   for (const file of files) {
-    const text = readTextInput(file);
+    const text = await readTextInput(file);
     if (!text.ok) return fail([text.error]);
     const read = parsePolicies(file, text.value, env, definedNames(loaded.config));
     if (!read.ok) return fail(read.error.map(formatProblem));

@@ -7,7 +7,10 @@ import {
   type CommandContext,
   EXIT_FAILURE,
   EXIT_OK,
+  EXIT_USAGE,
   type ExitCode,
+  failWith,
+  inputProblem,
   type OutputOption,
   print,
   readTextInput,
@@ -17,11 +20,17 @@ import { stripControlCharacters } from "../output/text.ts";
 
 /** `policy diff OLD NEW`: compares which nodes two policy files act on. */
 export async function runPolicyDiff(
-  [before, after]: readonly string[],
+  files: readonly string[],
   options: OutputOption,
   context: CommandContext,
 ): Promise<ExitCode> {
-  const [old, next] = [readRules(before!, context), readRules(after!, context)];
+  const problem = inputProblem(files);
+  if (problem !== null) {
+    failWith(context, problem);
+    return EXIT_USAGE;
+  }
+  const [before, after] = files;
+  const [old, next] = [await readRules(before!, context), await readRules(after!, context)];
   if (!old.ok || !next.ok) {
     printProblems(
       context,
@@ -34,8 +43,11 @@ export async function runPolicyDiff(
   return EXIT_OK;
 }
 
-function readRules(file: string, { env }: CommandContext): Result<readonly PolicyRule[], readonly Problem[]> {
-  const read = readTextInput(file);
+async function readRules(
+  file: string,
+  { env }: CommandContext,
+): Promise<Result<readonly PolicyRule[], readonly Problem[]>> {
+  const read = await readTextInput(file);
   if (!read.ok) return fail([read.error]);
   const parsed = parsePolicies(file, read.value, env);
   return parsed.ok ? ok(policyRulesOf(parsed.value)) : parsed;

@@ -11,7 +11,10 @@ import {
   type CommandContext,
   EXIT_FAILURE,
   EXIT_OK,
+  EXIT_USAGE,
   type ExitCode,
+  failWith,
+  inputProblem,
   type OutputOption,
   print,
   readTextInput,
@@ -41,6 +44,11 @@ export async function runPolicyTests(
   options: OutputOption,
   context: CommandContext,
 ): Promise<ExitCode> {
+  const problem = inputProblem(files);
+  if (problem !== null) {
+    failWith(context, problem);
+    return EXIT_USAGE;
+  }
   const results: FileResult[] = [];
   for (const file of files) results.push(await withProgress(`testing ${file}`, runFile(file, context), context));
   const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((each) => each.passed));
@@ -56,7 +64,7 @@ export async function runPolicyTests(
 }
 
 async function runFile(file: string, { env }: CommandContext): Promise<FileResult> {
-  const text = readTextInput(file);
+  const text = await readTextInput(file);
   const loaded = text.ok ? parsePolicyTests(file, text.value, env) : fail([text.error]);
   if (!loaded.ok) return { file, errors: loaded.error, tests: [] };
   const rules = rulesUnderTest(loaded.value);

@@ -249,7 +249,7 @@ const sections = section({
   policies,
   safety: safetySchema,
   time_intervals: intervalsSchema,
-  prometheus: endpoint(9090, "Prometheus that `blocked_by` queries."),
+  prometheus: endpoint(9090, "Prometheus that `blocked_by` queries, and that has the history for `policy backtest`."),
   alertmanager: endpoint(9093, "Alertmanager that `blocked_by` queries and receivers notify."),
   receivers,
 });

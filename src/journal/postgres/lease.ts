@@ -17,7 +17,7 @@ export interface LeaseDeps {
   prepare?(): Promise<void>;
 }
 
-/** Another daemon has become the leader. */
+/** This daemon does not lead, or no longer. */
 export class Deposed extends Error {}
 
 /** An attempt may take this share of the lease, which is the time until the next one. */
@@ -45,7 +45,7 @@ export class Lease implements LeasePort {
 
   /** As {@link Lease.epoch}. Throws {@link Deposed} if this daemon does not lead. */
   requireEpoch(): number {
-    if (this.#epoch === null) throw this.depose();
+    if (this.#epoch === null) throw new Deposed("this daemon does not lead");
     return this.#epoch;
   }
 
@@ -89,7 +89,7 @@ export class Lease implements LeasePort {
     return true;
   }
 
-  /** Rejects with {@link Deposed} if another daemon has taken the lease. */
+  /** Rejects with {@link Deposed} if this daemon does not lead, or another one has taken the lease. */
   async renew(): Promise<void> {
     const { database, leaseMs, clock } = this.#deps;
     const epoch = this.requireEpoch();

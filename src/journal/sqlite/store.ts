@@ -133,7 +133,7 @@ function prepareDatabase(database: DatabaseSync, path: string): StoreFailure | n
 function createStoreOver(database: DatabaseSync, close: () => void, assertInPlace: () => void): SqliteStateStore {
   const rows = createRowReader(database);
   const addCalls = database.prepare(
-    "INSERT INTO calls (day, used) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET used = used + excluded.used",
+    "INSERT INTO calls (day, used) VALUES (?1, max(0, ?2)) ON CONFLICT (day) DO UPDATE SET used = max(0, used + ?2)",
   );
   const writeFact = database.prepare(
     "INSERT INTO facts (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",

@@ -24,7 +24,8 @@ export const inFlightGuard: GuardRow = {
     const others = inFlight.filter((action) => action.node !== node.id);
     if (others.length < maxInFlight) return [];
     const names = others.slice(0, NAMES_MAX).map(({ id, node }) => `${id} on ${node}`);
-    const which = names.length === 0 ? "" : `: ${names.join(", ")}`;
+    const rest = others.length - names.length;
+    const which = names.length === 0 ? "" : `: ${names.join(", ")}${rest === 0 ? "" : ` and ${rest} more`}`;
     return [
       {
         reason: "in_flight",
@@ -116,7 +117,7 @@ export const maxActionsGuard: GuardRow = {
     max_actions: {
       counts: "actions sent, of any kind: every POST that the service answered or may have received",
       condition: "there were `amount` within `per` of `safety.max_actions`",
-      ends: "automatically, once the oldest of them is older than `per`",
+      ends: "automatically, once fewer were sent within `per`",
       policyWide: true,
     },
   },

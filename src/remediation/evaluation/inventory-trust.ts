@@ -12,6 +12,7 @@ type TrustDeps = Pick<RemediationContext, "client" | "clock" | "inventory" | "ob
 
 /** Key of the fact that holds the largest complete walk of each of the last days. */
 export const BASELINE = "warden.baseline";
+
 /** Returns how many nodes the largest complete walk of each of the last days had, by day number, as it is journaled. */
 export const journaledWalks = (records: RemediationRecords): Map<number, number> =>
   new Map(JSON.parse(records.fact(BASELINE) ?? "[]") as [number, number][]);

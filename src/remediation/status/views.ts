@@ -105,8 +105,17 @@ export interface OperatorCommands {
  * `given_up`: no step healed the node; `held`: an operator or a veto holds the node; `awaiting`: an action waits for approval.
  */
 export const NODE_MARKS = [
-  ...(["none", "pending", "shadow", "firing", "episode", "acting"] as const),
-  ...(["in_flight", "canary", "given_up", "held", "awaiting"] as const),
+  "none",
+  "pending",
+  "shadow",
+  "firing",
+  "episode",
+  "acting",
+  "in_flight",
+  "canary",
+  "given_up",
+  "held",
+  "awaiting",
 ] as const;
 export type NodeMark = (typeof NODE_MARKS)[number];
 

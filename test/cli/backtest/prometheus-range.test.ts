@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { IntegrationClient } from "../../../src/api-client/integration-client.ts";
-import { ok } from "../../../src/base/result.ts";
+import { fail, ok } from "../../../src/base/result.ts";
 import { queryRange } from "../../../src/cli/backtest/prometheus-range.ts";
 
 const GRID = { startMs: 1_772_323_200_000, stepMs: 60_000, points: 3 };
@@ -57,6 +57,28 @@ test.each([
     ok: false,
     error: { isTooMuch, message: `Prometheus answered 422: ${errorType}: ${error}` },
   });
+});
+
+test.each([
+  ["unreachable", "connect timed out", false],
+  ["reset", "read ETIMEDOUT", false],
+  ["timeout", "no complete response within 120 s", true],
+  ["too_large", "the body is larger than 67108864 bytes", true],
+] as const)("without a response, %s: %s, fewer points may succeed: %s", async (kind, message, isTooMuch) => {
+  const client: IntegrationClient = {
+    request: () => Promise.resolve(fail({ kind, message })),
+    close: () => Promise.resolve(),
+  };
+  expect(await queryRange(client, "up", GRID, signal)).toEqual(fail({ isTooMuch, message: `Prometheus: ${message}` }));
+});
+
+test.each([
+  [413, true],
+  [502, false],
+  [504, true],
+])("of the status %i of a proxy, fewer points may succeed: %s", async (status, isTooMuch) => {
+  const { client } = prometheusThatAnswers(status, {});
+  expect(await queryRange(client, "up", GRID, signal)).toMatchObject({ ok: false, error: { isTooMuch } });
 });
 
 test("a warning is a failure, because the history may lack data", async () => {

@@ -79,6 +79,48 @@ test("a walk that was not complete is none", () => {
   expect(replay(chunk).map((snapshot) => snapshot!.fleet.lastWalk!.complete)).toEqual([true, false]);
 });
 
+test("a node that is missing after a walk that was cut keeps what it had, and is gone after a complete one", () => {
+  const chunk = chunkOf(3, (history) => {
+    addStatus(history, "node_1", "online", [1, 1, 1]);
+    addStatus(history, "node_2", "offline", [1, NONE, NONE]);
+    addCollector(history, SUCCESS, "nodes", minutes([0, 1, 2]));
+    addCollector(history, "proxywarden_collect_complete", "nodes", samples([1, 0, 1]));
+  });
+  const [, cut, complete] = replay(chunk).map((snapshot) => snapshot!.fleet);
+  expect({ ids: cut!.ids, listedAt: [...cut!.listedAt] }).toEqual({
+    ids: ["node_1", "node_2"],
+    listedAt: [STEP_MS, 0],
+  });
+  expect(NODE_STATUSES[cut!.status[1]!]).toBe("offline");
+  expect(complete!.count).toBe(1);
+});
+
+test.each([
+  ["the time that the daemon stated", 1_200, 600, 1_200],
+  ["at least three times the resolution", 30, 20, 180],
+  ["without that time three intervals", NONE, 600, 1_800],
+  ["without any of its metrics three times the resolution", NONE, NONE, 180],
+])("data counts as fresh for %s", (_, freshSeconds, intervalSeconds, expected) => {
+  const chunk = chunkOf(1, (history) => {
+    addStatus(history, "node_1", "online", [1]);
+    addCollector(history, "proxywarden_plan_fresh_seconds", "details", samples([freshSeconds]));
+    addCollector(history, "proxywarden_plan_interval_seconds", "details", samples([intervalSeconds]));
+  });
+  const [point] = new ReplayedFleet(START_MS).advance(chunk, 0);
+  expect(point!.plan.details!.freshMs).toBe(expected * 1_000);
+});
+
+test("the resolution is the median time between two scrapes, in seconds, if it is longer than the step", () => {
+  const scrapes = minutes([0, 2.001, 4, 6.002, 6.2, 6.4]);
+  const chunk = chunkOf(scrapes.length, (history) => {
+    addStatus(history, "node_1", "online", Array(scrapes.length).fill(1));
+    history.addScrapeTimes({ labels: {}, values: scrapes });
+  });
+  const fleet = new ReplayedFleet(START_MS);
+  for (let point = 0; point < scrapes.length; point++) fleet.advance(chunk, point);
+  expect(fleet.resolutionMs(chunk)).toBe(2 * STEP_MS);
+});
+
 test("while the daemon is scraped and shows no nodes, it keeps those it had", () => {
   const chunk = chunkOf(3, (history) => {
     addStatus(history, "node_1", "online", [1, NONE, NONE]);
@@ -93,6 +135,15 @@ test("while the daemon is scraped and shows no nodes, it keeps those it had", ()
     listedAt: 0,
   });
   expect(notScraped).toBeNull();
+});
+
+test("a node without a sample of its sessions has none", () => {
+  const chunk = chunkOf(2, (history) => {
+    addStatus(history, "node_1", "online", [1, 1]);
+    history.addSessions({ labels: { node_id: "node_1", status: "active" }, values: samples([7, NONE]) });
+  });
+  const active = SESSION_STATUSES.indexOf("active");
+  expect(replay(chunk).map((snapshot) => snapshot!.sessions!.nodes.recent[active]![0])).toEqual([7, 0]);
 });
 
 test("of sessions only the statuses are known that the metrics count as policies do", () => {

@@ -1,25 +1,22 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { inlineSecret } from "../../../src/platform/secret-file.ts";
+import type { ApiError } from "../../../src/api-client/errors.ts";
 import { billingMonthOf } from "../../../src/rate-limit/monthly-budget.ts";
 import type { RemediationView } from "../../../src/remediation/status/views.ts";
 import { nodesView } from "../../../src/web/api/node-views.ts";
 import { remediationStatusView } from "../../../src/web/api/remediation-views.ts";
 import { budgetView, type StatusSnapshot, statusView } from "../../../src/web/api/status-views.ts";
 import { START_MS, startVirtualDaemon, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
-import { createTempFolder } from "../../integration/folder.ts";
 import {
-  awaitingAction,
   heldDecision,
   idleRemediation,
   idleStatus,
   policyStatus,
-  recordingCommands,
   SAMPLES_START_MS,
   sampleRemediation,
   verifiedAction,
 } from "../../web/api/remediation-view-fixture.ts";
 import { buildFleet } from "../../web/fleet-fixture.ts";
-import { adminOperators, startTestServer } from "../../web/http/test-server.ts";
+import { startTestServer } from "../../web/http/test-server.ts";
 import { runInProcess } from "../terminal.ts";
 
 const MINUTE = 60_000;
@@ -53,12 +50,25 @@ describe("status and nodes show a fleet", () => {
     const { url } = await startFleetServer({ ...idleRemediation, policies: () => [policyStatus] });
     const { code, out, err } = await runInProcess("status", "--url", url);
     expect({ code, err }).toEqual({ code: 0, err: "" });
-    expect(out).toMatch(/^daemon {4}proxywarden 1\.2\.3, up 5m\nnodes {5}40: \d+ online/);
-    expect(out).toContain("mode      safety.mode is enforce; 0 actions in flight, 0 approvals waiting\n");
-    expect(out).toMatch(/\nlimits {4}node_management: \d+ left of 100 a minute, burst 200\n/);
+    expect(out).toMatch(/^daemon {8}proxywarden 1\.2\.3, up 5m\nnodes {9}40: \d+ online/);
+    expect(out).toContain("mode          safety.mode is enforce; 0 actions in flight, 0 approvals waiting\n");
+    expect(out).toMatch(/\nlimits {8}node_management: \d+ left of 100 a minute, burst 200\n/);
     expect(out).toMatch(/\nnodes +every 1m +\d+s +\d+s +ok\n/);
     expect(out).toContain("\nreboot-offline  enforce  2        1       1 firing\n");
     expect(out).not.toContain("held");
+  });
+
+  test("status shows how old the counts are while the service can't be reached", async () => {
+    const { nodes } = known.collectors;
+    const failure = { kind: "unreachable", message: "connect ECONNREFUSED" } as ApiError;
+    const collectors = { ...known.collectors, nodes: { ...nodes, lastSuccessAt: known.now - 2 * MINUTE, failure } };
+    const { url } = await startTestServer({
+      status: () => statusView({ ...known, collectors }),
+      budget: () => budgetView(known),
+      remediation: () => idleRemediation,
+    });
+    const { out } = await runInProcess("status", "--url", url);
+    expect(out).toMatch(/\nnodes {9}40: .*, 2m ago \(can't be read now: unreachable: connect ECONNREFUSED\)\n/);
   });
 
   test("status shows everything that holds actions", async () => {
@@ -66,17 +76,21 @@ describe("status and nodes show a fleet", () => {
       ...idleStatus,
       paused: { at: SAMPLES_START_MS, until: SAMPLES_START_MS, reason: "deploy", operator: "alice" },
       breaker: { openedAt: SAMPLES_START_MS, nodes: 12 },
+      stormUntil: SAMPLES_START_MS,
       trust: [{ reason: "inventory_shrunk", detail: "20 nodes are listed" } as const],
     };
     const { url } = await startFleetServer({ ...idleRemediation, status: () => status });
     const { out } = await runInProcess("status", "--url", url);
     expect(out).toContain(
-      "held      paused since 2026-11-21 03:00:00 UTC by alice, until 2026-11-21 03:00:00 UTC: deploy\n",
+      "actions held  paused since 2026-11-21 03:00:00 UTC by alice, until 2026-11-21 03:00:00 UTC: deploy\n",
     );
     expect(out).toContain(
-      "held      the circuit breaker is open since 2026-11-21 03:00:00 UTC: 12 nodes fired; reset-breaker closes it\n",
+      "actions held  the circuit breaker has been open since 2026-11-21 03:00:00 UTC: 12 nodes fired; reset-breaker closes it\n",
     );
-    expect(out).toContain("held      inventory_shrunk: 20 nodes are listed\n");
+    expect(out).toContain(
+      "actions held  storm: too many nodes unhealthy; actions held until 2026-11-21 03:00:00 UTC\n",
+    );
+    expect(out).toContain("actions held  inventory_shrunk: 20 nodes are listed\n");
     const { out: json } = await runInProcess("status", "--url", url, "--output", "json");
     expect(JSON.parse(json)).toMatchObject({
       status: { version: "1.2.3", warden: remediationStatusView(status, 0) },
@@ -159,52 +173,78 @@ describe("decisions and actions", () => {
     );
     expect((await runInProcess("actions", "--url", url, "--region", "us-east")).out).toBe("no actions\n");
   });
-});
 
-describe("a node is named by its id or its name", () => {
-  test("explain, hold and release find the node with the name", async () => {
-    const recorded: string[][] = [];
+  test("actions are found by where the node was then, even at a daemon that knows no nodes", async () => {
     const { url } = await startTestServer({
-      fleet: () => fleet,
-      node: (id) => (id === "node_2" ? { id, status: "online" } : null),
-      commands: () => recordingCommands(recorded),
-      operators: () => adminOperators(inlineSecret("sesame")),
+      remediation: () => ({ ...idleRemediation, actions: async () => [verifiedAction] }),
     });
-    const token = createTempFolder().write("token", "sesame");
-    expect((await runInProcess("explain", "name of node_2", "--url", url)).out).toMatch(/^node_2, at/);
-    for (const command of ["hold", "release"]) {
-      await runInProcess(command, "name of node_2", "--url", url, "--token-file", token);
-    }
-    expect(recorded).toEqual([
-      ["hold", "node_2", "no reason given"],
-      ["release", "node_2"],
-    ]);
-    expect(await runInProcess("explain", "nowhere", "--url", url)).toMatchObject({
-      code: 1,
-      err: 'proxywarden: no node "nowhere" in the fleet\n',
-    });
+    const rowsOf = async (...args: readonly string[]) =>
+      JSON.parse((await runInProcess("actions", "--url", url, "--output", "json", ...args)).out);
+    expect(await rowsOf("--region", "eu-west", "--country", "DE")).toMatchObject([{ id: "act-2" }]);
+    expect(await rowsOf("--region", "us-east")).toEqual([]);
   });
 
-  test("a name of several nodes is an error that lists their ids", async () => {
-    const twins = buildFleet([
-      { id: "node_1", name: "fra-1" },
-      { id: "node_2", name: "fra-1" },
-    ]);
-    const { url } = await startTestServer({ fleet: () => twins });
-    expect(await runInProcess("explain", "fra-1", "--url", url)).toEqual({
+  test("--since compares the time that is shown", async () => {
+    const { url } = await startJournalServer();
+    const { createdAt, sentAt } = verifiedAction;
+    expect(sentAt).toBeGreaterThan(createdAt);
+    const since = (at: number) => runInProcess("actions", "--url", url, "--since", new Date(at).toISOString());
+    expect((await since(sentAt!)).out).toContain("act-2");
+    expect((await since(sentAt! + 1)).out).toBe("no actions\n");
+  });
+
+  test("decisions of a region say that the daemon knows no nodes, and how many have an unknown location", async () => {
+    const left = { ...heldDecision, node: "node_that_left" };
+    const remediation = () => ({ ...idleRemediation, decisions: async () => [heldDecision, left] });
+    const standby = await startTestServer({
+      remediation,
+      status: () => ({ leader: { is_this: false, name: "warden-1", url: null } }),
+    });
+    expect(await runInProcess("decisions", "--url", standby.url, "--region", "eu-west")).toEqual({
       code: 1,
       out: "",
-      err: "proxywarden: several nodes have the name fra-1: use one of the ids node_1, node_2\n",
+      err: "proxywarden: this daemon stands by and knows no nodes: ask the leader at warden-1\n",
     });
+    const { url } = await startTestServer({ remediation, fleet: () => fleet });
+    const { out, err } = await runInProcess("decisions", "--url", url, "--region", "eu-west");
+    expect(out.match(/node_\w+/g)).toEqual(["node_1", "node_1"]);
+    expect(err).toBe("proxywarden: 1 decision with an unknown location left out: the node is no longer in the fleet\n");
   });
 
-  test("approvals shows the names of nodes", async () => {
-    const { url } = await startTestServer({
-      fleet: () => fleet,
-      remediation: () => ({ ...idleRemediation, approvals: () => [awaitingAction] }),
-    });
-    expect((await runInProcess("approvals", "--url", url)).out).toMatch(
-      /^act-3 {2}quarantine for 1d name of node_1 \(node_1, DE, eu-west\)\n/,
-    );
+  test("a list says so if not all rows were searched", async () => {
+    let requests = 0;
+    const decisionsAt = (at: (index: number) => number, count: number) =>
+      Array.from({ length: count }, (_, index) => ({
+        ...heldDecision,
+        at: at(index),
+        node: `node_${1 + (index % 2)}`,
+      }));
+    const search = async (rows: readonly (typeof heldDecision)[], ...args: readonly string[]) => {
+      const { url } = await startTestServer({
+        fleet: () => fleet,
+        remediation: () => ({
+          ...idleRemediation,
+          decisions: async ({ until = Number.POSITIVE_INFINITY, limit }) => {
+            requests++;
+            return rows.filter(({ at }) => at <= until).slice(0, limit);
+          },
+        }),
+      });
+      return runInProcess("decisions", "--url", url, "--output", "json", ...args);
+    };
+    const note =
+      "proxywarden: not all rows were searched: there may be more decisions; use --since, --node or --policy\n";
+    const many = decisionsAt((index) => heldDecision.at - index * MINUTE, 21_000);
+    expect((await search(many, "--country", "FR")).err).toBe(note);
+    expect(requests).toBe(20);
+    // As many rows at one time as a page has, and an older one of the wanted country.
+    const atOnce = [
+      ...decisionsAt(() => heldDecision.at, 1_000).map((row) => ({ ...row, node: "node_1" })),
+      { ...heldDecision, at: heldDecision.at - MINUTE, node: "node_2" },
+    ];
+    const { out, err } = await search(atOnce, "--region", "us-east");
+    expect(JSON.parse(out)).toMatchObject([{ node: "node_2" }]);
+    expect(err).toBe(note);
+    expect((await search(many.slice(0, 5), "--country", "FR")).err).toBe("");
   });
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { runPolicyDiff } from "../../../src/cli/policy/policy-diff.ts";
 import { createTempFolder } from "../../integration/folder.ts";
-import { captureOutput } from "../terminal.ts";
+import { captureOutput, runInProcess } from "../terminal.ts";
 
 const POLICY = `policies:
   - name: reboot-offline
@@ -35,6 +35,18 @@ test("policy diff shows which nodes are newly acted on, and which no longer", as
     ],
   });
   expect(await diff([before, before])).toEqual({ code: 0, err: "", out: "no difference\n" });
+});
+
+test.each([
+  ["diff", "-", "-"],
+  ["test", "-", "-"],
+  ["backtest", "--policies", "-", "-"],
+])("policy %s refuses to read standard input twice", async (...args) => {
+  expect(await runInProcess("policy", ...args)).toEqual({
+    code: 2,
+    out: "",
+    err: "proxywarden: standard input (-) can be given only once\n",
+  });
 });
 
 test("a configuration is compared by its policies", async () => {

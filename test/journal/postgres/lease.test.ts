@@ -42,6 +42,7 @@ describe("the lease", () => {
     expect([one.lease.isLeader(), two.lease.isLeader()]).toEqual([true, false]);
     await one.lease.release();
     expect(one.lease.isLeader()).toBe(false);
+    await expect(one.lease.renew()).rejects.toThrow("this daemon does not lead");
     expect(await two.lease.current()).toMatchObject({ epoch: 1, leftMs: 0 });
     expect(await two.lease.acquire()).toBe(true);
     expect([two.lease.epoch(), one.lease.epoch()]).toEqual([2, null]);

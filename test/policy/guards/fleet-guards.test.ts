@@ -123,7 +123,7 @@ describe("max_in_flight", () => {
       "in_flight: 2 of 2 actions in flight are not yet verified: act-1 on node_1, act-2 on node_2",
     ]);
     expect(blockers(2, 4)).toEqual([
-      "in_flight: 4 of 2 actions in flight are not yet verified: act-1 on node_1, act-2 on node_2, act-3 on node_3",
+      "in_flight: 4 of 2 actions in flight are not yet verified: act-1 on node_1, act-2 on node_2, act-3 on node_3 and 1 more",
     ]);
   });
 

@@ -46,7 +46,7 @@ describe("a command", () => {
   });
 
   test("that the leader has not answered yet gets 202 and says so", async () => {
-    const message = "order 7 was forwarded, and the leader has not replied yet";
+    const message = "operator command 7 was forwarded, and the leader has not replied yet";
     const { post } = await serverRecordingCommands({ kind: "unanswered", message });
     const answer = await post("/api/v1/resume");
     expect({ status: answer.status, body: JSON.parse(answer.text) }).toEqual({ status: 202, body: { message } });

@@ -59,7 +59,7 @@ const MARK_LABELS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(REMEDIATION_STATES.flatMap(({ label, marks }) => marks.map((mark) => [mark, label]))),
   pending: "pending",
   episode: "being treated, observed",
-  held: "held by an operator",
+  held: "held",
 };
 
 /** Returns the description of a mark; empty for `none`. */

@@ -24,13 +24,15 @@ const fillBanners = createFiller(byId("banners"));
 
 /** Shows what holds all actions, and the command that ends it. */
 export function showBanners(status: Status): void {
-  const { warden, leader, links } = status;
-  fillBanners([warden.paused, warden.breaker, warden.trust, warden.storm_until, warden.journal, leader, links], () =>
-    bannersOf(status).map((banner) => bannerElement(banner, status)),
+  const { warden, leader, links, collectors } = status;
+  const { failure } = collectors.nodes;
+  fillBanners(
+    [warden.paused, warden.breaker, warden.trust, warden.storm_until, warden.journal, failure, leader, links],
+    () => bannersOf(status).map((banner) => bannerElement(banner, status)),
   );
 }
 
-function bannersOf({ warden, leader, now: at }: Status): readonly Banner[] {
+function bannersOf({ warden, leader, collectors, now: at }: Status): readonly Banner[] {
   const now = Date.parse(at);
   const isStandby = leader !== null && !leader.is_this;
   const banners: Banner[] = [];
@@ -38,6 +40,12 @@ function bannersOf({ warden, leader, now: at }: Status): readonly Banner[] {
     const text = `The leader is ${leader.name ?? "not known"}. Fleet and limits are shown there; the rest is read from the journal, and commands are forwarded.`;
     const link = leader.url === null ? {} : { link: ["Open the leader", leader.url] as const };
     banners.push({ tone: "hold", title: "Standby", text, alert: "ProxywardenNoLeader", ...link });
+  }
+  const { failure, last_success_at: readAt } = collectors.nodes;
+  if (!isStandby && failure !== null) {
+    const asOf = readAt === null ? "No data yet." : `Node data is from ${timeOfDay(readAt, now)}.`;
+    const text = `${humanize(failure.reason)}: ${failure.message}. ${asOf}`;
+    banners.push({ tone: "bad", title: "The nodes can't be read", text, alert: "ProxywardenBlind" });
   }
   if (warden.paused !== null) {
     const { at: pausedAt, until, reason, operator } = warden.paused;

@@ -1,0 +1,173 @@
+import { type ChildProcess, fork, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
+import { freePort } from "../../test/harness/free-port.ts";
+import { median } from "../bench-process.ts";
+import { readPage, scrape } from "./scrape.ts";
+
+/** Limit of each category in the simulated service and in the configuration. */
+export const CALLS_PER_MINUTE = 6_000;
+/** Time between two scrapes, as in Prometheus' default configuration. */
+const SCRAPE_INTERVAL_MS = 15 * SECOND_MS;
+/** Time between two readings of the memory. */
+const MEMORY_INTERVAL_MS = SECOND_MS;
+/** Time after the first complete page in which the daemon warms up, before anything is measured. */
+const WARM_UP_MS = MINUTE_MS;
+/** Limit for the first complete page: a million nodes take a thousand pages. */
+const START_MS_MAX = 10 * MINUTE_MS;
+/** Scrapes of each encoding at the end, of which the median is shown. */
+const TIMED_SCRAPES = 5;
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+/** A fleet to measure. */
+export interface FleetSize {
+  readonly nodes: number;
+  readonly sessions: number;
+}
+
+/** Measurements of a daemon. Memory is in megabytes of 10^6 bytes. */
+export interface ScaleResult extends FleetSize {
+  /** From the start of the process until a complete /metrics was received. */
+  readonly startSeconds: number;
+  readonly rssSteadyMb: number;
+  readonly rssPeakMb: number;
+  /** Processor time of the daemon as a share of one core. */
+  readonly cpuCores: number;
+  /** Median over all scrapes of the 99th percentile of the event loop's delay. It includes the 10 ms of the probe's timer. */
+  readonly delayP99Ms: number;
+  readonly delayWorstMs: number;
+  readonly callsPerMinute: number;
+  readonly detailsPerMinute: number;
+  readonly detailsPlannedPerMinute: number;
+  readonly series: number;
+  readonly plainMb: number;
+  readonly plainMs: number;
+  readonly gzipMb: number;
+  readonly gzipMs: number;
+}
+
+/** Starts the simulated service and the daemon, each in its own process, and measures the daemon for `measureMs`. */
+export async function runDaemon(size: FleetSize, measureMs: number): Promise<ScaleResult> {
+  const folder = mkdtempSync(join(tmpdir(), "proxywarden-scale-"));
+  const service = fork(new URL("service-process.ts", import.meta.url), [String(size.nodes), String(size.sessions)], {
+    execArgv: ["--max-old-space-size=8192"],
+  });
+  const [serviceUrl] = (await once(service, "message")) as [string];
+  const port = await freePort();
+  const startedAt = performance.now();
+  const daemon = startDaemon(folder, configOf(serviceUrl, port));
+  try {
+    const url = `http://127.0.0.1:${port}`;
+    await untilComplete(url, size);
+    const { series } = await readPage(url);
+    const startSeconds = (performance.now() - startedAt) / SECOND_MS;
+    await watch(url, daemon.pid!, WARM_UP_MS);
+    const watched = await watch(url, daemon.pid!, measureMs);
+    return { ...size, startSeconds, series, ...watched, ...(await timeScrapes(url)) };
+  } finally {
+    await stop(daemon);
+    await stop(service);
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** The shipped policies, requested intervals and limits on actions, under limits that do not slow down lists. */
+const configOf = (serviceUrl: string, port: number) => ({
+  service: { base_url: serviceUrl, api_key: SIMULATION_KEY, usage_scale: "ratio" },
+  limits: {
+    plan: "enterprise",
+    node_management: { requests: CALLS_PER_MINUTE },
+    session_monitoring: { requests: CALLS_PER_MINUTE },
+  },
+  web: { listen: `127.0.0.1:${port}` },
+  log: { level: "error" },
+  policies: [join(ROOT, "config/policies/*.yaml")],
+  receivers: [{ name: "oncall", log: true }],
+});
+
+function startDaemon(folder: string, config: object): ChildProcess {
+  const file = join(folder, "proxywarden.yaml");
+  writeFileSync(file, JSON.stringify({ ...config, state: { path: join(folder, "state") } }));
+  const log = openSync(join(folder, "log"), "w");
+  // The flag of `npm start` and of the package.
+  return spawn(process.execPath, ["--max-semi-space-size=16", join(ROOT, "src/main.ts"), "run", "--config", file], {
+    stdio: ["ignore", log, "inherit"],
+  });
+}
+
+/** Waits until the lists have been read completely. Asks a route that costs the daemon little. */
+async function untilComplete(url: string, { sessions }: FleetSize): Promise<void> {
+  const needed = sessions > 0 ? ["nodes", "sessions"] : ["nodes"];
+  const until = performance.now() + START_MS_MAX;
+  while (performance.now() < until) {
+    const response = await fetch(`${url}/api/v1/status`).catch(() => null);
+    const { collectors = {} } = ((await response?.json()) ?? {}) as StatusAnswer;
+    if (needed.every((collector) => collectors[collector]?.complete === true)) return;
+    await sleep(SECOND_MS / 10);
+  }
+  throw new Error(`the lists were not read within ${START_MS_MAX / MINUTE_MS} minutes`);
+}
+
+interface StatusAnswer {
+  readonly collectors?: Readonly<Record<string, { readonly complete: boolean | null }>>;
+}
+
+/** Scrapes the daemon as Prometheus does for `forMs`, and measures it meanwhile. */
+async function watch(url: string, pid: number, forMs: DurationMs) {
+  const first = await readPage(url);
+  const startedAt = performance.now();
+  const rss: number[] = [];
+  const p99: number[] = [];
+  let delayWorstMs = 0;
+  let last = first;
+  for (let scrapes = 1; scrapes * SCRAPE_INTERVAL_MS <= forMs; scrapes++) {
+    const scrapeAt = startedAt + scrapes * SCRAPE_INTERVAL_MS;
+    for (; performance.now() < scrapeAt; await sleep(MEMORY_INTERVAL_MS)) rss.push(memoryMb(pid, "VmRSS"));
+    last = await readPage(url);
+    p99.push(last.delayP99Ms);
+    delayWorstMs = Math.max(delayWorstMs, last.delayMaxMs);
+  }
+  const perMinute = (calls: number) => (calls * MINUTE_MS) / (performance.now() - startedAt);
+  return {
+    rssSteadyMb: median(rss),
+    rssPeakMb: memoryMb(pid, "VmHWM"),
+    cpuCores: ((last.cpuSeconds - first.cpuSeconds) * SECOND_MS) / (performance.now() - startedAt),
+    delayP99Ms: median(p99),
+    delayWorstMs,
+    callsPerMinute: perMinute(last.calls - first.calls),
+    detailsPerMinute: perMinute(last.detailReads - first.detailReads),
+    detailsPlannedPerMinute: last.detailsPlannedPerMinute,
+  };
+}
+
+/** Reads a value of the process's status in megabytes: VmRSS is the memory now, VmHWM its peak. */
+function memoryMb(pid: number, name: "VmRSS" | "VmHWM"): number {
+  const [, kibibytes] = new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"))!;
+  return (Number(kibibytes) * 1_024) / 1e6;
+}
+
+async function timeScrapes(url: string) {
+  const timed = async (encoding: "identity" | "gzip") => {
+    const scrapes: Awaited<ReturnType<typeof scrape>>[] = [];
+    while (scrapes.length < TIMED_SCRAPES) {
+      await sleep(2 * SECOND_MS);
+      scrapes.push(await scrape(url, encoding));
+    }
+    return { mb: scrapes[0]!.body.length / 1e6, ms: median(scrapes.map(({ tookMs }) => tookMs)) };
+  };
+  const [plain, gzip] = [await timed("identity"), await timed("gzip")];
+  return { plainMb: plain.mb, plainMs: plain.ms, gzipMb: gzip.mb, gzipMs: gzip.ms };
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, "exit");
+  child.kill();
+  await exited;
+}

@@ -1,0 +1,101 @@
+import { describe, expect, test } from "vitest";
+import { inlineSecret } from "../../../src/platform/secret-file.ts";
+import { createTempFolder } from "../../integration/folder.ts";
+import { awaitingAction, idleRemediation, recordingCommands } from "../../web/api/remediation-view-fixture.ts";
+import { buildFleet } from "../../web/fleet-fixture.ts";
+import { adminOperators, startTestServer } from "../../web/http/test-server.ts";
+import { runInProcess } from "../terminal.ts";
+
+const fleet = buildFleet([{ id: "node_1" }, { id: "node_2" }]);
+
+describe("a node is named by its id or its name", () => {
+  test("explain, hold and release find the node with the name", async () => {
+    const recorded: string[][] = [];
+    const { url } = await startTestServer({
+      fleet: () => fleet,
+      node: (id) => (id === "node_2" ? { id, status: "online" } : null),
+      commands: () => recordingCommands(recorded),
+      operators: () => adminOperators(inlineSecret("sesame")),
+    });
+    const token = createTempFolder().write("token", "sesame");
+    expect((await runInProcess("explain", "name of node_2", "--url", url)).out).toMatch(/^node_2, at/);
+    for (const command of ["hold", "release"]) {
+      await runInProcess(command, "name of node_2", "--url", url, "--token-file", token);
+    }
+    expect(recorded).toEqual([
+      ["hold", "node_2", "no reason given"],
+      ["release", "node_2"],
+    ]);
+    for (const args of [["explain"], ["hold", "--token-file", token], ["release", "--token-file", token]]) {
+      const [command, ...options] = args;
+      expect(await runInProcess(command!, "nowhere", "--url", url, ...options)).toEqual({
+        code: 1,
+        out: "",
+        err: 'proxywarden: no node "nowhere" in the fleet\n',
+      });
+    }
+    expect(recorded).toHaveLength(2);
+  });
+
+  test("a name that starts like an id is a name if a node has it", async () => {
+    const recorded: string[][] = [];
+    const { url } = await startTestServer({
+      fleet: () => buildFleet([{ id: "node_1", name: "node_of_berlin" }]),
+      commands: () => recordingCommands(recorded),
+      operators: () => adminOperators(inlineSecret("sesame")),
+    });
+    const token = createTempFolder().write("token", "sesame");
+    for (const node of ["node_of_berlin", "node_that_left"]) {
+      expect(await runInProcess("hold", node, "--url", url, "--token-file", token)).toMatchObject({ code: 0 });
+    }
+    expect(recorded.map(([, id]) => id)).toEqual(["node_1", "node_that_left"]);
+  });
+
+  test.each([
+    [
+      { is_this: false, name: "warden-1", url: "http://warden-1:9713" },
+      "this daemon stands by and knows no nodes: ask the leader at http://warden-1:9713, or name the node by its id",
+    ],
+    [null, "the daemon knows no nodes yet: try again after its first poll, or name the node by its id"],
+  ])("a daemon that knows no nodes, with the leader %j, holds and releases by id only", async (leader, message) => {
+    const recorded: string[][] = [];
+    const { url } = await startTestServer({
+      status: () => ({ leader }),
+      commands: () => recordingCommands(recorded),
+      operators: () => adminOperators(inlineSecret("sesame")),
+    });
+    const token = createTempFolder().write("token", "sesame");
+    for (const command of ["hold", "release"]) {
+      const run = (node: string) => runInProcess(command, node, "--url", url, "--token-file", token);
+      expect(await run("fra-1")).toEqual({ code: 1, out: "", err: `proxywarden: ${message}\n` });
+      expect(await run("node_1")).toMatchObject({ code: 0 });
+    }
+    expect(recorded.map(([command, id]) => [command, id])).toEqual([
+      ["hold", "node_1"],
+      ["release", "node_1"],
+    ]);
+  });
+
+  test("a name of several nodes is an error that lists their ids", async () => {
+    const twins = buildFleet([
+      { id: "node_1", name: "fra-1" },
+      { id: "node_2", name: "fra-1" },
+    ]);
+    const { url } = await startTestServer({ fleet: () => twins });
+    expect(await runInProcess("explain", "fra-1", "--url", url)).toEqual({
+      code: 1,
+      out: "",
+      err: "proxywarden: several nodes have the name fra-1: use one of the ids node_1, node_2\n",
+    });
+  });
+
+  test("approvals shows the names of nodes", async () => {
+    const { url } = await startTestServer({
+      fleet: () => fleet,
+      remediation: () => ({ ...idleRemediation, approvals: () => [awaitingAction] }),
+    });
+    expect((await runInProcess("approvals", "--url", url)).out).toMatch(
+      /^act-3 {2}quarantine for 1d name of node_1 \(node_1, DE, eu-west\)\n/,
+    );
+  });
+});
