@@ -34,7 +34,8 @@ function scopesOf({ calls }: ServiceObservation): Finding {
   if (calls.some(({ status }) => status === 401))
     return { ...unknown("scopes", "401: the service does not accept the API key"), problem: true };
   const failed = calls.find(({ status }) => status === null);
-  if (failed !== undefined && calls.length === 1) return { ...unknown("scopes", failed.error!), problem: true };
+  if (failed !== undefined && calls.every(({ status }) => status === null))
+    return { ...unknown("scopes", failed.error!), problem: true };
   const statusOf = (scope: string) => calls.filter((call) => call.scope === scope).map(({ status }) => status ?? 0);
   const granted = READ_SCOPES.filter((scope) => statusOf(scope).some(isSuccess));
   const denied = READ_SCOPES.filter((scope) => statusOf(scope).includes(403));

@@ -63,7 +63,10 @@ export const commandButton = (command: OperatorCommand, key: string, tone = ""):
     ),
   );
 
-/** Opens a dialog to confirm a command. It asks for a reason and a duration if the command takes them, and for the token if none is stored. */
+/**
+ * Opens a dialog to confirm a command. It asks for a reason and a duration if the command takes them, and for the token if none
+ * is stored.
+ */
 export function confirmCommand(command: OperatorCommand): void {
   const dialog = byId<HTMLDialogElement>("dialog");
   const fields = createFields();
