@@ -63,14 +63,14 @@ export async function runCheck(options: CheckOptions, context: CommandContext): 
     return EXIT_FAILURE;
   }
   const probe = options.probe === true ? await probeService(checked.value, context) : null;
+  await printReport(checked.value, probe, options, context);
   if (probe?.ok === false) return failWith(context, probe.error);
-  await printReport(checked.value, probe?.value ?? null, options, context);
   return probe?.value.findings.some(({ problem }) => problem) ? EXIT_FAILURE : EXIT_OK;
 }
 
 async function printReport(
   loaded: LoadedConfig,
-  probe: ProbeReport | null,
+  probe: Result<ProbeReport, readonly string[]> | null,
   options: CheckOptions,
   context: CommandContext,
 ): Promise<void> {
@@ -83,7 +83,7 @@ async function printReport(
     worst_case: worstCaseJson(worst),
     limits: limitsJson(config, size),
     enforces_nothing_because: obstacles,
-    probe: probe && probeJson(probe),
+    probe: probe && (probe.ok ? probeJson(probe.value) : { error: probe.error.join("; ") }),
   };
   if (options.output === "text") {
     const label = createPaint(context.err, context.env)("warning", "warning:");
@@ -93,7 +93,7 @@ async function printReport(
     const verdict = `${file}: ${createPaint(context.out, context.env)("good", "valid")}\n`;
     const safety =
       policies.length === 0 ? "" : `${formatWorstCase(worst, config, policies.length)}${formatLimits(config, size)}`;
-    return `${verdict}${safety}${formatObstacles(obstacles)}${probe === null ? "" : formatProbe(probe)}`;
+    return `${verdict}${safety}${formatObstacles(obstacles)}${probe?.ok ? formatProbe(probe.value) : ""}`;
   });
 }
 

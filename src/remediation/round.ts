@@ -74,16 +74,16 @@ export class RemediationRound {
     await this.#assess();
     // Before the first complete walk a node that is not listed is not gone.
     if (this.#context.observed.fleet.settledAt === null) {
-      this.#setGauges();
+      this.setGauges();
       return;
     }
     await this.#queryExternalBlockers();
     const factsOf = this.#guardFacts.collectOnce();
     const steps = await this.#actionPlanner.plan(factsOf);
-    this.#setGauges();
+    this.setGauges();
     if (steps.length > 0) {
       await this.#takeSteps(steps, factsOf);
-      this.#setGauges();
+      this.setGauges();
     }
     this.#prune();
   }
@@ -116,7 +116,8 @@ export class RemediationRound {
     });
   }
 
-  #setGauges(): void {
+  /** Sets the gauges of remediation. They don't need a snapshot. */
+  setGauges(): void {
     setGauges(this.#context, this.view, this.#actionPlanner.decisionLog.lastDecisions());
   }
 

@@ -104,6 +104,7 @@ test("commands need a valid token, which is kept for the tab", async () => {
   const paused = async () => (await daemon.scrape()).sum("proxywarden_paused") === 1;
   await page.locator("#pause button:enabled").click();
   await page.getByLabel("Reason").fill("a deploy");
+  await page.getByLabel("For (optional").fill("2h");
   await page.locator("dialog .primary").click();
   await page.getByText("An operator token is required.").waitFor();
   await page.getByLabel("Operator token").fill("guessed");
@@ -114,6 +115,7 @@ test("commands need a valid token, which is kept for the tab", async () => {
   await page.locator("dialog .primary").click();
   await page.locator("#banners").getByText("a deploy").waitFor();
   expect(await paused()).toBe(true);
+  expect(await page.locator("#banners").innerText()).toContain("until");
   // The stored token is used: the dialog only asks for confirmation.
   await page.locator("#banners button").click();
   await page.locator("dialog .primary").click();

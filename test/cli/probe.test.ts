@@ -13,16 +13,18 @@ interface ProbedService {
   readonly service?: object;
   readonly limits?: object;
   readonly fault?: FaultKind;
+  /** Paths of the requests that have the fault; absent: all. */
+  readonly faultAt?: string;
 }
 
 /** Starts a simulated service, and a configuration for it. */
-async function startService({ options, scenario, service, limits = {}, fault }: ProbedService) {
+async function startService({ options, scenario, service, limits = {}, fault, faultAt }: ProbedService) {
   const sizes = { nodes: 260, sessions: 300, ...scenario };
   const network = await startNetwork({
     speed: 1,
     scenario: { ...sizes, service: { ...defaultScenario.service, ...options } },
   });
-  if (fault !== undefined) network.setFault(fault);
+  if (fault !== undefined) network.setFault(fault, faultAt);
   const folder = createTempFolder();
   const config = {
     service: { base_url: network.url, api_key: SIMULATION_KEY, page_limit: 100, ...service },
@@ -177,6 +179,15 @@ describe("scopes", () => {
     expect(code).toBe(1);
   });
 
+  test("a call that fails leaves what other calls proved", async () => {
+    const { code, findings } = await probe({ fault: { kind: "reset" }, faultAt: "/v1/sessions" });
+    expect(findings.scopes).toMatchObject({ value: { "nodes:read": true, "sessions:read": null }, certain: false });
+    expect(findings.scopes!.text).toMatch(
+      /^nodes:read; sessions:read can't be told: GET \/v1\/sessions: .*; nodes:write/,
+    );
+    expect(code).toBe(0);
+  });
+
   test("a service that can't be reached costs one call, and check fails", async () => {
     const { code, findings, calls } = await probe({ service: { base_url: "http://127.0.0.1:1" } });
     expect(findings.scopes!.text).toMatch(/ECONNREFUSED/);
@@ -186,6 +197,11 @@ describe("scopes", () => {
 });
 
 describe("limits and headers", () => {
+  test("errors of a gateway without headers don't hide those of the service", async () => {
+    const { findings } = await probe({ fault: { kind: "status", status: 502, bare: true }, faultAt: "/v1/sessions" });
+    expect(findings.headers!.text).toBe("x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, date");
+  });
+
   test("the stated limits are compared with the configured ones", async () => {
     const { findings } = await probe({ limits: { node_management: { requests: 60 } } });
     expect(findings.limits!.text).toMatch(
@@ -210,11 +226,15 @@ describe("limits and headers", () => {
     expect(findings.scopes).toMatchObject({ problem: true });
   });
 
-  test("no call is made if the calls of the month are used up", async () => {
-    const { network, file } = await startService({ limits: { plan: "starter", month: { used: 99_999 } } });
-    const { code, err } = await runInProcess("check", "--config", file, "--probe");
-    expect(code).toBe(1);
-    expect(err).toContain("the calls of this month are used up: 99999 of 100000; no call was made");
+  test("no call is made if too few calls of the month are left, and the rest of the report is printed", async () => {
+    const { network, file } = await startService({ limits: { plan: "starter", month: { used: 99_995 } } });
+    const problem = "5 of 100000 calls of this month are left; the probe may need 10; no call was made";
+    const text = await runInProcess("check", "--config", file, "--probe");
+    expect([text.code, text.out]).toEqual([1, expect.stringContaining(`${file}: valid\n`)]);
+    expect(text.err).toContain(problem);
+    const json = await runInProcess("check", "--config", file, "--probe", "--output", "json");
+    expect(json.code).toBe(1);
+    expect(JSON.parse(json.out)).toMatchObject({ valid: true, probe: { error: problem } });
     expect(replyCounts(network.service)).toEqual([]);
   });
 });

@@ -60,14 +60,14 @@ test("it runs others' actions only by the hash of a commit", () => {
   expect(used.filter((action) => !/@[0-9a-f]{40}$/.test(action))).toEqual([]);
 });
 
-/** Runs the shell steps of the job `release` in order. Throws at the first that fails. */
-async function runRelease(folder: TempFolder, tag: string): Promise<void> {
+/** Runs the shell steps of the job `release` in order, with the stand-ins. Throws at the first that fails. */
+async function runRelease(folder: TempFolder, tag: string, standIns = STAND_INS): Promise<void> {
   for (const name of CHECKOUT) {
     cpSync(inRepository(name), folder.pathOf(name), { recursive: true, verbatimSymlinks: true });
   }
   symlinkSync(inRepository("node_modules"), folder.pathOf("node_modules"));
   mkdirSync(folder.pathOf("bin"));
-  for (const [name, script] of Object.entries(STAND_INS)) {
+  for (const [name, script] of Object.entries(standIns)) {
     const log = `echo ${name} "$@" >>${folder.pathOf("calls")}`;
     chmodSync(folder.write(`bin/${name}`, `#!/bin/bash\n${log}\n${script}\n`), 0o755);
   }
@@ -148,6 +148,21 @@ test("a tag that is not the version publishes nothing", async () => {
   await expect(runRelease(folder, "v9.9.9")).rejects.toThrow(`the tag is v9.9.9, the version is ${VERSION}`);
   expect(readdirSync(folder.path)).not.toContain("calls");
 });
+
+test.each([
+  ["image", "docker", `[[ $1 == login ]] || echo '{}' >metadata.json`],
+  ["chart", "helm", `case $1 in push) echo denied >&2; exit 1 ;; package) mkdir charts ;; esac`],
+])(
+  "if the push of the %s fails or names no digest, it is not signed, and no page is published",
+  async (what, program, script) => {
+    const folder = createTempFolder();
+    await expect(runRelease(folder, `v${VERSION}`, { ...STAND_INS, [program]: script })).rejects.toThrow(
+      `push and sign the ${what}`,
+    );
+    const calls = readFileSync(folder.pathOf("calls"), "utf8");
+    expect(calls).not.toMatch(new RegExp(`^cosign .*${what === "image" ? IMAGE : CHARTS}|^gh `, "m"));
+  },
+);
 
 test("the published addresses are in every manifest and every alert", async () => {
   const folder = createTempFolder();

@@ -112,3 +112,16 @@ test("a new pause or hold replaces the previous one with its end, and resume and
   await network.advance(HOUR_MS);
   expect(journalled(network).map(([order]) => order)).toEqual(["pause", "pause", "hold", "hold", "resume", "release"]);
 });
+
+test("a pause is exported while the service can't be read, also after a restart", async () => {
+  const network = await startQuietNetwork({ rules });
+  const isPaused = async () => (await network.daemon.metrics.render("text")).includes("\nproxywarden_paused 1\n");
+  network.setFault({ kind: "hang" });
+  await network.restart();
+  expect(await isPaused()).toBe(false);
+  await network.controller().operatorCommands.pause("an outage of the service");
+  expect(await isPaused()).toBe(true);
+  await network.restart();
+  expect(network.daemon.snapshots.last).toBeNull();
+  expect(await isPaused()).toBe(true);
+});

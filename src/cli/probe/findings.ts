@@ -31,11 +31,11 @@ const READ_SCOPES = ["nodes:read", "sessions:read"] as const;
 const WRITE_NOTE = "nodes:write can't be told without an action";
 
 function scopesOf({ calls }: ServiceObservation): Finding {
-  const failed = calls.find(({ status }) => status === null || status === 401);
-  if (failed !== undefined) {
-    const text = failed.error ?? "401: the service does not accept the API key";
-    return { ...unknown("scopes", text), problem: true };
-  }
+  if (calls.some(({ status }) => status === 401))
+    return { ...unknown("scopes", "401: the service does not accept the API key"), problem: true };
+  const failed = calls.find(({ status }) => status === null);
+  if (failed !== undefined && calls.every(({ status }) => status === null))
+    return { ...unknown("scopes", failed.error!), problem: true };
   const statusOf = (scope: string) => calls.filter((call) => call.scope === scope).map(({ status }) => status ?? 0);
   const granted = READ_SCOPES.filter((scope) => statusOf(scope).some(isSuccess));
   const denied = READ_SCOPES.filter((scope) => statusOf(scope).includes(403));
@@ -43,7 +43,9 @@ function scopesOf({ calls }: ServiceObservation): Finding {
   const parts = [
     granted.length === 0 ? "no scope to read" : granted.join(", "),
     ...denied.map((scope) => `${scope} is missing (403)`),
-    ...others.map((scope) => `${scope} can't be told: ${describeStatus(statusOf(scope).at(-1))}`),
+    ...others.map(
+      (scope) => `${scope} can't be told: ${describeCall(calls.findLast((call) => call.scope === scope) ?? failed)}`,
+    ),
     WRITE_NOTE,
   ];
   const isWorking = granted.includes("nodes:read");
@@ -59,8 +61,11 @@ function scopesOf({ calls }: ServiceObservation): Finding {
 
 const isSuccess = (status: number): boolean => status >= 200 && status < 300;
 
-const describeStatus = (status: number | undefined): string =>
-  status === undefined ? "it was not asked" : `the service answered ${status}`;
+function describeCall(call: ProbedCall | undefined): string {
+  if (call === undefined) return "it was not asked";
+  const { path, status, error } = call;
+  return status === null ? `GET ${path.replace(/\?.*/, "")}: ${error}` : `the service answered ${status}`;
+}
 
 /** A usage above this is not a ratio; between 1 and this it may be an overloaded node, or a percentage of an idle one. */
 const RATIO_MAX = 1.5;
@@ -160,9 +165,10 @@ const readingOf = ({ headers }: ProbedCall) => parseRateLimitHeaders(headers, 0)
 const HEADERS = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "date"] as const;
 
 function headersOf({ calls }: ServiceObservation): Finding {
-  const answered = calls.filter(({ status }) => status !== null);
-  if (answered.length === 0) return unknown("headers", "can't be told: the service did not answer");
-  const present = HEADERS.filter((name) => answered.every(({ headers }) => name in headers));
+  // A gateway in front of the service may send errors without its headers.
+  const succeeded = calls.filter(({ status }) => status !== null && isSuccess(status));
+  if (succeeded.length === 0) return unknown("headers", "can't be told: no call succeeded");
+  const present = HEADERS.filter((name) => succeeded.every(({ headers }) => name in headers));
   const missing = HEADERS.filter((name) => !present.includes(name));
   const effects = [
     ...(missing.some((name) => name !== "date") ? ["without X-RateLimit headers, calls are spaced evenly"] : []),

@@ -34,7 +34,9 @@ export async function probeService(
     const { callsPerMonth } = settings.limits.plan;
     const { callsUsed } = stored.value;
     if (callsPerMonth !== null && callsUsed + PROBE_CALLS_MAX > callsPerMonth)
-      return fail([`the calls of this month are used up: ${callsUsed} of ${callsPerMonth}; no call was made`]);
+      return fail([
+        `${Math.max(0, callsPerMonth - callsUsed)} of ${callsPerMonth} calls of this month are left; the probe may need ${PROBE_CALLS_MAX}; no call was made`,
+      ]);
     const url = config.service.base_url;
     err.write(
       `asking ${url}, read-only and within the limits: pages of GET /v1/nodes, GET /v1/nodes/ID of ${DETAILS_READ} nodes, a page of GET /v1/sessions; at most ${PROBE_CALLS_MAX} calls\n`,

@@ -170,9 +170,10 @@ function readParameters(body: Uint8Array | undefined, route: OperatorCommandRout
     const problem = keyProblem(key, value, route);
     if (problem !== null) return fail(`key ${JSON.stringify(key.slice(0, BODY_KEY_CHARS_MAX))}: ${problem}`);
   }
-  const { reason = "no reason given", for: text } = parsed.value as { reason?: string; for?: string };
-  const forMs = text === undefined ? null : parseDuration(text);
-  return ok({ reason, forMs: forMs?.ok ? forMs.value : null });
+  const { reason = "no reason given", for: duration } = parsed.value as { reason?: string; for?: unknown };
+  if (duration === undefined) return ok({ reason, forMs: null });
+  const forMs = readEffectDuration(duration);
+  return forMs.ok ? ok({ reason, forMs: forMs.value }) : fail(`key "for": ${forMs.error}`);
 }
 
 function parseObject(body: Uint8Array | undefined): Result<object, string> {
@@ -188,7 +189,7 @@ function parseObject(body: Uint8Array | undefined): Result<object, string> {
 
 function keyProblem(key: string, value: unknown, { hasReason, hasDuration }: OperatorCommandRoute): string | null {
   if (!hasReason) return "this command takes no parameters";
-  if (key === "for" && hasDuration) return durationProblem(value);
+  if (key === "for" && hasDuration) return null;
   if (key !== "reason") return hasDuration ? "the known keys are reason and for" : "the only known key is reason";
   const isText = typeof value === "string" && value.trim() !== "" && value.length <= REASON_CHARS_MAX;
   return isText && !/\p{Cc}/u.test(value)
@@ -196,9 +197,10 @@ function keyProblem(key: string, value: unknown, { hasReason, hasDuration }: Ope
     : `it is one line of text of 1 to ${REASON_CHARS_MAX} characters; omit it if there is none`;
 }
 
-function durationProblem(value: unknown): string | null {
+function readEffectDuration(value: unknown): Result<DurationMs, string> {
   const parsed = typeof value === "string" ? parseDuration(value) : null;
-  return parsed?.ok && parsed.value > 0 && parsed.value <= EFFECT_MS_MAX
-    ? null
-    : `it is a duration such as 30m or 2h, of more than 0 and at most ${formatDuration(EFFECT_MS_MAX)}; omit it if there is no end`;
+  if (parsed?.ok && parsed.value > 0 && parsed.value <= EFFECT_MS_MAX) return parsed;
+  return fail(
+    `it is a duration such as 30m or 2h, of more than 0 and at most ${formatDuration(EFFECT_MS_MAX)}; omit it if there is no end`,
+  );
 }

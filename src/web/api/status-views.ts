@@ -126,6 +126,7 @@ function categoryView(ledger: Ledger, category: (typeof CATEGORIES)[number], now
 function collectorView({ plan, collectors, monotonic, snapshot }: StatusSnapshot, collector: Collector) {
   const planned = plan[collector];
   const { lastSuccessAt, lastDurationMs, complete, failure } = collectors[collector];
+  const ages = snapshot === null ? null : ageSummary(snapshot, collector, monotonic);
   return {
     planned: planned && {
       wish_seconds: secondsOf(planned.requestedMs),
@@ -138,13 +139,13 @@ function collectorView({ plan, collectors, monotonic, snapshot }: StatusSnapshot
     last_success_at: iso(lastSuccessAt),
     last_duration_seconds: seconds(lastDurationMs),
     complete,
-    age_seconds: snapshot === null ? null : ageSummary(snapshot, collector, monotonic),
-    nodes_read: collector === "details" && snapshot !== null ? sortedTimes(snapshot.fleet.detailedAt).length : null,
+    age_seconds: ages?.summary ?? null,
+    nodes_read: collector === "details" ? (ages?.count ?? null) : null,
     failure: failure && { reason: failure.kind, message: failure.message },
   };
 }
 
-/** Returns the median and maximum age of the data of a collector; null: it has none yet. */
+/** Returns of how many records a collector has data, and their median and maximum age; null: there are none. */
 function ageSummary(snapshot: Snapshot, collector: Collector, now: MonotonicMs) {
   const at = {
     nodes: () => snapshot.fleet.listedAt,
@@ -154,8 +155,9 @@ function ageSummary(snapshot: Snapshot, collector: Collector, now: MonotonicMs) 
     hourly: () => [snapshot.hourly?.at ?? Number.NaN],
   }[collector]();
   const sorted = sortedTimes(at);
-  if (sorted.length === 0) return null;
-  return { median: secondsOf(now - sorted[sorted.length >> 1]!), max: secondsOf(now - sorted[0]!) };
+  const count = sorted.length;
+  if (count === 0) return { count, summary: null };
+  return { count, summary: { median: secondsOf(now - sorted[count >> 1]!), max: secondsOf(now - sorted[0]!) } };
 }
 
 function statusCounts(fleet: Fleet): Record<NodeStatus, number> {

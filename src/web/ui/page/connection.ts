@@ -44,6 +44,7 @@ export class Connection {
     if (isLost) showChip(["disconnected", asOf].filter(Boolean).join(", "), "bad");
     else if (this.#dataAt !== null) showChip(this.#isLive ? "live" : "polling", this.#isLive ? "good" : "wait");
     document.body.classList.toggle("is-disconnected", isLost);
+    byId<HTMLButtonElement>("activity-older").disabled = isLost;
     document.title = isLost ? "(disconnected) proxywarden" : "proxywarden";
     const note = byId("disconnected");
     note.hidden = !isLost;

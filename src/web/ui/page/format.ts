@@ -22,8 +22,8 @@ const units = [
 export function formatDuration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined) return "–";
   if (seconds < 10) return `${Math.max(0, seconds).toFixed(seconds < 1 ? 1 : 0)}s`;
-  const first = units.findIndex(([, length]) => seconds >= length);
   let rest = Math.round(seconds);
+  const first = units.findIndex(([, length]) => rest >= length);
   const parts = units.slice(first, first + 2).map(([unit, length]) => {
     const amount = Math.floor(rest / length);
     rest -= amount * length;

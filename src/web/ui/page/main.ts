@@ -21,7 +21,7 @@ import { showPolicies } from "./panels/policies.ts";
 import { showBudget, showFreshness } from "./panels/rate-limit-gauges.ts";
 import { showChips, showTiles } from "./panels/summary.ts";
 import { startTheme } from "./theme.ts";
-import { formatFragment, parseFragment, type ViewState } from "./view-state.ts";
+import { formatFragment, onlyFilter, parseFragment, type ViewState } from "./view-state.ts";
 
 /** On phones the grid is so high that the effect of a filter would not be visible. */
 const PHONE = matchMedia("(max-width: 719px)");
@@ -141,7 +141,7 @@ function showFilterCount(fleet: FleetModel): void {
   const count = passes === null ? null : fleet.cells.filter(passes).length;
   const clear = () => {
     search.value = "";
-    navigate({ status: null, remediation: null, search: "", page: 1 });
+    navigate(onlyFilter({}));
   };
   fillFilter([count, fleet.cells.length, view.remediation], () =>
     count === null

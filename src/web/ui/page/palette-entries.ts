@@ -7,7 +7,7 @@ import { holdCommand, releaseCommand } from "./node/node-panel.ts";
 import type { PaletteEntry } from "./panels/command-palette.ts";
 import { acceptInventory, pauseOrResume, resetBreaker } from "./panels/daemon-commands.ts";
 import { commandProblem, confirmCommand, type OperatorCommand } from "./panels/operator-commands.ts";
-import type { ViewState } from "./view-state.ts";
+import { onlyFilter, type ViewState } from "./view-state.ts";
 
 /** What the commands of the palette depend on. */
 interface PaletteContext {
@@ -54,9 +54,11 @@ function viewEntries({ view, navigate }: PaletteContext): readonly PaletteEntry[
     view.view === "grid"
       ? show("Show the table of all nodes", "view", { view: "table" })
       : show("Show the grid of nodes", "view", { view: "grid" }),
-    show("Show all nodes", "removes the filter", { status: null, remediation: null, search: "" }),
-    show("Show nodes that need attention", "filter", { remediation: ATTENTION }),
-    ...REMEDIATION_STATES.map(({ name, label }) => show(`Show nodes: ${label}`, "filter", { remediation: name })),
+    show("Show all nodes", "removes the filter", onlyFilter({})),
+    show("Show nodes that need attention", "filter", onlyFilter({ remediation: ATTENTION })),
+    ...REMEDIATION_STATES.map(({ name, label }) =>
+      show(`Show nodes: ${label}`, "filter", onlyFilter({ remediation: name })),
+    ),
     { name: "Change the theme", note: "system, light, dark", run: () => byId("theme").click() },
   ];
 }

@@ -23,6 +23,12 @@ const DEFAULTS: ViewState = {
   ...{ tableOrder: null, attentionOrder: null, page: 1, activity: "all" },
 };
 
+/** Returns the change that replaces the whole filter by another one. */
+export const onlyFilter = (filter: Partial<NodeFilter>): Partial<ViewState> => ({
+  ...{ status: null, remediation: null, search: "", page: 1 },
+  ...filter,
+});
+
 /**
  * Reads the fragment of an address, such as `#node/node_7?status=offline`. Without a question mark it changes only the open
  * node, and a fragment that names something else, such as a section of the page, changes nothing.

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { SORT_COLUMNS } from "../../../../src/web/ui/page/fleet/node-order.ts";
-import { formatFragment, parseFragment } from "../../../../src/web/ui/page/view-state.ts";
+import { formatFragment, onlyFilter, parseFragment } from "../../../../src/web/ui/page/view-state.ts";
 
 test("a fragment names the open node, the filter and the order", () => {
   const fragment = "#node/node_7?status=offline&remediation=held&q=DE&view=table&sort=-status&page=2&activity=actions";
@@ -50,4 +50,12 @@ test("every state is read as it was written", () => {
       },
     ),
   );
+});
+
+test("another filter replaces the whole filter and starts at the first page", () => {
+  const shown = { ...parseFragment("#?view=table"), status: "offline", remediation: "held", search: "iad", page: 3 };
+  expect({ ...shown, ...onlyFilter({ remediation: "canary" }) }).toEqual({
+    ...parseFragment("#?view=table"),
+    remediation: "canary",
+  });
 });

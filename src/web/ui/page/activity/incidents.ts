@@ -2,6 +2,7 @@ import type { ActivityLine } from "./activity-lines.ts";
 
 /** Holds of many nodes by the same policy for the same reasons, newest first. */
 export interface Incident {
+  /** Its policy, reasons and place among equal incidents: it stays the same while lines are added or dropped. */
   readonly key: string;
   readonly lines: readonly ActivityLine[];
 }
@@ -14,7 +15,7 @@ const INCIDENT_GAP_MS = 600_000;
 /** Replaces equal holds of many nodes by an incident each, at the place of its newest hold. `lines`: newest first. */
 export function groupHolds(lines: readonly ActivityLine[]): readonly (ActivityLine | Incident)[] {
   const open = new Map<string, ActivityLine[]>();
-  const groups: ActivityLine[][] = [];
+  const groups: { readonly key: string; readonly lines: ActivityLine[] }[] = [];
   const groupOf = new Map<ActivityLine, ActivityLine[]>();
   for (const line of lines) {
     if (line.blockers.length === 0) continue;
@@ -23,17 +24,20 @@ export function groupHolds(lines: readonly ActivityLine[]): readonly (ActivityLi
     let group = open.get(key);
     if (group === undefined || Date.parse(group.at(-1)!.at) - Date.parse(line.at) > INCIDENT_GAP_MS) {
       group = [];
-      groups.push(group);
+      groups.push({ key, lines: group });
       open.set(key, group);
     }
     group.push(line);
     groupOf.set(line, group);
   }
-  const incidents = new Map(
-    groups
-      .filter((group) => new Set(group.map(({ node }) => node)).size >= INCIDENT_NODES_MIN)
-      .map((group) => [group, { key: `incident ${group.at(-1)!.key}`, lines: group }] as const),
-  );
+  const incidents = new Map<ActivityLine[], Incident>();
+  const counts = new Map<string, number>();
+  for (const { key, lines: group } of groups) {
+    if (new Set(group.map(({ node }) => node)).size < INCIDENT_NODES_MIN) continue;
+    const count = counts.get(key) ?? 0;
+    counts.set(key, count + 1);
+    incidents.set(group, { key: `incident ${key} ${count}`, lines: group });
+  }
   return lines.flatMap((line): readonly (ActivityLine | Incident)[] => {
     const group = groupOf.get(line);
     const incident = group && incidents.get(group);

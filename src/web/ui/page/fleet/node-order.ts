@@ -46,7 +46,10 @@ function rankBy(fleet: FleetModel, column: SortColumn): (cell: Cell) => number {
   const offline = fleet.statuses.indexOf("offline");
   switch (column) {
     case "urgency": {
-      const urgencies = fleet.marks.map((each) => MARKS_BY_URGENCY.findIndex((marks) => marks.includes(each)));
+      const urgencies = fleet.marks.map((each) => {
+        const urgency = MARKS_BY_URGENCY.findIndex((marks) => marks.includes(each));
+        return urgency === -1 ? MARKS_BY_URGENCY.length : urgency;
+      });
       return ({ slot }) => 2 * urgencies[mark[slot]!]! + (status[slot] === offline ? 0 : 1);
     }
     case "status":

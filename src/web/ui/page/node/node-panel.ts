@@ -145,8 +145,9 @@ export const holdCommand = ({ id, name }: NodeName) =>
   ({
     path: `nodes/${encodeURIComponent(id)}/hold`,
     name: "Hold",
-    meaning: `No policy acts on ${name ?? id} until it is released.`,
+    meaning: `No policy acts on ${name ?? id} until it is released or the hold expires.`,
     hasReason: true,
+    hasDuration: true,
     node: { id, name: name ?? id },
   }) as const;
 

@@ -5,8 +5,9 @@ import type { OperatorCommand } from "./operator-commands.ts";
 export const pause: OperatorCommand = {
   path: "pause",
   name: "Pause",
-  meaning: "Holds all actions until resumed. Polling continues.",
+  meaning: "Holds all actions until resumed or expired. Polling continues.",
   hasReason: true,
+  hasDuration: true,
 };
 
 /** The command that ends the pause. */

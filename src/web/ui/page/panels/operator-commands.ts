@@ -11,6 +11,8 @@ export interface OperatorCommand {
   /** Its meaning in one sentence. */
   readonly meaning: string;
   readonly hasReason: boolean;
+  /** Whether it may end by itself after a duration. Absent: no. */
+  readonly hasDuration?: true;
   /** The node that it is about. Messages then show its name. */
   readonly node?: { readonly id: string; readonly name: string };
 }
@@ -61,7 +63,10 @@ export const commandButton = (command: OperatorCommand, key: string, tone = ""):
     ),
   );
 
-/** Opens a dialog to confirm a command. It asks for a reason if the command takes one, and for the token if none is stored. */
+/**
+ * Opens a dialog to confirm a command. It asks for a reason and a duration if the command takes them, and for the token if none
+ * is stored.
+ */
 export function confirmCommand(command: OperatorCommand): void {
   const dialog = byId<HTMLDialogElement>("dialog");
   const fields = createFields();
@@ -88,6 +93,7 @@ export function confirmCommand(command: OperatorCommand): void {
     createElement("h2", { id: "dialog-title" }, command.name),
     createElement("p", {}, command.meaning),
     command.hasReason ? fieldElement("Reason (optional)", fields.reason) : null,
+    command.hasDuration ? fieldElement("For (optional, such as 2h)", fields.duration) : null,
     fields.tokenField,
     fields.problem,
     createElement("div", { class: "buttons" }, cancel, send),
@@ -101,6 +107,7 @@ type DialogFields = ReturnType<typeof createFields>;
 
 function createFields() {
   const reason = createElement("input", { id: "reason", maxlength: REASON_CHARS_MAX, autocomplete: "off" });
+  const duration = createElement("input", { id: "duration", autocomplete: "off", spellcheck: "false" });
   const token = createElement("input", {
     ...{ id: "token", type: "password", autocomplete: "off", spellcheck: "false" },
     "aria-describedby": "token-help",
@@ -109,7 +116,7 @@ function createFields() {
   const tokenField = fieldElement("Operator token", token);
   tokenField.append(createElement("small", { id: "token-help", class: "muted" }, help));
   tokenField.hidden = hasToken();
-  return { reason, token, tokenField, problem: createElement("p", { class: "problem", role: "alert" }) };
+  return { reason, duration, token, tokenField, problem: createElement("p", { class: "problem", role: "alert" }) };
 }
 
 const fieldElement = (label: string, input: HTMLInputElement): HTMLElement =>
@@ -117,8 +124,10 @@ const fieldElement = (label: string, input: HTMLInputElement): HTMLElement =>
 
 /** Sends a command and returns the daemon's message; null: it failed, which the dialog shows. */
 async function sendCommand(command: OperatorCommand, token: string, fields: DialogFields): Promise<string | null> {
-  const reason = command.hasReason ? fields.reason.value.trim() : "";
-  const answer = await postCommand(command.path, token, reason === "" ? null : { reason });
+  const reason = fields.reason.value.trim();
+  const duration = fields.duration.value.trim();
+  const body = { ...(reason === "" ? {} : { reason }), ...(duration === "" ? {} : { for: duration }) };
+  const answer = await postCommand(command.path, token, Object.keys(body).length === 0 ? null : body);
   if (answer.ok) {
     storeToken(token);
     return answer.value.message;

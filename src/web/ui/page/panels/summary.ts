@@ -5,7 +5,7 @@ import { ATTENTION } from "../fleet/node-filter.ts";
 import { needsAttention, REMEDIATION_STATES } from "../fleet/remediation-states.ts";
 import { ringElement } from "../fleet/status-icon.ts";
 import { countNoun, formatCount, formatDuration, formatPercent, humanize } from "../format.ts";
-import { formatFragment, type ViewState } from "../view-state.ts";
+import { formatFragment, onlyFilter, type ViewState } from "../view-state.ts";
 
 const fillTiles = createFiller(byId("tiles"));
 const fillChips = createFiller(byId("chips"));
@@ -34,8 +34,7 @@ export function showTiles(
   view: ViewState,
 ): void {
   /** Returns the address of the view with another filter. */
-  const filtered = (filter: Partial<ViewState>) =>
-    formatFragment({ ...view, ...{ node: null, status: null, remediation: null, search: "", page: 1 }, ...filter });
+  const filtered = (filter: Partial<ViewState>) => formatFragment({ ...view, node: null, ...onlyFilter(filter) });
   const total = fleet?.cells.length ?? null;
   const online = fleet && countNodes(fleet, (each) => each === "online");
   const attention = fleet && countNodes(fleet, needsAttention);

@@ -36,3 +36,11 @@ test("holds by another policy, or much later, are not part of an incident", () =
 test("an incident shows each node once, by its latest hold", () => {
   expect(grouped(hold("a", 1), hold("b", 2), hold("c", 3), hold("a", 4))).toEqual([["a", "c", "b"]]);
 });
+
+test("the key of an incident stays the same when older or newer holds are added, and differs from those of other incidents", () => {
+  const keysOf = (...lines: readonly ActivityLine[]) => groupHolds(lines.toReversed()).map(({ key }) => key);
+  const incident = [hold("a", 1_000), hold("b", 1_001), hold("c", 1_002)];
+  const [key] = keysOf(...incident);
+  expect(keysOf(hold("d", 900), ...incident, hold("e", 1_100))).toEqual([key]);
+  expect(new Set(keysOf(hold("a", 1), hold("b", 2), hold("c", 3), ...incident)).size).toBe(2);
+});

@@ -69,3 +69,10 @@ test.each<[NodeOrder["column"], boolean, string[]]>([
   const fleet = readFleet(document);
   expect(sortNodes(fleet, fleet.cells, { column, isDescending }).map(({ id }) => id)).toEqual(ids);
 });
+
+test("nodes with a mark that this page does not know are last by urgency", () => {
+  const marks = document.marks.map((mark) => (mark === "held" ? "a mark of a later version" : mark));
+  const fleet = readFleet({ ...document, marks, mark: "90005a" });
+  expect(sortNodes(fleet, fleet.cells, { column: "urgency", isDescending: false }).at(-1)?.id).toBe("n1");
+  expect(sortNodes(fleet, fleet.cells, { column: "urgency", isDescending: true })[0]?.id).toBe("n1");
+});

@@ -1,0 +1,149 @@
+import type { ViewState } from "../view-state.ts";
+import type { ActivityLine } from "./activity-lines.ts";
+
+/** Rows that are read at once. */
+export const ROWS_PER_READ = 200;
+/** Lines that are kept while new ones arrive, beyond those that the user asked for. */
+const LINES_KEPT = 1_000;
+
+type RowKind = ActivityLine["kind"];
+/** The kinds of rows that are shown. */
+type Choice = ViewState["activity"];
+
+/** Reads the latest rows of a kind, up to a time, newest first; null: they can't be read now. */
+export type ReadRows = (kind: RowKind, until: string | null) => Promise<readonly ActivityLine[] | null>;
+
+/** Rows of a kind that were read. All rows from `oldest` to the newest are known. */
+interface RowStream {
+  /** Time of the newest row of the last {@link ActivityRows.load}; null: there was none. */
+  newest: string | null;
+  /** Time of the oldest row that was read; null: none. */
+  oldest: string | null;
+  /** Whether there are no older rows. */
+  isComplete: boolean;
+}
+
+/** The decisions and actions that were read or arrived as events. */
+export class ActivityRows {
+  readonly #read: ReadRows;
+  readonly #lines = new Map<string, ActivityLine>();
+  readonly #streams: Record<RowKind, RowStream> = {
+    actions: { newest: null, oldest: null, isComplete: false },
+    decisions: { newest: null, oldest: null, isComplete: false },
+  };
+  /** Keys of lines that arrived while rows were being read: the rows that are read may be older. */
+  readonly #arrived = new Set<string>();
+  #reads = 0;
+  #keptMax = LINES_KEPT;
+
+  constructor(read: ReadRows) {
+    this.#read = read;
+  }
+
+  /** Adds a line, or replaces an earlier one of the same key. */
+  put(line: ActivityLine): void {
+    this.#lines.set(line.key, line);
+    if (this.#reads > 0) this.#arrived.add(line.key);
+  }
+
+  /** Reads the latest rows. Older ones are kept unless rows between them and the latest may be missing. */
+  async load(): Promise<void> {
+    await this.#reading(async () => {
+      const [decisions, actions] = await Promise.all([this.#read("decisions", null), this.#read("actions", null)]);
+      if (decisions === null || actions === null) return;
+      this.#addLatest("decisions", decisions);
+      this.#addLatest("actions", actions);
+    });
+  }
+
+  /** Reads older rows of the chosen kinds until there are enough, there are no more, or they can't be read. */
+  async loadOlder(choice: Choice, isEnough: () => boolean): Promise<void> {
+    await this.#reading(async () => {
+      while (!isEnough()) {
+        const since = this.#knownSince(choice);
+        const due = this.#incompleteStreams(choice).filter(([, { oldest }]) => oldest === since);
+        if (due.length === 0) return;
+        const read = await Promise.all(due.map(async ([kind]) => [kind, await this.#read(kind, since)] as const));
+        for (const [kind, lines] of read) {
+          // Otherwise the latest rows were read meanwhile, and did not reach back to these.
+          if (lines !== null && this.#streams[kind].oldest === since) this.#addOlder(kind, lines);
+        }
+        if (read.some(([, lines]) => lines === null)) return;
+      }
+    });
+  }
+
+  /** Whether older rows of the chosen kinds can be read. */
+  hasOlder(choice: Choice): boolean {
+    const incomplete = this.#incompleteStreams(choice);
+    return incomplete.length > 0 && incomplete.every(([, { oldest }]) => oldest !== null);
+  }
+
+  /** Returns the lines of the chosen kinds, newest first, since the time from which on all of them are known. */
+  lines(choice: Choice): readonly ActivityLine[] {
+    const since = this.#knownSince(choice);
+    return [...this.#lines.values()]
+      .filter(({ kind, storedAt }) => (choice === "all" || choice === kind) && storedAt >= since)
+      .sort((one, other) => (one.at < other.at ? 1 : -1));
+  }
+
+  /** Drops the oldest lines while there are too many. They can be read again. */
+  dropOldest(): void {
+    if (this.#lines.size <= this.#keptMax) return;
+    const newestFirst = [...this.#lines.values()].sort((one, other) => (one.storedAt < other.storedAt ? 1 : -1));
+    const oldest = newestFirst[this.#keptMax - 1]!.storedAt;
+    for (const { key } of newestFirst.slice(this.#keptMax)) this.#lines.delete(key);
+    for (const stream of Object.values(this.#streams)) {
+      if (stream.oldest === null || stream.oldest < oldest) Object.assign(stream, { oldest, isComplete: false });
+    }
+  }
+
+  async #reading(work: () => Promise<void>): Promise<void> {
+    this.#reads++;
+    await work();
+    this.#reads--;
+    if (this.#reads === 0) this.#arrived.clear();
+  }
+
+  #addLatest(kind: RowKind, lines: readonly ActivityLine[]): void {
+    const stream = this.#streams[kind];
+    const oldest = lines.at(-1)?.storedAt ?? null;
+    const isAll = lines.length < ROWS_PER_READ;
+    if (isAll || stream.newest === null || oldest! > stream.newest) {
+      for (const line of this.#lines.values()) {
+        if (line.kind === kind && !this.#arrived.has(line.key)) this.#lines.delete(line.key);
+      }
+      Object.assign(stream, { oldest, isComplete: isAll });
+    }
+    stream.newest = lines[0]?.storedAt ?? null;
+    this.#add(lines);
+  }
+
+  #addOlder(kind: RowKind, lines: readonly ActivityLine[]): void {
+    const stream = this.#streams[kind];
+    const isNew = lines.some(({ key }) => !this.#lines.has(key));
+    this.#add(lines);
+    this.#keptMax += lines.length;
+    stream.isComplete = lines.length < ROWS_PER_READ;
+    const oldest = lines.at(-1)?.storedAt ?? stream.oldest;
+    // More rows of one instant than are read at once: the rest of them is left out.
+    stream.oldest = isNew || oldest === null ? oldest : new Date(Date.parse(oldest) - 1).toISOString();
+  }
+
+  #add(lines: readonly ActivityLine[]): void {
+    for (const line of lines) if (!this.#arrived.has(line.key)) this.#lines.set(line.key, line);
+  }
+
+  /** Streams of the chosen kinds that have older rows, or were never read. */
+  #incompleteStreams(choice: Choice): readonly (readonly [RowKind, RowStream])[] {
+    const kinds: readonly RowKind[] = choice === "all" ? ["actions", "decisions"] : [choice];
+    return kinds.map((kind) => [kind, this.#streams[kind]] as const).filter(([, { isComplete }]) => !isComplete);
+  }
+
+  /** The time from which on all rows of the chosen kinds are known; empty: all rows are. */
+  #knownSince(choice: Choice): string {
+    return this.#incompleteStreams(choice).reduce((since, [, { oldest }]) => {
+      return oldest !== null && oldest > since ? oldest : since;
+    }, "");
+  }
+}

@@ -1,0 +1,77 @@
+import { expect, test } from "vitest";
+import { decisionView } from "../../../../../src/web/api/row-views.ts";
+import { type ActivityLine, decisionLine } from "../../../../../src/web/ui/page/activity/activity-lines.ts";
+import { ActivityRows, ROWS_PER_READ } from "../../../../../src/web/ui/page/activity/activity-rows.ts";
+import { heldDecision, SAMPLES_START_MS } from "../../../api/remediation-view-fixture.ts";
+
+/** The line of a decision `second` seconds after the start, about the node `second`. */
+const line = (second: number): ActivityLine =>
+  decisionLine(decisionView({ ...heldDecision, node: String(second), at: SAMPLES_START_MS + 1_000 * second }));
+
+/** A daemon with `count` decisions, one a second, and no action. While it is unreachable no row can be read. */
+class Journal {
+  count: number;
+  isReachable = true;
+  onRead = (): void => {};
+  readonly rows = new ActivityRows(async (kind, until) => {
+    if (!this.isReachable) return null;
+    const lines = kind === "actions" ? [] : Array.from({ length: this.count }, (_, second) => line(second)).reverse();
+    const answer = lines.filter(({ storedAt }) => until === null || storedAt <= until).slice(0, ROWS_PER_READ);
+    this.onRead();
+    return answer;
+  });
+
+  constructor(count: number) {
+    this.count = count;
+  }
+
+  /** Number of lines and the oldest one. */
+  shown() {
+    const lines = this.rows.lines("all");
+    return [lines.length, lines.at(-1)?.node] as const;
+  }
+}
+
+test("older rows can't be read before the latest ones were, and asking for them ends", async () => {
+  const journal = new Journal(300);
+  journal.isReachable = false;
+  await journal.rows.load();
+  expect(journal.rows.hasOlder("all")).toBe(false);
+  await journal.rows.loadOlder("all", () => false);
+  journal.isReachable = true;
+  await journal.rows.load();
+  expect(journal.rows.hasOlder("all")).toBe(true);
+  await journal.rows.loadOlder("all", () => false);
+  expect(journal.shown()).toEqual([300, "0"]);
+  expect(journal.rows.hasOlder("all")).toBe(false);
+});
+
+test("older rows stay when the latest ones are read again", async () => {
+  const journal = new Journal(500);
+  await journal.rows.load();
+  await journal.rows.loadOlder("all", () => journal.shown()[0] >= 300);
+  const [before, oldest] = journal.shown();
+  journal.count += 150;
+  await journal.rows.load();
+  expect(journal.shown()).toEqual([before + 150, oldest]);
+});
+
+test("older rows are dropped if rows between them and the latest were missed", async () => {
+  const journal = new Journal(300);
+  await journal.rows.load();
+  journal.count += 1_000;
+  await journal.rows.load();
+  expect(journal.shown()).toEqual([ROWS_PER_READ, "1100"]);
+  expect(journal.rows.hasOlder("all")).toBe(true);
+});
+
+test("a row that arrives while rows are read is kept, in its later state", async () => {
+  const journal = new Journal(10);
+  await journal.rows.load();
+  journal.onRead = () => {
+    journal.rows.put({ ...line(9), badge: "later" });
+    journal.rows.put(line(10));
+  };
+  await journal.rows.load();
+  expect(journal.rows.lines("all").slice(0, 2)).toMatchObject([{ node: "10" }, { node: "9", badge: "later" }]);
+});
