@@ -3,16 +3,15 @@ import { createTempFolder } from "../integration/folder.ts";
 import { ANY, allDashboardQueries, interpolated } from "./dashboard-files.ts";
 import { promtoolTest, RULE_TEST_HEAD } from "./rule-files.ts";
 
-const SCRAPE_SECONDS = 15;
 const BYTES_PER_SECOND = 418e6;
 
 const labels = 'job="proxywarden",instance="a"';
 
 /** Series of a daemon that walks the sessions of constant traffic; each walk ends up to a tenth of the interval off its time. */
-function inputOf(intervalSeconds: number, scrapes: number) {
+function inputOf(intervalSeconds: number, scrapeSeconds: number, scrapes: number) {
   const walkedAt: number[] = [];
   for (let scrape = 0; scrape <= scrapes; scrape++) {
-    const at = scrape * SCRAPE_SECONDS;
+    const at = scrape * scrapeSeconds;
     const walk = Math.floor(at / intervalSeconds);
     const endOf = (each: number) => Math.round(intervalSeconds * (each + 0.1 * Math.abs(Math.sin(each))));
     walkedAt.push(Math.max(0, endOf(walk) <= at ? endOf(walk) : endOf(walk - 1)));
@@ -42,12 +41,13 @@ function inputOf(intervalSeconds: number, scrapes: number) {
 /** The queries of all panels of traffic, and how many directions each adds up. */
 const panels = allDashboardQueries.filter(({ expr }) => /proxynet_session_(?:sent|received)_bytes/.test(expr));
 
+// Rules are evaluated as rarely as the default lookback of five minutes allows, which takes most of the time.
 test.each([
-  { minutes: 1, hours: 2, stepMinutes: 1 },
-  { minutes: 6, hours: 5, stepMinutes: 1 },
-  { minutes: 57, hours: 20, stepMinutes: 10 },
+  { minutes: 1, hours: 2, scrapeSeconds: 15, stepMinutes: 1, evaluationMinutes: 1 },
+  { minutes: 6, hours: 5, scrapeSeconds: 15, stepMinutes: 1, evaluationMinutes: 4 },
+  { minutes: 57, hours: 20, scrapeSeconds: 60, stepMinutes: 30, evaluationMinutes: 4 },
 ])("constant traffic is shown as constant if sessions are walked every $minutes minutes", async (each) => {
-  const { minutes, hours, stepMinutes } = each;
+  const { minutes, hours, scrapeSeconds, stepMinutes, evaluationMinutes } = each;
   const seconds = hours * 3_600;
   // From when the range is full.
   const shownSeconds = Math.floor(seconds / 4);
@@ -67,11 +67,11 @@ test.each([
     "rates.yml",
     JSON.stringify({
       ...RULE_TEST_HEAD,
-      evaluation_interval: "1m",
+      evaluation_interval: `${evaluationMinutes}m`,
       tests: [
         {
-          interval: `${SCRAPE_SECONDS}s`,
-          input_series: inputOf(minutes * 60, seconds / SCRAPE_SECONDS),
+          interval: `${scrapeSeconds}s`,
+          input_series: inputOf(minutes * 60, scrapeSeconds, seconds / scrapeSeconds),
           promql_expr_test: tests,
         },
       ],

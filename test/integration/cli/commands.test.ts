@@ -45,7 +45,7 @@ test("--version and --help exit with 0 and print to standard output", async () =
 describe("check", () => {
   test("exits with 0 for a valid configuration, with warnings on standard error", async () => {
     const file = createTempFolder().write("proxywarden.yaml", VALID);
-    const { code, out, err } = await runCommand("check", "--config", file);
+    const { code, out, err } = await runInProcess("check", "--config", file);
     expect({ code, out }).toEqual({
       code: 0,
       out: `${file}: valid\nenforces nothing because\n  no policy is in force: policies names no file\n`,
@@ -176,7 +176,7 @@ test("run exits with 1 if it can't listen, and leaves its state folder usable", 
       configText(network.url, { state: { path: folder.pathOf("state") }, web: { listen } }),
     );
   const { port } = new URL(network.url);
-  const refused = await runCommand("run", "--config", configListeningOn(`127.0.0.1:${port}`));
+  const refused = await runInProcess("run", "--config", configListeningOn(`127.0.0.1:${port}`));
   expect(refused.code).toBe(1);
   expect(refused.err).toMatch(new RegExp(`web\\.listen: .*127\\.0\\.0\\.1:${port}.* free address`));
   const daemon = startCommand("run", "--config", configListeningOn("127.0.0.1:0"));

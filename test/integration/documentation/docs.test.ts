@@ -34,6 +34,8 @@ const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[
     "npm start -- policy backtest --config config/my.yaml --prometheus http://127.0.0.1:9090 --since 30d --policies offline.yaml",
     "test/integration/backtest/backtest.test.ts",
   ],
+  ["npm start -- policy test config/policies/tests/*.yaml", "test/cli/policy/policy-test.test.ts"],
+  ["promtool test rules config/prometheus/tests/*.yml", "test/monitoring/rules.test.ts"],
   ["npm pack", "test/integration/cli/package.test.ts"],
   [`npm install --global proxywarden-${VERSION}.tgz`, "test/integration/cli/package.test.ts"],
   [`docker build -t proxywarden:${VERSION} .`, "test/deploy/image.test.ts"],
@@ -52,7 +54,7 @@ const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[
 ];
 
 /** Slow commands that later ones do not depend on: they run in parallel. */
-const RUN_IN_PARALLEL = /^(?:promtool test|npm start -- (?:policy test|run)) /;
+const RUN_IN_PARALLEL = /^npm start -- run /;
 
 const testedElsewhere = new Map(TESTED_ELSEWHERE);
 /** The tutorial has a test of its own, because its commands build on each other. */

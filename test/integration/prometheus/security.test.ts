@@ -3,12 +3,12 @@ import { hashSync } from "bcryptjs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { runApprovals } from "../../../src/cli/approvals.ts";
 import { runHealthcheck } from "../../../src/cli/healthcheck.ts";
-import { captureOutput } from "../../cli/terminal.ts";
+import { captureOutput, runInProcess } from "../../cli/terminal.ts";
 import { fileText } from "../../config/config-fixtures.ts";
 import { basic, sendHttpRequest, settingsIn } from "../../web/http/secured-server.ts";
 import { createAuthority, type Identity } from "../../web/http/tls/certificate-authority.ts";
 import { createTempFolder, type TempFolder } from "../folder.ts";
-import { requireProgram, runCommand, startCommand, startProcess, waitForStderr } from "../process.ts";
+import { requireProgram, startCommand, startProcess, waitForStderr } from "../process.ts";
 import { configText, startNetwork, startTestDaemon } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";
 import { startPrometheus } from "./monitoring-servers.ts";
@@ -49,7 +49,7 @@ function folderWith(web: object): TempFolder {
 
 test("a real Prometheus scrapes with its certificate and password; one with a wrong password gets 401", async () => {
   const folder = folderWith({ tls_server_config: mutualTlsConfig, basic_auth_users: { prometheus: hash } });
-  const network = await startNetwork();
+  const network = await startNetwork({ speed: 1 });
   const web = { listen: "127.0.0.1:0", web_config_file: folder.pathOf("web.yml") };
   const daemon = await startTestDaemon(network.clock, configText(network.url, { web }));
   expect(daemon.app.url()).toMatch(/^https:/);
@@ -178,7 +178,7 @@ describe("commands", () => {
       health({}),
       health({ httpConfigFile: trusting }),
       health({ httpConfigFile: misspelt }),
-      runCommand("pause", "--url", url, "--http-config-file", trusting, "--token-file", folder.pathOf("token")),
+      runInProcess("pause", "--url", url, "--http-config-file", trusting, "--token-file", folder.pathOf("token")),
       listApprovals(trusting),
       listApprovals(known),
     ]);
@@ -213,13 +213,13 @@ describe("commands", () => {
     );
     const line = `${folder.pathOf("web.yml")}:4:3: tls_server_config.min_vresion: unknown key; did you mean "min_version"?\n`;
     const [checked, run] = await Promise.all([
-      runCommand("check", "--config", config),
-      runCommand("run", "--config", config),
+      runInProcess("check", "--config", config),
+      runInProcess("run", "--config", config),
     ]);
     expect(checked).toMatchObject({ code: 1, err: expect.stringContaining(line) });
     expect(run).toMatchObject({ code: 1, err: `proxywarden: ${line}` });
     folder.write("web.yml", "tls_server_config: { cert_file: web.crt, key_file: client.key }");
-    const mismatch = await runCommand("check", "--config", config);
+    const mismatch = await runInProcess("check", "--config", config);
     expect(mismatch.code).toBe(1);
     expect(mismatch.err).toContain("tls_server_config.key_file: ");
     expect(mismatch.err).toContain("client.key does not match the certificate");
@@ -230,7 +230,7 @@ test("a reload turns users on and off, and refuses to turn TLS off", async () =>
   const tls = { tls_server_config: { cert_file: "web.crt", key_file: "web.key" } };
   const folder = folderWith({ ...tls, basic_auth_users: { ann: hash } });
   folder.write("open.yml", JSON.stringify(tls));
-  const network = await startNetwork();
+  const network = await startNetwork({ speed: 1 });
   const text = (web: object) => configText(network.url, { web: { listen: "127.0.0.1:0", ...web } });
   const daemon = await startTestDaemon(network.clock, text({ web_config_file: folder.pathOf("open.yml") }));
   const { app } = daemon;
