@@ -13,6 +13,8 @@ const LONG_TESTS = [
   "test/collectors/detail-failures.test.ts",
   "test/integration/remediation/process-death.test.ts",
   "test/integration/service/gateway.test.ts",
+  "test/integration/high-availability/takeover.test.ts",
+  "test/daemon/mode-switch.test.ts",
   "test/monitoring/quiet-alerts.test.ts",
   "test/browser/scale.test.ts",
 ];

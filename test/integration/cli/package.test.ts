@@ -6,7 +6,7 @@ import { MINUTE_MS } from "../../../src/base/duration.ts";
 import { VERSION } from "../../../src/cli/context.ts";
 import { brokenLinksOf } from "../../source/doc-links.ts";
 import { createTempFolder } from "../folder.ts";
-import { type RunningProcess, runProgram, startCommand, startProcess } from "../process.ts";
+import { COMPILE_CACHE, type RunningProcess, runProgram, startCommand, startProcess } from "../process.ts";
 import { waitUntil } from "../wait-until.ts";
 
 /** It builds the package, and npm may read dependencies from the registry. */
@@ -33,20 +33,13 @@ test(
     expect(readFileSync(main, "utf8")).toMatch(/^#!\/usr\/bin\/env -S node --max-semi-space-size=16\n/);
 
     const start = (...args: readonly string[]) => startProcess(process.execPath, [main, ...args]).ended;
-    const [shownVersion, help, good, bad, policies] = await Promise.all([
+    const [shownVersion, good, policies] = await Promise.all([
       start("--version"),
-      start("--help"),
       start("check", "--config", folder.write("good.yaml", GOOD)),
-      start("check", "--config", folder.write("bad.yaml", "service: 1\n")),
       start("policy", "test", join(root, "config/policies/tests/offline.yaml")),
     ]);
     expect(shownVersion).toEqual({ code: 0, out: `${VERSION}\n`, err: "" });
-    expect(help).toMatchObject({ code: 0, out: expect.stringContaining("Usage: proxywarden") });
     expect(good).toMatchObject({ code: 0, out: expect.stringContaining(`${folder.pathOf("good.yaml")}: valid\n`) });
-    expect(bad).toMatchObject({
-      code: 1,
-      err: expect.stringContaining(`${folder.pathOf("bad.yaml")}:1:10: service: `),
-    });
     expect(policies).toMatchObject({ code: 0, err: "" });
     // The page is served from the package, where it is JavaScript.
     const demo = startProcess(process.execPath, [main, "demo", "--nodes", "20", "--sessions", "20", "--port", "0"]);
@@ -89,7 +82,7 @@ test("the status page is the same in a checkout and in the package, and serving 
 
 /** Runs npm, with the environment of the test: it may say how the registry is reached. */
 async function runNpm(...args: readonly string[]): Promise<void> {
-  const { code, out, err } = await startProcess("npm", args, "", process.env).ended;
+  const { code, out, err } = await startProcess("npm", args, "", { ...process.env, ...COMPILE_CACHE }).ended;
   if (code !== 0) throw new Error(`npm ${args.join(" ")} exited with ${code}:\n${err}${out}`);
 }
 

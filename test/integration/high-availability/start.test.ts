@@ -1,5 +1,5 @@
 import { chmodSync } from "node:fs";
-import { expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
 import { type PostgresCluster, startPostgres } from "../../harness/postgres-cluster.ts";
 import { createTempFolder } from "../folder.ts";
@@ -12,17 +12,18 @@ import { waitUntil } from "../wait-until.ts";
 const WAIT_MS: DurationMs = 60 * SECOND_MS;
 const TEST_MS_MAX = 120_000;
 
-async function startCluster(settings: readonly string[] = []): Promise<PostgresCluster> {
-  const cluster = await startPostgres(["fsync = off", ...settings]);
-  onTestFinished(cluster.remove);
-  return cluster;
-}
+/** Each test starts and stops it as it needs. */
+let cluster: PostgresCluster;
+beforeAll(async () => {
+  cluster = await startPostgres(["fsync = off"]);
+}, TEST_MS_MAX);
+afterAll(() => cluster.remove());
 
-/** Starts `run` with a database. */
-async function startRun(databaseUrl: string) {
+/** Starts `run` with a database. `schema`: its own, so that tests share the cluster. */
+async function startRun(databaseUrl: string, schema: string) {
   const network = await startNetwork({ speed: 1 });
   const folder = createTempFolder();
-  const state = { postgres: { url_file: folder.write("postgres_url", databaseUrl), lease: "5s" } };
+  const state = { postgres: { url_file: folder.write("postgres_url", databaseUrl), schema, lease: "5s" } };
   const collect = { nodes: { every: "1s" } };
   return startCommand("run", "--config", folder.write("proxywarden.yaml", configText(network.url, { state, collect })));
 }
@@ -36,9 +37,8 @@ async function untilStarted(daemon: ReturnType<typeof startCommand>): Promise<st
 test(
   "a daemon that starts before its database stands by, shows why, and leads once the database answers",
   async () => {
-    const cluster = await startCluster();
     await cluster.stop("fast");
-    const daemon = await startRun(cluster.url());
+    const daemon = await startRun(cluster.url(), "late");
     const url = await untilStarted(daemon);
     const scrape = async () => parseMetricsPage(await (await fetch(`${url}/metrics`)).text());
     expect((await fetch(`${url}/-/healthy`)).status).toBe(200);
@@ -66,12 +66,12 @@ test(
 test(
   "a daemon that is stopped while it waits for its database exits with 0",
   async () => {
-    const cluster = await startCluster();
     await cluster.stop("fast");
-    const daemon = await startRun(cluster.url());
+    const daemon = await startRun(cluster.url(), "unused");
     await untilStarted(daemon);
     daemon.kill("SIGTERM");
     expect((await daemon.ended).code).toBe(0);
+    await cluster.start();
   },
   TEST_MS_MAX,
 );
@@ -85,13 +85,17 @@ test(
       "pg_hba.conf",
       "host all postgres samehost trust\nhost all all samehost scram-sha-256\n",
     );
-    const cluster = await startCluster([`hba_file = '${access}'`]);
+    await cluster.query(`ALTER SYSTEM SET hba_file = '${access}'`);
     await cluster.query("CREATE ROLE warden LOGIN PASSWORD 'right'");
-    const daemon = await startRun(cluster.url().replace("postgres@", "warden:wrong@"));
+    // It is read at the start of a server.
+    await cluster.stop("fast");
+    await cluster.start();
+    const daemon = await startRun(cluster.url().replace("postgres@", "warden:wrong@"), "refused");
     const { code, err } = await daemon.ended;
     expect(code).toBe(1);
     expect(err).toMatch(/^proxywarden: state\.postgres: .*password authentication failed for user "warden"$/m);
     expect(err).not.toContain("wrong");
+    await cluster.query("ALTER SYSTEM RESET hba_file");
   },
   TEST_MS_MAX,
 );
@@ -99,16 +103,15 @@ test(
 test(
   "a daemon whose database turns out to be of a later version exits and says so",
   async () => {
-    const cluster = await startCluster();
-    await cluster.query("CREATE SCHEMA proxywarden");
-    await cluster.query("CREATE TABLE proxywarden.schema_version AS SELECT 99 AS version");
+    await cluster.query("CREATE SCHEMA newer");
+    await cluster.query("CREATE TABLE newer.schema_version AS SELECT 99 AS version");
     await cluster.stop("fast");
-    const daemon = await startRun(cluster.url());
+    const daemon = await startRun(cluster.url(), "newer");
     await untilStarted(daemon);
     await cluster.start();
     const { code, err } = await daemon.ended;
     expect(code).toBe(1);
-    expect(err).toMatch(/^proxywarden: state\.postgres: schema "proxywarden" in .* has version 99, .*run the version/m);
+    expect(err).toMatch(/^proxywarden: state\.postgres: schema "newer" in .* has version 99, .*run the version/m);
   },
   TEST_MS_MAX,
 );

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { replyCounts } from "../../../src/simulator/inspection.ts";
+import { runInProcess } from "../../cli/terminal.ts";
 import { createTempFolder, type TempFolder } from "../folder.ts";
 import { type MetricsPage, parseMetricsPage } from "../metrics-page.ts";
-import { type RunningProcess, runCommand, startCommand, waitForStderr } from "../process.ts";
+import { type RunningProcess, startCommand, waitForStderr } from "../process.ts";
 import { type ConfigSections, configText, nodesOn, startNetwork } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";
 
@@ -104,7 +105,7 @@ test("a second daemon on the same state folder is rejected, and the first one co
   const folder = createTempFolder();
   const file = configure(folder, network.url);
   const { url } = await startRun(file);
-  const second = await runCommand("run", "--config", file);
+  const second = await runInProcess("run", "--config", file);
   expect(second).toMatchObject({ code: 1, out: "" });
   expect(second.err).toContain(
     `proxywarden: state.path: ${folder.pathOf("state")} is held by another proxywarden; stop it, or give this one a state.path of its own\n`,

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { expect, onTestFinished, test } from "vitest";
 import { commandsOf, docPages } from "../documentation/doc-pages.ts";
 import { createTempFolder } from "../folder.ts";
-import { type RunningProcess, startProcess, waitForStderr } from "../process.ts";
+import { COMPILE_CACHE, type RunningProcess, startProcess, waitForStderr } from "../process.ts";
 import { configText, startNetwork } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";
 
@@ -38,7 +38,7 @@ async function startWithNpm() {
   const folder = createTempFolder();
   const file = folder.write("my.yaml", configText(network.url, { state: { path: folder.pathOf("state") } }));
   const [npm = "", ...args] = readmeCommand("npm start -- run").map((word) => (word.endsWith(".yaml") ? file : word));
-  const started = startProcess(npm, args);
+  const started = startProcess(npm, args, "", COMPILE_CACHE);
   await waitForStderr(started, /"msg":"daemon started"/);
   const child = childOf(started);
   onTestFinished(() => void (isRunning(child) && process.kill(child, "SIGKILL")));
@@ -84,7 +84,12 @@ test(
   "SIGTERM to npm ends the demo with its report, and no process stays",
   async () => {
     const [npm = "", ...args] = readmeCommand("npm run demo");
-    const started = startProcess(npm, [...args, "--", "--port", "0", "--nodes", "20", "--sessions", "20"]);
+    const started = startProcess(
+      npm,
+      [...args, "--", "--port", "0", "--nodes", "20", "--sessions", "20"],
+      "",
+      COMPILE_CACHE,
+    );
     await waitUntil("the demo has started", () => started.out().includes("Events:"));
     const child = childOf(started);
     onTestFinished(() => void (isRunning(child) && process.kill(child, "SIGKILL")));
