@@ -86,7 +86,8 @@ export class RemediationController {
 
   /** Requests a round when the next pause or hold expires, because the next snapshot may be far away. */
   #wakeAtExpiry(): void {
-    this.#wakeUp.abort();
+    // Without a reason each round would create an exception with a stack trace.
+    this.#wakeUp.abort(null);
     const expiresMs = nextExpiryMs(this.#context);
     if (expiresMs === null || this.#noNewSteps.signal.aborted) return;
     this.#wakeUp = new AbortController();

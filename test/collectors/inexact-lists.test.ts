@@ -20,7 +20,7 @@ type ListChoice = Partial<Omit<ListOptions<string>, "order">>;
 
 /** A network with the given list options. */
 function networkOf(
-  { nodes = 180, sessions = 400 },
+  { nodes = 180, sessions = 200 },
   { list = {}, order = "joined", faults = [] }: { list?: ListChoice; order?: NodeOrdering; faults?: readonly Fault[] },
   everyMs = Number.POSITIVE_INFINITY,
 ): VirtualDaemonOptions {
@@ -157,16 +157,16 @@ describe("a service that shows only the first records", () => {
 });
 
 describe("a wrong total", () => {
-  const starter = { limits: createPlanLimits("starter"), pageLimit: 1_000 };
+  const starter = { limits: createPlanLimits("starter"), pageLimit: 100 };
   const callsInThreeHours = async (options: VirtualDaemonOptions) =>
     (await run({ ...options, settings: { ...options.settings, ...starter } }, 3 * HOUR_MS)).rateLimiter.monthUsed();
 
   test.each([
-    ["a billion", networkOf({ nodes: 100, sessions: 100 }, { list: { totalFixed: 1e9 } })],
+    ["a billion", networkOf({ nodes: 50, sessions: 50 }, { list: { totalFixed: 1e9 } })],
     [
       "of a service that ignores the page number",
       networkOf(
-        { nodes: 100, sessions: 1_500 },
+        { nodes: 50, sessions: 150 },
         {
           faults: [
             always({ kind: "page_ignored", states: "first" }, "GET /v1/sessions?"),

@@ -22,13 +22,13 @@ const refusal = (match: string, retryAfter: string | undefined, share = 1): Faul
 });
 
 /**
- * Runs a daemon over 300 nodes for half an hour and a minute, and returns its calls for the node list in the next half hour.
+ * Runs a daemon over 100 nodes for half an hour and a minute, and returns its calls for the node list in the next half hour.
  * `later`: faults from the second minute on, by the nodes that are known then.
  */
 async function listCalls(faults: readonly Fault[], later?: (ids: readonly string[]) => readonly Fault[]) {
   const clock = createVirtualClock(START_MS);
   const service = createService(
-    { ...defaultScenario, nodes: 300, sessions: 10, faults, rates: noFailureRates },
+    { ...defaultScenario, nodes: 100, sessions: 10, faults, rates: noFailureRates },
     START_MS,
   );
   const simulated = createSimulatedTransport(service, clock, { latencyMs: 50 });

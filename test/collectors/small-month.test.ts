@@ -18,7 +18,7 @@ test("few calls last until the end of the month, and the next month is noticed w
   store.calls.add("2026-03-15", 960);
   const clock = createVirtualClock(Date.UTC(2026, 2, 31));
   const settings = { limits, schedules: { ...everyMinuteSettings.schedules, hourly } };
-  const daemon = await startVirtualDaemon({ clock, store, settings, scenario: { nodes: 500, sessions: 200 } });
+  const daemon = await startVirtualDaemon({ clock, store, settings, scenario: { nodes: 100, sessions: 50 } });
   const calls: number[] = [];
   for (let halfDay = 0; halfDay < 3; halfDay++) {
     const before = daemon.service.serial;

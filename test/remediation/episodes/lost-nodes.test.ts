@@ -71,7 +71,7 @@ describe("nodes that leave the list after an action", () => {
     await network.advance(30 * MINUTE_MS);
     expect(lost(network)).toBe(1);
     network.failNode(second!);
-    await network.advance(5 * HOUR_MS);
+    await network.advance(2 * HOUR_MS);
     expect(network.postCount()).toBe(1);
     expect(network.holdReasons(second!)).toEqual(["disrupted_domain"]);
   });
