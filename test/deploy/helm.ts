@@ -16,11 +16,20 @@ export async function runHelm(...args: readonly string[]): Promise<ProcessResult
   }
 }
 
+const rendered = new Map<string, Promise<readonly Resource[]>>();
+
 /**
  * The objects that `helm template` makes of the chart with a file of values, in the namespace `proxywarden`. Throws with Helm's
- * output if it fails. `chart`: path of a packaged chart.
+ * output if it fails. `chart`: path of a packaged chart. The same values are rendered once.
  */
-export async function renderChart(values: string, chart = inRepository(CHART)): Promise<readonly Resource[]> {
+export function renderChart(values: string, chart = inRepository(CHART)): Promise<readonly Resource[]> {
+  const key = `${chart}\n${values}`;
+  const resources = rendered.get(key) ?? renderValues(values, chart);
+  rendered.set(key, resources);
+  return resources;
+}
+
+async function renderValues(values: string, chart: string): Promise<readonly Resource[]> {
   const file = createTempFolder().write("values.yaml", values);
   const { code, out, err } = await runHelm(
     ...["template", "proxywarden", chart, "--namespace", "proxywarden", "--values", file],

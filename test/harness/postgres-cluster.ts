@@ -54,10 +54,10 @@ export async function startPostgres(
   const programs = programFolder();
   const user = serverUser();
   const folder = mkdtempSync(join(parent, "postgres-"));
-  const port = await freePort();
   const data = join(folder, "data");
   chownSync(folder, user.uid, user.gid);
   createDataFolder(data, programs, user);
+  const port = await freePort();
   const files = tls === undefined ? [] : writeTlsFiles(data, tls, user);
   const lines = [`port = ${port}`, "listen_addresses = '127.0.0.1'", `unix_socket_directories = '${folder}'`];
   writeFileSync(join(data, "postgresql.conf"), [...lines, ...files, ...settings, ""].join("\n"), { flag: "a" });

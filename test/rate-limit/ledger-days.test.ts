@@ -19,7 +19,7 @@ describe.each(LIMITER_SETUPS)("with a $limiter whose headers state: $headers", (
         headers,
         limits: limitsWithoutPlan("enterprise"),
         categories: ["node_management"],
-        hours: isLongRun ? 24 : 3,
+        hours: isLongRun ? 24 : 2,
       }),
     );
     expect(report.rejected).toBe(0);
@@ -36,7 +36,7 @@ describe.each(LIMITER_SETUPS)("with a $limiter whose headers state: $headers", (
         headers,
         limits: limitsWithoutPlan("starter"),
         categories: ["node_management", "session_monitoring"],
-        hours: isLongRun ? 24 : 3,
+        hours: isLongRun ? 24 : 2,
       }),
     );
     expect(report.rejected).toBe(0);
@@ -65,7 +65,7 @@ test.each(LIMITER_SETUPS)(
   ({ limiter, headers }) => {
     const limits = limitsWithoutPlan("enterprise");
     const report = simulateDay({
-      ...day({ limiter, headers, limits, categories: ["node_management"], hours: isLongRun ? 6 : 3 }),
+      ...day({ limiter, headers, limits, categories: ["node_management"], hours: isLongRun ? 6 : 2 }),
       externalCallsPerMinute: 15,
     });
     expect(report.rejected).toBe(0);
@@ -80,7 +80,7 @@ test("a service whose reset is the time of the next token is polled at the same 
     headers: "category",
     limits,
     categories: ["node_management"],
-    hours: isLongRun ? 24 : 3,
+    hours: isLongRun ? 24 : 2,
   });
   const report = simulateDay({ ...parts, reset: "next_token" });
   expect(report.rejected).toBe(0);

@@ -21,8 +21,8 @@ import {
 /** Characters that the longest answer may have: a few screens. */
 const ANSWER_LENGTH_MAX = 50_000;
 
-/** Almost as long as a file may be; in the short form a quarter of it. */
-const TEXT_LENGTH = isLongRun ? 120_000 : 30_000;
+/** Almost as long as a file may be; in the short form a tenth of it. */
+const TEXT_LENGTH = isLongRun ? 120_000 : 12_000;
 
 const repeatToLength = (unit: string) => unit.repeat(TEXT_LENGTH / unit.length);
 

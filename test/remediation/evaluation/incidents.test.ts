@@ -4,7 +4,7 @@ import { rebootOffline, remediationRules } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
-const scenario = { nodes: 80 };
+const scenario = { nodes: 60 };
 const REGION = "us-east";
 /** The number of nodes that makes an incident; their region has many more. */
 const incidentNodes = (network: QuietNetwork): readonly string[] => network.nodes(REGION).slice(0, 5);

@@ -152,8 +152,10 @@ const validConfigs = fc.record(
 );
 
 describe("the JSON Schema", () => {
+  const validator = validatorOf(configJsonSchema());
+
   test("accepts every configuration that the loader accepts", async () => {
-    const judge = await validatorOf(configJsonSchema());
+    const judge = await validator;
     await fc.assert(
       fc.asyncProperty(validConfigs, async (value) => {
         expect(configErrors(JSON.stringify(value), { LIMIT: "500", HOST: "h" })).toEqual([]);
@@ -193,7 +195,7 @@ describe("the JSON Schema", () => {
     [{ service, receivers: [{ name: "n" }] }],
     [{ service, receivers: [{ name: "n", webhook_url: "http://h", webhook_url_file: "f" }] }],
   ])("rejects what the loader rejects: %j", async (value) => {
-    const judge = await validatorOf(configJsonSchema());
+    const judge = await validator;
     expect(configErrors(JSON.stringify(value))).not.toEqual([]);
     expect(await judge(value)).not.toBeNull();
   });
