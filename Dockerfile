@@ -31,7 +31,7 @@ RUN sed -i '1s|.*|#!/nodejs/bin/node --max-semi-space-size=16|' dist/main.js && 
 
 FROM gcr.io/distroless/nodejs24-debian13:nonroot
 LABEL org.opencontainers.image.title="proxywarden" \
-      org.opencontainers.image.description="Watches a network of proxy nodes through its rationed management API, exports it to Prometheus, and heals it under YAML policies." \
+      org.opencontainers.image.description="Polls the rationed management API of a proxy network, exports it to Prometheus, and remediates unhealthy nodes under YAML policies." \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="gcr.io/distroless/nodejs24-debian13:nonroot"
