@@ -29,8 +29,8 @@ minute. The limits rarely allow that, so no call is superfluous. Sessions and st
   its times until then are in brackets.
 - **oracle** is the lower bound. It knows where a fault is, and reads that node at the first moment that the limits, the reserve and
   the month, spent evenly, allow. It finds offline nodes in the list, which it reads no more often than requested, and no more often
-  than the limits allow whole walks if nothing else is read; but its first page is always the one with the fault. (A detail read shows the status as well, so
-  other contenders may find an offline node slightly sooner.)
+  than the limits allow whole walks if nothing else is read. But the first page that it reads is always the one with the fault. (A detail
+  read shows the status as well, so other contenders may find an offline node slightly sooner.)
 
 Polling may use the limit less the reserve of 20 %, and 99 % of the month: the last 1 % is kept for actions. A month has 30 days. Pages
 hold ${PAGE_SIZE.toLocaleString("en")} nodes unless stated otherwise below.
@@ -44,7 +44,7 @@ cannot be used is unlikely, so a second variant raises the node calls to 2,000 a
 
 Two more cells repeat one of the cells above under harder conditions. The conditions are the same for every contender, and the
 targets are those of the repeated cell. \`npm run bench:freshness -- --conditions churn\` (or \`bad_details\`) runs only one of
-them.
+these cells.
 
 - *Nodes join and leave*: on average one node joins and one node leaves every ${duration(CHURN_EVERY_MS)}. The list is sorted by creation date,
   newest first, so each join moves every record down by one. Pages hold ${PAGE_SIZE_OF_CHURN} nodes, so that the list often changes
