@@ -1,9 +1,9 @@
-# The daemon with its production dependencies only: no shell, no package manager, no tests.
+# The daemon with only its production dependencies: no shell, no package manager, no tests.
 #
 #   docker build -t proxywarden .
 #   docker run --read-only -p 127.0.0.1:9713:9713 -v ./config:/etc/proxywarden:ro -v state:/var/lib/proxywarden proxywarden
 #
-# Only the volume is written. For a release, replace the tag of the last stage by its digest:
+# The daemon writes only to the volume. For a release, replace the tag of the last stage with its digest:
 # docker buildx imagetools inspect gcr.io/distroless/nodejs24-debian13:nonroot
 
 FROM node:24.21.0-trixie-slim AS dependencies

@@ -114,8 +114,8 @@ const reasonSection = (family: string, meanings: Readonly<Record<string, string>
   ),
 ];
 
-const DECISION_INTRO = `The reasons to hold a node are ${codeList(HOLD_REASONS)}; [remediation.md](remediation.md#what-holds-a-node)
-explains them. If nothing holds the node and an action is sent, the reason is \`all_clear\`.
+const DECISION_INTRO = `[remediation.md](remediation.md#what-holds-a-node) explains the reasons to hold a node: ${codeList(HOLD_REASONS)}.
+If nothing holds the node and an action is sent, the reason is \`all_clear\`.
 `;
 
 const CLOSED_LABELS: readonly Cells[] = [
