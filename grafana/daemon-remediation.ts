@@ -12,7 +12,7 @@ export const remediationPanels = () => [
     ...third,
     title: "Actions possible",
     description:
-      "Whether anything holds all nodes: untrusted fleet data, a pause, an open circuit breaker, or a journal that can't be written.",
+      "Conditions that hold all nodes: untrusted fleet data, a pause, an open circuit breaker, a journal that can't be written.",
     unit: "none",
     queries: [
       { expr: `min(${selector("proxywarden_trusted")})`, legend: "fleet data trusted" },
@@ -130,7 +130,7 @@ export const remediationPanels = () => [
     ...half,
     title: "Operator commands",
     empty: "No commands",
-    description: "Operator commands, and attempted reloads. expiry: the end of a pause or hold by itself.",
+    description: "Operator commands, and attempted reloads. expiry: a pause or hold that expired.",
     queries: [
       { ...gained("command, source", "proxywarden_operator_commands_total"), legend: "{{command}} ({{source}})" },
     ],

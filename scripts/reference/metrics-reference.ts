@@ -135,7 +135,7 @@ const CLOSED_LABELS: readonly Cells[] = [
   ["`action` of an episode", "as above, or `none`"],
   ["`mode`", codeList(MODES)],
   ["`command`", codeList(OPERATOR_COMMANDS)],
-  ["`source` of operator commands", "`operator`, or `expiry` if a pause or a hold ended by itself"],
+  ["`source` of operator commands", "`operator`, or `expiry` if a pause or hold expired"],
   ["`limit`", "limits, by their key in `safety`, such as `max_disrupted` or `max_disrupted_per.region`"],
   ["`limit` of the plan", codeList(PLAN_BOUNDS)],
   ["`age`", "`median`, `worst`"],

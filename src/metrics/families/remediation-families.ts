@@ -70,7 +70,7 @@ export const REMEDIATION_FAMILIES = {
   proxywarden_paused: { type: "gauge", help: "Whether an operator has paused all actions.", labels: {} },
   proxywarden_operator_commands_total: {
     type: "counter",
-    help: "Operator commands that were executed, and attempted reloads; the end of a pause or hold by itself counts as resume or release with source expiry.",
+    help: "Operator commands that were executed, and attempted reloads; a pause or hold that expires counts as resume or release with source expiry.",
     labels: { command: OPERATOR_COMMANDS, source: ["operator", "expiry"] },
   },
   proxywarden_breaker_open: {
