@@ -56,7 +56,7 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
     .helpCommand(false)
     .addHelpText("after", "\nExample:\n  $ proxywarden policy diff before.yaml after.yaml");
   for (const row of POLICY_COMMANDS) add(policy, row);
-  const state = withSharedBehavior(program.command("state").description("move the state elsewhere"), context, colorOption)
+  const state = withSharedBehavior(program.command("state").description("move the state"), context, colorOption)
     .helpCommand(false)
     .addHelpText("after", "\nExample:\n  $ proxywarden state export --config proxywarden.yaml state.jsonl");
   for (const row of STATE_COMMANDS) add(state, row);
