@@ -116,13 +116,17 @@ export async function startPostgres(
 function createDataFolder(data: string, programs: string, user: ServerUser): void {
   const template = join(CACHE, `postgres-${basename(dirname(programs))}-${user.uid}`);
   if (!existsSync(template)) {
-    const options = ["-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--wal-segsize", "1"];
+    const options = ["-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8"];
     execFileSync(join(programs, "initdb"), options, { ...user, cwd: dirname(data), stdio: "pipe" });
     mkdirSync(CACHE, { recursive: true });
     const copy = mkdtempSync(`${template}-`);
     execFileSync("cp", ["--archive", data, copy]);
-    // Another process may have been first.
-    if (!existsSync(template)) renameSync(join(copy, basename(data)), template);
+    try {
+      renameSync(join(copy, basename(data)), template);
+    } catch (error) {
+      // Another process may have been first.
+      if (!existsSync(template)) throw error;
+    }
     rmSync(copy, { recursive: true });
   } else execFileSync("cp", ["--archive", template, data]);
 }

@@ -81,7 +81,11 @@ describe("during a fault the daemon stays up, serves scrapes and counts failures
       reason: "not_json",
       problem: /expected JSON, got text\/html.* beginning with "<!doctype html>/,
     },
-    { fault: { kind: "slow_drip", bytesPerSecond: 20 }, reason: "timeout", problem: /no complete response within 20 s/ },
+    {
+      fault: { kind: "slow_drip", bytesPerSecond: 20 },
+      reason: "timeout",
+      problem: /no complete response within 20 s/,
+    },
   ];
   const slow: readonly Case[] = [
     {
