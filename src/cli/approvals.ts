@@ -1,6 +1,6 @@
 import type { NodeId } from "../model/node.ts";
 import type { ActionView } from "../web/api/row-views.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, PROGRAM, print } from "./context.ts";
 import { type DaemonConnectionOptions, isRowList } from "./daemon-api/client.ts";
 import { readRoute } from "./daemon-views/daemon-view.ts";
 import type { Named } from "./daemon-views/journal-views.ts";
@@ -40,7 +40,7 @@ function formatApprovals(waiting: readonly Named<ActionView>[]): string {
       .map(stripControlCharacters)
       .join("\n"),
   );
-  return `${blocks.join("\n\n")}\n\nproxywarden approve ${waiting[0]!.id}, or reject. An action expires when its evidence no longer holds.\n`;
+  return `${blocks.join("\n\n")}\n\n${PROGRAM} approve ${waiting[0]!.id}, or reject. An action expires when its evidence no longer holds.\n`;
 }
 
 const placeText = ({ node, name, country, region }: Named<ActionView>): string =>

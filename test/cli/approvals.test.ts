@@ -15,7 +15,7 @@ test("approvals lists the waiting actions with their time and evidence", async (
       node.status = offline
       node.last_seen = 2026-11-21T02:40:00.000Z
 
-proxywarden approve act-3, or reject. An action expires when its evidence no longer holds.
+npm start -- approve act-3, or reject. An action expires when its evidence no longer holds.
 `,
   });
 });

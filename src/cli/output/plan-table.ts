@@ -31,7 +31,8 @@ const ENDPOINTS: Readonly<Record<Collector, string>> = {
   hourly: "GET /v1/sessions/stats/hourly",
 };
 
-const SOURCE_TEXTS: Readonly<Record<CountSource, string>> = {
+/** The source of a size in words. */
+export const SOURCE_TEXTS: Readonly<Record<CountSource, string>> = {
   options: "from the command line",
   state: "as last seen by the daemon",
   service: "as reported by the service",

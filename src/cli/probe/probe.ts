@@ -15,6 +15,8 @@ export interface ProbeReport {
   readonly url: string;
   readonly calls: readonly ProbedCall[];
   readonly findings: readonly Finding[];
+  /** Number of nodes that the service reports; null: no page of them could be read. */
+  readonly nodes: number | null;
 }
 
 /** Asks the service what the spec leaves open, within the limits. Announces its calls on standard error. */
@@ -43,7 +45,8 @@ export async function probeService(
     );
     const access = createServiceAccess(resources.value, `proxywarden/${version}`);
     const observed = await withProgress(`asking ${url}`, observeService(access, settings.pageLimit, stop), { err });
-    return ok({ url, calls: observed.calls, findings: findingsOf(observed, config) });
+    const nodes = observed.nodes?.page.total ?? null;
+    return ok({ url, calls: observed.calls, findings: findingsOf(observed, config), nodes });
   } finally {
     await closeResources(resources.value);
   }

@@ -28,7 +28,7 @@ limits:
 test("a usage error exits with 2 and names the problem", async () => {
   const [typo, noCommand] = await Promise.all([runCommand("chekc"), runInProcess()]);
   expect(typo).toEqual({ code: 2, out: "", err: expect.stringMatching(/unknown command 'chekc'/) });
-  expect(noCommand).toEqual({ code: 2, out: "", err: expect.stringMatching(/Usage: proxywarden/) });
+  expect(noCommand).toEqual({ code: 2, out: "", err: expect.stringMatching(/Usage: npm start -- \[options\]/) });
 });
 
 test("--version and --help exit with 0 and print to standard output", async () => {
