@@ -64,7 +64,11 @@ export async function runDemo(options: DemoOptions, context: CommandContext): Pr
   if (!started.ok) {
     await server.close();
     rmSync(folder, { recursive: true });
-    return failWith(context, started.error);
+    // The configuration of the demo takes its address from this option.
+    return failWith(
+      context,
+      [started.error].flat().map((problem) => problem.replace(/^web\.listen:/, "--port:")),
+    );
   }
   printIntro(options, started.value, server, tokenFile, context);
   await reportUntilStopped(started.value, clock, options, context);

@@ -87,6 +87,12 @@ export class ObservedFleet {
     return this.latest === null ? null : (slotsById(this.fleet.ids).get(node) ?? null);
   }
 
+  /** Returns the name of a node; its id if it has none or is not listed. */
+  nameOf(node: NodeId): string {
+    const slot = this.slotOf(node);
+    return (slot === null ? "" : this.fleet.name[slot]) || node;
+  }
+
   /** Returns when the node was created, on the service's clock; null: unknown, for example because its detail was not read. */
   createdAtOf(node: NodeId): EpochMs | null {
     const slot = this.slotOf(node);

@@ -19,11 +19,11 @@ export const inFlightGuard: GuardRow = {
       policyWide: true,
     },
   },
-  check: ({ node }, { inFlight, safety: { maxInFlight } }) => {
+  check: ({ node }, { inFlight, nameOf, safety: { maxInFlight } }) => {
     // An action in flight on the node itself belongs to its episode and only blocks other nodes.
     const others = inFlight.filter((action) => action.node !== node.id);
     if (others.length < maxInFlight) return [];
-    const names = others.slice(0, NAMES_MAX).map(({ id, node }) => `${id} on ${node}`);
+    const names = others.slice(0, NAMES_MAX).map((action) => `${action.id} on ${nameOf(action.node)}`);
     const rest = others.length - names.length;
     const which = names.length === 0 ? "" : `: ${names.join(", ")}${rest === 0 ? "" : ` and ${rest} more`}`;
     return [

@@ -56,6 +56,7 @@ export class GuardFactsCollector {
       limits: effectiveLimits(rules.safety, fleetCounts.nodes),
       fleetCounts,
       records,
+      nameOf: (node) => observed.nameOf(node),
       pauseDetail: this.#pauseDetail(),
       journalError: remediationState.journalProblem(),
       credentialsError: dryRun ? null : apiKey.holdReason(),

@@ -118,7 +118,7 @@ describe("demo", () => {
     const { port } = new URL(url);
     const { code, err } = await runInProcess("demo", "--nodes", "5", "--sessions", "5", "--port", port, "--for", "1s");
     expect(code).toBe(1);
-    expect(err).toMatch(new RegExp(`web\\.listen: .*127\\.0\\.0\\.1:${port}`));
+    expect(err).toMatch(new RegExp(`^proxywarden: --port: .*127\\.0\\.0\\.1:${port}.*lsof -i :${port}`));
   });
 });
 
@@ -150,7 +150,7 @@ describe("simulate", () => {
     expect(invalid.code).toBe(1);
     expect(invalid.err).toMatch(new RegExp(`${file}:1:8: nodes: found "few"; must be a whole number`));
     expect(inUse.code).toBe(1);
-    expect(inUse.err).toMatch(/can't listen on 127\.0\.0\.1:\d+: .*EADDRINUSE/);
+    expect(inUse.err).toMatch(/can't listen on 127\.0\.0\.1:\d+: .*EADDRINUSE.*lsof -i :\d+.* --port/);
   });
 });
 

@@ -115,15 +115,23 @@ test("an open breaker holds every node until an operator resets it", () => {
 describe("max_in_flight", () => {
   const sent = (number: number) => actionOf(number, "ep-9", { node: `node_${number}`, state: "sent", endedAt: null });
   const blockers = (maxInFlight: number, count: number) =>
-    blockersOfGuard(inFlightGuard, {}, { safety: { maxInFlight }, actions: [1, 2, 3, 4].slice(0, count).map(sent) });
+    blockersOfGuard(
+      inFlightGuard,
+      {},
+      {
+        safety: { maxInFlight },
+        actions: [1, 2, 3, 4].slice(0, count).map(sent),
+        facts: { nameOf: (node) => node.replace("node_", "iad-") },
+      },
+    );
 
   test("counts and names the actions that are sent and not yet verified", () => {
     expect(blockers(2, 1)).toEqual(NO_BLOCKERS);
     expect(blockers(2, 2)).toEqual([
-      "in_flight: 2 of 2 actions in flight are not yet verified: act-1 on node_1, act-2 on node_2",
+      "in_flight: 2 of 2 actions in flight are not yet verified: act-1 on iad-1, act-2 on iad-2",
     ]);
     expect(blockers(2, 4)).toEqual([
-      "in_flight: 4 of 2 actions in flight are not yet verified: act-1 on node_1, act-2 on node_2, act-3 on node_3 and 1 more",
+      "in_flight: 4 of 2 actions in flight are not yet verified: act-1 on iad-1, act-2 on iad-2, act-3 on iad-3 and 1 more",
     ]);
   });
 
