@@ -9,6 +9,7 @@ import { closeResources, openConfigResources } from "../daemon/config-resources.
 import { MODES } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { type ModeWorstCase, type WorstCase, worstCase } from "../policy/guards/worst-case.ts";
+import { countNoun } from "../web/ui/page/format.ts";
 import {
   type Problem,
   parseConfig,
@@ -29,7 +30,6 @@ import {
 } from "./context.ts";
 import { fleetSize, formatLimits, limitsJson } from "./network-size/fleet-limits.ts";
 import { createPaint } from "./output/color.ts";
-import { countNoun } from "./output/text.ts";
 import { formatProbe, type ProbeReport, probeJson, probeService } from "./probe/probe.ts";
 import { stateProblem } from "./state-store.ts";
 

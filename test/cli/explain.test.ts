@@ -27,6 +27,7 @@ describe("explain asks the running daemon", () => {
   status    offline (de-1, DE, eu-west)
   last seen 2026-11-21 02:40:00 UTC
   observed  12s ago
+  approval  quarantine for 1d by reboot-offline waits until 2026-11-21 07:30:00 UTC: npm start -- approve act-3, or reject
   source    the running daemon
 
 reboot-offline (enforce)

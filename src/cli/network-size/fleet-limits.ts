@@ -3,9 +3,9 @@ import type { Config } from "../../config/schema/config.ts";
 import { FAILURE_DOMAINS } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { effectiveLimits, limitsByName } from "../../policy/guards/limits.ts";
+import { countNoun } from "../../web/ui/page/format.ts";
 import { PROGRAM } from "../context.ts";
 import { type CountSource, SOURCE_TEXTS } from "../output/plan-table.ts";
-import { countNoun } from "../output/text.ts";
 import { readStoredState } from "./network-size.ts";
 
 /** Size of a fleet, in nodes, and its source: an option, a probe of the service, or the daemon's state. */

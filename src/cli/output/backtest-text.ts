@@ -1,7 +1,8 @@
 import { formatDuration, SECOND_MS } from "../../base/duration.ts";
+import { countNoun } from "../../web/ui/page/format.ts";
 import type { BacktestReport, OutcomeReport } from "./backtest-report.ts";
 import type { Paint } from "./color.ts";
-import { alignColumns, countNoun, formatTime, stripControlCharacters } from "./text.ts";
+import { alignColumns, formatTime, stripControlCharacters } from "./text.ts";
 
 /** Rows of each list; JSON has all of them. */
 const LISTED_MAX = 10;

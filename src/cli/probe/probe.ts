@@ -2,11 +2,12 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { closeResources, openConfigResources } from "../../daemon/config-resources.ts";
 import { createSystemClock } from "../../platform/clock.ts";
+import { countNoun } from "../../web/ui/page/format.ts";
 import { type CommandContext, readTextFile } from "../context.ts";
 import { readStoredState } from "../network-size/network-size.ts";
 import { createServiceAccess } from "../network-size/service-access.ts";
 import { withProgress } from "../output/progress.ts";
-import { countNoun, stripControlCharacters } from "../output/text.ts";
+import { stripControlCharacters } from "../output/text.ts";
 import { type Finding, findingsOf } from "./findings.ts";
 import { DETAILS_READ, observeService, PROBE_CALLS_MAX, type ProbedCall } from "./service-probe.ts";
 

@@ -58,6 +58,34 @@ describe("status and nodes show a fleet", () => {
     expect(out).not.toContain("held");
   });
 
+  test("status lists the nodes that are held longest, and nodes --held all of them", async () => {
+    const held = Array.from({ length: 12 }, (_, index) => ({
+      ...{ node: `node_${index}`, name: `iad-${index}`, country: "US", region: index < 2 ? "us-east" : "us-west" },
+      ...{ policy: "reboot-offline", heldMs: (20 - index) * MINUTE, until: null, reasons: ["canary"] as const },
+    }));
+    const byOperator = { policy: null, reasons: ["held"] as const, until: SAMPLES_START_MS };
+    const { url } = await startFleetServer({
+      ...idleRemediation,
+      heldNodes: () => [
+        { ...held[0]!, reasons: ["canary", "in_flight"] },
+        { ...held[1]!, ...byOperator },
+        ...held.slice(2),
+      ],
+    });
+    const { out } = await runInProcess("status", "--url", url);
+    const table = out.slice(out.indexOf("held node ")).split("\n");
+    expect(table.slice(0, 4).map((line) => line.trimEnd())).toEqual([
+      "held node       policy          for  reason     the hold ends",
+      "iad-0 (node_0)  reboot-offline  20m  canary     automatically, once an action is verified, or the canary's episode ends or can't proceed",
+      "                                     in_flight  automatically, once one is verified or its time is up",
+      "iad-1 (node_1)  -               19m  held       at 2026-11-21 03:00:00 UTC, or with release",
+    ]);
+    expect(table.at(-2)).toBe("and 2 more: npm start -- nodes --held");
+    const { out: inEast } = await runInProcess("nodes", "--held", "--region", "us-east", "--url", url);
+    expect(inEast.match(/^iad-\d+/gm)).toEqual(["iad-0", "iad-1"]);
+    expect((await runInProcess("nodes", "--held", "--url", url)).out.match(/^iad-/gm)).toHaveLength(12);
+  });
+
   test("status shows how old the counts are while the service can't be reached", async () => {
     const { nodes } = known.collectors;
     const failure = { kind: "unreachable", message: "connect ECONNREFUSED" } as ApiError;
@@ -93,7 +121,7 @@ describe("status and nodes show a fleet", () => {
     expect(out).toContain("actions held  inventory_shrunk: 20 nodes are listed\n");
     const { out: json } = await runInProcess("status", "--url", url, "--output", "json");
     expect(JSON.parse(json)).toMatchObject({
-      status: { version: "1.2.3", warden: remediationStatusView(status, 0) },
+      status: { version: "1.2.3", warden: remediationStatusView(status, 0, 0) },
       budget: { month: { calls: expect.any(Number) } },
       policies: [],
     });
@@ -172,6 +200,25 @@ describe("decisions and actions", () => {
       "2026-11-21 03:20:01 UTC  act-2  name of node_1 (node_1)  eu-west  reboot-offline  2     forced reboot  verified  HTTP 200\n",
     );
     expect((await runInProcess("actions", "--url", url, "--region", "us-east")).out).toBe("no actions\n");
+  });
+
+  test("orders shows who gave which command, and its result", async () => {
+    const given = { at: SAMPLES_START_MS, order: "hold", operator: "alice", node: "node_1", action: null } as const;
+    const { url } = await startTestServer({
+      remediation: () => ({
+        ...idleRemediation,
+        operatorCommands: async () => [
+          { ...given, order: "pause", node: null, detail: "paused: a deploy" },
+          { ...given, detail: "node_1 is held" },
+        ],
+      }),
+    });
+    expect((await runInProcess("orders", "--url", url)).out).toBe(
+      `time                     command  operator  node    result
+2026-11-21 03:00:00 UTC  pause    alice     -       paused: a deploy
+2026-11-21 03:00:00 UTC  hold     alice     node_1  node_1 is held
+`,
+    );
   });
 
   test("actions are found by where the node was then, even at a daemon that knows no nodes", async () => {

@@ -1,0 +1,52 @@
+import { SECOND_MS } from "../../base/duration.ts";
+import { ok, type Result } from "../../base/result.ts";
+import { ROWS_MAX } from "../../web/api/query.ts";
+import type { HeldNodeView } from "../../web/api/remediation-views.ts";
+import type { CommandContext, ExitCode } from "../context.ts";
+import { isRowList } from "../daemon-api/client.ts";
+import { createPaint, type Paint } from "../output/color.ts";
+import { formatLength, formatTable, formatTime } from "../output/text.ts";
+import { type DaemonViewOptions, readRoute, showView } from "./daemon-view.ts";
+import { nodeLabel } from "./node-directory.ts";
+import type { NodesOptions } from "./nodes.ts";
+
+/** `nodes --held`: lists the nodes that are held, held longest first, with every reason and how it ends. */
+export function runHeldNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
+  const paint = createPaint(context.out, context.env);
+  const { region, country, search = "", limit } = options;
+  const isWanted = (held: HeldNodeView) =>
+    (region ?? held.region) === held.region &&
+    (country ?? held.country) === held.country &&
+    [held.node, held.name].some((text) => text.toLowerCase().includes(search.toLowerCase()));
+  const read = async () => {
+    const held = await readHeldNodes(ROWS_MAX, options, context);
+    return held.ok ? ok(held.value.filter(isWanted).slice(0, limit)) : held;
+  };
+  const format = (held: readonly HeldNodeView[]) =>
+    held.length === 0 ? "no nodes are held\n" : formatHeldNodes(held, paint);
+  return showView({ read, format }, options, context);
+}
+
+/** Reads the nodes that are held longest. */
+export async function readHeldNodes(
+  limit: number,
+  options: DaemonViewOptions,
+  context: CommandContext,
+): Promise<Result<readonly HeldNodeView[], string>> {
+  const held = await readRoute(`/api/v1/holds?limit=${limit}`, isRowList<HeldNodeView>, options, context);
+  return held.ok ? ok(held.value.data) : held;
+}
+
+/** Formats held nodes as a table, with a row for each reason. */
+export function formatHeldNodes(held: readonly HeldNodeView[], paint: Paint): string {
+  const cells = held.flatMap(({ node, name, policy, held_seconds: seconds, reasons, until }) =>
+    reasons.map(({ reason, ends }, index) => [
+      ...(index > 0
+        ? ["", "", ""]
+        : [nodeLabel(node, name === node ? null : name), policy ?? "-", formatLength(seconds * SECOND_MS)]),
+      reason,
+      until !== null && reason === "held" ? `at ${formatTime(until)}, or with release` : ends,
+    ]),
+  );
+  return formatTable(["held node", "policy", "for", "reason", "the hold ends"], cells, paint);
+}
