@@ -109,7 +109,7 @@ describe("demo", () => {
     expect(out).toMatch(/metrics +http:\/\/127\.0\.0\.1:\d+\/metrics/);
     expect(out).toMatch(/[1-9]\d* {2}GET \/v1\/nodes {2}200/);
     expect(out).toMatch(/ 0 {2}answered 429/);
-    expect(out).toMatch(/nodes +\d+\.\d {2}\d+\.\d/);
+    expect(out).toMatch(/nodes +[\d.]+s {2}[\d.]+s/);
     expect(out).toMatch(/scrape: \d+\.\d ms for [1-9]\d* bytes/);
   });
 
