@@ -4,7 +4,7 @@ import type { NodeId } from "../model/node.ts";
 import type { Action, NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { CommandRejection, OperatorCommandName } from "../model/remediation/operator-command.ts";
-import type { EpochMs } from "../model/time.ts";
+import { type EpochMs, formatTime } from "../model/time.ts";
 import type { RemediationContext } from "./context.ts";
 import { approvalExpiry } from "./evaluation/candidates.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";
@@ -273,7 +273,7 @@ const plan = (target: CommandTarget, changes: readonly JournalChange[], reply: s
 
 /** Formats when something ends: at a time or with a command; null: only with the command. */
 const endOf = (until: EpochMs | null, command: string): string =>
-  until === null ? command : `${new Date(until).toISOString()}, or ${command}`;
+  until === null ? command : `${formatTime(until)}, or ${command}`;
 
 const suffix = (reason: string): string => (reason === "" ? "" : `: ${reason}`);
 

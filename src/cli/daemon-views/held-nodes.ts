@@ -37,6 +37,9 @@ export async function readHeldNodes(
   return held.ok ? ok(held.value.data) : held;
 }
 
+/** Reasons of a node's own, of which the end may be known. */
+const NODE_HOLDS: ReadonlySet<string> = new Set(["held", "vetoed", "ownership"]);
+
 /** Formats held nodes as a table, with a row for each reason. */
 export function formatHeldNodes(held: readonly HeldNodeView[], paint: Paint): string {
   const cells = held.flatMap(({ node, name, policy, held_seconds: seconds, reasons, until }) =>
@@ -45,7 +48,7 @@ export function formatHeldNodes(held: readonly HeldNodeView[], paint: Paint): st
         ? ["", "", ""]
         : [nodeLabel(node, name === node ? null : name), policy ?? "-", formatLength(seconds * SECOND_MS)]),
       reason,
-      until !== null && reason === "held" ? `at ${formatTime(until)}, or with release` : ends,
+      until !== null && NODE_HOLDS.has(reason) ? `at ${formatTime(until)}, or with release` : ends,
     ]),
   );
   return formatTable(["held node", "policy", "for", "reason", "the hold ends"], cells, paint);

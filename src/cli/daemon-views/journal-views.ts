@@ -67,7 +67,7 @@ export const ACTIONS: JournalView<ActionView> = {
     String(row.step + 1),
     requestText(row),
     stateText(row),
-    row.detail ?? "",
+    (row.detail ?? "").replaceAll(row.node, row.name ?? row.node),
   ],
 };
 
@@ -85,6 +85,6 @@ export const ORDERS: JournalView<OperatorCommandView> = {
     order,
     operator ?? "-",
     node === null ? "-" : nodeLabel(node, name),
-    detail,
+    node === null ? detail : detail.replaceAll(node, name ?? node),
   ],
 };

@@ -2,7 +2,7 @@ import { MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { ok, type Result } from "../../base/result.ts";
 import type { HeldNodeView, PolicyView, remediationStatusView } from "../../web/api/remediation-views.ts";
 import type { budgetView, LeaderView, statusView } from "../../web/api/status-views.ts";
-import { countNoun, formatCount } from "../../web/ui/page/format.ts";
+import { countNoun, episodeState, formatCount } from "../../web/ui/page/format.ts";
 import { type CommandContext, type ExitCode, PROGRAM } from "../context.ts";
 import { isRowList, type JsonObject } from "../daemon-api/client.ts";
 import { createPaint, type Paint } from "../output/color.ts";
@@ -153,7 +153,7 @@ function policyTable(policies: readonly PolicyView[], paint: Paint): string {
     String(pending),
     String(firing),
     Object.entries(episodes)
-      .flatMap(([state, count]) => (count > 0 ? [`${count} ${state}`] : []))
+      .flatMap(([state, count]) => (count > 0 ? [`${count} ${episodeState(state)}`] : []))
       .join(", "),
   ]);
   return formatTable(["policy", "mode", "pending", "firing", "episodes"], cells, paint);

@@ -1,9 +1,10 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
+import { formatTime as formatEpoch } from "../../model/time.ts";
 import { formatDuration } from "../../web/ui/page/format.ts";
 import type { Paint } from "./color.ts";
 
 /** Formats an ISO 8601 time to the second, in UTC. */
-export const formatTime = (iso: string): string => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
+export const formatTime = (iso: string): string => formatEpoch(Date.parse(iso));
 
 /** Formats a duration in its two largest units, as the status page does. */
 export const formatLength = (ms: DurationMs): string => formatDuration(ms / SECOND_MS);

@@ -1,5 +1,4 @@
 import type { NodeId } from "../../model/node.ts";
-import type { NodeHold } from "../../model/remediation/episode.ts";
 import type { RemediationContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
 import { heldMs, isHold } from "./hold-gauges.ts";
@@ -7,7 +6,7 @@ import type { HeldNode } from "./views.ts";
 
 type HeldNodeDeps = Pick<RemediationContext, "remediationState" | "policies" | "observed">;
 
-/** Returns the nodes that are held, held longest first. `lastDecisions`: null on a standby, which knows only the holds of nodes. */
+/** Returns the nodes that are held, first those that a policy would treat, and of them the longest hold first. `lastDecisions`: null on a standby, which knows only the holds of nodes. */
 export function heldNodesOf(context: HeldNodeDeps, lastDecisions: readonly LastDecision[] | null): readonly HeldNode[] {
   const { remediationState, observed } = context;
   const now = remediationState.now();
@@ -20,15 +19,14 @@ export function heldNodesOf(context: HeldNodeDeps, lastDecisions: readonly LastD
   const holds = remediationState.records
     .allHolds()
     .filter(({ kind, until }) => kind !== "given_up" && (until === null || until > now));
-  const untilOf = new Map(holds.filter(isOfOperator).map(({ node, until }) => [node, until]));
+  const untilOf = new Map(holds.map(({ node, until }) => [node, until]));
   for (const decision of lastDecisions ?? []) {
     const { policy, node, reasons } = decision;
     if (!isHold(context, decision)) continue;
     add(node, { policy, reasons, heldMs: heldMs(context, decision), until: untilOf.get(node) ?? null });
   }
-  for (const { node, policy, kind, at, until } of holds)
-    if (kind !== "given_up" && !held.has(node)) add(node, { policy, reasons: [kind], heldMs: now - at, until });
-  return [...held.values()].sort((one, other) => other.heldMs - one.heldMs);
+  for (const { node, kind, at, until } of holds)
+    if (kind !== "given_up" && !held.has(node)) add(node, { policy: null, reasons: [kind], heldMs: now - at, until });
+  const isWaiting = ({ policy }: HeldNode) => Number(policy !== null);
+  return [...held.values()].sort((one, other) => isWaiting(other) - isWaiting(one) || other.heldMs - one.heldMs);
 }
-
-const isOfOperator = ({ kind }: NodeHold): boolean => kind === "held";

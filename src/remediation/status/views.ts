@@ -130,7 +130,7 @@ export interface HeldNode extends Location {
   readonly heldMs: DurationMs;
   /** Every reason. */
   readonly reasons: readonly HoldReason[];
-  /** When the hold of an operator ends by itself; null: it does not, or there is none. */
+  /** When the hold of the node itself ends automatically; null: it does not, or there is none. */
   readonly until: EpochMs | null;
 }
 
@@ -148,7 +148,7 @@ export interface RemediationView {
   operatorCommands(query: JournalQuery): Promise<readonly OperatorCommandRow[]>;
   /** Actions that wait for approval. */
   approvals(): readonly Approval[];
-  /** Nodes that a policy which acts would treat, or that an operator holds; held longest first. */
+  /** Nodes that are held: first those that a policy which acts would treat, and of them the longest hold first. */
   heldNodes(): readonly HeldNode[];
   /** Returns the most important mark of each node that has one. */
   nodeMarks(): ReadonlyMap<NodeId, NodeMark>;

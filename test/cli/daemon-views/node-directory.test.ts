@@ -31,7 +31,7 @@ describe("a node is named by its id or its name", () => {
       expect(await runInProcess(command!, "nowhere", "--url", url, ...options)).toEqual({
         code: 1,
         out: "",
-        err: 'proxywarden: no node "nowhere" in the fleet\n',
+        err: 'proxywarden: no node "nowhere" in the fleet: find it with npm start -- nodes --search\n',
       });
     }
     expect(recorded).toHaveLength(2);
