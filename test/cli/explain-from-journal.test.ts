@@ -63,7 +63,7 @@ describe("explain reads the journal", () => {
       "            node.last_seen = 20m old",
       "            (when decided, 2026-11-21 03:00:00 UTC)",
       "  timer     pending for 4m of 15m, since 2026-11-21 03:00:00 UTC",
-      "  episode   ep-1: firing since 2026-11-21 03:15:00 UTC",
+      "  episode   ep-1: waiting since 2026-11-21 03:15:00 UTC",
       "            opened 2026-11-21 03:15:00 UTC",
       "            at step 2 of 2 (forced reboot), 1 sent",
       "  decision  hold on step 2, 2026-11-21 03:15:00 UTC, mode enforce",
@@ -97,7 +97,7 @@ describe("explain reads the journal", () => {
       ]),
     );
     expect(out).toContain("no clear response: the outcome is determined by observation");
-    expect(out).toContain("dry_run (dry run: nothing was sent)");
+    expect(out).toContain("dry run: not sent");
   });
 
   test("at a past time, without later decisions", async () => {

@@ -64,7 +64,7 @@ function formatStatus({ status, budget, policies, held }: DaemonStatus, paint: P
     ["sessions", countsText(status.sessions) + failureText(status, "sessions")],
     [
       "mode",
-      `safety.mode is ${warden.mode}; ${countNoun(warden.in_flight, "action")} in flight, ${countNoun(warden.awaiting_approval, "approval")} waiting`,
+      `safety.mode is ${warden.mode}; ${countNoun(warden.in_flight, "action")} in flight, ${countNoun(warden.awaiting_approval, "approval")} waiting${warden.awaiting_approval === 0 ? "" : `: ${PROGRAM} approvals`}`,
     ],
     ...holdTexts(warden).map((text) => ["actions held", text]),
     ...Object.entries(budget.categories).map(([category, row]) => ["limits", `${category}: ${categoryText(row)}`]),

@@ -1,8 +1,9 @@
 import { SECOND_MS } from "../../base/duration.ts";
 import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OperatorCommandView } from "../../web/api/row-views.ts";
-import { countNoun, formatFields } from "../../web/ui/page/format.ts";
+import { countNoun, episodeState, formatFields } from "../../web/ui/page/format.ts";
 import { PROGRAM } from "../context.ts";
+import { nodeLabel } from "../daemon-views/node-directory.ts";
 import type { Paint } from "./color.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
 import { formatLength, formatTime, stripControlCharacters } from "./text.ts";
@@ -49,12 +50,15 @@ function summaryLines(report: NodeReport): readonly string[] {
   const { id, explained_at, seen, holds, policies } = report;
   const isTimed = policies.some(({ timer }) => timer !== null);
   const isEmpty = !isTimed && seen === null && [report.episodes, report.actions, report.decisions].every(hasNoRows);
-  const place = [seen?.name, seen?.country, seen?.region].filter((part) => part !== null && part !== undefined);
+  const place = [seen?.country, seen?.region].filter((part) => part !== null && part !== undefined);
   const state = seen === null ? [] : [`${seen.status}${place.length === 0 ? "" : ` (${place.join(", ")})`}`];
-  const lastSeen = seen === null || seen.last_seen === null ? [] : [formatTime(seen.last_seen)];
+  const lastSeen =
+    seen === null || seen.last_seen === null
+      ? []
+      : [`${formatTime(seen.last_seen)}, ${formatLength(Date.parse(explained_at) - Date.parse(seen.last_seen))} ago`];
   const age = seen === null || seen.age_seconds === null ? [] : [`${formatLength(seen.age_seconds * SECOND_MS)} ago`];
   return [
-    `${id}, at ${formatTime(explained_at)}`,
+    `${nodeLabel(id, seen?.name ?? null)}, at ${formatTime(explained_at)}`,
     ...withLabel("status", state),
     ...withLabel("last seen", lastSeen),
     ...withLabel("observed", age),
@@ -134,7 +138,7 @@ function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly s
   const name = steps[episode.step] === undefined ? "" : ` (${steps[episode.step]})`;
   const failed = episode.failures === 0 ? "" : `, ${episode.failures} failed attempts`;
   return [
-    `${episode.id}${episode.shadow ? " (dry run)" : ""}: ${episode.state} since ${formatTime(episode.state_at)}`,
+    `${episode.id}${episode.shadow ? " (dry run)" : ""}: ${episodeState(episode.state)} since ${formatTime(episode.state_at)}`,
     `opened ${formatTime(episode.opened_at)}${episode.closed_at === null ? "" : `, closed ${formatTime(episode.closed_at)}`}`,
     `at step ${episode.step + 1}${count}${name}, ${episode.acted} ${episode.shadow ? "would have been sent" : "sent"}${failed}`,
     ...(retryAt === null ? [] : [`waits until ${formatTime(retryAt)}`]),
@@ -174,17 +178,20 @@ const stateTexts: Readonly<Record<string, string>> = {
 };
 
 /** The outcome of an action, or the state that it is in. */
-export const stateText = ({ outcome, state }: ActionView): string => outcome ?? stateTexts[state] ?? state;
+export const stateText = ({ outcome, state, shadow }: ActionView): string =>
+  shadow ? "dry run: not sent" : (outcome ?? stateTexts[state] ?? state);
 
 function actionLines(action: ActionView): readonly string[] {
   const { proof, sent_at: sentAt, ended_at: endedAt } = action;
   const times = [
-    ...(sentAt === null ? [`recorded ${formatTime(action.created_at)}`] : [`sent ${formatTime(sentAt)}`]),
+    ...(sentAt === null
+      ? [`recorded ${formatTime(action.created_at)}`]
+      : [`${action.shadow ? "decided" : "sent"} ${formatTime(sentAt)}`]),
     ...(endedAt === null ? [] : [`ended ${formatTime(endedAt)}`]),
   ];
   return [
     `${action.id}  ${requestText(action)} by ${action.policy}, step ${action.step + 1} of ${action.episode}`,
-    `    ${stateText(action)}${proof === null ? "" : `, proof: ${proof}`}${action.shadow ? " (dry run: nothing was sent)" : ""}`,
+    `    ${stateText(action)}${proof === null ? "" : `, proof: ${proof}`}`,
     `    ${times.join(", ")}`,
     ...answerLines(action),
     ...(action.in_doubt ? ["    no clear response: the outcome is determined by observation"] : []),

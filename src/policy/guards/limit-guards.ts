@@ -29,7 +29,7 @@ export const inFlightGuard: GuardRow = {
     return [
       {
         reason: "in_flight",
-        detail: `${others.length} of ${maxInFlight} actions in flight are not yet verified${which}`,
+        detail: `${others.length} of at most ${maxInFlight} in flight, not yet verified${which}`,
       },
     ];
   },
@@ -50,10 +50,12 @@ export const disruptedGuard: GuardRow = {
   check: ({ node }, { fleetCounts, limits }) => {
     const after = fleetCounts.disrupted.size + (fleetCounts.disrupted.has(node.id) ? 0 : 1);
     if (after <= limits.maxDisrupted) return [];
-    const detail = `${fleetCounts.disrupted.size} nodes are disrupted; the limit is ${limits.maxDisrupted}`;
+    const detail = `${countOf(fleetCounts.disrupted.size)} disrupted; the limit is ${limits.maxDisrupted}`;
     return [{ reason: "disrupted", detail: `${detail}${describeLostNodes(fleetCounts.lost)}` }];
   },
 };
+
+const countOf = (nodes: number): string => `${nodes} ${nodes === 1 ? "node is" : "nodes are"}`;
 
 /** Describes the lost nodes among those that a limit counts. */
 function describeLostNodes(lost: readonly Episode[]): string {
@@ -81,7 +83,7 @@ export const disruptedDomainGuard: GuardRow = {
         ? null
         : {
             reason: "disrupted_domain",
-            detail: `${count.disrupted} nodes of the ${domain} ${candidate.node[domain] || "(none)"} are disrupted; the limit is ${limit}${describeLostNodes(fleetCounts.lost.filter((each) => each[domain] === candidate.node[domain]))}`,
+            detail: `${countOf(count.disrupted)} disrupted in the ${domain} ${candidate.node[domain] || "(none)"}; the limit is ${limit}${describeLostNodes(fleetCounts.lost.filter((each) => each[domain] === candidate.node[domain]))}`,
           },
     );
   },

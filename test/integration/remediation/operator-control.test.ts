@@ -70,7 +70,7 @@ test("a pause holds every node, a hold one node; both end with a command over HT
 
   const held = await daemon.runCli("hold", second, "--for", "1d", "--reason", "its disk is swapped");
   expect(held.out).toMatch(
-    /^node_\S+ is held: its disk is swapped; it is not touched until 20\S+ \S+ UTC, or release\n$/,
+    /^[a-z]+-\d+ is held: its disk is swapped; it is not touched until 20\S+ \S+ UTC, or release\n$/,
   );
   interventions.startFailure(second, OUTAGE);
   await untilHeld(daemon, second, "held");

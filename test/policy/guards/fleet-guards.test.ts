@@ -128,15 +128,15 @@ describe("max_in_flight", () => {
   test("counts and names the actions that are sent and not yet verified", () => {
     expect(blockers(2, 1)).toEqual(NO_BLOCKERS);
     expect(blockers(2, 2)).toEqual([
-      "in_flight: 2 of 2 actions in flight are not yet verified: act-1 on iad-1, act-2 on iad-2",
+      "in_flight: 2 of at most 2 in flight, not yet verified: act-1 on iad-1, act-2 on iad-2",
     ]);
     expect(blockers(2, 4)).toEqual([
-      "in_flight: 4 of 2 actions in flight are not yet verified: act-1 on iad-1, act-2 on iad-2, act-3 on iad-3 and 1 more",
+      "in_flight: 4 of at most 2 in flight, not yet verified: act-1 on iad-1, act-2 on iad-2, act-3 on iad-3 and 1 more",
     ]);
   });
 
   test("of 0 allows no action", () => {
-    expect(blockers(0, 0)).toEqual(["in_flight: 0 of 0 actions in flight are not yet verified"]);
+    expect(blockers(0, 0)).toEqual(["in_flight: 0 of at most 0 in flight, not yet verified"]);
   });
 });
 
@@ -177,7 +177,7 @@ describe("max_disrupted_per", () => {
     const all = actingEpisodes("node_5", "node_1", "node_3");
     expect(blockers({ region: 2, country: 3 }, all)).toEqual(NO_BLOCKERS);
     expect(blockers({ region: 1, country: null }, all)).toEqual([
-      "disrupted_domain: 1 nodes of the region r-0 are disrupted; the limit is 1",
+      "disrupted_domain: 1 node is disrupted in the region r-0; the limit is 1",
     ]);
     expect(blockers({ region: null, country: 2 }, all)).toEqual([
       "disrupted_domain: 2 nodes of the country DE are disrupted; the limit is 2",
@@ -193,7 +193,7 @@ describe("max_disrupted_per", () => {
 
   test("treats nodes without a region as one region", () => {
     expect(blockers({ region: 0, country: null }, [], { node: buildObservation({ region: "" }) })).toEqual([
-      "disrupted_domain: 0 nodes of the region (none) are disrupted; the limit is 0",
+      "disrupted_domain: 0 nodes are disrupted in the region (none); the limit is 0",
     ]);
   });
 });
@@ -283,7 +283,7 @@ test("max_in_flight counts actions on other nodes, not those on the candidate it
   const held = (maxInFlight: number) =>
     blockersOfGuard(inFlightGuard, {}, { safety: { maxInFlight }, facts: { inFlight } });
   expect(held(2)).toEqual(NO_BLOCKERS);
-  expect(held(1)).toEqual(["in_flight: 1 of 1 actions in flight are not yet verified: act-2 on node_1"]);
+  expect(held(1)).toEqual(["in_flight: 1 of at most 1 in flight, not yet verified: act-2 on node_1"]);
 });
 
 test("the candidate's own episode does not hold it", () => {

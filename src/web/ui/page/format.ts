@@ -63,14 +63,6 @@ export const episodeState = (state: string): string => (state === "firing" ? "wa
 export const countNoun = (amount: number, thing: string): string =>
   `${formatCount(amount)} ${thing}${amount === 1 ? "" : "s"}`;
 
-/** Formats a message about a node with its name instead of its id, or after its name if the message does not contain the id. */
-export function withName(message: string, node: { readonly id: string; readonly name: string } | undefined): string {
-  if (node === undefined || node.id === node.name) return message;
-  const id = node.id.replaceAll(/[^\w-]/g, "\\$&");
-  const parts = message.split(new RegExp(`(?<![\\w-])${id}(?![\\w-])`));
-  return parts.length === 1 ? `${node.name}: ${message}` : parts.join(node.name);
-}
-
 type FieldValue = string | number | boolean;
 
 const TIME_PATTERN = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;

@@ -8,7 +8,6 @@ import {
   formatPercent,
   formatUptime,
   humanize,
-  withName,
 } from "../../../../src/web/ui/page/format.ts";
 
 test.each([
@@ -49,31 +48,6 @@ test("formats unknown values as a dash and separates thousands", () => {
   expect([countNoun(1, "node"), countNoun(2_000, "node")]).toEqual(["1 node", "2,000 nodes"]);
   expect(humanize("last_seen_stale")).toBe("last seen stale");
   expect(formatAge("2026-11-21T03:00:00.000Z", Date.UTC(2026, 10, 21, 3, 4, 10))).toBe("4m10s ago");
-});
-
-test.each([
-  [
-    "node_4",
-    "fra-0004",
-    "node_4 is held; it is not touched until release",
-    "fra-0004 is held; it is not touched until release",
-  ],
-  [
-    "node_4",
-    "fra-0004",
-    "act-1 is approved: reboot of node_4, once nothing else holds it",
-    "act-1 is approved: reboot of fra-0004, once nothing else holds it",
-  ],
-  // The id is not a part of another word.
-  ["node_4", "fra-0004", "act-1 is rejected: node_42 first", "fra-0004: act-1 is rejected: node_42 first"],
-  ["a.b", "fra-0004", "axb and a.b are held", "axb and fra-0004 are held"],
-  ["node_4", "node_4", "node_4 is released", "node_4 is released"],
-])("a message about %s (%s) shows the name: %s", (id, name, message, shown) => {
-  expect(withName(message, { id, name })).toBe(shown);
-});
-
-test("a message about no node is unchanged", () => {
-  expect(withName("resumed", undefined)).toBe("resumed");
 });
 
 test("the uptime of a node is a duration", () => {

@@ -57,7 +57,7 @@ export function actionLine(row: ActionView): ActivityLine {
   const times = [
     ["requested", row.created_at],
     ["answered", row.answered_at],
-    ["sent", row.sent_at],
+    [row.shadow ? "decided" : "sent", row.sent_at],
     ["ended", row.ended_at],
   ] as const;
   return {

@@ -153,7 +153,6 @@ export const holdCommand = ({ id, name }: NodeName) =>
     meaning: `No policy acts on ${name ?? id} until it is released or the hold expires.`,
     hasReason: true,
     hasDuration: true,
-    node: { id, name: name ?? id },
   }) as const;
 
 /** Returns the command that releases a node. */
@@ -163,5 +162,4 @@ export const releaseCommand = ({ id, name }: NodeName) =>
     name: "Release",
     meaning: `Policies may act on ${name ?? id} again.`,
     hasReason: false,
-    node: { id, name: name ?? id },
   }) as const;

@@ -27,14 +27,12 @@ export function approvalElement(action: ActionView, name: string, now: number): 
     name: "Approve",
     meaning: `${what} of ${name} (${action.id}) is sent as soon as nothing else holds it.`,
     hasReason: false,
-    node: { id: action.node, name },
   };
   const reject = {
     path: `${path}/reject`,
     name: "Reject",
     meaning: `${what} of ${name} (${action.id}) is not executed, and is not requested again in this episode.`,
     hasReason: true,
-    node: { id: action.node, name },
   };
   const evidence = evidenceText(action.evidence);
   return createElement(
