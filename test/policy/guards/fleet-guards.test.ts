@@ -180,7 +180,7 @@ describe("max_disrupted_per", () => {
       "disrupted_domain: 1 node is disrupted in the region r-0; the limit is 1",
     ]);
     expect(blockers({ region: null, country: 2 }, all)).toEqual([
-      "disrupted_domain: 2 nodes of the country DE are disrupted; the limit is 2",
+      "disrupted_domain: 2 nodes are disrupted in the country DE; the limit is 2",
     ]);
     expect(blockers({ region: 1, country: 2 }, all)).toHaveLength(2);
     expect(blockers({ region: null, country: null }, all)).toEqual(NO_BLOCKERS);
