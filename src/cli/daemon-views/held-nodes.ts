@@ -5,7 +5,7 @@ import type { HeldNodeView } from "../../web/api/remediation-views.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { isRowList } from "../daemon-api/client.ts";
 import { createPaint, type Paint } from "../output/color.ts";
-import { formatLength, formatTable, formatTime } from "../output/text.ts";
+import { formatLength, formatTable, formatTime, stripControlCharacters } from "../output/text.ts";
 import { type DaemonViewOptions, readRoute, showView } from "./daemon-view.ts";
 import { nodeLabel } from "./node-directory.ts";
 import type { NodesOptions } from "./nodes.ts";
@@ -23,7 +23,7 @@ export function runHeldNodes(options: NodesOptions, context: CommandContext): Pr
     return held.ok ? ok(held.value.filter(isWanted).slice(0, limit)) : held;
   };
   const format = (held: readonly HeldNodeView[]) =>
-    held.length === 0 ? "no nodes are held\n" : formatHeldNodes(held, paint);
+    held.length === 0 ? "no nodes are held\n" : formatHeldNodes(held, "", paint);
   return showView({ read, format }, options, context);
 }
 
@@ -40,16 +40,17 @@ export async function readHeldNodes(
 /** Reasons of a node's own, of which the end may be known. */
 const NODE_HOLDS: ReadonlySet<string> = new Set(["held", "vetoed", "ownership"]);
 
-/** Formats held nodes as a table, with a row for each reason. */
-export function formatHeldNodes(held: readonly HeldNodeView[], paint: Paint): string {
-  const cells = held.flatMap(({ node, name, policy, held_seconds: seconds, reasons, until }) =>
-    reasons.map(({ reason, ends }, index) => [
-      ...(index > 0
-        ? ["", "", ""]
-        : [nodeLabel(node, name === node ? null : name), policy ?? "-", formatLength(seconds * SECOND_MS)]),
-      reason,
-      until !== null && NODE_HOLDS.has(reason) ? `at ${formatTime(until)}, or with release` : ends,
-    ]),
-  );
-  return formatTable(["held node", "policy", "for", "reason", "the hold ends"], cells, paint);
+/** Formats held nodes as a table with every reason, and how a hold for each of the reasons ends. `more`: follows the table. */
+export function formatHeldNodes(held: readonly HeldNodeView[], more: string, paint: Paint): string {
+  const cells = held.map(({ node, name, policy, held_seconds: seconds, reasons, until }) => [
+    nodeLabel(node, name === node ? null : name),
+    policy ?? "-",
+    formatLength(seconds * SECOND_MS),
+    reasons
+      .map(({ reason }) => (until !== null && NODE_HOLDS.has(reason) ? `${reason} until ${formatTime(until)}` : reason))
+      .join(", "),
+  ]);
+  const ends = new Map(held.flatMap(({ reasons }) => reasons.map(({ reason, ends: end }) => [reason, end] as const)));
+  const lines = [...ends].map(([reason, end]) => `${reason} ends ${stripControlCharacters(end)}\n`);
+  return formatTable(["held node", "policy", "for", "reasons"], cells, paint) + more + lines.join("");
 }

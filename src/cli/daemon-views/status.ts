@@ -163,5 +163,5 @@ function heldTable(held: readonly HeldNodeView[], total: number, paint: Paint): 
   if (held.length === 0) return "";
   const rest = total - held.length;
   const more = rest <= 0 ? "" : `and ${formatCount(rest)} more: ${PROGRAM} nodes --held\n`;
-  return formatHeldNodes(held, paint) + more;
+  return formatHeldNodes(held, more, paint);
 }

@@ -18,7 +18,7 @@ export const stormGuard: GuardRow = {
     storm_cooldown: {
       counts: "the time since the storm",
       condition: "it is shorter than `safety.storm_cooldown`",
-      ends: "automatically, after that time",
+      ends: "automatically, after `safety.storm_cooldown`",
       policyWide: true,
       alert: null,
     },

@@ -53,8 +53,8 @@ export function timeOfDay(at: string, now: number): string {
   return isToday ? clock.format(date) : `${day.format(date)} ${clock.format(date)}`;
 }
 
-/** Formats an identifier as words: `last_seen` becomes `last seen`. */
-export const humanize = (identifier: string): string => identifier.replaceAll("_", " ");
+/** Formats an identifier as words: `last_seen` becomes `last seen`, `reset-breaker` becomes `reset breaker`. */
+export const humanize = (identifier: string): string => identifier.replaceAll(/[_-]/g, " ");
 
 /** Formats the state of an episode. `firing` is shown as waiting: the next step waits until nothing holds it. */
 export const episodeState = (state: string): string => (state === "firing" ? "waiting" : humanize(state));
