@@ -5,9 +5,8 @@ import type { HeldNodeView } from "../../web/api/remediation-views.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { isRowList } from "../daemon-api/client.ts";
 import { createPaint, type Paint } from "../output/color.ts";
-import { formatLength, formatTable, formatTime, stripControlCharacters } from "../output/text.ts";
+import { formatLength, formatTable, formatTime, nodeLabel, stripControlCharacters } from "../output/text.ts";
 import { type DaemonViewOptions, readRoute, showView } from "./daemon-view.ts";
-import { nodeLabel } from "./node-directory.ts";
 import type { NodesOptions } from "./nodes.ts";
 
 /** `nodes --held`: lists the nodes that are held, held longest first, with every reason and how it ends. */

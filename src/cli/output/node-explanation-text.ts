@@ -3,10 +3,9 @@ import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OperatorCommandView } from "../../web/api/row-views.ts";
 import { countNoun, episodeState, formatFields } from "../../web/ui/page/format.ts";
 import { PROGRAM } from "../context.ts";
-import { nodeLabel } from "../daemon-views/node-directory.ts";
 import type { Paint } from "./color.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
-import { formatLength, formatTime, stripControlCharacters } from "./text.ts";
+import { formatLength, formatTime, nodeLabel, stripControlCharacters } from "./text.ts";
 
 /** Rows that the text lists; JSON has all of them. */
 const DECISIONS_MAX = 10;

@@ -5,7 +5,7 @@ import { COLLECTORS, type Collector } from "../../model/snapshot.ts";
 import { pollingCallsPerMonth } from "../../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../../scheduling/planner.ts";
 import type { Bound, PlanInput } from "../../scheduling/polling-capacity.ts";
-import { countNoun, formatCount } from "../../web/ui/page/format.ts";
+import { countNoun, formatCount, formatSlowdown } from "../../web/ui/page/format.ts";
 import { alignColumns, formatLength } from "./text.ts";
 
 /** Source of the network's size: the command line, the daemon's state, or the service. */
@@ -112,7 +112,7 @@ function cellsOf(planned: CollectorPlan | null): string[] {
   return [
     intervalText(requestedMs),
     intervalText(intervalMs),
-    Number.isFinite(slowdown) ? `${slowdown.toFixed(slowdown < 10 ? 1 : 0)}x` : "-",
+    Number.isFinite(slowdown) ? formatSlowdown(slowdown) : "-",
     rate(callsPerMinute),
     formatCount(callsPerMinute * MINUTES_A_MONTH),
     intervalText(age.medianMs),

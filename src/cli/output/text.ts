@@ -1,4 +1,5 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
+import type { NodeId } from "../../model/node.ts";
 import { formatTime as formatEpoch } from "../../model/time.ts";
 import { formatDuration } from "../../web/ui/page/format.ts";
 import type { Paint } from "./color.ts";
@@ -12,6 +13,9 @@ export const formatLength = (ms: DurationMs): string => formatDuration(ms / SECO
 /** Replaces control characters: text from the daemon or the service must not control the terminal. */
 export const stripControlCharacters = (text: string): string =>
   text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
+
+/** Returns the name of a node with its id; without a name the id alone. */
+export const nodeLabel = (id: NodeId, name: string | null): string => (name === null ? id : `${name} (${id})`);
 
 /** Pads columns: the first `textColumns` to the left, the others, which are numbers, to the right. */
 export function alignColumns(rows: readonly (readonly string[])[], textColumns: number): string[] {

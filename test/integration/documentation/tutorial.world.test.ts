@@ -55,7 +55,9 @@ async function startReader() {
   const commandWithPorts = (text: string) => {
     const command = withPorts(text).replaceAll("PROXYWARDEN_API_KEY=…", "PROXYWARDEN_API_KEY=first-hour");
     if (command.includes(" simulate ")) return `${command} --port ${servicePort}`;
-    const asksDaemon = / -- (?:status|nodes|decisions|actions|orders|explain|pause|resume|hold|release)\b/.test(command);
+    const asksDaemon = / -- (?:status|nodes|decisions|actions|orders|explain|pause|resume|hold|release)\b/.test(
+      command,
+    );
     return asksDaemon ? `${command} --url http://127.0.0.1:${daemonPort}` : command;
   };
   const exported: string[] = [];

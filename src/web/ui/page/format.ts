@@ -35,6 +35,9 @@ export function formatDuration(seconds: number | null | undefined): string {
   return parts.join("");
 }
 
+/** Formats how many times slower than requested something is, such as `2.3x`. */
+export const formatSlowdown = (times: number): string => `${times.toFixed(times < 10 ? 1 : 0)}x`;
+
 /** Formats the uptime of a node, which the service reports in whole hours; a dash if it is unknown. */
 export const formatUptime = (hours: number | null | undefined): string =>
   hours === 0 ? "under 1h" : formatDuration(hours == null ? null : 3_600 * hours);
