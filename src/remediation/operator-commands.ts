@@ -242,7 +242,7 @@ export class JournaledCommands implements OperatorCommands {
 
   #awaitingAction(id: string): Result<Action, CommandRejection> {
     const action = this.#state.records.action(id);
-    if (action === null) return reject("not_found", `there is no action ${id}`);
+    if (action === null) return reject("not_found", `there is no action ${id}: approvals lists those that wait`);
     if (action.state !== "awaiting")
       return reject("conflict", `${id} does not wait for approval: it is ${action.state}`);
     const expiry = approvalExpiry(this.#deps.context, action);
