@@ -29,7 +29,7 @@ export const inFlightGuard: GuardRow = {
     return [
       {
         reason: "in_flight",
-        detail: `${others.length} of at most ${maxInFlight} in flight, not yet verified${which}`,
+        detail: `${others.length} ${others.length === 1 ? "action is" : "actions are"} in flight, not yet verified; the limit is ${maxInFlight}${which}`,
       },
     ];
   },

@@ -128,15 +128,15 @@ describe("max_in_flight", () => {
   test("counts and names the actions that are sent and not yet verified", () => {
     expect(blockers(2, 1)).toEqual(NO_BLOCKERS);
     expect(blockers(2, 2)).toEqual([
-      "in_flight: 2 of at most 2 in flight, not yet verified: act-1 on iad-1, act-2 on iad-2",
+      "in_flight: 2 actions are in flight, not yet verified; the limit is 2: act-1 on iad-1, act-2 on iad-2",
     ]);
     expect(blockers(2, 4)).toEqual([
-      "in_flight: 4 of at most 2 in flight, not yet verified: act-1 on iad-1, act-2 on iad-2, act-3 on iad-3 and 1 more",
+      "in_flight: 4 actions are in flight, not yet verified; the limit is 2: act-1 on iad-1, act-2 on iad-2, act-3 on iad-3 and 1 more",
     ]);
   });
 
   test("of 0 allows no action", () => {
-    expect(blockers(0, 0)).toEqual(["in_flight: 0 of at most 0 in flight, not yet verified"]);
+    expect(blockers(0, 0)).toEqual(["in_flight: 0 actions are in flight, not yet verified; the limit is 0"]);
   });
 });
 
@@ -283,7 +283,7 @@ test("max_in_flight counts actions on other nodes, not those on the candidate it
   const held = (maxInFlight: number) =>
     blockersOfGuard(inFlightGuard, {}, { safety: { maxInFlight }, facts: { inFlight } });
   expect(held(2)).toEqual(NO_BLOCKERS);
-  expect(held(1)).toEqual(["in_flight: 1 of at most 1 in flight, not yet verified: act-2 on node_1"]);
+  expect(held(1)).toEqual(["in_flight: 1 action is in flight, not yet verified; the limit is 1: act-2 on node_1"]);
 });
 
 test("the candidate's own episode does not hold it", () => {
