@@ -9,21 +9,28 @@ import { formatLength, formatTable, formatTime, nodeLabel, stripControlCharacter
 import { type DaemonViewOptions, readRoute, showView } from "./daemon-view.ts";
 import type { NodesOptions } from "./nodes.ts";
 
-/** `nodes --held`: lists the nodes that are held, held longest first, with every reason and how it ends. */
+/** `nodes --held`: lists the nodes that are held, as `GET /api/v1/holds` orders them, with every reason and how it ends. */
 export function runHeldNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
   const paint = createPaint(context.out, context.env);
   const { region, country, search = "", limit } = options;
+  let isCut = false;
   const isWanted = (held: HeldNodeView) =>
     (region ?? held.region) === held.region &&
     (country ?? held.country) === held.country &&
     [held.node, held.name].some((text) => text.toLowerCase().includes(search.toLowerCase()));
   const read = async () => {
     const held = await readHeldNodes(ROWS_MAX, options, context);
-    return held.ok ? ok(held.value.filter(isWanted).slice(0, limit)) : held;
+    if (!held.ok) return held;
+    const wanted = held.value.filter(isWanted);
+    isCut = held.value.length === ROWS_MAX;
+    return ok({ nodes: wanted.slice(0, limit), total: wanted.length });
   };
-  const format = (held: readonly HeldNodeView[]) =>
-    held.length === 0 ? "no nodes are held\n" : formatHeldNodes(held, "", paint);
-  return showView({ read, format }, options, context);
+  const format = ({ nodes, total }: { readonly nodes: readonly HeldNodeView[]; readonly total: number }) => {
+    const more = total > nodes.length ? `${nodes.length} of ${total} held nodes: see --limit and the filters\n` : "";
+    return nodes.length === 0 ? "no nodes are held\n" : formatHeldNodes(nodes, more, paint);
+  };
+  const notes = () => (isCut ? [`only the first ${ROWS_MAX} held nodes were read`] : []);
+  return showView({ read, format, notes }, options, context);
 }
 
 /** Reads the nodes that are held longest. */

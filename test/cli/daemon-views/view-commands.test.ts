@@ -80,6 +80,9 @@ describe("status and nodes show a fleet", () => {
     const { out: inEast } = await runInProcess("nodes", "--held", "--region", "us-east", "--url", url);
     expect(inEast.match(/^iad-\d+/gm)).toEqual(["iad-0", "iad-1"]);
     expect((await runInProcess("nodes", "--held", "--url", url)).out.match(/^iad-/gm)).toHaveLength(12);
+    expect((await runInProcess("nodes", "--held", "--limit", "3", "--url", url)).out).toContain(
+      "\n3 of 12 held nodes:",
+    );
   });
 
   test("status shows how old the counts are while the service can't be reached", async () => {
