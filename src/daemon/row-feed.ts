@@ -4,7 +4,7 @@ import type { EventLog } from "../web/api/event-log.ts";
 /** Rows of each kind that are read at once. More of them between two reads are left out of the feed, but not of the lists. */
 const ROWS_READ = 100;
 
-/** Passes the decisions and actions that the leader journals to the event log of a standby, for its status page. */
+/** Passes the decisions, actions and operator commands that the leader journals to the event log of a standby, for its status page. */
 export class RowFeed {
   readonly #journal: JournalQueries;
   readonly #eventLog: EventLog;
@@ -19,10 +19,15 @@ export class RowFeed {
   /** Records the rows that are new or have changed. The first time none are: a page that opens reads the lists. */
   async read(): Promise<void> {
     const query = { limit: ROWS_READ };
-    const [decisions, actions] = await Promise.all([this.#journal.decisions(query), this.#journal.actions(query)]);
+    const [decisions, actions, orders] = await Promise.all([
+      this.#journal.decisions(query),
+      this.#journal.actions(query),
+      this.#journal.operatorCommands(query),
+    ]);
     const rows = [
       ...decisions.toReversed().map((row) => ({ kind: "decision", row }) as const),
       ...actions.toReversed().map((row) => ({ kind: "action", row }) as const),
+      ...orders.toReversed().map((row) => ({ kind: "order", row }) as const),
     ];
     const texts = rows.map((each) => JSON.stringify(each));
     const known = this.#known;

@@ -1,4 +1,4 @@
-import type { ActionView, DecisionView } from "../../api/row-views.ts";
+import type { ActionView, DecisionView, OperatorCommandView } from "../../api/row-views.ts";
 import type { FleetChange } from "./fleet/fleet.ts";
 
 /** Callbacks for the daemon's events. */
@@ -8,6 +8,7 @@ interface StreamListener {
   fleet(change: FleetChange): void;
   decision(row: DecisionView): void;
   action(row: ActionView): void;
+  order(row: OperatorCommandView): void;
   /** Something was missed: reload everything. */
   missed(): void;
   /** Whether the stream is open; while it is not, the page polls. */
@@ -47,6 +48,7 @@ export function connectStream(listener: StreamListener): () => void {
     on("fleet", listener.fleet);
     on("decision", listener.decision);
     on("action", listener.action);
+    on("order", listener.order);
     on("missed", listener.missed);
     stream.addEventListener("error", () => {
       listener.state(false);
