@@ -3,8 +3,8 @@ import { EXIT_FAILURE, type ExitCode, VERSION } from "./cli/context.ts";
 import { runCommandLine } from "./cli/program.ts";
 
 /**
- * A process manager signals all processes of a service, and npm forwards its signal to its child. So a copy that arrives within
- * this time of the first signal asks for nothing new.
+ * A process manager signals all processes of a service, and npm forwards its signal to its child. So a copy that
+ * arrives within this time of the first signal asks for nothing new.
  */
 const FORWARDED_SIGNAL_MS = 1_000;
 

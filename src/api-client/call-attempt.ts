@@ -126,7 +126,7 @@ function requestOf(call: Call | ActionCall, key: string, agent: string): Transpo
   return { method, path: call.path, headers: { ...headers, "content-type": "application/json" }, body };
 }
 
-/** Prepares a call with a permit. Returns why it must not be sent; null: it is prepared. */
+/** Prepares a call with a permit. Returns why it must not be sent, or null if it is prepared. */
 async function problemOfPreparation(signal: AbortSignal, prepare: () => Promise<void>): Promise<string | null> {
   if (signal.aborted) return CANCELED_UNSENT;
   try {
@@ -137,7 +137,7 @@ async function problemOfPreparation(signal: AbortSignal, prepare: () => Promise<
   }
 }
 
-/** Why a call with a permit must not be sent; null: it may be sent. */
+/** Why a call with a permit must not be sent, or null if it may be sent. */
 function problemBeforeSending(signal: AbortSignal, onSending?: () => void): string | null {
   if (signal.aborted) return CANCELED_UNSENT;
   try {

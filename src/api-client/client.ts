@@ -21,12 +21,13 @@ export interface ApiResponse {
 /** Client of the management API. All calls pass the rate limiter. */
 export interface ApiClient {
   /**
-   * Sends a GET, and again up to {@link RETRIES_MAX} times if that may help. `onSending` is called before each attempt, once
-   * it has a permit.
+   * Sends a GET, and again up to {@link RETRIES_MAX} times if that may help. `onSending` is called before each attempt,
+   * once it has a permit.
    */
   get(call: Call, lane: Lane, signal: AbortSignal, onSending?: () => void): Promise<Result<ApiResponse, ApiError>>;
   /**
-   * Sends a POST in the lane `action` once, whatever the result. If one of `hooks` fails, nothing is sent. Never rejects.
+   * Sends a POST in the lane `action` once, whatever the result. If one of `hooks` fails, nothing is sent. Never
+   * rejects.
    */
   post(call: ActionCall, signal: AbortSignal, hooks?: SendingHooks): Promise<PostResult>;
   /** The service's clock at `at`, by its Date headers; null before the first one. */
@@ -38,7 +39,7 @@ export interface ApiClient {
 /** Dependencies of the API client. */
 export interface ApiClientDeps extends Omit<CallAttemptDeps, "serviceClock"> {
   readonly random: Random;
-  /** Clock of an earlier client of the same service; absent: a new one. */
+  /** Clock of an earlier client of the same service; a new one is created if absent. */
   readonly serviceClock?: ServiceClock;
 }
 
@@ -99,7 +100,10 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
   };
 }
 
-/** The error that a status code means; null: 2xx. The spec does not define error bodies, so an excerpt is quoted. */
+/**
+ * The error that a status code means, or null if it is 2xx. The spec does not define error bodies, so an excerpt is
+ * quoted.
+ */
 function statusError(call: Call, response: TransportResponse, now: EpochMs): ApiError | null {
   const { status, headers } = response;
   if (status >= 200 && status < 300) return null;

@@ -36,7 +36,7 @@ export interface IntegrationTls {
 /** One request to an integration. */
 export interface IntegrationRequest {
   readonly method: "GET" | "POST";
-  /** Appended to the path of the URL; null: the URL is used as it is. */
+  /** Appended to the path of the URL, or null if the URL is used as it is. */
   readonly path: string | null;
   /** JSON. */
   readonly body?: string;
@@ -62,9 +62,9 @@ export interface IntegrationClientDeps {
   readonly clock: Pick<Clock, "sleep">;
   /** Sent as User-Agent. */
   readonly agent: string;
-  /** Time limit of a request, response body included; absent: {@link INTEGRATION_TIMEOUT_MS}. */
+  /** Time limit of a request, response body included; absent means {@link INTEGRATION_TIMEOUT_MS}. */
   readonly timeoutMs?: DurationMs;
-  /** Maximum size of a response's body; absent: as for the management service. */
+  /** Maximum size of a response's body; by default the same as for the management service. */
   readonly bodyBytesMax?: number;
 }
 
@@ -96,7 +96,10 @@ export function createIntegrationClient({
     return { outcome, authorization };
   }
 
-  /** A GET may have used a connection that the server just closed as idle; after a 401 the credentials may have been renewed. */
+  /**
+   * A GET may have used a connection that the server just closed as idle; after a 401 the credentials may have been
+   * renewed.
+   */
   function mayRetry({ method }: IntegrationRequest, { outcome, authorization }: Attempt): boolean {
     if (!outcome.ok) return method === "GET" && outcome.error.kind === "reset";
     if (outcome.value.status !== 401) return false;
@@ -149,7 +152,7 @@ function secretOf(credentials: Credentials | undefined): Secret | null {
   return credentials.kind === "basic" ? credentials.password : credentials.credentials;
 }
 
-/** The Authorization header; null: none. Without credentials, a user and password in the URL are used. */
+/** The Authorization header, or null if there is none. Without credentials, a user and password in the URL are used. */
 export function authorizationOf(credentials: Credentials | undefined, url: URL): string | null {
   switch (credentials?.kind) {
     case "basic":

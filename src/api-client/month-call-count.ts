@@ -11,9 +11,9 @@ export interface MonthCallCountDeps {
 }
 
 /**
- * If a second had at least this many calls, as many are stored ahead in the next one: the store syncs its disk for each count, which
- * blocks the event loop. After a crash the rest counts as used. Slower calls, such as those of plans with a small month, are stored one
- * by one.
+ * If a second had at least this many calls, as many are stored ahead in the next one: the store syncs its disk for each
+ * count, which blocks the event loop. After a crash the rest counts as used. Slower calls, such as those of plans with
+ * a small month, are stored one by one.
  */
 const FAST_CALLS_MIN = 10;
 /** Maximum number of calls stored ahead. */
@@ -33,7 +33,7 @@ export class MonthCallCount {
   #second = 0;
   #callsInSecond = 0;
   #callsInLastSecond = 0;
-  /** Null: no count is being stored. */
+  /** Null if no count is being stored. */
   #storing: Promise<void> | null = null;
   #isStoreFailing = false;
 
@@ -73,7 +73,9 @@ export class MonthCallCount {
     if (this.#unstored > 0) await this.#store(this.#unstored + this.#callsAhead());
   }
 
-  /** Stores what is not stored, and takes back what is stored ahead. Call it when no more calls follow. Never rejects. */
+  /**
+   * Stores what is not stored, and takes back what is stored ahead. Call it when no more calls follow. Never rejects.
+   */
   async flush(): Promise<void> {
     this.#forgetCallsAheadOfEarlierDay();
     while (this.#storing !== null) await this.#storing;

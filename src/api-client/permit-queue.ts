@@ -19,8 +19,8 @@ export interface WaitingCall {
 }
 
 /**
- * Calls that wait for a permit. Actions come first; the traffic classes share the rest by weight. Within a class calls are
- * served in the order of their arrival, but suspects precede routine details.
+ * Calls that wait for a permit. Actions come first; the traffic classes share the rest by weight. Within a class calls
+ * are served in the order of their arrival, but suspects precede routine details.
  */
 export class PermitQueue {
   readonly #fairQueue = new FairQueue();
@@ -59,7 +59,9 @@ export class PermitQueue {
     });
   }
 
-  /** Removes and grants all calls for which `mayGrant` returns true. It is asked for each call right before the grant. */
+  /**
+   * Removes and grants all calls for which `mayGrant` returns true. It is asked for each call right before the grant.
+   */
   serve(mayGrant: (call: WaitingCall) => boolean, grant: (call: WaitingCall) => void): void {
     const tryGrant = (queue: WaitingCall[], index: number): boolean => {
       const call = queue[index]!;

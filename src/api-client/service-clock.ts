@@ -11,9 +11,9 @@ export interface ServiceClock {
 
 /**
  * Creates a service clock without observations. A Date is truncated to seconds and was written between sending and
- * receiving, so each response gives a lower and an upper bound of the offset from our monotonic clock. Together they leave a
- * few milliseconds. If bounds contradict earlier ones, the service's clock was set or has drifted, and the earlier ones are
- * dropped.
+ * receiving, so each response gives a lower and an upper bound of the offset from our monotonic clock. Together they
+ * leave a few milliseconds. If bounds contradict earlier ones, the service's clock was set or has drifted, and the
+ * earlier ones are dropped.
  */
 export function createServiceClock(): ServiceClock {
   let low = Number.NEGATIVE_INFINITY;

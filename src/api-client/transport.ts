@@ -12,18 +12,18 @@ export interface TransportOptions {
   readonly baseUrl: string;
   /** PEM CA certificates to trust instead of the system's. */
   readonly ca?: string | undefined;
-  /** PEM client certificate and its key; absent: none. */
+  /** PEM client certificate and its key; absent if there is none. */
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
-  /** Name that the server's certificate must contain; absent: the host of the URL. */
+  /** Name that the server's certificate must contain; absent means the host of the URL. */
   readonly serverName?: string | undefined;
-  /** Whether to accept any certificate; false if absent. */
+  /** Whether to accept any certificate, or false if absent. */
   readonly insecureSkipVerify?: boolean | undefined;
-  /** URL of an HTTP proxy; absent: none, or that of the environment. */
+  /** URL of an HTTP proxy; absent if there is none, or if the environment names it. */
   readonly proxy?: string;
-  /** Whether to use HTTP_PROXY, HTTPS_PROXY and NO_PROXY; false if absent. */
+  /** Whether to use HTTP_PROXY, HTTPS_PROXY and NO_PROXY, or false if absent. */
   readonly proxyFromEnvironment?: boolean;
-  /** Maximum size of a body, compressed or not; absent: {@link BODY_BYTES_MAX}. */
+  /** Maximum size of a body, compressed or not; absent means {@link BODY_BYTES_MAX}. */
   readonly bodyBytesMax?: number | undefined;
 }
 
@@ -37,9 +37,9 @@ const CONNECT_MS_MAX = 10_000;
 const KEEP_ALIVE_MS = 60_000;
 
 /**
- * Creates a transport over undici. Time-outs are the caller's, through the signal, so those of undici are off. A POST is
- * never sent twice: each uses a new connection, which the server can't just be closing as idle, and HTTP/1.1, since undici
- * resends an HTTP/2 stream that the server has not processed.
+ * Creates a transport over undici. Time-outs are the caller's, through the signal, so those of undici are off. A POST
+ * is never sent twice: each uses a new connection, which the server can't just be closing as idle, and HTTP/1.1, since
+ * undici resends an HTTP/2 stream that the server has not processed.
  */
 export function createTransport(options: TransportOptions): Transport {
   const base = new URL(options.baseUrl);
@@ -67,8 +67,8 @@ interface CountedTransport {
 }
 
 /**
- * Creates a transport whose options may change between requests, for example after a certificate was renewed: each request
- * uses the current ones. A transport with earlier options is closed after its last request.
+ * Creates a transport whose options may change between requests, for example after a certificate was renewed: each
+ * request uses the current ones. A transport with earlier options is closed after its last request.
  */
 export function createCurrentTransport(currentOptions: () => TransportOptions): Transport {
   const open = new Set<CountedTransport>();
@@ -133,8 +133,8 @@ interface RequestProgress {
 }
 
 /**
- * Sets `isSent` in the progress, which undici passes on as `opaque`, when the request is written to its connection, or drops the
- * request if it may not be sent any more.
+ * Sets `isSent` in the progress, which undici passes on as `opaque`, when the request is written to its connection, or
+ * drops the request if it may not be sent any more.
  */
 const trackSending: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
   const { opaque: progress } = options as { opaque?: RequestProgress };
@@ -211,8 +211,8 @@ async function readBody(stream: Dispatcher.ResponseData["body"], bytesMax: numbe
 const gunzipAsync = promisify(gunzip);
 
 /**
- * Decompresses a gzip body; null if the result is larger than `bytesMax`. A body in another encoding, or one that can't be
- * decompressed, is returned as it is with its Content-Encoding header, which {@link readJson} explains.
+ * Decompresses a gzip body, or null if the result is larger than `bytesMax`. A body in another encoding, or one that
+ * can't be decompressed, is returned as it is with its Content-Encoding header, which {@link readJson} explains.
  */
 async function decompress(response: TransportResponse, bytesMax: number): Promise<TransportResponse | null> {
   const { "content-encoding": encoding, "content-length": _, ...headers } = response.headers;

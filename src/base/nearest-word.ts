@@ -2,8 +2,8 @@
 const WORD_LENGTH_MAX = 100;
 
 /**
- * Returns the candidate closest to `word`; null if none is close: at most a third of its letters, and at least one, may be inserted,
- * missing, replaced or swapped with the next one. Case and `-` for `_` are ignored.
+ * Returns the candidate closest to `word`; null if none is close: at most a third of its letters, and at least one, may
+ * be inserted, missing, replaced or swapped with the next one. Case and `-` for `_` are ignored.
  */
 export function nearest(word: string, candidates: Iterable<string>): string | null {
   if (word.length > WORD_LENGTH_MAX) return null;

@@ -10,7 +10,7 @@ export interface CompletedOption {
   /** The long form, such as `--config`. */
   readonly name: string;
   readonly description: string;
-  /** Null: it takes no value. */
+  /** Null if it takes no value. */
   readonly values: CompletionValues | null;
 }
 
@@ -20,7 +20,7 @@ export interface CompletedCommand {
   readonly path: string;
   readonly commands: readonly { readonly name: string; readonly description: string }[];
   readonly options: readonly CompletedOption[];
-  /** Values of its arguments; null: it has none. */
+  /** Values of its arguments, or null if it has none. */
   readonly values: CompletionValues | null;
 }
 

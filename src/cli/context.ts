@@ -68,7 +68,10 @@ export function readTextFile(path: string): Result<string, string> {
 const withoutMark = (text: string): string => text.replace(/^\uFEFF/, "");
 const STANDARD_INPUT = "-";
 
-/** Returns what is wrong with the names of files that a command reads; null: nothing. Standard input can be read only once. */
+/**
+ * Returns what is wrong with the names of files that a command reads, or null if nothing is wrong. Standard input can
+ * be read only once.
+ */
 export const inputProblem = (paths: readonly string[]): string | null =>
   paths.filter((path) => path === STANDARD_INPUT).length > 1 ? "standard input (-) can be given only once" : null;
 

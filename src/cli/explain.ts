@@ -37,9 +37,9 @@ import { openConfiguredReader } from "./state-store.ts";
 
 /** Options of `explain`. */
 export interface ExplainOptions extends DaemonAccessOptions, OutputOption {
-  /** Configuration whose journal is read; absent: ask the running daemon. */
+  /** Configuration whose journal is read; if absent, the running daemon is asked. */
   readonly config?: string;
-  /** Absent: now. */
+  /** Absent means now. */
   readonly at?: EpochMs;
 }
 

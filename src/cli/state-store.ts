@@ -74,7 +74,7 @@ async function importIntoFolder(folder: string, rows: readonly StateRow[]): Prom
   }
 }
 
-/** Returns why the state can't be opened, as far as that is known without opening it; null: nothing is wrong. */
+/** Returns why the state can't be opened, as far as that is known without opening it, or null if nothing is wrong. */
 export async function stateProblem({ path, postgres }: StateConfig): Promise<string | null> {
   if (postgres === undefined) {
     const problem = stateFolderProblem(path!);

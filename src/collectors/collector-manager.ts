@@ -36,7 +36,9 @@ export interface CollectorManagerDeps extends CollectorRunnerDeps {
   readonly rateLimiter: RateLimiter;
   readonly cron: Cron;
   readonly random: Random;
-  /** Called with every snapshot, at least every {@link PUBLISH_CHECK_MS}: samples expire even if nothing new arrives. */
+  /**
+   * Called with every snapshot, at least every {@link PUBLISH_CHECK_MS}: samples expire even if nothing new arrives.
+   */
   readonly onSnapshot: (snapshot: Snapshot, plan: Plan) => void;
   /** Replaces {@link PUBLISH_CHECK_MS} when days are simulated. */
   readonly publishCheckMs?: DurationMs;

@@ -73,8 +73,8 @@ export async function collectNodes(
 }
 
 /**
- * Reads nodes that the walk did not show by id. A 404 proves that the node is gone, unless the service also returns it for a
- * listed node.
+ * Reads nodes that the walk did not show by id. A 404 proves that the node is gone, unless the service also returns it
+ * for a listed node.
  */
 async function lookUpMissing(
   deps: ListCollectorDeps,

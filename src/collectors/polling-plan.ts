@@ -73,8 +73,8 @@ interface StoredRun {
 
 /**
  * If the month limits polling, a new process runs a collector once this share of its interval has passed since the last
- * run of the previous process. A process in a restart loop then makes at most 1 / RESTART_CALLS_SHARE times the planned calls.
- * Since the plan slows down as calls are used up, they still last until the end of the month.
+ * run of the previous process. A process in a restart loop then makes at most 1 / RESTART_CALLS_SHARE times the planned
+ * calls. Since the plan slows down as calls are used up, they still last until the end of the month.
  */
 const RESTART_CALLS_SHARE = 0.25;
 
@@ -114,8 +114,8 @@ export class PollingPlan {
   }
 
   /**
-   * Begins a run of a collector. Calls through the returned client are counted as the run's calls and bounded by a share of the
-   * calls left in the month; calls beyond it fail with the kind `budget`.
+   * Begins a run of a collector. Calls through the returned client are counted as the run's calls and bounded by a
+   * share of the calls left in the month; calls beyond it fail with the kind `budget`.
    */
   beginRun(collector: Collector): ApiClient {
     const { client, clock, history, limits } = this.#deps;
@@ -146,7 +146,9 @@ export class PollingPlan {
     history.failedRuns.set(collector, succeeded ? 0 : (history.failedRuns.get(collector) ?? 0) + 1);
   }
 
-  /** Records that a list was seen completely: from now on its size counts, not the size stored by an earlier process. */
+  /**
+   * Records that a list was seen completely: from now on its size counts, not the size stored by an earlier process.
+   */
   recordCompleteList(list: "nodes" | "sessions"): void {
     this.#deps.history.completeLists.add(list);
     const networkSize = this.#networkSize();
@@ -245,7 +247,7 @@ export class PollingPlan {
     return new Set((["nodes", "sessions"] as const).filter(isUnknown));
   }
 
-  /** Returns the stored run; null: there is none, or it is unreadable. */
+  /** Returns the stored run, or null if there is none, or it is unreadable. */
   #readRun(collector: Collector): StoredRun | null {
     const { at, calls } = parseFact(this.#deps.facts.read(runFactKey(collector))) as Partial<StoredRun>;
     return Number.isFinite(at) && Number.isFinite(calls) ? { at: at!, calls: calls! } : null;

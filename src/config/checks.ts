@@ -26,23 +26,26 @@ export interface SkippedRuns {
 
 /** Checks that the loader gets from outside. */
 export interface ConfigChecks {
-  /** Returns what is wrong with a cron expression; null: it is valid. */
+  /** Returns what is wrong with a cron expression, or null if it is valid. */
   cron(expression: string): string | null;
   /** The names of all metric families. */
   readonly families: readonly string[];
-  /** Returns what is wrong with a CEL expression, and at which character (from 0); null: it is valid. */
+  /** Returns what is wrong with a CEL expression, and at which character (from 0), or null if it is valid. */
   expression(text: string): { readonly message: string; readonly offset: number } | null;
   /** The fields that a valid CEL expression reads. */
   fields(text: string): readonly FieldUse[];
-  /** Returns the cron schedules with more runs than the limits allow; absent: not checked. */
+  /** Returns the cron schedules with more runs than the limits allow; absent if not checked. */
   skippedRuns?(config: Config): readonly SkippedRuns[];
 }
 
 /** A configuration file, and what is needed to check it. */
 export interface ConfigSource extends YamlSource {
-  /** Reads a file that the configuration names; absent: such files are not checked. */
+  /** Reads a file that the configuration names; absent if such files are not checked. */
   readonly readFile?: (path: string) => Result<string, string>;
-  /** Returns the files that match a glob relative to `folder`, as paths for `readFile`; absent: no policies are loaded. */
+  /**
+   * Returns the files that match a glob relative to `folder`, as paths for `readFile`; absent if no policies are
+   * loaded.
+   */
   readonly listFiles?: (glob: string, folder: string) => readonly string[];
   readonly checks: ConfigChecks;
 }
@@ -72,7 +75,7 @@ export interface CheckContext {
   resolvePath(path: string): string;
   /** Paths of the files that match a glob. */
   find(glob: string): readonly string[];
-  /** Null: the configuration is invalid, so its names are unknown. */
+  /** Null if the configuration is invalid, so its names are unknown. */
   readonly names: DefinedNames | null;
 }
 
@@ -97,7 +100,7 @@ export const readOptionsOf = (checkContext: CheckContext): ReadOptions => ({
   resolvePath: checkContext.resolvePath,
 });
 
-/** Runs a check that the schema leaves to the loader; null: the value is valid. */
+/** Runs a check that the schema leaves to the loader, or null if the value is valid. */
 export function checkValue(check: LoaderCheck, value: string, checkContext: CheckContext): ValueProblem | null {
   const { source, names } = checkContext;
   switch (check) {

@@ -14,8 +14,8 @@ export interface SubstitutedText {
 const NAME_EXPECTED = `must name an environment variable, as in \${NAME}; for a literal \${ write $\${`;
 
 /**
- * Replaces `${NAME}` by the variable's value, which is not expanded again; `$${` stands for a literal `${`. The error is what
- * was found and what is expected; it never contains a variable's value.
+ * Replaces `${NAME}` by the variable's value, which is not expanded again; `$${` stands for a literal `${`. The error
+ * is what was found and what is expected; it never contains a variable's value.
  */
 export function substitute(
   text: string,

@@ -12,7 +12,7 @@ export interface LoadedConfig {
   readonly config: Config;
   /** Ordered by the paths of their files, then by position. If several fire on a node, the first one acts. */
   readonly policies: readonly LoadedPolicy[];
-  /** Null: no web configuration file is named. */
+  /** Null if no web configuration file is named. */
   readonly webFile: WebFile | null;
   readonly warnings: readonly ConfigProblem[];
 }

@@ -9,13 +9,13 @@ import type { Mark, Marks } from "./yaml/position.ts";
 
 /** What is wrong with a value: what is expected, and a search for the nearest valid value. */
 export interface ValueProblem extends Pick<Finding, "expected" | "suggest"> {
-  /** Index of the wrong character; absent: the whole value is wrong. */
+  /** Index of the wrong character; absent if the whole value is wrong. */
   readonly offset?: number;
 }
 
 /** What reading needs besides the schema. */
 export interface ReadOptions {
-  /** Runs a check of the loader; null: the value is valid. */
+  /** Runs a check of the loader, or null if the value is valid. */
   check(check: LoaderCheck, value: string): ValueProblem | null;
   /** Resolves a path in the file. */
   resolvePath(path: string): string;
@@ -28,8 +28,8 @@ export interface ReadDocument<T> {
 }
 
 /**
- * Reads a YAML file by a schema: returns the value, or the problems of the file, ordered by line. Runs in linear time, and
- * returns a bounded number of problems.
+ * Reads a YAML file by a schema: returns the value, or the problems of the file, ordered by line. Runs in linear time,
+ * and returns a bounded number of problems.
  */
 export function readYaml<S extends z.ZodType>(
   schema: S,
@@ -103,8 +103,8 @@ function adaptValue(schema: z.ZodType, kind: ValueKind, mark: Mark, raw: unknown
 }
 
 /**
- * Reads a value as Go's yaml.v2 does: a key without a value is absent, and where text is expected, a number or boolean is
- * read as the text in the file.
+ * Reads a value as Go's yaml.v2 does: a key without a value is absent, and where text is expected, a number or boolean
+ * is read as the text in the file.
  */
 function adaptToGo(schema: z.ZodType, mark: Mark, raw: unknown): void {
   const last = mark.path.at(-1);

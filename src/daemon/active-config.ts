@@ -23,8 +23,8 @@ export interface ActiveConfig {
 }
 
 /**
- * What {@link LeaderConfig.stop} stops. `remediation`: the collectors go on under the next configuration; `leading`: the resources
- * stay open, for the daemon to stand by; `all`: everything.
+ * What {@link LeaderConfig.stop} stops. `remediation`: the collectors go on under the next configuration; `leading`:
+ * the resources stay open, for the daemon to stand by; `all`: everything.
  */
 export type StopScope = "remediation" | "leading" | "all";
 

@@ -36,7 +36,7 @@ export interface Collection {
   close(): Promise<void>;
 }
 
-/** Starts the collectors. `knownService`: what is known of the same service; null: nothing. */
+/** Starts the collectors. `knownService` is what is known of the same service, or null. */
 export function startCollection(
   resources: ConfigResources,
   knownService: KnownService | null,
@@ -80,8 +80,8 @@ export function startCollection(
 }
 
 /**
- * Returns a transport that sends a request only while this daemon leads. A request may wait for its connection after the last check
- * of its caller, so this is asked again right before it is written.
+ * Returns a transport that sends a request only while this daemon leads. A request may wait for its connection after
+ * the last check of its caller, so this is asked again right before it is written.
  */
 const transportOfLeader = (transport: Transport, lease: Lease): Transport => ({
   ...transport,

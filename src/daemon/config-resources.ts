@@ -30,11 +30,14 @@ export interface ConfigResources {
   readonly isTrustedProxy: IsTrustedProxy;
   readonly secret: Secret;
   readonly transport: Transport;
-  /** Null: no web configuration file is named. */
+  /** Null if no web configuration file is named. */
   readonly webConfig: WebConfig | null;
 }
 
-/** Reads the secrets and certificates that a configuration names, and creates its clients. Does not affect the active configuration. */
+/**
+ * Reads the secrets and certificates that a configuration names, and creates its clients. Does not affect the active
+ * configuration.
+ */
 export function openConfigResources(
   loaded: LoadedConfig,
   {

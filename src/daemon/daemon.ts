@@ -19,21 +19,27 @@ import type { Term } from "./term.ts";
 export interface Daemon {
   url(): string;
   /**
-   * Loads the configuration again and activates it; an invalid configuration is rejected, and the previous one stays active.
-   * The journal records the result as a SIGHUP.
+   * Loads the configuration again and activates it; an invalid configuration is rejected, and the previous one stays
+   * active. The journal records the result as a SIGHUP.
    */
   readonly reload: Reload;
   /** What the JSON routes show, now. */
   statusSnapshot(): StatusSnapshot;
   /** The state of remediation, now. */
   remediation(): RemediationView;
-  /** Resolves with the reason if the state can't be used, although that was not known at the start: the daemon should be stopped. */
+  /**
+   * Resolves with the reason if the state can't be used, although that was not known at the start: the daemon should be
+   * stopped.
+   */
   readonly unusable: Promise<string> | null;
   /** Stops the daemon, in reverse order of the start, within {@link SHUTDOWN_BUDGET}. */
   stop(): Promise<void>;
 }
 
-/** Starts the daemon: secrets and clients, state, web server, collectors, remediation. The error is every problem, a line each. */
+/**
+ * Starts the daemon: secrets and clients, state, web server, collectors, remediation. The error is every problem, a
+ * line each.
+ */
 export async function startDaemon(deps: DaemonDeps): Promise<Result<Daemon, readonly string[]>> {
   const read = await deps.readConfig();
   if (!read.ok) return read;
@@ -68,7 +74,7 @@ class RunningDaemon implements Daemon {
     this.unusable = runtime.shared?.unusable ?? null;
   }
 
-  /** `term`: that of a daemon which is alone; null: it shares its state, and stands by. */
+  /** `term`: that of a daemon which is alone, or null if it shares its state, and stands by. */
   async start(resources: ConfigResources, term: Term | null): Promise<Result<void, readonly string[]>> {
     const { config } = resources;
     const web = await this.#listen(resources);

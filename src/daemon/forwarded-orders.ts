@@ -83,9 +83,9 @@ export interface OrderTakerDeps {
 }
 
 /**
- * Executes the commands that standbys forward, one after another, until the returned function is called, which waits for the last.
- * After a crash between a command and its reply, the next leader executes it again, which changes nothing more, except that a pause
- * or hold with a duration ends later.
+ * Executes the commands that standbys forward, one after another, until the returned function is called, which waits
+ * for the last. After a crash between a command and its reply, the next leader executes it again, which changes nothing
+ * more, except that a pause or hold with a duration ends later.
  */
 export function takeForwardedOrders(deps: OrderTakerDeps): () => Promise<void> {
   const stop = new AbortController();

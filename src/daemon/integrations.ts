@@ -32,7 +32,7 @@ type Endpoint = HttpClient & { readonly url: string };
 interface IntegrationDeps {
   readonly clock: Clock;
   readonly agent: string;
-  /** Where receivers with `log` write; absent: nowhere, for commands that send no notifications. */
+  /** Where receivers with `log` write; absent means nowhere, for commands that send no notifications. */
   readonly log?: Log;
 }
 

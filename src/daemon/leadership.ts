@@ -28,8 +28,8 @@ const RETRY_INTERVAL_MS: DurationMs = SECOND_MS;
  *     standby ── acquired ──▶ leader ── deadline passed ──▶ expired ── renewed ──▶ leader
  *        ▲                      └────── deposed ───────────────┴─────────────────────▶ standby
  *
- * An expired leader neither polls nor acts: see {@link Lease.isLeader}. It keeps what it knows, because it goes on as the leader if
- * no other daemon has taken the lease.
+ * An expired leader neither polls nor acts: see {@link Lease.isLeader}. It keeps what it knows, because it goes on as
+ * the leader if no other daemon has taken the lease.
  */
 export class Leadership {
   readonly #deps: LeadershipDeps;
@@ -42,7 +42,7 @@ export class Leadership {
     this.#deps = deps;
   }
 
-  /** The leader as far as this daemon knows, or the last one; null: unknown. */
+  /** The leader as far as this daemon knows, or the last one, or null if unknown. */
   leader(): LeaseHolder | null {
     return this.#leader;
   }

@@ -11,8 +11,9 @@ import { openSharedTerm, type Term } from "./term.ts";
 /**
  * Runs the active configuration, as a leader or as a standby, and replaces it at a reload and when leadership changes.
  *
- *     what survives a change of mode    web server, metrics (counters go on), status page, configuration and its resources
- *     what is new in each term          image of the journal, call counts, knowledge of the limits, inventory, timers' trust
+ *     what survives a change of mode    web server, metrics (counters go on), status page, configuration and its
+ *   resources what is new in each term          image of the journal, call counts, knowledge of the limits, inventory,
+ *   timers' trust
  *
  * A daemon that shares its state with no other leads from the start, and always.
  */
@@ -35,7 +36,7 @@ export class ModeSwitch {
     return this.#active;
   }
 
-  /** Acquires and renews the lease of this daemon; null: it shares its state with no other. */
+  /** Acquires and renews the lease of this daemon, or null if it shares its state with no other. */
   get leadership(): Leadership | null {
     return this.#leadership;
   }
@@ -83,7 +84,10 @@ export class ModeSwitch {
     });
   }
 
-  /** Writes what is still to be written, after {@link stop}, and gives the lease up, so that another daemon can lead at once. */
+  /**
+   * Writes what is still to be written, after {@link stop}, and gives the lease up, so that another daemon can lead at
+   * once.
+   */
   async handOver(): Promise<void> {
     const { shared } = this.#runtime;
     const term = this.#active.isLeading ? this.#active.term : null;

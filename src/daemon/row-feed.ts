@@ -1,14 +1,17 @@
 import type { JournalQueries } from "../model/remediation/journal.ts";
 import type { EventLog } from "../web/api/event-log.ts";
 
-/** Rows of each kind that are read at once. More of them between two reads are left out of the feed, but not of the lists. */
+/**
+ * Rows of each kind that are read at once. More of them between two reads are left out of the feed, but not of the
+ * lists.
+ */
 const ROWS_READ = 100;
 
 /** Passes the decisions and actions that the leader journals to the event log of a standby, for its status page. */
 export class RowFeed {
   readonly #journal: JournalQueries;
   readonly #eventLog: EventLog;
-  /** The rows that were read last, as texts; null: none were read yet. */
+  /** The rows that were read last, as texts, or null if none were read yet. */
   #known: ReadonlySet<string> | null = null;
 
   constructor(journal: JournalQueries, eventLog: EventLog) {

@@ -56,7 +56,7 @@ export interface DaemonDeps {
 /** What survives reloads and changes of leadership. */
 export interface Runtime {
   readonly startedAt: EpochMs;
-  /** The state that this daemon shares with others; null: it is alone, and always leads. */
+  /** The state that this daemon shares with others, or null if it is alone, and always leads. */
   readonly shared: SharedState | null;
   readonly metrics: DaemonMetrics;
   readonly exposition: MetricsEndpoint;
@@ -66,7 +66,10 @@ export interface Runtime {
   readonly history: History;
 }
 
-/** Opens the state, and creates the runtime. `term`: that of a daemon which is alone; null: it shares its state, and stands by. */
+/**
+ * Opens the state, and creates the runtime. `term`: that of a daemon which is alone, or null if it shares its state,
+ * and stands by.
+ */
 export async function openRuntime(
   deps: DaemonDeps,
   config: Config,

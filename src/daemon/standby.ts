@@ -41,8 +41,8 @@ const EMPTY_JOURNAL: JournalContents = {
 };
 
 /**
- * The active configuration of a daemon that stands by. It has no collectors and takes no step. It shows what the leader has journaled,
- * and hands commands to the leader.
+ * The active configuration of a daemon that stands by. It has no collectors and takes no step. It shows what the leader
+ * has journaled, and hands commands to the leader.
  */
 export class StandbyConfig implements ActiveConfig {
   readonly isLeading = false;
@@ -57,7 +57,7 @@ export class StandbyConfig implements ActiveConfig {
   /** Replaced when the journal has changed. */
   #journaled: RemediationView;
   #clockFact: string | undefined;
-  /** Why the journal could not be read last time; null: it was read. */
+  /** Why the journal could not be read last time, or null if it was read. */
   #problem: string | null = "it has not been read yet";
 
   constructor(resources: ConfigResources, deps: DaemonDeps, { shared, eventLog, leader }: StandbyDeps) {

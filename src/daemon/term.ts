@@ -10,9 +10,9 @@ import { limitsOf } from "./collection-settings.ts";
 import type { DaemonDeps, Runtime } from "./runtime.ts";
 
 /**
- * What a daemon needs to poll and to act, from the time at which it begins to lead until it does not any more. A reload keeps it.
- * A daemon that shares its state with no other has one term. A new term knows what is in the store and nothing else: the windows of
- * the limits count as used, as after a restart.
+ * What a daemon needs to poll and to act, from the time at which it begins to lead until it does not any more. A reload
+ * keeps it. A daemon that shares its state with no other has one term. A new term knows what is in the store and
+ * nothing else: the windows of the limits count as used, as after a restart.
  */
 export interface Term {
   readonly store: StateStore;
@@ -47,8 +47,8 @@ export async function openSharedTerm(
 }
 
 /**
- * Opens the term of a daemon that is alone, and reads its journal. If the journal is damaged, the daemon runs on a state in memory:
- * it exports metrics and takes no action until an operator repairs the journal.
+ * Opens the term of a daemon that is alone, and reads its journal. If the journal is damaged, the daemon runs on a
+ * state in memory: it exports metrics and takes no action until an operator repairs the journal.
  */
 export async function openOnlyTerm(
   deps: DaemonDeps,
@@ -82,7 +82,7 @@ async function readJournal(
   }
 }
 
-/** `mayCall`: whether calls may be sent now; absent: always. */
+/** `mayCall`: whether calls may be sent now; absent means always. */
 function startRateLimiter(
   { clock, log, random }: DaemonDeps,
   config: Config,

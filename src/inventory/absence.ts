@@ -7,8 +7,8 @@ export type LookupResult = "alive" | "gone" | "unknown";
 export type WalkEvidence = "exact" | "inexact" | "blind";
 
 /**
- * A node is gone when its absence points reach this: after two exact walks in a row, or ten inexact ones, which may have
- * missed it. A list that is never exact therefore does not keep vanished nodes forever.
+ * A node is gone when its absence points reach this: after two exact walks in a row, or ten inexact ones, which may
+ * have missed it. A list that is never exact therefore does not keep vanished nodes forever.
  */
 const ABSENCE_POINTS_MAX = 10;
 const ABSENCE_POINTS = { exact: 5, inexact: 1, blind: 0 } as const;
@@ -16,9 +16,10 @@ const ABSENCE_POINTS = { exact: 5, inexact: 1, blind: 0 } as const;
 const LOOKUP_DOUBLINGS_MAX = 5;
 
 /**
- * Tracks, by slot, which nodes the walks of the list do not show, and which of them are gone. A lookup that returns 404 proves
- * that a node is gone. Otherwise absences are counted, but only for nodes whose own lookup failed, or if every lookup during the
- * walk showed that unlisted nodes are gone: absence from a list that hides existing nodes proves nothing.
+ * Tracks, by slot, which nodes the walks of the list do not show, and which of them are gone. A lookup that returns 404
+ * proves that a node is gone. Otherwise absences are counted, but only for nodes whose own lookup failed, or if every
+ * lookup during the walk showed that unlisted nodes are gone: absence from a list that hides existing nodes proves
+ * nothing.
  */
 export class AbsenceTracker {
   #walk = 1;
@@ -62,7 +63,9 @@ export class AbsenceTracker {
     return this.#hidden[slot] === 1;
   }
 
-  /** Returns those of `slots` that the current walk has not shown and that are due for a lookup, longest absent first. */
+  /**
+   * Returns those of `slots` that the current walk has not shown and that are due for a lookup, longest absent first.
+   */
   dueForLookup(slots: Iterable<number>): number[] {
     return [...slots]
       .filter((slot) => !this.isShown(slot) && this.#nextLookup[slot]! <= this.#walk)

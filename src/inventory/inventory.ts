@@ -19,13 +19,16 @@ import { NodeColumns, TEXT_COLUMNS } from "./node-columns.ts";
 import { createUsageScaleCheck, type UsageScale, type UsageScaleCheck } from "./usage-scale.ts";
 import { WalkHistory, type WalkSummary } from "./walk-completeness.ts";
 
-/** The node whose detail is read next, and why out of turn; null: it is its turn. */
+/** The node whose detail is read next, and why out of turn, or null if it is its turn. */
 export interface DetailPick {
   readonly id: NodeId;
   readonly cause: SuspectCause | null;
 }
 
-/** A node that the list hides is gone if its last_seen has not changed for this long, even if its detail is still returned. */
+/**
+ * A node that the list hides is gone if its last_seen has not changed for this long, even if its detail is still
+ * returned.
+ */
 const UNLISTED_MS_MAX: DurationMs = DAY_MS;
 
 /** Numbers of a detail that are stored unchanged; usages are converted to ratios. */
@@ -70,7 +73,10 @@ export class Inventory {
     return isNew;
   }
 
-  /** Returns at most `max` nodes that the current walk has not shown and that are due for a lookup by id, longest absent first. */
+  /**
+   * Returns at most `max` nodes that the current walk has not shown and that are due for a lookup by id, longest absent
+   * first.
+   */
   nodesToLookUp(max: number): readonly NodeId[] {
     const due = this.#absences.dueForLookup(this.#slots.values());
     return due.slice(0, max).map((slot) => this.#columns.id(slot));
@@ -85,7 +91,7 @@ export class Inventory {
     if (isGone) this.#removeNode(id, slot);
   }
 
-  /** Returns a node that the current walk has shown; null: none yet. */
+  /** Returns a node that the current walk has shown, or null if none yet. */
   anyListed(): NodeId | null {
     for (const [id, slot] of this.#slots) if (this.#absences.isShown(slot)) return id;
     return null;
@@ -138,7 +144,7 @@ export class Inventory {
     return this.#priority.failingNodes();
   }
 
-  /** Returns when a detail was last read; null: never. */
+  /** Returns when a detail was last read, or null if never. */
   lastDetailAt(): MonotonicMs | null {
     return this.#lastDetailAt;
   }
@@ -153,12 +159,12 @@ export class Inventory {
     return this.#detailed.size === this.#slots.size && this.failingDetails() === 0;
   }
 
-  /** Takes the node whose detail is due next, if a round is planned to take `roundMs`. Null: no nodes. */
+  /** Takes the node whose detail is due next, if a round is planned to take `roundMs`. Null if there are no nodes. */
   takeNextDetail(now: MonotonicMs, roundMs: DurationMs): DetailPick | null {
     return this.#toDetailPick(this.#priority.takeNext(now, roundMs));
   }
 
-  /** Takes any node, to find out whether the service returns its detail. Null: no nodes. */
+  /** Takes any node, to find out whether the service returns its detail. Null if there are no nodes. */
   takeProbe(now: MonotonicMs): DetailPick | null {
     return this.#toDetailPick(this.#priority.takeProbe(now));
   }
@@ -226,7 +232,9 @@ export class Inventory {
     this.#columns.setNumber("listedAt", slot, at);
   }
 
-  /** Whether the last_seen of a hidden node has not changed for so long that the service merely still has its record. */
+  /**
+   * Whether the last_seen of a hidden node has not changed for so long that the service merely still has its record.
+   */
   #isUnlistedTooLong(id: NodeId, slot: number, at: MonotonicMs): boolean {
     const lastSeenMs = this.#columns.number("lastSeenMs", slot);
     const hidden = this.#hiddenSince.get(id);

@@ -47,7 +47,7 @@ export class NodeColumns {
     return this.#numbers[name].values[slot]!;
   }
 
-  /** Null is stored as NaN: missing. */
+  /** Null is stored as NaN if missing. */
   setNumber(name: NumberColumn, slot: number, value: number | null): void {
     write(this.#numbers[name], slot, value ?? Number.NaN);
   }
@@ -104,7 +104,7 @@ export class NodeColumns {
     return occupied;
   }
 
-  /** Renumbers the locations; null: nothing changes. Empty slots get 0. */
+  /** Renumbers the locations, or null if nothing changes. Empty slots get 0. */
   renumberLocations(renumbered: readonly number[] | null): void {
     if (renumbered === null) return;
     for (let slot = 0; slot < this.#slots; slot++) {

@@ -8,9 +8,12 @@ export interface InventoryStatus {
   readonly completeWalks: number;
   /** Whether the last walk was complete: it reached the end of the list and missed no more nodes than allowed. */
   readonly lastComplete: boolean;
-  /** Nodes that the last walk missed, of those that the list counts; null: it was complete, or did not reach the end of the list. */
+  /**
+   * Nodes that the last walk missed, of those that the list counts, or null if it was complete, or did not reach the
+   * end of the list.
+   */
   readonly missing: { readonly nodes: number; readonly of: number } | null;
-  /** Age of the last complete walk; null: there was none. */
+  /** Age of the last complete walk, or null if there was none. */
   readonly completeWalkAgeMs: DurationMs | null;
   /** How long a walk counts as fresh: three planned intervals, or three measured durations if that is longer. */
   readonly freshMs: DurationMs;
@@ -22,7 +25,7 @@ export interface InventoryStatus {
   readonly largestWalkNodes: number;
   /** Records of the last walk that could not be read, and nodes with an unknown status. */
   readonly unknownRecords: number;
-  /** Age of the latest last_seen of the fleet when it was observed; null: no node has one. */
+  /** Age of the latest last_seen of the fleet when it was observed, or null if no node has one. */
   readonly freshestLastSeenMs: DurationMs | null;
   /** Whether a response of the service had a Date header. */
   readonly hasServiceTime: boolean;

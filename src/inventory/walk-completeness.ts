@@ -14,7 +14,10 @@ interface WalkCounts {
 /** Returns how many records a walk missed, without `explained` ones; negative: it showed more than the total. */
 export const missingRecords = ({ total, seen }: WalkCounts, explained = 0): number => total - seen - explained;
 
-/** Returns how many records a complete walk may miss: `share` of the larger count, and at least one if the share is above 0. */
+/**
+ * Returns how many records a complete walk may miss: `share` of the larger count, and at least one if the share is
+ * above 0.
+ */
 export const allowedMissing = ({ total, seen }: WalkCounts, share: Share): number =>
   share === 0 ? 0 : Math.max(1, Math.floor(Math.max(total, seen) * share));
 
@@ -43,7 +46,9 @@ interface NodeCounts {
   readonly hidden: number;
 }
 
-/** After this many complete walks in a row within `max_missing`, an accepted number of missing nodes no longer applies. */
+/**
+ * After this many complete walks in a row within `max_missing`, an accepted number of missing nodes no longer applies.
+ */
 const WALKS_TO_RECOVER = 10;
 
 /** Decides which walks of the nodes are complete. */

@@ -10,7 +10,7 @@ export const QUERY_ROWS_MAX = 1_000;
 /** Final states of an action. */
 const FINISHED_STATES: ReadonlySet<Action["state"]> = new Set(["ended", "withdrawn", "rejected", "lapsed"]);
 
-/** When an action ended in any way; null: it has not ended. */
+/** When an action ended in any way, or null if it has not ended. */
 export const endOf = ({ state, endedAt, createdAt }: Action): EpochMs | null =>
   FINISHED_STATES.has(state) ? (endedAt ?? createdAt) : null;
 

@@ -42,8 +42,8 @@ interface DaemonMetricsOptions {
 }
 
 /**
- * Gauges whose name ends in _total, which promtool rejects and which a sum over the other gauges gives; and a minimum that is 292
- * years before the first sample.
+ * Gauges whose name ends in _total, which promtool rejects and which a sum over the other gauges gives; and a minimum
+ * that is 292 years before the first sample.
  */
 const EXCLUDED_METRICS: ReadonlySet<string> = new Set([
   "nodejs_active_handles_total",
@@ -113,7 +113,10 @@ function combinationsOf(labels: DaemonFamily["labels"]): Record<string, string>[
   return combinations;
 }
 
-/** A gauge that passes a value to prom-client only if it changed, since prom-client takes much longer than the comparison. */
+/**
+ * A gauge that passes a value to prom-client only if it changed, since prom-client takes much longer than the
+ * comparison.
+ */
 class ChangedGauge {
   readonly #gauge: Gauge;
   readonly #labelNames: readonly string[];

@@ -18,7 +18,7 @@ export const endMarker = (format: Format): string => (format === "openmetrics" ?
 /** Units of families. OpenMetrics states the unit only if the name ends in it. */
 const UNITS = ["seconds", "bytes", "ratio"] as const;
 
-/** Returns the unit with which the name of a family ends; null: none. */
+/** Returns the unit with which the name of a family ends, or null if there is none. */
 export const unitOf = (name: string): (typeof UNITS)[number] | null =>
   UNITS.find((unit) => openMetricsName(name).endsWith(`_${unit}`)) ?? null;
 
@@ -50,7 +50,8 @@ const NEEDS_ESCAPE = /["\\\n]/;
 const ESCAPES: Readonly<Record<string, string>> = { '"': '\\"', "\\": "\\\\", "\n": "\\n" };
 
 /**
- * Returns the text of a sample's value: the shortest one that parses to the same number; +Inf, -Inf and NaN as Prometheus spells them.
+ * Returns the text of a sample's value: the shortest one that parses to the same number; +Inf, -Inf and NaN as
+ * Prometheus spells them.
  */
 export function valueText(value: number): string {
   if (Number.isFinite(value)) return String(value);
@@ -58,7 +59,10 @@ export function valueText(value: number): string {
   return value > 0 ? "+Inf" : "-Inf";
 }
 
-/** Returns the text of a bucket's bound: a float as OpenMetrics requires, and the same in text, so that both are one series. */
+/**
+ * Returns the text of a bucket's bound: a float as OpenMetrics requires, and the same in text, so that both are one
+ * series.
+ */
 export function boundText(bound: number): string {
   return Number.isInteger(bound) && Math.abs(bound) < 1e15 ? `${bound}.0` : valueText(bound);
 }

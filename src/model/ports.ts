@@ -15,7 +15,7 @@ export interface Clock {
 
 /** Computes the times of cron expressions. */
 export interface Cron {
-  /** The first time after `after` of `expression` (UTC, five or six fields); null: there is none. */
+  /** The first time after `after` of `expression` (UTC, five or six fields), or null if there is none. */
   nextAfter(expression: string, after: EpochMs): EpochMs | null;
 }
 
@@ -25,7 +25,10 @@ export interface TransportRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Called right before the request is written to its connection. If it returns false, nothing is sent. Absent: true. */
+  /**
+   * Called right before the request is written to its connection. If it returns false, nothing is sent. Absent means
+   * true.
+   */
   mayBeSent?(): boolean;
 }
 
@@ -37,13 +40,13 @@ export interface TransportResponse {
 }
 
 /**
- * Why there is no response. `unreachable`: no connection, so the service received nothing; `reset`: the connection broke;
- * `aborted`: by the caller's signal; `too_large`: the body exceeded the limit and was discarded.
+ * Why there is no response. `unreachable`: no connection, so the service received nothing; `reset`: the connection
+ * broke; `aborted`: by the caller's signal; `too_large`: the body exceeded the limit and was discarded.
  */
 export interface TransportFailure {
   readonly kind: "unreachable" | "reset" | "aborted" | "too_large";
   readonly message: string;
-  /** With `aborted`: nothing was sent. Absent: the service may have received the request. */
+  /** With `aborted`: nothing was sent. Absent if the service may have received the request. */
   readonly unsent?: true;
 }
 
@@ -58,15 +61,15 @@ export interface CallCounter {
   /** Calls added on `day` and after it. Throws if the state can't be read. */
   since(day: string): number;
   /**
-   * Adds calls to a day, or takes back earlier ones (negative); resolves once they are durably counted. Rejects if the state can't be
-   * written; none is added then.
+   * Adds calls to a day, or takes back earlier ones (negative); resolves once they are durably counted. Rejects if the
+   * state can't be written; none is added then.
    */
   add(day: string, calls: number): Promise<void>;
 }
 
 /** Small durable values, by key. */
 export interface FactStore {
-  /** The last value that was written; null: none. */
+  /** The last value that was written, or null if there is none. */
   read(key: string): string | null;
   /** Stores a value, at once or as soon as the store can be written. Throws if the state can't be written. */
   write(key: string, value: string): void;
@@ -101,7 +104,8 @@ export interface Secret {
 }
 
 /**
- * Asks Prometheus and Alertmanager whether they block a policy: it is blocked by true and by an error. Results are not cached.
+ * Asks Prometheus and Alertmanager whether they block a policy: it is blocked by true and by an error. Results are not
+ * cached.
  */
 export interface ExternalBlockers {
   /** Whether a Prometheus query has a result. */

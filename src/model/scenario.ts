@@ -74,7 +74,8 @@ export interface ServiceOptions {
   /** Whether a call over the concurrent cap or the monthly cap gets 429 or 403. */
   readonly planCapStatus: 429 | 403;
   /**
-   * Compression of bodies. `accepted`: gzip if Accept-Encoding contains it; `gzip` and `br`: always, whatever was requested.
+   * Compression of bodies. `accepted`: gzip if Accept-Encoding contains it; `gzip` and `br`: always, whatever was
+   * requested.
    */
   readonly compression: "off" | "accepted" | "gzip" | "br";
   /** Whether X-RateLimit-Reset of a token bucket is the time at which it is full or that of the next token. */
@@ -95,7 +96,9 @@ export type FaultKind =
       readonly status: number;
       /** Value of the Retry-After header. */
       readonly retryAfter?: string;
-      /** Instead of `retryAfter`: Retry-After as an HTTP-date, this much later than the response on the service's clock. */
+      /**
+       * Instead of `retryAfter`: Retry-After as an HTTP-date, this much later than the response on the service's clock.
+       */
       readonly retryAfterDateMs?: DurationMs;
       /** Sent by a gateway in front of the service: without X-RateLimit headers, and not counted by the service. */
       readonly bare?: boolean;
@@ -105,7 +108,7 @@ export type FaultKind =
       readonly kind: "gateway_limit";
       readonly requestsPerMinute: number;
       readonly burst: number;
-      /** Seconds in the Retry-After header of its 429; absent: no header. */
+      /** Seconds in the Retry-After header of its 429; absent means no header. */
       readonly retryAfterSeconds?: number;
     }
   /** Sends these X-RateLimit headers instead of the correct ones. */
@@ -150,8 +153,9 @@ export interface Fault {
   readonly afterMs: DurationMs;
   readonly forMs: DurationMs;
   /**
-   * Method, path prefix or both of the requests affected, such as `GET /v1/nodes`; absent: every request. The query belongs to the
-   * path: `GET /v1/nodes?` matches only the list. `region_dark` and `clock_skew` affect no requests, so they have no match.
+   * Method, path prefix or both of the requests affected, such as `GET /v1/nodes`; absent means every request. The
+   * query belongs to the path: `GET /v1/nodes?` matches only the list. `region_dark` and `clock_skew` affect no
+   * requests, so they have no match.
    */
   readonly match?: string;
   /** Share of the matching requests that are affected; 1 if absent. */
@@ -187,7 +191,9 @@ export interface ChurnRates {
   readonly vanishAfterReboot: Share;
   /** How long such a node is gone; Infinity: for good. */
   readonly vanishForMs: DurationMs;
-  /** Whether a node that returns is another machine with the same id; its `created_at` is then the time of its return. */
+  /**
+   * Whether a node that returns is another machine with the same id; its `created_at` is then the time of its return.
+   */
   readonly reuseIds: boolean;
 }
 

@@ -14,10 +14,10 @@ export const perCollector = <Value>(create: (collector: Collector) => Value) =>
   Object.fromEntries(COLLECTORS.map((collector) => [collector, create(collector)])) as Record<Collector, Value>;
 
 /**
- * The nodes, in columns: index `slot` of every column is about the node `ids[slot]`. A slot with the id "" is empty, and its other
- * columns are undefined. A node keeps its slot while it is in the fleet, so two snapshots can be compared column by column. A missing
- * number is NaN, a missing string "". Usages are ratios, and all of them are NaN while {@link usageKnown} is false. A published fleet
- * is never modified.
+ * The nodes, in columns: index `slot` of every column is about the node `ids[slot]`. A slot with the id "" is empty,
+ * and its other columns are undefined. A node keeps its slot while it is in the fleet, so two snapshots can be compared
+ * column by column. A missing number is NaN, a missing string "". Usages are ratios, and all of them are NaN while
+ * {@link usageKnown} is false. A published fleet is never modified.
  */
 export interface Fleet
   extends Readonly<Record<ListedNumber | DetailNumber, Float64Array> & Record<TextColumn, readonly string[]>> {
@@ -34,9 +34,9 @@ export interface Fleet
   readonly status: Uint8Array;
   /** When the list record was observed: MonotonicMs. */
   readonly listedAt: Float64Array;
-  /** When the detail was observed: MonotonicMs; NaN: never. */
+  /** When the detail was observed: MonotonicMs, or NaN if never. */
   readonly detailedAt: Float64Array;
-  /** The same time as {@link detailedAt} on the daemon's wall clock: EpochMs; NaN: never. */
+  /** The same time as {@link detailedAt} on the daemon's wall clock: EpochMs, or NaN if never. */
   readonly detailedAtEpochMs: Float64Array;
   /** False if no scale is declared, or a value contradicted it. */
   readonly usageKnown: boolean;
@@ -59,7 +59,10 @@ export interface WalkResult {
   readonly completeWalks: number;
   /** Nodes that it showed. */
   readonly seenNodes: number;
-  /** Nodes that the list counts or that were known before, and that it did not show; or by how many it exceeded its total. */
+  /**
+   * Nodes that the list counts or that were known before, and that it did not show; or by how many it exceeded its
+   * total.
+   */
   readonly missing: number;
   /** Nodes that the list counts. */
   readonly total: number;
@@ -76,7 +79,9 @@ export interface Location {
   readonly region: string;
 }
 
-/** Cumulative histogram as in Prometheus. `counts[i]`: observations of at most `SESSION_DURATION_BUCKETS_SECONDS[i]`. */
+/**
+ * Cumulative histogram as in Prometheus. `counts[i]`: observations of at most `SESSION_DURATION_BUCKETS_SECONDS[i]`.
+ */
 export interface Histogram {
   readonly counts: Float64Array;
   readonly count: number;
@@ -94,7 +99,10 @@ export interface SessionSummary {
   readonly complete: boolean;
   /** `counts[status * SESSION_TYPES.length + type]`, both as indexes of SESSION_STATUSES and SESSION_TYPES. */
   readonly counts: Float64Array;
-  /** Whether the list has ever shown a failed session (error or timeout). Until then the number of failures is unknown, not 0. */
+  /**
+   * Whether the list has ever shown a failed session (error or timeout). Until then the number of failures is unknown,
+   * not 0.
+   */
   readonly failedListed: boolean;
   /** Sessions by country; "": sessions without a country. */
   readonly countries: ReadonlyMap<string, number>;
@@ -117,8 +125,8 @@ export interface SessionNodes {
   /** The same without sessions that ended more than {@link RECENT_SESSION_MS} ago, which a list may show for days. */
   readonly recent: readonly Float64Array[];
   /**
-   * Consecutive complete walks without a new session of the node that failed within the last minute; 0: the last walk had one, so
-   * the node's sessions are failing. Failed sessions stay listed after the node recovers.
+   * Consecutive complete walks without a new session of the node that failed within the last minute; 0: the last walk
+   * had one, so the node's sessions are failing. Failed sessions stay listed after the node recovers.
    */
   readonly quietWalks: Uint8Array;
   /** Bytes of the node's sessions since this process started. */

@@ -11,7 +11,7 @@ export interface HttpReceiver extends Receiver {
 
 /** What distinguishes the receivers that are reached over HTTP. */
 interface HttpReceiverOptions extends Pick<Receiver, "name" | "repeatMs"> {
-  /** Appended to the path of the URL; null: the URL is used as it is. */
+  /** Appended to the path of the URL, or null if the URL is used as it is. */
   readonly path: string | null;
   /** Returns the body of a request, which is sent as JSON. */
   readonly payload: (notifications: readonly Notification[]) => unknown;

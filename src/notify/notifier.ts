@@ -18,8 +18,8 @@ export interface Notifier {
   /** Active notifications that were sent to all receivers, for the next notifier to resume. */
   activeNotifications(): readonly Notification[];
   /**
-   * Sends what is queued for at most `graceMs`, then stops. Active notifications are not resolved: the daemon resumes them,
-   * or receivers that expect repetitions let them expire.
+   * Sends what is queued for at most `graceMs`, then stops. Active notifications are not resolved: the daemon resumes
+   * them, or receivers that expect repetitions let them expire.
    */
   stop(graceMs: DurationMs): Promise<void>;
 }
@@ -38,7 +38,7 @@ const ACTIVE_NOTIFICATIONS_MAX = 10_000;
 
 interface ActiveNotification {
   readonly notification: Notification;
-  /** The only receiver; undefined: all. */
+  /** The only receiver; undefined means all. */
   readonly receiver: string | undefined;
 }
 

@@ -52,7 +52,9 @@ export class RetryQueue {
     this.#finished = this.#run();
   }
 
-  /** Queues a notification and returns immediately; beyond {@link QUEUED_NOTIFICATIONS_MAX} the oldest one is dropped. */
+  /**
+   * Queues a notification and returns immediately; beyond {@link QUEUED_NOTIFICATIONS_MAX} the oldest one is dropped.
+   */
   add(notification: Notification): void {
     const { count, log } = this.#deps;
     if (this.#isDraining) {

@@ -13,8 +13,8 @@ interface WebhookDeps {
 }
 
 /**
- * Posts notifications to a webhook, as JSON. The overall status is `firing` if any notification fires. A field that does not
- * apply is null; times are ISO 8601 in UTC. Adding a field does not change the version.
+ * Posts notifications to a webhook, as JSON. The overall status is `firing` if any notification fires. A field that
+ * does not apply is null; times are ISO 8601 in UTC. Adding a field does not change the version.
  *
  *     {
  *       "version": "1",

@@ -22,9 +22,9 @@ interface CronFields {
 }
 
 /**
- * Creates the cron port, in UTC. The grammar is node-cron's: names, ranges, steps, lists, `L`, `W`, `#` and nicknames such as
- * `@hourly`. Unlike in Vixie cron, a day must fit both its day of month and its day of week.
- * `nextAfter` throws on an expression that {@link cronError} rejects; null: not within eight years.
+ * Creates the cron port, in UTC. The grammar is node-cron's: names, ranges, steps, lists, `L`, `W`, `#` and nicknames
+ * such as `@hourly`. Unlike in Vixie cron, a day must fit both its day of month and its day of week. `nextAfter` throws
+ * on an expression that {@link cronError} rejects, or null if not within eight years.
  */
 export function createCron(): Cron {
   const schedules = new Map<string, CronFields>();
@@ -39,7 +39,7 @@ export function createCron(): Cron {
   return { nextAfter: (expression, after) => nextRunAt(scheduleOf(expression), after, LOOKAHEAD_DAYS_MAX) };
 }
 
-/** Returns everything that is wrong with a cron expression; null: it is valid. */
+/** Returns everything that is wrong with a cron expression, or null if it is valid. */
 export function cronError(expression: string): string | null {
   const { valid, errors } = validateDetailed(expression);
   if (!valid) {

@@ -32,8 +32,8 @@ const redact = (line: string) => REDACTIONS.reduce((text, [pattern, instead]) =>
 
 /**
  * The structured log. JSON lines carry `level` as a word, `time` in ISO 8601 (UTC), the fields, and `msg`. Without a
- * destination they go to stderr, asynchronously so that a blocked pipe blocks nothing, and are flushed at exit. Fields named
- * like secrets, bearer tokens and passwords in URLs are redacted.
+ * destination they go to stderr, asynchronously so that a blocked pipe blocks nothing, and are flushed at exit. Fields
+ * named like secrets, bearer tokens and passwords in URLs are redacted.
  */
 export function createLog(
   { level, format }: LogOptions,

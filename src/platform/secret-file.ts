@@ -20,8 +20,8 @@ export function inlineSecret(value: string): Secret {
 
 /**
  * A secret in a file of one line, without its trailing line break. It is read now, on `refresh`, and when the file's
- * identity, size or times have changed (also through a symbolic link, as Kubernetes mounts secrets), which `value` checks at
- * most once a second. The error names the file and what is wrong with it.
+ * identity, size or times have changed (also through a symbolic link, as Kubernetes mounts secrets), which `value`
+ * checks at most once a second. The error names the file and what is wrong with it.
  */
 export function fileSecret(path: string, clock: Pick<Clock, "monotonic">): Result<Secret, string> {
   return watchedSecretFile(path, { findProblem: singleLineProblem, bytesMax: SECRET_BYTES_MAX }, clock);
@@ -34,7 +34,7 @@ export function pemFile(path: string, clock: Pick<Clock, "monotonic">): Result<S
 
 /** Format of a secret file. */
 interface SecretFormat {
-  /** Returns what is wrong with a text; null: it is valid. */
+  /** Returns what is wrong with a text, or null if it is valid. */
   findProblem(text: string): string | null;
   readonly bytesMax: number;
 }

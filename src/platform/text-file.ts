@@ -37,7 +37,9 @@ export function readRegularFile(path: string, bytesMax: number): Result<TextFile
   }
 }
 
-/** Reads a stream, such as standard input, to its end, as UTF-8 of at most `bytesMax` bytes. The error is the reason. */
+/**
+ * Reads a stream, such as standard input, to its end, as UTF-8 of at most `bytesMax` bytes. The error is the reason.
+ */
 export async function readTextStream(
   stream: AsyncIterable<Uint8Array>,
   bytesMax: number,
@@ -71,7 +73,7 @@ function kindOf(stats: BigIntStats): string | null {
 const tooLargeMessage = (size: string, bytesMax: number) =>
   `it is too large: it has ${size}, and may have at most ${bytesMax}`;
 
-/** Reads a whole file; null: it has more than `bytesMax` bytes. */
+/** Reads a whole file, or null if it has more than `bytesMax` bytes. */
 function readAll(file: number, bytesMax: number): Buffer | null {
   const buffer = Buffer.alloc(bytesMax + 1);
   let length = 0;

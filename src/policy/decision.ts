@@ -20,9 +20,9 @@ export function findBlockers(candidate: Candidate, facts: GuardFacts): readonly 
 }
 
 /**
- * Returns the canary episode of a policy whose current version is not proven: the episode with an action in flight, even if
- * its node has left the list; otherwise the oldest episode that has sent an action and can proceed. Null: the next episode to
- * act becomes the canary.
+ * Returns the canary episode of a policy whose current version is not proven: the episode with an action in flight,
+ * even if its node has left the list; otherwise the oldest episode that has sent an action and can proceed. Null means
+ * that the next episode to act becomes the canary.
  */
 export function findCanary(
   { rule, fingerprint }: Policy,
@@ -126,8 +126,8 @@ function actionRequestOf(candidate: Candidate): ActionRequest {
 }
 
 /**
- * Returns why a planned action must not be sent; null: it may be sent. `candidate`: the node under its policy as observed after
- * the decision; null: the node is gone.
+ * Returns why a planned action must not be sent, or null if it may be sent. `candidate`: the node under its policy as
+ * observed after the decision, or null if the node is gone.
  */
 export function precondition(action: Action, candidate: Candidate | null, facts: GuardFacts): string | null {
   if (candidate === null) return "the node is gone";

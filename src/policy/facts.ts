@@ -58,9 +58,9 @@ export interface GuardFacts {
   readonly fleetCounts: FleetCounts;
   readonly records: RemediationRecords;
   readonly pauseDetail: string | null;
-  /** Why the journal can't be written; null: it can. */
+  /** Why the journal can't be written, or null if it can. */
   readonly journalError: string | null;
-  /** Why the service rejects our actions; null: it has not rejected one recently. */
+  /** Why the service rejects our actions, or null if it has not rejected one recently. */
   readonly credentialsError: string | null;
   readonly trustBlockers: readonly Blocker[];
   readonly storm: Storm | null;
@@ -74,7 +74,9 @@ export interface GuardFacts {
   readonly assumedActionCount: number;
   /** Returns the blockers from the windows and external blockers of a policy. */
   policyBlockers(policy: Policy): readonly Blocker[];
-  /** Returns the canary episode of an unproven policy; null: there is none, and the next episode to act becomes it. */
+  /**
+   * Returns the canary episode of an unproven policy, or null if there is none, and the next episode to act becomes it.
+   */
   canaryEpisode(active: ActivePolicy): Episode | null;
 }
 
@@ -86,14 +88,14 @@ export const isUnlisted = ({ state, unlistedAt }: Episode): boolean =>
   state === "suspended" && unlistedAt !== null && unlistedAt !== undefined;
 
 /**
- * Whether the node of an episode is lost: it left the list after an action of ours. It counts as disrupted, as unhealthy and
- * as a failure of its policy until it returns or an operator accepts the loss.
+ * Whether the node of an episode is lost: it left the list after an action of ours. It counts as disrupted, as
+ * unhealthy and as a failure of its policy until it returns or an operator accepts the loss.
  */
 export const isLost = (episode: Episode): boolean => !episode.shadow && episode.acted > 0 && isUnlisted(episode);
 
 /**
- * Returns the episodes whose node is disrupted: a step is in progress, our quarantine lasts, or the node is lost. One for each
- * node, because several policies may have lost the same one.
+ * Returns the episodes whose node is disrupted: a step is in progress, our quarantine lasts, or the node is lost. One
+ * for each node, because several policies may have lost the same one.
  */
 export function disruptedEpisodes(records: RemediationRecords, dryRun: boolean): readonly Episode[] {
   const episodes = records.openEpisodes().filter((episode) => {
@@ -131,8 +133,9 @@ const UNKNOWN = NODE_STATUSES.indexOf("unknown");
 const ONLINE = NODE_STATUSES.indexOf("online");
 
 /**
- * Counts the nodes of a fleet. Nodes count as unhealthy if a timer of `policies` is firing on them; unless `dryRun` is set,
- * policies in dry_run are ignored. Counts by location first: this blocks the event loop, and a fleet has few locations.
+ * Counts the nodes of a fleet. Nodes count as unhealthy if a timer of `policies` is firing on them; unless `dryRun` is
+ * set, policies in dry_run are ignored. Counts by location first: this blocks the event loop, and a fleet has few
+ * locations.
  */
 export function countFleet(
   fleet: Fleet,

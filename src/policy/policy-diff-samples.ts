@@ -18,8 +18,8 @@ const SEED = 1;
 const BOUND_OFFSET = 0.001;
 
 /**
- * Yields states of a node with values on both sides of every constant in the expressions, where two versions of a condition are
- * most likely to differ. The same expressions yield the same states.
+ * Yields states of a node with values on both sides of every constant in the expressions, where two versions of a
+ * condition are most likely to differ. The same expressions yield the same states.
  */
 export function* sampleStates(expressions: readonly Expression[]): Generator<SampledState> {
   const named = new Set(expressions.flatMap(({ fields }) => fields));
@@ -39,7 +39,7 @@ export function* sampleStates(expressions: readonly Expression[]): Generator<Sam
   }
 }
 
-/** Whether an expression is true in a state; false if it is unknown. */
+/** Whether an expression is true in a state, or false if it is unknown. */
 export const isTrueIn = ({ fields, evaluate }: Expression, state: SampledState): boolean =>
   evaluate(fields.map((field) => state.get(field)!)) === true;
 

@@ -11,13 +11,14 @@ export const isUnfinished = ({ state }: Action): boolean =>
 const NO_TIMERS: ReadonlyMap<NodeId, Timer> = new Map();
 
 /**
- * The content of the journal in memory, for decisions to read. A change is written to the journal first and applied here
- * afterwards. Timers are the exception: they change here at once, because what a crash loses of them is only counted again.
+ * The content of the journal in memory, for decisions to read. A change is written to the journal first and applied
+ * here afterwards. Timers are the exception: they change here at once, because what a crash loses of them is only
+ * counted again.
  */
 export class RemediationRecords {
   /**
-   * `created_at` of nodes with timers as the journal had it at the start. An entry is removed once it has been compared with
-   * the value that the service returns.
+   * `created_at` of nodes with timers as the journal had it at the start. An entry is removed once it has been compared
+   * with the value that the service returns.
    */
   readonly loadedCreatedAt = new Map<NodeId, EpochMs>();
   readonly #timers = new Map<string, Map<NodeId, Timer>>();
@@ -65,18 +66,18 @@ export class RemediationRecords {
     return [...this.#timers.keys()];
   }
 
-  /** The episode that a node is in, the real one or that of a dry run; null: none, or only suspended ones. */
+  /** The episode that a node is in, the real one or that of a dry run, or null if none, or only suspended ones. */
   openEpisode(node: NodeId, dryRun: boolean): Episode | null {
     const episodes = this.#openByNode.get(node);
     return episodes?.findLast((each) => each.shadow === dryRun && each.state !== "suspended") ?? null;
   }
 
-  /** The suspended episode of a node under a policy; null: there is none. */
+  /** The suspended episode of a node under a policy, or null if there is none. */
   suspendedEpisode(policy: string, node: NodeId, dryRun: boolean): Episode | null {
     return this.openEpisodesOf(node, dryRun).findLast((each) => isSuspended(each) && each.policy === policy) ?? null;
   }
 
-  /** Open episodes of a node, including suspended ones. `dryRun` absent: real ones and those of dry runs. */
+  /** Open episodes of a node, including suspended ones. `dryRun` absent means real ones and those of dry runs. */
   openEpisodesOf(node: NodeId, dryRun?: boolean): readonly Episode[] {
     return (this.#openByNode.get(node) ?? []).filter(({ shadow }) => shadow === (dryRun ?? shadow));
   }
@@ -91,8 +92,8 @@ export class RemediationRecords {
   }
 
   /**
-   * Closed episodes of a node, oldest first, without those of an earlier node with the same id. `dryRun` absent: real ones and
-   * those of dry runs.
+   * Closed episodes of a node, oldest first, without those of an earlier node with the same id. `dryRun` absent means
+   * real ones and those of dry runs.
    */
   closedEpisodesOf(node: NodeId, dryRun?: boolean): readonly Episode[] {
     const closed = this.#closedByNode.get(node) ?? [];

@@ -30,16 +30,18 @@ export type WaitReason =
   | "concurrency"
   | "month";
 
-/** When a call may be sent, and what delays it until then. Infinity: not before a call in flight ends or limits change. */
+/**
+ * When a call may be sent, and what delays it until then. Infinity: not before a call in flight ends or limits change.
+ */
 export interface Availability {
   readonly at: MonotonicMs;
   readonly waitReason: WaitReason | null;
 }
 
 /**
- * Share of the polling calls of a window that may be sent at once if the service states that they are available. Not in the
- * first window of a process, and not while others use the key. All further calls are spaced evenly, since only responses
- * show external usage.
+ * Share of the polling calls of a window that may be sent at once if the service states that they are available. Not in
+ * the first window of a process, and not while others use the key. All further calls are spaced evenly, since only
+ * responses show external usage.
  */
 const BURST_SHARE = 0.25;
 /** How many times per window a wait for external usage is recomputed. */
@@ -69,8 +71,8 @@ export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, n
 }
 
 /**
- * Whether actions may exceed the pace and use the reserve without a stated limit. Not in the first window of a process: the
- * previous process may have done so just before it ended, and a window has room for that only once.
+ * Whether actions may exceed the pace and use the reserve without a stated limit. Not in the first window of a process:
+ * the previous process may have done so just before it ended, and a window has room for that only once.
  */
 const mayUseReserve = (ledger: Ledger, lane: Lane, windowMs: DurationMs, now: MonotonicMs): boolean =>
   lane === "action" && !isFirstWindow(ledger, windowMs, now);
@@ -128,7 +130,9 @@ function statedLimitAvailability(ledger: Ledger, category: Category, lane: Lane,
   return now < reopensAt ? { at: reopensAt, waitReason: "remaining" } : aloneInFlight;
 }
 
-/** Remaining calls that must be left to other users. What they have already used in this window is not reserved again. */
+/**
+ * Remaining calls that must be left to other users. What they have already used in this window is not reserved again.
+ */
 function callsToLeave(
   { limits, externalUsage }: Ledger,
   category: Category,

@@ -2,8 +2,8 @@ import type { DurationMs } from "../base/duration.ts";
 import { type Limits, pollingConcurrency } from "./limits.ts";
 
 /**
- * Maximum number of concurrent calls of one collector, even if the plan allows more: 77 calls per second at 2 s each need
- * 154. Each uses a socket here and at the service.
+ * Maximum number of concurrent calls of one collector, even if the plan allows more: 77 calls per second at 2 s each
+ * need 154. Each uses a socket here and at the service.
  */
 export const IN_FLIGHT_MAX = 256;
 /** Minimum number of concurrent calls, if the plan allows them: enough to measure the latency of a slow service. */
@@ -30,9 +30,9 @@ const QUEUE_FACTOR = 2;
 const QUEUE_DECREASE = 0.1;
 
 /**
- * Number of pages of a list that the service processes at the same time without a queue. It grows by one with each page, and shrinks with
- * each page that waited in a queue: if the service can't keep up, more concurrent calls only lengthen its queue, until all calls
- * time out.
+ * Number of pages of a list that the service processes at the same time without a queue. It grows by one with each
+ * page, and shrinks with each page that waited in a queue: if the service can't keep up, more concurrent calls only
+ * lengthen its queue, until all calls time out.
  */
 export interface PagesInFlight {
   /** Records the latency of a page. `isFirst`: the first page of a walk, with which no other page is in flight. */

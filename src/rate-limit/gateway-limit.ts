@@ -16,7 +16,7 @@ export const limitBasisOf = ({ limits }: Ledger, category: Category): LimitBasis
   windowMs: limits.categories[category].windowMs,
 });
 
-/** The limit learned from 429s in `category`, in calls per window; null: none. */
+/** The limit learned from 429s in `category`, in calls per window, or null if there is none. */
 export function learnedLimitOf(ledger: Ledger, category: Category, now: MonotonicMs): number | null {
   const { learned } = ledger.categories[category];
   return hasLearnedLimit(learned) ? currentLearnedLimit(learned, limitBasisOf(ledger, category), now) : null;

@@ -4,8 +4,8 @@ import type { Lane } from "./limits.ts";
 import { ACTION_SHARE, type Pace, payForCall } from "./pacing.ts";
 
 /**
- * A limit that no header states, such as that of a gateway in front of the service. It is learned from 429s that headers
- * do not explain: each decreases it by a factor, and time without one increases it again.
+ * A limit that no header states, such as that of a gateway in front of the service. It is learned from 429s that
+ * headers do not explain: each decreases it by a factor, and time without one increases it again.
  */
 export interface LearnedLimit {
   /** Calls per window right after the last decrease; Infinity: no limit. */
@@ -39,7 +39,10 @@ const CALLS_PER_CYCLE = 400;
 const PROVEN_MS: DurationMs = HOUR_MS;
 /** From then on the limit doubles in this time, so it is usually fully restored within two hours. */
 const DOUBLING_MS: DurationMs = 10 * MINUTE_MS;
-/** Time without a 429 after which the limit is forgotten and bursts are allowed again: one burst may cost hundreds of 429s. */
+/**
+ * Time without a 429 after which the limit is forgotten and bursts are allowed again: one burst may cost hundreds of
+ * 429s.
+ */
 const FORGET_MS: DurationMs = 6 * HOUR_MS;
 /** Minimum limit, in calls per window, after 429s in a row: an outage may have caused them, not the rate. */
 const UNANSWERED_CALLS_MIN = 1;
@@ -66,7 +69,9 @@ export function currentLearnedLimit(learned: LearnedLimit, basis: LimitBasis, no
   return Math.min(basis.maximum, raisedLimit(learned, basis, now) * 2 ** doublings);
 }
 
-/** The limit after slow growth for at most {@link PROVEN_MS}: each {@link CALLS_PER_CYCLE} calls recover one decrease. */
+/**
+ * The limit after slow growth for at most {@link PROVEN_MS}: each {@link CALLS_PER_CYCLE} calls recover one decrease.
+ */
 function raisedLimit({ calls, decreasedAt }: LearnedLimit, { windowMs }: LimitBasis, now: MonotonicMs): number {
   const cycles = ((Math.min(now - decreasedAt, PROVEN_MS) / windowMs) * calls) / CALLS_PER_CYCLE;
   return calls * DECREASE_FACTOR ** -cycles;
@@ -82,9 +87,9 @@ export interface UnexplainedRejection {
 }
 
 /**
- * Decreases the limit after a 429. The 429s of concurrent calls decrease it once. So do 429s in a row, since the backoff
- * applies, unless calls of other categories succeed in between: a gateway that counts all categories together and allows
- * no burst rejects a category whose calls always come right after those of another one.
+ * Decreases the limit after a 429. The 429s of concurrent calls decrease it once. So do 429s in a row, since the
+ * backoff applies, unless calls of other categories succeed in between: a gateway that counts all categories together
+ * and allows no burst rejects a category whose calls always come right after those of another one.
  */
 export function learnFromRejection(
   learned: LearnedLimit,

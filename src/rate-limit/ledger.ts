@@ -49,7 +49,9 @@ export interface Ledger {
   readonly planActions: Pace;
   /** No call of any category may be sent before: headers said so. */
   planRejectedUntil: MonotonicMs;
-  /** Spaces the calls of all categories while a limit is learned: a gateway may count them together and allow no burst. */
+  /**
+   * Spaces the calls of all categories while a limit is learned: a gateway may count them together and allow no burst.
+   */
   readonly gatewayPace: Pace;
   inFlight: number;
   /** Calls in the plan's current month: ours and detected external ones. The rate limiter persists them. */
@@ -57,7 +59,10 @@ export interface Ledger {
   readonly externalUsage: ExternalUsage;
 }
 
-/** Creates a ledger without observations: each bucket starts empty, and one call per category goes out to learn its limit. */
+/**
+ * Creates a ledger without observations: each bucket starts empty, and one call per category goes out to learn its
+ * limit.
+ */
 export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs): Ledger {
   const planRates = planPaceRates(limits);
   return {

@@ -5,7 +5,7 @@ import type { EpochMs, MonotonicMs } from "../model/time.ts";
 export interface LimitReading {
   readonly limit: number;
   readonly remaining: number;
-  /** When the limit is certainly reset; null: not stated, or implausible. */
+  /** When the limit is certainly reset, or null if not stated, or implausible. */
   readonly resetAt: MonotonicMs | null;
 }
 
@@ -20,9 +20,9 @@ const REMAINING_LIMITS_MAX = 10;
 const RESET_MS_MAX: DurationMs = 31 * DAY_MS;
 
 /**
- * Converts rate limit headers (spec, section 8.1) to a reading; null if they are implausible, which counts as not stated.
- * The reset is on the service's clock, so it is measured from the Date of the same response. Both are truncated to seconds,
- * hence the rounding.
+ * Converts rate limit headers (spec, section 8.1) to a reading, or null if they are implausible, which counts as not
+ * stated. The reset is on the service's clock, so it is measured from the Date of the same response. Both are truncated
+ * to seconds, hence the rounding.
  */
 export function parseLimitReading(
   stated: { limit: number; remaining: number; resetEpochSeconds: number | null; dateEpochMs: EpochMs | null },
@@ -40,8 +40,8 @@ export function parseLimitReading(
 
 /**
  * What the service last stated about one limit, adjusted for concurrent calls. Each response is a lower bound of the
- * remaining calls: all calls sent so far may still count against what it stated, except those that were settled before its
- * own call was sent. So the bound is a constant, `base`, less the number of calls sent.
+ * remaining calls: all calls sent so far may still count against what it stated, except those that were settled before
+ * its own call was sent. So the bound is a constant, `base`, less the number of calls sent.
  */
 export interface StatedLimit {
   /** Calls sent. */
@@ -56,7 +56,9 @@ export interface StatedLimit {
 interface AcceptedStatement extends LimitReading {
   readonly base: number;
   readonly at: MonotonicMs;
-  /** {@link StatedLimit.settled} after this response: the response to a call sent later is newer, whatever it states. */
+  /**
+   * {@link StatedLimit.settled} after this response: the response to a call sent later is newer, whatever it states.
+   */
   readonly settled: number;
 }
 
@@ -79,7 +81,7 @@ export function recordUnsent(statedLimit: StatedLimit): void {
   statedLimit.sent--;
 }
 
-/** Records a response. `reading`: what it stated; null: nothing. */
+/** Records a response. `reading` is what it stated, or null. */
 export function recordAnswered(
   statedLimit: StatedLimit,
   mark: SendMark,
@@ -111,6 +113,6 @@ export function settleLostCalls(statedLimit: StatedLimit, now: MonotonicMs): voi
 export const callsInFlight = (statedLimit: StatedLimit): number =>
   statedLimit.sent - statedLimit.settled - statedLimit.lost.length;
 
-/** Lower bound of the remaining calls; null: not stated. */
+/** Lower bound of the remaining calls, or null if not stated. */
 export const remainingAtLeast = (statedLimit: StatedLimit): number | null =>
   statedLimit.lastStatement === null ? null : statedLimit.lastStatement.base - statedLimit.sent;

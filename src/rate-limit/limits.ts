@@ -15,7 +15,7 @@ export interface CategoryLimit {
   readonly windowMs: DurationMs;
 }
 
-/** Caps of the plan over all categories (spec, section 8.3); null: no cap. */
+/** Caps of the plan over all categories (spec, section 8.3); null means no cap. */
 export interface PlanLimits {
   readonly requestsPerMinute: number | null;
   readonly concurrentRequests: number | null;
@@ -57,7 +57,9 @@ const ACTION_RESERVE_SHARE: Share = 0.5;
 /** Calls of a reserve that actions may use, rounded down. */
 export const actionReserveOf = (reserved: number): number => Math.floor(reserved * ACTION_RESERVE_SHARE);
 
-/** Division of a limit into polling calls and unused reserve. `actionReserve`: part of the reserve that actions may use. */
+/**
+ * Division of a limit into polling calls and unused reserve. `actionReserve`: part of the reserve that actions may use.
+ */
 export interface Allowance {
   readonly polling: number;
   readonly reserved: number;
@@ -85,8 +87,8 @@ const EXTERNAL_FLOOR_SHARE: Share = 0.02;
 export const externalFloorOf = (limit: number): number => Math.ceil(limit * EXTERNAL_FLOOR_SHARE);
 
 /**
- * Polling calls per window of `category`: its requests less the reserve, less the calls of other users beyond the reserve,
- * and at most `learned`, the limit learned from 429s (null: none).
+ * Polling calls per window of `category`: its requests less the reserve, less the calls of other users beyond the
+ * reserve, and at most `learned`, the limit learned from 429s (null if none).
  */
 export function pollingCallsPerWindow(
   limits: Limits,
@@ -98,13 +100,13 @@ export function pollingCallsPerWindow(
   return Math.min(polling, learned ?? Number.POSITIVE_INFINITY);
 }
 
-/** Polling calls per minute over all categories; null: the plan has no such limit. */
+/** Polling calls per minute over all categories, or null if the plan has no such limit. */
 export function pollingCallsPerMinute(limits: Limits, externalCalls = 0): number | null {
   const requests = limits.plan.requestsPerMinute;
   return requests === null ? null : allowanceOf(requests, limits.reserve, externalCalls).polling;
 }
 
-/** Maximum number of concurrent polling calls; null: unlimited. */
+/** Maximum number of concurrent polling calls, or null if unlimited. */
 export function pollingConcurrency(limits: Limits): number | null {
   const cap = limits.plan.concurrentRequests;
   return cap === null ? null : Math.max(1, cap - reservedCalls(cap, limits.reserve));

@@ -47,8 +47,8 @@ export interface LastRun {
 const ACTION_SHARE_MAX = 0.5;
 
 /**
- * Calls that polling may still make in the month; null: the plan has no such cap. Actions keep their share of the month,
- * or what they need at the rate of the last day, whichever is more.
+ * Calls that polling may still make in the month, or null if the plan has no such cap. Actions keep their share of the
+ * month, or what they need at the rate of the last day, whichever is more.
  */
 export function pollingCallsLeft(
   limits: Limits,
@@ -65,8 +65,8 @@ export function pollingCallsLeft(
 
 /**
  * Calls that a run has made ahead of `callsPerMinute`: a walk of a large list spends the calls of its whole interval at
- * once. Adding them to what is left keeps the plan constant before, during and after a run. Calls for time after the end of
- * the month don't count.
+ * once. Adding them to what is left keeps the plan constant before, during and after a run. Calls for time after the
+ * end of the month don't count.
  */
 export function callsPaidAhead(
   { sinceMs, callsMade }: LastRun,
@@ -85,7 +85,10 @@ export interface RunBudget {
   readonly calls: number;
 }
 
-/** Share of the polling calls left in the month that any run may make at once: before its first walk a list's length is unknown. */
+/**
+ * Share of the polling calls left in the month that any run may make at once: before its first walk a list's length is
+ * unknown.
+ */
 const AT_ONCE_SHARE = 0.02;
 /** Share of the polling calls left in the month that any run may make in total, whatever total a list states. */
 const RUN_SHARE_MAX = 0.1;

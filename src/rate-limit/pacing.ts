@@ -47,7 +47,9 @@ export interface PaceRates {
 
 /** Share of the polling calls of a window that may be sent back to back; the others are spaced evenly. */
 const BURST_SHARE: Share = 0.02;
-/** Share of the polling calls that actions may use in the long run, so that polling continues however many there are. */
+/**
+ * Share of the polling calls that actions may use in the long run, so that polling continues however many there are.
+ */
 export const ACTION_SHARE: Share = 0.5;
 
 /** Rates of a plan without a limit: calls cost nothing. */

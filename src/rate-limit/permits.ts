@@ -15,8 +15,8 @@ import { categoryPaceRates, payForCall, planPaceRates } from "./pacing.ts";
 import { headersExplainRejection, recordAnswer, recordTooManyRequests } from "./too-many-requests.ts";
 
 /**
- * Outcome of a call. `answered`: any status but 429; `retryAfterMs`: wait requested by an overloaded service. `refused`: 429.
- * `lost`: no response, the service may have counted it. `unused`: not sent, and not counted.
+ * Outcome of a call. `answered`: any status but 429; `retryAfterMs`: wait requested by an overloaded service.
+ * `refused`: 429. `lost`: no response, the service may have counted it. `unused`: not sent, and not counted.
  */
 export type CallOutcome =
   | { readonly kind: "answered"; readonly reading: LimitReading | null; readonly retryAfterMs?: DurationMs | null }

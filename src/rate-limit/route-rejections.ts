@@ -16,7 +16,9 @@ export interface RouteHistory {
   rejectionsInRow: number;
   /** When the last of them was counted. */
   rejectedAt: MonotonicMs;
-  /** Recent calls with a response, and those with 429. Both are halved when `calls` reaches {@link RECORDED_CALLS_MAX}. */
+  /**
+   * Recent calls with a response, and those with 429. Both are halved when `calls` reaches {@link RECORDED_CALLS_MAX}.
+   */
   calls: number;
   rejected: number;
 }

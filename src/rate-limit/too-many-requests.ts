@@ -28,7 +28,7 @@ const UNCERTAIN_HOLD_MS_MAX: DurationMs = 5 * MINUTE_MS;
 /** A 429. */
 export interface Rejection {
   readonly reading: LimitReading | null;
-  /** Null: not stated. */
+  /** Null if not stated. */
   readonly retryAfterMs: DurationMs | null;
   /** Whether headers explain it: see {@link headersExplainRejection}. */
   readonly isExplained: boolean;
@@ -36,7 +36,9 @@ export interface Rejection {
   readonly jitter: number;
 }
 
-/** Records a response other than 429. `retryAfterMs`: wait requested by an overloaded service; null: none. */
+/**
+ * Records a response other than 429. `retryAfterMs`: wait requested by an overloaded service, or null if there is none.
+ */
 export function recordAnswer(
   ledger: Ledger,
   { category, lane, at }: Permit,
@@ -110,9 +112,9 @@ const otherRoutesThan = ({ routes }: CategoryState, route: RouteHistory): RouteH
   Object.values(routes).filter((each) => each !== route);
 
 /**
- * Holds a category that a 429 may concern, for {@link UNCERTAIN_HOLD_MS_MAX} at most. After such a hold the category stays
- * available for as long, and until a call was tried, so that a route that always gets 429 cannot stop the others. Returns
- * whether the category is held.
+ * Holds a category that a 429 may concern, for {@link UNCERTAIN_HOLD_MS_MAX} at most. After such a hold the category
+ * stays available for as long, and until a call was tried, so that a route that always gets 429 cannot stop the others.
+ * Returns whether the category is held.
  */
 function holdUncertain(state: CategoryState, until: MonotonicMs, now: MonotonicMs): boolean {
   const { uncertainHold } = state;

@@ -82,12 +82,15 @@ export class ObservedFleet {
     this.latest = { snapshot: { ...snapshot, fleet }, plan };
   }
 
-  /** Returns the slot of a node; null: it is not listed. */
+  /** Returns the slot of a node, or null if it is not listed. */
   slotOf(node: NodeId): number | null {
     return this.latest === null ? null : (slotsById(this.fleet.ids).get(node) ?? null);
   }
 
-  /** Returns when the node was created, on the service's clock; null: unknown, for example because its detail was not read. */
+  /**
+   * Returns when the node was created, on the service's clock, or null if unknown, for example because its detail was
+   * not read.
+   */
   createdAtOf(node: NodeId): EpochMs | null {
     const slot = this.slotOf(node);
     const at = slot === null ? Number.NaN : this.fleet.createdAtMs[slot]!;

@@ -60,8 +60,8 @@ export class RemediationController {
   }
 
   /**
-   * Starts nothing new, waits up to `postGraceMs` for the response to a POST in flight, then aborts it and journals it as
-   * in doubt.
+   * Starts nothing new, waits up to `postGraceMs` for the response to a POST in flight, then aborts it and journals it
+   * as in doubt.
    */
   async stop(postGraceMs: DurationMs): Promise<void> {
     this.#noNewSteps.abort();

@@ -33,7 +33,7 @@ interface CommandTarget {
 
 /** What a command changes and replies; `apply` adopts what is not a row of the journal. */
 interface CommandPlan {
-  /** Null: there is nothing to change. */
+  /** Null if there is nothing to change. */
   readonly target: CommandTarget | null;
   readonly changes: readonly JournalChange[];
   readonly reply: string;
@@ -44,13 +44,15 @@ type Planned = Result<CommandPlan, CommandRejection>;
 type Reply = Promise<Result<string, CommandRejection>>;
 
 /**
- * Maximum number of holds on nodes that are not listed. A hold lasts until it is released, and a mistyped id is never listed.
+ * Maximum number of holds on nodes that are not listed. A hold lasts until it is released, and a mistyped id is never
+ * listed.
  */
 export const UNLISTED_HOLDS_MAX = 100;
 
 /**
- * The commands of one operator; null: no operators are configured. A command that can't be journaled is rejected, because a
- * restart would lose it. It is planned on the state after all earlier commits, and takes effect once it is journaled.
+ * The commands of one operator, or null if no operators are configured. A command that can't be journaled is rejected,
+ * because a restart would lose it. It is planned on the state after all earlier commits, and takes effect once it is
+ * journaled.
  */
 export class JournaledCommands implements OperatorCommands {
   readonly #deps: OperatorCommandsDeps;
@@ -271,7 +273,7 @@ export class JournaledCommands implements OperatorCommands {
 const plan = (target: CommandTarget, changes: readonly JournalChange[], reply: string, apply = () => {}): Planned =>
   ok({ target, changes, reply, apply });
 
-/** Formats when something ends: at a time or with a command; null: only with the command. */
+/** Formats when something ends: at a time or with a command; null if only the command ends it. */
 const endOf = (until: EpochMs | null, command: string): string =>
   until === null ? command : `${new Date(until).toISOString()}, or ${command}`;
 

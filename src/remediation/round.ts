@@ -158,7 +158,7 @@ export class RemediationRound {
     }
   }
 
-  /** Returns why the action must not be sent, by what is known at this moment; null: it may be sent. */
+  /** Returns why the action must not be sent, by what is known at this moment, or null if it may be sent. */
   #preconditionOf(action: Action): string | null {
     if (this.#identities.isReplaced(action.node)) return "the node is gone";
     // The node has just been read: others may have acted on it since the last walk.

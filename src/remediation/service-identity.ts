@@ -20,9 +20,9 @@ const SERVICE_FACT = "warden.service";
 const FACTS_OF_SERVICE: readonly string[] = [BASELINE, ACCEPTED_MISSING, STORM, INCIDENTS];
 
 /**
- * Binds the journal to the configured service. If it was bound to another one, everything open ends, because nodes of the
- * same ids are other nodes. What limits actions (closed episodes, sent actions, holds, a pause, an open breaker) stays: it can
- * only hold.
+ * Binds the journal to the configured service. If it was bound to another one, everything open ends, because nodes of
+ * the same ids are other nodes. What limits actions (closed episodes, sent actions, holds, a pause, an open breaker)
+ * stays: it can only hold.
  */
 export function bindJournalToService(context: ServiceDeps): void {
   const { remediationState, log } = context;

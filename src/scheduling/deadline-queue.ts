@@ -10,8 +10,8 @@ interface Heap {
 }
 
 /**
- * Deadlines of slots. Each slot has at most one deadline, for one of several causes, which are numbered from 0. Setting and
- * clearing a deadline takes O(log n). Equal deadlines are ordered by slot.
+ * Deadlines of slots. Each slot has at most one deadline, for one of several causes, which are numbered from 0. Setting
+ * and clearing a deadline takes O(log n). Equal deadlines are ordered by slot.
  */
 export class DeadlineQueue {
   /** By cause. */

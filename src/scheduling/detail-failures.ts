@@ -2,11 +2,11 @@ import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { NodeId } from "../model/node.ts";
 
 /**
- * Distinguishes failures of single nodes from failures of the service by the results of other reads. A read that succeeds
- * shows that the service works, so the failures before it were caused by the nodes. After several failures in a row the
- * service is suspected. Then probes, which are reads of nodes from all over the fleet, are sent one at a time; each failed
- * one doubles the wait for the next. After a probe succeeds, the service is not suspected again for some reads. A node that
- * is not found is not a failure, since the service answered.
+ * Distinguishes failures of single nodes from failures of the service by the results of other reads. A read that
+ * succeeds shows that the service works, so the failures before it were caused by the nodes. After several failures in
+ * a row the service is suspected. Then probes, which are reads of nodes from all over the fleet, are sent one at a
+ * time; each failed one doubles the wait for the next. After a probe succeeds, the service is not suspected again for
+ * some reads. A node that is not found is not a failure, since the service answered.
  */
 export interface DetailFailures {
   /** Records a successful read. Returns the nodes that caused the failures since the last success. */
@@ -17,7 +17,9 @@ export interface DetailFailures {
   recordProbeFailure(): void;
   /** Whether the next read must be a probe, with no other read in flight. */
   isServiceSuspected(): boolean;
-  /** Time between two probes: `spacingMs`, the planned time between reads, doubled with each probe that failed in a row. */
+  /**
+   * Time between two probes: `spacingMs`, the planned time between reads, doubled with each probe that failed in a row.
+   */
   probeSpacingMs(spacingMs: DurationMs): DurationMs;
 }
 

@@ -9,13 +9,13 @@ import { RoundRobin } from "./round-robin.ts";
 import { type UsageReading, UsageTrends } from "./usage-trend.ts";
 
 /**
- * Why a node is suspect and read before its turn: a policy waits for a read, a usage rises towards a threshold or is near
- * one, its list record changed abruptly, or its last read failed.
+ * Why a node is suspect and read before its turn: a policy waits for a read, a usage rises towards a threshold or is
+ * near one, its list record changed abruptly, or its last read failed.
  */
 export const SUSPECT_CAUSES = ["awaited", "rising", "near", "changed", "failed"] as const;
 export type SuspectCause = (typeof SUSPECT_CAUSES)[number];
 
-/** A node whose detail to read. `cause`: why it is read before its turn; null: it is its turn. */
+/** A node whose detail to read. `cause` says why it is read before its turn, or is null if it is its turn. */
 export interface DetailChoice {
   readonly slot: number;
   readonly cause: SuspectCause | null;
@@ -42,7 +42,9 @@ const ROUND_SPREAD = 0.618033988749895;
 /** Length of a round until one is planned. */
 const ROUND_MS_FIRST: DurationMs = 15 * MINUTE_MS;
 
-/** Maximum number of reads of other nodes between two reads of a node in a fleet of `nodes`, if `joined` join meanwhile. */
+/**
+ * Maximum number of reads of other nodes between two reads of a node in a fleet of `nodes`, if `joined` join meanwhile.
+ */
 export const readsBetweenMax = (nodes: number, joined: number): number =>
   (nodes + joined) * (1 + 1 / ROUTINE_PER_SUSPECT) + savedReadsMax(nodes) + 2;
 
@@ -50,13 +52,13 @@ export const readsBetweenMax = (nodes: number, joined: number): number =>
 const savedReadsMax = (nodes: number): number => Math.max(SAVED_SUSPECT_READS_MIN, SAVED_SUSPECT_READS_SHARE * nodes);
 
 /**
- * Chooses whose detail is read next, by earliest deadline. The regular deadline of a node is one planned round after its
- * last read, so nodes are in the order of their reads, after those that were never read. A suspect has an earlier deadline
- * and is read once that has passed.
+ * Chooses whose detail is read next, by earliest deadline. The regular deadline of a node is one planned round after
+ * its last read, so nodes are in the order of their reads, after those that were never read. A suspect has an earlier
+ * deadline and is read once that has passed.
  *
- * Suspects get only a share of the reads, since routine reads alone find what nothing announces. At least every second read
- * is routine, and five of six in the long run, so between two reads of a node there are never more than
- * {@link readsBetweenMax} others, however many are suspect.
+ * Suspects get only a share of the reads, since routine reads alone find what nothing announces. At least every second
+ * read is routine, and five of six in the long run, so between two reads of a node there are never more than {@link
+ * readsBetweenMax} others, however many are suspect.
  *
  * Deterministic. A slot is a node's index in the fleet. Calls with an unknown slot have no effect.
  */
@@ -117,8 +119,8 @@ export class DetailPriority {
   }
 
   /**
-   * Records that a read failed because of the node. It is retried early once. After 2, 3 and 4 failures in a row the node
-   * skips 1, 3 and 7 turns, until a read succeeds.
+   * Records that a read failed because of the node. It is retried early once. After 2, 3 and 4 failures in a row the
+   * node skips 1, 3 and 7 turns, until a read succeeds.
    */
   recordFailure(slot: number): void {
     if (!this.#inTurn.has(slot)) return;
@@ -153,7 +155,7 @@ export class DetailPriority {
     this.#clearOutlooks();
   }
 
-  /** Takes the node to read now; null: there are no nodes. `roundMs`: planned time for one read of each node. */
+  /** Takes the node to read now, or null if there are no nodes. `roundMs`: planned time for one read of each node. */
   takeNext(now: MonotonicMs, roundMs: DurationMs): DetailChoice | null {
     if (roundMs > 0 && roundMs < Number.POSITIVE_INFINITY) this.#roundMs = roundMs;
     const slot = this.#maySuspect() ? this.#dueSuspect(now) : -1;
@@ -162,7 +164,7 @@ export class DetailPriority {
 
   /**
    * Takes a node from anywhere in the fleet, to find out whether the service answers; if possible one whose last read
-   * succeeded. Null: there are no nodes.
+   * succeeded. Null if there are no nodes.
    */
   takeProbe(now: MonotonicMs): DetailChoice | null {
     let chosen = -1;

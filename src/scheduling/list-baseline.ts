@@ -3,7 +3,9 @@ import { growColumn } from "../base/typed-column.ts";
 import type { NodeRecord } from "../model/node.ts";
 import type { MonotonicMs } from "../model/time.ts";
 
-/** A value is abnormal if it is off the mean by this many mean deviations, plus this share of the mean, plus a minimum. */
+/**
+ * A value is abnormal if it is off the mean by this many mean deviations, plus this share of the mean, plus a minimum.
+ */
 const DEVIATIONS = 5;
 const SHARE_OF_MEAN = 0.3;
 const SESSIONS_MIN = 4;

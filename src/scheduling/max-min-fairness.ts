@@ -13,7 +13,7 @@ export interface Constraint<Name, Bound> {
   holds(name: Name): boolean;
 }
 
-/** What a demand gets. `boundBy`: the constraint that limits it; null: it gets all that it wants. */
+/** What a demand gets. `boundBy` is the constraint that limits it, or null if it gets all that it wants. */
 export interface Grant<Bound> {
   readonly given: number;
   readonly boundBy: Bound | null;
@@ -21,7 +21,7 @@ export interface Grant<Bound> {
 
 interface Level<Name, Bound> extends Demand<Name> {
   given: number;
-  /** Undefined: the level may still rise. */
+  /** Undefined if the level may still rise. */
   boundBy: Bound | null | undefined;
 }
 

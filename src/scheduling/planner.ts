@@ -33,8 +33,8 @@ export interface CollectorPlan {
    */
   readonly pacedMs: DurationMs;
   /**
-   * How long data of this collector counts as fresh: {@link FRESH_INTERVALS} times the longer of `pacedMs` and the measured
-   * duration of a run, at most {@link FRESH_MS_MAX} or {@link FRESH_INTERVALS} requested intervals.
+   * How long data of this collector counts as fresh: {@link FRESH_INTERVALS} times the longer of `pacedMs` and the
+   * measured duration of a run, at most {@link FRESH_MS_MAX} or {@link FRESH_INTERVALS} requested intervals.
    */
   readonly freshMs: DurationMs;
   /** `intervalMs` divided by `requestedMs`, at least 1. */
@@ -44,13 +44,13 @@ export interface CollectorPlan {
   readonly age: ExpectedAge;
 }
 
-/** Plan of each collector; null: not collected. */
+/** Plan of each collector, or null if not collected. */
 export type Plan = Readonly<Record<Collector, CollectorPlan | null>>;
 
 /**
- * Weights by which collectors share a scarce limit. Lists find offline nodes and everything else depends on them, details
- * show what lists do not, and statistics repeat what sessions show. With three quarters for lists against details, an outage
- * is found in at most 1.5 times the time that lists alone would take.
+ * Weights by which collectors share a scarce limit. Lists find offline nodes and everything else depends on them,
+ * details show what lists do not, and statistics repeat what sessions show. With three quarters for lists against
+ * details, an outage is found in at most 1.5 times the time that lists alone would take.
  */
 const WEIGHTS: Readonly<Record<Collector, number>> = { nodes: 15, details: 5, sessions: 5, stats: 2, hourly: 2 };
 /** Factor on the weight of collectors whose data policies read: late data delays remediation. */
@@ -59,8 +59,9 @@ const READ_WEIGHT = 2;
 /** Data counts as stale after this many intervals: two runs may fail or be late. */
 export const FRESH_INTERVALS = 3;
 /**
- * Maximum time that data counts as fresh, however slow the limits make polling, unless less frequent reads are configured. Sessions take many pages, and details one call per node: on the Starter plan a round of 5,000 nodes takes about ten
- * days.
+ * Maximum time that data counts as fresh, however slow the limits make polling, unless less frequent reads are
+ * configured. Sessions take many pages, and details one call per node: on the Starter plan a round of 5,000 nodes takes
+ * about ten days.
  */
 export const FRESH_MS_MAX: Readonly<Record<Collector, DurationMs>> = {
   nodes: DAY_MS,
@@ -102,7 +103,8 @@ function shareCalls(input: PlanInput): Grants {
   const demands = COLLECTORS.flatMap((collector) => demandsOf(collector, input));
   const share = (paidAhead: number) => sumOfParts(shareFairly(demands, planConstraints(input, paidAhead)));
   let grants = share(0);
-  // Calls paid ahead only add to the calls of the month, which change nothing for collectors that the month doesn't limit.
+  // Calls paid ahead only add to the calls of the month, which change nothing for collectors that the month doesn't
+  // limit.
   if (![...grants.values()].some(({ boundBy }) => boundBy === "month")) return grants;
   // Calls paid ahead depend on the rates, and the rates on them: iterate until they converge.
   for (let round = 0, paidAhead = 0; round < PAID_AHEAD_ROUNDS && input.runs !== undefined; round++) {
@@ -115,9 +117,9 @@ function shareCalls(input: PlanInput): Grants {
 }
 
 /**
- * Demands of a collector in calls per minute. If calls are scarce, a list pays for its repeated pages and lookups with a longer
- * interval, up to {@link REPAIR_SLOWDOWN_MAX}. Otherwise the other collectors would pay for all of them. A cron schedule can't
- * be slowed down a little: it would skip runs.
+ * Demands of a collector in calls per minute. If calls are scarce, a list pays for its repeated pages and lookups with
+ * a longer interval, up to {@link REPAIR_SLOWDOWN_MAX}. Otherwise the other collectors would pay for all of them. A
+ * cron schedule can't be slowed down a little: it would skip runs.
  */
 function demandsOf(collector: Collector, input: PlanInput): Demand<CallShare>[] {
   const requestedInterval = input.requestedIntervals[collector];
@@ -190,8 +192,8 @@ function freshMsOf(collector: Collector, requestedMs: DurationMs, actualMs: Dura
 }
 
 /**
- * Whether to postpone a run to the next month: this month has too few calls to finish it, or it would spend calls of other
- * collectors on time after the end of the month. Details are read one by one, so they are never postponed.
+ * Whether to postpone a run to the next month: this month has too few calls to finish it, or it would spend calls of
+ * other collectors on time after the end of the month. Details are read one by one, so they are never postponed.
  */
 function isPostponed(collector: Collector, intervalMs: DurationMs, input: PlanInput): boolean {
   const left = monthlyCallsLeft(input);

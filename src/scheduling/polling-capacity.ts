@@ -22,28 +22,28 @@ export interface RequestedInterval {
 
 /** Input of the planner. An unknown count is taken as the minimum, one call. */
 export interface PlanInput {
-  /** Null: not collected. */
+  /** Null if not collected. */
   readonly requestedIntervals: Readonly<Record<Collector, RequestedInterval | null>>;
   readonly nodes: number;
   readonly nodePages: number;
   readonly sessionPages: number;
   readonly limits: Limits;
   readonly month: MonthUsage;
-  /** Last started run by collector; absent: none known. */
+  /** Last started run by collector; absent if none known. */
   readonly runs?: Readonly<Partial<Record<Collector, LastRun>>>;
-  /** Mean calls of a walk, including repeated pages and lookups; absent: one call per page. */
+  /** Mean calls of a walk, including repeated pages and lookups; absent means one call per page. */
   readonly walkCalls?: Readonly<Partial<Record<"nodes" | "sessions", number>>>;
-  /** Duration of the last complete run by collector; absent: not measured. */
+  /** Duration of the last complete run by collector; absent if not measured. */
   readonly measuredDurations?: Readonly<Partial<Record<Collector, DurationMs>>>;
-  /** The `pacedMs` of each collector in the last plan; absent: none. */
+  /** The `pacedMs` of each collector in the last plan; absent if there is none. */
   readonly pacedIntervals?: Readonly<Partial<Record<Collector, DurationMs>>>;
-  /** Recent calls of actions; absent: none. */
+  /** Recent calls of actions; absent if there is none. */
   readonly actions?: Readonly<Record<Category, RecentCalls>>;
-  /** Calls expected from other users of the key per window; for the plan, per minute. Absent: none. */
+  /** Calls expected from other users of the key per window; for the plan, per minute. Absent if there is none. */
   readonly externalCalls?: Readonly<Record<LimitScope, number>>;
-  /** Limits learned from 429s, in calls per window; null: the stated limit applies. Absent: none known. */
+  /** Limits learned from 429s, in calls per window, or null if the stated limit applies. Absent if none known. */
   readonly learnedLimits?: Readonly<Record<Category, number | null>>;
-  /** Collectors whose data the loaded policies read; absent: none. */
+  /** Collectors whose data the loaded policies read; absent if there is none. */
   readonly reads?: ReadonlySet<Collector>;
 }
 
@@ -91,8 +91,8 @@ export const isLimitedBy = (collector: Collector, bound: Bound): boolean =>
   bound === "plan" || bound === "month" || CATEGORY_OF_COLLECTOR[collector] === bound;
 
 /**
- * Polling calls per minute under each limit, after the calls of actions and other users; null: no such limit.
- * `paidAhead`: calls of the month that runs have made ahead of their rate.
+ * Polling calls per minute under each limit, after the calls of actions and other users, or null if there is no such
+ * limit. `paidAhead`: calls of the month that runs have made ahead of their rate.
  */
 export function pollingCapacityOf(input: PlanInput, paidAhead = 0): Readonly<Record<Bound, number | null>> {
   const { limits, month, externalCalls } = input;
@@ -113,7 +113,7 @@ export function pollingCapacityOf(input: PlanInput, paidAhead = 0): Readonly<Rec
   };
 }
 
-/** Calls that polling may still make in the month; null: the plan has no such cap. */
+/** Calls that polling may still make in the month, or null if the plan has no such cap. */
 export function monthlyCallsLeft({ limits, month, actions }: PlanInput): number | null {
   const actionsPerDay = CATEGORIES.reduce((sum, category) => sum + (actions?.[category].day ?? 0), 0);
   return pollingCallsLeft(limits, month, actionsPerDay);

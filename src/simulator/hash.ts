@@ -31,7 +31,10 @@ export const hash = (seed: Uint32, what: Uint32, which: Uint32 = 0): Uint32 =>
 export const hashUnit = (seed: Uint32, what: Uint32, which: Uint32 = 0): number =>
   hash(seed, what, which) / UINT32_COUNT;
 
-/** Converts a uniform draw to an exponential one: the time to the next random event. With a mean of Infinity it is Infinity. */
+/**
+ * Converts a uniform draw to an exponential one: the time to the next random event. With a mean of Infinity it is
+ * Infinity.
+ */
 export const exponential = (mean: number, unit: number): number =>
   mean === Number.POSITIVE_INFINITY ? mean : -Math.log(1 - unit) * mean;
 

@@ -13,8 +13,8 @@ const ONGOING_STATUSES: ReadonlySet<string> = new Set(["active", "connecting"]);
 const CALL_LIMIT = 1_000_000;
 
 /**
- * Creates a transport to a service that returns the scripted nodes of a policy test. It accepts every action and executes
- * none. The test starts now, on the monotonic time of `clock`.
+ * Creates a transport to a service that returns the scripted nodes of a policy test. It accepts every action and
+ * executes none. The test starts now, on the monotonic time of `clock`.
  */
 export function createScriptedTransport(test: PolicyTest, clock: Clock): Transport {
   const startedAt = clock.monotonic();
@@ -142,7 +142,9 @@ function lastInstantWhere<Value>(
   return last;
 }
 
-/** Returns the time of the last boot, since the start of the test: the end of the last reboot, or long before the start. */
+/**
+ * Returns the time of the last boot, since the start of the test: the end of the last reboot, or long before the start.
+ */
 function bootedAt(status: Series<NodeStatus>, elapsed: DurationMs): DurationMs {
   let [end, booted] = [0, -INITIAL_UPTIME_MS];
   for (const { value, forMs } of status.slice(0, -1)) {

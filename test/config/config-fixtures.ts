@@ -67,7 +67,9 @@ export function configWarnings(text: string, env: TestEnvironment = {}): string[
   return loaded.ok ? formatProblems(loaded.value.warnings) : ["not loaded"];
 }
 
-/** What a configuration with these policy files around it is; the glob `*.yaml` finds them all. Secrets hold something. */
+/**
+ * What a configuration with these policy files around it is; the glob `*.yaml` finds them all. Secrets hold something.
+ */
 export function loadWith(text: string, files: Readonly<Record<string, string>>, env: TestEnvironment = {}): LoadResult {
   return loadConfig({
     ...sourceOf(text, env),

@@ -15,8 +15,8 @@ const RUNBOOK = `${PAGES}/blob/v${VERSION}/docs/runbook.md`;
 const CHECKOUT = [".ci", "config", "deploy", "docs", "grafana", "package.json", "package-lock.json", "scripts"];
 
 /**
- * Programs of the workflow that need a registry, credentials or a build: each writes its arguments, one call per line, to `calls`.
- * The rest of npm and Helm is real.
+ * Programs of the workflow that need a registry, credentials or a build: each writes its arguments, one call per line,
+ * to `calls`. The rest of npm and Helm is real.
  */
 const STAND_INS: Readonly<Record<string, string>> = {
   docker: `[[ $1 == login ]] || echo '{"containerimage.digest":"sha256:image"}' >metadata.json`,

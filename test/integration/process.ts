@@ -23,7 +23,9 @@ export interface RunningProcess {
   readonly ended: Promise<ProcessResult>;
 }
 
-/** Starts a program that is killed after the test. `environment`: variables in addition to those of every test process. */
+/**
+ * Starts a program that is killed after the test. `environment`: variables in addition to those of every test process.
+ */
 export function startProcess(
   program: string,
   args: readonly string[],

@@ -21,7 +21,10 @@ function anchorsOf(text: string): ReadonlySet<string> {
   return anchors;
 }
 
-/** The relative links of a page that lead to no file below `root`, or to no heading of it. `path`: of the page, relative to `root`. */
+/**
+ * The relative links of a page that lead to no file below `root`, or to no heading of it. `path`: of the page, relative
+ * to `root`.
+ */
 export function brokenLinksOf(
   root: string,
   path: string,

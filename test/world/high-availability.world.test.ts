@@ -14,7 +14,10 @@ const DISTURBED_MS: DurationMs = HOUR_MS;
 const FAILURES_SHARE = 0.15;
 /** With more failures the circuit breaker would open. */
 const FAILURES_MAX = 8;
-/** Every node is healed within this time: a hold because of the wall clock, of up to two hours, and the steps of all episodes. */
+/**
+ * Every node is healed within this time: a hold because of the wall clock, of up to two hours, and the steps of all
+ * episodes.
+ */
 const QUIET_MS: DurationMs = 3 * HOUR_MS;
 /** Time until a standby has taken the lease of a leader that is gone: its lease, and one attempt to acquire it. */
 const LEADERLESS_MS_MAX: DurationMs = 20 * SECOND_MS;

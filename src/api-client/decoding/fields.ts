@@ -42,7 +42,10 @@ export const IDENTIFIER_EXPECTED = `a text of 1 to ${TEXT_CHARACTERS_MAX} charac
 /** The identifier of another record, or missing; some services use an empty text for none. */
 export const isReference: FieldCheck = (value) => isMissing(value) || value === "" || isIdentifier(value);
 
-/** A text that can be a label value, or missing. Lone surrogates are invalid: encoded as UTF-8, two labels could be equal. */
+/**
+ * A text that can be a label value, or missing. Lone surrogates are invalid: encoded as UTF-8, two labels could be
+ * equal.
+ */
 export const isText: FieldCheck = (value) =>
   isMissing(value) || (typeof value === "string" && value.length <= TEXT_CHARACTERS_MAX && value.isWellFormed());
 
@@ -68,7 +71,7 @@ const expectations = new Map<FieldCheck, Pick<InvalidField, "reason" | "expected
   [isList, { reason: "wrong_type", expected: "it is a list" }],
 ]);
 
-/** The invalid fields, in the order of `fields`; null: none. */
+/** The invalid fields, in the order of `fields`; null if there is none. */
 export function findInvalidFields(
   raw: RawRecord,
   fields: FieldChecks,
@@ -90,15 +93,15 @@ export const withoutFields = (raw: RawRecord, invalid: readonly InvalidField[]):
   ...Object.fromEntries(invalid.map(({ field }) => [field, null])),
 });
 
-/** A checked text; null: missing. */
+/** A checked text, or null if missing. */
 export const textOrNull = (value: unknown): string | null => (value as string | null | undefined) ?? null;
 
-/** A checked reference; null: missing or empty. */
+/** A checked reference, or null if missing or empty. */
 export const referenceOrNull = (value: unknown): string | null => (value as string | null | undefined) || null;
 
-/** A checked number; null: missing. */
+/** A checked number, or null if missing. */
 export const quantityOrNull = (value: unknown): number | null => (value as number | null | undefined) ?? null;
 
-/** A checked timestamp in milliseconds since the Unix epoch; null: missing. */
+/** A checked timestamp in milliseconds since the Unix epoch, or null if missing. */
 export const timeOrNull = (value: unknown): number | null =>
   isMissing(value) ? null : parseTimestamp(value as string);

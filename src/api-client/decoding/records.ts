@@ -47,14 +47,19 @@ export interface RecordRemark {
 /** Called with each remark while records are decoded. */
 export type OnRemark = (remark: RecordRemark) => void;
 
-/** One page of a list (spec, section 2.5) with records that are not decoded yet. `limit`: page size as stated; null: none. */
+/**
+ * One page of a list (spec, section 2.5) with records that are not decoded yet. `limit`: page size as stated, or null
+ * if there is none.
+ */
 export interface RawPage {
   readonly records: readonly unknown[];
   readonly limit: number | null;
   readonly total: number;
 }
 
-/** Maximum number of records in a page, which are processed at once: a body of maximum size has fewer ordinary records. */
+/**
+ * Maximum number of records in a page, which are processed at once: a body of maximum size has fewer ordinary records.
+ */
 const PAGE_RECORDS_MAX = 50_000;
 
 /** Decodes the envelope of a list. */
@@ -136,7 +141,7 @@ export function decodeSessionRecord(json: unknown, onRemark: OnRemark): SessionR
   };
 }
 
-/** Response to an action (spec, sections 4.3 to 4.5). Null: not stated. */
+/** Response to an action (spec, sections 4.3 to 4.5). Null if not stated. */
 export interface ActionReply {
   readonly success: boolean | null;
   readonly message: string | null;
@@ -157,7 +162,9 @@ export function decodeActionReply(json: unknown): ActionReply {
   };
 }
 
-/** Checks a record and removes invalid fields, with a remark; null, with a remark, if it is not an object or has no id. */
+/**
+ * Checks a record and removes invalid fields, with a remark; null, with a remark, if it is not an object or has no id.
+ */
 function decodeRecord(json: unknown, fields: FieldChecks, onRemark: OnRemark): RawRecord | null {
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
     onRemark({ reason: "not_an_object", id: null, detail: `found ${describeJson(json)}; a record is an object` });

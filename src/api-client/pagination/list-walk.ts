@@ -22,7 +22,7 @@ export interface ListBehaviour {
   pageSize: number | null;
   /** Greatest length of a first page that was proven to be the only one: a shorter one is the only one as well. */
   singlePageMax: number;
-  /** A total that was proven to match the records of the list; null: none. */
+  /** A total that was proven to match the records of the list, or null if there is none. */
   provenTotal: number | null;
   /** Whether the service returned the first page for every page number. */
   ignoresPage: boolean;
@@ -81,8 +81,8 @@ export interface ListWalk {
 /** Result of a walk. */
 export interface WalkReport {
   /**
-   * `reached`: the walk reached the end of the list. `refused`: the service answered 4xx to all pages after a certain record.
-   * `cut`: the walk was stopped before the end.
+   * `reached`: the walk reached the end of the list. `refused`: the service answered 4xx to all pages after a certain
+   * record. `cut`: the walk was stopped before the end.
    */
   readonly end: "reached" | "refused" | "cut";
   /** Number of records in the list, as the last response stated it. */
@@ -95,6 +95,6 @@ export interface WalkReport {
   readonly difference: number;
   /** Number of pages read, including those read twice. */
   readonly pages: number;
-  /** The first failure of a page; null: none. */
+  /** The first failure of a page, or null if there is none. */
   readonly error: ApiError | null;
 }

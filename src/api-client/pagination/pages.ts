@@ -81,8 +81,8 @@ function forgetEnd(behaviour: ListBehaviour): void {
 }
 
 /**
- * Finds out whether a walk that misses a page began on the second page because the service counts from 0: then most records
- * of page 0 are new. If the service treats page 0 as page 1, they are not.
+ * Finds out whether a walk that misses a page began on the second page because the service counts from 0: then most
+ * records of page 0 are new. If the service treats page 0 as page 1, they are not.
  */
 async function probePageZero(walk: ListWalk, progress: WalkProgress, signal: AbortSignal): Promise<void> {
   const { behaviour } = walk;

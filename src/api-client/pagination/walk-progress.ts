@@ -22,12 +22,16 @@ const FAILURES_SHARE_MAX = 0.25;
 /** A page, or why it could not be read. */
 export type FetchedPage = Awaited<ReturnType<ListWalk["fetch"]>>;
 
-/** Progress of one walk: whether there are more pages, where the list shifted, and what to remember for the next walk. */
+/**
+ * Progress of one walk: whether there are more pages, where the list shifted, and what to remember for the next walk.
+ */
 export class WalkProgress {
   readonly #walk: ListWalk;
   readonly #failures: ApiError[] = [];
   #failedInARow = 0;
-  /** The 4xx of a page after the last one: after the end of the list, or after the last record that the service shows. */
+  /**
+   * The 4xx of a page after the last one: after the end of the list, or after the last record that the service shows.
+   */
   #rejection: ApiError | null = null;
   /** Total that each page stated, by page number. */
   readonly #totals = new Map<number, number>();
@@ -140,7 +144,9 @@ export class WalkProgress {
     return same >= CONSTANT_WALKS || (isLarge && similar >= CONSTANT_WALKS) ? records : 0;
   }
 
-  /** Whether about a page of records is missing: if the service counts pages from 0, the walk began on the second one. */
+  /**
+   * Whether about a page of records is missing: if the service counts pages from 0, the walk began on the second one.
+   */
   missesAPage(): boolean {
     return this.#fillsAPage(this.#total - this.#seen);
   }
@@ -155,8 +161,8 @@ export class WalkProgress {
   }
 
   /**
-   * Pages to read again because a record was removed during the walk: if the total fell from one page to the next, the first
-   * record of the next page may have moved to the end of the one before. Empty if too many pages shifted.
+   * Pages to read again because a record was removed during the walk: if the total fell from one page to the next, the
+   * first record of the next page may have moved to the end of the one before. Empty if too many pages shifted.
    */
   gaps(): readonly number[] {
     if (!this.#canRepair()) return [];

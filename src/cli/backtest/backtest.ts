@@ -24,10 +24,10 @@ export interface BacktestRequest {
   readonly matchers: string;
   readonly fromMs: EpochMs;
   readonly untilMs: EpochMs;
-  /** Time between two points of the history; null: as fits the history. */
+  /** Time between two points of the history; null to choose it by the size of the history. */
   readonly stepMs: DurationMs | null;
   readonly inForce: RemediationRules;
-  /** Policies to compare with those in force; null: none. */
+  /** Policies to compare with those in force, or null if there is none. */
   readonly candidate: RemediationRules | null;
 }
 

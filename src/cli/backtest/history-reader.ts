@@ -20,7 +20,10 @@ export interface HistoryRequest {
 
 /** Prometheus answers at most 11,000 points a series. */
 const POINTS_MAX = 10_000;
-/** Samples of one query: about 7 MB of JSON, or 25 MB if each is of another node, and far fewer than Prometheus' 50 million. */
+/**
+ * Samples of one query: about 7 MB of JSON, or 25 MB if each is of another node, and far fewer than Prometheus' 50
+ * million.
+ */
 const SAMPLES_MAX = 250_000;
 
 /** A query, and where its series go. */
@@ -30,8 +33,8 @@ interface ChunkQuery {
 }
 
 /**
- * Reads the history in chunks, in the order of time, so that neither Prometheus nor this process holds much of it at once. A
- * chunk that is too much for a limit of the server is read again in halves.
+ * Reads the history in chunks, in the order of time, so that neither Prometheus nor this process holds much of it at
+ * once. A chunk that is too much for a limit of the server is read again in halves.
  */
 export async function* readHistory(
   prometheus: IntegrationClient,
@@ -60,7 +63,7 @@ export async function* readHistory(
 export interface HistorySize {
   /** Largest number of nodes. */
   readonly nodes: number;
-  /** Median of the planned intervals of the node list; null: the daemon's own metrics are not in the history. */
+  /** Median of the planned intervals of the node list, or null if the daemon's own metrics are not in the history. */
   readonly walkIntervalMs: DurationMs | null;
 }
 
@@ -123,7 +126,9 @@ async function readChunk(
   return ok(chunk);
 }
 
-/** Several daemons may be scraped, of which one leads, and a daemon changes its address: all of them are one history. */
+/**
+ * Several daemons may be scraped, of which one leads, and a daemon changes its address: all of them are one history.
+ */
 const chunkQueries = ({ columns, sessions }: HistoryFamilies, matchers: string): readonly ChunkQuery[] => [
   {
     query: `max by (node_id, status) (${select(NODE_STATUS.name, matchers)} == 1)`,

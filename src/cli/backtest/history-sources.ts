@@ -10,7 +10,7 @@ export const NODE_SESSIONS = "proxynet_node_sessions";
 /** Where the metrics hold the value of a field. */
 interface FieldSource {
   readonly family: string;
-  /** The label that is the value; absent: the sample is. */
+  /** The label that holds the value; absent if the sample is the value. */
   readonly label?: NodeLabel;
 }
 
@@ -24,8 +24,8 @@ export const DETAIL_TIMES: ColumnRow = columnRows.get("detailedAtEpochMs")!;
 export const LAST_SEEN: ColumnRow = columnRows.get("lastSeenMs")!;
 
 /**
- * The source of every field that the metrics hold. Sessions that ended are not among them: the metrics count those that are listed,
- * policies those that ended within the last minutes.
+ * The source of every field that the metrics hold. Sessions that ended are not among them: the metrics count those that
+ * are listed, policies those that ended within the last minutes.
  */
 const FIELD_SOURCES: ReadonlyMap<string, FieldSource> = new Map<string, FieldSource>([
   ...["node.id", "node.status", "now"].map((name) => [name, { family: NODE_STATUS.name }] as const),
@@ -61,8 +61,8 @@ export function familiesOf(expressions: readonly (Expression | null)[]): History
 const isOfDetail = ({ source }: Field): boolean => source === "details";
 
 /**
- * Returns why a field has no value in the history; null: it has one. `hasSamples`: whether the history has any sample of a family;
- * `hasLabel`: whether it has any value of a label of {@link NODE_INFO}.
+ * Returns why a field has no value in the history, or null if it has one. `hasSamples`: whether the history has any
+ * sample of a family; `hasLabel`: whether it has any value of a label of {@link NODE_INFO}.
  */
 export function missingFieldReason(
   { name, source }: Field,

@@ -52,8 +52,8 @@ export interface PolicyReplayDeps {
 }
 
 /**
- * The daemon's remediation over the fleet of a replay, as a dry run: everything is evaluated, guarded and decided as usual, and
- * steps are verified by what the history shows afterwards. Nothing is sent or kept.
+ * The daemon's remediation over the fleet of a replay, as a dry run: everything is evaluated, guarded and decided as
+ * usual, and steps are verified by what the history shows afterwards. Nothing is sent or kept.
  */
 export class PolicyReplay {
   readonly #context: RemediationContext;

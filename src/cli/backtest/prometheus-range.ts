@@ -15,7 +15,7 @@ export interface TimeGrid {
 /** One series of the result of a range query. */
 export interface RangeSeries {
   readonly labels: Readonly<Record<string, string | undefined>>;
-  /** By point of the grid; NaN: no sample. */
+  /** By point of the grid, or NaN if there is no sample. */
   readonly values: Float64Array;
 }
 

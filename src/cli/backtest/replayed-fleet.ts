@@ -17,7 +17,10 @@ export interface ReplayedPoint {
 /** Prometheus shows the last sample for this long, so that targets are scraped at least as often. */
 export const LOOKBACK_MS: DurationMs = 5 * MINUTE_MS;
 
-/** Statuses of which the metrics count the same sessions as policies do. A session of unknown state makes all counts missing. */
+/**
+ * Statuses of which the metrics count the same sessions as policies do. A session of unknown state makes all counts
+ * missing.
+ */
 const COMPARABLE_STATUSES: ReadonlySet<SessionStatus> = new Set(["active", "connecting", "unknown"]);
 
 /** Brings an inventory up to date with the history, point by point. */
@@ -41,8 +44,8 @@ export class ReplayedFleet {
   }
 
   /**
-   * Moves to a point of a chunk, and returns what the daemon saw since the last one, in order. Empty: nothing new was scraped. While
-   * the daemon is in the history and no node is, it saw nothing new: the nodes keep what they had.
+   * Moves to a point of a chunk, and returns what the daemon saw since the last one, in order. Empty: nothing new was
+   * scraped. While the daemon is in the history and no node is, it saw nothing new: the nodes keep what they had.
    */
   advance(chunk: HistoryChunk, point: number): readonly ReplayedPoint[] {
     const at = chunk.grid.startMs + point * chunk.grid.stepMs - this.#startMs;
@@ -65,7 +68,10 @@ export class ReplayedFleet {
     return points;
   }
 
-  /** Returns the time between two observations: the step of the chunk, or the median of the scrape intervals so far if it is longer. */
+  /**
+   * Returns the time between two observations: the step of the chunk, or the median of the scrape intervals so far if
+   * it is longer.
+   */
   resolutionMs({ grid }: Pick<HistoryChunk, "grid">): DurationMs {
     return Math.max(grid.stepMs, medianOf(this.#scrapeIntervals) * SECOND_MS);
   }
@@ -95,7 +101,10 @@ export class ReplayedFleet {
     this.inventory.recordListed(toDetail(node), Math.max(walkedAt, detailedAt));
   }
 
-  /** Records the details of known nodes that were read since the last ones and before `until`. Returns whether there were any. */
+  /**
+   * Records the details of known nodes that were read since the last ones and before `until`. Returns whether there
+   * were any.
+   */
   #recordDetails(nodes: readonly HistoricalNode[], until: MonotonicMs): boolean {
     let hasAny = false;
     for (const node of nodes) {
@@ -120,8 +129,9 @@ export class ReplayedFleet {
   }
 
   /**
-   * Nodes that the history no longer shows after a complete walk are gone: the daemon exports a node until it is sure of that. After a
-   * walk that was cut they keep what they had, because the daemon stops exporting values that are too old.
+   * Nodes that the history no longer shows after a complete walk are gone: the daemon exports a node until it is sure
+   * of that. After a walk that was cut they keep what they had, because the daemon stops exporting values that are too
+   * old.
    */
   #endWalk(nodes: readonly HistoricalNode[], walkedAt: MonotonicMs, isComplete: boolean): void {
     const shown = new Set(nodes.map(({ id }) => id));
@@ -176,7 +186,10 @@ function summarizeSessions(nodes: readonly HistoricalNode[], at: MonotonicMs, co
   };
 }
 
-/** The plan of the daemon, over data that is observed every `resolutionMs` and so counts as fresh for at least three times that. */
+/**
+ * The plan of the daemon, over data that is observed every `resolutionMs` and so counts as fresh for at least three
+ * times that.
+ */
 function planAt(chunk: HistoryChunk, point: number, resolutionMs: DurationMs): Plan {
   return perCollector((collector): CollectorPlan => {
     const intervalMs = atLeast(resolutionMs, chunk.collector("proxywarden_plan_interval_seconds", collector, point));

@@ -30,8 +30,8 @@ const HEAP_MB_MAX = 512;
 const READ_TIMEOUT_MS: DurationMs = MINUTE_MS;
 
 /**
- * Loads a configuration file in a separate thread, because the largest accepted files take seconds and must not delay scrapes,
- * polling and verification. Also fails if `stop` aborts, and after a minute.
+ * Loads a configuration file in a separate thread, because the largest accepted files take seconds and must not delay
+ * scrapes, polling and verification. Also fails if `stop` aborts, and after a minute.
  */
 export function readConfigInThread(
   file: string,

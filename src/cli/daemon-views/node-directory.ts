@@ -38,13 +38,13 @@ export class NodeDirectory {
     return this.#slots.has(id);
   }
 
-  /** Returns the name of a node; null: it has none, or is not in the fleet. */
+  /** Returns the name of a node, or null if it has none, or is not in the fleet. */
   nameOf(id: NodeId): string | null {
     const slot = this.#slots.get(id);
     return slot === undefined ? null : this.#columns.names[slot] || null;
   }
 
-  /** Returns the country and region of a node; null: it is not in the fleet. */
+  /** Returns the country and region of a node, or null if it is not in the fleet. */
   locationOf(id: NodeId): Location | null {
     const slot = this.#slots.get(id);
     return slot === undefined ? null : (this.#columns.places[this.#columns.place[slot]!] ?? null);
@@ -70,8 +70,8 @@ const isFleet = (response: JsonObject): response is JsonObject & FleetColumns =>
   ["ids", "names", "place", "places"].every((key) => Array.isArray(response[key]));
 
 /**
- * Returns the id of the node that an operator named, by its id or its name. A text with the prefix of ids may be the id of a node that
- * has left the fleet. Fails if there is no such node, or several have the name.
+ * Returns the id of the node that an operator named, by its id or its name. A text with the prefix of ids may be the id
+ * of a node that has left the fleet. Fails if there is no such node, or several have the name.
  */
 export async function resolveNode(
   node: string,

@@ -13,7 +13,7 @@ interface FleetSize {
   readonly source: "options" | "state";
 }
 
-/** Returns the given size, or the one that the daemon saw last; null: neither is known. */
+/** Returns the given size, or the one that the daemon saw last, or null if neither is known. */
 export async function fleetSize(given: number | undefined, config: Config, now: EpochMs): Promise<FleetSize | null> {
   if (given !== undefined) return { nodes: given, source: "options" };
   const stored = await readStoredState(config, now);
@@ -49,6 +49,6 @@ export function formatLimits(config: Config, size: FleetSize | null): string {
 /** The hold reasons that these limits cause. */
 const FLEET_LIMIT_REASONS = ["disrupted", "disrupted_domain", "max_actions", "in_flight", "storm", "breaker"] as const;
 
-/** The limits for a fleet of this size, by their configuration keys; null: the size is unknown. */
+/** The limits for a fleet of this size, by their configuration keys, or null if the size is unknown. */
 export const limitsJson = (config: Config, size: FleetSize | null): object | null =>
   size === null ? null : { ...size, ...limitsByName(config.safety, size.nodes) };

@@ -22,7 +22,10 @@ const SUMMARY_INTERVAL_MS: DurationMs = 15 * SECOND_MS;
 /** Node changes listed in one report. The others are only counted. */
 const CHANGES_LISTED_MAX = 8;
 
-/** Creates a reporter, which turns the daemon's state into lines of text. `startedAt`: the lines show the time since then. */
+/**
+ * Creates a reporter, which turns the daemon's state into lines of text. `startedAt`: the lines show the time since
+ * then.
+ */
 export function createConsoleReporter(startedAt: MonotonicMs) {
   const statuses = new Map<string, number>();
   const activity = createActivityReporter();

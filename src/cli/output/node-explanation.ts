@@ -3,7 +3,7 @@ import type { ExplanationView, PolicyExplanationView } from "../../web/api/remed
 import type { ActionView, EpisodeView } from "../../web/api/row-views.ts";
 import type { JsonObject } from "../daemon-api/client.ts";
 
-/** The state of a policy on a node; null: unknown at that time. No steps: they are unknown. */
+/** The state of a policy on a node, or null if unknown at that time. No steps: they are unknown. */
 export type PolicyReport = KnownOfPolicy & {
   readonly [Key in Exclude<keyof PolicyExplanationView, keyof KnownOfPolicy>]: PolicyExplanationView[Key] | null;
 };
@@ -22,7 +22,7 @@ export interface NodeReport extends NodeRows {
   /** Source of the report: only the running daemon knows verdicts, and the timers of the `past` are not kept. */
   readonly source: "daemon" | "journal" | "past";
   readonly policies: readonly PolicyReport[];
-  /** The node in the fleet; null: unknown, or not in the fleet. */
+  /** The node in the fleet, or null if unknown, or not in the fleet. */
   readonly seen: ReportedNode | null;
 }
 

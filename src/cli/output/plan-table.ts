@@ -78,7 +78,7 @@ export function planJson({ size, source, input, plan, isFullMonth }: PlanReport)
       {
         endpoint: ENDPOINTS[collector],
         wish_seconds: requestedMs / SECOND_MS,
-        // JSON has no Infinity. Null: no calls are left.
+        // JSON has no Infinity. Null if no calls are left.
         interval_seconds: finite(intervalMs / SECOND_MS),
         stretch: finite(slowdown),
         bound_by: boundBy,

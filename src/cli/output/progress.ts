@@ -8,8 +8,8 @@ const QUIET_PERIOD_MS: DurationMs = 2 * SECOND_MS;
 const CLEAR_LINE = "\r\u{1b}[K";
 
 /**
- * Waits for `work`. After two seconds a terminal shows what the wait is for and how long it has lasted; the line is cleared
- * at the end.
+ * Waits for `work`. After two seconds a terminal shows what the wait is for and how long it has lasted; the line is
+ * cleared at the end.
  */
 export async function withProgress<T>(
   what: string,
@@ -58,7 +58,9 @@ export function withStatusLine<T>(
 /** Steps in which progress is written where a line can't be rewritten, in percent. */
 const WRITTEN_PERCENT = 10;
 
-/** Returns what shows the share of long work that is done: a terminal rewrites one line, a file gets a line each 10 %. */
+/**
+ * Returns what shows the share of long work that is done: a terminal rewrites one line, a file gets a line each 10 %.
+ */
 export function showShare(what: string, { err }: Pick<CommandContext, "err">) {
   let shown = 0;
   return {

@@ -31,14 +31,14 @@ import { showShare } from "../output/progress.ts";
 /** Options of `policy backtest`. */
 interface BacktestOptions extends OutputOption {
   readonly config: string;
-  /** URL of Prometheus; absent: `prometheus.url` of the configuration. */
+  /** URL of Prometheus; absent means `prometheus.url` of the configuration. */
   readonly prometheus?: string;
   readonly httpConfigFile?: string;
-  /** Absent: 30 days ago. */
+  /** Absent means 30 days ago. */
   readonly since?: EpochMs;
-  /** Absent: now. */
+  /** Absent means now. */
   readonly until?: EpochMs;
-  /** Absent: as fits the history. */
+  /** If absent, it is chosen by the size of the history. */
   readonly step?: DurationMs;
   /** Files of policies to compare with those of the configuration. */
   readonly policies?: readonly string[];
@@ -103,7 +103,9 @@ function prometheusAccess(
   return problems.length > 0 ? fail(problems) : ok(access);
 }
 
-/** Returns the rules in force, and those with the policies of `files`: each replaces the one of its name, or is added. */
+/**
+ * Returns the rules in force, and those with the policies of `files`: each replaces the one of its name, or is added.
+ */
 async function rulesToReplay(
   files: readonly string[],
   loaded: LoadedConfig,

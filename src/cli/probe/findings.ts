@@ -6,7 +6,7 @@ import { isPage, type ProbedCall, type ProbedPage, type ServiceObservation, shar
 /** What a probe says about one property of the service. */
 export interface Finding {
   readonly about: "scopes" | "usage_scale" | "page_limit" | "first_page" | "limits" | "headers";
-  /** Null: it can't be told. */
+  /** Null if it can't be told. */
   readonly value: unknown;
   /** Whether the responses prove the value. */
   readonly certain: boolean;
@@ -67,7 +67,9 @@ function describeCall(call: ProbedCall | undefined): string {
   return status === null ? `GET ${path.replace(/\?.*/, "")}: ${error}` : `the service answered ${status}`;
 }
 
-/** A usage above this is not a ratio; between 1 and this it may be an overloaded node, or a percentage of an idle one. */
+/**
+ * A usage above this is not a ratio; between 1 and this it may be an overloaded node, or a percentage of an idle one.
+ */
 const RATIO_MAX = 1.5;
 
 function usageScaleOf({ details }: ServiceObservation, configured: "ratio" | "percent" | undefined): Finding {
@@ -115,7 +117,7 @@ function pageLimitOf({ nodes, sessions }: ServiceObservation, requested: number)
   return { about: "page_limit", value: size, certain: true, text: `${rejected}${text}` };
 }
 
-/** Returns the size of a page that was not the last one; null: it was, or is empty. */
+/** Returns the size of a page that was not the last one, or null if it was, or is empty. */
 const fullPageOf = ({ limit, page: { records, total } }: ProbedPage): number | null =>
   records.length > 0 && (records.length < total || records.length === limit) ? records.length : null;
 

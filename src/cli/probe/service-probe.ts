@@ -12,11 +12,11 @@ export interface ProbedCall {
   readonly path: string;
   readonly category: Category;
   readonly scope: string;
-  /** Status of the response; null: none was received. */
+  /** Status of the response, or null if none was received. */
   readonly status: number | null;
   /** Names in lower case; empty without a response. */
   readonly headers: TransportResponse["headers"];
-  /** Why there is no response; null: there is one. */
+  /** Why there is no response, or null if there is one. */
   readonly error: string | null;
 }
 
@@ -29,12 +29,12 @@ export interface ProbedPage {
 /** What a service showed. */
 export interface ServiceObservation {
   readonly calls: readonly ProbedCall[];
-  /** The first page number that is 1; null: not read, or no page. */
+  /** The first page number that is 1, or null if not read, or no page. */
   readonly nodes: ProbedPage | null;
   readonly sessions: ProbedPage | null;
-  /** Page 0 of the nodes: `rejected` by a 4xx; null: not asked for, or no page. */
+  /** Page 0 of the nodes: `rejected` by a 4xx, or null if not asked for, or no page. */
   readonly pageZero: RawPage | "rejected" | null;
-  /** Page 2 of the nodes; null: not asked for, or no page. */
+  /** Page 2 of the nodes, or null if not asked for, or no page. */
   readonly pageTwo: RawPage | null;
   readonly details: readonly NodeDetail[];
 }
@@ -44,7 +44,9 @@ export const DETAILS_READ = 3;
 /** Most calls of a probe: page 1 with each fallback of its size, pages 0 and 2, the details and a page of sessions. */
 export const PROBE_CALLS_MAX = 1 + PAGE_LIMIT_FALLBACKS.length + 2 + DETAILS_READ + 1;
 
-/** Asks a service what the spec leaves open. All calls read, and each has a permit of the rate limiter. Never rejects. */
+/**
+ * Asks a service what the spec leaves open. All calls read, and each has a permit of the rate limiter. Never rejects.
+ */
 export async function observeService(
   deps: CallAttemptDeps,
   pageLimit: number,
@@ -72,7 +74,10 @@ export const isPage = (page: RawPage | "rejected" | null): page is RawPage => pa
 
 const idOf = (record: unknown): unknown => (record as { readonly id?: unknown } | null)?.id;
 
-/** Whether at least half of the records of a page are on the other one as well: both show the same part of a changing list. */
+/**
+ * Whether at least half of the records of a page are on the other one as well: both show the same part of a changing
+ * list.
+ */
 export function sharesRecords(one: RawPage, other: RawPage): boolean {
   const ids = new Set(other.records.map(idOf));
   const shared = one.records.filter((record) => ids.has(idOf(record))).length;
@@ -86,7 +91,10 @@ function sampleOf(records: readonly unknown[]): readonly string[] {
   return [...new Set(spread)].filter((id) => id !== undefined);
 }
 
-/** Makes the calls. After a 401, a 429 or a call without a response it makes no further one, because that would fail as well. */
+/**
+ * Makes the calls. After a 401, a 429 or a call without a response it makes no further one, because that would fail as
+ * well.
+ */
 class Prober {
   readonly calls: ProbedCall[] = [];
   readonly #deps: CallAttemptDeps;
@@ -128,7 +136,7 @@ class Prober {
     return details;
   }
 
-  /** Returns the JSON of a 2xx response; null: there is none. */
+  /** Returns the JSON of a 2xx response, or null if there is none. */
   async #send(call: Call): Promise<{ readonly value: unknown } | null> {
     if (this.calls.some(({ status }) => status === null || status === 401 || status === 429)) return null;
     const attempt = await attemptCall(this.#deps, call, "walk", this.#stop);

@@ -31,7 +31,7 @@ export interface Finding {
   readonly expected: string;
   /** Replaces `found …; expected …`. Called with the result of {@link suggest}. */
   readonly message?: string | ((suggestion: string | null) => string);
-  /** Finds the nearest valid value, which is slow; null: none is near. */
+  /** Finds the nearest valid value, which is slow, or null if none is near. */
   readonly suggest?: () => string | null;
 }
 

@@ -131,7 +131,9 @@ const DAYS_CHECKED = 366;
 const DAY_MINUTES = 24 * 60;
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"] as const;
 
-/** Warns about windows that are never open, and about windows that close at midnight because no range continues them. */
+/**
+ * Warns about windows that are never open, and about windows that close at midnight because no range continues them.
+ */
 function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks): Warning[] {
   const path = ["time_intervals", index];
   if (intervals.length === 0) return [warning(path, "must have an interval", "has no interval, so it is never open")];

@@ -254,7 +254,10 @@ const sections = section({
   receivers,
 });
 
-/** The whole configuration with types, defaults, ranges and descriptions. The reference and the JSON Schema are generated from it. */
+/**
+ * The whole configuration with types, defaults, ranges and descriptions. The reference and the JSON Schema are
+ * generated from it.
+ */
 export const configSchema = sections.superRefine((config, context) => {
   config.receivers.forEach((receiver, index) => {
     if (receiver.alertmanager === undefined || config.alertmanager !== undefined) return;

@@ -59,7 +59,7 @@ export function namedItem(schema: z.core.$ZodType): z.core.$ZodType | null {
   return def.type === "record" ? def.valueType : null;
 }
 
-/** The schema at `path`; null: there is none. `value` selects between alternatives. */
+/** The schema at `path`; null if there is none. `value` selects between alternatives. */
 export function schemaAt(schema: z.core.$ZodType, path: Path, value: unknown): z.core.$ZodType | null {
   const options = alternatives(schema);
   if (options !== null) {

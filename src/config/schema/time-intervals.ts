@@ -51,9 +51,9 @@ const timeRange = section({
 /** How the ends of a range are parsed and checked. */
 interface RangeEnds {
   readonly what: string;
-  /** Null: not a valid end. */
+  /** Null if it is not a valid end. */
   numberOf(word: string): number | null;
-  /** Returns why a range is invalid; null: it is valid. */
+  /** Returns why a range is invalid, or null if it is valid. */
   problem(range: NumberRange): string | null;
 }
 

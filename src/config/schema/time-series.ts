@@ -9,8 +9,8 @@ const SERIES_SPANS_MAX = 100;
 const SPAN_PATTERN = /^\s*(\S.*?)(?:\s+for\s+(\S+))?\s*$/;
 
 /**
- * A value over time: one value or a list of spans. `kind` is its name in the reference; `read` returns null if a value is
- * invalid.
+ * A value over time: one value or a list of spans. `kind` is its name in the reference; `read` returns null if a value
+ * is invalid.
  */
 export function series<Value>(kind: string, example: string, read: (text: string) => Value | null) {
   const expected = `must be a ${kind}, such as ${example}, or a list over time, such as [${example} for 10m, …]`;

@@ -168,7 +168,7 @@ const GO_DURATION = /^\+?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|\u00b5s|\u03bcs
 /** Go stores nanoseconds in 64 bits: about 292 years. */
 const GO_NANOSECONDS_MAX = 2 ** 63;
 
-/** Parses a duration of Go, such as `1.5s`; null: it is invalid. */
+/** Parses a duration of Go, such as `1.5s`; null if it is invalid. */
 function parseGoDuration(written: string): DurationMs | null {
   if (!GO_DURATION.test(written)) return null;
   const terms = [...written.matchAll(/([\d.]+)(\D+)/g)];
@@ -218,7 +218,9 @@ const users = z
     "Users of basic auth. Empty: no password is required. `/-/healthy` and `/-/ready` never require one, and an operator's token is accepted instead.",
   );
 
-/** The web configuration file of Prometheus' exporter-toolkit. The reference and the JSON Schema are generated from it. */
+/**
+ * The web configuration file of Prometheus' exporter-toolkit. The reference and the JSON Schema are generated from it.
+ */
 export const webSchema = section({
   tls_server_config: tlsServerConfig.exactOptional().describe("TLS settings. Unset: plain HTTP."),
   http_server_config: httpServerConfig,

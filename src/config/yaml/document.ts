@@ -10,13 +10,15 @@ export interface YamlSource {
   readonly text: string;
   readonly env: Environment;
   /**
-   * Whether the file is read as Go's yaml.v2 reads it: booleans of YAML 1.1, and a file without keys is an empty mapping.
-   * Absent: no.
+   * Whether the file is read as Go's yaml.v2 reads it: booleans of YAML 1.1, and a file without keys is an empty
+   * mapping. Absent means false.
    */
   readonly isGoYaml?: boolean;
-  /** YAML tokens that the text may have, where it is read in the thread that serves requests. Absent: any number. */
+  /**
+   * YAML tokens that the text may have, where it is read in the thread that serves requests. Absent means any number.
+   */
   readonly tokensMax?: number;
-  /** Values that it may hold with all aliases expanded. Absent: 50,000. */
+  /** Values that it may hold with all aliases expanded. Absent means 50,000. */
   readonly valuesMax?: number;
 }
 
@@ -30,8 +32,8 @@ export interface YamlDocument {
 }
 
 /**
- * Characters of a file, and of all policy files together: ten times what large installations need. Parsing so many takes
- * up to a second, and compiling the expressions among them 40 ms.
+ * Characters of a file, and of all policy files together: ten times what large installations need. Parsing so many
+ * takes up to a second, and compiling the expressions among them 40 ms.
  */
 export const TEXT_LENGTH_MAX = 131_072;
 

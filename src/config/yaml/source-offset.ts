@@ -11,8 +11,8 @@ const TOKENS = {
 } as const;
 
 /**
- * Returns the offset in `source` of the character `index` of the text of `node`, in any YAML style. Blanks and the end of
- * the text are located behind the character before them, because folding changes their number.
+ * Returns the offset in `source` of the character `index` of the text of `node`, in any YAML style. Blanks and the end
+ * of the text are located behind the character before them, because folding changes their number.
  */
 export function sourceOffset({ type, range, value }: Scalar, source: string, index: number): number {
   const text = String(value);

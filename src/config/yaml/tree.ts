@@ -9,7 +9,7 @@ export interface Tree {
   readonly value: unknown;
   readonly marks: Marks;
   readonly findings: readonly Finding[];
-  /** The point at which the document is too large, and is not read further; null: it is not too large. */
+  /** The point at which the document is too large, and is not read further, or null if it is not too large. */
   readonly overflow: Finding | null;
 }
 
@@ -46,7 +46,7 @@ export interface TreeSource {
   readonly source: string;
   readonly lines: LineCounter;
   readonly env: Environment;
-  /** Largest number of values with all aliases expanded; absent: 50,000. */
+  /** Largest number of values with all aliases expanded; absent means 50,000. */
   readonly valuesMax?: number;
 }
 
@@ -126,8 +126,8 @@ function readList(reader: TreeReader, items: readonly unknown[], location: Value
 }
 
 /**
- * Prototype of every mapping. Without the usual prototype a key such as `__proto__` is an ordinary key. Zod compares the
- * `length` of a value with the limits of lists: a mapping there must not throw.
+ * Prototype of every mapping. Without the usual prototype a key such as `__proto__` is an ordinary key. Zod compares
+ * the `length` of a value with the limits of lists: a mapping there must not throw.
  */
 const MAPPING: object = Object.assign(Object.create(null), { [Symbol.toPrimitive]: () => Number.NaN });
 

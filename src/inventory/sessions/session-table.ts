@@ -1,9 +1,9 @@
 /** What is stored of each session, by row. */
 interface SessionColumns {
-  /** Bytes as last reported; NaN: never. */
+  /** Bytes as last reported, or NaN if never. */
   readonly sent: Float64Array;
   readonly received: Float64Array;
-  /** As last reported; NaN: never. */
+  /** As last reported, or NaN if never. */
   readonly durationSeconds: Float64Array;
   /** Number of the last walk that showed the session. */
   readonly walk: Uint32Array;
@@ -28,9 +28,9 @@ const LOAD_FACTOR_MAX = 0.7;
 const LOAD_FACTOR_MIN = 0.15;
 
 /**
- * Stores a few numbers per session between walks, in columns under an open-addressing hash table: 55 to 110 bytes per session,
- * a third of what a Map of objects takes. Sessions are identified by a 64-bit hash of their id: among a million sessions,
- * the probability of a collision is 1 in 37 million.
+ * Stores a few numbers per session between walks, in columns under an open-addressing hash table: 55 to 110 bytes per
+ * session, a third of what a Map of objects takes. Sessions are identified by a 64-bit hash of their id: among a
+ * million sessions, the probability of a collision is 1 in 37 million.
  */
 export class SessionTable {
   #columns = allocate(CAPACITY_MIN);
@@ -72,7 +72,9 @@ export class SessionTable {
     return row;
   }
 
-  /** Removes every row for which `isOver` returns true. `isOver` may read the columns, and must not call other methods. */
+  /**
+   * Removes every row for which `isOver` returns true. `isOver` may read the columns, and must not call other methods.
+   */
   sweep(isOver: (row: number) => boolean): void {
     for (let row = 0; row < this.#columns.capacity; row++) {
       // A removal may move another session into this row, so it is checked again.

@@ -12,21 +12,27 @@ import { SessionTable } from "./session-table.ts";
 import { SessionNodeTable, type SessionNodeTableDeps } from "./sessions-by-node.ts";
 
 /**
- * `complete`: the walk accounted for all sessions. `incomplete`: it missed some. `cut`: it stopped before the end of the list.
- * `failed`: it read nothing.
+ * `complete`: the walk accounted for all sessions. `incomplete`: it missed some. `cut`: it stopped before the end of
+ * the list. `failed`: it read nothing.
  */
 export type SessionWalkEnd = "complete" | "incomplete" | "cut" | "failed";
 
 /** After this many cut walks in a row, their counts replace older ones. */
 const CUT_WALKS_MAX = 3;
 
-/** A session has ended when this many complete walks in a row did not show it: a complete walk may miss one in a hundred. */
+/**
+ * A session has ended when this many complete walks in a row did not show it: a complete walk may miss one in a
+ * hundred.
+ */
 const ABSENCES_MAX = 2;
 
 /** A session that this many walks in a row did not show is forgotten, even if none of them was complete. */
 const WALKS_REMEMBERED = 20;
 
-/** A session that ended longer ago does not count as a current failure: failed sessions stay listed after the node recovers. */
+/**
+ * A session that ended longer ago does not count as a current failure: failed sessions stay listed after the node
+ * recovers.
+ */
 const FAILING_MS_MAX: DurationMs = MINUTE_MS;
 
 const statusIndex = new Map<string, number>(SESSION_STATUSES.map((status, index) => [status, index]));
@@ -35,8 +41,8 @@ const endedStatuses: ReadonlySet<string> = new Set(["closed", "error", "timeout"
 const failedStatuses: ReadonlySet<string> = new Set(["error", "timeout"]);
 
 /**
- * Aggregates sessions page by page into counts, byte counters and a histogram of durations. Of each session only the last
- * numbers are stored. Byte counters and histogram start at 0 with each process, as Prometheus counters do.
+ * Aggregates sessions page by page into counts, byte counters and a histogram of durations. Of each session only the
+ * last numbers are stored. Byte counters and histogram start at 0 with each process, as Prometheus counters do.
  */
 export class SessionTotals {
   readonly #table = new SessionTable();
@@ -51,7 +57,9 @@ export class SessionTotals {
   #lastCompleteWalk = 0;
   /** When the last complete walk began: sessions that started later are new. */
   #lastCompleteBeganAt: EpochMs = Number.POSITIVE_INFINITY;
-  /** Walks that began within {@link RECENT_SESSION_MS} before the current one, and the last walk before those; 0: none. */
+  /**
+   * Walks that began within {@link RECENT_SESSION_MS} before the current one, and the last walk before those; 0: none.
+   */
   #recentWalks: { readonly walk: number; readonly at: EpochMs }[] = [];
   #lastOldWalk = 0;
   #cutWalks = 0;
@@ -150,7 +158,7 @@ export class SessionTotals {
     if (session.nodeId !== null) this.#nodes.count(session.nodeId, status, this.#isRecent(session, row));
   }
 
-  /** `initial`: bytes assumed before the first report; NaN: unknown. */
+  /** `initial`: bytes assumed before the first report, or NaN if unknown. */
   #addBytes({ nodeId, bytesSent, bytesReceived }: SessionRecord, row: number, initial: number): void {
     const sent = byteGain(this.#table.columns.sent, row, bytesSent, initial);
     const received = byteGain(this.#table.columns.received, row, bytesReceived, initial);
@@ -171,7 +179,10 @@ export class SessionTotals {
     );
   }
 
-  /** Whether the session ended within `ms` before the walk; without times, whether it was first seen ended after `lastOldWalk`. */
+  /**
+   * Whether the session ended within `ms` before the walk; without times, whether it was first seen ended after
+   * `lastOldWalk`.
+   */
   #hasEndedWithin(session: SessionRecord, row: number, ms: DurationMs, lastOldWalk: number): boolean {
     if (this.#table.columns.endedWalk[row]! <= lastOldWalk) return false;
     if (session.startedAtMs === null || session.durationSeconds === null) return this.#lastCompleteWalk > 0;
@@ -196,8 +207,8 @@ export class SessionTotals {
 const createCounts = () => new Float64Array(SESSION_STATUSES.length * SESSION_TYPES.length);
 
 /**
- * Stores `value`, and returns by how much it exceeds the stored one, or `initial` if there is none (NaN: unknown). A missing
- * value keeps the stored one; a smaller value gains 0.
+ * Stores `value`, and returns by how much it exceeds the stored one, or `initial` if there is none (NaN if unknown). A
+ * missing value keeps the stored one; a smaller value gains 0.
  */
 function byteGain(column: Float64Array, row: number, value: number | null, initial: number): number {
   if (value === null) return 0;
@@ -220,7 +231,9 @@ class SessionDurations {
     sum: 0,
   }));
 
-  /** Adds a session that ended. `type`: index into SESSION_TYPES. NaN, a duration that was never reported, is ignored. */
+  /**
+   * Adds a session that ended. `type`: index into SESSION_TYPES. NaN, a duration that was never reported, is ignored.
+   */
   observe(type: number, seconds: number): void {
     if (Number.isNaN(seconds)) return;
     const histogram = this.#histograms[type]!;

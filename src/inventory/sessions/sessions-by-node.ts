@@ -16,8 +16,8 @@ export interface SessionNodeTableDeps {
 }
 
 /**
- * Counts sessions and bytes by node: for all nodes of the fleet, and for other nodes that sessions name, up to the cap of the
- * label. Sessions of further nodes are counted under the node `other`.
+ * Counts sessions and bytes by node: for all nodes of the fleet, and for other nodes that sessions name, up to the cap
+ * of the label. Sessions of further nodes are counted under the node `other`.
  */
 export class SessionNodeTable {
   readonly #deps: SessionNodeTableDeps;
@@ -66,7 +66,10 @@ export class SessionNodeTable {
     this.#received[slot]! += received;
   }
 
-  /** Accepts the counts of the walk, and calls {@link forgetIdle}. Only a complete walk proves that no session of a node fails. */
+  /**
+   * Accepts the counts of the walk, and calls {@link forgetIdle}. Only a complete walk proves that no session of a node
+   * fails.
+   */
   acceptWalk(complete: boolean): void {
     this.#accepted = this.#current;
     for (let slot = 0; slot < this.#ids.length; slot++) {
@@ -107,7 +110,9 @@ export class SessionNodeTable {
     };
   }
 
-  /** Returns the slot of the node, or of `other`; null if the cap is reached and a node of the fleet has the id `other`. */
+  /**
+   * Returns the slot of the node, or of `other`; null if the cap is reached and a node of the fleet has the id `other`.
+   */
   #slotOf(nodeId: string): number | null {
     const slot = this.#slots.get(nodeId);
     if (slot !== undefined) return slot;

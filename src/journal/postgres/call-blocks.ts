@@ -13,8 +13,9 @@ interface CallBlock {
 }
 
 /**
- * Counts calls in blocks: a block is counted as used in the database before a call of it is made. The next block is reserved when
- * half of the current one is used, so normally no call waits for the database. Reservations are fenced by the lease.
+ * Counts calls in blocks: a block is counted as used in the database before a call of it is made. The next block is
+ * reserved when half of the current one is used, so normally no call waits for the database. Reservations are fenced by
+ * the lease.
  */
 export class CallBlocks implements CallCounter {
   readonly #database: Database;

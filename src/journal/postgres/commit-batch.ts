@@ -16,7 +16,9 @@ interface CommitBatch {
   readonly orders: object[];
 }
 
-/** The parameters of {@link commitStatement} after the epoch and the number, as JSON arrays. Throws for invalid changes. */
+/**
+ * The parameters of {@link commitStatement} after the epoch and the number, as JSON arrays. Throws for invalid changes.
+ */
 export function commitParameters(changes: readonly JournalChange[]): readonly string[] {
   const batch: CommitBatch = {
     ...{ timers: new Map(), timersGone: new Map(), episodes: new Map(), actions: new Map() },
@@ -83,10 +85,10 @@ function put(rows: Map<string, object>, others: Map<string, object>, key: string
 const rowKey = (node: string, policy: string): string => JSON.stringify([node, policy]);
 
 /**
- * The statement of a commit to the schema `s`, quoted. One statement is one transaction and one round trip. It writes nothing
- * unless `$1` is the epoch of a lease that has not ended, and no later commit than `$2` was written. FOR SHARE makes a daemon
- * that takes the lease over wait for this commit. It returns `fenced`, whether the lease was held; `placed`, whether the changes
- * were written; and the current `epoch`.
+ * The statement of a commit to the schema `s`, quoted. One statement is one transaction and one round trip. It writes
+ * nothing unless `$1` is the epoch of a lease that has not ended, and no later commit than `$2` was written. FOR SHARE
+ * makes a daemon that takes the lease over wait for this commit. It returns `fenced`, whether the lease was held;
+ * `placed`, whether the changes were written; and the current `epoch`.
  */
 export const commitStatement = (s: string): string => `
   WITH fence AS MATERIALIZED (

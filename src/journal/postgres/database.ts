@@ -52,8 +52,8 @@ const UNREACHABLE_CODES: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * Whether an error shows that the server does not answer now: it can't be reached, starts, stops, or has no free connection. False: it
- * answers and refuses, for example the password or the certificate.
+ * Whether an error shows that the server does not answer now: it can't be reached, starts, stops, or has no free
+ * connection. False if it answers and refuses, for example the password or the certificate.
  */
 export function isUnreachable(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return isUnreachable(error.cause);
@@ -64,8 +64,9 @@ export function isUnreachable(error: unknown): boolean {
 }
 
 /**
- * A PostgreSQL database. A lost connection is replaced by the next statement. While no connection can be made, statements fail
- * at once, except one after each wait, which grows from {@link RETRY_DELAY_MS} to {@link RETRY_DELAY_MS_MAX}.
+ * A PostgreSQL database. A lost connection is replaced by the next statement. While no connection can be made,
+ * statements fail at once, except one after each wait, which grows from {@link RETRY_DELAY_MS} to {@link
+ * RETRY_DELAY_MS_MAX}.
  */
 export class Database implements Connection {
   /** The name of the schema, quoted, for statements. */
@@ -79,7 +80,7 @@ export class Database implements Connection {
   readonly #log: Log;
   #failures = 0;
   #retryAt: MonotonicMs = Number.NEGATIVE_INFINITY;
-  /** Why the last connection could not be made; null: it was made. */
+  /** Why the last connection could not be made, or null if it was made. */
   #failure: DatabaseUnavailable | null = null;
   #closing: Promise<void> | null = null;
 
@@ -106,7 +107,9 @@ export class Database implements Connection {
     this.#pool.on("error", (error) => log.debug({ err: error }, "idle database connection lost"));
   }
 
-  /** Runs one statement. Rejects with {@link DatabaseUnavailable} if there is no connection, or with PostgreSQL's error. */
+  /**
+   * Runs one statement. Rejects with {@link DatabaseUnavailable} if there is no connection, or with PostgreSQL's error.
+   */
   query(sql: string, parameters?: Parameters, timeoutMs?: DurationMs): Promise<readonly Row[]> {
     return this.use((connection) => connection.query(sql, parameters, timeoutMs));
   }

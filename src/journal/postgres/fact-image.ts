@@ -29,7 +29,7 @@ export class FactImage implements FactStore {
     void this.flush();
   };
 
-  /** Adopts facts that a commit of the journal has written; null: the fact is gone. */
+  /** Adopts facts that a commit of the journal has written, or null if the fact is gone. */
   adopt(facts: ReadonlyMap<string, string | null>): void {
     for (const [key, value] of facts) {
       if (value === null) this.#facts.delete(key);

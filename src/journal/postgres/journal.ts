@@ -10,11 +10,11 @@ import { createJournalQueries } from "./row-queries.ts";
 const TRIM_INTERVAL_DECISIONS = 1_000;
 
 /**
- * Creates the journal in a database whose schema is current. Commits are fenced: they reject with `Deposed` once another daemon has
- * taken the lease, and write nothing. `onFacts` receives the facts of each commit.
+ * Creates the journal in a database whose schema is current. Commits are fenced: they reject with `Deposed` once
+ * another daemon has taken the lease, and write nothing. `onFacts` receives the facts of each commit.
  *
- * A commit whose connection is lost may still be written, until a later one is: see `last_commit` in the schema. So everything
- * that is recorded before an action must be valid even if the action was not taken.
+ * A commit whose connection is lost may still be written, until a later one is: see `last_commit` in the schema. So
+ * everything that is recorded before an action must be valid even if the action was not taken.
  */
 export function createPostgresJournal(
   database: Database,

@@ -13,7 +13,7 @@ export interface LeaseDeps {
   readonly url: string | null;
   readonly leaseMs: DurationMs;
   readonly clock: Clock;
-  /** Called before each attempt to acquire the lease, which fails if it rejects. Absent: the schema is current. */
+  /** Called before each attempt to acquire the lease, which fails if it rejects. Absent if the schema is current. */
   prepare?(): Promise<void>;
 }
 
@@ -24,8 +24,9 @@ export class Deposed extends Error {}
 const ATTEMPTS_PER_LEASE = 3;
 
 /**
- * The lease of the leader. Times are those of the database's clock; this daemon's deadline is by its monotonic clock, from before
- * it sent its last renewal, so it ends first. The epoch grows with every acquisition, and fences commits: see `journal.ts`.
+ * The lease of the leader. Times are those of the database's clock; this daemon's deadline is by its monotonic clock,
+ * from before it sent its last renewal, so it ends first. The epoch grows with every acquisition, and fences commits:
+ * see `journal.ts`.
  *
  *     standby ── acquire ──▶ leader ── deadline passed ──▶ expired ── renew ──▶ leader
  *        ▲                     └───── deposed, released ──────┴──────────────────▶ standby

@@ -65,7 +65,10 @@ export function createJournalQueries(database: Database): RowQueries & Pick<Jour
   };
 }
 
-/** Loads the content of the journal of the schema `s`, quoted. The connection should be in a transaction with one snapshot. */
+/**
+ * Loads the content of the journal of the schema `s`, quoted. The connection should be in a transaction with one
+ * snapshot.
+ */
 async function loadContents(connection: Connection, s: string, since: EpochMs): Promise<JournalContents> {
   const timers = await connection.query(selectTimers(s));
   const episodes = await connection.query(

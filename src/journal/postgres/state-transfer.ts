@@ -36,8 +36,8 @@ export async function* exportRows(connection: Connection, s: string): AsyncGener
 }
 
 /**
- * Writes rows in one transaction, for which the lease is held. Fails, and writes nothing, if a daemon leads, the schema has rows,
- * or a row is invalid.
+ * Writes rows in one transaction, for which the lease is held. Fails, and writes nothing, if a daemon leads, the schema
+ * has rows, or a row is invalid.
  */
 export async function importState(deps: DatabaseDeps, rows: readonly StateRow[]): Promise<Result<void, string>> {
   const opened = await openMigratedDatabase(deps);

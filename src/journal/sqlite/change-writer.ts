@@ -5,7 +5,10 @@ import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
 import { assertJournalFact, endOf, numberOfId } from "../row-rules.ts";
 
-/** Creates a function that writes one change in the caller's transaction. It throws SQLite's errors, and for invalid changes. */
+/**
+ * Creates a function that writes one change in the caller's transaction. It throws SQLite's errors, and for invalid
+ * changes.
+ */
 export function createChangeWriter(database: DatabaseSync): (change: JournalChange) => void {
   const rows = createRowWriter(database);
   const deleteTimer = database.prepare("DELETE FROM timers WHERE node = ? AND policy = ?");

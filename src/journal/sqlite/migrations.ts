@@ -11,10 +11,9 @@ export const MIGRATIONS: readonly string[] = [
      key TEXT NOT NULL PRIMARY KEY,
      value TEXT NOT NULL
    ) STRICT, WITHOUT ROWID;`,
-  // The journal. `body` is the whole row as JSON; the other columns are for queries. Times are milliseconds since the Unix
-  // epoch. They are REAL because an accelerated clock returns fractions.
-  // number: the number in the id, which counts episodes and actions together.
-  // over_at: when an action ended in any way; null: it has not ended.
+  // The journal. `body` is the whole row as JSON; the other columns are for queries. Times are milliseconds since the
+  // Unix epoch. They are REAL because an accelerated clock returns fractions. number: the number in the id, which
+  // counts episodes and actions together. over_at: when an action ended in any way, or null if it has not ended.
   // holds.policy: '' if the hold is for all policies. ends_at: null if only an operator ends it.
   `CREATE TABLE timers (
      node TEXT NOT NULL,
@@ -88,7 +87,7 @@ export const MIGRATIONS: readonly string[] = [
    ) STRICT;
    CREATE INDEX orders_by_node ON orders (node, at);
    CREATE INDEX orders_by_time ON orders (at);`,
-  // node_created_at: created_at of the node of the timer; null: not known.
+  // node_created_at: created_at of the node of the timer, or null if not known.
   "ALTER TABLE timers ADD COLUMN node_created_at REAL",
 ];
 

@@ -13,8 +13,8 @@ import { DATABASE_FILE } from "./store.ts";
 const BUSY_MS_MAX = 2_000;
 
 /**
- * Opens a snapshot of the store in `folder` for reading, even while a daemon uses the folder. Close it soon: until then the
- * daemon's write-ahead log can't be truncated.
+ * Opens a snapshot of the store in `folder` for reading, even while a daemon uses the folder. Close it soon: until then
+ * the daemon's write-ahead log can't be truncated.
  */
 export function openSqliteReader(folder: string): Result<StateReader, StoreFailure> {
   const path = join(folder, DATABASE_FILE);

@@ -26,7 +26,7 @@ export interface RowReader {
   holds(node?: NodeId): readonly NodeHold[];
   /** All facts of the journal. */
   facts(): ReadonlyMap<string, string>;
-  /** The value of any fact; null: none. */
+  /** The value of any fact, or null if there is none. */
   fact(key: string): string | null;
   /** Number of calls made on or after `day` (UTC). */
   callsSince(day: string): number;
@@ -81,8 +81,8 @@ export const queriesOver = (rows: RowReader): JournalQueries => ({
   facts: async () => rows.facts(),
 });
 
-// A plus keeps SQLite from using the index of a column: +number makes it search by the conditions instead of reading all
-// rows in order.
+// A plus keeps SQLite from using the index of a column: +number makes it search by the conditions instead of reading
+// all rows in order.
 const EPISODES_SINCE = "SELECT body FROM episodes WHERE closed_at IS NULL OR closed_at >= ? ORDER BY +number";
 const ACTIONS_SINCE = `SELECT body FROM actions
   WHERE over_at IS NULL OR created_at >= ? OR episode IN (SELECT id FROM episodes WHERE closed_at IS NULL)

@@ -20,8 +20,9 @@ const COLLECTOR_LABEL = { collector: COLLECTORS } as const;
 const CATEGORY_LABEL = { category: LIMIT_SCOPES } as const;
 
 /**
- * Every `proxywarden_*` family, in the order of the page. A counter or histogram whose labels all have a closed list of values
- * starts at zero in every combination, so that `increase()` sees the first increase. A gauge is absent until it is first set.
+ * Every `proxywarden_*` family, in the order of the page. A counter or histogram whose labels all have a closed list of
+ * values starts at zero in every combination, so that `increase()` sees the first increase. A gauge is absent until it
+ * is first set.
  */
 export const DAEMON_FAMILIES = {
   proxywarden_collect_last_success_timestamp_seconds: {

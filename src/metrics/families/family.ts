@@ -37,8 +37,8 @@ interface FamilyRow extends FamilyHead {
 export type NodeSource = "fleet" | "session_nodes";
 
 /**
- * By slot, 1 if samples of the node are exported: its data is fresh. Counters do not become stale, so `sessionCounters` is 1 for
- * every node.
+ * By slot, 1 if samples of the node are exported: its data is fresh. Counters do not become stale, so `sessionCounters`
+ * is 1 for every node.
  */
 export interface Visibility {
   readonly listed: Uint8Array;
@@ -50,9 +50,11 @@ export interface Visibility {
 /** A family with one line per node, or one per node and value of another label. */
 export interface NodeFamily extends FamilyRow {
   readonly nodeSource: NodeSource;
-  /** The other label and its values; null: one line per node. */
+  /** The other label and its values; null means one line per node. */
   readonly splitBy: { readonly label: string; readonly values: readonly string[] } | null;
-  /** Writes the values of the slots from `start` to before `end` into `out`, grouped by node. NaN leaves a sample out. */
+  /**
+   * Writes the values of the slots from `start` to before `end` into `out`, grouped by node. NaN leaves a sample out.
+   */
   fill(input: RenderInput, visibility: Visibility, start: number, end: number, out: Float64Array): void;
 }
 

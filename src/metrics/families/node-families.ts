@@ -11,7 +11,9 @@ export interface ColumnRow {
   readonly help: string;
   readonly source: "nodes" | "details";
   readonly column: ListedNumber | DetailNumber | "detailedAtEpochMs";
-  /** The sample is the column's value times `multiplyBy`, divided by `divideBy`. Two numbers, since 1/1000 is not exact. */
+  /**
+   * The sample is the column's value times `multiplyBy`, divided by `divideBy`. Two numbers, since 1/1000 is not exact.
+   */
   readonly multiplyBy?: number;
   readonly divideBy?: number;
   /** Rounds the sample to a whole number. */

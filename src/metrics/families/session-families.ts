@@ -9,7 +9,9 @@ import {
 import { boundText } from "../text-format.ts";
 import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput, type Sample } from "./family.ts";
 
-/** Whether the list shows sessions with this status. If it never shows failed ones, their number is unknown, not zero. */
+/**
+ * Whether the list shows sessions with this status. If it never shows failed ones, their number is unknown, not zero.
+ */
 const isListed = (status: SessionStatus, { failedListed }: SessionSummary): boolean =>
   failedListed || (status !== "error" && status !== "timeout");
 

@@ -1,11 +1,11 @@
 /**
- * Rendered bytes of the page. A reader that uses them later retains them. Retained bytes are not overwritten; after the last
- * release, their memory is reused.
+ * Rendered bytes of the page. A reader that uses them later retains them. Retained bytes are not overwritten; after the
+ * last release, their memory is reused.
  */
 export interface Chunk {
   readonly bytes: Uint8Array;
   references: number;
-  /** Returns the memory for reuse; null: there is nothing to return. */
+  /** Returns the memory for reuse, or null if there is nothing to return. */
   readonly recycle: (() => void) | null;
 }
 
@@ -48,8 +48,8 @@ export interface BufferPool {
 }
 
 /**
- * While a fleet is rendered, each segment reuses the memory of the previous one, so a few spare buffers suffice. A slow reader
- * may return many at once; the rest is left to the garbage collector.
+ * While a fleet is rendered, each segment reuses the memory of the previous one, so a few spare buffers suffice. A slow
+ * reader may return many at once; the rest is left to the garbage collector.
  */
 const SPARE_BUFFERS_MAX = 8;
 /** Extra room, so that a buffer still fits when values get longer. */

@@ -1,12 +1,14 @@
 import { type BufferPool, createBufferPool } from "./chunk.ts";
 import { createNumberWriter, type NumberWriter } from "./number-format.ts";
 
-/** Lines per segment: some hundred kilobytes, rendered in well under a millisecond, and large enough to compress well. */
+/**
+ * Lines per segment: some hundred kilobytes, rendered in well under a millisecond, and large enough to compress well.
+ */
 export const SEGMENT_LINES_MAX = 4_096;
 
 /** Working memory that the segments of a renderer share. */
 export interface RenderBuffers {
-  /** New values of the lines; NaN: the line is left out. */
+  /** New values of the lines, or NaN if the line is left out. */
   readonly values: Float64Array;
   readonly changes: LineChanges;
   /** The new values of the changes, by index of the change. */

@@ -7,7 +7,7 @@ import type { Chunk } from "./chunk.ts";
 export interface RenderFrame {
   readonly input: RenderInput;
   readonly visibility: Visibility;
-  /** Slots that hold another node than in the previous rendering are marked with 1; null: none. */
+  /** Slots that hold another node than in the previous rendering are marked with 1, or null if there is none. */
   readonly relabelled: Readonly<Record<NodeSource, Uint8Array | null>>;
   /** The fleet of the previous rendering. */
   readonly previousFleet: Fleet | null;
@@ -48,7 +48,7 @@ function freshSlots({ slots, ids }: Fleet, observedAt: Float64Array, since: numb
   return fresh;
 }
 
-/** Marks with 1 the slots that hold another node than in the previous rendering; null: none. */
+/** Marks with 1 the slots that hold another node than in the previous rendering, or null if there is none. */
 export function markRelabelled(previousIds: readonly string[], ids: readonly string[]): Uint8Array | null {
   if (previousIds === ids) return null;
   let marks: Uint8Array | null = null;
@@ -61,8 +61,8 @@ export function markRelabelled(previousIds: readonly string[], ids: readonly str
 }
 
 /**
- * Marks with 1 the slots from `start` to before `end` whose labels of `proxynet_node_info` changed, counted from `start`; null:
- * none. Slots that only one of the fleets has are not compared.
+ * Marks with 1 the slots from `start` to before `end` whose labels of `proxynet_node_info` changed, counted from
+ * `start`; null: none. Slots that only one of the fleets has are not compared.
  */
 export function markInfoChanged(
   previous: Fleet,

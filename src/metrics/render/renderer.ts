@@ -30,9 +30,10 @@ export const EMPTY_NETWORK_EXPOSITION: NetworkExposition = {
 /** Renders snapshots, each from the changes since the previous one. */
 export interface NetworkRenderer {
   /**
-   * Renders a snapshot in short steps, about a millisecond each for a hundred thousand nodes, so that the caller can do other
-   * work in between. Run it to its end before the next one. The exposition is retained once, for the caller. Bytes of earlier
-   * expositions that are still retained are not overwritten. A renderer that threw must not be used again.
+   * Renders a snapshot in short steps, about a millisecond each for a hundred thousand nodes, so that the caller can do
+   * other work in between. Run it to its end before the next one. The exposition is retained once, for the caller.
+   * Bytes of earlier expositions that are still retained are not overwritten. A renderer that threw must not be used
+   * again.
    */
   refresh(input: RenderInput): Generator<void, NetworkExposition>;
 }

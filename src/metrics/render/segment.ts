@@ -15,7 +15,7 @@ export interface Segment {
   chunk: Chunk | null;
   /** Lines in the chunk. */
   series: number;
-  /** Values as rendered; NaN: left out. */
+  /** Values as rendered, or NaN if left out. */
   readonly values: Float64Array;
   /** Bytes of each line; 0: left out. */
   readonly lengths: Uint32Array;
@@ -39,9 +39,9 @@ export const createSegment = (lines: number): Segment => ({
 });
 
 /**
- * Updates the segment to the values in the buffers. Unchanged bytes are copied in runs as long as possible; labels are written
- * only for added lines. If no line moves and no reader retains the chunk, its values are overwritten in place. If nothing
- * changed, the chunk stays the same; otherwise it is a new one.
+ * Updates the segment to the values in the buffers. Unchanged bytes are copied in runs as long as possible; labels are
+ * written only for added lines. If no line moves and no reader retains the chunk, its values are overwritten in place.
+ * If nothing changed, the chunk stays the same; otherwise it is a new one.
  */
 export function rewriteSegment(
   segment: Segment,
@@ -145,9 +145,9 @@ function measureChanges(segment: Segment, buffers: RenderBuffers, count: number,
 const LINE_FEED = 10;
 
 /**
- * Writes the segment's new lines into `target`: the old lines with the changes applied. Updates the segment's values and lengths.
- * Values that keep their length are overwritten after the run of old bytes around them has been copied, so that one copy covers
- * as many lines as possible.
+ * Writes the segment's new lines into `target`: the old lines with the changes applied. Updates the segment's values
+ * and lengths. Values that keep their length are overwritten after the run of old bytes around them has been copied, so
+ * that one copy covers as many lines as possible.
  */
 function spliceLines(
   segment: Segment,
@@ -206,8 +206,8 @@ function spliceLines(
 }
 
 /**
- * Overwrites the values of the changes from `first` to before `last`, all of which keep their length, at their old offsets plus
- * `shift`.
+ * Overwrites the values of the changes from `first` to before `last`, all of which keep their length, at their old
+ * offsets plus `shift`.
  */
 function overwriteValues(
   { values, lengths }: Segment,

@@ -20,9 +20,9 @@ export interface ScriptedNode {
   readonly region: string;
   readonly version: string;
   readonly status: Series<NodeStatus>;
-  /** Null: current while the node is online. */
+  /** Null if current while the node is online. */
   readonly lastSeen: Series<"now" | "frozen"> | null;
-  /** Null: it increases, and restarts at 0 after a reboot. */
+  /** Null if it increases, and restarts at 0 after a reboot. */
   readonly uptimeHours: Series<number> | null;
   readonly activeSessions: Series<number>;
   readonly bandwidthGb: Series<number>;

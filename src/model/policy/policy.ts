@@ -10,7 +10,7 @@ export const ACTION_KINDS = ["disconnect", "reboot", "quarantine"] as const;
 /** How a step is verified: until `expect` is true, for at most `withinMs`. */
 export interface StepVerification {
   readonly withinMs: DurationMs;
-  /** A CEL expression; null: the default of the action. */
+  /** A CEL expression; null means the default of the action. */
   readonly expect: string | null;
 }
 
@@ -40,16 +40,19 @@ export type ExternalBlocker =
 export interface PolicyRule {
   readonly name: string;
   readonly mode: Mode;
-  /** CEL: which nodes it applies to; null: every node. */
+  /** CEL: which nodes it applies to; null means every node. */
   readonly match: string | null;
   /** CEL: the condition of an unhealthy node. */
   readonly when: string;
   readonly forMs: DurationMs;
   readonly clearForMs: DurationMs;
-  /** Maximum age of the values that expressions read; null: as long as the plan counts the collector's data as fresh. */
+  /** Maximum age of the values that expressions read; null means that the plan decides how long data is fresh. */
   readonly maxAgeMs: DurationMs | null;
   readonly steps: readonly Step[];
-  /** At most `episodes` within `forgetAfterMs`. After an episode that did not heal the node, the next one begins `everyMs` later. */
+  /**
+   * At most `episodes` within `forgetAfterMs`. After an episode that did not heal the node, the next one begins
+   * `everyMs` later.
+   */
   readonly retry: { readonly episodes: number; readonly everyMs: DurationMs; readonly forgetAfterMs: DurationMs };
   /** Names of time intervals; empty: always. */
   readonly windows: readonly string[];

@@ -6,7 +6,9 @@ export interface NumberRange {
   readonly end: number;
 }
 
-/** An interval as in Alertmanager's `time_intervals`. An absent list does not restrict; an empty list matches nothing. */
+/**
+ * An interval as in Alertmanager's `time_intervals`. An absent list does not restrict; an empty list matches nothing.
+ */
 export interface IntervalSpec {
   /** Minutes since midnight, without the end; 1440 is midnight at the end of the day. */
   readonly times?: readonly { readonly startMinute: number; readonly endMinute: number }[];
@@ -17,7 +19,7 @@ export interface IntervalSpec {
   /** 1 is January. */
   readonly months?: readonly NumberRange[];
   readonly years?: readonly NumberRange[];
-  /** IANA time zone, or {@link LOCAL_ZONE}; absent: UTC. */
+  /** IANA time zone, or {@link LOCAL_ZONE}; absent means UTC. */
   readonly location?: string;
 }
 

@@ -2,7 +2,10 @@ import type { NodeId } from "../node.ts";
 import type { Mode } from "../policy/policy.ts";
 import type { EpochMs } from "../time.ts";
 
-/** The reasons to hold a node. The row of each is in `src/policy/guards`. All that apply are reported, not just the first. */
+/**
+ * The reasons to hold a node. The row of each is in `src/policy/guards`. All that apply are reported, not just the
+ * first.
+ */
 export const HOLD_REASONS = [
   ...([
     "paused",
@@ -62,7 +65,7 @@ export interface Decision {
   readonly at: EpochMs;
   readonly policy: string;
   readonly node: NodeId;
-  /** Null: none has begun because of a blocker. */
+  /** Null if none has begun because of a blocker. */
   readonly episode: string | null;
   /** Index of the policy's step. */
   readonly step: number;

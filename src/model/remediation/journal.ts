@@ -50,24 +50,30 @@ export interface JournalQueries {
   operatorCommands(query: JournalQuery): Promise<readonly OperatorCommandRow[]>;
 }
 
-/** The durable record of what was observed, decided and done. All methods reject if the journal can't be read or written. */
+/**
+ * The durable record of what was observed, decided and done. All methods reject if the journal can't be read or
+ * written.
+ */
 export interface Journal extends JournalQueries {
   load(closedSince: EpochMs): Promise<JournalContents>;
   /**
-   * Writes all changes or none, and resolves once they are on disk. Calls must not overlap: the order of two commits under way
-   * at the same time is undefined.
+   * Writes all changes or none, and resolves once they are on disk. Calls must not overlap: the order of two commits
+   * under way at the same time is undefined.
    */
   commit(changes: readonly JournalChange[]): Promise<void>;
   /** Deletes rows that ended or were decided before `before`, a bounded number per call. */
   prune(before: EpochMs): Promise<void>;
 }
 
-/** Read-only access to a journal from another process, at one point in time. All methods reject if the journal is damaged. */
+/**
+ * Read-only access to a journal from another process, at one point in time. All methods reject if the journal is
+ * damaged.
+ */
 export interface JournalReader extends JournalQueries {
   /** Returns the timers of a node under every policy. */
   timers(node: NodeId): Promise<readonly TimerRow[]>;
   holds(node: NodeId): Promise<readonly NodeHold[]>;
-  /** The value of any fact; null: none. */
+  /** The value of any fact, or null if there is none. */
   fact(key: string): Promise<string | null>;
   /** Number of calls made on or after `day` (UTC). */
   callsSince(day: string): Promise<number>;

@@ -5,10 +5,11 @@ import type { EpochMs } from "../time.ts";
 /** A notification: an alert that begins and ends, as in Alertmanager. */
 export interface Notification {
   /**
-   * `episode`: one began or ended; `step`: a notify step was reached; `given_up`: a policy gave up on a node; `lost`: a node left the
-   * list after an action; `overdue`: a quarantine outlasts its end; `incident`: a correlated failure in one region or country; `storm`;
-   * `breaker`: it opened; `untrusted`: fleet data is not trusted; `credentials`: the service refuses the API key for actions;
-   * `efficacy`: a policy does not heal; `approval`: an action waits for an operator.
+   * `episode`: one began or ended; `step`: a notify step was reached; `given_up`: a policy gave up on a node; `lost`: a
+   * node left the list after an action; `overdue`: a quarantine outlasts its end; `incident`: a correlated failure in
+   * one region or country; `storm`; `breaker`: it opened; `untrusted`: fleet data is not trusted; `credentials`: the
+   * service refuses the API key for actions; `efficacy`: a policy does not heal; `approval`: an action waits for an
+   * operator.
    */
   readonly kind: NotificationKind;
   /** Equal for the beginning and the end of the same thing. */
@@ -21,7 +22,7 @@ export interface Notification {
   readonly episode: string | null;
   readonly region: string | null;
   readonly startsAt: EpochMs;
-  /** Null: not over. A notification with the same key and an end resolves it; kinds that are events need none. */
+  /** Null if not over. A notification with the same key and an end resolves it; kinds that are events need none. */
   readonly endsAt: EpochMs | null;
 }
 
@@ -43,8 +44,8 @@ const NOTIFICATION_KINDS = [
 export type NotificationKind = (typeof NOTIFICATION_KINDS)[number];
 
 /**
- * Kinds that last until a second notification resolves them. All others are sent once: they are events, or end by an operator's
- * command.
+ * Kinds that last until a second notification resolves them. All others are sent once: they are events, or end by an
+ * operator's command.
  */
 const RESOLVABLE_KINDS: ReadonlySet<NotificationKind> = new Set([
   "episode",
@@ -61,7 +62,7 @@ export const isActive = ({ kind, endsAt }: Notification): boolean => endsAt === 
 /** A receiver of notifications. Each call is one attempt; the caller retries. Never rejects. */
 export interface Receiver {
   readonly name: string;
-  /** How often to repeat active notifications, so that the receiver does not resolve them; absent: never. */
+  /** How often to repeat active notifications, so that the receiver does not resolve them; absent if never. */
   readonly repeatMs?: DurationMs;
   send(notifications: readonly Notification[], signal: AbortSignal): Promise<DeliveryResult>;
 }

@@ -8,9 +8,9 @@ import type { FleetAggregates, NodeCounts } from "./fleet-aggregates.ts";
 import type { Value } from "./term.ts";
 
 /**
- * Why a field has no value: `missing`: the service did not report it; `undeclared_scale`: no usage scale is declared, or a
- * value contradicted it; `in_future`: the timestamp is later than its own observation, so one of the clocks is wrong; `past`:
- * sessions that are still listed failed, but none of them recently, so the node may have recovered.
+ * Why a field has no value: `missing`: the service did not report it; `undeclared_scale`: no usage scale is declared,
+ * or a value contradicted it; `in_future`: the timestamp is later than its own observation, so one of the clocks is
+ * wrong; `past`: sessions that are still listed failed, but none of them recently, so the node may have recovered.
  */
 export type MissingReason = "missing" | "undeclared_scale" | "in_future" | "past";
 
@@ -18,7 +18,7 @@ export type MissingReason = "missing" | "undeclared_scale" | "in_future" | "past
 export interface ScopeData {
   readonly fleet: Fleet;
   readonly sessions: SessionSummary | null;
-  /** Converts a time to the service's clock; null: that clock is unknown. */
+  /** Converts a time to the service's clock, or null if that clock is unknown. */
   readonly serviceTime: (at: MonotonicMs) => EpochMs | null;
   readonly aggregates: FleetAggregates;
 }
@@ -110,7 +110,9 @@ interface SessionCounts {
   readonly at: MonotonicMs;
 }
 
-/** Sessions of a node by status; zero if none names the node. Null: the last walk of the sessions was not complete. */
+/**
+ * Sessions of a node by status; zero if none names the node. Null if the last walk of the sessions was not complete.
+ */
 function countSessions({ fleet, sessions }: ScopeData, slot: number): SessionCounts | null {
   if (sessions?.complete !== true) return null;
   const { ids, recent, quietWalks } = sessions.nodes;
@@ -139,9 +141,9 @@ export const sessionCount =
 const QUIET_WALKS_MAX = 3;
 
 /**
- * A number that depends on failed sessions. Missing until the list has shown a failed session, because it may leave them out.
- * While it shows failed sessions of which none is new, it is not known whether the node still fails; after some walks it
- * is known that it does not.
+ * A number that depends on failed sessions. Missing until the list has shown a failed session, because it may leave
+ * them out. While it shows failed sessions of which none is new, it is not known whether the node still fails; after
+ * some walks it is known that it does not.
  */
 const failures =
   (statuses: readonly SessionStatus[], read: (failed: number, total: number) => number): FieldReader =>
@@ -163,7 +165,7 @@ export const failedSessionShare: FieldReader = failures(["error", "timeout"], (f
 /** What an aggregate is over. */
 export type AggregateScope = "fleet" | "region";
 
-/** The key of an aggregate; undefined: the node's record names no region. */
+/** The key of an aggregate, or undefined if the node's record names no region. */
 const aggregateKey = (scope: AggregateScope, { fleet }: ScopeData, slot: number): string | null | undefined =>
   scope === "fleet" ? null : fleet.locations[fleet.locationIndex[slot]!]?.region || undefined;
 

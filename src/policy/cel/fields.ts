@@ -22,7 +22,8 @@ export type FieldType = "string" | "int" | "double" | "timestamp";
 
 /**
  * The values that a field can have: `status`: a node status of the spec; `country`: two letters; `node_id`: begins with
- * node_; `ratio`: 0 to 1; null: any. A comparison with any other value would always or never hold, so it is rejected.
+ * node_; `ratio`: 0 to 1; null means any. A comparison with any other value would always or never hold, so it is
+ * rejected.
  */
 export type FieldRange = "status" | "country" | "node_id" | "ratio" | null;
 
@@ -122,7 +123,7 @@ export const FIELDS: readonly Field[] = rows;
 
 const fieldsByName: ReadonlyMap<string, Field> = new Map(FIELDS.map((field) => [field.name, field]));
 
-/** Returns the field of that name; null: there is none. */
+/** Returns the field of that name, or null if there is none. */
 export const findField = (name: string): Field | null => fieldsByName.get(name) ?? null;
 
 function sessionRow<Name extends string>(name: Name, status: "active" | "connecting" | "closed", help: string) {

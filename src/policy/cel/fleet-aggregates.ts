@@ -12,11 +12,14 @@ export interface NodeCounts {
 
 /** Node counts and medians of a fleet, as a whole (`region: null`) and by region. */
 export interface FleetAggregates {
-  /** Returns node counts as of the end of the last complete walk. Null: no walk was complete yet, or the region has no node. */
+  /**
+   * Returns node counts as of the end of the last complete walk. Null if no walk was complete yet, or the region has no
+   * node.
+   */
   counts(region: string | null): Dated<NodeCounts> | null;
   /**
-   * Returns the median of the values observed since `freshFrom`, with the time of the oldest of them. Null: fewer than half of
-   * the nodes have such a value, no usage scale is declared, or no walk was complete yet.
+   * Returns the median of the values observed since `freshFrom`, with the time of the oldest of them. Null if fewer
+   * than half of the nodes have such a value, no usage scale is declared, or no walk was complete yet.
    */
   median(region: string | null, column: Usage, freshFrom: MonotonicMs): Dated<number> | null;
 }
@@ -77,7 +80,7 @@ function createAggregates(fleet: Fleet): FleetAggregates {
   };
 }
 
-/** The region of the node in a slot, "" if its record names none; null: the slot is empty. */
+/** The region of the node in a slot, "" if its record names none, or null if the slot is empty. */
 function regionOf(fleet: Fleet, slot: number): string | null {
   return fleet.ids[slot] === "" ? null : (fleet.locations[fleet.locationIndex[slot]!]?.region ?? "");
 }

@@ -57,5 +57,5 @@ export const UNSUPPORTED_SYNTAX: ReadonlyMap<string, string> = new Map([
   ["null", MISSING_IS_UNKNOWN],
 ]);
 
-/** Returns the function of that name; null: there is none. */
+/** Returns the function of that name, or null if there is none. */
 export const findFunction = (name: string): FunctionRow | null => FUNCTIONS.find((row) => row.name === name) ?? null;

@@ -5,8 +5,8 @@ import type { Field, FieldRange } from "./fields.ts";
 import { childTerms, isText, type Term, type TermPair, type Value, walkTerms } from "./term.ts";
 
 /**
- * Returns the first part of a condition that always or never holds: a misspelled value, a percentage in place of a ratio, an
- * empty string. Null: there is none.
+ * Returns the first part of a condition that always or never holds: a misspelled value, a percentage in place of a
+ * ratio, an empty string. Null if there is none.
  */
 export function findImplausible(condition: Term): ExpressionProblem | null {
   for (const term of walkTerms(condition)) {
@@ -74,7 +74,10 @@ function valueProblem({ name, range }: Field, value: Value): string | null {
 
 const knownStatuses: readonly string[] = NODE_STATUSES.filter((status) => status !== "unknown");
 
-/** Orders words so that of equally near ones the one with the longest common prefix is suggested: for "ofline" offline, not online. */
+/**
+ * Orders words so that of equally near ones the one with the longest common prefix is suggested: for "ofline" offline,
+ * not online.
+ */
 const byCommonPrefix = (words: readonly string[], word: string): readonly string[] =>
   words.toSorted((one, other) => commonPrefixLength(other, word) - commonPrefixLength(one, word));
 

@@ -26,7 +26,9 @@ export type Term =
   | { readonly kind: "method"; readonly offset: number; readonly method: Method; readonly sides: TermPair }
   | { readonly kind: "in"; readonly offset: number; readonly member: Term; readonly list: readonly LiteralTerm[] };
 
-/** Two terms, in the order of the text. Of a method: receiver and argument; of a choice: the values for true and false. */
+/**
+ * Two terms, in the order of the text. Of a method: receiver and argument; of a choice: the values for true and false.
+ */
 export type TermPair = readonly [Term, Term];
 
 /** A constant, also one written as `duration("10m")` or `timestamp("…")`. */

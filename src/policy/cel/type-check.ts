@@ -26,7 +26,10 @@ export function parseCel(text: string): Result<ParsedExpression, ExpressionProbl
   }
 }
 
-/** Checks that operands fit their operators and that the expression is a boolean. Returns the first problem; null: none. */
+/**
+ * Checks that operands fit their operators and that the expression is a boolean. Returns the first problem, or null if
+ * there is none.
+ */
 export function checkTypes(parsed: ParsedExpression, text: string): ExpressionProblem | null {
   const { type = "dyn", error } = parsed.check();
   if (error !== undefined) return describeTypeError(error, text);
@@ -83,7 +86,9 @@ function fieldDeclarations(): Declarations {
   return roots;
 }
 
-/** Declares operators between ints and doubles. CEL itself only orders them; adding or equating them is a type error. */
+/**
+ * Declares operators between ints and doubles. CEL itself only orders them; adding or equating them is a type error.
+ */
 function registerMixedNumbers(created: Environment): void {
   const mixed = [
     ["int", "double"],

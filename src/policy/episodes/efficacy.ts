@@ -13,8 +13,9 @@ export interface Efficacy {
 }
 
 /**
- * Measures how many nodes a policy heals. For each node the last real episode under this version of the policy counts that has
- * acted and closed after `since`, or whose node is lost. Episodes that an operator or a change of the policy ended don't count.
+ * Measures how many nodes a policy heals. For each node the last real episode under this version of the policy counts
+ * that has acted and closed after `since`, or whose node is lost. Episodes that an operator or a change of the policy
+ * ended don't count.
  */
 export function measureEfficacy(
   closed: Iterable<Episode>,

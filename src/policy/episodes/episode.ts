@@ -17,7 +17,9 @@ export const RATE_LIMITED_ATTEMPTS_MAX = 5;
 const QUARANTINE_SLACK_MS = MINUTE_MS;
 /** A quarantine that lasts this long after its end is overdue. */
 const QUARANTINE_OVERDUE_MS = 5 * MINUTE_MS;
-/** A quarantine counts as lifted after this many consecutive observations of the node as online: one may be outdated. */
+/**
+ * A quarantine counts as lifted after this many consecutive observations of the node as online: one may be outdated.
+ */
 const FREED_OBSERVATIONS_MIN = 2;
 
 /** Attempt counters at the beginning of a step. */
@@ -67,9 +69,9 @@ export function beginEpisode(active: ActivePolicy, node: NodeObservation, id: st
  * any open state                          ──withdrawn──▶ withdrawn
  * ```
  *
- * `unseen` suspends an episode in any open state, because its node left the fleet or its timer lapsed. A suspended episode
- * frees its node for other policies. It resumes when its timer fires again. If its node left the list after an action, the
- * node is lost, and the episode stays suspended until the node returns or an operator accepts the loss.
+ * `unseen` suspends an episode in any open state, because its node left the fleet or its timer lapsed. A suspended
+ * episode frees its node for other policies. It resumes when its timer fires again. If its node left the list after an
+ * action, the node is lost, and the episode stays suspended until the node returns or an operator accepts the loss.
  */
 export type EpisodeEvent =
   | "sent"
@@ -91,7 +93,7 @@ export type EpisodeEvent =
 /** States in which an episode is open. */
 type OpenState = (typeof OPEN_STATES)[number];
 
-/** The state after an event, by the state before it; absent: the event can't happen in that state. */
+/** The state after an event, by the state before it; absent if the event can't happen in that state. */
 export const EPISODE_TRANSITIONS: Readonly<Record<OpenState, Readonly<Partial<Record<EpisodeEvent, EpisodeState>>>>> = {
   firing: {
     ...{ sent: "acting", unsent: "firing", next_step: "firing", steps_over: "given_up", quarantined: "quarantined" },
@@ -145,7 +147,10 @@ export const markUnlisted = (episode: Episode, now: EpochMs): Episode => ({
   unlistedAt: now,
 });
 
-/** Updates an episode after a step was sent, or may have been. `minutes`: duration of a quarantine; null: as requested. */
+/**
+ * Updates an episode after a step was sent, or may have been. `minutes`: duration of a quarantine; null means as
+ * requested.
+ */
 export function recordSent(episode: Episode, action: Action, minutes: number | null, now: EpochMs): Episode {
   const quarantine: Quarantine | null =
     action.request.kind !== "quarantine"
@@ -169,9 +174,9 @@ export function recordUnsent(episode: Episode, now: EpochMs): Episode {
 }
 
 /**
- * Updates an episode after a 429: nothing was executed, and the step is sent again. `retryAfterMs`: the delay that the service
- * asked for; null: none, so the delay doubles from 1 s (spec, section 7.1). After {@link RATE_LIMITED_ATTEMPTS_MAX} attempts the
- * episode is given up, or stays quarantined while our quarantine lasts.
+ * Updates an episode after a 429: nothing was executed, and the step is sent again. `retryAfterMs`: the delay that the
+ * service asked for, or null if none, so the delay doubles from 1 s (spec, section 7.1). After {@link
+ * RATE_LIMITED_ATTEMPTS_MAX} attempts the episode is given up, or stays quarantined while our quarantine lasts.
  */
 export function recordRateLimited(episode: Episode, retryAfterMs: DurationMs | null, now: EpochMs): Episode {
   const limited = (episode.limited ?? 0) + 1;
@@ -252,14 +257,19 @@ const isOperatorRepair = ({ state, shadow: dryRun, repaired, quarantine }: Episo
   repaired !== true &&
   (status === "maintenance" || (status === "quarantined" && quarantine === null));
 
-/** Resumes an action or quarantine of a suspended episode whose node is seen again; anything else waits for the timer. */
+/**
+ * Resumes an action or quarantine of a suspended episode whose node is seen again; anything else waits for the timer.
+ */
 export function resumeEpisode(before: Episode, hasActionInFlight: boolean, now: EpochMs): Episode {
   const episode = isUnlisted(before) ? { ...before, unlistedAt: null } : before;
   if (hasActionInFlight) return transition(episode, "acting", now);
   return episode.quarantine === null ? episode : transition(episode, "quarantined", now);
 }
 
-/** Resumes a suspended episode whose timer fires again. If a step had healed the node, this is a relapse: the next step follows. */
+/**
+ * Resumes a suspended episode whose timer fires again. If a step had healed the node, this is a relapse: the next step
+ * follows.
+ */
 export function refireEpisode(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
   if (episode.healed) return advanceStep(episode, rule, now);
   return episode.step < rule.steps.length ? transition(episode, "proven", now) : recordRefused(episode, rule, now);

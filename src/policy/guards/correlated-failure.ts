@@ -3,8 +3,8 @@ import type { NodeId } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 
 /**
- * A node became unhealthy: the condition of a policy was observed to be false, then true. A condition that is true in its
- * first evaluation (after a start, a change of the policy or untrusted data) is not an onset.
+ * A node became unhealthy: the condition of a policy was observed to be false, then true. A condition that is true in
+ * its first evaluation (after a start, a change of the policy or untrusted data) is not an onset.
  */
 export interface Onset {
   readonly policy: string;
@@ -30,14 +30,16 @@ export interface Incident {
   readonly to: EpochMs;
   /** All nodes that failed, including nodes that have recovered. */
   readonly nodes: ReadonlySet<NodeId>;
-  /** End of the cool-down; null: the incident is active. */
+  /** End of the cool-down, or null if the incident is active. */
   readonly until: EpochMs | null;
 }
 
 /** An incident ends this long after its last onset. After that, policies or an operator handle its nodes. */
 export const INCIDENT_MS_MAX: DurationMs = 6 * HOUR_MS;
 
-/** Returns how many of its nodes must be unhealthy for an incident to stay active: half of them, but at least `size`. */
+/**
+ * Returns how many of its nodes must be unhealthy for an incident to stay active: half of them, but at least `size`.
+ */
 export const nodesToContinue = ({ nodes }: Incident, size: number): number => Math.max(size, Math.ceil(nodes.size / 2));
 
 /** Returns the onsets that can still be part of a new incident. */
@@ -45,8 +47,8 @@ export const recentOnsets = (onsets: readonly Onset[], now: EpochMs, withinMs: D
   onsets.some(({ at }) => at < now - withinMs) ? onsets.filter(({ at }) => at >= now - withinMs) : onsets;
 
 /**
- * Returns the incidents after some onsets. `withinMs` must be at least the duration of two walks, because one walk may not show
- * all nodes that fail together. `sizeOf`: how many nodes of a region or country are an incident.
+ * Returns the incidents after some onsets. `withinMs` must be at least the duration of two walks, because one walk may
+ * not show all nodes that fail together. `sizeOf`: how many nodes of a region or country are an incident.
  */
 export function addOnsets(
   incidentsBefore: readonly Incident[],
@@ -115,7 +117,7 @@ export function updateIncidents(
   });
 }
 
-/** Returns the incident that a node is part of; null: none. */
+/** Returns the incident that a node is part of, or null if there is none. */
 export const findIncident = (incidents: readonly Incident[], node: NodeId): Incident | null =>
   incidents.find(({ nodes }) => nodes.has(node)) ?? null;
 

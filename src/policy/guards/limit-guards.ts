@@ -87,7 +87,9 @@ export const disruptedDomainGuard: GuardRow = {
   },
 };
 
-/** Keeps a minimum of online nodes in a region or country. An action on an offline node does not reduce their number. */
+/**
+ * Keeps a minimum of online nodes in a region or country. An action on an offline node does not reduce their number.
+ */
 export const minOnlineGuard: GuardRow = {
   reasons: {
     min_online: {

@@ -26,8 +26,9 @@ export function effectiveLimits(safety: Safety, nodes: number): EffectiveLimits 
 const JOURNAL_WARMUP_MS: DurationMs = HOUR_MS;
 
 /**
- * Returns the times of actions that are assumed to have been sent before a new journal began: losing the state folder must not
- * reset max_actions. The limit counts as used up and becomes available evenly. `beganAt`: null if the journal has all actions.
+ * Returns the times of actions that are assumed to have been sent before a new journal began: losing the state folder
+ * must not reset max_actions. The limit counts as used up and becomes available evenly. `beganAt`: null if the journal
+ * has all actions.
  */
 export function assumedActionTimes(beganAt: EpochMs | null, { maxActions }: Safety, now: EpochMs): readonly EpochMs[] {
   const { amount, perMs } = maxActions;
@@ -67,8 +68,8 @@ export function limitsByName(safety: Safety, nodes: number): Readonly<Record<str
 const INCIDENT_NODES_MIN = 2;
 
 /**
- * Returns a share in whole nodes, rounded down, but at least one if the share is not 0: a small fleet must not be held because
- * of its size.
+ * Returns a share in whole nodes, rounded down, but at least one if the share is not 0: a small fleet must not be held
+ * because of its size.
  */
 function nodesOfShare(share: Share, nodes: number): number {
   if (share <= 0) return 0;

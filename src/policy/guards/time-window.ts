@@ -13,9 +13,10 @@ const UTC = "UTC";
 type LocalTimeMs = number;
 
 /**
- * Whether a time is within any spec of a time interval, by Alertmanager's rules. Of a spec, every list that is present must
- * match the local time, each with any of its ranges; an empty list matches nothing. A day that a month doesn't have matches
- * no day. When the clocks change, a skipped hour is in no window, and a repeated hour is in its window both times.
+ * Whether a time is within any spec of a time interval, by Alertmanager's rules. Of a spec, every list that is present
+ * must match the local time, each with any of its ranges; an empty list matches nothing. A day that a month doesn't
+ * have matches no day. When the clocks change, a skipped hour is in no window, and a repeated hour is in its window
+ * both times.
  *
  * Weekday, day of month, month and year are those of the time itself, so the morning after Friday night is a Saturday.
  */
@@ -38,8 +39,8 @@ export interface Opening {
 }
 
 /**
- * Returns the first time from `at` on that is within any of the intervals; null: there is none within the horizon, which is at
- * most 8 days. Only times at which a spec can begin are checked.
+ * Returns the first time from `at` on that is within any of the intervals, or null if there is none within the horizon,
+ * which is at most 8 days. Only times at which a spec can begin are checked.
  */
 export function nextOpening(
   intervals: readonly TimeInterval[],
@@ -89,8 +90,8 @@ function offsetChangeAt(spec: IntervalSpec, before: EpochMs, after: EpochMs): Ep
 }
 
 /**
- * Returns why a policy's windows hold it. It may act if no interval is named, or if each time in `at` (on our clock and on the
- * service's) is within any of the named intervals. An unknown name and an unknown time block.
+ * Returns why a policy's windows hold it. It may act if no interval is named, or if each time in `at` (on our clock and
+ * on the service's) is within any of the named intervals. An unknown name and an unknown time block.
  */
 export function windowBlockers(
   names: readonly string[],

@@ -12,7 +12,7 @@ export type Verdict = "true" | "false" | "unknown";
 
 /** Why a verdict is unknown. */
 export interface UnknownCause {
-  /** Null: the expression as a whole, because of a ratio by 0 or an overflow. */
+  /** Null if the expression as a whole is unknown, because of a division by 0 or an overflow. */
   readonly field: FieldName | null;
   /** `stale`: older than its max_age; `error`: all fields are known, but the result of a calculation is not. */
   readonly why: MissingReason | "stale" | "error";
@@ -24,8 +24,8 @@ export interface ExpressionResult {
   /** In the order of the text; empty if the verdict is known. */
   readonly unknowns: readonly UnknownCause[];
   /**
-   * When the oldest value was observed: of the fresh ones or, if the verdict is unknown, of all. Without any value, the time
-   * of the evaluation.
+   * When the oldest value was observed: of the fresh ones or, if the verdict is unknown, of all. Without any value, the
+   * time of the evaluation.
    */
   readonly at: MonotonicMs;
   /** When the newest value was observed. */
@@ -36,7 +36,7 @@ export interface ExpressionResult {
 
 /** The value of a policy's condition on a node. */
 export interface PolicyEvaluation extends ExpressionResult {
-  /** Whether `match` selects the node; null: unknown. */
+  /** Whether `match` selects the node, or null if unknown. */
   readonly matched: boolean | null;
 }
 
@@ -44,8 +44,8 @@ export interface PolicyEvaluation extends ExpressionResult {
 export type MaxAgeOf = (source: Collector) => DurationMs;
 
 /**
- * Evaluates `match && when` of a policy on a node, with three-valued logic. If `match` is false, `when` is not evaluated.
- * `now` should be the same for all nodes that are evaluated together.
+ * Evaluates `match && when` of a policy on a node, with three-valued logic. If `match` is false, `when` is not
+ * evaluated. `now` should be the same for all nodes that are evaluated together.
  */
 export function evaluatePolicy(
   policy: { readonly match: Expression | null; readonly when: Expression },
@@ -70,8 +70,8 @@ export function evaluatePolicy(
 }
 
 /**
- * Evaluates an expression on a node. A field that is missing or older than its max_age is unknown, and so is the expression,
- * unless the other operand of `&&` or `||` determines the result.
+ * Evaluates an expression on a node. A field that is missing or older than its max_age is unknown, and so is the
+ * expression, unless the other operand of `&&` or `||` determines the result.
  */
 export function evaluateExpression(
   expression: Expression,

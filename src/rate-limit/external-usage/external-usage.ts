@@ -25,7 +25,7 @@ interface SentCall {
 
 /** Calls of other users of the API key, by limit. */
 export interface ExternalUsage extends Readonly<Record<LimitScope, ExternalUsageOfLimit>> {
-  /** Which kind of limit the headers state; null: not known yet. */
+  /** Which kind of limit the headers state, or null if not known yet. */
   statedScope: "category" | "plan" | null;
 }
 
@@ -111,7 +111,7 @@ export function expectedCallsOfPlan(externalUsage: ExternalUsage, limits: Limits
 export interface CallRequest {
   readonly category: Category;
   readonly lane: Lane;
-  /** Remaining calls of the category as stated; null: not stated. */
+  /** Remaining calls of the category as stated, or null if not stated. */
   readonly remaining: number | null;
 }
 
@@ -144,7 +144,10 @@ interface LimitCapacity {
   readonly expected: number;
 }
 
-/** When our calls in a window length leave enough for others. If others need more than the reserve, ours are also spaced evenly. */
+/**
+ * When our calls in a window length leave enough for others. If others need more than the reserve, ours are also spaced
+ * evenly.
+ */
 function capacityAvailableAt(
   usage: ExternalUsageOfLimit,
   { limit, reserve, windowMs, expected }: LimitCapacity,
@@ -161,8 +164,8 @@ function capacityAvailableAt(
 }
 
 /**
- * The limit that a header states. If it could be either, it is taken for the plan's until a response shows which one it is:
- * all our calls count there, so none of them is mistaken for an external one.
+ * The limit that a header states. If it could be either, it is taken for the plan's until a response shows which one it
+ * is: all our calls count there, so none of them is mistaken for an external one.
  */
 export function limitScopeOf(
   externalUsage: ExternalUsage,

@@ -11,7 +11,9 @@ const LATE_RESET_MS_MAX: DurationMs = 3 * ROUNDING_MS;
 /** The unobserved end of a window is extrapolated from the last observed part of this length. */
 const EXTRAPOLATION_PARTS = 4;
 
-/** Range of times in which a window may have started: the reset and the clock it is compared with are in whole seconds. */
+/**
+ * Range of times in which a window may have started: the reset and the clock it is compared with are in whole seconds.
+ */
 interface StartRange {
   readonly earliest: MonotonicMs;
   readonly latest: MonotonicMs;
@@ -56,7 +58,10 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
     return this.#observations.at(-1)?.calls ?? 0;
   }
 
-  /** Updates the start of the window. Returns false if it contradicts earlier ones, or if calls came back within a window. */
+  /**
+   * Updates the start of the window. Returns false if it contradicts earlier ones, or if calls came back within a
+   * window.
+   */
   #updateStart(statement: LimitStatement, own: OwnCalls): boolean {
     const { sentAt, remaining, windowMs } = statement;
     const [start, last, next] = [this.#start, this.#last, startRangeOf(statement)];

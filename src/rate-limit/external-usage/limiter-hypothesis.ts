@@ -15,8 +15,8 @@ export interface LimitStatement extends LimitReading {
  */
 export interface LimiterHypothesis {
   /**
-   * Processes the statement about a call that was sent after the previous one was answered. Returns false if this kind of
-   * limiter cannot have made the statement.
+   * Processes the statement about a call that was sent after the previous one was answered. Returns false if this kind
+   * of limiter cannot have made the statement.
    */
   update(statement: LimitStatement, own: OwnCalls): boolean;
   /** External calls since the start that the statements prove; a lower bound. */

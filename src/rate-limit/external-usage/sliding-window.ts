@@ -15,7 +15,9 @@ export class SlidingWindowHypothesis implements LimiterHypothesis {
   readonly lastWindowCalls = 0;
   provenCalls = 0;
   #firstAt: MonotonicMs | null = null;
-  /** Calls spent before the first statement. The previous process may have made them, so they don't count as external. */
+  /**
+   * Calls spent before the first statement. The previous process may have made them, so they don't count as external.
+   */
   #initialCalls = 0;
   #callsInWindow = 0;
   #sentAt: MonotonicMs = Number.NEGATIVE_INFINITY;

@@ -7,9 +7,9 @@ import type { OwnCalls } from "./own-calls.ts";
 const HIDDEN_CALLS_MAX = 8;
 
 /**
- * A bucket that is refilled evenly. Its balance is what remains, plus our own calls, less what was refilled since time 0.
- * External calls lower the balance, and so does time while the bucket is full; nothing raises it. A full bucket hides the
- * calls that it refilled before our next call.
+ * A bucket that is refilled evenly. Its balance is what remains, plus our own calls, less what was refilled since time
+ * 0. External calls lower the balance, and so does time while the bucket is full; nothing raises it. A full bucket
+ * hides the calls that it refilled before our next call.
  */
 export class TokenBucketHypothesis implements LimiterHypothesis {
   readonly isTokenBucket = true;

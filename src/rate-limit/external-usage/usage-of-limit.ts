@@ -25,9 +25,9 @@ interface Candidate {
   /** Proven and likely calls at the time it was started; its own counts come on top. */
   provenBefore: number;
   likelyBefore: number;
-  /** Null: not ruled out. */
+  /** Null if not ruled out. */
   ruledOutUntil: MonotonicMs | null;
-  /** End of the probation of a restarted hypothesis; null: not on probation. */
+  /** End of the probation of a restarted hypothesis, or null if not on probation. */
   probationUntil: MonotonicMs | null;
 }
 
@@ -67,7 +67,7 @@ export class ExternalUsageOfLimit {
     this.#own.recordUnsent(at);
   }
 
-  /** Records a response. `reading`: what it stated about this limit; null: nothing. */
+  /** Records a response. `reading` is what it stated about this limit, or null. */
   recordAnswered(sentAt: MonotonicMs, reading: LimitReading | null, windowMs: DurationMs, now: MonotonicMs): void {
     if (reading !== null) {
       this.#limit = reading.limit;
@@ -127,8 +127,8 @@ export class ExternalUsageOfLimit {
   }
 
   /**
-   * When our own calls in a window length will be fewer than `calls`, or the next observation is due if that is earlier.
-   * Infinity: only after a call in flight is answered.
+   * When our own calls in a window length will be fewer than `calls`, or the next observation is due if that is
+   * earlier. Infinity: only after a call in flight is answered.
    */
   ownCallsFewerThan(calls: number, windowMs: DurationMs, now: MonotonicMs): MonotonicMs {
     const lastToLeave = this.#own.sentBy(now) - Math.max(0, calls - 1);
@@ -183,8 +183,8 @@ export class ExternalUsageOfLimit {
   }
 
   /**
-   * Records that the limit is used up: all calls but ours are external. How many more others wanted is unknown, so half of
-   * ours are counted as theirs.
+   * Records that the limit is used up: all calls but ours are external. How many more others wanted is unknown, so half
+   * of ours are counted as theirs.
    */
   #recordSpent(windowMs: DurationMs, now: MonotonicMs): void {
     this.#forecast.recordWindow(Math.max(0, this.#limit - this.ownRecentCalls(windowMs, now) / 2), windowMs, now);

@@ -53,8 +53,9 @@ export class ActionPlanner {
   }
 
   /**
-   * Returns the candidate of a planned step if it may still be taken, and records the decision. It is decided on again only
-   * if `facts` are not the ones that it was planned on, because an earlier step of the round or newer data changed them.
+   * Returns the candidate of a planned step if it may still be taken, and records the decision. It is decided on again
+   * only if `facts` are not the ones that it was planned on, because an earlier step of the round or newer data changed
+   * them.
    */
   confirm(planned: PlannedStep, facts: GuardFacts): Candidate | null {
     if (planned.facts === facts) {
@@ -72,7 +73,7 @@ export class ActionPlanner {
     return decision.verdict === "act" ? candidate : null;
   }
 
-  /** Decides on one node under one policy; null: no step is to be taken. */
+  /** Decides on one node under one policy, or null if no step is to be taken. */
   #planStep(active: ActivePolicy, node: NodeId, facts: GuardFacts): PlannedStep | null {
     const candidate = buildCandidate(this.#context, active, node);
     const { name } = active.policy.rule;

@@ -33,7 +33,7 @@ export function lapseApprovals(context: ApprovalDeps): void {
   }
 }
 
-/** Returns why the action no longer applies; null: it does. */
+/** Returns why the action no longer applies, or null if it does. */
 function obsoleteReason(context: ApprovalDeps, action: Action, episode: Episode | null): string | null {
   if (episode === null || episode.closedAt !== null) return "its episode is over";
   if (episode.state === "suspended") return "its episode is suspended";

@@ -12,7 +12,7 @@ import type { Clock, ExternalBlockers } from "../../model/ports.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { hasFiringAlerts } from "../../notify/alertmanager.ts";
 
-/** Access to what `blocked_by` queries. Null: not configured, so every query fails. */
+/** Access to what `blocked_by` queries. Null if not configured, so every query fails. */
 export interface ExternalBlockerDeps {
   readonly prometheus: IntegrationAccess | null;
   readonly alertmanager: IntegrationAccess | null;
@@ -43,8 +43,9 @@ export function createExternalBlockers(deps: ExternalBlockerDeps): ExternalBlock
 }
 
 /**
- * Evaluates an instant query, and returns whether it has a result. As in an alerting rule, a vector or a matrix with any element
- * is a result, whatever its value; so is a scalar other than 0. The error says why that is unknown. `at`: null: now.
+ * Evaluates an instant query, and returns whether it has a result. As in an alerting rule, a vector or a matrix with
+ * any element is a result, whatever its value; so is a scalar other than 0. The error says why that is unknown. If `at`
+ * is null, the query is evaluated now.
  */
 export async function queryHasResult(
   prometheus: IntegrationClient,

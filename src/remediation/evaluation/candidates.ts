@@ -19,7 +19,7 @@ const SESSION_WALK_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
 export const firingNodes = ({ records }: Pick<RemediationState, "records">, policy: string): NodeId[] =>
   [...records.timersOf(policy)].flatMap(([node, { state }]) => (state === "firing" ? [node] : []));
 
-/** Returns the last observation of a node, as guards read it; null: it is not listed. */
+/** Returns the last observation of a node, as guards read it, or null if it is not listed. */
 export function observeNode(context: CandidateDeps, node: NodeId): NodeObservation | null {
   const slot = context.observed.slotOf(node);
   if (slot === null) return null;
@@ -34,7 +34,7 @@ export function observeNode(context: CandidateDeps, node: NodeId): NodeObservati
   };
 }
 
-/** Returns the current state of a node under a policy; null: the node is not listed. */
+/** Returns the current state of a node under a policy, or null if the node is not listed. */
 export function buildCandidate(context: CandidateDeps, active: ActivePolicy, node: NodeId): Candidate | null {
   const observation = observeNode(context, node);
   if (observation === null) return null;
@@ -55,7 +55,7 @@ export function buildCandidate(context: CandidateDeps, active: ActivePolicy, nod
   };
 }
 
-/** Returns the candidate of an episode's next step; null: the node is not listed, or no step is due. */
+/** Returns the candidate of an episode's next step, or null if the node is not listed, or no step is due. */
 export function findCandidate(context: CandidateDeps, policy: string, node: NodeId): Candidate | null {
   const active = context.policies.findActive(policy);
   const candidate = active === null ? null : buildCandidate(context, active, node);
@@ -75,7 +75,9 @@ export function nextAction(context: CandidateDeps, candidate: Candidate): Action
   return planAction(candidate, remediationState.records.nextId("act"), remediationState.now());
 }
 
-/** Returns the approved action of a step that was not sent yet; null: there is none, or its approval has expired. */
+/**
+ * Returns the approved action of a step that was not sent yet, or null if there is none, or its approval has expired.
+ */
 export const findApprovedAction = (
   context: Pick<CandidateDeps, "remediationState" | "rules">,
   episode: string,
@@ -88,8 +90,8 @@ export const findApprovedAction = (
     ) ?? null;
 
 /**
- * Returns why an approval, or a request for one, has expired (`safety.approval_ttl`, on the journal's clock: downtime counts, and
- * a downtime of unknown length may be longer than that); null: it has not.
+ * Returns why an approval, or a request for one, has expired (`safety.approval_ttl`, on the journal's clock: downtime
+ * counts, and a downtime of unknown length may be longer than that), or null if it has not.
  */
 export function approvalExpiry(
   { remediationState, rules }: Pick<CandidateDeps, "remediationState" | "rules">,
@@ -105,8 +107,8 @@ export function approvalExpiry(
 }
 
 /**
- * Whether the sessions that a candidate's policy reads, if it reads any, were walked recently. The read of a node before an
- * action does not include its sessions.
+ * Whether the sessions that a candidate's policy reads, if it reads any, were walked recently. The read of a node
+ * before an action does not include its sessions.
  */
 export function hasCurrentSessions(
   { observed, clock }: Pick<CandidateDeps, "observed" | "clock">,

@@ -32,7 +32,9 @@ interface StormAndBreaker {
 const BREAKER = "warden.breaker";
 /** Key of the fact that holds the storm. */
 export const STORM = "warden.storm";
-/** Key of the fact that holds the policies whose firing nodes the breaker counts: those that acted at its last update. */
+/**
+ * Key of the fact that holds the policies whose firing nodes the breaker counts: those that acted at its last update.
+ */
 const ACTING = "warden.acting";
 /** How far the end of a storm may move before it is journaled again. */
 const STORM_REWRITE_MS = MINUTE_MS;
@@ -45,7 +47,10 @@ export class FleetHealth {
   /** Not journaled: it starts over with the process. */
   readonly #dryRun: StormAndBreaker = { breaker: CLOSED_BREAKER, storm: null };
   #countedPolicies: readonly string[];
-  /** The breaker has counted the losses up to this instant. After a restart those of the breaker's time are counted again. */
+  /**
+   * The breaker has counted the losses up to this instant. After a restart those of the breaker's time are counted
+   * again.
+   */
   #lossesCountedUntil: EpochMs;
   #stormWrittenAt: EpochMs = Number.NEGATIVE_INFINITY;
 
@@ -72,8 +77,8 @@ export class FleetHealth {
   }
 
   /**
-   * Counts observed changes. Returns what to journal in the same transaction as the timers of that evaluation, so that a crash
-   * between two transactions loses nothing that limits count.
+   * Counts observed changes. Returns what to journal in the same transaction as the timers of that evaluation, so that
+   * a crash between two transactions loses nothing that limits count.
    */
   recordChanges({ firing, onsets }: ObservedChanges): readonly JournalChange[] {
     const policies = this.#context.policies.active();
@@ -112,8 +117,8 @@ export class FleetHealth {
   }
 
   /**
-   * Closes the breaker if it is open, once that is journaled. What fires now is not counted again, also under the policies
-   * `reset`, which act again.
+   * Closes the breaker if it is open, once that is journaled. What fires now is not counted again, also under the
+   * policies `reset`, which act again.
    */
   resetBreaker(reset: readonly string[]): PendingUpdate {
     const counted = [...new Set([...this.#countedPolicies, ...reset])];
@@ -131,8 +136,8 @@ export class FleetHealth {
   }
 
   /**
-   * Adopts policies that act since the last update: nodes that fired under them in a dry run count now, and incidents of dry
-   * runs hold the nodes that are still unhealthy.
+   * Adopts policies that act since the last update: nodes that fired under them in a dry run count now, and incidents
+   * of dry runs hold the nodes that are still unhealthy.
    */
   #adoptPolicies(policies: readonly ActivePolicy[]): void {
     const acting = policies.filter((each) => !isDryRun(each));

@@ -77,8 +77,8 @@ export class InventoryTrustTracker {
   }
 
   /**
-   * Accepts the inventory as it is: `nodes` are listed, and `missing` more are counted by the list but not shown. Takes effect
-   * once it is journaled.
+   * Accepts the inventory as it is: `nodes` are listed, and `missing` more are counted by the list but not shown. Takes
+   * effect once it is journaled.
    */
   acceptMissing(nodes: number, missing: number): PendingUpdate {
     const accepted = new Map([[dayOf(this.#context.remediationState.now()), nodes]]);
@@ -106,7 +106,10 @@ export class InventoryTrustTracker {
     remediationState.record([{ kind: "fact", key: BASELINE, value: JSON.stringify([...recent]) }]);
   }
 
-  /** Returns the blocker of a cool-down. It lasts from when trust returns, whether or not the process restarts meanwhile. */
+  /**
+   * Returns the blocker of a cool-down. It lasts from when trust returns, whether or not the process restarts
+   * meanwhile.
+   */
   #updateCooldown(isUntrusted: boolean, fleet: Fleet, freshMs: DurationMs): Blocker[] {
     const { remediationState, rules } = this.#context;
     const { stormCooldownMs } = rules.safety;
@@ -126,7 +129,10 @@ export class InventoryTrustTracker {
     return [{ reason: "sight_cooldown", detail }];
   }
 
-  /** Whether there was no complete walk since this daemon might not poll. That its data is old then shows nothing about the service. */
+  /**
+   * Whether there was no complete walk since this daemon might not poll. That its data is old then shows nothing about
+   * the service.
+   */
   #isOldForLackOfLeadership({ settledAt }: Fleet): boolean {
     return settledAt !== null && settledAt <= this.#unpolledUntil;
   }

@@ -58,8 +58,9 @@ export class RuleEvaluator {
   }
 
   /**
-   * Evaluates every node that was observed again. `replaced`: ids that now belong to a different node; their timers start
-   * over. Changes to fleet health are journaled in the same transaction as the timers. Yields to the event loop in between.
+   * Evaluates every node that was observed again. `replaced`: ids that now belong to a different node; their timers
+   * start over. Changes to fleet health are journaled in the same transaction as the timers. Yields to the event loop
+   * in between.
    */
   async evaluate(replaced: ReadonlySet<NodeId>): Promise<void> {
     const { observed, policies, remediationState } = this.#context;

@@ -30,12 +30,12 @@ export class ApiKeyStatus {
     this.#clock = clock;
   }
 
-  /** Why all actions are held; null: they are not. */
+  /** Why all actions are held, or null if they are not. */
   holdReason(): string | null {
     return this.#hold !== null && this.#clock.monotonic() < this.#hold.until ? this.#hold.message : null;
   }
 
-  /** The rejection that still counts; null: no action shows that the key is rejected. Survives restarts. */
+  /** The rejection that still counts, or null if no action shows that the key is rejected. Survives restarts. */
   rejection(): ApiKeyRejection | null {
     const text = this.#state.records.fact(API_KEY_REJECTION_FACT);
     const rejection = text === null ? null : (JSON.parse(text) as ApiKeyRejection);

@@ -38,8 +38,8 @@ export class EpisodeTracker {
   }
 
   /**
-   * Updates all open episodes. `replaced`: ids that now belong to a different node. Must not be called while fleet data is not
-   * trusted.
+   * Updates all open episodes. `replaced`: ids that now belong to a different node. Must not be called while fleet data
+   * is not trusted.
    */
   update(replaced: ReadonlySet<NodeId>): void {
     for (const node of replaced) forgetReplacedNode(this.#context, node);
@@ -80,8 +80,8 @@ export class EpisodeTracker {
   }
 
   /**
-   * An episode whose node has left the list. Without an action of ours it ends after `forget_after`. A lost node ends it only
-   * when it returns, or with accept-inventory.
+   * An episode whose node has left the list. Without an action of ours it ends after `forget_after`. A lost node ends
+   * it only when it returns, or with accept-inventory.
    */
   #updateUnlisted(episode: Episode): void {
     const now = this.#context.remediationState.now();
@@ -204,7 +204,9 @@ export class EpisodeTracker {
     return relapse.state === "firing";
   }
 
-  /** Whether a suspended episode may have its node again: no other episode has it, or acted on it within the cooldown. */
+  /**
+   * Whether a suspended episode may have its node again: no other episode has it, or acted on it within the cooldown.
+   */
   #isNodeFree({ node, shadow: dryRun, stateAt }: Episode): boolean {
     const { remediationState, rules } = this.#context;
     if (remediationState.records.openEpisode(node, dryRun) !== null) return false;

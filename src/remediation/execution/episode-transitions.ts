@@ -78,7 +78,9 @@ export function finishAction(
   return actionChange({ ...action, ...result, state: "ended", outcome, endedAt });
 }
 
-/** Returns the journal changes of an episode's unfinished actions when it closes: an action that was sent is in doubt. */
+/**
+ * Returns the journal changes of an episode's unfinished actions when it closes: an action that was sent is in doubt.
+ */
 export function finishActions(context: TransitionDeps, { id }: Episode, detail: string): JournalChange[] {
   return context.remediationState.records
     .actionsOf(id)
@@ -99,7 +101,10 @@ export function withdraw(context: TransitionDeps, episode: Episode, why: string)
   commitTransition(context, episode, after, finishActions(context, episode, why));
 }
 
-/** Withdraws the episodes of lost nodes: after an operator has accepted the losses, they no longer count against limits or policies. */
+/**
+ * Withdraws the episodes of lost nodes: after an operator has accepted the losses, they no longer count against limits
+ * or policies.
+ */
 export function acceptLosses(context: TransitionDeps): void {
   for (const episode of lostEpisodesOf(context))
     withdraw(context, episode, "an operator accepted the loss of the node");

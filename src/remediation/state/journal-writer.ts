@@ -12,14 +12,17 @@ export interface JournalWriterDeps {
   onWritten(): void;
 }
 
-/** Changes that wait while the journal can't be written. Beyond this the oldest decisions are dropped: nothing reads them. */
+/**
+ * Changes that wait while the journal can't be written. Beyond this the oldest decisions are dropped: nothing reads
+ * them.
+ */
 const QUEUED_CHANGES_MAX = 50_000;
 
 /**
  * Writes changes to the journal, in the order in which they came and in one commit at a time.
  *
- * A queued change is written at once if no commit is under way, otherwise in the next one. If a commit fails, its queued changes
- * stay in the queue, and the next call tries again.
+ * A queued change is written at once if no commit is under way, otherwise in the next one. If a commit fails, its
+ * queued changes stay in the queue, and the next call tries again.
  */
 export class JournalWriter {
   readonly #deps: JournalWriterDeps;
@@ -35,7 +38,7 @@ export class JournalWriter {
     this.#deps = deps;
   }
 
-  /** Why the last commit failed; null: it succeeded. */
+  /** Why the last commit failed, or null if it succeeded. */
   problem(): string | null {
     return this.#problem;
   }
@@ -57,9 +60,9 @@ export class JournalWriter {
   }
 
   /**
-   * Writes what `changesNow` returns, after everything that was queued before, in one transaction. `changesNow` is called when
-   * all earlier commits are done, and `adopt` as soon as the changes are written. False: `changesNow` returned null, or the
-   * journal can't be written; what was queued stays queued.
+   * Writes what `changesNow` returns, after everything that was queued before, in one transaction. `changesNow` is
+   * called when all earlier commits are done, and `adopt` as soon as the changes are written. False if `changesNow`
+   * returned null, or the journal can't be written; what was queued stays queued.
    */
   async commit(changesNow: () => readonly JournalChange[] | null, adopt: () => void): Promise<boolean> {
     if (this.#isBusy) await new Promise<void>((resolve) => this.#waiting.push(resolve));
@@ -81,7 +84,9 @@ export class JournalWriter {
     this.#endTurn(await this.#write(changes, true));
   }
 
-  /** Lets the next caller write, or writes what was queued meanwhile. After a failure the queue waits for the next call. */
+  /**
+   * Lets the next caller write, or writes what was queued meanwhile. After a failure the queue waits for the next call.
+   */
   #endTurn(isWritten: boolean): void {
     const next = this.#waiting.shift();
     if (next !== undefined) next();

@@ -18,11 +18,17 @@ export interface RemediationStateDeps {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly log: Log;
-  /** Why this journal is lost at exit, because the real one can't be opened; null: it is durable. */
+  /** Why this journal is lost at exit, because the real one can't be opened, or null if it is durable. */
   readonly lostReason: string | null;
-  /** Why this daemon may neither poll nor act now, because others share the journal; null: it may. Absent: it always may. */
+  /**
+   * Why this daemon may neither poll nor act now, because others share the journal, or null if it may. Absent if it
+   * always may.
+   */
   leadershipProblem?(): string | null;
-  /** Whether a new journal may lack actions that were sent before, for example because its folder was lost; absent: no. */
+  /**
+   * Whether a new journal may lack actions that were sent before, for example because its folder was lost; absent means
+   * no.
+   */
   readonly assumesEarlierActions?: boolean;
   /** Called with every change as soon as it is in memory. It must neither wait nor throw. */
   onChange?(changes: readonly JournalChange[]): void;
@@ -33,10 +39,11 @@ const EPISODE_MEMORY_MS: DurationMs = 30 * DAY_MS;
 /** The time is journaled at least this often: after a restart, the time since then counts as downtime. */
 const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
 /**
- * Key of the fact that holds the last time on the journal's clock, which keeps the clock from going back. Every commit changes it.
+ * Key of the fact that holds the last time on the journal's clock, which keeps the clock from going back. Every commit
+ * changes it.
  */
 export const CLOCK_FACT = "warden.clock";
-/** Key of the fact that holds {@link JournalClock.uncertainUntil}; absent: the clock was never behind. */
+/** Key of the fact that holds {@link JournalClock.uncertainUntil}; absent if the clock was never behind. */
 const CLOCK_UNCERTAIN_FACT = "warden.clock_uncertain_until";
 /** Key of the fact that holds when a journal was created that may lack earlier actions. */
 const FIRST_START_FACT = "warden.began";
@@ -63,7 +70,7 @@ export class RemediationState {
   readonly #isNewJournal: boolean;
   readonly #writer: JournalWriter;
   #clockWrittenAt: MonotonicMs = Number.NEGATIVE_INFINITY;
-  /** What the current batch recorded so far; null: there is no batch. */
+  /** What the current batch recorded so far, or null if there is no batch. */
   #batch: JournalChange[] | null = null;
 
   constructor(deps: RemediationStateDeps, clock: JournalClock, contents: JournalContents) {
@@ -91,7 +98,7 @@ export class RemediationState {
     return this.clock.epochOf(at);
   }
 
-  /** Compares the journal's clock with the service's Date; null: not known yet. */
+  /** Compares the journal's clock with the service's Date, or null if not known yet. */
   checkClock(serviceNow: EpochMs | null): void {
     const wasSettled = this.clock.isSettled();
     this.clock.check(serviceNow);
@@ -103,23 +110,23 @@ export class RemediationState {
       this.record([{ kind: "fact", key: CLOCK_UNCERTAIN_FACT, value: uncertainUntil }]);
   }
 
-  /** When the journal was created, if it may lack earlier actions; null: it has all of them. */
+  /** When the journal was created, if it may lack earlier actions, or null if it has all of them. */
   firstStartedAt(): EpochMs | null {
     const fact = this.records.fact(FIRST_START_FACT);
     return fact === null ? null : Number(fact);
   }
 
   /**
-   * Journals what is about to be done, after everything recorded before. False: it can't be journaled, so it must not be done;
-   * nothing has changed.
+   * Journals what is about to be done, after everything recorded before. False if it can't be journaled, so it must not
+   * be done; nothing has changed.
    */
   commit(changes: readonly JournalChange[]): Promise<boolean> {
     return this.commitLatest(() => changes);
   }
 
   /**
-   * As {@link commit}, with changes that depend on the state: `changesNow` is called when all earlier commits have taken effect,
-   * and `adopt` together with the changes. Null: nothing is to be journaled, and the result is false.
+   * As {@link commit}, with changes that depend on the state: `changesNow` is called when all earlier commits have
+   * taken effect, and `adopt` together with the changes. Null if nothing is to be journaled, and the result is false.
    */
   commitLatest(changesNow: () => readonly JournalChange[] | null, adopt = () => {}): Promise<boolean> {
     let changes: readonly JournalChange[] | null = null;
@@ -137,8 +144,8 @@ export class RemediationState {
   }
 
   /**
-   * Journals changes that take effect only when the returned function is called, so that a caller can first check whether they
-   * still apply. Null: they can't be journaled.
+   * Journals changes that take effect only when the returned function is called, so that a caller can first check
+   * whether they still apply. Null if they can't be journaled.
    */
   async prepare(changes: readonly JournalChange[]): Promise<(() => void) | null> {
     const isWritten = await this.#writer.commit(
@@ -156,7 +163,9 @@ export class RemediationState {
     );
   }
 
-  /** Records what has happened: in memory at once, and in the journal too unless a commit is under way, then after it. */
+  /**
+   * Records what has happened: in memory at once, and in the journal too unless a commit is under way, then after it.
+   */
   record(changes: readonly JournalChange[]): void {
     this.#apply(changes);
     if (this.#batch !== null) this.#batch.push(...changes);
@@ -176,12 +185,15 @@ export class RemediationState {
     }
   }
 
-  /** Why the journal is behind or can't be written, or why this daemon may not act on it; null: it holds everything. */
+  /**
+   * Why the journal is behind or can't be written, or why this daemon may not act on it, or null if it holds
+   * everything.
+   */
   journalProblem(): string | null {
     return this.#writer.problem() ?? this.#deps.lostReason ?? this.leadershipProblem();
   }
 
-  /** Why this daemon may neither poll nor act now, because others share the journal; null: it may. */
+  /** Why this daemon may neither poll nor act now, because others share the journal, or null if it may. */
   leadershipProblem(): string | null {
     return this.#deps.leadershipProblem?.() ?? null;
   }

@@ -8,8 +8,8 @@ import type { FleetHealth } from "../evaluation/fleet-health.ts";
 type FleetAlert = Pick<Notification, "kind" | "key" | "summary" | "startsAt"> & { readonly region?: string };
 
 /**
- * Returns a function that sends a notification when something begins to hold the whole fleet or a region, and when it ends.
- * After a restart, what lasts is sent again under the same key, by which receivers recognize it.
+ * Returns a function that sends a notification when something begins to hold the whole fleet or a region, and when it
+ * ends. After a restart, what lasts is sent again under the same key, by which receivers recognize it.
  */
 export function createFleetAlerts(
   context: Pick<RemediationContext, "apiKey" | "log" | "notifier" | "remediationState">,

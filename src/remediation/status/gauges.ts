@@ -10,8 +10,8 @@ import type { RemediationView } from "./views.ts";
 type GaugeDeps = Pick<RemediationContext, "metrics" | "policies" | "remediationState">;
 
 /**
- * Maximum number of series of `proxywarden_node_episode`. Limits keep episodes beyond firing far below it, but an outage of a
- * region may open thousands of episodes. `proxywarden_episodes` counts them all.
+ * Maximum number of series of `proxywarden_node_episode`. Limits keep episodes beyond firing far below it, but an
+ * outage of a region may open thousands of episodes. `proxywarden_episodes` counts them all.
  */
 export const EPISODE_SERIES_MAX = 1_000;
 

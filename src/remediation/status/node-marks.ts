@@ -6,8 +6,8 @@ import { isHold } from "./hold-gauges.ts";
 import { NODE_MARKS, type NodeMark } from "./views.ts";
 
 /**
- * Returns the most important mark of each node that has one. `lastDecisions`: null on a standby, which shows every node that
- * fires as held.
+ * Returns the most important mark of each node that has one. `lastDecisions`: null on a standby, which shows every node
+ * that fires as held.
  */
 export function nodeMarksOf(
   { remediationState, policies }: Pick<CandidateDeps, "remediationState" | "policies">,

@@ -20,9 +20,9 @@ export interface StatusViewDeps {
   readonly context: ViewDeps;
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: Pick<InventoryTrustTracker, "current" | "largestWalkNodes">;
-  /** Null: no fleet is observed. */
+  /** Null if no fleet is observed. */
   readonly guardFacts: GuardFactsCollector | null;
-  /** Null: a standby decides nothing. */
+  /** Null if a standby decides nothing. */
   lastDecisions(): readonly LastDecision[] | null;
 }
 

@@ -18,7 +18,7 @@ export interface RemediationStatus {
   /** Why fleet data is not trusted; empty: it is. */
   readonly trust: readonly Blocker[];
   readonly stormUntil: EpochMs | null;
-  /** Why the journal can't be written; null: it can. */
+  /** Why the journal can't be written, or null if it can. */
   readonly journal: string | null;
   /** Nodes of the largest complete walk that the inventory is compared with; 0: none yet. */
   readonly largestWalkNodes: number;
@@ -32,7 +32,10 @@ export interface PolicyStatus {
   readonly rule: PolicyRule;
   /** The mode in force: the lowest of its own, `safety.mode`, and `dry_run` after a fallback. */
   readonly mode: Mode;
-  /** Whether it fell back to `dry_run` because it healed too few nodes. Ends when the policy's text changes, or with reset-breaker. */
+  /**
+   * Whether it fell back to `dry_run` because it healed too few nodes. Ends when the policy's text changes, or with
+   * reset-breaker.
+   */
   readonly hasFallenBack: boolean;
   /** Whether an action was verified under this version of the policy. */
   readonly isProven: boolean;
@@ -47,7 +50,7 @@ export interface PolicyExplanation {
   readonly policy: string;
   readonly mode: Mode;
   readonly verdict: "true" | "false" | "unknown";
-  /** Whether `match` selects the node; null: unknown. */
+  /** Whether `match` selects the node, or null if unknown. */
   readonly matched: boolean | null;
   /** Why the verdict is unknown: each field and its problem. */
   readonly unknowns: readonly { readonly field: string; readonly why: string }[];
@@ -99,10 +102,11 @@ export interface OperatorCommands {
 }
 
 /**
- * The remediation state of a node, from the least to the most important. `pending`: a policy's `for` or `clear_for` runs; `shadow`: a policy in
- * dry run fires; `firing`: a policy fires, and its guards hold the node; `episode`: a step was taken, and its effect is watched or our
- * quarantine lasts; `acting`: a step is under way; `in_flight`, `canary`: the next step waits only until other actions are verified;
- * `given_up`: no step healed the node; `held`: an operator or a veto holds the node; `awaiting`: an action waits for approval.
+ * The remediation state of a node, from the least to the most important. `pending`: a policy's `for` or `clear_for`
+ * runs; `shadow`: a policy in dry run fires; `firing`: a policy fires, and its guards hold the node; `episode`: a step
+ * was taken, and its effect is watched or our quarantine lasts; `acting`: a step is under way; `in_flight`, `canary`:
+ * the next step waits only until other actions are verified; `given_up`: no step healed the node; `held`: an operator
+ * or a veto holds the node; `awaiting`: an action waits for approval.
  */
 export const NODE_MARKS = [
   "none",
@@ -119,7 +123,10 @@ export const NODE_MARKS = [
 ] as const;
 export type NodeMark = (typeof NODE_MARKS)[number];
 
-/** Read access to remediation. Promises are of rows of the journal, and reject if it can't be read; everything else is in memory. */
+/**
+ * Read access to remediation. Promises are of rows of the journal, and reject if it can't be read; everything else is
+ * in memory.
+ */
 export interface RemediationView {
   status(): RemediationStatus;
   policies(): readonly PolicyStatus[];

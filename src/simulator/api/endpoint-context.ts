@@ -51,7 +51,7 @@ export const endpointError = (
   message: string,
 ): { readonly ok: false; readonly error: EndpointError } => fail({ status, code, message });
 
-/** Returns the first active fault of a kind; null: none. */
+/** Returns the first active fault of a kind, or null if there is none. */
 export function findFault<K extends FaultKind["kind"]>(
   activeFaults: readonly ActiveFault[],
   kind: K,

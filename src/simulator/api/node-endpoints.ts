@@ -44,7 +44,9 @@ export function readNode(call: EndpointCall): EndpointResult {
   return ok({ status: 200, value: detailedNode(call.service, node.value, call.at, reportsKnownUntil(call)) });
 }
 
-/** POST /v1/nodes/{id}/quarantine (spec, section 4.3). Both fields are required. A second quarantine replaces the first. */
+/**
+ * POST /v1/nodes/{id}/quarantine (spec, section 4.3). Both fields are required. A second quarantine replaces the first.
+ */
 export function quarantineNode(call: EndpointCall): EndpointResult {
   const node = nodeOf(call);
   if (!node.ok) return node;

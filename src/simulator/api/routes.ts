@@ -49,7 +49,9 @@ export function findRoute(method: string, pathname: string): RouteMatch {
   return { kind: "endpoint", route: found.route, id: decodeSegment(found.match?.[1] ?? "") };
 }
 
-/** Returns the category whose limit applies to a path. Paths without a category have the standard tier (section 8.2). */
+/**
+ * Returns the category whose limit applies to a path. Paths without a category have the standard tier (section 8.2).
+ */
 export const categoryOf = (pathname: string): Category =>
   /^\/v1\/sessions(\/|$)/.test(pathname) ? "session_monitoring" : "node_management";
 

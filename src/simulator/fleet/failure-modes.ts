@@ -5,8 +5,8 @@ import { exponential } from "../hash.ts";
 
 /**
  * The failure of a node. `outage`: the node does not respond. `flapping`: it stops and resumes responding every few
- * minutes. `hot`, `leak` and `full`: it responds, its sessions fail, and only its detail shows the exhausted CPU, memory
- * or disk; without a repair these become an outage.
+ * minutes. `hot`, `leak` and `full`: it responds, its sessions fail, and only its detail shows the exhausted CPU,
+ * memory or disk; without a repair these become an outage.
  */
 export type FailureMode = "none" | "outage" | "flapping" | "hot" | "leak" | "full";
 
@@ -43,7 +43,10 @@ const DECLINE_MS_SPREAD: DurationMs = 5 * HOUR_MS;
 /** Returns the time until a flapping node changes. `unit`: a uniform draw from 0 to 1. */
 export const flapMs = (unit: number): DurationMs => Math.ceil(FLAP_MS_MIN + unit * FLAP_MS_SPREAD);
 
-/** Draws the failure of a healthy node at `at`; null: it crashes and reboots. `draw` returns uniform numbers from 0 to 1. */
+/**
+ * Draws the failure of a healthy node at `at`; null if it crashes and reboots. `draw` returns uniform numbers from 0 to
+ * 1.
+ */
 export function drawFailure(rates: FleetRates, at: EpochMs, draw: () => number): FailureStart | null {
   if (draw() < CRASH_SHARE) return null;
   const failureMode = failureModeOf(draw(), draw() < rates.flapping);

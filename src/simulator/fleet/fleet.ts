@@ -26,7 +26,7 @@ export interface Fleet extends HealthModel {
   /** Start of the simulation. */
   readonly startMs: EpochMs;
   readonly churn: ChurnRates;
-  /** Every node that was ever in the fleet, by index; null: it left permanently. */
+  /** Every node that was ever in the fleet, by index, or null if it left permanently. */
   readonly allNodes: (SimulatedNode | null)[];
   /** Nodes that are in the fleet now, in the order of their indexes. */
   readonly nodes: SimulatedNode[];
@@ -88,7 +88,7 @@ export function createFleet(scenario: Scenario, startMs: EpochMs, onStopped: Fle
   return fleet;
 }
 
-/** Returns a node of the fleet by ID; null: none. */
+/** Returns a node of the fleet by ID, or null if there is none. */
 export function findNode(fleet: Fleet, id: string): SimulatedNode | null {
   const index = nodeIndex(fleet.seed, id);
   const node = index === null ? undefined : fleet.allNodes[index];
@@ -169,7 +169,10 @@ export function injectFailure(fleet: Fleet, node: SimulatedNode, failure: Failur
   updateNodeState(fleet, node, at, "lost");
 }
 
-/** Restarts a serving node without a visible change of its status: its sessions are lost, and it reports a new uptime at once. */
+/**
+ * Restarts a serving node without a visible change of its status: its sessions are lost, and it reports a new uptime at
+ * once.
+ */
 export function restart(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   if (!isServing(node)) return;
   node.bootAt = at;

@@ -13,7 +13,9 @@ export const VERSIONS = [
 /** Share of nodes whose name starts with `vip-`, for policies that protect such nodes. */
 const VIP_SHARE = 0.01;
 const NODE_AGE_MS_MAX = 700 * DAY_MS;
-/** Number of addresses in 198.18.0.0/15, which is reserved for benchmarks (RFC 2544). Further nodes are in 10.0.0.0/8. */
+/**
+ * Number of addresses in 198.18.0.0/15, which is reserved for benchmarks (RFC 2544). Further nodes are in 10.0.0.0/8.
+ */
 const BENCHMARK_ADDRESSES = 131_072;
 
 /** Hash keys that make the draws for different properties independent. */
@@ -41,7 +43,7 @@ const parseHex = (text: string): Uint32 | null => (/^[0-9a-f]{8}$/.test(text) ? 
 /** Returns the ID of the node with an index. */
 export const nodeId = (seed: Uint32, index: number): string => `node_${hex(scramble(index ^ scramble(seed)))}`;
 
-/** Returns the index of a node ID; null: not a valid ID. */
+/** Returns the index of a node ID, or null if it is not a valid ID. */
 export function nodeIndex(seed: Uint32, id: string): number | null {
   const word = id.startsWith("node_") ? parseHex(id.slice("node_".length)) : null;
   return word === null ? null : (unscramble(word) ^ scramble(seed)) >>> 0;
@@ -53,7 +55,7 @@ export function sessionId(seed: Uint32, slot: number, generation: number): strin
   return `sess_${hex(scramble(slot ^ outer))}${hex(outer)}`;
 }
 
-/** Returns the slot and generation of a session ID; null: not a valid ID. */
+/** Returns the slot and generation of a session ID, or null if it is not a valid ID. */
 export function sessionSlot(seed: Uint32, id: string): { slot: number; generation: number } | null {
   const match = /^sess_([0-9a-f]{8})([0-9a-f]{8})$/.exec(id);
   const inner = parseHex(match?.[1] ?? "");

@@ -39,7 +39,7 @@ export interface SimulatedNode {
   failureMode: FailureMode;
   remedy: Remedy;
   failingSince: EpochMs;
-  /** An injected load on one resource, in addition to any failure; null: none. */
+  /** An injected load on one resource, in addition to any failure, or null if there is none. */
   load: ResourceLoad | null;
   /** Whether the failure keeps the node from responding now. */
   isUnresponsive: boolean;

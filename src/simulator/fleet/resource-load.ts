@@ -4,7 +4,9 @@ import type { EpochMs } from "../../model/time.ts";
 /** A resource of {@link ResourceUsage}. */
 export type Resource = "cpu" | "memory" | "disk";
 
-/** A load on one resource of an otherwise healthy node. Only the node's detail shows it: the sessions are not affected. */
+/**
+ * A load on one resource of an otherwise healthy node. Only the node's detail shows it: the sessions are not affected.
+ */
 export interface ResourceLoad {
   readonly resource: Resource;
   /** Start of the rise. May be in the past. */

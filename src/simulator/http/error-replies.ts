@@ -61,7 +61,10 @@ export function falseLimitHeaders(faults: readonly FaultKind[]): Record<string, 
 /** Returns the Date header. */
 export const dateHeader = (at: EpochMs): Record<string, string> => ({ date: new Date(at).toUTCString() });
 
-/** Returns the reply of a fault that prevents the execution of a request; null: it does not. `serviceNow`: skewed time. */
+/**
+ * Returns the reply of a fault that prevents the execution of a request, or null if it does not. `serviceNow`: skewed
+ * time.
+ */
 export function interceptedReply(fault: FaultKind, serviceNow: EpochMs): Reply | null {
   switch (fault.kind) {
     case "status":

@@ -35,7 +35,10 @@ export function activeFaultsFor(
     .map(({ fault, afterMs }) => ({ fault, sinceMs: faultSchedule.startMs + afterMs }));
 }
 
-/** Returns the fault that makes a node's detail unreadable; null: none. A larger share includes the nodes of a smaller one. */
+/**
+ * Returns the fault that makes a node's detail unreadable, or null if there is none. A larger share includes the nodes
+ * of a smaller one.
+ */
 export function badDetailFault(
   activeFaults: readonly Pick<ActiveFault, "fault">[],
   seed: Uint32,

@@ -39,7 +39,7 @@ export interface CustomLimits {
 export interface ApiLimits {
   readonly options: ServiceOptions;
   readonly plan: PlanLimits;
-  /** Requests a minute over all categories; null: unlimited. */
+  /** Requests a minute over all categories, or null if unlimited. */
   readonly planMinute: Limiter | null;
   readonly categorySizes: Readonly<Record<Category, LimiterOptions>>;
   readonly categories: Map<string, Record<Category, Limiter>>;
@@ -50,7 +50,7 @@ export interface ApiLimits {
 
 /** The decision on a request by all limits. */
 export interface LimitDecision {
-  /** The exceeded limit: a rate limit (429, section 7.1) or a cap of the plan; null: the request is admitted. */
+  /** The exceeded limit: a rate limit (429, section 7.1) or a cap of the plan, or null if the request is admitted. */
   readonly refusedBy: "rate" | "concurrency" | "month" | null;
   /** Values for the rate limit headers: those of the exceeded limit, if any. */
   readonly verdict: Verdict;

@@ -30,8 +30,8 @@ const PADDING_BYTES = 64 * 1_024;
 const BLANK = " ";
 
 /**
- * Serves the simulated service over HTTP on the time of `clock`. Delivery faults are applied to the real socket. Rejects
- * with the system's error if it cannot listen on the address.
+ * Serves the simulated service over HTTP on the time of `clock`. Delivery faults are applied to the real socket.
+ * Rejects with the system's error if it cannot listen on the address.
  */
 export async function startServer(
   service: SimulatedService,
@@ -74,7 +74,7 @@ export async function startServer(
   };
 }
 
-/** Reads the complete request; null: the client disconnected before the end. */
+/** Reads the complete request, or null if the client disconnected before the end. */
 async function readRequest(incoming: IncomingMessage): Promise<Request | null> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -78,8 +78,8 @@ export function finishRequest(service: SimulatedService): void {
 }
 
 /**
- * Answers a request at `now`, after advancing the network to that time. Reads no clock and does no IO: the same requests
- * at the same times get the same bytes. A `now` before an earlier one counts as the latest one.
+ * Answers a request at `now`, after advancing the network to that time. Reads no clock and does no IO: the same
+ * requests at the same times get the same bytes. A `now` before an earlier one counts as the latest one.
  */
 export function handleRequest(service: SimulatedService, request: Request, now: EpochMs): Reply {
   advanceWorld(service.world, now);
@@ -218,8 +218,8 @@ function finishReply(
 }
 
 /**
- * Returns the service's time, driven by the monotonic time of `clock`, so that a step of the client's wall clock does not
- * change it. All servers and transports of a service on the same clock share the time.
+ * Returns the service's time, driven by the monotonic time of `clock`, so that a step of the client's wall clock does
+ * not change it. All servers and transports of a service on the same clock share the time.
  */
 export function serviceTime(anchors: ClockAnchors, clock: Clock): () => EpochMs {
   const offset = anchors.get(clock) ?? clock.now() - clock.monotonic();

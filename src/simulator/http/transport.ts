@@ -33,9 +33,9 @@ interface Network {
 }
 
 /**
- * Creates a transport to the service without sockets. Latency passes on `clock`. An abort in the first half of the latency
- * prevents the execution of the request; a later one loses its reply. Delivery faults become the failures that a client
- * on a real socket reports. As the real client, it accepts gzip.
+ * Creates a transport to the service without sockets. Latency passes on `clock`. An abort in the first half of the
+ * latency prevents the execution of the request; a later one loses its reply. Delivery faults become the failures that
+ * a client on a real socket reports. As the real client, it accepts gzip.
  */
 export function createSimulatedTransport(
   service: SimulatedService,

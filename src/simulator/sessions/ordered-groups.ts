@@ -6,8 +6,8 @@ const EMPTY_POSITION = -1;
 export type GroupMask = number;
 
 /**
- * A list of members in the order of joining, each in one of a few groups. The cost of a page depends on the length of the
- * page, not of the list.
+ * A list of members in the order of joining, each in one of a few groups. The cost of a page depends on the length of
+ * the page, not of the list.
  */
 export interface GroupedList {
   /** Adds a new member, an integer below the capacity. */

@@ -43,7 +43,7 @@ const SLOTS_MIN = 64;
 interface FifoQueue {
   /** Throws if the queue is full. */
   push(member: number): void;
-  /** Returns the oldest member; undefined: the queue is empty. */
+  /** Returns the oldest member, or undefined if the queue is empty. */
   first(): number | undefined;
   /** Removes the oldest member. */
   shift(): void;

@@ -52,7 +52,7 @@ export class EventBroadcaster {
     this.#publishedAt = deps.clock.monotonic();
   }
 
-  /** Adds a subscriber, which has seen the events up to `lastEventId`; false: there are too many. */
+  /** Adds a subscriber, which has seen the events up to `lastEventId`; false if there are too many. */
   subscribe(subscriber: Subscriber, lastEventId: string | null): boolean {
     if (this.#subscribers.size >= SUBSCRIBERS_MAX || this.#closing.signal.aborted) return false;
     this.publish();
@@ -107,7 +107,10 @@ export class EventBroadcaster {
     this.#publishedAt = this.#deps.clock.monotonic();
   }
 
-  /** Returns the events that a subscriber has missed. If its last event is from another process, their number is unknown. */
+  /**
+   * Returns the events that a subscriber has missed. If its last event is from another process, their number is
+   * unknown.
+   */
   #greeting(lastEventId: string | null): string {
     const { eventLog, fleetGrid, epoch } = this.#deps;
     const [, from, number] = /^(.+)-(\d{1,15})$/.exec(lastEventId ?? "") ?? [];

@@ -11,7 +11,7 @@ export interface HistoryView {
   readonly step_seconds: number;
   /** Seconds since the Unix epoch, oldest first. */
   readonly at: readonly number[];
-  /** Null: unknown at that time. */
+  /** Null if unknown at that time. */
   readonly series: Readonly<Record<keyof Sample, readonly (number | null)[]>>;
 }
 

@@ -8,13 +8,13 @@ export const isKnown = (value: number | null | undefined): value is number =>
 /** Returns seconds, to the millisecond. */
 export const secondsOf = (ms: DurationMs): number => Math.round(ms) / 1_000;
 
-/** Returns seconds, to the millisecond; null: unknown. */
+/** Returns seconds, to the millisecond, or null if unknown. */
 export const seconds = (ms: DurationMs | null | undefined): number | null => (isKnown(ms) ? secondsOf(ms) : null);
 
 /** Returns a time as ISO 8601 in UTC. */
 export const isoAt = (at: EpochMs): string => new Date(at).toISOString();
 
-/** Returns a time as ISO 8601 in UTC; null: unknown. */
+/** Returns a time as ISO 8601 in UTC, or null if unknown. */
 export const iso = (at: EpochMs | null | undefined): string | null => (isKnown(at) ? isoAt(at) : null);
 
 /** Returns an object with a value for each name. `index`: the position of the name. */

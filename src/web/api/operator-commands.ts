@@ -16,11 +16,11 @@ export interface OperatorCommandRoute {
   readonly name: Exclude<OperatorCommandName, "reload">;
   /** `:id` stands for the id of what `about` names. */
   readonly path: string;
-  /** Absent: the daemon as a whole. */
+  /** Absent means the daemon as a whole. */
   readonly about?: "action" | "node";
-  /** Whether it takes a reason, which is optional. Absent: no. */
+  /** Whether it takes a reason, which is optional. Absent means false. */
   readonly hasReason?: true;
-  /** Whether it may end by itself after a duration. Absent: no. */
+  /** Whether it may end by itself after a duration. Absent means false. */
   readonly hasDuration?: true;
   /** Help of the CLI command, and the arguments of its example. */
   readonly description: string;
@@ -31,7 +31,7 @@ export interface OperatorCommandRoute {
 /** What an operator says with a command. */
 interface CommandParameters {
   readonly reason: string;
-  /** Null: until a command ends it. */
+  /** Null until a command ends it. */
   readonly forMs: DurationMs | null;
 }
 
@@ -102,7 +102,9 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
   },
 ];
 
-/** Dependencies of {@link operatorCommandRoutes}. Both are called for each request, because a reload may replace them. */
+/**
+ * Dependencies of {@link operatorCommandRoutes}. Both are called for each request, because a reload may replace them.
+ */
 export interface OperatorCommandDeps {
   commands(): OperatorCommands;
   /** Without operators the routes don't exist. */
@@ -153,7 +155,7 @@ const STATUS_BY_REJECTION: Readonly<Record<Exclude<CommandRejection["kind"], "un
   journal: 503,
 };
 
-/** Returns the commands as given by an operator; null: no operators are configured. */
+/** Returns the commands as given by an operator, or null if no operators are configured. */
 export const onBehalfOf = (commands: OperatorCommands, operator: string | null): OperatorCommands =>
   operator === null ? commands : commands.as(operator);
 

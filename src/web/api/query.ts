@@ -1,7 +1,7 @@
 import { NODE_STATUSES, type NodeStatus } from "../../model/node.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
 
-/** Filters of `GET /api/v1/nodes`; null: no filter. */
+/** Filters of `GET /api/v1/nodes`; null means no filter. */
 export interface NodesQuery {
   /** From 1. */
   readonly page: number;
@@ -20,7 +20,7 @@ const ROWS_DEFAULT = 100;
 const PAGES_MAX = 1_000_000;
 const TEXT_CHARS_MAX = 256;
 
-/** Returns what a parameter must be; null: it is valid. */
+/** Returns what a parameter must be, or null if it is valid. */
 type Check = (value: string) => string | null;
 
 const integerUpTo =
@@ -64,7 +64,10 @@ export type Parameter = keyof typeof PARAMETER_CHECKS;
 /** Valid query parameters of a request. */
 export type Query = Readonly<Partial<Record<Parameter, string>>>;
 
-/** Returns the first problem of a query and what would be right; null: it has only valid parameters of those allowed. */
+/**
+ * Returns the first problem of a query and what would be right, or null if it has only valid parameters of those
+ * allowed.
+ */
 export function queryProblem(query: object, allowed: readonly Parameter[]): string | null {
   for (const [name, value] of Object.entries(query)) {
     const problem = parameterProblem(name, value, allowed);

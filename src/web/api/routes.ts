@@ -27,7 +27,7 @@ export interface WebDeps extends OperatorCommandDeps, LiveRouteDeps {
   readonly isTrustedProxy: IsTrustedProxy;
   status(): object;
   nodes(query: NodesQuery): object;
-  /** Null: no such node. */
+  /** Null if there is no such node. */
   node(id: string): object | null;
   budget(): object;
   /** Called for each request, because a reload may replace it. */
@@ -111,8 +111,8 @@ function sendReady(deps: WebDeps, reply: FastifyReply): FastifyReply {
 }
 
 /**
- * Returns a reload that runs one at a time. A request during a reload waits for the next one, which begins after it and so
- * reads the files as they are then; all waiting requests share it.
+ * Returns a reload that runs one at a time. A request during a reload waits for the next one, which begins after it and
+ * so reads the files as they are then; all waiting requests share it.
  */
 export function serializeReloads(reload: Reload): Reload {
   let last: Promise<unknown> = Promise.resolve();

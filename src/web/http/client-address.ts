@@ -4,8 +4,8 @@ import { BlockList, isIP, isIPv4, isIPv6 } from "node:net";
 const REMEMBERED_CLIENTS_MAX = 4_096;
 
 /**
- * Returns the key under which a client is counted: its IPv4 address, or the first 64 bits of its IPv6 address, because one
- * machine may use all addresses below them. `unknown`: not an address, which a proxy may forward.
+ * Returns the key under which a client is counted: its IPv4 address, or the first 64 bits of its IPv6 address, because
+ * one machine may use all addresses below them. `unknown`: not an address, which a proxy may forward.
  */
 export function clientKey(address: string | undefined): string {
   const plain = plainAddress(address);

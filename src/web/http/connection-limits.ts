@@ -47,8 +47,8 @@ export interface OpenConnections {
 }
 
 /**
- * Closes the connections to a server that are over the limits. On an HTTPS server it also keeps the certificate up to date,
- * checks client certificates, and counts failed handshakes.
+ * Closes the connections to a server that are over the limits. On an HTTPS server it also keeps the certificate up to
+ * date, checks client certificates, and counts failed handshakes.
  */
 export function limitConnections(server: Server | HttpsServer, deps: ConnectionLimitsDeps): OpenConnections {
   const { clock, isTrustedProxy, countRefusal } = deps;

@@ -9,8 +9,9 @@ export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
 const TEXT_MEDIA_RANGES = ["text/plain", "text/*", "*/*"] as const;
 
 /**
- * Returns the format for an Accept header: OpenMetrics if the header names it, in version 1.0.0 or without one, and with at
- * least the quality of the text format (of equals, the first named wins). Otherwise text, even if it is not accepted.
+ * Returns the format for an Accept header: OpenMetrics if the header names it, in version 1.0.0 or without one, and
+ * with at least the quality of the text format (of equals, the first named wins). Otherwise text, even if it is not
+ * accepted.
  */
 export function negotiateFormat(accept = "*/*"): Format {
   const choices = parseChoices(accept);

@@ -42,7 +42,7 @@ const HTTP_TIMEOUTS: HttpTimeouts = {
 /** Dependencies of {@link createHttpServer}. */
 interface HttpServerDeps {
   readonly log: Log;
-  /** Null: plain HTTP. */
+  /** Null means plain HTTP. */
   readonly tls: TlsOptions | null;
   readonly isTrustedProxy: IsTrustedProxy;
   countRefusal(reason: WebRefusal): void;
@@ -114,8 +114,9 @@ export function createHttpServer(
 }
 
 /**
- * Disconnects a client that reads nothing of a response for `stallMs`. Call it before the response is written. The socket's
- * timer is set to half of that, because it restarts once after the operating system has buffered the first part.
+ * Disconnects a client that reads nothing of a response for `stallMs`. Call it before the response is written. The
+ * socket's timer is set to half of that, because it restarts once after the operating system has buffered the first
+ * part.
  */
 export function limitStall(response: Pick<ServerResponse, "setTimeout">, stallMs = STALLED_READER_MS_MAX): void {
   response.setTimeout(stallMs / 2);

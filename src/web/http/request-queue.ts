@@ -9,9 +9,9 @@ const PAUSE_MS_MIN: DurationMs = 1;
 const PAUSE_MS_MAX: DurationMs = SECOND_MS / 4;
 
 /**
- * Creates a queue of requests that block the event loop. It runs one at a time and pauses for as long as each took, which
- * leaves half of the event loop's time to scrapes, polling and remediation. Returns a function that resolves when a request
- * may run, or returns null if the queue is full.
+ * Creates a queue of requests that block the event loop. It runs one at a time and pauses for as long as each took,
+ * which leaves half of the event loop's time to scrapes, polling and remediation. Returns a function that resolves when
+ * a request may run, or returns null if the queue is full.
  */
 export function createRequestQueue(clock: Pick<Clock, "monotonic" | "sleep">): () => Promise<void> | null {
   let waiting = 0;

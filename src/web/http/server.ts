@@ -22,8 +22,8 @@ export interface WebServer {
   /** The URL under which this host reaches the server. */
   readonly url: string;
   /**
-   * Applies other settings to new connections, and to the next request of each open one. They must have TLS if the current
-   * ones do, and must not have it if not.
+   * Applies other settings to new connections, and to the next request of each open one. They must have TLS if the
+   * current ones do, and must not have it if not.
    */
   applySettings(webSettings: LoadedWebSettings): void;
   /** Stops listening, waits up to `graceMs` for responses under way, then closes all connections. */
@@ -38,7 +38,7 @@ interface WebServerOptions {
   readonly log: Log;
   readonly clock: Pick<Clock, "sleep" | "monotonic">;
   readonly metrics: Pick<DaemonMetrics, "inc" | "set">;
-  /** Absent: plain HTTP without authentication. */
+  /** Absent means plain HTTP without authentication. */
   readonly settings?: LoadedWebSettings;
   readonly bcryptMatches?: BcryptMatches;
 }
@@ -106,7 +106,9 @@ function addRoutes(app: FastifyInstance, routes: readonly Route[], pipeline: Req
   for (const route of routes) addRoute(app, route, pipeline);
 }
 
-/** Registers a route, and answers every other method on its path with 405, or with 404 while the route does not exist. */
+/**
+ * Registers a route, and answers every other method on its path with 405, or with 404 while the route does not exist.
+ */
 function addRoute(app: FastifyInstance, route: Route, pipeline: RequestPipeline): void {
   const { method, path, parameters, authorize } = route;
   const allowed: string[] = method === "GET" ? ["GET", "HEAD"] : [method];

@@ -66,8 +66,8 @@ export function createCompressor() {
 }
 
 /**
- * Returns the whole body as one gzip member, because some clients read only the first. The rest is deflated synchronously,
- * which for some kilobytes takes less time than handing it to a thread.
+ * Returns the whole body as one gzip member, because some clients read only the first. The rest is deflated
+ * synchronously, which for some kilobytes takes less time than handing it to a thread.
  */
 export function finishGzip(start: GzipStart, rest: Uint8Array): readonly Uint8Array[] {
   const trailer = Buffer.alloc(8);
@@ -101,8 +101,8 @@ function memoize<Key extends WeakKey, Value>(
 }
 
 /**
- * Creates a deflater of byte runs, one at a time in Node's thread pool. It uses one zlib stream for all runs: a new one for
- * each would allocate 256 KiB a run.
+ * Creates a deflater of byte runs, one at a time in Node's thread pool. It uses one zlib stream for all runs: a new one
+ * for each would allocate 256 KiB a run.
  */
 function createDeflater() {
   let stream = openStream();
@@ -170,7 +170,9 @@ function powersOfByte(): readonly number[] {
   return powers;
 }
 
-/** Returns the effect of `length` further bytes, under 2^32, on a checksum: the operator of {@link combineChecksums}. */
+/**
+ * Returns the effect of `length` further bytes, under 2^32, on a checksum: the operator of {@link combineChecksums}.
+ */
 export function checksumShift(length: number): number {
   let shift = POLYNOMIAL_ONE;
   for (let bit = 0; bit < LENGTH_BITS_MAX; bit++) {

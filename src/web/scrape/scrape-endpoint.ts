@@ -23,7 +23,7 @@ export interface Scrape {
   readonly encoding?: "gzip";
   readonly contentLength: number;
   readonly chunks: readonly Uint8Array[];
-  /** Aborts when a slow client must be disconnected to free its memory; absent: never. */
+  /** Aborts when a slow client must be disconnected to free its memory; absent if it is never disconnected. */
   readonly revoked?: AbortSignal;
   /** Releases the chunks. Call it when the response has ended. Further calls do nothing. */
   release(): void;
@@ -32,15 +32,15 @@ export interface Scrape {
 /** The content of /metrics. */
 export interface MetricsEndpoint {
   /**
-   * Renders a snapshot in short slices, and publishes it as a whole. Of the snapshots that arrive meanwhile only the newest
-   * is rendered. Resolves when this snapshot, or a newer one, is published.
+   * Renders a snapshot in short slices, and publishes it as a whole. Of the snapshots that arrive meanwhile only the
+   * newest is rendered. Resolves when this snapshot, or a newer one, is published.
    */
   refresh(input: RenderInput): Promise<void>;
   /** Removes all metrics of the network. Resolves when they are gone. */
   clear(): Promise<void>;
   /**
-   * Returns the last rendering and the current metrics of the daemon. Waits for a running rendering, which uses the memory
-   * of the last one: some 50 ms for 100,000 nodes.
+   * Returns the last rendering and the current metrics of the daemon. Waits for a running rendering, which uses the
+   * memory of the last one: some 50 ms for 100,000 nodes.
    */
   scrape(request: ScrapeRequest): Promise<Scrape>;
 }

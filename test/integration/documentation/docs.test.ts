@@ -10,8 +10,8 @@ import { startDocsReader } from "./doc-reader.ts";
 const ROOT = join(import.meta.dirname, "../../..");
 
 /**
- * Commands that can't run in a test, because they install something, need a cluster, a container engine or root, or run the
- * tests. Beside each, what else tests it.
+ * Commands that can't run in a test, because they install something, need a cluster, a container engine or root, or run
+ * the tests. Beside each, what else tests it.
  */
 const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[] = [
   ["npm ci", ".ci/run"],

@@ -31,8 +31,8 @@ export interface Member extends RunningProcess {
 }
 
 /**
- * Processes start slowly on a busy machine. If one is so busy that a takeover takes more than 5 minutes of the group's time, a wrong
- * wall clock holds actions for an hour of it.
+ * Processes start slowly on a busy machine. If one is so busy that a takeover takes more than 5 minutes of the group's
+ * time, a wrong wall clock holds actions for an hour of it.
  */
 const WAIT_MS: DurationMs = 4 * MINUTE_MS;
 /** A daemon that is stopped does not answer. */

@@ -111,8 +111,8 @@ export async function startHealingSetup({ speed = SPEED, rebootMs = REBOOT_MS } 
 }
 
 /**
- * Waits are short, and limits have their defaults. Walks are as far apart as possible, because data is untrusted after three
- * intervals without one, and a busy machine delays walks.
+ * Waits are short, and limits have their defaults. Walks are as far apart as possible, because data is untrusted after
+ * three intervals without one, and a busy machine delays walks.
  */
 function defaultSections(folder: TempFolder, policies: readonly object[]): ConfigSections {
   return {
@@ -169,8 +169,8 @@ export const startCrashingDaemon = ({ file }: WrittenConfig, ...at: readonly str
   startScript(fileURLToPath(new URL("./crashable-daemon.ts", import.meta.url)), [file, String(SPEED), ...at]);
 
 /**
- * Returns a policy that reboots offline nodes at once, and by force if they are still offline after `within`, which by default is
- * longer than a busy machine takes.
+ * Returns a policy that reboots offline nodes at once, and by force if they are still offline after `within`, which by
+ * default is longer than a busy machine takes.
  */
 export const rebootOffline = ({ within = "5m", ...changed }: Readonly<Record<string, unknown>> = {}): object => ({
   name: "reboot-offline",

@@ -22,8 +22,8 @@ type ModelEntry = {
 };
 
 /**
- * An independent model of the timer that computes everything from all observations: it finds runs, classifies the observations
- * of a run, and adds up the time that each uninterrupted sequence of equal observations spans.
+ * An independent model of the timer that computes everything from all observations: it finds runs, classifies the
+ * observations of a run, and adds up the time that each uninterrupted sequence of equal observations spans.
  */
 export function modelTimerAfter(observations: readonly ModelObservation[], rule: TimerRule): TimerView {
   let start = observations.findIndex(({ verdict }) => verdict === "true");

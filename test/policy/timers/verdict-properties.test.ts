@@ -72,7 +72,9 @@ test("with less data the verdict is the same or unknown", () => {
   expect(Math.min(...Object.values(seen))).toBeGreaterThan(30);
 });
 
-/** The whole world as seen through the holes of an odd one: what that lacks is lacking, what is old there is old here. */
+/**
+ * The whole world as seen through the holes of an odd one: what that lacks is lacking, what is old there is old here.
+ */
 function applyGaps(whole: SampledFleet, odd: SampledFleet): SampledFleet {
   const nodes = whole.nodes.map((node, index) => {
     const hole = odd.nodes[index] ?? odd.nodes[0]!;

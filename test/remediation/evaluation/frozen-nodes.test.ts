@@ -13,7 +13,9 @@ const NODES = 7;
 const APART_MINUTES = 15;
 /** The policy requires 20 sessions, and demand falls at night. */
 const SESSIONS_MIN = 30;
-/** About 20 minutes until the first episode is suspended, 30 minutes of cooldown, and a wait for `safety.max_actions`. */
+/**
+ * About 20 minutes until the first episode is suspended, 30 minutes of cooldown, and a wait for `safety.max_actions`.
+ */
 const REBOOT_MINUTES_MAX = 2 * 60;
 /** With six actions an hour, about half of this is needed. */
 const WAIT_MINUTES_MAX = 8 * 60;

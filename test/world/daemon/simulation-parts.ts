@@ -173,8 +173,8 @@ export function isDisruptedByUs({ service, clock, withOperator }: SimulationPart
 const LEAVING_MS = 2_000;
 
 /**
- * Returns reboot POSTs whose node left the fleet at the end of the reboot and is still gone, unless an operator accepted that, or the
- * node was given up while the list still showed it: then it is left to people.
+ * Returns reboot POSTs whose node left the fleet at the end of the reboot and is still gone, unless an operator
+ * accepted that, or the node was given up while the list still showed it: then it is left to people.
  */
 export function lostNodes({
   service,

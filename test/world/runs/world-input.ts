@@ -121,8 +121,8 @@ function limitsOf(plan: ServiceOptions["plan"], callsPerMonth: number | null): L
 }
 
 /**
- * Small pages of a list in the order of last_seen shift by about as much as they hold while the next page is read, always in
- * the same way, since the simulated nodes report every 15 s. No sequence of pages shows such a list.
+ * Small pages of a list in the order of last_seen shift by about as much as they hold while the next page is read,
+ * always in the same way, since the simulated nodes report every 15 s. No sequence of pages shows such a list.
  */
 function walkable(service: ServiceOptions): ServiceOptions {
   const { nodeList, pageLimitMax } = service;

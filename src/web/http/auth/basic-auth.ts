@@ -5,8 +5,8 @@ import type { BcryptMatches } from "./bcrypt.ts";
 import { createFailedAttempts } from "./failed-attempts.ts";
 
 /**
- * Result of a login. `throttled`: not checked, after too many wrong passwords of this client; `busy`: not checked, because
- * too many checks are pending.
+ * Result of a login. `throttled`: not checked, after too many wrong passwords of this client; `busy`: not checked,
+ * because too many checks are pending.
  */
 export type LoginResult =
   | { readonly kind: "granted" | "missing" | "wrong" }
@@ -57,8 +57,8 @@ export function createUserAuth(bcryptMatches: BcryptMatches, clock: Pick<Clock, 
 
   return {
     /**
-     * Checks an Authorization header. Returns a promise only if bcrypt has to run; it rejects if that fails. `users`: bcrypt
-     * hashes by name.
+     * Checks an Authorization header. Returns a promise only if bcrypt has to run; it rejects if that fails. `users`:
+     * bcrypt hashes by name.
      */
     authenticate(
       authorization: string | undefined,
@@ -100,7 +100,7 @@ interface Credentials {
   readonly password: string;
 }
 
-/** Parses an Authorization header; null: it has no credentials, or another scheme. */
+/** Parses an Authorization header, or null if it has no credentials, or another scheme. */
 function parseCredentials(authorization: string | undefined): Credentials | null {
   const encoded = /^basic +([\w+/-]+=*) *$/i.exec(authorization ?? "")?.[1];
   if (encoded === undefined) return null;

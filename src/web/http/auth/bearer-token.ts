@@ -38,7 +38,10 @@ export function createOperatorAuth(clock: Pick<Clock, "monotonic">) {
   };
 }
 
-/** Returns the operator with a token; null: none. Compares with every token, so that the response time reveals nothing. */
+/**
+ * Returns the operator with a token, or null if there is none. Compares with every token, so that the response time
+ * reveals nothing.
+ */
 function findOperator(given: string, operators: readonly Operator[]): string | null {
   const [found] = operators.filter(({ token }) => timingSafeEqual(digest(given), digest(token.value())));
   return found?.name ?? null;

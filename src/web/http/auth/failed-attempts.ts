@@ -8,8 +8,8 @@ const FAILED_ATTEMPTS_MAX = 10;
 const FAILED_ATTEMPTS_WINDOW_MS: DurationMs = MINUTE_MS;
 
 /**
- * Creates a counter of the failed logins of each client in the last minute. An attempt counts from its start, so parallel
- * attempts count like sequential ones.
+ * Creates a counter of the failed logins of each client in the last minute. An attempt counts from its start, so
+ * parallel attempts count like sequential ones.
  */
 export function createFailedAttempts(clock: Pick<Clock, "monotonic">) {
   const attemptsOf = createPerClient<{ at: readonly MonotonicMs[] }>(() => ({ at: [] }));

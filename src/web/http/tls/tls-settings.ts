@@ -16,7 +16,7 @@ export type TlsConfig = NonNullable<WebConfig["tls_server_config"]>;
 export interface TlsSettings {
   /** Valid options of a TLS server of Node. */
   readonly options: TlsOptions;
-  /** Why a client is rejected after the handshake; null: it is accepted. */
+  /** Why a client is rejected after the handshake, or null if it is accepted. */
   clientProblem(socket: TLSSocket): string | null;
   readonly certificateEndsAt: EpochMs;
 }
@@ -28,7 +28,10 @@ const SESSION_ID_CONTEXT = "proxywarden";
 /** OpenSSL's default security level excludes TLS 1.0 and 1.1, which a configuration may enable. */
 const LEGACY_SECURITY_LEVEL = "@SECLEVEL=0";
 
-/** Loads the certificate and key of a configuration. The error names the key of the configuration, and contains no secret. */
+/**
+ * Loads the certificate and key of a configuration. The error names the key of the configuration, and contains no
+ * secret.
+ */
 export function loadTlsSettings(config: TlsConfig, readFile: ReadFile): Result<TlsSettings, string> {
   const cert = readPem(config, "cert", readFile);
   if (!cert.ok) return cert;
@@ -91,7 +94,7 @@ function readPem(config: TlsConfig, key: "cert" | "key" | "client_ca", readFile:
     : fail(`tls_server_config.${key}_file: ${read.error}`);
 }
 
-/** Returns what is wrong with a certificate, its key, or the authorities of clients; null: nothing. */
+/** Returns what is wrong with a certificate, its key, or the authorities of clients, or null if nothing is wrong. */
 function pemProblem(cert: PemText, key: PemText, ca: PemText): string | null {
   const certProblem = caCertificateProblem(cert.text);
   if (certProblem !== null) return `${cert.name} ${certProblem}`;

@@ -1,7 +1,7 @@
 /** Attributes of an element as in HTML, and listeners such as `onclick`. */
 type Attributes = Readonly<Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>>;
 
-/** Content of an element; null: nothing. A string becomes a text node. */
+/** Content of an element; null adds nothing. A string becomes a text node. */
 export type Child = Node | string | number | null;
 
 /** Creates an element. A false or null attribute is omitted, a true one is empty. */

@@ -19,8 +19,9 @@ const RETRY_MS_MIN = 2_000;
 const RETRY_MS_MAX = 30_000;
 
 /**
- * Listens to the daemon's events while the page is visible. A browser opens six connections to a server for all tabs, so
- * background tabs close theirs, and catch up when they become visible. Returns a function that reconnects without waiting.
+ * Listens to the daemon's events while the page is visible. A browser opens six connections to a server for all tabs,
+ * so background tabs close theirs, and catch up when they become visible. Returns a function that reconnects without
+ * waiting.
  */
 export function connectStream(listener: StreamListener): () => void {
   let source: EventSource | null = null;

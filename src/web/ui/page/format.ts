@@ -56,7 +56,10 @@ export const episodeState = (state: string): string => (state === "firing" ? "wa
 export const countNoun = (amount: number, thing: string): string =>
   `${formatCount(amount)} ${thing}${amount === 1 ? "" : "s"}`;
 
-/** Formats a message about a node with its name instead of its id, or after its name if the message does not contain the id. */
+/**
+ * Formats a message about a node with its name instead of its id, or after its name if the message does not contain the
+ * id.
+ */
 export function withName(message: string, node: { readonly id: string; readonly name: string } | undefined): string {
   if (node === undefined || node.id === node.name) return message;
   const id = node.id.replaceAll(/[^\w-]/g, "\\$&");

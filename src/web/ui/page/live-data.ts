@@ -41,7 +41,7 @@ interface DataListener {
 
 /** Keeps the data of the page up to date while it is visible, by events and by polling. */
 export class LiveData {
-  /** Null: not read yet; the same below. */
+  /** Null if not read yet; the same below. */
   fleet: FleetModel | null = null;
   status: Status | null = null;
   budget: Budget | null = null;

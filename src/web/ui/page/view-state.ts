@@ -9,9 +9,9 @@ export interface ViewState extends NodeFilter {
   /** Id of the node whose explanation is open. */
   readonly node: string | null;
   readonly view: "grid" | "table";
-  /** Order of the table of all nodes; null: region, country and name. */
+  /** Order of the table of all nodes; null means region, country and name. */
   readonly tableOrder: NodeOrder | null;
-  /** Order of the list of nodes that need attention; null: urgency. */
+  /** Order of the list of nodes that need attention; null means urgency. */
   readonly attentionOrder: NodeOrder | null;
   /** Page of that list, from 1. */
   readonly page: number;
@@ -30,8 +30,8 @@ export const onlyFilter = (filter: Partial<NodeFilter>): Partial<ViewState> => (
 });
 
 /**
- * Reads the fragment of an address, such as `#node/node_7?status=offline`. Without a question mark it changes only the open
- * node, and a fragment that names something else, such as a section of the page, changes nothing.
+ * Reads the fragment of an address, such as `#node/node_7?status=offline`. Without a question mark it changes only the
+ * open node, and a fragment that names something else, such as a section of the page, changes nothing.
  */
 export function parseFragment(fragment: string, current: ViewState = DEFAULTS): ViewState {
   const [, path = "", query] = /^#?([^?]*)(?:\?(.*))?$/s.exec(fragment) ?? [];

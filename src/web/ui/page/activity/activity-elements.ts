@@ -97,7 +97,7 @@ export const policyElement = ({ policy, isDryRun }: Pick<ActivityLine, "policy" 
     isDryRun ? " (dry run) " : " ",
   );
 
-/** Returns the policy, the detail and the blockers of a line; null: there are none. */
+/** Returns the policy, the detail and the blockers of a line, or null if there are none. */
 export function detailElement(
   detail: string,
   blockers: DecisionView["blockers"],

@@ -112,7 +112,7 @@ export class ActivityList {
   }
 }
 
-/** Reads the latest rows of a kind, up to a time; null: they can't be read now. */
+/** Reads the latest rows of a kind, up to a time, or null if they can't be read now. */
 async function readRows(kind: ActivityLine["kind"], until: string | null): Promise<readonly ActivityLine[] | null> {
   const path = `${kind}?limit=${ROWS_PER_READ}${until === null ? "" : `&until=${until}`}`;
   if (kind === "actions") {

@@ -10,14 +10,14 @@ type RowKind = ActivityLine["kind"];
 /** The kinds of rows that are shown. */
 type Choice = ViewState["activity"];
 
-/** Reads the latest rows of a kind, up to a time, newest first; null: they can't be read now. */
+/** Reads the latest rows of a kind, up to a time, newest first, or null if they can't be read now. */
 export type ReadRows = (kind: RowKind, until: string | null) => Promise<readonly ActivityLine[] | null>;
 
 /** Rows of a kind that were read. All rows from `oldest` to the newest are known. */
 interface RowStream {
-  /** Time of the newest row of the last {@link ActivityRows.load}; null: there was none. */
+  /** Time of the newest row of the last {@link ActivityRows.load}, or null if there was none. */
   newest: string | null;
-  /** Time of the oldest row that was read; null: none. */
+  /** Time of the oldest row that was read, or null if there is none. */
   oldest: string | null;
   /** Whether there are no older rows. */
   isComplete: boolean;

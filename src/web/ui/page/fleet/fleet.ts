@@ -20,7 +20,7 @@ interface Group {
   online: number;
 }
 
-/** Changes of a revision: slot, status and mark of each; null: reload the fleet. */
+/** Changes of a revision: slot, status and mark of each, or null if the fleet must be reloaded. */
 export interface FleetChange {
   readonly from: number;
   readonly revision: number;
@@ -113,7 +113,7 @@ function slotsByPlace({ ids, names, place, places }: FleetDocument) {
 }
 
 /**
- * Applies changes and returns their slots. Null: they do not continue the known revision, so the fleet must be
+ * Applies changes and returns their slots. Null if they do not continue the known revision, so the fleet must be
  * reloaded. Known changes are ignored.
  */
 export function applyChange(fleet: FleetModel, change: FleetChange): readonly number[] | null {

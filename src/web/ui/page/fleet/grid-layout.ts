@@ -72,7 +72,7 @@ export function cellCorner(layout: Layout, index: number): { readonly x: number;
 /** Returns the distance from a cell's corner to what is drawn in it. */
 export const marginOf = (pitch: number, size: number): number => Math.floor((pitch - size) / 2);
 
-/** Returns the cell at a point; null: there is none. */
+/** Returns the cell at a point, or null if there is none. */
 export function cellAt({ blocks, pitch, columns }: Layout, x: number, y: number): number | null {
   const block = blocks.findLast(({ top }) => top <= y);
   const column = Math.floor(x / pitch);

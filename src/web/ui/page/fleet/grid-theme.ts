@@ -11,7 +11,10 @@ export class GridTheme {
   #colors: Readonly<Record<string, string>> = {};
   #glyphs = new Map<string, HTMLCanvasElement>();
 
-  /** Reads the colors from the style sheet, where the class of a name is `is-NAME`. Call it again when colors or cell sizes change. */
+  /**
+   * Reads the colors from the style sheet, where the class of a name is `is-NAME`. Call it again when colors or cell
+   * sizes change.
+   */
   load(parent: HTMLElement, names: readonly string[]): void {
     this.#glyphs = new Map();
     const probe = createElement("i");

@@ -74,12 +74,12 @@ export class Grid {
     this.#showCursor();
   }
 
-  /** Dims the nodes that `shows` rejects; null: none. */
+  /** Dims the nodes that `shows` rejects, or null if there is none. */
   highlight(shows: ((cell: Cell) => boolean) | null): void {
     this.#painter.highlight(shows);
   }
 
-  /** Marks a node and moves the keyboard to it; null: no node is marked. */
+  /** Marks a node and moves the keyboard to it, or null if no node is marked. */
   select(id: string | null): void {
     this.#selected = id;
     this.#focused = this.#indexOf(id ?? "") ?? this.#focused;

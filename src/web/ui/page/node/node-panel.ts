@@ -21,7 +21,7 @@ export class NodePanel {
   readonly #fillTitle = createFiller(this.#title);
   readonly #fillCommands = createFiller(this.#commands);
   readonly #fillBody = createFiller(this.#body);
-  /** Id of the node that is shown; null: the panel is closed. */
+  /** Id of the node that is shown, or null if the panel is closed. */
   #shown: string | null = null;
   #requests = 0;
   #grafana: string | null = null;
@@ -40,7 +40,7 @@ export class NodePanel {
     NARROW.addEventListener("change", () => this.#coverPage());
   }
 
-  /** Shows the explanation of a node; null: closes the panel. */
+  /** Shows the explanation of a node, or closes the panel if it is null. */
   open(id: string | null): void {
     const isOther = id !== this.#shown;
     this.#shown = id;
@@ -55,12 +55,12 @@ export class NodePanel {
     void this.#load();
   }
 
-  /** Sets the URL of Grafana, to whose dashboard of the node the panel links; null: unknown. */
+  /** Sets the URL of Grafana, to whose dashboard of the node the panel links, or null if unknown. */
   linkTo(grafana: string | null): void {
     this.#grafana = grafana;
   }
 
-  /** Reloads the explanation if it is about this node; null: of any node. */
+  /** Reloads the explanation if it is about this node, or about any node if null. */
   refresh(id: string | null): void {
     if (id === null || id === this.#shown) void this.#load();
   }

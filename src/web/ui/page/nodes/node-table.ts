@@ -35,7 +35,7 @@ export class NodeTable {
     new ResizeObserver(() => this.#schedule()).observe(this.#box);
   }
 
-  /** Shows the nodes that pass a filter, in an order; null: region, country and name. */
+  /** Shows the nodes that pass a filter, in an order; null means region, country and name. */
   show(fleet: FleetModel, filter: NodeFilter, order: NodeOrder | null): void {
     const passes = compileFilter(fleet, filter);
     const nodes = passes === null ? fleet.cells : fleet.cells.filter(passes);
