@@ -21,8 +21,8 @@ export interface ApiResponse {
 /** Client of the management API. All calls pass the rate limiter. */
 export interface ApiClient {
   /**
-   * Sends a GET, and again up to {@link RETRIES_MAX} times if that may help. `onSending` is called before each attempt,
-   * once it has a permit.
+   * Sends a GET, and retries it up to {@link RETRIES_MAX} times if that may help. `onSending` is called before each
+   * attempt, once it has a permit.
    */
   get(call: Call, lane: Lane, signal: AbortSignal, onSending?: () => void): Promise<Result<ApiResponse, ApiError>>;
   /**
@@ -39,7 +39,7 @@ export interface ApiClient {
 /** Dependencies of the API client. */
 export interface ApiClientDeps extends Omit<CallAttemptDeps, "serviceClock"> {
   readonly random: Random;
-  /** Clock of an earlier client of the same service; a new one is created if absent. */
+  /** Clock of an earlier client of the same service. If absent, a new one is created. */
   readonly serviceClock?: ServiceClock;
 }
 
@@ -47,9 +47,9 @@ export interface ApiClientDeps extends Omit<CallAttemptDeps, "serviceClock"> {
 export const RETRIES_MAX = 2;
 /** Wait before the first retry, doubled for the second. Each is multiplied by a random factor of 0.5 to 1.5. */
 const RETRY_DELAY_MS: DurationMs = 500;
-/** Maximum Retry-After after which a GET is retried: after a longer wait the next run of its collector is due. */
+/** Longest Retry-After after which a GET is retried. After a longer wait the next run of its collector is due. */
 const RETRY_AFTER_MS_MAX: DurationMs = 10 * SECOND_MS;
-/** Failures worth a retry. If no connection can be made, the next run is soon enough. */
+/** Failures that are retried. If no connection can be made, the next run is soon enough. */
 const TRANSIENT_ERRORS: ReadonlySet<ApiError["kind"]> = new Set(["server_error", "reset", "timeout"]);
 
 /** Creates the API client. */
@@ -57,7 +57,9 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
   const { clock, random, secret, serviceClock = createServiceClock() } = deps;
   const attemptDeps: CallAttemptDeps = { ...deps, serviceClock };
 
-  /** Reads the key again, which may have been renewed. `message`: the one given, and why the key can't be read. */
+  /**
+   * Reads the key again, since it may have been renewed. Returns `message`, and why the key can't be read if it can't.
+   */
   function refreshKey(message: string): string {
     const read = secret.refresh();
     return read.ok ? message : `${message}; ${read.error}`;
@@ -101,7 +103,7 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
 }
 
 /**
- * The error that a status code means, or null if it is 2xx. The spec does not define error bodies, so an excerpt is
+ * Returns the error for a status code, or null for 2xx. The spec does not define error bodies, so an excerpt is
  * quoted.
  */
 function statusError(call: Call, response: TransportResponse, now: EpochMs): ApiError | null {

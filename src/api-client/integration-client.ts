@@ -11,7 +11,7 @@ import type {
 import { startTimeout } from "./timeout.ts";
 import { createCurrentTransport } from "./transport.ts";
 
-/** How to reach a server other than the management service. Each request uses the current values of its secrets. */
+/** How to reach a server other than the management API. Each request uses the current values of its secrets. */
 export interface IntegrationAccess {
   /** An http or https URL; a {@link Secret} if the URL itself grants access. */
   readonly url: string | Secret;
@@ -42,7 +42,7 @@ export interface IntegrationRequest {
   readonly body?: string;
 }
 
-/** Client of a server other than the management service: Prometheus, Alertmanager or a webhook. */
+/** Client of a server other than the management API: Prometheus, Alertmanager or a webhook. */
 export interface IntegrationClient {
   /** Sends a request. Never rejects. */
   request(request: IntegrationRequest, signal: AbortSignal): Promise<Result<TransportResponse, IntegrationFailure>>;
@@ -64,7 +64,7 @@ export interface IntegrationClientDeps {
   readonly agent: string;
   /** Time limit of a request, response body included; absent means {@link INTEGRATION_TIMEOUT_MS}. */
   readonly timeoutMs?: DurationMs;
-  /** Maximum size of a response's body; by default the same as for the management service. */
+  /** Maximum size of a response's body; by default the same as for the management API. */
   readonly bodyBytesMax?: number;
 }
 
@@ -80,7 +80,10 @@ export function createIntegrationClient({
   bodyBytesMax,
 }: IntegrationClientDeps): IntegrationClient {
   let transport: Transport | null = null;
-  /** Origin of the last URL. Not read again by the transport: it must belong to the credentials of the same request. */
+  /**
+   * Origin of the last URL. The transport does not read it again, since it must belong to the credentials of the same
+   * request.
+   */
   let baseUrl = "";
 
   async function attempt(request: IntegrationRequest, signal: AbortSignal): Promise<Attempt> {
@@ -168,7 +171,7 @@ export function authorizationOf(credentials: Credentials | undefined, url: URL):
   }
 }
 
-/** Decodes percent-encoding; an invalid one is returned as it is. */
+/** Decodes percent-encoding. Invalid text is returned as it is. */
 function decodeComponent(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -2,7 +2,7 @@ import { fail, ok, type Result } from "../base/result.ts";
 import type { TransportResponse } from "../model/ports.ts";
 import { excerpt } from "./errors.ts";
 
-/** Accepted encoding of bodies: a walk of a million sessions is hundreds of megabytes of JSON. */
+/** Accepted encoding of bodies. Without it a walk of a million sessions would transfer hundreds of megabytes. */
 export const ACCEPTED_ENCODING = "gzip";
 
 const utf8 = new TextDecoder("utf-8");

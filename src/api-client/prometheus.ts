@@ -21,7 +21,7 @@ export interface PrometheusFailure {
 export interface PrometheusAnswer {
   /** The field `data`, unchecked. */
   readonly data: unknown;
-  /** Text of the first warning: part of the data could not be read. Null if there is none. */
+  /** The first warning, which says that part of the data could not be read; null if there is none. */
   readonly warning: string | null;
 }
 

@@ -27,7 +27,7 @@ export interface RateLimiter {
   monthUsed(): number;
   /** Recent calls of the lane `action`. */
   recentActions(): Readonly<Record<Category, RecentCalls>>;
-  /** Calls expected from other users of the key per window; for the plan, per minute. */
+  /** Calls expected from other users of the key, per window; for the plan, per minute. */
   externalCalls(): Readonly<Record<LimitScope, number>>;
   /** Limits learned from 429s that no header explains, in calls per window, or null if there is none. */
   learnedLimits(): Readonly<Record<Category, number | null>>;
@@ -43,13 +43,13 @@ export interface RateLimiterDeps extends MonthCallCountDeps {
   readonly random: Random;
   /** Called with the wait of each permit, granted or not. */
   readonly onWait: (category: Category, waitedMs: DurationMs) => void;
-  /** Whether calls may be sent at all; asked again every second while it is false. Absent means always. */
+  /** Whether calls may be sent at all; checked again every second while it is false. Absent means always. */
   readonly mayCall?: () => boolean;
   /** Called when calls of other users of the key are detected. */
   readonly onExternalCalls?: (scope: LimitScope, calls: number) => void;
 }
 
-/** A wait without a known end is rechecked after this. */
+/** A wait without a known end is checked again after this time. */
 const RECHECK_MS_MAX: DurationMs = HOUR_MS;
 /** Minimum time between two rechecks: rounding errors must not cause a busy loop. */
 const RECHECK_MS_MIN: DurationMs = 1;
@@ -148,7 +148,7 @@ function createRecheck(clock: Clock, check: () => DurationMs | null): () => void
 
 /**
  * Returns a function that counts new external calls in the month, since the service does. The month counts likely
- * calls, so that it does not end too soon; proven ones are reported.
+ * calls, so that its calls are not used up too soon; only proven ones are reported.
  */
 function createExternalCallCount(
   ledger: Ledger,

@@ -27,19 +27,21 @@ export interface TransportOptions {
   readonly bodyBytesMax?: number | undefined;
 }
 
-/** Maximum size of a body unless another one is given: four times that of a page of 10,000 records. */
+/** Maximum size of a body unless another one is given. A page of 10,000 records has a quarter of that. */
 export const BODY_BYTES_MAX = 16 * 1024 * 1024;
-/** Maximum number of connections: enough for all collectors, so that no call waits for one during its time-out. */
+/**
+ * Maximum number of connections. They suffice for all collectors, so that no call waits for one during its time-out.
+ */
 const CONNECTIONS_MAX = 4 * IN_FLIGHT_MAX;
 /** Time limit to open a connection. */
 const CONNECT_MS_MAX = 10_000;
-/** Time for which idle connections are kept: longer than the wait between two calls at a slow pace. */
+/** Time for which idle connections are kept, which is longer than the wait between two calls at a slow pace. */
 const KEEP_ALIVE_MS = 60_000;
 
 /**
  * Creates a transport over undici. Time-outs are the caller's, through the signal, so those of undici are off. A POST
- * is never sent twice: each uses a new connection, which the server can't just be closing as idle, and HTTP/1.1, since
- * undici resends an HTTP/2 stream that the server has not processed.
+ * is never sent twice: each uses a new connection, which the server can't be closing as idle at that moment, and
+ * HTTP/1.1, since undici resends an HTTP/2 stream that the server has not processed.
  */
 export function createTransport(options: TransportOptions): Transport {
   const base = new URL(options.baseUrl);
@@ -82,10 +84,10 @@ export function createCurrentTransport(currentOptions: () => TransportOptions): 
   }
 
   function closeIdle(): void {
-    for (const each of open) {
-      if (each === current || each.inFlight > 0) continue;
-      open.delete(each);
-      void each.transport.close();
+    for (const transport of open) {
+      if (transport === current || transport.inFlight > 0) continue;
+      open.delete(transport);
+      void transport.transport.close();
     }
   }
 
@@ -241,7 +243,7 @@ const unsentFailure: TransportFailure = {
   unsent: true,
 };
 
-/** Error code of undici if an HTTP proxy answers 407, and so has not forwarded the request. */
+/** Error code of undici if an HTTP proxy answers 407 and therefore has not forwarded the request. */
 const REFUSED_BY_PROXY = "UND_ERR_INVALID_ARG";
 
 /** `unreachable` only if the request was certainly not sent: otherwise the service may have received it. */

@@ -75,7 +75,7 @@ export async function runDemo(options: DemoOptions, context: CommandContext): Pr
   return EXIT_OK;
 }
 
-/** The demo uses the shipped files, so that users can read them. */
+/** The demo uses the shipped configuration, so that users can read it. */
 const CONFIG_FILE = fileURLToPath(new URL("../../config/demo/proxywarden.yaml", import.meta.url));
 
 function printIntro(

@@ -43,7 +43,7 @@ export interface ExplainOptions extends DaemonAccessOptions, OutputOption {
   readonly at?: EpochMs;
 }
 
-/** Rows read of each kind. A node has few episodes, each of a few steps. */
+/** Number of rows to read of each kind. A node has few episodes, each with a few steps. */
 const ROWS_MAX = 100;
 
 /** `explain NODE`: explains why a node was or was not acted on. With a configuration, the node is named by its id. */

@@ -43,7 +43,7 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
 
   function add(parent: Command, { usage, description, example, options = [], run }: CommandRow): Command {
     const added = withSharedBehavior(parent.command(usage).description(description), context, colorOption);
-    for (const each of options) added.addOption(each);
+    for (const option of options) added.addOption(option);
     added.addHelpText("after", `\nExample:\n  $ proxywarden ${example}`);
     return added.action(async () => {
       const colored = { ...context, env: withColorOption(context.env, colorOption()) };

@@ -42,7 +42,7 @@ const SESSIONS_MISSING_MAX = 0.01;
 
 /**
  * Reads the node list into the inventory (spec, section 4.1), then looks up known nodes that the list did not show.
- * `maxMissing`: share of the total that a complete walk may miss.
+ * `maxMissing` is the share of the total that a complete walk may miss.
  */
 export async function collectNodes(
   deps: ListCollectorDeps,

@@ -6,8 +6,8 @@ import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import type { RequestedInterval } from "../scheduling/polling-capacity.ts";
 
 /**
- * When a collector runs: an interval after its last start, or at the times of a cron schedule. `minIntervalMs`: times
- * sooner than this after the last start are skipped; absent if no times are skipped.
+ * When a collector runs: an interval after its last start, or at the times of a cron schedule. Times less than
+ * `minIntervalMs` after the last start are skipped; if it is absent, none are.
  */
 export type Schedule =
   | { readonly kind: "every"; readonly intervalMs: DurationMs }

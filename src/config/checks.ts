@@ -105,8 +105,8 @@ export function checkValue(check: LoaderCheck, value: string, checkContext: Chec
   const { source, names } = checkContext;
   switch (check) {
     case "cron": {
-      const why = source.checks.cron(value);
-      return why === null ? null : { expected: `must be a cron expression of five or six fields: ${why}` };
+      const problem = source.checks.cron(value);
+      return problem === null ? null : { expected: `must be a cron expression of five or six fields: ${problem}` };
     }
     case "expression": {
       const problem = source.checks.expression(value);

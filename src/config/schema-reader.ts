@@ -125,7 +125,7 @@ function adaptToGo(schema: z.ZodType, mark: Mark, raw: unknown): void {
 function parseVariable(schema: z.core.$ZodType, text: string): unknown {
   const { def } = innermost(schema)._zod;
   const numeric =
-    def.type === "number" || (def.type === "literal" && def.values.every((one) => typeof one === "number"));
+    def.type === "number" || (def.type === "literal" && def.values.every((option) => typeof option === "number"));
   if (numeric && /^[-+]?\d+(?:\.\d+)?$/.test(text)) return Number(text);
   if (def.type === "boolean" && /^(?:true|false)$/i.test(text)) return text.toLowerCase() === "true";
   return text;

@@ -38,7 +38,7 @@ export interface LeaderConfig extends ActiveConfig {
   stop(scope: StopScope, budget: ShutdownBudget): Promise<void>;
 }
 
-/** Starts remediation and rendering on a collection. `activeNotifications`: those of the previous configuration. */
+/** Starts remediation and rendering on a collection. `activeNotifications` are those of the previous configuration. */
 export function activateConfig(
   resources: ConfigResources,
   collection: Collection,

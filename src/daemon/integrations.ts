@@ -75,7 +75,7 @@ export function openIntegrations(config: Config, deps: IntegrationDeps): Result<
     receivers,
     operators,
     async close() {
-      await Promise.all([externalBlockers, ...receivers].map((each) => each.close()));
+      await Promise.all([externalBlockers, ...receivers].map((integration) => integration.close()));
     },
   });
 }

@@ -27,7 +27,7 @@ export class RowFeed {
       ...decisions.toReversed().map((row) => ({ kind: "decision", row }) as const),
       ...actions.toReversed().map((row) => ({ kind: "action", row }) as const),
     ];
-    const texts = rows.map((each) => JSON.stringify(each));
+    const texts = rows.map((row) => JSON.stringify(row));
     const known = this.#known;
     if (known !== null) this.#eventLog.record(rows.filter((_, index) => !known.has(texts[index]!)));
     this.#known = new Set(texts);

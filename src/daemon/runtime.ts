@@ -67,8 +67,8 @@ export interface Runtime {
 }
 
 /**
- * Opens the state, and creates the runtime. `term`: that of a daemon which is alone, or null if it shares its state,
- * and stands by.
+ * Opens the state, and creates the runtime. `term` belongs to a daemon that is alone; null if the daemon shares its
+ * state and stands by.
  */
 export async function openRuntime(
   deps: DaemonDeps,

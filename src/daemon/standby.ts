@@ -104,7 +104,7 @@ export class StandbyConfig implements ActiveConfig {
     };
   }
 
-  /** `all`: closes the resources too. A read of the journal that is under way is not waited for. */
+  /** With `all` the resources are closed too. It does not wait for a read of the journal that is under way. */
   async stop(scope: "standing by" | "all"): Promise<void> {
     this.#stop.abort();
     if (scope === "all") await closeResources(this.resources);

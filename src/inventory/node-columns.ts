@@ -63,7 +63,7 @@ export class NodeColumns {
     write(this.#locationIndex, slot, index);
   }
 
-  /** `index`: of NODE_STATUSES. */
+  /** `index` is an index into NODE_STATUSES. */
   setStatus(slot: number, index: number): void {
     write(this.#status, slot, index);
   }
@@ -71,9 +71,13 @@ export class NodeColumns {
   /** Adds a slot and returns it. */
   grow(): number {
     const slot = this.#slots++;
-    for (const each of [...Object.values(this.#numbers), this.#locationIndex, this.#status] as Column<TypedColumn>[]) {
-      each.values = growColumn(each.values, slot);
-      each.shared = null;
+    for (const column of [
+      ...Object.values(this.#numbers),
+      this.#locationIndex,
+      this.#status,
+    ] as Column<TypedColumn>[]) {
+      column.values = growColumn(column.values, slot);
+      column.shared = null;
     }
     return slot;
   }

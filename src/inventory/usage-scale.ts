@@ -1,7 +1,7 @@
 import type { NodeDetail, NodeId } from "../model/node.ts";
 import type { UsageReading } from "../scheduling/usage-trend.ts";
 
-/** Scale of the usages that the service reports, which the spec does not define. `null`: none is declared. */
+/** Scale of the usages that the service reports, which the spec does not define. `null` means that none is declared. */
 export type UsageScale = "ratio" | "percent" | null;
 
 /** Checks the usages of details against the declared scale. */

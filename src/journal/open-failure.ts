@@ -32,7 +32,7 @@ export const damagedFailure = (path: string, problem: string): StoreFailure => (
 });
 
 /**
- * Creates the failure of a database from a later version. `known`: the newest schema version that this version knows.
+ * Creates the failure of a database from a later version. `known` is the newest schema version that this version knows.
  */
 export const newerVersionFailure = (path: string, version: number, known: number): StoreFailure => ({
   kind: "newer",

@@ -55,7 +55,7 @@ export function createNotifier({ receivers, clock, random, log, metrics }: Notif
     // Counters start at zero, so that increase() sees the first notification.
     for (const outcome of NOTIFICATION_OUTCOMES) count(outcome, 0);
     const activeNotifications = () =>
-      [...active.values()].filter((each) => (each.receiver ?? name) === name).map(({ notification }) => notification);
+      [...active.values()].filter((entry) => (entry.receiver ?? name) === name).map(({ notification }) => notification);
     return new RetryQueue({ receiver, clock, random, log, count, activeNotifications });
   }
 

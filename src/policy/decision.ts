@@ -126,7 +126,7 @@ function actionRequestOf(candidate: Candidate): ActionRequest {
 }
 
 /**
- * Returns why a planned action must not be sent, or null if it may be sent. `candidate`: the node under its policy as
+ * Returns why a planned action must not be sent, or null if it may be sent. `candidate` is the node under its policy as
  * observed after the decision, or null if the node is gone.
  */
 export function precondition(action: Action, candidate: Candidate | null, facts: GuardFacts): string | null {

@@ -164,7 +164,7 @@ export function countFleet(
     totals.disrupted[locationIndex[slot]!]!++;
     if (status[slot] === ONLINE) totals.online[locationIndex[slot]!]!--;
   }
-  for (const { policy } of policies.filter((each) => dryRun || !isDryRun(each))) {
+  for (const { policy } of policies.filter((policy) => dryRun || !isDryRun(policy))) {
     for (const [node, { state }] of records.timersOf(policy.rule.name)) {
       const slot = slots.get(node);
       if (slot !== undefined && state === "firing") isUnhealthy[slot] = 1;
@@ -178,7 +178,7 @@ export function countFleet(
   }
   return {
     nodes: fleet.count + notListed.length,
-    unhealthy: isUnhealthy.reduce((sum, each) => sum + each, notListed.length),
+    unhealthy: isUnhealthy.reduce((sum, unhealthy) => sum + unhealthy, notListed.length),
     disrupted: new Set(disrupted.map(({ node }) => node)),
     lost: disrupted.filter(isLost),
     domains,

@@ -7,7 +7,7 @@ import { actionText } from "./test-expectation.ts";
 /** One difference between two versions of a policy. */
 export interface PolicyDifference {
   readonly policy: string;
-  /** The key that differs; `policy`: the whole policy. */
+  /** The key that differs; `policy` means the whole policy. */
   readonly key: string;
   /** `more`: the policy may act on more nodes, or sooner; `less`: on fewer, or later; `other`: neither is certain. */
   readonly effect: "more" | "less" | "other";
@@ -90,7 +90,7 @@ function compareSelection(was: PolicyRule, is: PolicyRule): KeyDifference[] {
   const key = was.when === is.when ? "match" : was.match === is.match ? "when" : "match and when";
   const [before, after] = [compilePolicy(was), compilePolicy(is)];
   const states = [
-    ...sampleStates([before.match, before.when, after.match, after.when].filter((each) => each !== null)),
+    ...sampleStates([before.match, before.when, after.match, after.when].filter((expression) => expression !== null)),
   ];
   const added = states.find((state) => selects(after, state) && !selects(before, state));
   const removed = states.find((state) => selects(before, state) && !selects(after, state));
@@ -128,11 +128,11 @@ function compareWindows(was: readonly string[], is: readonly string[]): KeyDiffe
 
 /** Compares two lists regardless of order and repetition. */
 function compareLists(key: string, was: readonly string[], is: readonly string[], ifAdded: Effect): KeyDifference[] {
-  const added = [...new Set(is)].filter((each) => !was.includes(each));
-  const removed = [...new Set(was)].filter((each) => !is.includes(each));
+  const added = [...new Set(is)].filter((value) => !was.includes(value));
+  const removed = [...new Set(was)].filter((value) => !is.includes(value));
   return [
-    ...added.map((each) => ({ key, effect: ifAdded, text: `newly ${each}` })),
-    ...removed.map((each) => ({ key, effect: opposite(ifAdded), text: `no longer ${each}` })),
+    ...added.map((value) => ({ key, effect: ifAdded, text: `newly ${value}` })),
+    ...removed.map((value) => ({ key, effect: opposite(ifAdded), text: `no longer ${value}` })),
   ];
 }
 

@@ -39,7 +39,7 @@ export function mustCompile(text: string): Expression {
 
 /** Returns the collectors that read the fields of some expressions. */
 export const expressionSources = (expressions: readonly (Expression | null)[]): Collector[] => [
-  ...new Set(expressions.flatMap((each) => each?.fields.map(({ source }) => source) ?? [])),
+  ...new Set(expressions.flatMap((expression) => expression?.fields.map(({ source }) => source) ?? [])),
 ];
 
 /** Returns the collectors that read the fields of a policy. */

@@ -69,12 +69,14 @@ export class RemediationRecords {
   /** The episode that a node is in, the real one or that of a dry run, or null if none, or only suspended ones. */
   openEpisode(node: NodeId, dryRun: boolean): Episode | null {
     const episodes = this.#openByNode.get(node);
-    return episodes?.findLast((each) => each.shadow === dryRun && each.state !== "suspended") ?? null;
+    return episodes?.findLast((episode) => episode.shadow === dryRun && episode.state !== "suspended") ?? null;
   }
 
   /** The suspended episode of a node under a policy, or null if there is none. */
   suspendedEpisode(policy: string, node: NodeId, dryRun: boolean): Episode | null {
-    return this.openEpisodesOf(node, dryRun).findLast((each) => isSuspended(each) && each.policy === policy) ?? null;
+    return (
+      this.openEpisodesOf(node, dryRun).findLast((episode) => isSuspended(episode) && episode.policy === policy) ?? null
+    );
   }
 
   /** Open episodes of a node, including suspended ones. `dryRun` absent means real ones and those of dry runs. */
@@ -198,7 +200,7 @@ export class RemediationRecords {
     setList(this.#openByNode, node, open);
     this.#closedEpisodes.set(id, episode);
     const closed = this.#closedByNode.get(node) ?? [];
-    const index = closed.findIndex((each) => each.id === id);
+    const index = closed.findIndex((episode) => episode.id === id);
     this.#closedByNode.set(node, index < 0 ? [...closed, episode] : closed.with(index, episode));
   }
 
@@ -222,7 +224,7 @@ export class RemediationRecords {
 const isSuspended = ({ state }: Episode): boolean => state === "suspended";
 
 const without = (episodes: readonly Episode[] = [], id: string): readonly Episode[] =>
-  episodes.filter((each) => each.id !== id);
+  episodes.filter((episode) => episode.id !== id);
 
 /** Sets the list of a node, and removes an empty one. */
 function setList<T>(lists: Map<NodeId, readonly T[]>, node: NodeId, list: readonly T[]): void {

@@ -62,7 +62,7 @@ export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, n
     { at: hasConcurrency(ledger, lane) ? now : Number.POSITIVE_INFINITY, waitReason: "concurrency" },
     { at: hasMonthlyBudget(ledger, lane) ? now : Number.POSITIVE_INFINITY, waitReason: "month" },
   ];
-  const last = constraints.reduce((latest, each) => (each.at > latest.at ? each : latest));
+  const last = constraints.reduce((latest, constraint) => (constraint.at > latest.at ? constraint : latest));
   if (last.at <= now) return { at: now, waitReason: null };
   // Other users may need less than expected, which only a call of ours can show.
   const isExternal = last.waitReason === "others" || last.waitReason === "remaining";

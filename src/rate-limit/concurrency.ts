@@ -35,7 +35,9 @@ const QUEUE_DECREASE = 0.1;
  * lengthen its queue, until all calls time out.
  */
 export interface PagesInFlight {
-  /** Records the latency of a page. `isFirst`: the first page of a walk, with which no other page is in flight. */
+  /**
+   * Records the latency of a page. `isFirst` is true for the first page of a walk, while no other page is in flight.
+   */
   record(tookMs: DurationMs, isFirst: boolean): void;
   max(): number;
 }

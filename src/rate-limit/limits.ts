@@ -8,7 +8,10 @@ export type Category = (typeof CATEGORIES)[number];
 /** Purpose of a call. Actions have priority; all other calls share the permits by the weights of the plan. */
 export type Lane = "action" | "walk" | "suspect" | "detail" | "stats";
 
-/** Limit of one category: `requests` per window. `burst`: calls that a full bucket holds (spec, section 8.2). */
+/**
+ * Limit of one category: `requests` per window. `burst` is the number of calls that a full bucket holds (spec, section
+ * 8.2).
+ */
 export interface CategoryLimit {
   readonly requests: number;
   readonly burst: number;
@@ -58,7 +61,8 @@ const ACTION_RESERVE_SHARE: Share = 0.5;
 export const actionReserveOf = (reserved: number): number => Math.floor(reserved * ACTION_RESERVE_SHARE);
 
 /**
- * Division of a limit into polling calls and unused reserve. `actionReserve`: part of the reserve that actions may use.
+ * Division of a limit into polling calls and unused reserve. `actionReserve` is the part of the reserve that actions
+ * may use.
  */
 export interface Allowance {
   readonly polling: number;
@@ -67,8 +71,8 @@ export interface Allowance {
 }
 
 /**
- * Divides the `requests` of a window. `externalCalls`: calls expected from other users of the key. The reserve is for
- * them and grows if they need more; actions use only what they leave.
+ * Divides the `requests` of a window. `externalCalls` are the calls expected from other users of the key. The reserve
+ * is for them and grows if they need more; actions use only what they leave.
  */
 export function allowanceOf(requests: number, reserve: Share, externalCalls: number): Allowance {
   const configured = reservedCalls(requests, reserve);

@@ -10,7 +10,7 @@ export interface BillingMonth {
   readonly endMs: EpochMs;
 }
 
-/** The plan's month at `now`. `startsOn`: its first day, 1 to 31; in a shorter calendar month, the last day. */
+/** The plan's month at `now`. `startsOn` is its first day, 1 to 31; in a shorter calendar month it is the last day. */
 export function billingMonthOf(now: EpochMs, startsOn: number): BillingMonth {
   const date = new Date(now);
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
@@ -97,7 +97,7 @@ const EXPECTED_CALLS_FACTOR = 2;
 /** Calls that any run may make: even a list of one page needs some lookups. */
 const RUN_CALLS_MIN = 20;
 
-/** The budget of a run. `expected`: its planned calls; `left`: the result of {@link pollingCallsLeft}. */
+/** The budget of a run. `expected` are its planned calls; `left` is the result of {@link pollingCallsLeft}. */
 export function runBudgetOf(expected: number, left: number | null): RunBudget {
   if (left === null) return { callsAtOnce: Number.POSITIVE_INFINITY, calls: Number.POSITIVE_INFINITY };
   return {

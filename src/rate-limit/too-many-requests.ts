@@ -37,7 +37,8 @@ export interface Rejection {
 }
 
 /**
- * Records a response other than 429. `retryAfterMs`: wait requested by an overloaded service, or null if there is none.
+ * Records a response other than 429. `retryAfterMs` is the wait requested by an overloaded service, or null if there is
+ * none.
  */
 export function recordAnswer(
   ledger: Ledger,
@@ -109,7 +110,7 @@ function rejectionWaitMs({ retryAfterMs, jitter }: Rejection, rejections: number
 }
 
 const otherRoutesThan = ({ routes }: CategoryState, route: RouteHistory): RouteHistory[] =>
-  Object.values(routes).filter((each) => each !== route);
+  Object.values(routes).filter((row) => row !== route);
 
 /**
  * Holds a category that a 429 may concern, for {@link UNCERTAIN_HOLD_MS_MAX} at most. After such a hold the category

@@ -11,7 +11,7 @@ import type { NodeId } from "../model/node.ts";
 export interface DetailFailures {
   /** Records a successful read. Returns the nodes that caused the failures since the last success. */
   recordSuccess(id: NodeId): readonly NodeId[];
-  /** Records a failed read. `mayBeNode`: the node may have caused it. */
+  /** Records a failed read. `mayBeNode` says whether the node may have caused it. */
   recordFailure(id: NodeId, mayBeNode: boolean): void;
   /** Records a failed probe. */
   recordProbeFailure(): void;

@@ -155,7 +155,9 @@ export class DetailPriority {
     this.#clearOutlooks();
   }
 
-  /** Takes the node to read now, or null if there are no nodes. `roundMs`: planned time for one read of each node. */
+  /**
+   * Takes the node to read now, or null if there are no nodes. `roundMs` is the planned time for one read of each node.
+   */
   takeNext(now: MonotonicMs, roundMs: DurationMs): DetailChoice | null {
     if (roundMs > 0 && roundMs < Number.POSITIVE_INFINITY) this.#roundMs = roundMs;
     const slot = this.#maySuspect() ? this.#dueSuspect(now) : -1;

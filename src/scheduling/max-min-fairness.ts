@@ -45,7 +45,7 @@ export function shareFairly<Name, Bound>(
 function raiseLevels<Name, Bound>(levels: Level<Name, Bound>[], constraints: readonly Constraint<Name, Bound>[]): void {
   const open = levels.filter(({ boundBy }) => boundBy === undefined);
   const rooms = constraints.map(({ capacity, holds }) => {
-    const weight = open.reduce((sum, each) => sum + (holds(each.name) ? each.weight : 0), 0);
+    const weight = open.reduce((sum, demand) => sum + (holds(demand.name) ? demand.weight : 0), 0);
     const used = levels.reduce((sum, { name, given }) => sum + (holds(name) ? given : 0), 0);
     return weight === 0 ? Number.POSITIVE_INFINITY : Math.max(0, capacity - used) / weight;
   });

@@ -92,7 +92,7 @@ export const isLimitedBy = (collector: Collector, bound: Bound): boolean =>
 
 /**
  * Polling calls per minute under each limit, after the calls of actions and other users, or null if there is no such
- * limit. `paidAhead`: calls of the month that runs have made ahead of their rate.
+ * limit. `paidAhead` is the number of calls of the month that runs have made ahead of their rate.
  */
 export function pollingCapacityOf(input: PlanInput, paidAhead = 0): Readonly<Record<Bound, number | null>> {
   const { limits, month, externalCalls } = input;

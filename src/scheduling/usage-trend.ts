@@ -47,7 +47,7 @@ const USUAL_READS = 2_048;
 /** Number of reads that the minimum initially counts for, so that one fault among the first reads changes little. */
 const USUAL_READS_MIN = 32;
 
-/** A threshold of a usage. `sign`: 1 if a policy matches above it, -1 if below. */
+/** A threshold of a usage. `sign` is 1 if a policy matches above it, -1 if below. */
 interface ThresholdLine {
   readonly value: number;
   readonly sign: 1 | -1;

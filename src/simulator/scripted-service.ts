@@ -43,13 +43,13 @@ function responseOf(test: PolicyTest, { method, path }: TransportRequest, elapse
     },
     body: Buffer.from(JSON.stringify(body)),
   });
-  const node = test.nodes.find((each) => each.id === id);
+  const node = test.nodes.find((node) => node.id === id);
   if (resource === "nodes" && id === undefined) {
     return answer(
       200,
       pageOf(
         url.searchParams,
-        test.nodes.map((each) => listed(test, each, elapsed)),
+        test.nodes.map((node) => listed(test, node, elapsed)),
       ),
     );
   }
@@ -58,7 +58,7 @@ function responseOf(test: PolicyTest, { method, path }: TransportRequest, elapse
       200,
       pageOf(
         url.searchParams,
-        test.nodes.flatMap((each) => sessionsOf(test, each, elapsed)),
+        test.nodes.flatMap((node) => sessionsOf(test, node, elapsed)),
       ),
     );
   }

@@ -2,17 +2,17 @@ import { parseTimestamp } from "./timestamp.ts";
 
 /** Maximum length of a text in a record. */
 const TEXT_CHARACTERS_MAX = 256;
-/** Replaces bytes that are not UTF-8, so two ids that contain it may have been different. */
+/** Stands for bytes that are not UTF-8, so two ids that contain it may have been different. */
 const REPLACEMENT_CHARACTER = "\ufffd";
 
 type FieldCheck = (value: unknown) => boolean;
-/** Check of each field of a record. Absent and null fields are missing, which all checks accept. */
+/** The check of each field of a record. A field that is absent or null is missing, which all checks accept. */
 export type FieldChecks = Readonly<Record<string, FieldCheck>>;
 
 /** A record before its fields are checked. */
 export type RawRecord = Readonly<Record<string, unknown>>;
 
-/** A value as a record; an empty record if it is not an object. */
+/** Returns a value as a record, or an empty record if it is not an object. */
 export const asRawRecord = (json: unknown): RawRecord =>
   (typeof json === "object" && json !== null ? json : {}) as RawRecord;
 
@@ -36,10 +36,10 @@ export const isIdentifier = (value: unknown): value is string =>
   value.isWellFormed() &&
   !value.includes(REPLACEMENT_CHARACTER);
 
-/** What {@link isIdentifier} accepts, in words. */
+/** Describes what {@link isIdentifier} accepts. */
 export const IDENTIFIER_EXPECTED = `a text of 1 to ${TEXT_CHARACTERS_MAX} characters of valid Unicode`;
 
-/** The identifier of another record, or missing; some services use an empty text for none. */
+/** The identifier of another record, or missing. Some services send an empty text if there is none. */
 export const isReference: FieldCheck = (value) => isMissing(value) || value === "" || isIdentifier(value);
 
 /**
@@ -93,15 +93,15 @@ export const withoutFields = (raw: RawRecord, invalid: readonly InvalidField[]):
   ...Object.fromEntries(invalid.map(({ field }) => [field, null])),
 });
 
-/** A checked text, or null if missing. */
+/** Returns a checked text, or null if missing. */
 export const textOrNull = (value: unknown): string | null => (value as string | null | undefined) ?? null;
 
-/** A checked reference, or null if missing or empty. */
+/** Returns a checked reference, or null if missing or empty. */
 export const referenceOrNull = (value: unknown): string | null => (value as string | null | undefined) || null;
 
-/** A checked number, or null if missing. */
+/** Returns a checked number, or null if missing. */
 export const quantityOrNull = (value: unknown): number | null => (value as number | null | undefined) ?? null;
 
-/** A checked timestamp in milliseconds since the Unix epoch, or null if missing. */
+/** Returns a checked timestamp in milliseconds since the Unix epoch, or null if missing. */
 export const timeOrNull = (value: unknown): number | null =>
   isMissing(value) ? null : parseTimestamp(value as string);

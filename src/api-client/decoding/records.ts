@@ -36,7 +36,7 @@ import {
   withoutFields,
 } from "./fields.ts";
 
-/** A problem with one record. `id`: null if it could not be read. */
+/** A problem with one record. `id` is null if it could not be read. */
 export interface RecordRemark {
   readonly reason: RejectReason;
   readonly id: string | null;
@@ -48,8 +48,8 @@ export interface RecordRemark {
 export type OnRemark = (remark: RecordRemark) => void;
 
 /**
- * One page of a list (spec, section 2.5) with records that are not decoded yet. `limit`: page size as stated, or null
- * if there is none.
+ * One page of a list (spec, section 2.5) with records that are not decoded yet. `limit` is the page size as stated, or
+ * null if there is none.
  */
 export interface RawPage {
   readonly records: readonly unknown[];
@@ -58,7 +58,7 @@ export interface RawPage {
 }
 
 /**
- * Maximum number of records in a page, which are processed at once: a body of maximum size has fewer ordinary records.
+ * Maximum number of records in a page, which are processed at once. A body of maximum size has fewer ordinary records.
  */
 const PAGE_RECORDS_MAX = 50_000;
 
@@ -75,7 +75,7 @@ export function decodePage(json: unknown): Result<RawPage, ApiError> {
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
-/** Returns the error for a body that is not `what`. `problem`: the field, what was expected and what was found. */
+/** Returns the error for a body that is not `what`. `problem` names the field, what was expected and what was found. */
 export const wrongShape = (what: string, problem: string): Result<never, ApiError> =>
   fail({ kind: "wrong_shape", message: `this is not ${what}: ${problem}` });
 

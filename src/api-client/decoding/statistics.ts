@@ -59,7 +59,7 @@ function decodeTopList<Field extends string>(entries: unknown, field: Field, onR
   });
 }
 
-/** Maximum number of hours in the hourly statistics: a service may show several days. */
+/** Maximum number of hours in the hourly statistics. A service may return several days. */
 const HOURS_MAX = 300;
 
 const hourFields: FieldChecks = {

@@ -3,8 +3,8 @@ import type { EpochMs } from "../../model/time.ts";
 
 /**
  * Parses an ISO 8601 timestamp with date and time, or NaN if invalid. Without a zone it is UTC. The form that the
- * service usually sends is parsed here, five times as fast as with Date.parse, which would take most of the time of a
- * walk of a million sessions. Other forms use Date.parse.
+ * service usually sends is parsed here, five times as fast as by Date.parse, which would take most of the time of a
+ * walk of a million sessions. Other forms go to Date.parse.
  */
 export function parseTimestamp(iso: string): EpochMs {
   const commonForm = parseCommonTimestamp(iso);
@@ -49,7 +49,7 @@ function parseCommonTimestamp(iso: string): EpochMs {
   return (days - DAYS_BEFORE_1970) * DAY_MS + hour * HOUR_MS + minute * MINUTE_MS + second * SECOND_MS + ms;
 }
 
-/** The digit at an index, or NaN if it is not a digit, which makes all sums NaN and all comparisons false. */
+/** Returns the digit at an index, or NaN if it is not a digit, which makes all sums NaN and all comparisons false. */
 function digitAt(text: string, index: number): number {
   const value = text.charCodeAt(index) - ZERO;
   return value >= 0 && value <= 9 ? value : Number.NaN;

@@ -10,7 +10,9 @@ import type { RawPage } from "../decoding/records.ts";
 import type { PageQuery } from "../endpoints.ts";
 import type { ApiError } from "../errors.ts";
 
-/** What walks have shown about a list. The spec defines neither the maximum page size nor the first page number. */
+/**
+ * What walks have shown about a list. The spec defines neither the largest page size nor the number of the first page.
+ */
 export interface ListBehaviour {
   /** Page size as configured. */
   readonly requestedLimit: number;
@@ -20,7 +22,9 @@ export interface ListBehaviour {
   walks: number;
   /** Number of records of a full page; null before the first walk. */
   pageSize: number | null;
-  /** Greatest length of a first page that was proven to be the only one: a shorter one is the only one as well. */
+  /**
+   * Length of the longest first page that was proven to be the only page. A shorter first page is the only one as well.
+   */
   singlePageMax: number;
   /** A total that was proven to match the records of the list, or null if there is none. */
   provenTotal: number | null;
@@ -39,11 +43,11 @@ export interface ListBehaviour {
   readonly pagesInFlight: PagesInFlight;
 }
 
-/** How many more records a list states than it shows; negative: fewer. */
+/** How many more records a list states than it shows; negative if fewer. */
 interface TotalDifference {
   /** Difference in the last walk. */
   readonly records: number;
-  /** Difference in the first of the walks in a row with a similar one. */
+  /** Difference in the first of the latest walks in a row that had a similar one. */
   readonly first: number;
   /** Number of walks in a row with exactly this difference. */
   readonly same: number;
@@ -91,7 +95,7 @@ export interface WalkReport {
   readonly seen: number;
   /** Whether no record is missing: no page failed, and the total matches the records or has its constant difference. */
   readonly isExact: boolean;
-  /** The constant difference between total and records, as of the walks before; 0: none. */
+  /** The constant difference between total and records in earlier walks; 0 if there is none. */
   readonly difference: number;
   /** Number of pages read, including those read twice. */
   readonly pages: number;

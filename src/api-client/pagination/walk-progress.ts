@@ -4,11 +4,11 @@ import type { ListWalk, WalkReport } from "./list-walk.ts";
 
 /** Maximum pages of one walk: ten million sessions at 500 per page. */
 const PAGES_MAX = 20_000;
-/** A walk ends after this many repeated pages in a row: the total is wrong, or the service ignores `page`. */
+/** A walk ends after this many repeated pages in a row, since the total is wrong or the service ignores `page`. */
 const REPEATED_PAGES_MAX = 3;
-/** A page is repeated if it has fewer new records than this share: a few are added while a list is walked. */
+/** A page counts as repeated if less than this share of its records is new. A few are added while a list is walked. */
 const NEW_RECORDS_SHARE = 0.05;
-/** Maximum number of pages to read again because the list shifted: a share of all pages, or a minimum. */
+/** Maximum number of pages to read again because the list shifted, as a share of all pages but at least a minimum. */
 const REREADS_SHARE = 0.1;
 const REREADS_MIN = 2;
 /** Walks in a row that must show the same difference between total and records before it is accepted. */
@@ -30,7 +30,7 @@ export class WalkProgress {
   readonly #failures: ApiError[] = [];
   #failedInARow = 0;
   /**
-   * The 4xx of a page after the last one: after the end of the list, or after the last record that the service shows.
+   * The 4xx of a page after the end of the list, or after the last record that the service shows.
    */
   #rejection: ApiError | null = null;
   /** Total that each page stated, by page number. */
@@ -137,7 +137,10 @@ export class WalkProgress {
     return missingRecords({ total: this.#total, seen: this.#seen }, this.#acceptedDifference());
   }
 
-  /** The constant difference between total and records; 0: none, or a small one that varies as the list changes. */
+  /**
+   * The constant difference between total and records; 0 if there is none, or if it is small and varies as the list
+   * changes.
+   */
   #acceptedDifference(): number {
     const { records, same, similar } = this.#walk.behaviour.difference;
     const isLarge = Math.abs(records) > this.#pageSize / 2;
@@ -197,7 +200,7 @@ export class WalkProgress {
     this.#end = "cut";
   }
 
-  /** Ends the walk and remembers its results for the next one. `echo`: the page size that the service states. */
+  /** Ends the walk and remembers its results for the next one. `echo` is the page size that the service states. */
   close(echo: number | null): WalkReport {
     const difference = this.#acceptedDifference();
     this.#learn(echo);

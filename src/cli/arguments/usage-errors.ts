@@ -30,12 +30,12 @@ export function printHelp(command: Command, [name, ...rest]: readonly string[]):
     command.outputHelp();
     return;
   }
-  const next = command.commands.find((each) => each.name() === name);
+  const next = command.commands.find((subcommand) => subcommand.name() === name);
   if (next !== undefined) {
     printHelp(next, rest);
     return;
   }
-  const names = command.commands.map((each) => each.name());
+  const names = command.commands.map((subcommand) => subcommand.name());
   const meant = nearest(name, names);
   command.error(`error: unknown command '${name}'${meant === null ? "" : `\n(Did you mean ${meant}?)`}`);
 }

@@ -10,17 +10,17 @@ import type { RangeSeries, TimeGrid } from "./prometheus-range.ts";
 /** Labels of a node's info, or null if the history has none. */
 export type NodeLabels = Readonly<Record<NodeLabel, string | null>>;
 
-/** What the history shows of a node. Arrays are by point of the chunk, or NaN if there is no sample. */
+/** What the history shows of a node. Arrays have an element for each point of the chunk, NaN if there is no sample. */
 interface NodeHistory {
-  /** Indexes of NODE_STATUSES; {@link NO_STATUS}: the history does not show the node at this point. */
+  /** Indexes of NODE_STATUSES; {@link NO_STATUS} if the history does not show the node at this point. */
   readonly status: Uint8Array;
-  /** Indexes of the chunk's labels; 0: none. */
+  /** Indexes of the chunk's labels; 0 if it has none. */
   readonly labels: Uint32Array;
   readonly columns: Map<ColumnRow["column"], Float64Array>;
   readonly sessions: Map<SessionStatus, Float64Array>;
 }
 
-/** Families that say when and how the daemon collected, which decides what a value is worth. */
+/** Families that say when and how the daemon collected, which determines how old and how complete values are. */
 export const COLLECTOR_FAMILIES = [
   "proxywarden_collect_last_success_timestamp_seconds",
   "proxywarden_collect_complete",
@@ -103,7 +103,7 @@ export class HistoryChunk {
         labels: this.#labels[node.labels[point]!]!,
         number: (column) => node.columns.get(column)?.[point] ?? Number.NaN,
         // Either the series or the sample may be missing.
-        sessions: (of) => node.sessions.get(of)?.[point] || 0,
+        sessions: (wanted) => node.sessions.get(wanted)?.[point] || 0,
       };
     }
   }

@@ -19,7 +19,7 @@ export interface ReplayedAction {
 export interface ReplayedHold {
   readonly policy: string;
   readonly reason: HoldReason;
-  /** Times that a node's reasons changed to ones with this reason. */
+  /** How often the reasons for a node changed to ones that include this reason. */
   readonly times: number;
   readonly nodes: number;
   /** Detail of the first one. */

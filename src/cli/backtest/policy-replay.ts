@@ -37,7 +37,7 @@ export class ReplayClock implements Clock {
     return Promise.resolve();
   }
 
-  /** The service's clock: the history does not say how far it was off. */
+  /** The service's clock, which is assumed to be exact: the history does not show its offset. */
   readonly serviceTime = (at: number): EpochMs => this.#startMs + at;
 }
 

@@ -18,8 +18,8 @@ export interface ReplayedPoint {
 export const LOOKBACK_MS: DurationMs = 5 * MINUTE_MS;
 
 /**
- * Statuses of which the metrics count the same sessions as policies do. A session of unknown state makes all counts
- * missing.
+ * Statuses for which the metrics count the same sessions as policies do. A session of unknown status makes all counts
+ * unknown.
  */
 const COMPARABLE_STATUSES: ReadonlySet<SessionStatus> = new Set(["active", "connecting", "unknown"]);
 
@@ -38,14 +38,15 @@ export class ReplayedFleet {
   #sessionsWalkedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   #sessions: SessionSummary | null = null;
 
-  /** `startMs`: the time of the first point, at which the monotonic clock shows 0. */
+  /** `startMs` is the time of the first point, at which the monotonic clock shows 0. */
   constructor(startMs: EpochMs) {
     this.#startMs = startMs;
   }
 
   /**
-   * Moves to a point of a chunk, and returns what the daemon saw since the last one, in order. Empty: nothing new was
-   * scraped. While the daemon is in the history and no node is, it saw nothing new: the nodes keep what they had.
+   * Moves to a point of a chunk, and returns what the daemon saw since the last one, in order. The result is empty if
+   * nothing new was scraped. While the history shows the daemon but no node, the daemon saw nothing new, and the nodes
+   * keep their values.
    */
   advance(chunk: HistoryChunk, point: number): readonly ReplayedPoint[] {
     const at = chunk.grid.startMs + point * chunk.grid.stepMs - this.#startMs;
@@ -76,7 +77,7 @@ export class ReplayedFleet {
     return Math.max(grid.stepMs, medianOf(this.#scrapeIntervals) * SECOND_MS);
   }
 
-  /** Whether a point shows a scrape that no earlier one did: Prometheus shows the last one for some minutes. */
+  /** Whether a point shows a scrape that no earlier point showed. Prometheus shows the last one for some minutes. */
   #isScraped(chunk: HistoryChunk, point: number, hasNodes: boolean): boolean {
     const scrapedAt = chunk.scrapedAt(point);
     if (Number.isNaN(scrapedAt)) return hasNodes;
@@ -130,7 +131,7 @@ export class ReplayedFleet {
 
   /**
    * Nodes that the history no longer shows after a complete walk are gone: the daemon exports a node until it is sure
-   * of that. After a walk that was cut they keep what they had, because the daemon stops exporting values that are too
+   * of that. After a walk that was cut they keep their values, because the daemon stops exporting values that are too
    * old.
    */
   #endWalk(nodes: readonly HistoricalNode[], walkedAt: MonotonicMs, isComplete: boolean): void {
@@ -187,8 +188,8 @@ function summarizeSessions(nodes: readonly HistoricalNode[], at: MonotonicMs, co
 }
 
 /**
- * The plan of the daemon, over data that is observed every `resolutionMs` and so counts as fresh for at least three
- * times that.
+ * The plan of the daemon, over data that is observed every `resolutionMs`, and therefore counts as fresh for at least
+ * three times that.
  */
 function planAt(chunk: HistoryChunk, point: number, resolutionMs: DurationMs): Plan {
   return perCollector((collector): CollectorPlan => {
@@ -202,7 +203,7 @@ function planAt(chunk: HistoryChunk, point: number, resolutionMs: DurationMs): P
   });
 }
 
-/** Returns the median of values that are given with how often each occurs; 0: there are none. */
+/** Returns the median of values, given how often each occurs; 0 if there are none. */
 function medianOf(counts: ReadonlyMap<number, number>): number {
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
   let below = 0;

@@ -105,7 +105,7 @@ export function readConfigText(file: string): Result<string, string> {
   return fail(`${text.error}; set the configuration file with --config`);
 }
 
-/** Domains for examples (RFC 2606), of which no service exists. */
+/** Domains for examples (RFC 2606), on which no service exists. */
 const PLACEHOLDER_HOST = /(?:^|\.)example(?:\.(?:com|net|org))?$/;
 
 /** Returns why a valid configuration is an example that was not filled in, or null if it was. */

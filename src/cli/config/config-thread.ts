@@ -23,7 +23,7 @@ export type ConfigThreadOutput = Result<
 /** In a built package the thread's file is JavaScript, in a checkout TypeScript. */
 const WORKER_URL = new URL(`./config-worker.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url);
 
-/** Three times what the largest accepted files need. */
+/** Three times the memory that the largest accepted files need. */
 const HEAP_MB_MAX = 512;
 
 /** The largest accepted files take a few seconds. */

@@ -36,8 +36,8 @@ const TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 const QUOTED_CHARS_MAX = 300;
 
 /**
- * Reads the operator token from the file, or else from the environment, or null if there is none. The error says what
- * is wrong.
+ * Reads the operator token from the file, or else from the environment; null if there is none. The error says what is
+ * wrong.
  */
 export function readToken(
   { tokenFile }: DaemonConnectionOptions,
@@ -54,7 +54,7 @@ export function readToken(
 
 /**
  * Sends a request to the daemon, with the operator token or else the credentials of `--http-config-file`, and returns
- * its JSON if `isExpected` accepts it. A terminal shows the wait. Never rejects.
+ * its JSON if `isExpected` accepts it. If it takes long, a terminal shows that the command waits. Never rejects.
  */
 export async function requestDaemon<T>(
   options: DaemonAccessOptions,

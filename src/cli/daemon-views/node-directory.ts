@@ -11,7 +11,7 @@ import { readRoute } from "./daemon-view.ts";
 interface FleetColumns {
   readonly ids: readonly NodeId[];
   readonly names: readonly string[];
-  /** Indexes of `places`. */
+  /** Index into `places`, by slot. */
   readonly place: readonly number[];
   readonly places: readonly Location[];
 }
@@ -84,7 +84,7 @@ export async function resolveNode(
   return findNode(node, directory.value, options, context);
 }
 
-/** As {@link resolveNode}, in a directory that was already read. */
+/** Like {@link resolveNode}, with a directory that was already read. */
 export async function findNode(
   node: string,
   directory: NodeDirectory,

@@ -79,7 +79,7 @@ function countsText(counts: Readonly<Record<string, number>> | null): string {
   return parts.length === 0 ? String(total) : `${total}: ${parts.join(", ")}`;
 }
 
-/** Why the counts are old; empty: the last read succeeded. */
+/** Returns why the counts are old, or an empty text if the last read succeeded. */
 function failureText({ collectors, now }: Status, collector: "nodes" | "sessions"): string {
   const { failure, last_success_at: readAt } = collectors[collector];
   if (failure === null) return "";
@@ -87,7 +87,7 @@ function failureText({ collectors, now }: Status, collector: "nodes" | "sessions
   return `${age} (can't be read now: ${failure.reason}: ${failure.message})`;
 }
 
-/** What holds all actions. */
+/** Returns what holds all actions. */
 function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Status["warden"]): readonly string[] {
   return [
     ...(paused === null
@@ -116,8 +116,8 @@ function categoryText({
 }
 
 function monthText({ calls, calls_limit: limit, ends_at: end }: DaemonStatus["budget"]["month"]): string {
-  const of = limit === null ? " (no limit)" : ` of ${limit.toLocaleString("en")}`;
-  return `${calls.toLocaleString("en")} calls${of}, until ${formatTime(end)}`;
+  const limitText = limit === null ? " (no limit)" : ` of ${limit.toLocaleString("en")}`;
+  return `${calls.toLocaleString("en")} calls${limitText}, until ${formatTime(end)}`;
 }
 
 function collectorTable({ collectors }: Status, paint: Paint): string {

@@ -13,7 +13,7 @@ interface FleetSize {
   readonly source: "options" | "state";
 }
 
-/** Returns the given size, or the one that the daemon saw last, or null if neither is known. */
+/** Returns the given size, or else the one that the daemon saw last; null if neither is known. */
 export async function fleetSize(given: number | undefined, config: Config, now: EpochMs): Promise<FleetSize | null> {
   if (given !== undefined) return { nodes: given, source: "options" };
   const stored = await readStoredState(config, now);
@@ -21,7 +21,9 @@ export async function fleetSize(given: number | undefined, config: Config, now: 
   return nodes === 0 ? null : { nodes, source: "state" };
 }
 
-/** Formats the limits for a fleet of this size: one line, and one for each way a hold ends. */
+/**
+ * Formats the limits for a fleet of this size on one line, followed by one line for each reason with how its hold ends.
+ */
 export function formatLimits(config: Config, size: FleetSize | null): string {
   if (size === null) return "limits for this fleet: the fleet size is unknown; pass --nodes\n";
   const safety = config.safety;

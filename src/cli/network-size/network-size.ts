@@ -11,7 +11,7 @@ import { billingMonthOf } from "../../rate-limit/monthly-budget.ts";
 import { openConfiguredReader } from "../state-store.ts";
 import { createServiceAccess, SERVICE_TIMEOUT_MS } from "./service-access.ts";
 
-/** Number of nodes and sessions given on the command line; absent if not given. */
+/** Numbers of nodes and sessions given on the command line; absent if not given. */
 export interface GivenCounts {
   readonly nodes?: number;
   readonly sessions?: number;
@@ -53,7 +53,7 @@ interface ListTotal {
   readonly perPage: number;
 }
 
-/** Asks the service for the network's size: the first page of each list, two calls. */
+/** Asks the service for the network's size. This reads the first page of each list, and takes two calls. */
 export async function queryNetworkSize(
   resources: ConfigResources,
   agent: string,
@@ -76,7 +76,8 @@ export async function queryNetworkSize(
 }
 
 /**
- * Returns the network size from the given counts, else from those seen. Page sizes are as seen, else the page limit.
+ * Returns the network size by the given counts, or by those seen if they are not given. Page sizes are those seen, or
+ * else the page limit.
  */
 export function givenNetworkSize(given: GivenCounts, seen: NetworkSize | null, pageLimit: number): NetworkSize {
   const size = (count: number | undefined, pages: number | undefined): number =>

@@ -81,7 +81,7 @@ function dayTable({ policies }: OutcomeReport): readonly string[] {
   return [...table.map((line) => `  ${line}`), ...kinds].map(stripControlCharacters);
 }
 
-const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0);
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 
 const countsText = (counts: Readonly<Record<string, number>>): string =>
   Object.entries(counts)

@@ -23,8 +23,7 @@ const SUMMARY_INTERVAL_MS: DurationMs = 15 * SECOND_MS;
 const CHANGES_LISTED_MAX = 8;
 
 /**
- * Creates a reporter, which turns the daemon's state into lines of text. `startedAt`: the lines show the time since
- * then.
+ * Creates a reporter, which turns the daemon's state into lines of text. Lines show the time since `startedAt`.
  */
 export function createConsoleReporter(startedAt: MonotonicMs) {
   const statuses = new Map<string, number>();
@@ -119,7 +118,7 @@ function createActivityReporter() {
           const line = formatAction(action, nameOf);
           return line === null ? [] : [{ at: action.endedAt ?? action.sentAt ?? action.createdAt, line }];
         });
-      return [...decisions, ...actions].sort((a, b) => a.at - b.at).map((each) => each.line);
+      return [...decisions, ...actions].sort((a, b) => a.at - b.at).map((event) => event.line);
     },
   };
 }

@@ -64,7 +64,7 @@ const WRITTEN_PERCENT = 10;
 export function showShare(what: string, { err }: Pick<CommandContext, "err">) {
   let shown = 0;
   return {
-    /** `share`: 0 to 1. */
+    /** `share` ranges from 0 to 1. */
     show(share: number): void {
       const percent = Math.floor(share * 100);
       if (err.isTTY === true) err.write(`${CLEAR_LINE}${what}: ${percent} %`);

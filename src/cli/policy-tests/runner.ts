@@ -148,7 +148,7 @@ async function observedOutcome(
   { view }: RemediationController,
   { node, policy }: Expectation,
 ): Promise<ObservedOutcome> {
-  const explained = view.explain(node).policies.find((each) => each.policy === policy)!;
+  const explained = view.explain(node).policies.find((row) => row.policy === policy)!;
   return {
     verdict: explained.verdict,
     unknowns: explained.unknowns.map(({ field, why }) => `${field}: ${why}`),

@@ -104,7 +104,8 @@ function prometheusAccess(
 }
 
 /**
- * Returns the rules in force, and those with the policies of `files`: each replaces the one of its name, or is added.
+ * Returns the rules in force, and those with the policies of `files`: each replaces the policy with its name, or is
+ * added.
  */
 async function rulesToReplay(
   files: readonly string[],

@@ -47,7 +47,7 @@ export async function runPolicyTests(
   if (problem !== null) return failUsage(context, problem);
   const results: FileResult[] = [];
   for (const file of files) results.push(await withProgress(`testing ${file}`, runFile(file, context), context));
-  const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((each) => each.passed));
+  const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((test) => test.passed));
   if (options.output === "text")
     printProblems(
       context,

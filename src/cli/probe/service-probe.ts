@@ -107,7 +107,7 @@ class Prober {
 
   /** Reads page 1 of the nodes. If the service rejects the page size, it asks for smaller ones, as the daemon does. */
   async firstPage(pageLimit: number): Promise<ProbedPage | null> {
-    for (const limit of [pageLimit, ...PAGE_LIMIT_FALLBACKS.filter((each) => each < pageLimit)]) {
+    for (const limit of [pageLimit, ...PAGE_LIMIT_FALLBACKS.filter((size) => size < pageLimit)]) {
       const page = await this.page(listNodesCall({ page: 1, limit }));
       if (page !== null) return { limit, page };
       if (!this.#isLastRejected()) return null;

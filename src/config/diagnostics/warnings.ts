@@ -40,7 +40,10 @@ export function findWarnings(
     ...warningProblems(own, marks, file),
     ...policyFiles.flatMap(({ file: policyFile, read }) => {
       const warnings = read.value.policies.flatMap((policy, index) =>
-        policyWarnings(policy, config, checks).map((each) => ({ ...each, path: ["policies", index, ...each.path] })),
+        policyWarnings(policy, config, checks).map((warning) => ({
+          ...warning,
+          path: ["policies", index, ...warning.path],
+        })),
       );
       return warningProblems(warnings, read.marks, policyFile);
     }),
@@ -50,7 +53,7 @@ export function findWarnings(
 /** Adds the positions of warnings, and orders them by position. */
 export const warningProblems = (warnings: readonly Warning[], marks: Marks, file: string): ConfigProblem[] =>
   warnings
-    .map((each) => toProblem(file, { found: "nothing", ...each, ...positionIn(marks, each.path) }))
+    .map((warning) => toProblem(file, { found: "nothing", ...warning, ...positionIn(marks, warning.path) }))
     .toSorted(byPosition);
 
 function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warning[] {

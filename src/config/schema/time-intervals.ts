@@ -69,8 +69,8 @@ function rangeList({ what, numberOf, problem: fault }: RangeEnds) {
       .map((word) => numberOf(word.toLowerCase()));
     if (typeof begin !== "number" || end === null || rest.length > 0) return rejectValue(context, value, expected);
     const read = { begin, end: end ?? begin };
-    const why = fault(read);
-    return why === null ? read : rejectValue(context, value, why);
+    const problem = fault(read);
+    return problem === null ? read : rejectValue(context, value, problem);
   });
   return list(range, "ranges", RANGES_MAX).nullable().exactOptional();
 }

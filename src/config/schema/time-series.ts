@@ -19,7 +19,7 @@ export function series<Value>(kind: string, example: string, read: (text: string
     .union([scalar, z.array(scalar).min(1, expected).max(SERIES_SPANS_MAX)], { error: expected })
     .register(valueKinds, { name: `${kind}, or a list over time` });
   return written.transform((value, context): Series<Value> => {
-    const spans = [value].flat().map((each) => spanOf(String(each), read));
+    const spans = [value].flat().map((span) => spanOf(String(span), read));
     if (spans.includes(null)) return rejectValue(context, value, expected);
     const whole = spans as Span<Value>[];
     const isTimed = whole.slice(0, -1).every(({ forMs }) => Number.isFinite(forMs));

@@ -65,7 +65,7 @@ export class SessionTotals {
   #cutWalks = 0;
   #view: SessionSummary | null = null;
 
-  /** `failedListed`: whether the list has shown a failed session before, in an earlier process. */
+  /** `failedListed` says whether the list has shown a failed session before, in an earlier process. */
   constructor(failedListed: boolean, deps: SessionNodeTableDeps) {
     this.#failedListed = failedListed;
     this.#nodes = new SessionNodeTable(deps);
@@ -83,7 +83,7 @@ export class SessionTotals {
     return this.#table.size;
   }
 
-  /** Begins a walk. `serviceNow`: the service's clock. */
+  /** Begins a walk. `serviceNow` is the service's clock. */
   beginWalk(serviceNow: EpochMs): void {
     this.#walk++;
     this.#walkBeganAt = serviceNow;
@@ -158,7 +158,7 @@ export class SessionTotals {
     if (session.nodeId !== null) this.#nodes.count(session.nodeId, status, this.#isRecent(session, row));
   }
 
-  /** `initial`: bytes assumed before the first report, or NaN if unknown. */
+  /** `initial` is the number of bytes assumed before the first report, or NaN if unknown. */
   #addBytes({ nodeId, bytesSent, bytesReceived }: SessionRecord, row: number, initial: number): void {
     const sent = byteGain(this.#table.columns.sent, row, bytesSent, initial);
     const received = byteGain(this.#table.columns.received, row, bytesReceived, initial);
@@ -232,7 +232,8 @@ class SessionDurations {
   }));
 
   /**
-   * Adds a session that ended. `type`: index into SESSION_TYPES. NaN, a duration that was never reported, is ignored.
+   * Adds a session that ended. `type` is an index into SESSION_TYPES. NaN, a duration that was never reported, is
+   * ignored.
    */
   observe(type: number, seconds: number): void {
     if (Number.isNaN(seconds)) return;

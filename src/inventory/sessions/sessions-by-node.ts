@@ -44,7 +44,9 @@ export class SessionNodeTable {
     this.#current = createCounts(this.#sent.length);
   }
 
-  /** Counts a session. `status`: index into SESSION_STATUSES; `isRecent`: it is open, or ended recently. */
+  /**
+   * Counts a session. `status` is an index into SESSION_STATUSES; `isRecent` is true if it is open or ended recently.
+   */
   count(nodeId: string, status: number, isRecent: boolean): void {
     const slot = this.#slotOf(nodeId);
     if (slot === null || this.#ids[slot] !== nodeId) this.#foldedCount++;

@@ -25,7 +25,7 @@ export class CallBlocks implements CallCounter {
   #block: CallBlock = { day: "", left: 0 };
   #reserving: Promise<void> | null = null;
 
-  /** `used`: calls by day that the database had when this daemon became the leader. */
+  /** `used` holds the calls by day that the database had when this daemon became the leader. */
   constructor(database: Database, lease: Lease, used: ReadonlyMap<string, number>) {
     this.#database = database;
     this.#lease = lease;

@@ -24,7 +24,7 @@ export type Row = Readonly<Record<string, unknown>>;
 
 /** Runs statements on one connection. */
 export interface Connection {
-  /** `timeoutMs`: the connection is given up after this time. */
+  /** The attempt to connect ends after `timeoutMs`. */
   query(sql: string, parameters?: Parameters, timeoutMs?: DurationMs): Promise<readonly Row[]>;
 }
 
@@ -114,7 +114,7 @@ export class Database implements Connection {
     return this.use((connection) => connection.query(sql, parameters, timeoutMs));
   }
 
-  /** Runs `work` in a transaction. `begin`: the statement that begins it. */
+  /** Runs `work` in a transaction. `begin` is the statement that begins it. */
   transaction<T>(work: (connection: Connection) => Promise<T>, begin = "BEGIN"): Promise<T> {
     return this.use(async (connection) => {
       await connection.query(begin);

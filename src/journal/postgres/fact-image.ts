@@ -13,7 +13,7 @@ export class FactImage implements FactStore {
   #flushing: Promise<void> | null = null;
   #isFailing = false;
 
-  /** `facts`: those that the database had when this daemon became the leader. */
+  /** `facts` are those that the database had when this daemon became the leader. */
   constructor(database: Database, lease: Lease, facts: ReadonlyMap<string, string>, log: Log) {
     this.#database = database;
     this.#lease = lease;

@@ -4,8 +4,8 @@ import type { Connection, Database } from "./database.ts";
 import { createViews } from "./views.ts";
 
 /**
- * The schema's history: entry n migrates a schema from version n to n + 1. `s`: the quoted name of the schema. Released
- * entries are never edited.
+ * The schema's history: entry n migrates a schema from version n to n + 1. `s` is the quoted name of the schema.
+ * Released entries are never edited.
  *
  * The tables of the journal are those of SQLite: see `src/journal/sqlite/migrations.ts`. Times are milliseconds since
  * the Unix epoch.

@@ -3,7 +3,7 @@ const time = (milliseconds: string): string => `to_timestamp((${milliseconds})::
 
 /**
  * SQL that creates the views for people and dashboards. They are documented in docs/high-availability.md: columns may
- * be added, but neither removed nor changed. `s`: the quoted name of the schema. Steps count from 1.
+ * be added, but neither removed nor changed. `s` is the quoted name of the schema. Steps count from 1.
  */
 export const createViews = (s: string): string => `
   CREATE VIEW ${s}.proxywarden_episodes AS SELECT

@@ -105,7 +105,7 @@ function selectTimed({ table, at, sequence }: TimedTable, { node, policy, until 
 
 /** Values of the placeholders, in order. SQLite would treat a negative limit as no limit. */
 function parametersOf({ node, policy, until, limit }: JournalQuery): (string | number)[] {
-  const conditions = [node, policy, until].filter((each) => each !== undefined);
+  const conditions = [node, policy, until].filter((condition) => condition !== undefined);
   return [...conditions, rowLimit(limit)];
 }
 

@@ -9,8 +9,8 @@ import { createSegment, type IsRelabelled, rewriteSegment, type Segment } from "
 import { linesPerNode } from "./selection.ts";
 
 /**
- * Creates a renderer of one node family, in segments of a fixed number of nodes. `nodeLabels`: labels of the info
- * family; if they change, a new renderer is needed.
+ * Creates a renderer of one node family, in segments of a fixed number of nodes. `nodeLabels` are the labels of the
+ * info family; if they change, a new renderer is needed.
  */
 export function createNodeRenderer(
   family: NodeFamily,

@@ -28,7 +28,7 @@ export function createNumberWriter(capacity: number): NumberWriter {
   const texts = new Array<string>(capacity).fill("");
 
   /**
-   * Stores `value` if it has at most `places` decimals, and returns whether it has. `scale`: ten to the power of
+   * Stores `value` if it has at most `places` decimals, and returns whether it has. `scale` is ten to the power of
    * `places`.
    */
   function measureDecimal(index: number, value: number, places: number, scale: number): boolean {

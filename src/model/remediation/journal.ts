@@ -30,7 +30,7 @@ export interface JournalContents {
   readonly lastNumber: number;
 }
 
-/** Selects rows, newest first. `until`: written at or before this time. */
+/** Selects rows, newest first. `until` selects those written at or before that time. */
 export interface JournalQuery {
   readonly node?: NodeId;
   readonly policy?: string;

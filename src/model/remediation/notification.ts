@@ -67,7 +67,7 @@ export interface Receiver {
   send(notifications: readonly Notification[], signal: AbortSignal): Promise<DeliveryResult>;
 }
 
-/** Result of an attempt. `isFinal`: the receiver refused the notifications, and would refuse them again. */
+/** Result of an attempt. `isFinal` is true if the receiver refused the notifications and would refuse them again. */
 export type DeliveryResult =
   | { readonly ok: true }
   | { readonly ok: false; readonly error: string; readonly isFinal: boolean };

@@ -13,7 +13,7 @@ export type Arithmetic = (typeof ARITHMETIC)[number];
 export const METHODS = ["contains", "startsWith", "endsWith"] as const;
 export type Method = (typeof METHODS)[number];
 
-/** A node of the syntax tree, which has only supported syntax. `offset`: index in the text. */
+/** A node of the syntax tree, which has only supported syntax. `offset` is its index in the text. */
 export type Term =
   | LiteralTerm
   | { readonly kind: "field"; readonly offset: number; readonly field: Field }

@@ -23,10 +23,13 @@ export function measureEfficacy(
   { window, minSuccess }: Safety["efficacy"],
 ): Efficacy {
   const counted = [...closed]
-    .filter((each) => each.policy === policy && each.fingerprint === fingerprint && !each.shadow && each.acted > 0)
+    .filter(
+      (episode) =>
+        episode.policy === policy && episode.fingerprint === fingerprint && !episode.shadow && episode.acted > 0,
+    )
     .filter(({ repaired }) => repaired !== true)
     .filter(({ state }) => state === "healed" || state === "cleared" || state === "given_up" || state === "suspended")
-    .filter((each) => endedAt(each) > since)
+    .filter((episode) => endedAt(episode) > since)
     .sort((a, b) => endedAt(a) - endedAt(b));
   const lastOfNode = new Map<NodeId, Episode>();
   for (const episode of counted) {

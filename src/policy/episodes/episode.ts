@@ -148,7 +148,7 @@ export const markUnlisted = (episode: Episode, now: EpochMs): Episode => ({
 });
 
 /**
- * Updates an episode after a step was sent, or may have been. `minutes`: duration of a quarantine; null means as
+ * Updates an episode after a step was sent, or may have been. `minutes` is the duration of a quarantine; null means as
  * requested.
  */
 export function recordSent(episode: Episode, action: Action, minutes: number | null, now: EpochMs): Episode {
@@ -174,8 +174,8 @@ export function recordUnsent(episode: Episode, now: EpochMs): Episode {
 }
 
 /**
- * Updates an episode after a 429: nothing was executed, and the step is sent again. `retryAfterMs`: the delay that the
- * service asked for, or null if none, so the delay doubles from 1 s (spec, section 7.1). After {@link
+ * Updates an episode after a 429: nothing was executed, and the step is sent again. `retryAfterMs` is the delay that
+ * the service asked for, or null if none, so the delay doubles from 1 s (spec, section 7.1). After {@link
  * RATE_LIMITED_ATTEMPTS_MAX} attempts the episode is given up, or stays quarantined while our quarantine lasts.
  */
 export function recordRateLimited(episode: Episode, retryAfterMs: DurationMs | null, now: EpochMs): Episode {

@@ -48,7 +48,7 @@ export const recentOnsets = (onsets: readonly Onset[], now: EpochMs, withinMs: D
 
 /**
  * Returns the incidents after some onsets. `withinMs` must be at least the duration of two walks, because one walk may
- * not show all nodes that fail together. `sizeOf`: how many nodes of a region or country are an incident.
+ * not show all nodes that fail together. `sizeOf` returns how many nodes of a region or country are an incident.
  */
 export function addOnsets(
   incidentsBefore: readonly Incident[],
@@ -79,7 +79,7 @@ export function mergeIncident(incidents: readonly Incident[], more: Incident): r
     nodes: new Set([...same.flatMap(({ nodes }) => [...nodes]), ...more.nodes]),
     until: more.until,
   };
-  return [...incidents.filter((each) => !isSame(each)), combined];
+  return [...incidents.filter((incident) => !isSame(incident)), combined];
 }
 
 /** Adds the nodes that failed during an incident, or at most `withinMs` before or after it. */
@@ -91,7 +91,7 @@ function extendIncident(incident: Incident, onsets: readonly Onset[], withinMs: 
     : { ...incident, nodes: new Set([...nodes, ...newOnsets.map(({ node }) => node)]) };
 }
 
-/** Returns the incidents that are not over. `isUnhealthy`: whether a node is unhealthy now. */
+/** Returns the incidents that are not over. `isUnhealthy` says whether a node is unhealthy now. */
 export function updateIncidents(
   incidents: readonly Incident[],
   isUnhealthy: (node: NodeId) => boolean,

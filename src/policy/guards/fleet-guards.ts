@@ -62,8 +62,8 @@ export const correlatedGuard: GuardRow = {
       until === null
         ? `it ends ${formatDuration(safety.stormCooldownMs)} after fewer than ${nodesMin} of them are unhealthy, and no later than ${new Date(latestEnd).toISOString()}`
         : `it is over, and ends in ${formatSecondsLeft(Math.min(until, latestEnd) - now)}`;
-    const what = `${nodes.size} nodes of the ${by} ${place || "(none)"} failed together: treated as one incident`;
-    return [{ reason: "correlated", detail: `${what}; ${end}` }];
+    const summary = `${nodes.size} nodes of the ${by} ${place || "(none)"} failed together: treated as one incident`;
+    return [{ reason: "correlated", detail: `${summary}; ${end}` }];
   },
 };
 

@@ -25,11 +25,11 @@ export const inFlightGuard: GuardRow = {
     if (others.length < maxInFlight) return [];
     const names = others.slice(0, NAMES_MAX).map(({ id, node }) => `${id} on ${node}`);
     const rest = others.length - names.length;
-    const which = names.length === 0 ? "" : `: ${names.join(", ")}${rest === 0 ? "" : ` and ${rest} more`}`;
+    const nodes = names.length === 0 ? "" : `: ${names.join(", ")}${rest === 0 ? "" : ` and ${rest} more`}`;
     return [
       {
         reason: "in_flight",
-        detail: `${others.length} of ${maxInFlight} actions in flight are not yet verified${which}`,
+        detail: `${others.length} of ${maxInFlight} actions in flight are not yet verified${nodes}`,
       },
     ];
   },

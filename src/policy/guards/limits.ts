@@ -27,8 +27,8 @@ const JOURNAL_WARMUP_MS: DurationMs = HOUR_MS;
 
 /**
  * Returns the times of actions that are assumed to have been sent before a new journal began: losing the state folder
- * must not reset max_actions. The limit counts as used up and becomes available evenly. `beganAt`: null if the journal
- * has all actions.
+ * must not reset max_actions. The limit counts as used up and becomes available evenly. `beganAt` is null if the
+ * journal has all actions.
  */
 export function assumedActionTimes(beganAt: EpochMs | null, { maxActions }: Safety, now: EpochMs): readonly EpochMs[] {
   const { amount, perMs } = maxActions;

@@ -89,7 +89,7 @@ export const statusGuard: GuardRow = {
 };
 
 /**
- * Returns blockers unless this episode rebooted the node. `real`: the open episode of the node that is not a dry run.
+ * Returns blockers unless this episode rebooted the node. `real` is the open episode of the node that is not a dry run.
  */
 function rebootBlockers(
   node: NodeId,

@@ -49,9 +49,9 @@ function modeWorstCase(ceiling: Mode, safety: Safety, rules: readonly PolicyRule
   };
 }
 
-const maxNodesOf = (fleet: number, of: (domain: FailureDomain) => number): MaxNodes => ({
+const maxNodesOf = (fleet: number, maxOf: (domain: FailureDomain) => number): MaxNodes => ({
   fleet,
-  ...(Object.fromEntries(FAILURE_DOMAINS.map((domain) => [domain, of(domain)])) as Record<FailureDomain, number>),
+  ...(Object.fromEntries(FAILURE_DOMAINS.map((domain) => [domain, maxOf(domain)])) as Record<FailureDomain, number>),
 });
 
 /** Whether a policy can act on nodes, rather than only notify. */

@@ -208,8 +208,8 @@ const isContinuous = (last: LastObservation, observation: Observation, { gapMsMa
   last.verdict === observation.verdict && newestDatumAt(observation) - last.newest <= gapMsMax;
 
 /**
- * Returns the timer with the same counts; counting restarts with the next observation. `now`: `when` is unknown as of
- * now, or null if it is known.
+ * Returns the timer with the same counts; counting restarts with the next observation. `now` is set if `when` is
+ * unknown as of now, or null if it is known.
  */
 function interrupt(timer: Timer, now: EpochMs | null): Timer {
   const unknownSince = now === null ? null : (timer.unknownSince ?? now);
@@ -239,7 +239,7 @@ export const restoreTimer = ({ state, trueMs, clearMs, since }: TimerRow): Timer
 });
 
 /**
- * Returns the journal row of a timer, or null if it is inactive. `nodeCreatedAt`: the node's `created_at`; null if
+ * Returns the journal row of a timer, or null if it is inactive. `nodeCreatedAt` is the node's `created_at`; null if
  * unknown.
  */
 export function toTimerRow(

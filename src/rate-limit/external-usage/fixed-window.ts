@@ -102,7 +102,9 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
   #observe(at: MonotonicMs, calls: number, windowMs: DurationMs): void {
     this.provenCalls += calls - this.#observedCalls();
     this.#observations.push({ at, calls });
-    const from = this.#observations.findLastIndex((each) => each.at <= at - windowMs / EXTRAPOLATION_PARTS);
+    const from = this.#observations.findLastIndex(
+      (observation) => observation.at <= at - windowMs / EXTRAPOLATION_PARTS,
+    );
     this.#observations = this.#observations.slice(Math.max(0, from));
   }
 }

@@ -51,7 +51,7 @@ export class UsageForecast {
     this.#windowMs = windowMs;
     const index = Math.floor(at / windowMs);
     if (this.#windows.at(-1)?.index !== index) {
-      this.#windows = this.#windows.filter((each) => each.index > index - STORED_WINDOWS_MAX);
+      this.#windows = this.#windows.filter((window) => window.index > index - STORED_WINDOWS_MAX);
       this.#highest = mostOf(this.#windows);
       this.#windows.push({ index, most: 0 });
       this.#remembered = rememberedWindows(this.#windows);
@@ -75,19 +75,19 @@ export class UsageForecast {
 
   /** Maximum of the windows before `end` that are still remembered in the window `index`. */
   #mostRemembered(index: number, end: number): number {
-    return mostOf(this.#windows.filter((each) => each.index >= index - this.#remembered && each.index < end));
+    return mostOf(this.#windows.filter((window) => window.index >= index - this.#remembered && window.index < end));
   }
 }
 
 const mostOf = (windows: readonly WindowMaximum[]): number =>
-  windows.reduce((most, each) => Math.max(most, each.most), 0);
+  windows.reduce((most, window) => Math.max(most, window.most), 0);
 
 const addMargin = (calls: number): number => calls * (1 + MARGIN) + MARGIN_CALLS;
 
 /** Number of windows for which to remember external calls, by the longest pause between them. */
 function rememberedWindows(windows: readonly WindowMaximum[]): number {
   const pauses = windows.map(({ index, most }, position) => {
-    const previous = windows.slice(0, position).findLast((each) => each.most >= Math.max(1, most * PAUSE_SHARE));
+    const previous = windows.slice(0, position).findLast((window) => window.most >= Math.max(1, most * PAUSE_SHARE));
     return previous === undefined || most < 1 ? 0 : index - previous.index;
   });
   const longest = Math.ceil(PAUSES_COVERED * Math.max(0, ...pauses));

@@ -65,7 +65,9 @@ export class TokenBucketHypothesis implements LimiterHypothesis {
     return this.#recent.reduce((sum, { at, calls }) => sum + (at > since ? calls : 0), 0);
   }
 
-  /** Records external calls since the statement `last`. `fullMs`: how long the bucket may have been full in between. */
+  /**
+   * Records external calls since the statement `last`. `fullMs` is how long the bucket may have been full in between.
+   */
   #recordProven(calls: number, fullMs: DurationMs, last: LimitStatement, statement: LimitStatement): void {
     const { sentAt, answeredAt, windowMs, limit } = statement;
     this.provenCalls += calls;

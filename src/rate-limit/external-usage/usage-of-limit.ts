@@ -103,7 +103,7 @@ export class ExternalUsageOfLimit {
   /** External calls that are proven for the current window; 0 for a token bucket, which has none. */
   callsInWindow(now: MonotonicMs): number {
     if (this.#possible.length === 0 || this.isTokenBucket()) return 0;
-    return Math.min(...this.#possible.map((each) => each.callsInWindow(now)));
+    return Math.min(...this.#possible.map((hypothesis) => hypothesis.callsInWindow(now)));
   }
 
   /** Whether the limiter is a token bucket, as far as is known. */
@@ -142,7 +142,9 @@ export class ExternalUsageOfLimit {
     for (const candidate of this.#candidates) this.#updateCandidate(candidate, statement);
     this.#weighCandidates(possibleCandidates(this.#candidates, answeredAt));
     if (this.#possible.length === 0) return;
-    const calls = Math.max(...this.#possible.flatMap((each) => [each.callsInWindow(answeredAt), each.lastWindowCalls]));
+    const calls = Math.max(
+      ...this.#possible.flatMap((hypothesis) => [hypothesis.callsInWindow(answeredAt), hypothesis.lastWindowCalls]),
+    );
     this.#forecast.record(calls, windowMs, answeredAt);
     // External calls used up the limit before we had made room for them, so some of them may have been rejected.
     const floor = externalFloorOf(this.#limit);
@@ -174,7 +176,7 @@ export class ExternalUsageOfLimit {
     const provenBy = ({ provenBefore, hypothesis }: Candidate) => provenBefore + hypothesis.provenCalls;
     const likelyBy = ({ likelyBefore, hypothesis }: Candidate) =>
       likelyBefore + (hypothesis.provenCalls + hypothesis.hiddenCalls);
-    const best = possible.reduce((least, each) => (provenBy(each) < provenBy(least) ? each : least));
+    const best = possible.reduce((least, hypothesis) => (provenBy(hypothesis) < provenBy(least) ? hypothesis : least));
     this.#possible = possible
       .map(({ hypothesis }) => hypothesis)
       .filter(({ isTokenBucket }) => isTokenBucket === best.hypothesis.isTokenBucket);

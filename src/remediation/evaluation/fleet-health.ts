@@ -83,14 +83,15 @@ export class FleetHealth {
   recordChanges({ firing, onsets }: ObservedChanges): readonly JournalChange[] {
     const policies = this.#context.policies.active();
     this.#adoptPolicies(policies);
-    const firingUnder = (of: readonly ActivePolicy[]) => of.flatMap(({ policy }) => firing.get(policy.rule.name) ?? []);
-    this.#updateBreaker(this.#real, firingUnder(policies.filter((each) => !isDryRun(each))));
+    const firingUnder = (active: readonly ActivePolicy[]) =>
+      active.flatMap(({ policy }) => firing.get(policy.rule.name) ?? []);
+    this.#updateBreaker(this.#real, firingUnder(policies.filter((policy) => !isDryRun(policy))));
     this.#updateBreaker(this.#dryRun, firingUnder(policies));
     this.#incidents.add(onsets, policies);
     return this.#changedCounts();
   }
 
-  /** Brings everything up to date. `isUntrusted`: fleet data is not trusted. */
+  /** Brings everything up to date. `isUntrusted` is true while fleet data is not trusted. */
   update(isUntrusted: boolean): void {
     const { policies, remediationState, rules } = this.#context;
     const active = policies.active();
@@ -140,7 +141,7 @@ export class FleetHealth {
    * of dry runs hold the nodes that are still unhealthy.
    */
   #adoptPolicies(policies: readonly ActivePolicy[]): void {
-    const acting = policies.filter((each) => !isDryRun(each));
+    const acting = policies.filter((policy) => !isDryRun(policy));
     const added = acting.filter(({ policy }) => !this.#countedPolicies.includes(policy.rule.name));
     this.#countedPolicies = acting.map(({ policy }) => policy.rule.name);
     if (added.length === 0) return;

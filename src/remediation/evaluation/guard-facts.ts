@@ -110,11 +110,11 @@ export class GuardFactsCollector {
 }
 
 /** Returns `compute` with a cache of its results by key. */
-function oncePerKey<T, Key, Value>(keyOf: (of: T) => Key, compute: (of: T) => Value): (of: T) => Value {
+function oncePerKey<T, Key, Value>(keyOf: (subject: T) => Key, compute: (subject: T) => Value): (subject: T) => Value {
   const results = new Map<Key, { readonly value: Value }>();
-  return (of) => {
-    const result = results.get(keyOf(of)) ?? { value: compute(of) };
-    results.set(keyOf(of), result);
+  return (subject) => {
+    const result = results.get(keyOf(subject)) ?? { value: compute(subject) };
+    results.set(keyOf(subject), result);
     return result.value;
   };
 }

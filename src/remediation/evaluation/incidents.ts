@@ -59,7 +59,7 @@ export class IncidentTracker {
     this.#onsets = recentOnsets([...this.#onsets, ...added], now, withinMs);
     if (added.length === 0) return;
     const nodesMin = this.#nodesMinByDomain();
-    const acting = new Set(policies.filter((each) => !isDryRun(each)).map(({ policy }) => policy.rule.name));
+    const acting = new Set(policies.filter((policy) => !isDryRun(policy)).map(({ policy }) => policy.rule.name));
     const realOnsets = this.#onsets.filter(({ policy }) => acting.has(policy));
     this.#real = addOnsets(this.#real, realOnsets, withinMs, nodesMin);
     this.#dryRun = addOnsets(this.#dryRun, this.#onsets, withinMs, nodesMin);
@@ -81,7 +81,7 @@ export class IncidentTracker {
       cooldownMs: rules.safety.stormCooldownMs,
       sizeOf: this.#nodesMinByDomain(),
     };
-    const acting = policies.filter((each) => !isDryRun(each));
+    const acting = policies.filter((policy) => !isDryRun(policy));
     this.#real = updateIncidents(this.#real, this.#isUnhealthyUnder(acting), options);
     this.#dryRun = updateIncidents(this.#dryRun, this.#isUnhealthyUnder(policies), options);
   }

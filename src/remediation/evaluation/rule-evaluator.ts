@@ -58,7 +58,7 @@ export class RuleEvaluator {
   }
 
   /**
-   * Evaluates every node that was observed again. `replaced`: ids that now belong to a different node; their timers
+   * Evaluates every node that was observed again. `replaced` are ids that now belong to a different node; their timers
    * start over. Changes to fleet health are journaled in the same transaction as the timers. Yields to the event loop
    * in between.
    */

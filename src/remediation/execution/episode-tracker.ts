@@ -38,8 +38,8 @@ export class EpisodeTracker {
   }
 
   /**
-   * Updates all open episodes. `replaced`: ids that now belong to a different node. Must not be called while fleet data
-   * is not trusted.
+   * Updates all open episodes. `replaced` are ids that now belong to a different node. Must not be called while fleet
+   * data is not trusted.
    */
   update(replaced: ReadonlySet<NodeId>): void {
     for (const node of replaced) forgetReplacedNode(this.#context, node);

@@ -58,7 +58,7 @@ function recordConsequences(context: TransitionDeps, before: Episode | null, aft
 /** The journal change of an action's new state. */
 export const actionChange = (row: Action): JournalChange => ({ kind: "action", row });
 
-/** Returns the journal change of an action that ended, and counts it. `outcome`: null if it was never sent. */
+/** Returns the journal change of an action that ended, and counts it. `outcome` is null if it was never sent. */
 export function finishAction(
   { remediationState, metrics, log }: TransitionDeps,
   action: Action,

@@ -19,7 +19,9 @@ export type VerificationDeps = TransitionDeps & Pick<RemediationContext, "client
 /** Detail of an action whose node recovered while an operator worked on it. */
 const REPAIRED_DETAIL = "before this was verified the node was in maintenance, or in a quarantine that is not ours";
 
-/** Verifies a step by the policy under which it was sent, and records its end. `slot`: the node's in the fleet. */
+/**
+ * Verifies a step by the policy under which it was sent, and records its end. `slot` is the node's slot in the fleet.
+ */
 export function verifyStep(context: VerificationDeps, episode: Episode, action: Action, slot: number): void {
   const { remediationState, policies } = context;
   const sentUnder = policies.sentUnder(action);

@@ -25,7 +25,10 @@ export interface JournalClock {
   now(): EpochMs;
   /** Returns the time on this clock when the monotonic clock showed `at`. */
   epochOf(at: MonotonicMs): EpochMs;
-  /** Compares the clocks until this one is settled. `serviceNow`: by the service's Date, or null if not known yet. */
+  /**
+   * Compares the clocks until this one is settled. `serviceNow` is the time by the service's Date, or null if not known
+   * yet.
+   */
   check(serviceNow: EpochMs | null): void;
   /** Whether the length of the downtime is known. Until then nothing may be pruned. */
   isSettled(): boolean;
@@ -110,7 +113,7 @@ export function createJournalClock(journaled: JournaledTime, clock: Clock, log: 
     difference = `the wall clock of this machine is ${differenceText(wall - serviceNow)} the service's Date`;
     if (disagreesSince === null) log.error({ difference }, "the wall clock and the service's Date disagree");
     disagreesSince ??= clock.monotonic();
-    const near = [wall, serviceNow].filter((each) => isNear(each, now()));
+    const near = [wall, serviceNow].filter((time) => isNear(time, now()));
     // A new journal has no times that a jump could pass.
     if (last === null) adoptOffset(serviceNow);
     else if (resumedAt !== null) {

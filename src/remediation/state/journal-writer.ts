@@ -94,7 +94,7 @@ export class JournalWriter {
     else this.#isBusy = false;
   }
 
-  /** Writes the queue and `changes`. `keeps`: if that fails, `changes` are queued. */
+  /** Writes the queue and `changes`. If that fails and `keeps` is true, `changes` are queued. */
   async #write(changes: readonly JournalChange[], keeps: boolean): Promise<boolean> {
     const { journal, log, stamp, onWritten } = this.#deps;
     const queued = [...this.#queue.values()];

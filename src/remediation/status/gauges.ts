@@ -44,7 +44,7 @@ function setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): void {
     const policy = rule.name;
     metrics.set("proxywarden_policy_ineffective", { policy }, hasFallenBack ? 1 : 0);
     for (const state of EPISODE_STATES) metrics.set("proxywarden_episodes", { policy, state }, episodes[state] ?? 0);
-    for (const each of MODES) metrics.set("proxywarden_policy_mode", { policy, mode: each }, each === mode ? 1 : 0);
+    for (const value of MODES) metrics.set("proxywarden_policy_mode", { policy, mode: value }, value === mode ? 1 : 0);
   }
 }
 

@@ -87,17 +87,17 @@ export interface NodeHistory {
 export interface OperatorCommands {
   /** Returns the commands on behalf of the operator of that name. */
   as(operator: string): OperatorCommands;
-  /** Absent `forMs`: until resume. */
+  /** Without `forMs` it lasts until resume. */
   pause(reason: string, forMs?: DurationMs | null): Promise<CommandReply>;
   resume(): Promise<CommandReply>;
   approve(action: string): Promise<CommandReply>;
   reject(action: string, reason: string): Promise<CommandReply>;
-  /** Absent `forMs`: until release. */
+  /** Without `forMs` it lasts until release. */
   hold(node: NodeId, reason: string, forMs?: DurationMs | null): Promise<CommandReply>;
   release(node: NodeId): Promise<CommandReply>;
   resetBreaker(): Promise<CommandReply>;
   acceptInventory(): Promise<CommandReply>;
-  /** Journals the result of a reload; no problems: it is in force. `origin`: a prefix of the row's text. */
+  /** Journals the result of a reload; without problems it is in force. `origin` is a prefix of the row's text. */
   noteReload(problems: readonly string[], origin?: string): void;
 }
 

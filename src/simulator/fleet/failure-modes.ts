@@ -40,7 +40,7 @@ const FLAP_MS_SPREAD: DurationMs = 3 * MINUTE_MS;
 const DECLINE_MS_MIN: DurationMs = HOUR_MS;
 const DECLINE_MS_SPREAD: DurationMs = 5 * HOUR_MS;
 
-/** Returns the time until a flapping node changes. `unit`: a uniform draw from 0 to 1. */
+/** Returns the time until a flapping node changes. `unit` is a uniform draw from 0 to 1. */
 export const flapMs = (unit: number): DurationMs => Math.ceil(FLAP_MS_MIN + unit * FLAP_MS_SPREAD);
 
 /**

@@ -71,7 +71,7 @@ export interface SimulatedNode {
   drawCount: number;
 }
 
-/** Creates a healthy node without scheduled events. `isNew`: it joins at `at`; otherwise it joined earlier. */
+/** Creates a healthy node without scheduled events. If `isNew`, it joins at `at`; otherwise it joined earlier. */
 export function createNode(seed: Uint32, index: number, at: EpochMs, isNew = false): SimulatedNode {
   const site = siteIndex(seed, index);
   const location = SITES[site]!;

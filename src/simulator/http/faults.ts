@@ -19,7 +19,9 @@ export interface ActiveFault {
   readonly sinceMs: EpochMs;
 }
 
-/** Returns the faults that affect a request. `serial`: number of the request, from which a fault's share is drawn. */
+/**
+ * Returns the faults that affect a request. `serial` is the number of the request, from which a fault's share is drawn.
+ */
 export function activeFaultsFor(
   faultSchedule: FaultSchedule,
   method: string,

@@ -54,7 +54,7 @@ export function compressReply(
 }
 
 const acceptsGzip = (accepted = ""): boolean =>
-  accepted.split(",").some((each) => each.trim().toLowerCase() === "gzip");
+  accepted.split(",").some((coding) => coding.trim().toLowerCase() === "gzip");
 
 /** Decompresses a reply, as a client that accepts gzip does. */
 export function decompressReply(reply: Reply): Reply {

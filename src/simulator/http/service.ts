@@ -48,7 +48,7 @@ const REQUEST_BODY_LENGTH_MAX = 65_536;
 
 /**
  * Creates the service at the start of the simulation, `startMs` on its clock. The same scenario gives the same service.
- * `contract`: limits that differ from the plan's.
+ * `contract` holds the limits that differ from the plan's.
  */
 export function createService(scenario: Scenario, startMs: EpochMs, contract: CustomLimits = {}): SimulatedService {
   const world = createWorld(scenario, startMs);

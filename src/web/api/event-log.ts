@@ -31,7 +31,9 @@ export function createEventLog() {
     },
     /** Returns the number of the latest event; 0: none yet. */
     lastNumber: () => last,
-    /** Returns the latest events after a number, oldest first and at most `limit`. `missed`: how many were left out. */
+    /**
+     * Returns the latest events after a number, oldest first and at most `limit`. `missed` is how many were left out.
+     */
     after(number: number, limit: number): { readonly rows: readonly EventRow[]; readonly missed: number } {
       const due = Math.max(0, last - number);
       const count = Math.min(due, limit, EVENT_ROWS_MAX);

@@ -17,7 +17,7 @@ export const isoAt = (at: EpochMs): string => new Date(at).toISOString();
 /** Returns a time as ISO 8601 in UTC, or null if unknown. */
 export const iso = (at: EpochMs | null | undefined): string | null => (isKnown(at) ? isoAt(at) : null);
 
-/** Returns an object with a value for each name. `index`: the position of the name. */
+/** Returns an object with a value for each name. `index` is the position of the name. */
 export function byName<Name extends string, T>(names: readonly Name[], value: (name: Name, index: number) => T) {
   return Object.fromEntries(names.map((name, index) => [name, value(name, index)])) as Record<Name, T>;
 }

@@ -67,7 +67,7 @@ export async function explanationView(remediation: RemediationView, node: string
     /** Whether the node is in the fleet now. */
     known: explanation.known,
     explained_at: isoAt(explanation.at),
-    policies: explanation.policies.map((each) => policyExplanationView(each, steps.get(each.policy) ?? [])),
+    policies: explanation.policies.map((policy) => policyExplanationView(policy, steps.get(policy.policy) ?? [])),
     holds: explanation.holds.map(holdView),
     episodes: history.episodes.map(episodeView),
     actions: history.actions.map(actionView),
@@ -91,7 +91,7 @@ const policyExplanationView = (
   episode: episode && episodeView(episode),
   /** What each step of the policy does, in order. */
   steps,
-  /** `ends`: how the hold ends. */
+  /** `ends` says how the hold ends. */
   blockers: blockers.map((blocker) => ({
     ...blocker,
     ends: HOLD_REASON_ROWS[blocker.reason].ends.replaceAll("`", ""),

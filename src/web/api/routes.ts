@@ -20,7 +20,7 @@ export type Reload = () => Promise<Result<void, readonly string[]>>;
 /** What the routes show and do. */
 export interface WebDeps extends OperatorCommandDeps, LiveRouteDeps {
   scrape(request: ScrapeRequest): Promise<Scrape>;
-  /** `reasons`: what the daemon is waiting for. A journal that can't be written is reported by `remediation`. */
+  /** `reasons` says what the daemon is waiting for. A journal that can't be written is reported by `remediation`. */
   ready(): { readonly ready: boolean; readonly reasons: readonly string[] };
   readonly reload: Reload;
   /** Called for each connection and request, because a reload may change the list. */

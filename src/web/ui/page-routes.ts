@@ -72,7 +72,7 @@ function sendAsset({ contentType, bytes, gzipped, etag }: Asset, request: Fastif
     vary: "accept-encoding",
     etag,
   });
-  const known = request.headers["if-none-match"]?.split(",").map((each) => each.trim().replace(/^W\//, "")) ?? [];
+  const known = request.headers["if-none-match"]?.split(",").map((tag) => tag.trim().replace(/^W\//, "")) ?? [];
   if (known.includes(etag) || known.includes("*")) return reply.code(304).send();
   if (!acceptsGzip(request.headers["accept-encoding"]?.toString())) return reply.send(bytes);
   return reply.header("content-encoding", "gzip").send(gzipped);

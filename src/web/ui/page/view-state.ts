@@ -74,7 +74,7 @@ export function formatFragment(state: Partial<ViewState>): string {
 
 /** Reads an order such as `status`, or `-status` for the reverse. */
 function parseOrder(text: string | null): NodeOrder | null {
-  const column = SORT_COLUMNS.find((each) => each === text?.replace(/^-/, ""));
+  const column = SORT_COLUMNS.find((name) => name === text?.replace(/^-/, ""));
   return column === undefined ? null : { column, isDescending: text!.startsWith("-") };
 }
 

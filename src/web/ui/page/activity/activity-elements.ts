@@ -104,10 +104,10 @@ export function detailElement(
   policy: HTMLElement | null = null,
 ): HTMLElement | null {
   if (detail === "" && blockers.length === 0) return policy;
-  const reasons = blockers.flatMap((each, index) => [
+  const reasons = blockers.flatMap((blocker, index) => [
     index === 0 ? "" : " · ",
-    createElement("b", {}, humanize(each.reason)),
-    ` ${each.detail}`,
+    createElement("b", {}, humanize(blocker.reason)),
+    ` ${blocker.detail}`,
   ]);
   return createElement("span", { class: "detail muted" }, policy, detail, ...reasons);
 }

@@ -25,7 +25,7 @@ export class ActivityList {
   #isReadingOlder = false;
   #frame = 0;
 
-  /** `nameOf`: returns a node's name by its id. */
+  /** `nameOf` returns a node's name by its id. */
   constructor(nameOf: (node: string) => string) {
     this.#nameOf = nameOf;
     this.#older.addEventListener("click", () => void this.#showOlder());
@@ -48,14 +48,14 @@ export class ActivityList {
   /** Shows rows of one kind, or all; `onChoose` is called when the user chooses. */
   show(kind: ViewState["activity"], onChoose: (kind: ViewState["activity"]) => void): void {
     this.#kind = kind;
-    const buttons = ACTIVITY_KINDS.map((each) =>
+    const buttons = ACTIVITY_KINDS.map((option) =>
       createElement(
         "button",
         {
-          ...{ type: "button", "data-k": `activity ${each}`, "aria-pressed": String(each === kind) },
-          onclick: () => onChoose(each),
+          ...{ type: "button", "data-k": `activity ${option}`, "aria-pressed": String(option === kind) },
+          onclick: () => onChoose(option),
         },
-        each,
+        option,
       ),
     );
     replaceChildren(byId("activity-filter"), buttons);

@@ -12,7 +12,9 @@ const INCIDENT_NODES_MIN = 3;
 /** Equal holds belong together if none is later than this after the one before. */
 const INCIDENT_GAP_MS = 600_000;
 
-/** Replaces equal holds of many nodes by an incident each, at the place of its newest hold. `lines`: newest first. */
+/**
+ * Replaces equal holds of many nodes by an incident each, at the place of its newest hold. `lines` are newest first.
+ */
 export function groupHolds(lines: readonly ActivityLine[]): readonly (ActivityLine | Incident)[] {
   const open = new Map<string, ActivityLine[]>();
   const groups: { readonly key: string; readonly lines: ActivityLine[] }[] = [];

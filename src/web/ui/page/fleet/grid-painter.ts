@@ -142,7 +142,7 @@ export class GridPainter {
     return this.#shows === null || this.#shows(cell);
   }
 
-  /** Paints cells of one status. `corners`: x and y of each in turn. */
+  /** Paints cells of one status. `corners` holds x and y of each in turn. */
   #paintBatch(status: string, corners: readonly number[], margin: number, size: number): void {
     // Most cells are online, and small ones have no rounded corners.
     const isPlain = status === "online" && size < INSET_SIZE_MIN;

@@ -43,7 +43,7 @@ export class NodeRows {
   readonly #key: string;
   #rows = new Map<string, HTMLElement>();
 
-  /** `key`: distinguishes the links of these rows from those of other lists. */
+  /** `key` distinguishes the links of these rows from those of other lists. */
   constructor(key: string) {
     this.#key = key;
   }

@@ -89,19 +89,20 @@ export function startCharts(): void {
 /** Draws the history. */
 export function showHistory(history: HistoryDocument): void {
   lastHistory = history;
-  for (const each of drawnCharts) {
-    const columns = each.chart.series.map(({ label, values }) => ({ label, values: values(history.series) }));
+  for (const drawn of drawnCharts) {
+    const columns = drawn.chart.series.map(({ label, values }) => ({ label, values: values(history.series) }));
     const texts = columns.map(({ label, values }) => `${label} ${formatCount(values.at(-1))}`);
-    each.now.textContent = texts.join(" · ");
+    drawn.now.textContent = texts.join(" · ");
     const label = columns.map(({ label, values }) => currentValueText(label, values)).join("; ");
-    each.container.setAttribute("aria-label", `${each.chart.title}: ${label}`);
+    drawn.container.setAttribute("aria-label", `${drawn.chart.title}: ${label}`);
     const data = withGaps(
       history.at,
       columns.map(({ values }) => values),
       GAP_STEPS * history.step_seconds,
     );
-    if (each.plot === null) each.plot = new uPlot(optionsOf(each, each.container.clientWidth), data, each.container);
-    else each.plot.setData(data);
+    if (drawn.plot === null)
+      drawn.plot = new uPlot(optionsOf(drawn, drawn.container.clientWidth), data, drawn.container);
+    else drawn.plot.setData(data);
   }
 }
 
@@ -123,9 +124,9 @@ function withGaps(at: readonly number[], columns: readonly Column[], gapSeconds:
 
 /** Redraws the charts after the colors changed. */
 export function redrawCharts(): void {
-  for (const each of drawnCharts) {
-    each.plot?.destroy();
-    each.plot = null;
+  for (const drawn of drawnCharts) {
+    drawn.plot?.destroy();
+    drawn.plot = null;
   }
   if (lastHistory !== null) showHistory(lastHistory);
 }

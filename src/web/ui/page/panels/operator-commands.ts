@@ -22,7 +22,7 @@ const TOKEN_KEY = "proxywarden.token";
 const REASON_CHARS_MAX = 500;
 const TOAST_MS = 8_000;
 
-/** `problem`: why no command can be sent now, or null if commands can be sent. */
+/** `problem` says why no command can be sent now, or is null if commands can be sent. */
 const commandState: { problem: string | null; onDone: () => void } = { problem: "", onDone: () => {} };
 
 /** Enables all command buttons, or disables them with a reason. */

@@ -36,7 +36,7 @@ export function showTiles(
   /** Returns the address of the view with another filter. */
   const filtered = (filter: Partial<ViewState>) => formatFragment({ ...view, node: null, ...onlyFilter(filter) });
   const total = fleet?.cells.length ?? null;
-  const online = fleet && countNodes(fleet, (each) => each === "online");
+  const online = fleet && countNodes(fleet, (status) => status === "online");
   const attention = fleet && countNodes(fleet, needsAttention);
   const month = budget?.month ?? null;
   const tiles: readonly Tile[] = [
