@@ -84,7 +84,7 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
   return program;
 }
 
-/** Runs a command line without the name of the program, and returns the exit code. It prints every error. */
+/** Runs a command line, given without the name of the program, and returns the exit code. Prints every error. */
 export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<ExitCode> {
   let code: ExitCode = EXIT_OK;
   const program = createProgram(context, (finished) => {

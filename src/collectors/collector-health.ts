@@ -17,7 +17,7 @@ export interface RunOutcome {
   readonly shownShare?: Share;
   /** For a list: constant difference between its total and the records it shows. */
   readonly totalDifference?: number;
-  /** Whether only one node failed: the failure is counted, but the collector is healthy. Absent means false. */
+  /** Whether only one node failed. Then the failure is counted, but the collector is healthy. Absent means false. */
   readonly isOfNode?: boolean;
 }
 
@@ -61,7 +61,7 @@ export class CollectorReporter {
     return this.#health;
   }
 
-  /** Runs the collector once and reports the run. Returns whether it succeeded; never throws. */
+  /** Runs the collector once and reports the run. Returns whether it succeeded. Never rejects. */
   async run(job: () => Promise<RunOutcome>): Promise<boolean> {
     const { clock, log, metrics } = this.#deps;
     const collector = this.#collector;

@@ -66,7 +66,7 @@ export async function runDetailCollector(deps: DetailCollectorDeps, signal: Abor
   const pacer = createPacer(clock.monotonic());
   const reads = createReader(deps, failures, signal);
   while (!signal.aborted) {
-    // Read in every iteration: the plan and the fleet change.
+    // Read in every iteration, because the plan and the fleet change.
     const planned = deps.plan();
     if (planned === null || inventory.count() === 0) {
       await sleepStep(clock, IDLE_POLL_MS, signal);
@@ -167,8 +167,8 @@ function createReader(deps: DetailCollectorDeps, failures: DetailFailures, signa
 }
 
 /**
- * Reports how many nodes have unreadable details: in the gauge, and in the log when the number leaves zero, doubles or
- * returns to zero.
+ * Reports how many nodes have unreadable details, in the gauge and, when the number leaves zero, doubles or returns to
+ * zero, in the log.
  */
 function createFailureLog({ clock, inventory, log, metrics }: DetailCollectorDeps) {
   let loggedNodes = 0;

@@ -18,7 +18,7 @@ import { callsPerRun, type PlanInput, pollingCapacityOf } from "../scheduling/po
 import { setPlanGauges } from "./plan-gauges.ts";
 import { type CollectorRun, pacedClient } from "./run-pacing.ts";
 
-/** How much there is to collect, as last seen. */
+/** Size of the network, as last seen. */
 export interface NetworkSize extends Pick<PlanInput, "nodes" | "nodePages" | "sessionPages"> {
   readonly sessions: number;
 }
@@ -147,7 +147,8 @@ export class PollingPlan {
   }
 
   /**
-   * Records that a list was seen completely: from now on its size counts, not the size stored by an earlier process.
+   * Records that a list was seen completely. From now on its size is used instead of the size stored by an earlier
+   * process.
    */
   recordCompleteList(list: "nodes" | "sessions"): void {
     this.#deps.history.completeLists.add(list);
@@ -200,7 +201,10 @@ export class PollingPlan {
     return { ...this.#networkSize(), walkCalls: { nodes: callsOf("nodes"), sessions: callsOf("sessions") } };
   }
 
-  /** A list that was not seen completely counts as no smaller than the previous process knew it. */
+  /**
+   * Returns the size of the network. A list that was not seen completely is assumed to be at least as large as the
+   * previous process saw it.
+   */
   #networkSize(): NetworkSize {
     const seen = this.#deps.networkSize();
     const larger = (field: keyof NetworkSize, list: "nodes" | "sessions") =>
@@ -231,7 +235,7 @@ export class PollingPlan {
     return { sinceMs: this.#timeSince(stored.at), calls: stored.calls, callsMade: stored.calls };
   }
 
-  /** Not negative: the clock may have been set back. */
+  /** Returns the time since `at`, at least 0 because the clock may have been set back. */
   #timeSince(at: EpochMs): DurationMs {
     return Math.max(0, this.#deps.clock.now() - at);
   }

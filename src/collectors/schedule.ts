@@ -28,9 +28,11 @@ const JITTER_SHARE = 0.1;
 const JITTER_MS_MAX: DurationMs = 2 * SECOND_MS;
 /** A wait is recomputed this often, since the plan may have changed. */
 const SLEEP_STEP_MS_MAX: DurationMs = 10 * SECOND_MS;
-/** Shortest sleep: rounding errors must not cause a busy loop. */
+/** Shortest sleep, so that rounding errors don't cause a busy loop. */
 const SLEEP_STEP_MS_MIN: DurationMs = 1;
-/** A failed run of a cron schedule is retried after this, doubled each time, until the next scheduled time. */
+/**
+ * A failed run of a cron schedule is retried after this time, doubled with each failure, until the next scheduled time.
+ */
 const FAILED_RUN_RETRY_MS: DurationMs = MINUTE_MS;
 
 /** When the last run of a job started, on both clocks, and how many runs have failed since the last success. */
@@ -52,9 +54,9 @@ interface JobSchedule {
 }
 
 /**
- * Runs `job` until `signal` aborts: first shortly after the start, or when it is due after `lastStart`, then by its
- * schedule. Runs never overlap; a run that takes longer than the interval is followed immediately by the next. `job`
- * returns whether it succeeded, and never throws.
+ * Runs `job` until `signal` aborts. It runs first shortly after the start, or when it is due after `lastStart`, and
+ * then by its schedule. Runs never overlap; a run that takes longer than the interval is followed immediately by the
+ * next. `job` returns whether it succeeded, and never throws.
  */
 export async function runOnSchedule(
   deps: ScheduleDeps,

@@ -12,9 +12,9 @@ import type { YamlSource } from "./yaml/document.ts";
 /** A field that an expression reads. */
 export interface FieldUse {
   readonly name: string;
-  /** The collector that reads it. */
+  /** The collector that reads its value. */
   readonly source: "nodes" | "details" | "sessions";
-  /** Known only where `service.usage_scale` is set. */
+  /** Whether it is a usage, which is known only if `service.usage_scale` is set. */
   readonly isUsage: boolean;
 }
 
@@ -24,7 +24,7 @@ export interface SkippedRuns {
   readonly message: string;
 }
 
-/** Checks that the loader gets from outside. */
+/** Checks that are passed to the loader. */
 export interface ConfigChecks {
   /** Returns what is wrong with a cron expression, or null if it is valid. */
   cron(expression: string): string | null;
@@ -100,7 +100,7 @@ export const readOptionsOf = (checkContext: CheckContext): ReadOptions => ({
   resolvePath: checkContext.resolvePath,
 });
 
-/** Runs a check that the schema leaves to the loader, or null if the value is valid. */
+/** Runs a check that the schema leaves to the loader. Returns null if the value is valid. */
 export function checkValue(check: LoaderCheck, value: string, checkContext: CheckContext): ValueProblem | null {
   const { source, names } = checkContext;
   switch (check) {
@@ -145,12 +145,12 @@ export function checkValue(check: LoaderCheck, value: string, checkContext: Chec
 /** Longer lists of names are left out of a message, which then only suggests the nearest one. */
 const LISTED_NAMES_MAX = 20;
 
-/** `section`: the section that defines such names. */
-function checkName(what: string, value: string, known: readonly string[], section?: string): ValueProblem | null {
+/** Checks a name. `section` is the section that defines such names. */
+function checkName(kind: string, value: string, known: readonly string[], section?: string): ValueProblem | null {
   if (known.includes(value)) return null;
   const list = section === undefined || known.length > LISTED_NAMES_MAX ? "" : `: ${known.join(", ")}`;
-  if (known.length === 0) return { expected: `must be the name of a ${what}; the section ${section} has none` };
-  return { expected: `must be the name of a ${what}${list}`, suggest: () => nearest(value, known) };
+  if (known.length === 0) return { expected: `must be the name of a ${kind}; the section ${section} has none` };
+  return { expected: `must be the name of a ${kind}${list}`, suggest: () => nearest(value, known) };
 }
 
 const requireSection = (section: string, isThere: boolean | undefined): ValueProblem | null =>

@@ -28,7 +28,7 @@ export interface Collection {
   readonly collectorManager: CollectorManager;
   /** The last snapshot; null before the first. */
   snapshot(): Snapshot | null;
-  /** Replaces the listener. It gets every snapshot with its plan, and at once the last one. */
+  /** Replaces the listener. It immediately receives the last snapshot with its plan, and then every new one. */
   setListener(listener: (snapshot: Snapshot, plan: Plan) => void): void;
   /** Stops the collectors. */
   stop(): Promise<void>;
@@ -81,7 +81,7 @@ export function startCollection(
 
 /**
  * Returns a transport that sends a request only while this daemon leads. A request may wait for its connection after
- * the last check of its caller, so this is asked again right before it is written.
+ * its caller's last check, so leadership is checked again right before it is written.
  */
 const transportOfLeader = (transport: Transport, lease: Lease): Transport => ({
   ...transport,

@@ -101,11 +101,11 @@ const serviceTransport = (service: Config["service"], tls: IntegrationTls): Tran
     proxyFromEnvironment: service.proxy_from_environment,
   }));
 
-/** The settings of the collectors, by what is exported and what the policies read. */
+/** Returns the settings of the collectors, which depend on what is exported and what policies read. */
 export const settingsOf = (config: Config, rules: RemediationRules): CollectionSettings =>
   collectionSettingsOf(config, neededCollectors(new Set(config.export.deny)), new Set(collectorsReadBy(rules)));
 
-/** The collectors whose data the policies read. With any policy, the node list is one of them. */
+/** Returns the collectors whose data the policies read. If there is any policy, the node list is one of them. */
 function collectorsReadBy({ policies, safety }: RemediationRules): Collector[] {
   const guard = safety.protected === null ? null : mustCompile(safety.protected);
   const sources = expressionSources([...expressionsOf(policies), guard]);

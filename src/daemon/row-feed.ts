@@ -2,8 +2,8 @@ import type { JournalQueries } from "../model/remediation/journal.ts";
 import type { EventLog } from "../web/api/event-log.ts";
 
 /**
- * Rows of each kind that are read at once. More of them between two reads are left out of the feed, but not of the
- * lists.
+ * Number of rows of each kind that are read at once. If there are more between two reads, the rest is missing from the
+ * feed, but not from the lists.
  */
 const ROWS_READ = 100;
 
@@ -11,7 +11,7 @@ const ROWS_READ = 100;
 export class RowFeed {
   readonly #journal: JournalQueries;
   readonly #eventLog: EventLog;
-  /** The rows that were read last, as texts, or null if none were read yet. */
+  /** The rows that were read last, as JSON, or null if none were read yet. */
   #known: ReadonlySet<string> | null = null;
 
   constructor(journal: JournalQueries, eventLog: EventLog) {
@@ -19,7 +19,10 @@ export class RowFeed {
     this.#eventLog = eventLog;
   }
 
-  /** Records the rows that are new or have changed. The first time none are: a page that opens reads the lists. */
+  /**
+   * Records the rows that are new or have changed. The first call records none, because a page that opens reads the
+   * lists.
+   */
   async read(): Promise<void> {
     const query = { limit: ROWS_READ };
     const [decisions, actions] = await Promise.all([this.#journal.decisions(query), this.#journal.actions(query)]);

@@ -21,12 +21,12 @@ import { ForwardingCommands } from "./forwarded-orders.ts";
 import { RowFeed } from "./row-feed.ts";
 import type { DaemonDeps } from "./runtime.ts";
 
-/** The journal is asked this often whether it has changed. */
+/** How often to check whether the journal has changed. */
 const REFRESH_INTERVAL_MS: DurationMs = 2 * SECOND_MS;
-/** A large journal is read less often: the next read waits for this many times the duration of the last. */
+/** A large journal is read less often: after a read, the next one waits for this many times its duration. */
 const REFRESH_WAIT_FACTOR = 10;
 
-/** What a standby shares with the modes before and after it. */
+/** What a standby shares with the term before and after it. */
 export interface StandbyDeps {
   readonly shared: SharedState;
   readonly eventLog: EventLog;
@@ -83,7 +83,9 @@ export class StandbyConfig implements ActiveConfig {
     return { ...journaled, status: () => ({ ...journaled.status(), journal: this.#problem }) };
   }
 
-  /** Reads the journal, and again whenever it has changed until {@link stop}. Resolves after the first attempt. */
+  /**
+   * Reads the journal, and reads it again whenever it has changed until {@link stop}. Resolves after the first attempt.
+   */
   async start(): Promise<void> {
     await this.#refresh();
     void this.#keepFresh();

@@ -2,9 +2,9 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import type { EpochMs } from "../../model/time.ts";
 
 /**
- * Parses an ISO 8601 timestamp with date and time, or NaN if invalid. Without a zone it is UTC. The form that the
- * service usually sends is parsed here, five times as fast as by Date.parse, which would take most of the time of a
- * walk of a million sessions. Other forms go to Date.parse.
+ * Parses an ISO 8601 timestamp with date and time. Returns NaN if it is invalid. Without a zone it is UTC. The form
+ * that the service usually sends is parsed here, five times as fast as by Date.parse, which would take most of the time
+ * of a walk of a million sessions. Other forms go to Date.parse.
  */
 export function parseTimestamp(iso: string): EpochMs {
   const commonForm = parseCommonTimestamp(iso);

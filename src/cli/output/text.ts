@@ -11,14 +11,14 @@ export const formatTime = (iso: string): string => `${iso.slice(0, 10)} ${iso.sl
 /** Formats a duration, rounded to the second. */
 export const formatWholeSeconds = (ms: DurationMs): string => formatDuration(Math.round(ms / SECOND_MS) * SECOND_MS);
 
-/** Replaces control characters: text from the daemon or the service must not control the terminal. */
+/** Replaces control characters, because text from the daemon or the service must not control the terminal. */
 export const stripControlCharacters = (text: string): string =>
   text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
 
-/** Returns the name of a node with its id; without a name the id alone. */
+/** Returns the name of a node with its id, or only the id if it has no name. */
 export const nodeLabel = (id: NodeId, name: string | null): string => (name === null ? id : `${name} (${id})`);
 
-/** Pads columns: the first `textColumns` to the left, the others, which are numbers, to the right. */
+/** Pads columns. The first `textColumns` are aligned left; the others are numbers and aligned right. */
 export function alignColumns(rows: readonly (readonly string[])[], textColumns: number): string[] {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   return rows.map((row) =>

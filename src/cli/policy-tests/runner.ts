@@ -39,7 +39,7 @@ export interface FailedExpectation {
 const STOP_TIME_MS: DurationMs = MINUTE_MS;
 const TIMEOUT_MS: DurationMs = MINUTE_MS / 6;
 const ROWS = 1_000;
-/** Effectively unlimited: tests are about policies, not limits. */
+/** Effectively unlimited, since these tests are about policies, not limits. */
 const CALLS = 1_000_000;
 const SEED = 1;
 

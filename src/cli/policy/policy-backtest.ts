@@ -46,9 +46,9 @@ interface BacktestOptions extends OutputOption {
 }
 
 const SINCE_DEFAULT_MS: DurationMs = 30 * DAY_MS;
-/** A point of 100,000 nodes with all their labels has about 25 MB. */
+/** A point of 100,000 nodes with all their labels takes about 25 MB. */
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
-/** As long as Prometheus works on a query by default. */
+/** The default time limit of Prometheus for a query. */
 const QUERY_TIMEOUT_MS: DurationMs = 2 * MINUTE_MS;
 
 /** `policy backtest`: replays the history that Prometheus holds against policies. */
@@ -85,7 +85,7 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
   return EXIT_OK;
 }
 
-/** With `--prometheus` the credentials of the configuration are not used: they belong to its own server. */
+/** With `--prometheus` the credentials of the configuration are not used, because they belong to its own server. */
 function prometheusAccess(
   { prometheus: url, httpConfigFile, config: file }: BacktestOptions,
   { config }: LoadedConfig,

@@ -76,7 +76,7 @@ async function runFile(file: string, { env }: CommandContext): Promise<FileResul
   return { file, errors: [], tests };
 }
 
-/** The policies under test, all enforced unless the file says otherwise. */
+/** Returns the policies under test, all enforced unless the file says otherwise. */
 function rulesUnderTest({ file, policies }: LoadedPolicyTests): RemediationRules {
   const enforced = file.mode === "enforce";
   const rules = policyRulesOf(policies);

@@ -5,12 +5,12 @@ import { rejectValue, valueKinds } from "./value-types.ts";
 
 const SERIES_SPANS_MAX = 100;
 
-/** A span: `VALUE for DURATION`; the last one may be only `VALUE`. */
+/** A span is `VALUE for DURATION`; the last one may be only `VALUE`. */
 const SPAN_PATTERN = /^\s*(\S.*?)(?:\s+for\s+(\S+))?\s*$/;
 
 /**
- * A value over time: one value or a list of spans. `kind` is its name in the reference; `read` returns null if a value
- * is invalid.
+ * A value over time, written as one value or a list of spans. `kind` is its name in the reference; `read` returns null
+ * if a value is invalid.
  */
 export function series<Value>(kind: string, example: string, read: (text: string) => Value | null) {
   const expected = `must be a ${kind}, such as ${example}, or a list over time, such as [${example} for 10m, …]`;
