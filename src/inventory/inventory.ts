@@ -19,7 +19,7 @@ import { NodeColumns, TEXT_COLUMNS } from "./node-columns.ts";
 import { createUsageScaleCheck, type UsageScale, type UsageScaleCheck } from "./usage-scale.ts";
 import { WalkHistory, type WalkSummary } from "./walk-completeness.ts";
 
-/** The node whose detail is read next, and why out of turn, or null if it is its turn. */
+/** The node whose detail is read next, and why it is read out of turn, or null if it is its turn. */
 export interface DetailPick {
   readonly id: NodeId;
   readonly cause: SuspectCause | null;
@@ -91,7 +91,7 @@ export class Inventory {
     if (isGone) this.#removeNode(id, slot);
   }
 
-  /** Returns a node that the current walk has shown, or null if none yet. */
+  /** Returns a node that the current walk has shown, or null if it has not shown any. */
   anyListed(): NodeId | null {
     for (const [id, slot] of this.#slots) if (this.#absences.isShown(slot)) return id;
     return null;
@@ -169,12 +169,17 @@ export class Inventory {
     return this.#toDetailPick(this.#priority.takeProbe(now));
   }
 
-  /** Returns from when on {@link takeNextDetail} takes a node out of turn; Infinity: not without a new observation. */
+  /**
+   * Returns the time from which {@link takeNextDetail} takes a node out of turn; Infinity if it does not without a new
+   * observation.
+   */
   suspectAt(): MonotonicMs {
     return this.#priority.suspectAt();
   }
 
-  /** Sets the nodes whose details policies wait for, and from when on each is wanted. Replaces the previous ones. */
+  /**
+   * Sets the nodes whose details policies wait for, and the time from which each is wanted. Replaces the previous ones.
+   */
   setDetailDeadlines(deadlines: ReadonlyMap<NodeId, MonotonicMs>): void {
     const bySlot = new Map<number, MonotonicMs>();
     for (const [id, due] of deadlines) {
@@ -189,7 +194,7 @@ export class Inventory {
     this.#priority.setThresholds(thresholds);
   }
 
-  /** Declares the usage scale (after a reload). If it changed, all usage is missing until it is read again. */
+  /** Declares the usage scale, after a reload. If it changed, all usage is missing until it is read again. */
   declareScale(scale: UsageScale): void {
     if (this.#usageScale.declare(scale)) this.#clearUsage();
   }
@@ -233,7 +238,8 @@ export class Inventory {
   }
 
   /**
-   * Whether the last_seen of a hidden node has not changed for so long that the service merely still has its record.
+   * Returns whether the last_seen of a hidden node has been unchanged for so long that the service merely keeps its
+   * record.
    */
   #isUnlistedTooLong(id: NodeId, slot: number, at: MonotonicMs): boolean {
     const lastSeenMs = this.#columns.number("lastSeenMs", slot);

@@ -1,9 +1,9 @@
 import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-values.ts";
 import type { Location } from "../model/snapshot.ts";
 
-/** Numbers pairs of country and region, so that the location of a node is one integer. */
+/** Assigns numbers to pairs of country and region, so that the location of a node is one integer. */
 interface LocationTable {
-  /** Returns the number of a location; beyond the cap of `proxynet_nodes`, that of the location `other`. */
+  /** Returns the number of a location, or beyond the cap of `proxynet_nodes` the number of the location `other`. */
   index(country: string, region: string): number;
   /** Removes the locations without nodes. Returns the new number of each old one, or null if all are kept. */
   compact(occupied: ReadonlySet<number>): readonly number[] | null;

@@ -8,7 +8,7 @@ export type UsageScale = "ratio" | "percent" | null;
 export interface UsageScaleCheck {
   /** Whether a scale is declared and nothing contradicts it. */
   isKnown(): boolean;
-  /** Checks a detail and returns its usages as ratios, or NaN if missing, or the scale is unknown. */
+  /** Checks a detail and returns its usages as ratios. A usage that is missing, or whose scale is unknown, is NaN. */
   normalize(detail: NodeDetail): UsageReading;
   /** Declares a scale. Returns whether it changed. */
   declare(scale: UsageScale): boolean;
@@ -17,7 +17,8 @@ export interface UsageScaleCheck {
 /** A usage above this is not a ratio. */
 const RATIO_MAX = 1.5;
 /**
- * If this many different nodes in a row have percentages below {@link RATIO_MAX}, they are ratios; fewer may be idle.
+ * If this many different nodes in a row have percentages below {@link RATIO_MAX}, the usages are ratios. Fewer nodes
+ * may be idle.
  */
 const LOW_NODES_MAX = 20;
 const UNKNOWN_USAGE: UsageReading = { cpuUsage: Number.NaN, memoryUsage: Number.NaN, diskUsage: Number.NaN };

@@ -5,13 +5,16 @@ import type { WalkEvidence } from "./absence.ts";
 
 /** What a walk of a list counted. */
 interface WalkCounts {
-  /** Records that the list says it has. */
+  /** Number of records that the list states. */
   readonly total: number;
   /** Distinct records that the walk has seen, unreadable ones included. */
   readonly seen: number;
 }
 
-/** Returns how many records a walk missed, without `explained` ones; negative: it showed more than the total. */
+/**
+ * Returns how many records a walk missed, less the `explained` ones. It is negative if the walk showed more than the
+ * total.
+ */
 export const missingRecords = ({ total, seen }: WalkCounts, explained = 0): number => total - seen - explained;
 
 /**
@@ -31,7 +34,7 @@ export function shownShare({ total, seen }: WalkCounts, missing: number): Share 
 export interface WalkSummary extends WalkCounts {
   /** `exact`: every record is accounted for. `inexact`: the list was read to its end. `cut`: it was not. */
   readonly end: "exact" | "inexact" | "cut";
-  /** Records without a readable id: each may be one of the nodes not shown. */
+  /** Records without a readable id. Each may be one of the nodes that the walk did not show. */
   readonly rejected: number;
   /** Share of the total that a complete walk may miss. */
   readonly maxMissing: Share;
@@ -65,7 +68,7 @@ export class WalkHistory {
     this.#recoveredWalks = 0;
   }
 
-  /** Records a walk; returns its result and what it proves about nodes that it did not show. */
+  /** Records a walk. Returns its result and what it proves about nodes that it did not show. */
   endWalk(
     { end, total, seen, rejected, maxMissing }: WalkSummary,
     { known, shown, hidden }: NodeCounts,

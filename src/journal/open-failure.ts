@@ -39,10 +39,10 @@ export const newerVersionFailure = (path: string, version: number, known: number
   message: `${path} has schema version ${version}, and this proxywarden knows ${known} at most; run the version that wrote it, or a later one`,
 });
 
-/** Whether the error says that another process has locked the database. */
+/** Returns whether the error says that another process has locked the database. */
 export const isLocked = (error: unknown): boolean => sqliteCode(error) === SQLITE_BUSY;
 
-/** Whether the error says that the file is corrupt or not a database. */
+/** Returns whether the error says that the file is corrupt or not a database. */
 export function isCorruption(error: unknown): boolean {
   const code = sqliteCode(error);
   return code === SQLITE_CORRUPT || code === SQLITE_NOTADB;

@@ -6,7 +6,7 @@ export type FamilyType = "gauge" | "counter" | "histogram";
 
 /** The header of a family. */
 export interface FamilyHead {
-  /** The name in text 0.0.4: that of a counter ends in `_total`. */
+  /** The name in text 0.0.4, in which the name of a counter ends in `_total`. */
   readonly name: string;
   readonly type: FamilyType;
   readonly help: string;
@@ -49,10 +49,7 @@ const escapeLine = (text: string) => text.replace(/[\\\n]/g, (character) => ESCA
 const NEEDS_ESCAPE = /["\\\n]/;
 const ESCAPES: Readonly<Record<string, string>> = { '"': '\\"', "\\": "\\\\", "\n": "\\n" };
 
-/**
- * Returns the text of a sample's value: the shortest one that parses to the same number; +Inf, -Inf and NaN as
- * Prometheus spells them.
- */
+/** Returns the shortest text that parses to the value of a sample. +Inf, -Inf and NaN are spelled as in Prometheus. */
 export function valueText(value: number): string {
   if (Number.isFinite(value)) return String(value);
   if (Number.isNaN(value)) return "NaN";
@@ -60,8 +57,8 @@ export function valueText(value: number): string {
 }
 
 /**
- * Returns the text of a bucket's bound: a float as OpenMetrics requires, and the same in text, so that both are one
- * series.
+ * Returns the text of a bucket's bound. It is a float in both formats, as OpenMetrics requires, so that both show the
+ * same series.
  */
 export function boundText(bound: number): string {
   return Number.isInteger(bound) && Math.abs(bound) < 1e15 ? `${bound}.0` : valueText(bound);

@@ -70,7 +70,8 @@ export type WebRefusal = keyof typeof WEB_REFUSAL_MEANINGS;
 export const WEB_REFUSALS = Object.keys(WEB_REFUSAL_MEANINGS) as readonly WebRefusal[];
 
 /**
- * Values of the label `reason` of `proxywarden_decisions_total`: the reasons to hold, and `all_clear` for an action.
+ * Values of the label `reason` of `proxywarden_decisions_total`: the reasons to hold a node, and `all_clear` for an
+ * action.
  */
 export const DECISION_REASONS = [...HOLD_REASONS, "all_clear"] as const;
 

@@ -3,9 +3,7 @@ import type { DetailNumber, ListedNumber, ListedText } from "./node.ts";
 import type { HourlyEntry, SessionStatistics } from "./session.ts";
 import type { MonotonicMs } from "./time.ts";
 
-/**
- * The collectors; also the values of the label `collector`. Each has its own interval, age and failures.
- */
+/** The collectors; also the values of the label `collector`. Each has its own interval, age and failures. */
 export const COLLECTORS = ["nodes", "details", "sessions", "stats", "hourly"] as const;
 export type Collector = (typeof COLLECTORS)[number];
 

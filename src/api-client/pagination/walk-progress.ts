@@ -29,9 +29,7 @@ export class WalkProgress {
   readonly #walk: ListWalk;
   readonly #failures: ApiError[] = [];
   #failedInARow = 0;
-  /**
-   * The 4xx of a page after the end of the list, or after the last record that the service shows.
-   */
+  /** The 4xx of a page after the end of the list, or after the last record that the service shows. */
   #rejection: ApiError | null = null;
   /** Total that each page stated, by page number. */
   readonly #totals = new Map<number, number>();

@@ -58,9 +58,7 @@ export function withStatusLine<T>(
 /** Interval in percent at which progress is written if a line can't be rewritten. */
 const WRITTEN_PERCENT = 10;
 
-/**
- * Creates a progress display. A terminal rewrites one line; a file gets a line every 10 %.
- */
+/** Creates a progress display. A terminal rewrites one line; a file gets a line every 10 %. */
 export function showShare(label: string, { err }: Pick<CommandContext, "err">) {
   let shown = 0;
   return {

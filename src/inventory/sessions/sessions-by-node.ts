@@ -3,7 +3,7 @@ import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../../model/label-
 import { SESSION_STATUSES } from "../../model/session.ts";
 import type { SessionNodes } from "../../model/snapshot.ts";
 
-/** Quiet walks are counted up to this. */
+/** Quiet walks are counted up to this number. */
 const QUIET_WALKS_MAX = 255;
 
 const { values: UNKNOWN_NODES_MAX } = LABEL_CAPS.proxynet_node_sessions;
@@ -16,8 +16,8 @@ export interface SessionNodeTableDeps {
 }
 
 /**
- * Counts sessions and bytes by node: for all nodes of the fleet, and for other nodes that sessions name, up to the cap
- * of the label. Sessions of further nodes are counted under the node `other`.
+ * Counts sessions and bytes by node, for all nodes of the fleet and, up to the cap of the label, for other nodes that
+ * sessions name. Sessions of further nodes are counted under the node `other`.
  */
 export class SessionNodeTable {
   readonly #deps: SessionNodeTableDeps;
@@ -97,7 +97,7 @@ export class SessionNodeTable {
     }
   }
 
-  /** Returns an immutable copy: the accepted counts, and the bytes so far. */
+  /** Returns an immutable copy of the accepted counts and of the bytes so far. */
   view(): SessionNodes {
     const { length } = this.#ids;
     return {

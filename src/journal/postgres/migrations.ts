@@ -7,8 +7,8 @@ import { createViews } from "./views.ts";
  * The schema's history: entry n migrates a schema from version n to n + 1. `s` is the quoted name of the schema.
  * Released entries are never edited.
  *
- * The tables of the journal are those of SQLite: see `src/journal/sqlite/migrations.ts`. Times are milliseconds since
- * the Unix epoch.
+ * The tables of the journal are the same as in SQLite (see `src/journal/sqlite/migrations.ts`). Times are milliseconds
+ * since the Unix epoch.
  */
 export const MIGRATIONS: readonly ((s: string) => string)[] = [
   (s) => `
@@ -146,7 +146,7 @@ export async function schemaProblem(connection: Connection, database: Database):
   return { kind: "older", message };
 }
 
-/** Null if there are no tables. */
+/** Returns the version of a schema, or null if it has no tables. */
 async function schemaVersion(connection: Connection, { schema: s }: Database): Promise<number | null> {
   const [table] = await connection.query("SELECT to_regclass($1) IS NOT NULL AS found", [`${s}.schema_version`]);
   if (table?.found !== true) return null;

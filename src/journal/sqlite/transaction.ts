@@ -7,8 +7,8 @@ import type { DatabaseSync } from "node:sqlite";
  * throw.
  *
  * There is one exception: if syncing the disk fails and the process ends before the next transaction, the data may be
- * there after a restart. So everything that is recorded before an action must be valid even if the action was not
- * taken.
+ * there after a restart. Everything that is recorded before an action must therefore be valid even if the action was
+ * not taken.
  */
 export function runInTransaction(database: DatabaseSync, work: () => void): void {
   database.exec("BEGIN IMMEDIATE");

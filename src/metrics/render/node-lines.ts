@@ -32,8 +32,8 @@ export function createNodeRenderer(
   }
 
   /**
-   * Returns which lines of the slots from `start` to before `end` are of another series than before, or null if there
-   * is none.
+   * Returns which lines of the slots from `start` to before `end` belong to another series than before, or null if none
+   * do.
    */
   function relabelledIn(
     { input, relabelled, previousFleet }: RenderFrame,

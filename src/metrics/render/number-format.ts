@@ -2,7 +2,7 @@ import { valueText } from "../text-format.ts";
 
 /**
  * Writes sample values into a buffer in two steps: `measure` returns the length of the text, and `write` writes it once
- * its place is known. The text is that of {@link valueText}.
+ * its position is known. The text is that of {@link valueText}.
  */
 export interface NumberWriter {
   /** Stores `value` under `index`, which is below the capacity. Returns the length of its text in bytes. */
@@ -15,7 +15,7 @@ export interface NumberWriter {
 const DECIMAL_MAX = 1e15;
 /** Smaller numbers are written with an exponent. */
 const DECIMAL_MIN = 1e-6;
-/** Marks a value stored as text: negative, not finite, or with more digits than fit. */
+/** Marks a value that is stored as text because it is negative, not finite, or has too many digits. */
 const KEPT_AS_TEXT = 255;
 const LOW_DIGITS = 8;
 const LOW_FACTOR = 10 ** LOW_DIGITS;

@@ -1,13 +1,13 @@
 import type { DurationMs } from "../../base/duration.ts";
 
-/** What a policy may do, in ascending order: record what it would do; act once an operator approves; act. */
+/** What a policy may do, in ascending order: record what it would do, act after an operator's approval, or act. */
 export const MODES = ["dry_run", "approve", "enforce"] as const;
 export type Mode = (typeof MODES)[number];
 
 /** The actions on a node (spec, sections 4.3 to 4.5). */
 export const ACTION_KINDS = ["disconnect", "reboot", "quarantine"] as const;
 
-/** How a step is verified: until `expect` is true, for at most `withinMs`. */
+/** How a step is verified. Verification ends when `expect` is true, or after `withinMs`. */
 export interface StepVerification {
   readonly withinMs: DurationMs;
   /** A CEL expression; null means the default of the action. */
@@ -25,7 +25,7 @@ export type Step =
       readonly action: "quarantine";
       /** Whole minutes (spec, section 4.3). */
       readonly durationMs: DurationMs;
-      /** A template: see {@link REASON_PLACEHOLDERS}. */
+      /** A template with {@link REASON_PLACEHOLDERS}. */
       readonly reason: string;
       readonly verify: StepVerification;
     }
@@ -40,9 +40,9 @@ export type ExternalBlocker =
 export interface PolicyRule {
   readonly name: string;
   readonly mode: Mode;
-  /** CEL: which nodes it applies to; null means every node. */
+  /** CEL expression that selects the nodes; null means every node. */
   readonly match: string | null;
-  /** CEL: the condition of an unhealthy node. */
+  /** CEL expression that is true for an unhealthy node. */
   readonly when: string;
   readonly forMs: DurationMs;
   readonly clearForMs: DurationMs;
@@ -54,12 +54,12 @@ export interface PolicyRule {
    * `everyMs` later.
    */
   readonly retry: { readonly episodes: number; readonly everyMs: DurationMs; readonly forgetAfterMs: DurationMs };
-  /** Names of time intervals; empty: always. */
+  /** Names of the time intervals in which it may act; if empty, it always may. */
   readonly windows: readonly string[];
   readonly blockedBy: readonly ExternalBlocker[];
 }
 
-/** Usages, which only details contain, by the names of a fleet's columns. */
+/** Usages, by the names of the fleet's columns. Only details contain them. */
 export const USAGES = ["cpuUsage", "memoryUsage", "diskUsage"] as const;
 export type Usage = (typeof USAGES)[number];
 

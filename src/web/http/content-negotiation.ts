@@ -42,9 +42,7 @@ interface AcceptChoice {
   readonly quality: number;
 }
 
-/**
- * Parses comma-separated choices with parameters (RFC 9110, section 12.4.2). An invalid quality counts as 0.
- */
+/** Parses comma-separated choices with parameters (RFC 9110, section 12.4.2). An invalid quality counts as 0. */
 function parseChoices(header: string): AcceptChoice[] {
   return header.split(",").map((choice) => {
     const [value = "", ...pairs] = choice.split(";").map((part) => part.trim().toLowerCase());

@@ -32,10 +32,7 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   return element as T;
 }
 
-/**
- * Replaces the children of an element. Focus and open details are kept on elements with the same
- * `data-k`.
- */
+/** Replaces the children of an element. Focus and open details are kept on elements with the same `data-k`. */
 export function replaceChildren(parent: HTMLElement, children: readonly Child[]): void {
   const focused = parent.contains(document.activeElement) ? elementKey(document.activeElement) : null;
   const opened = new Set([...parent.querySelectorAll("details[open]")].map(elementKey));
