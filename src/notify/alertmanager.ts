@@ -41,10 +41,11 @@ interface AlertmanagerDeps extends IntegrationClientDeps {
 /** Active alerts are repeated this often, as Prometheus does. */
 const REPEAT_MS: DurationMs = MINUTE_MS;
 /**
- * An alert expires after this without repetition: some repetitions may fail, and none comes after the daemon stopped.
+ * An alert expires after this time without repetition, since some repetitions may fail, and none follow after the
+ * daemon has stopped.
  */
 const ALERT_LIFETIME_MS: DurationMs = 5 * MINUTE_MS;
-/** How long an alert about a single event fires: longer than any common group_interval. */
+/** Duration of an alert about a single event, which is longer than any common group_interval. */
 const EVENT_ALERT_MS: DurationMs = HOUR_MS;
 
 /** The label `alertname` of each kind of notification. */

@@ -15,7 +15,7 @@ interface HttpReceiverOptions extends Pick<Receiver, "name" | "repeatMs"> {
   readonly path: string | null;
   /** Returns the body of a request, which is sent as JSON. */
   readonly payload: (notifications: readonly Notification[]) => unknown;
-  /** Whether errors quote the response. Not if it may contain the URL and the URL is a secret. */
+  /** Whether errors quote the response. They must not if it may contain the URL and the URL is a secret. */
   readonly quotesResponse: boolean;
 }
 

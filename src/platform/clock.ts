@@ -2,7 +2,7 @@ import type { DurationMs } from "../base/duration.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
 
-/** Maximum timer: setTimeout fires at once for a longer one, so a longer sleep uses several. */
+/** Longest timer. With a longer one setTimeout fires immediately, so a longer sleep uses several. */
 const TIMER_MS_MAX: DurationMs = 2 ** 31 - 1;
 
 /**
@@ -27,7 +27,7 @@ function sleepUntil(end: MonotonicMs, monotonic: () => MonotonicMs, signal?: Abo
       resolve();
     };
     const arm = (rest: DurationMs) => {
-      // Timers are in whole milliseconds since the start of the event loop iteration: rounding down would wake up
+      // Timers are in whole milliseconds since the start of the event loop iteration, so rounding down would wake up
       // early.
       timer = setTimeout(wake, Math.min(Math.ceil(rest), TIMER_MS_MAX));
     };

@@ -26,7 +26,7 @@ export interface JournalContents {
   readonly holds: readonly NodeHold[];
   /** Facts whose key begins with `warden.`. */
   readonly facts: ReadonlyMap<string, string>;
-  /** The largest number assigned to an episode or action: see {@link formatId}. */
+  /** The largest number assigned to an episode or action (see {@link formatId}). */
   readonly lastNumber: number;
 }
 
@@ -46,7 +46,7 @@ export interface JournalQueries {
   decisions(query: JournalQuery): Promise<readonly Decision[]>;
   actions(query: JournalQuery): Promise<readonly Action[]>;
   episodes(query: JournalQuery): Promise<readonly Episode[]>;
-  /** Operator commands have no policy: that of the query is ignored. */
+  /** Returns operator commands. They have no policy, so that of the query is ignored. */
   operatorCommands(query: JournalQuery): Promise<readonly OperatorCommandRow[]>;
 }
 
@@ -57,8 +57,8 @@ export interface JournalQueries {
 export interface Journal extends JournalQueries {
   load(closedSince: EpochMs): Promise<JournalContents>;
   /**
-   * Writes all changes or none, and resolves once they are on disk. Calls must not overlap: the order of two commits
-   * under way at the same time is undefined.
+   * Writes all changes or none, and resolves once they are on disk. Calls must not overlap, because the order of two
+   * commits at the same time is undefined.
    */
   commit(changes: readonly JournalChange[]): Promise<void>;
   /** Deletes rows that ended or were decided before `before`, a bounded number per call. */
@@ -80,5 +80,5 @@ export interface JournalReader extends JournalQueries {
   close(): Promise<void>;
 }
 
-/** Returns the identifier of an episode or action: `ep-12`, `act-13`. Both share one sequence, from 1. */
+/** Returns the identifier of an episode or action, such as `ep-12` or `act-13`. Both share one sequence, from 1. */
 export const formatId = (kind: "ep" | "act", number: number): string => `${kind}-${number}`;

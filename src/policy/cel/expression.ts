@@ -14,7 +14,7 @@ export interface Expression extends Program {
   readonly condition: Term;
 }
 
-/** Longest text of an expression, in characters: enough for a list of two hundred node ids. */
+/** Maximum number of characters of an expression, which suffices for a list of two hundred node ids. */
 const TEXT_CHARACTERS_MAX = 8_192;
 
 /**

@@ -18,9 +18,9 @@ export interface EvaluatedNode {
 
 /** A snapshot, as expressions read it. */
 export interface EvaluationScope {
-  /** The node in a slot that is not empty. */
+  /** Returns the node in a slot, which must not be empty. */
   nodeAt(slot: number): EvaluatedNode;
-  /** The node with this id, or null if it is not in the fleet. */
+  /** Returns the node with this id, or null if it is not in the fleet. */
   find(id: NodeId): EvaluatedNode | null;
 }
 

@@ -36,7 +36,7 @@ export function parseTerm(root: SyntaxNode): Result<Term, ExpressionProblem> {
   return term === null ? fail(problems[0]!) : ok(term);
 }
 
-/** Records a problem. Returns null, which every caller passes up to the root. */
+/** Records a problem. Returns null, which every caller returns up to the root. */
 type ReportProblem = (offset: number, message: string) => null;
 type TermReader = (node: SyntaxNode) => Term | null;
 

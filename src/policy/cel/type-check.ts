@@ -9,9 +9,9 @@ interface ParsedExpression {
   check(): { readonly type?: string; readonly error?: ParseError | TypeFault };
 }
 
-/** An AST node costs nanoseconds for each evaluation of a node. */
+/** Maximum size of the syntax tree. Each part of it takes nanoseconds in each evaluation. */
 const AST_NODES_MAX = 1_000;
-/** How deep parentheses, calls and selections may nest. */
+/** Maximum depth of nested parentheses, calls and selections. */
 const DEPTH_MAX = 32;
 const LIST_ELEMENTS_MAX = 256;
 const CALL_ARGUMENTS_MAX = 8;
@@ -87,7 +87,8 @@ function fieldDeclarations(): Declarations {
 }
 
 /**
- * Declares operators between ints and doubles. CEL itself only orders them; adding or equating them is a type error.
+ * Declares operators between ints and doubles. CEL itself only orders them, and adding or equating them is a type
+ * error.
  */
 function registerMixedNumbers(created: Environment): void {
   const mixed = [

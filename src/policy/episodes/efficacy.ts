@@ -13,9 +13,9 @@ export interface Efficacy {
 }
 
 /**
- * Measures how many nodes a policy heals. For each node the last real episode under this version of the policy counts
- * that has acted and closed after `since`, or whose node is lost. Episodes that an operator or a change of the policy
- * ended don't count.
+ * Measures how many nodes a policy heals. For each node it counts the last real episode under this version of the
+ * policy that has acted and closed after `since`, or whose node is lost. Episodes that ended because of an operator or
+ * a change of the policy don't count.
  */
 export function measureEfficacy(
   closed: Iterable<Episode>,
@@ -43,5 +43,5 @@ export function measureEfficacy(
   return { nodes: last.length, healed, isTooLow };
 }
 
-/** When an episode closed or its node was lost. */
+/** Returns when an episode closed or its node was lost. */
 const endedAt = ({ closedAt, stateAt }: Episode): EpochMs => closedAt ?? stateAt;

@@ -11,14 +11,17 @@ const SEND_BACKOFF_MS = MINUTE_MS;
 const SEND_BACKOFF_MS_MAX = 30 * MINUTE_MS;
 /** Delay after the first 429 without Retry-After; it doubles with each. */
 const RATE_LIMIT_BACKOFF_MS: DurationMs = SECOND_MS;
-/** Attempts at one step that may be answered with 429, before the step is given up. */
+/** Maximum number of attempts at one step that are answered with 429 before the step is given up. */
 export const RATE_LIMITED_ATTEMPTS_MAX = 5;
-/** A quarantine that ends this early was not lifted by an operator: clocks differ, and durations are whole minutes. */
+/**
+ * A quarantine that ends this early was not lifted by an operator, since clocks differ and durations are whole minutes.
+ */
 const QUARANTINE_SLACK_MS = MINUTE_MS;
 /** A quarantine that lasts this long after its end is overdue. */
 const QUARANTINE_OVERDUE_MS = 5 * MINUTE_MS;
 /**
- * A quarantine counts as lifted after this many consecutive observations of the node as online: one may be outdated.
+ * A quarantine counts as lifted after this many consecutive observations of the node as online, since one may be
+ * outdated.
  */
 const FREED_OBSERVATIONS_MIN = 2;
 
@@ -48,7 +51,7 @@ export function beginEpisode(active: ActivePolicy, node: NodeObservation, id: st
 }
 
 /**
- * An event in the life of an episode, from firing until it is closed.
+ * An event of an episode, from firing until it is closed.
  *
  * ```
  * firing ──sent──▶ acting ──verified──▶ recovering ──healed──▶ healed
@@ -148,8 +151,8 @@ export const markUnlisted = (episode: Episode, now: EpochMs): Episode => ({
 });
 
 /**
- * Updates an episode after a step was sent, or may have been. `minutes` is the duration of a quarantine; null means as
- * requested.
+ * Updates an episode after a step was sent, or may have been. `minutes` is the duration of a quarantine, or null if it
+ * is the requested one.
  */
 export function recordSent(episode: Episode, action: Action, minutes: number | null, now: EpochMs): Episode {
   const quarantine: Quarantine | null =
@@ -174,8 +177,8 @@ export function recordUnsent(episode: Episode, now: EpochMs): Episode {
 }
 
 /**
- * Updates an episode after a 429: nothing was executed, and the step is sent again. `retryAfterMs` is the delay that
- * the service asked for, or null if none, so the delay doubles from 1 s (spec, section 7.1). After {@link
+ * Updates an episode after a 429. Nothing was executed, and the step is sent again. `retryAfterMs` is the delay that
+ * the service asked for. If it is null, the delay doubles from 1 s (spec, section 7.1). After {@link
  * RATE_LIMITED_ATTEMPTS_MAX} attempts the episode is given up, or stays quarantined while our quarantine lasts.
  */
 export function recordRateLimited(episode: Episode, retryAfterMs: DurationMs | null, now: EpochMs): Episode {
@@ -220,7 +223,7 @@ export function recordStepLost(episode: Episode, action: Action, now: EpochMs): 
   return transition(next, "step_lost", now);
 }
 
-/** Moves an episode to the next step; if none is left, ends its steps. */
+/** Moves an episode to the next step, or ends its steps if none is left. */
 export function advanceStep(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
   const next = { ...episode, step: episode.step + 1, ...NO_ATTEMPTS, healed: false };
   return next.step < rule.steps.length ? transition(next, "next_step", now) : recordRefused(next, rule, now);
@@ -250,7 +253,7 @@ export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs)
   return { ...episode, quarantine: { ...quarantine, seenOnline } };
 }
 
-/** Whether an observation is the first to show that an operator is working on the node during our step. */
+/** Returns whether an observation is the first to show that an operator is working on the node during our step. */
 const isOperatorRepair = ({ state, shadow: dryRun, repaired, quarantine }: Episode, status: NodeStatus): boolean =>
   (state === "acting" || state === "quarantined") &&
   !dryRun &&
@@ -258,7 +261,7 @@ const isOperatorRepair = ({ state, shadow: dryRun, repaired, quarantine }: Episo
   (status === "maintenance" || (status === "quarantined" && quarantine === null));
 
 /**
- * Resumes an action or quarantine of a suspended episode whose node is seen again; anything else waits for the timer.
+ * Resumes an action or quarantine of a suspended episode whose node is seen again. Anything else waits for the timer.
  */
 export function resumeEpisode(before: Episode, hasActionInFlight: boolean, now: EpochMs): Episode {
   const episode = isUnlisted(before) ? { ...before, unlistedAt: null } : before;
@@ -267,8 +270,8 @@ export function resumeEpisode(before: Episode, hasActionInFlight: boolean, now: 
 }
 
 /**
- * Resumes a suspended episode whose timer fires again. If a step had healed the node, this is a relapse: the next step
- * follows.
+ * Resumes a suspended episode whose timer fires again. If a step had healed the node, this is a relapse, and the next
+ * step follows.
  */
 export function refireEpisode(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
   if (episode.healed) return advanceStep(episode, rule, now);

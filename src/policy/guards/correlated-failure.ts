@@ -3,8 +3,9 @@ import type { NodeId } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 
 /**
- * A node became unhealthy: the condition of a policy was observed to be false, then true. A condition that is true in
- * its first evaluation (after a start, a change of the policy or untrusted data) is not an onset.
+ * The moment at which a node became unhealthy: the condition of a policy was observed to be false, then true. A
+ * condition that is true in its first evaluation (after a start, a change of the policy or untrusted data) is not an
+ * onset.
  */
 export interface Onset {
   readonly policy: string;
@@ -68,7 +69,7 @@ export function addOnsets(
   return incidents;
 }
 
-/** Adds an incident; it is merged with the incidents of its region or country that it overlaps. */
+/** Adds an incident, merged with the incidents of its region or country that it overlaps. */
 export function mergeIncident(incidents: readonly Incident[], more: Incident): readonly Incident[] {
   const isSame = ({ place, from, to }: Incident) => place === more.place && from <= more.to && more.from <= to;
   const same = incidents.filter(isSame);
@@ -127,7 +128,7 @@ function findClusters(onsets: readonly Onset[], withinMs: DurationMs, size: numb
   // Fast path: usually there is none, and no nodes need to be counted.
   if (!sorted.some(({ at }, index) => index >= size - 1 && at - sorted[index - size + 1]!.at <= withinMs)) return [];
   const found: { from: EpochMs; to: EpochMs }[] = [];
-  // Number of onsets of each node within the window that ends with the current onset: a node counts once.
+  // Number of onsets of each node within the window that ends with the current onset. A node counts once.
   const inWindow = new Map<NodeId, number>();
   let begin = 0;
   for (const { node, at } of sorted) {

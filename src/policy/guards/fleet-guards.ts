@@ -3,7 +3,7 @@ import { findIncident, INCIDENT_MS_MAX, nodesToContinue } from "./correlated-fai
 import type { GuardRow } from "./guard.ts";
 import { incidentNodesMin } from "./limits.ts";
 
-/** Holds every node while too many nodes are unhealthy at once, also nodes observed since the last evaluation. */
+/** Holds every node while too many nodes are unhealthy at once, including nodes observed since the last evaluation. */
 export const stormGuard: GuardRow = {
   reasons: {
     storm: {

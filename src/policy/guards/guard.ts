@@ -12,7 +12,7 @@ export interface Candidate {
   readonly active: ActivePolicy;
   readonly node: NodeObservation;
   readonly timer: Timer;
-  /** Null if no episode has begun. */
+  /** The episode, or null if none has begun. */
   readonly episode: Episode | null;
   readonly evaluation: PolicyEvaluation;
   /** When the oldest datum of the evaluation was observed, on the journal's clock. */
@@ -45,7 +45,7 @@ export interface HoldReasonRow {
   /** What an operator should do; absent if nothing needs to be done. */
   readonly operatorAction?: string;
   /**
-   * The alert in `config/prometheus/rules` that fires before the hold has lasted {@link HOLD_MS_MAX}. Absent:
+   * The alert in `config/prometheus/rules` that fires before the hold has lasted {@link HOLD_MS_MAX}. If absent, it is
    * {@link HELD_TOO_LONG}. Null if none is needed, because the hold ends before that with the default `safety`.
    */
   readonly alert?: string | null;

@@ -6,7 +6,7 @@ import type { EpochMs } from "../../model/time.ts";
 import type { DomainCount } from "../facts.ts";
 import type { Candidate, GuardRow } from "./guard.ts";
 
-/** Most nodes or actions that a detail names; the rest are only counted. */
+/** Maximum number of nodes or actions that a detail names. The rest are only counted. */
 const NAMES_MAX = 3;
 
 /** Limits how many actions are sent and not yet verified. */
@@ -25,11 +25,11 @@ export const inFlightGuard: GuardRow = {
     if (others.length < maxInFlight) return [];
     const names = others.slice(0, NAMES_MAX).map(({ id, node }) => `${id} on ${node}`);
     const rest = others.length - names.length;
-    const nodes = names.length === 0 ? "" : `: ${names.join(", ")}${rest === 0 ? "" : ` and ${rest} more`}`;
+    const listed = names.length === 0 ? "" : `: ${names.join(", ")}${rest === 0 ? "" : ` and ${rest} more`}`;
     return [
       {
         reason: "in_flight",
-        detail: `${others.length} of ${maxInFlight} actions in flight are not yet verified${nodes}`,
+        detail: `${others.length} of ${maxInFlight} actions in flight are not yet verified${listed}`,
       },
     ];
   },
@@ -81,7 +81,7 @@ export const disruptedDomainGuard: GuardRow = {
         ? null
         : {
             reason: "disrupted_domain",
-            detail: `${count.disrupted} nodes of the ${domain} ${candidate.node[domain] || "(none)"} are disrupted; the limit is ${limit}${describeLostNodes(fleetCounts.lost.filter((each) => each[domain] === candidate.node[domain]))}`,
+            detail: `${count.disrupted} nodes of the ${domain} ${candidate.node[domain] || "(none)"} are disrupted; the limit is ${limit}${describeLostNodes(fleetCounts.lost.filter((episode) => episode[domain] === candidate.node[domain]))}`,
           },
     );
   },

@@ -19,7 +19,7 @@ export const CLOSED_BREAKER: Breaker = { firings: [], open: null };
 
 /**
  * Counts nodes that began to fire at `now`. The breaker opens if there are more than `limit`, but only when a node
- * begins to fire: a limit that is temporarily low because not all nodes are listed yet does not open it.
+ * begins to fire. A limit that is temporarily low because not all nodes are listed yet does not open it.
  */
 export function recordFirings(
   breaker: Breaker,
@@ -45,7 +45,7 @@ export interface Storm {
   readonly blowing: boolean;
 }
 
-/** Returns the storm as of `now`; null if there is none, and the cool-down is over. */
+/** Returns the storm as of `now`, or null if there is none and the cool-down is over. */
 export function evaluateStorm(
   storm: Storm | null,
   unhealthy: { readonly nodes: number; readonly limit: number },

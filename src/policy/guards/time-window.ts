@@ -3,9 +3,9 @@ import { type IntervalSpec, LOCAL_ZONE, matchesDay, type TimeInterval } from "..
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { EpochMs } from "../../model/time.ts";
 
-/** A week and a day: a weekly window opens within it, even if the clocks change on that day. */
+/** A week and a day. A weekly window opens within this time, even if the clocks change on that day. */
 const OPENING_HORIZON_MS: DurationMs = 8 * DAY_MS;
-/** A configuration names few zones; reloads may add some. */
+/** Maximum number of cached zones. A configuration names few, and reloads may add some. */
 const CACHED_ZONES_MAX = 64;
 const UTC = "UTC";
 
@@ -13,10 +13,9 @@ const UTC = "UTC";
 type LocalTimeMs = number;
 
 /**
- * Whether a time is within any spec of a time interval, by Alertmanager's rules. Of a spec, every list that is present
- * must match the local time, each with any of its ranges; an empty list matches nothing. A day that a month doesn't
- * have matches no day. When the clocks change, a skipped hour is in no window, and a repeated hour is in its window
- * both times.
+ * Returns whether a time is within any spec of a time interval, by Alertmanager's rules. Every list of a spec must
+ * match the local time with any of its ranges; an empty list matches nothing. A day that a month doesn't have matches
+ * no day. When the clocks change, a skipped hour is in no window, and a repeated hour is in its window both times.
  *
  * Weekday, day of month, month and year are those of the time itself, so the morning after Friday night is a Saturday.
  */
@@ -123,7 +122,9 @@ function openingText(opening: Opening | null): string {
 
 const localTimeOf = (spec: IntervalSpec, at: EpochMs): LocalTimeMs => localTimeIn(spec.location ?? UTC, at);
 
-/** Throws if the platform doesn't know the zone, which the configuration has checked. */
+/**
+ * Returns the local time in a zone. Throws if the platform doesn't know the zone, which the configuration has checked.
+ */
 function localTimeIn(zone: string, at: EpochMs): LocalTimeMs {
   if (zone === UTC) return at;
   const [month, day, year, hour, minute, second] = formatterOf(zone).format(at).match(/\d+/g)!.map(Number);
