@@ -9,7 +9,9 @@ export interface PolicyDifference {
   readonly policy: string;
   /** The key that differs; `policy` means the whole policy. */
   readonly key: string;
-  /** `more`: the policy may act on more nodes, or sooner; `less`: on fewer, or later; `other`: neither is certain. */
+  /**
+   * `more` if the policy may act on more nodes, or sooner; `less` if on fewer, or later; `other` if neither is certain.
+   */
   readonly effect: "more" | "less" | "other";
   readonly text: string;
 }
@@ -38,12 +40,15 @@ export function comparePolicies(
   ];
 }
 
-/** A policy in dry_run, or with notify steps only, acts on no node whether or not it exists. */
-const describePresence = (rule: PolicyRule, effect: Effect, what: string): PolicyDifference => ({
+/**
+ * Describes a policy that was added or removed. In dry_run, or with notify steps only, a policy acts on no node whether
+ * or not it exists.
+ */
+const describePresence = (rule: PolicyRule, effect: Effect, change: string): PolicyDifference => ({
   policy: rule.name,
   key: "policy",
   effect: rule.mode !== "dry_run" && rule.steps.some(({ action }) => action !== "notify") ? effect : "other",
-  text: `${what}: ${rule.mode}, ${stepsText(rule.steps)}, when ${rule.when}`,
+  text: `${change}: ${rule.mode}, ${stepsText(rule.steps)}, when ${rule.when}`,
 });
 
 const comparePolicy = (was: PolicyRule, is: PolicyRule): readonly KeyDifference[] => [
@@ -118,7 +123,7 @@ function compareSteps(was: readonly Step[], is: readonly Step[]): KeyDifference[
   return [{ key: "steps", effect: "other", text }];
 }
 
-/** A policy without windows may act at any time. */
+/** Compares windows. A policy without windows may act at any time. */
 function compareWindows(was: readonly string[], is: readonly string[]): KeyDifference[] {
   if ((was.length === 0) === (is.length === 0)) return compareLists("windows", was, is, "more");
   const windowsText = (names: readonly string[]) => names.join(", ") || "always";
@@ -136,7 +141,9 @@ function compareLists(key: string, was: readonly string[], is: readonly string[]
   ];
 }
 
-/** The first policy that fires acts on the node, so another order may change which policy that is. */
+/**
+ * Compares the order. The first policy that fires acts on the node, so another order may change which policy that is.
+ */
 function compareOrder(before: readonly PolicyRule[], after: readonly PolicyRule[]): readonly PolicyDifference[] {
   const sharedNames = (rules: readonly PolicyRule[], others: readonly PolicyRule[]) =>
     rules.map(({ name }) => name).filter((name) => others.some((other) => other.name === name));

@@ -14,7 +14,10 @@ export type Verdict = "true" | "false" | "unknown";
 export interface UnknownCause {
   /** Null if the expression as a whole is unknown, because of a division by 0 or an overflow. */
   readonly field: FieldName | null;
-  /** `stale`: older than its max_age; `error`: all fields are known, but the result of a calculation is not. */
+  /**
+   * `stale` means older than its max_age; `error` means that all fields are known, but the result of a calculation is
+   * not.
+   */
   readonly why: MissingReason | "stale" | "error";
 }
 
@@ -24,8 +27,8 @@ export interface ExpressionResult {
   /** In the order of the text; empty if the verdict is known. */
   readonly unknowns: readonly UnknownCause[];
   /**
-   * When the oldest value was observed: of the fresh ones or, if the verdict is unknown, of all. Without any value, the
-   * time of the evaluation.
+   * When the oldest of the fresh values was observed or, if the verdict is unknown, the oldest of all values. If there
+   * is no value, this is the time of the evaluation.
    */
   readonly at: MonotonicMs;
   /** When the newest value was observed. */
@@ -94,7 +97,7 @@ export function evaluateExpression(
     }
     oldest = Math.min(oldest, datum.at);
     newest = Math.max(newest, datum.at);
-    // Also false if the age is NaN.
+    // This is also false if the age is NaN.
     const isFresh = datum.at >= freshFrom;
     values.push(isFresh ? datum.value : null);
     if (isFresh) oldestFresh = Math.min(oldestFresh, datum.at);
