@@ -3,11 +3,14 @@ import { dirname } from "node:path";
 import { fail } from "../base/result.ts";
 
 /**
- * Why the store can't be opened. `held`: another process uses it; `newer`: a later version of proxywarden wrote it;
- * `damaged`: it is corrupt or not a proxywarden database; `unusable`: the folder can't be read or written, or the
- * database refuses; `unreachable`: the server of the database does not answer now. Only when opened for reading:
- * `missing`: there is no store; `older`: an earlier version wrote it, and it was not migrated yet. The message names
- * the file or folder and what to do.
+ * Why the store can't be opened. The message names the file or folder and what to do.
+ * - `held`: another process uses it.
+ * - `newer`: a later version of proxywarden wrote it.
+ * - `damaged`: it is corrupt, or not a proxywarden database.
+ * - `unusable`: the folder can't be read or written, or the database refuses access.
+ * - `unreachable`: the database server does not answer now.
+ * - `missing`, only when opened for reading: there is no store.
+ * - `older`, only when opened for reading: an earlier version wrote it, and it was not migrated yet.
  */
 export interface StoreFailure {
   readonly kind: "held" | "newer" | "damaged" | "unusable" | "unreachable" | "missing" | "older";

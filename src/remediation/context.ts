@@ -29,7 +29,7 @@ export interface RemediationRules {
 /** Dependencies of the remediation controller. */
 export interface RemediationControllerDeps {
   readonly rules: RemediationRules;
-  /** `service.base_url`: the service that the nodes belong to. */
+  /** `service.base_url`, which identifies the service that the nodes belong to. */
   readonly serviceUrl: string;
   readonly remediationState: RemediationState;
   readonly journal: Journal;
@@ -40,7 +40,7 @@ export interface RemediationControllerDeps {
   readonly clock: Clock;
   readonly metrics: DaemonMetrics;
   readonly log: Log;
-  /** Called after a read of a node: a new snapshot should be published soon. */
+  /** Called after a read of a node, so that a new snapshot is published soon. */
   readonly onRead: () => void;
 }
 
@@ -63,7 +63,7 @@ export const createRemediationContext = (deps: RemediationControllerDeps): Remed
 
 /** The last snapshot, and how policies read it. */
 export class ObservedFleet {
-  /** The last snapshot, and the plan by which it was collected; null before the first. */
+  /** The last snapshot, and the plan under which it was collected; null before the first. */
   latest: { readonly snapshot: Snapshot; readonly plan: Plan } | null = null;
   readonly #client: Pick<ApiClient, "serviceTime">;
 
@@ -97,12 +97,15 @@ export class ObservedFleet {
     return Number.isNaN(at) ? null : at;
   }
 
-  /** Returns the `max_age` of a policy for each source; without one, how long the plan considers the data fresh. */
+  /**
+   * Returns the `max_age` of a policy for each source. Without one, it is the time for which the plan considers the
+   * data fresh.
+   */
   maxAgeOf(rule: PolicyRule | null): (source: Collector) => DurationMs {
     return (source) => rule?.maxAgeMs ?? this.latest?.plan[source]?.freshMs ?? 0;
   }
 
-  /** Returns the last snapshot, as expressions read it. */
+  /** Returns the last snapshot in the form that expressions read. */
   scope(): EvaluationScope {
     return createEvaluationScope(this.latest!.snapshot, this.#client.serviceTime);
   }

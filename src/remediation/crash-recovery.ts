@@ -12,9 +12,9 @@ import { conditionFactKey } from "./policy-set.ts";
 type RecoveryDeps = TransitionDeps & Pick<RemediationContext, "observed">;
 
 /**
- * Settles what a stop or a crash left, before anything new is decided. An intended action was not sent, and is
- * withdrawn. An action that was being sent may have been executed: it is in doubt, counts as sent and is verified, but
- * is never sent again.
+ * Settles what a stop or a crash left unfinished, before anything new is decided. An intended action was not sent, and
+ * is withdrawn. An action that was being sent may have been executed. It is in doubt, counts as sent and is verified,
+ * but is never sent again.
  */
 export function recoverFromCrash(context: RecoveryDeps): void {
   const { remediationState } = context;

@@ -6,8 +6,8 @@ import { wasRebootedByUs } from "../policy/facts.ts";
 import type { RemediationContext } from "./context.ts";
 
 /**
- * How long a node is held after others acted on it: the longest time that the shipped policies allow for the
- * verification of a reboot. A node that restarted after a crash is held as well, because it looks the same.
+ * Time for which a node is held after others acted on it, which is the longest time that the shipped policies allow for
+ * the verification of a reboot. A node that restarted after a crash is held as well, because it looks the same.
  */
 export const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
 /** A hold is extended by at least this much at a time, because nodes are checked every few seconds. */
@@ -15,7 +15,7 @@ const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
 
 /**
  * Returns a function that compares the fleet with that of the previous call, and holds each node with a timer on which
- * others acted: an operator, or another daemon with its own state.
+ * others acted, such as an operator or another daemon with its own state.
  */
 export function createExternalActions(
   context: Pick<RemediationContext, "log" | "observed" | "remediationState">,
@@ -23,7 +23,7 @@ export function createExternalActions(
   const { remediationState } = context;
   const { records } = remediationState;
   let previousFleet: Fleet | null = null;
-  /** Nodes that had timers at the previous call: a reboot by others ends a pending timer. */
+  /** Nodes that had timers at the previous call. They are kept because a reboot by others ends a pending timer. */
   let previousNodes: ReadonlySet<NodeId> = new Set();
 
   /** Returns what others did to a node, or null if nothing is visible. */

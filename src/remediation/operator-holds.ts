@@ -18,7 +18,7 @@ export interface Pause {
   readonly operator?: string;
 }
 
-/** Returns the pause in force, or null if there is none, or it has expired. */
+/** Returns the pause in force, or null if there is none or it has expired. */
 export function pauseAt(records: RemediationRecords, now: EpochMs): Pause | null {
   const pause = recordedPause(records);
   return pause === null || (pause.until ?? now + 1) <= now ? null : pause;
@@ -29,7 +29,7 @@ const recordedPause = (records: RemediationRecords): Pause | null =>
 
 type ExpiryDeps = Pick<RemediationContext, "log" | "metrics" | "remediationState">;
 
-/** Ends the pause and the holds of operators that have expired: journals, logs and counts each. */
+/** Ends the pause and the holds of operators that have expired. Journals, logs and counts each. */
 export function endExpiredHolds({ remediationState, metrics, log }: ExpiryDeps): void {
   const { records } = remediationState;
   const now = remediationState.now();

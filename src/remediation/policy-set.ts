@@ -32,7 +32,7 @@ export interface SentUnder {
  */
 export class PolicySet {
   readonly all: readonly Policy[];
-  /** `safety.protected`; null if no node is protected. */
+  /** The expression in `safety.protected`, or null if no node is protected. */
   readonly protectedNodes: Expression | null;
   readonly #ceiling: Mode;
   readonly #records: Pick<RemediationRecords, "fact">;
@@ -77,8 +77,8 @@ export class PolicySet {
   }
 
   /**
-   * Returns the policy under which an action was sent, which is the one that verifies it, with the action's step. Null
-   * if this version can't read it.
+   * Returns the policy under which an action was sent and by which it is verified, with the action's step. Null if this
+   * version can't read it.
    */
   sentUnder({ fingerprint, step: index }: Action): SentUnder | null {
     const policy = this.withFingerprint(fingerprint);

@@ -5,7 +5,7 @@ import { approvalExpiry, buildCandidate, type CandidateDeps, nextAction } from "
 
 type ApprovalDeps = CandidateDeps & TransitionDeps;
 
-/** Journals a request for approval of a candidate's next step, and notifies about it, unless there is one already. */
+/** Journals a request for approval of a candidate's next step and notifies about it, unless there already is one. */
 export function requestApproval(context: ApprovalDeps, candidate: Candidate): void {
   const { remediationState } = context;
   const episode = candidate.episode!;

@@ -15,11 +15,11 @@ export interface ExternalBlockerCache {
 
 interface CachedResult {
   readonly at: MonotonicMs;
-  /** Null if nothing blocks. */
+  /** Why it blocks, or null if nothing blocks. */
   readonly blockedDetail: string | null;
 }
 
-/** Older results are not used. */
+/** Maximum age of a result. Older results are not used. */
 const RESULT_AGE_MS_MAX: DurationMs = 2 * MINUTE_MS;
 /** Interval of the queries while a policy has candidates. */
 export const QUERY_INTERVAL_MS: DurationMs = 30 * SECOND_MS;

@@ -13,14 +13,14 @@ import type { RemediationContext } from "../context.ts";
 import { buildCandidate, type CandidateDeps } from "../evaluation/candidates.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "../policy-set.ts";
 
-/** What the transition of an episode reads and writes. */
+/** Dependencies of the transitions of episodes. */
 export type TransitionDeps = Pick<
   RemediationContext,
   "remediationState" | "policies" | "rules" | "notifier" | "metrics" | "log"
 >;
 
 /**
- * Journals an episode's new state, the changes that belong to it and its consequences in one transaction, and sends the
+ * Journals an episode's new state, the changes that belong to it and its consequences in one transaction, and sends
  * notifications.
  */
 export function commitTransition(
@@ -55,7 +55,7 @@ function recordConsequences(context: TransitionDeps, before: Episode | null, aft
   }
 }
 
-/** The journal change of an action's new state. */
+/** Returns the journal change of an action's new state. */
 export const actionChange = (row: Action): JournalChange => ({ kind: "action", row });
 
 /** Returns the journal change of an action that ended, and counts it. `outcome` is null if it was never sent. */
@@ -79,7 +79,7 @@ export function finishAction(
 }
 
 /**
- * Returns the journal changes of an episode's unfinished actions when it closes: an action that was sent is in doubt.
+ * Returns the journal changes of an episode's unfinished actions when it closes. An action that was sent is in doubt.
  */
 export function finishActions(context: TransitionDeps, { id }: Episode, detail: string): JournalChange[] {
   return context.remediationState.records
@@ -102,8 +102,8 @@ export function withdraw(context: TransitionDeps, episode: Episode, why: string)
 }
 
 /**
- * Withdraws the episodes of lost nodes: after an operator has accepted the losses, they no longer count against limits
- * or policies.
+ * Withdraws the episodes of lost nodes after an operator has accepted the losses, which then no longer count against
+ * limits or policies.
  */
 export function acceptLosses(context: TransitionDeps): void {
   for (const episode of lostEpisodesOf(context))

@@ -19,7 +19,7 @@ import { readNode } from "./node-read.ts";
 type ExecutorDeps = TransitionDeps &
   Pick<RemediationContext, "apiKey" | "client" | "clock" | "externalBlockerCache" | "inventory" | "observed">;
 
-/** `noNewSteps`: no action may begin any more; `abortPost`: a POST that is under way is aborted. */
+/** Signals that end execution. After `noNewSteps` no action may begin; `abortPost` aborts a POST that is under way. */
 export interface ExecutionSignals {
   readonly noNewSteps: AbortSignal;
   readonly abortPost: AbortSignal;
@@ -29,15 +29,15 @@ export interface ExecutionSignals {
 const READ_TIMEOUT_MS: DurationMs = 30 * SECOND_MS;
 
 /**
- * Sends an action that was decided on, at most once. `precondition` returns why it must not be sent, by what is known
- * at that moment, or null if it may be sent.
+ * Sends an action that was decided on, at most once. `precondition` returns why it must not be sent according to what
+ * is known at that moment, or null if it may be sent.
  *
  *     journal the intent ─▶ read the node ─▶ wait for a permit ─▶ check the precondition ─▶ journal `posting`
  *         ─▶ check the precondition again ─▶ POST
  *
  * `posting` takes effect in memory only with the POST, so the second check sees the action as the first one did.
  * Nothing runs between that check and the POST. Until the POST the action can be withdrawn. After it nothing is sent
- * again: an unknown outcome is in doubt, and observation settles it.
+ * again. If the outcome is unknown, the action is in doubt, and observation settles it.
  */
 export async function executeAction(
   context: ExecutorDeps,
@@ -93,7 +93,7 @@ export async function executeAction(
   else recordOutcome(context, action, result);
 }
 
-/** Records an action of a dry run: everything but the POST. */
+/** Records an action of a dry run, for which everything is done but the POST. */
 export function recordDryRun(context: ExecutorDeps, intent: Action): void {
   const now = context.remediationState.now();
   const episode = context.remediationState.records.episode(intent.episode)!;

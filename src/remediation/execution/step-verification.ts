@@ -13,7 +13,7 @@ import type { RemediationContext } from "../context.ts";
 import { canaryFactKey, type SentUnder } from "../policy-set.ts";
 import { actionChange, commitTransition, finishAction, type TransitionDeps, withdraw } from "./episode-transitions.ts";
 
-/** What the verification of a step reads and writes. */
+/** Dependencies of the verification of steps. */
 export type VerificationDeps = TransitionDeps & Pick<RemediationContext, "client" | "clock" | "observed">;
 
 /** Detail of an action whose node recovered while an operator worked on it. */
@@ -58,7 +58,7 @@ function observeStep(
     stats: true,
     hourly: true,
   };
-  // Data from before the step was sent says nothing about its effect: it counts as stale.
+  // Data from before the step was sent says nothing about its effect, so it counts as stale.
   const maxAgeOf = observed.maxAgeOf(policy.rule);
   const sinceSent: MaxAgeOf = (source) => (isFresh[source] ? maxAgeOf(source) : Number.NEGATIVE_INFINITY);
   const node = observed.scope().nodeAt(slot);

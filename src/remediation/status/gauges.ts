@@ -48,7 +48,7 @@ function setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): void {
   }
 }
 
-/** Sets the series of each open episode, at most {@link EPISODE_SERIES_MAX}: those beyond firing first. */
+/** Sets the series of open episodes, at most {@link EPISODE_SERIES_MAX}, starting with those beyond firing. */
 export function setEpisodeGauge({
   metrics,
   remediationState: { records },
@@ -65,7 +65,7 @@ export function setEpisodeGauge({
   }
 }
 
-/** Removes all series of gauges that depend on the policies: the next configuration may have others. */
+/** Removes all series of gauges that depend on the policies, because the next configuration may have other policies. */
 export function clearPolicyGauges({ metrics }: GaugeDeps): void {
   for (const gauge of POLICY_GAUGES) metrics.clear(gauge);
 }
