@@ -66,7 +66,7 @@ export function findFault<K extends FaultKind["kind"]>(
 export const serviceTimestamp = (service: ServiceBackend, at: EpochMs): string =>
   formatTimestamp(at + clockSkewAt(service.world.faultSchedule, at));
 
-/** Number of minutes whose text is kept: the timestamps of a list share few minutes. */
+/** Number of minutes whose text is kept, since the timestamps of a list share few minutes. */
 const MINUTES_MAX = 2_000;
 /** The first 17 characters of a timestamp, by minute. */
 const minuteTexts = new Map<number, string>();

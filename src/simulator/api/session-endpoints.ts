@@ -64,7 +64,7 @@ export function readSession({ service, id, at }: EndpointCall): EndpointResult {
 }
 
 /**
- * GET /v1/sessions/stats (spec, section 4.8). The numbers describe active sessions; the average duration is their mean
+ * GET /v1/sessions/stats (spec, section 4.8). The numbers describe active sessions. The average duration is their mean
  * age. Websocket sessions count as https because the spec has only three protocols there.
  */
 export function readStatistics({ service, at, activeFaults }: EndpointCall): EndpointResult {

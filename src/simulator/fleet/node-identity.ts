@@ -33,7 +33,10 @@ export interface NodeIdentity {
   readonly ageMs: number;
 }
 
-/** The four hexadecimal digits of each 16-bit number: IDs are formatted for every record of every list. */
+/**
+ * The four hexadecimal digits of each 16-bit number. They are precomputed because IDs are formatted for every record of
+ * every list.
+ */
 const HEX_OF_HALF: readonly string[] = Array.from({ length: 65_536 }, (_, half) => half.toString(16).padStart(4, "0"));
 
 const hex = (word: Uint32): string => HEX_OF_HALF[word >>> 16]! + HEX_OF_HALF[word & 0xffff]!;
@@ -138,7 +141,7 @@ export function sessionIdentity(seed: Uint32, slot: number, generation: number):
     targetHost: rare ? `host-${hash(own, 4) % RARE_HOSTS}.example.org` : target.host,
     targetPort: rare ? 443 : target.port,
     userAgent: USER_AGENTS[chooseAgent(hashUnit(own, 5))]!.agent,
-    // Shared address space (RFC 6598), as of clients behind carrier-grade NAT.
+    // This is the shared address space (RFC 6598) of clients behind carrier-grade NAT.
     clientIp: `100.${64 + ((client >>> 24) & 63)}.${(client >>> 16) & 255}.${(client >>> 8) & 255}`,
   };
 }

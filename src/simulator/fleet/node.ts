@@ -18,7 +18,7 @@ const SIZES = [1, 1, 2, 2, 4] as const;
 /** The largest size. */
 export const SIZE_MAX = 4;
 
-/** The actual state of a node. Times are on the service's clock without skew; {@link NEVER}: none. */
+/** The actual state of a node. Times are on the service's clock without skew; {@link NEVER} if there is none. */
 export interface SimulatedNode {
   readonly index: number;
   readonly id: string;
@@ -46,7 +46,7 @@ export interface SimulatedNode {
   /** Whether its region is cut off. */
   isRegionDown: boolean;
   recoverAt: EpochMs;
-  /** Start of the next phase of the failure; of a healthy node: start of the next failure. */
+  /** Start of the next phase of the failure or, for a healthy node, of the next failure. */
   nextPhaseAt: EpochMs;
   rebootUntil: EpochMs;
   rebootForced: boolean;
@@ -120,7 +120,7 @@ export function createNode(seed: Uint32, index: number, at: EpochMs, isNew = fal
 /** Whether the node accepts sessions. */
 export const isServing = (node: SimulatedNode): boolean => node.status === "online";
 
-/** Whether the node has a failure, visible or not. */
+/** Returns whether the node has a failure, visible or not. */
 export const isFailing = (node: SimulatedNode): boolean => node.failureMode !== "none";
 
 /** Returns the time of the node's last report by `at`, on which last_seen, uptime and usage are based. */

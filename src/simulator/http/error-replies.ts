@@ -102,7 +102,7 @@ export function distortReply(fault: FaultKind, reply: Reply): Reply {
   }
 }
 
-/** Returns the label under which a reply is counted: its status, or the fault that kept it from arriving. */
+/** Returns the label under which a reply is counted, which is its status or the fault that kept it from arriving. */
 export const outcomeLabel = ({ status, deliveryFault }: Reply): number | DeliveryFault["kind"] =>
   deliveryFault?.kind === "hang" || deliveryFault?.kind === "reset" || deliveryFault?.kind === "truncate"
     ? deliveryFault.kind

@@ -24,7 +24,7 @@ import { compressReply, type Reply, type Request } from "./reply.ts";
 /** Number of replies by endpoint (the path template of the spec) and by status or delivery fault. */
 export type ReplyCounts = Map<string, Map<number | string, number>>;
 
-/** Offset of a service's time to the monotonic time of each clock that drives it. */
+/** Offset of a service's time from the monotonic time of each clock that drives it. */
 type ClockAnchors = WeakMap<Clock, number>;
 
 /** The management service of a simulated network. {@link handleRequest} changes it in place. */
@@ -43,7 +43,7 @@ export interface SimulatedService extends ServiceBackend {
   setFaults(faults: readonly Fault[]): void;
 }
 
-/** The longest request body in characters. */
+/** Maximum length of a request body, in characters. */
 const REQUEST_BODY_LENGTH_MAX = 65_536;
 
 /**
@@ -78,7 +78,7 @@ export function finishRequest(service: SimulatedService): void {
 }
 
 /**
- * Answers a request at `now`, after advancing the network to that time. Reads no clock and does no IO: the same
+ * Answers a request at `now`, after advancing the network to that time. It reads no clock and does no IO, so the same
  * requests at the same times get the same bytes. A `now` before an earlier one counts as the latest one.
  */
 export function handleRequest(service: SimulatedService, request: Request, now: EpochMs): Reply {
