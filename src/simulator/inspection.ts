@@ -9,9 +9,9 @@ import { SESSION_STATES } from "./sessions/sessions.ts";
 
 /** Number of replies of one kind. */
 export interface ReplyCount {
-  /** Method and path template of the spec; "other" for unknown paths. */
+  /** Method and path template in the spec, or "other" for unknown paths. */
   readonly endpoint: string;
-  /** The status, or the fault of an incomplete reply: hang, reset, truncate. */
+  /** The status, or the fault of an incomplete reply (hang, reset or truncate). */
   readonly status: number | string;
   readonly count: number;
 }

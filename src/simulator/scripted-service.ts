@@ -120,14 +120,14 @@ function sessionsOf(
   );
 }
 
-/** Returns the node's last_seen, since the start of the test. */
+/** Returns the node's last_seen as time since the start of the test. */
 function lastSeenAt({ status, lastSeen }: ScriptedNode, elapsed: DurationMs): DurationMs {
   return lastSeen === null
     ? lastInstantWhere(status, elapsed, (value) => value === "online")
     : lastInstantWhere(lastSeen, elapsed, (value) => value === "now");
 }
 
-/** Returns the last time up to `elapsed` at which a matching value applied; 0: none did. */
+/** Returns the last time up to `elapsed` at which a matching value applied, or 0 if none did. */
 function lastInstantWhere<Value>(
   series: Series<Value>,
   elapsed: DurationMs,
@@ -142,9 +142,7 @@ function lastInstantWhere<Value>(
   return last;
 }
 
-/**
- * Returns the time of the last boot, since the start of the test: the end of the last reboot, or long before the start.
- */
+/** Returns the time of the last boot since the start of the test. Without a reboot it is long before the start. */
 function bootedAt(status: Series<NodeStatus>, elapsed: DurationMs): DurationMs {
   let [end, booted] = [0, -INITIAL_UPTIME_MS];
   for (const { value, forMs } of status.slice(0, -1)) {

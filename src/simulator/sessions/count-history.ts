@@ -18,7 +18,7 @@ interface CountSample {
 /** Recent lengths of the lists, for totals that lag. Nothing is sampled if no total lags. */
 export interface CountHistory {
   readonly lagMsMax: DurationMs;
-  /** When the next sample is due; Infinity: never. */
+  /** When the next sample is due, or Infinity if never. */
   nextAt: EpochMs;
   /** Oldest first. The first is at least as old as the longest lag. */
   readonly samples: CountSample[];

@@ -93,7 +93,7 @@ export function bytesMovedBy(sessions: SessionColumns, slot: number, at: EpochMs
   return sessions.transferredBytes[slot]! + (Number.isNaN(since) ? 0 : (at - since) * sessions.rate[slot]!);
 }
 
-/** Allocates a slot for a new session, or null if all slots are in use. */
+/** Allocates a slot for a new session. Returns null if all slots are in use. */
 export function takeSlot(sessions: SessionColumns): number | null {
   if (sessions.freeCount > 0) {
     sessions.freeCount -= 1;
@@ -111,6 +111,6 @@ export function freeSlot(sessions: SessionColumns, slot: number): void {
   sessions.freeCount += 1;
 }
 
-/** Whether session number `generation` of a slot, counted from 1, is readable. */
+/** Returns whether session number `generation` of a slot, counted from 1, is readable. */
 export const isReadable = (sessions: SessionColumns, slot: number, generation: number): boolean =>
   generation > 0 && sessions.generation[slot] === generation && sessions.node[slot] !== NO_SESSION;

@@ -12,7 +12,7 @@ export interface EventRow {
 /** The latest decisions and actions, in order. */
 export type EventLog = ReturnType<typeof createEventLog>;
 
-/** Enough for a client that was disconnected for some minutes. A row takes about 1 KB. */
+/** Number of events kept, for clients that were disconnected for some minutes. An event takes about 1 KB. */
 export const EVENT_ROWS_MAX = 1_000;
 
 /** Creates an empty event log. */
@@ -29,7 +29,7 @@ export function createEventLog() {
         ring[last % EVENT_ROWS_MAX] = { number: last, event: change };
       }
     },
-    /** Returns the number of the latest event; 0: none yet. */
+    /** Returns the number of the latest event, or 0 if there is none yet. */
     lastNumber: () => last,
     /**
      * Returns the latest events after a number, oldest first and at most `limit`. `missed` is how many were left out.

@@ -42,7 +42,7 @@ export function createFleetGrid(deps: FleetGridDeps) {
   let document: { readonly revision: number; readonly json: string } | null = null;
 
   return {
-    /** Updates the grid to the current fleet, or null if nothing changed. */
+    /** Updates the grid to the current fleet. Returns null if nothing changed. */
     refresh(): FleetGridChange | null {
       const fleet = deps.fleet();
       if (fleet === null) {

@@ -1,7 +1,7 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { EpochMs } from "../../model/time.ts";
 
-/** Returns whether a value is known. Columns hold NaN where it is not. */
+/** Returns whether a value is known. Columns hold NaN for unknown values. */
 export const isKnown = (value: number | null | undefined): value is number =>
   value !== null && value !== undefined && !Number.isNaN(value);
 

@@ -39,7 +39,7 @@ export const remediationStatusView = ({ paused, breaker, ...status }: Remediatio
   awaiting_approval: approvals,
 });
 
-/** `GET /api/v1/policies`: all policies, or one, in the order in which they are evaluated. */
+/** `GET /api/v1/policies`: all policies or one of them, in order of evaluation. */
 export const policiesView = (remediation: RemediationView, name: string | null) =>
   remediation
     .policies()
@@ -58,7 +58,7 @@ export async function actionsView(remediation: RemediationView, awaiting: boolea
     .map(actionView);
 }
 
-/** The part of `GET /api/v1/nodes/ID` that says why the node was, or was not, acted on. */
+/** The part of `GET /api/v1/nodes/ID` that explains why the daemon did or did not act on the node. */
 export async function explanationView(remediation: RemediationView, node: string) {
   const history = await remediation.historyOf(node);
   const explanation = remediation.explain(node);
@@ -77,7 +77,7 @@ export async function explanationView(remediation: RemediationView, node: string
 }
 export type ExplanationView = Awaited<ReturnType<typeof explanationView>>;
 
-/** Whether anything is known of the node that is explained. */
+/** Returns whether anything is known about the node. */
 export const hasHistory = ({ known, holds, episodes, actions, decisions, orders }: ExplanationView): boolean =>
   known || [holds, episodes, actions, decisions, orders].some((rows) => rows.length > 0);
 

@@ -111,8 +111,8 @@ function sendReady(deps: WebDeps, reply: FastifyReply): FastifyReply {
 }
 
 /**
- * Returns a reload that runs one at a time. A request during a reload waits for the next one, which begins after it and
- * so reads the files as they are then; all waiting requests share it.
+ * Returns a reload that runs one at a time. A request during a reload waits for the next reload, which reads the files
+ * again. All waiting requests share it.
  */
 export function serializeReloads(reload: Reload): Reload {
   let last: Promise<unknown> = Promise.resolve();
@@ -143,7 +143,7 @@ function fullStatus(deps: WebDeps): object {
   };
 }
 
-/** A node that is gone is still explained while the journal has rows about it. */
+/** A node that has left the fleet is still explained while the journal has rows about it. */
 async function answerNode(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): Promise<object> {
   const { id } = request.params as { id: string };
   const node = deps.node(id);

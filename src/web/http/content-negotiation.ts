@@ -10,7 +10,7 @@ const TEXT_MEDIA_RANGES = ["text/plain", "text/*", "*/*"] as const;
 
 /**
  * Returns the format for an Accept header: OpenMetrics if the header names it, in version 1.0.0 or without one, and
- * with at least the quality of the text format (of equals, the first named wins). Otherwise text, even if it is not
+ * with at least the quality of the text format (the first one wins a tie). Otherwise returns text, even if it is not
  * accepted.
  */
 export function negotiateFormat(accept = "*/*"): Format {
@@ -38,7 +38,7 @@ export function acceptsGzip(acceptEncoding = ""): boolean {
 interface AcceptChoice {
   readonly value: string;
   readonly parameters: Readonly<Record<string, string>>;
-  /** 0: not at all, 1: best. */
+  /** From 0 (not accepted) to 1 (best). */
   readonly quality: number;
 }
 

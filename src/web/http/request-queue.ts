@@ -1,11 +1,11 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { Clock } from "../../model/ports.ts";
 
-/** Longest queue; further requests are rejected with 503. */
+/** Maximum length of the queue. Further requests are rejected with 503. */
 const QUEUED_REQUESTS_MAX = 64;
-/** After a shorter request, one turn of the event loop is pause enough. */
+/** After a shorter request, one turn of the event loop is a sufficient pause. */
 const PAUSE_MS_MIN: DurationMs = 1;
-/** Bounds the pause if something else blocked the event loop meanwhile. */
+/** Limits the pause if something else blocked the event loop. */
 const PAUSE_MS_MAX: DurationMs = SECOND_MS / 4;
 
 /**

@@ -14,7 +14,7 @@ interface RateExcess {
   readonly retryAfterMs: DurationMs;
 }
 
-/** Takes a token and returns 0; if there is none, returns the time until there is one. */
+/** Takes a token and returns 0, or returns the time until there is one. */
 type TakeToken = (now: MonotonicMs) => DurationMs;
 
 /**
@@ -39,7 +39,7 @@ export function createTokenBucket({
   };
 }
 
-/** Sustained requests of one client per second: ten times what the status page sends at most. */
+/** Sustained requests of one client per second. The status page sends at most a tenth of that. */
 export const CLIENT_REQUESTS_PER_SECOND = 100;
 const CLIENT_REQUEST_BUCKET = { intervalMs: SECOND_MS / CLIENT_REQUESTS_PER_SECOND, burst: 1_000 };
 

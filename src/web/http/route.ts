@@ -13,9 +13,9 @@ export interface Route {
    * every client; with `admin` those whom `authorize` allows if there are operators, and otherwise users.
    */
   readonly access?: "all" | "admin";
-  /** Query parameters; all others are refused. Absent if the query is not checked. */
+  /** Allowed query parameters. Absent if the query is not checked. */
   readonly parameters?: readonly Parameter[];
-  /** Whether the route exists, asked for each request. Absent means always. */
+  /** Returns whether the route exists. It is called for each request. Absent means always. */
   exists?(): boolean;
   /** Called before the body is read. If it returns false, it has answered the request. */
   authorize?(request: FastifyRequest, reply: FastifyReply): boolean;

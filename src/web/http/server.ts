@@ -85,7 +85,7 @@ export function webUrl(isTls: boolean, host: string, port: number): string {
 
 const hostAndPort = (host: string, port: number): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 
-/** What every request passes before its route. */
+/** Checks that every request passes before its route. */
 interface RequestPipeline {
   readonly webSettings: LiveWebSettings;
   readonly authorize: AuthorizeRequest;
@@ -120,7 +120,7 @@ function addRoute(app: FastifyInstance, route: Route, pipeline: RequestPipeline)
   app.route({
     method,
     url: path,
-    // Before the body is read.
+    // Runs before the body is read.
     onRequest(request, reply, done) {
       if (!isAvailable(request, reply) || authorize?.(request, reply) === false) return;
       const problem = parameters === undefined ? null : queryProblem(request.query as object, parameters);

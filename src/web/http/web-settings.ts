@@ -14,9 +14,9 @@ export interface WebSettings {
   readonly tls: TlsSettings | null;
   /** Headers of every response, added to the common ones or replacing them. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Bcrypt hashes by user; empty: no authentication. */
+  /** Bcrypt hashes by user. Empty means no authentication. */
   readonly users: ReadonlyMap<string, string>;
-  /** Limit on the requests of all clients together; null means no limit. */
+  /** Limit on the requests of all clients together. Null means no limit. */
   readonly rate: { readonly intervalMs: DurationMs; readonly burst: number } | null;
 }
 
@@ -78,7 +78,7 @@ function readWebSettings(
 
 /** The current settings. */
 export interface LiveWebSettings {
-  /** Returns the settings; reads the files again if they changed, which it checks at most once a second. */
+  /** Returns the settings. At most once a second, checks whether the files changed, and reads them again if so. */
   current(): WebSettings;
   /** Replaces the settings. */
   replace(next: LoadedWebSettings): void;

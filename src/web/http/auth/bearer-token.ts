@@ -4,7 +4,7 @@ import type { Clock } from "../../../model/ports.ts";
 import type { Operator } from "../../../model/remediation/operator-command.ts";
 import { createFailedAttempts } from "./failed-attempts.ts";
 
-/** `wrong`: the token belongs to no operator; `throttled`: the same, after too many wrong tokens. */
+/** Result of an authentication. `throttled` is a wrong token after too many other ones. */
 export type AuthResult =
   | { readonly kind: "granted"; readonly operator: string }
   | { readonly kind: "missing" | "wrong" }

@@ -3,7 +3,7 @@ import type { Clock } from "../../../model/ports.ts";
 import type { MonotonicMs } from "../../../model/time.ts";
 import { createPerClient } from "../client-address.ts";
 
-/** Failed logins of a client in a minute: enough for typing errors. */
+/** Maximum number of failed logins of a client in {@link FAILED_ATTEMPTS_WINDOW_MS}. */
 const FAILED_ATTEMPTS_MAX = 10;
 const FAILED_ATTEMPTS_WINDOW_MS: DurationMs = MINUTE_MS;
 

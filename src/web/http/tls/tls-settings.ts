@@ -21,7 +21,7 @@ export interface TlsSettings {
   readonly certificateEndsAt: EpochMs;
 }
 
-/** A handshake takes a few packets; a slow client holds a connection that others may need. */
+/** A handshake takes a few packets, and a slow client holds a connection that others may need. */
 const HANDSHAKE_MS_MAX: DurationMs = 10 * SECOND_MS;
 /** Keeps clients from resuming the session of another server on the same host. */
 const SESSION_ID_CONTEXT = "proxywarden";
@@ -74,12 +74,12 @@ function tlsOptions(config: TlsConfig): TlsOptions {
     ALPNProtocols: ["http/1.1"],
     handshakeTimeout: HANDSHAKE_MS_MAX,
     sessionIdContext: SESSION_ID_CONTEXT,
-    // As in Go. Renegotiation only lets clients cost CPU time.
+    // Go disables it as well. Clients could only use renegotiation to consume CPU time.
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   };
 }
 
-/** A PEM text, and the name of its source for messages. Empty: not configured. */
+/** A PEM text, which is empty if not configured, and the name of its source for messages. */
 interface PemText {
   readonly name: string;
   readonly text: string;
