@@ -17,7 +17,7 @@ export interface ProbeReport {
   readonly findings: readonly Finding[];
 }
 
-/** Asks the service what the spec leaves open, within the limits. Announces its calls on standard error. */
+/** Finds out what the spec leaves open, within the rate limits. Announces its calls on standard error. */
 export async function probeService(
   loaded: LoadedConfig,
   context: CommandContext,

@@ -20,7 +20,7 @@ export interface OperatorCommandRoute {
   readonly about?: "action" | "node";
   /** Whether it takes an optional reason. Defaults to false. */
   readonly hasReason?: true;
-  /** Whether it may end by itself after a duration. Absent means false. */
+  /** Whether its effect can be limited to a duration. Defaults to false. */
   readonly hasDuration?: true;
   /** Help of the CLI command, and the arguments of its example. */
   readonly description: string;

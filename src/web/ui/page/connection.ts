@@ -15,7 +15,7 @@ export class Connection {
   #takesCommands = false;
   /** Why the last request failed, or null if it was answered. */
   #problem: string | null = null;
-  /** Whether events arrive; otherwise the page polls. */
+  /** Whether events arrive. Otherwise the page polls. */
   #isLive = false;
 
   /** Notes a response that was sent at `now`, and returns whether earlier ones failed. */

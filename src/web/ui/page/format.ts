@@ -1,11 +1,11 @@
 /** Formats numbers, durations and times. */
 const grouped = new Intl.NumberFormat("en-US");
 
-/** Formats a whole number with thousands separators; a dash if it is unknown. */
+/** Formats a whole number with thousands separators, or as a dash if it is unknown. */
 export const formatCount = (value: number | null | undefined): string =>
   value === null || value === undefined ? "–" : grouped.format(Math.round(value));
 
-/** Formats a share as a percentage, never rounded up to 100 %. */
+/** Formats a share as a percentage that is never rounded up to 100 %. */
 export function formatPercent(share: number | null | undefined): string {
   if (share === null || share === undefined || !Number.isFinite(share)) return "–";
   return `${(Math.floor(share * 1_000 + 1e-9) / 10).toFixed(1)} %`;
@@ -49,7 +49,9 @@ export function timeOfDay(at: string, now: number): string {
 /** Formats an identifier as words: `last_seen` becomes `last seen`. */
 export const humanize = (identifier: string): string => identifier.replaceAll("_", " ");
 
-/** Formats the state of an episode. `firing` is shown as waiting: the next step waits until nothing holds it. */
+/**
+ * Formats the state of an episode. `firing` is shown as waiting, because the next step waits until nothing holds it.
+ */
 export const episodeState = (state: string): string => (state === "firing" ? "waiting" : humanize(state));
 
 /** Formats a number of things, such as `1 node` or `3 nodes`. */

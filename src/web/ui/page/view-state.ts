@@ -4,16 +4,16 @@ import { type NodeOrder, SORT_COLUMNS } from "./fleet/node-order.ts";
 /** Kinds of rows that the activity list can show. */
 export const ACTIVITY_KINDS = ["all", "actions", "decisions"] as const;
 
-/** What a user chose to see. It is in the address of the page, so it can be shared and survives a reload. */
+/** The view that a user chose. It is in the address of the page, so it can be shared and survives a reload. */
 export interface ViewState extends NodeFilter {
   /** Id of the node whose explanation is open. */
   readonly node: string | null;
   readonly view: "grid" | "table";
-  /** Order of the table of all nodes; null means region, country and name. */
+  /** Order of the table of all nodes. Null means region, country and name. */
   readonly tableOrder: NodeOrder | null;
-  /** Order of the list of nodes that need attention; null means urgency. */
+  /** Order of the list of nodes that need attention. Null means urgency. */
   readonly attentionOrder: NodeOrder | null;
-  /** Page of that list, from 1. */
+  /** Page of that list, counted from 1. */
   readonly page: number;
   readonly activity: (typeof ACTIVITY_KINDS)[number];
 }
@@ -23,7 +23,7 @@ const DEFAULTS: ViewState = {
   ...{ tableOrder: null, attentionOrder: null, page: 1, activity: "all" },
 };
 
-/** Returns the change that replaces the whole filter by another one. */
+/** Returns the change that replaces the whole filter with another one. */
 export const onlyFilter = (filter: Partial<NodeFilter>): Partial<ViewState> => ({
   ...{ status: null, remediation: null, search: "", page: 1 },
   ...filter,
@@ -84,7 +84,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // An invalid escape is taken as it is.
+    // An invalid escape is kept unchanged.
     return text;
   }
 }

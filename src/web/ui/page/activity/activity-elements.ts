@@ -6,7 +6,7 @@ import { type Incident, latestByNode } from "./incidents.ts";
 
 type NameOf = (node: string) => string;
 
-/** How a line of the list is shown. */
+/** Display options of a line of the list. */
 interface LineView {
   readonly isOpen: boolean;
   readonly nameOf: NameOf;
@@ -15,8 +15,8 @@ interface LineView {
 
 /** Creates the line of a decision or an action. */
 export function lineElement(line: ActivityLine, view: LineView): HTMLElement {
-  const what = line.what === "" ? null : ` ${line.what}`;
-  const title = [nodeLink(line.node, view.nameOf(line.node), line.key), what];
+  const request = line.request === "" ? null : ` ${line.request}`;
+  const title = [nodeLink(line.node, view.nameOf(line.node), line.key), request];
   const body = [detailElement(line.detail, line.blockers, policyElement(line))];
   return rowElement(line, view, title, body, () => [
     createElement(
@@ -30,7 +30,7 @@ export function lineElement(line: ActivityLine, view: LineView): HTMLElement {
   ]);
 }
 
-/** Creates the line of an incident. Open, it lists its nodes. */
+/** Creates the line of an incident. An open line lists its nodes. */
 export function incidentElement(incident: Incident, view: LineView): HTMLElement {
   const newest = incident.lines[0]!;
   const nodes = latestByNode(incident);
@@ -87,7 +87,7 @@ function rowElement(
   );
 }
 
-/** Names the policy as one, because its name may be that of a status. */
+/** Shows the name of a policy after the word "policy", because it may also be the name of a status. */
 export const policyElement = ({ policy, isDryRun }: Pick<ActivityLine, "policy" | "isDryRun">): HTMLElement =>
   createElement(
     "span",

@@ -13,12 +13,12 @@ export interface ActivityLine {
   /** Verdict of a decision, or state of an action. */
   readonly badge: string;
   readonly node: string;
-  /** What is done; empty for a decision. */
-  readonly what: string;
+  /** The action in words. Empty for a decision. */
+  readonly request: string;
   readonly policy: string;
   readonly isDryRun: boolean;
   readonly detail: string;
-  /** Every blocker; empty: nothing holds the node. */
+  /** Every blocker. Empty if nothing holds the node. */
   readonly blockers: DecisionView["blockers"];
   /** Names and values that an open line shows. */
   readonly facts: readonly (readonly [name: string, value: string])[];
@@ -35,7 +35,7 @@ export function decisionLine(row: DecisionView): ActivityLine {
     tone: isAct ? "act" : "hold",
     badge: row.verdict,
     node: row.node,
-    what: "",
+    request: "",
     policy: row.policy,
     isDryRun: row.mode === "dry_run",
     detail: isAct ? evidenceText(row.evidence) : "",
@@ -66,7 +66,7 @@ export function actionLine(row: ActionView): ActivityLine {
     tone: toneOf(state),
     badge: humanize(state),
     node: row.node,
-    what: requestLabel(row.request),
+    request: requestLabel(row.request),
     policy: row.policy,
     isDryRun: row.shadow,
     detail: actionDetail(row),

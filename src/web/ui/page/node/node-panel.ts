@@ -7,9 +7,9 @@ import { commandButton } from "../panels/operator-commands.ts";
 import { nodeFields, policyElement } from "./explanation.ts";
 import { nodeHistoryElement } from "./node-history.ts";
 
-/** Narrower than this the panel covers the page. */
+/** Minimum width of the window at which the panel does not cover the page. */
 const NARROW = matchMedia("(max-width: 1099px)");
-/** What the panel covers on a narrow screen. */
+/** Elements that the panel covers on a narrow screen. */
 const COVERED_ELEMENTS = "header, .disconnected, .readonly, .banners, .summary, .card, footer";
 
 /** The panel that explains one node. */
@@ -55,7 +55,7 @@ export class NodePanel {
     void this.#load();
   }
 
-  /** Sets the URL of Grafana, to whose dashboard of the node the panel links, or null if unknown. */
+  /** Sets the URL of Grafana for the link to the node's dashboard. Null if unknown. */
   linkTo(grafana: string | null): void {
     this.#grafana = grafana;
   }
@@ -69,7 +69,7 @@ export class NodePanel {
     if (this.#shown === null) return;
     const request = ++this.#requests;
     const answer = await getJson<NodeDocument>(`nodes/${encodeURIComponent(this.#shown)}`);
-    // Another node may have been opened meanwhile.
+    // Another node may have been opened in the meantime.
     if (request !== this.#requests) return;
     if (answer.ok) this.#show(answer.value);
     else {
@@ -94,7 +94,7 @@ export class NodePanel {
     this.#fillBody(node, () => bodyElements(node));
   }
 
-  /** On a narrow screen the panel covers the page, which then gets no keyboard focus either. */
+  /** Keeps keyboard focus out of the page while the panel covers it on a narrow screen. */
   #coverPage(): void {
     const isCovering = this.#shown !== null && NARROW.matches;
     for (const covered of document.querySelectorAll(COVERED_ELEMENTS)) {
@@ -131,7 +131,7 @@ function bodyElements(node: NodeDocument): readonly HTMLElement[] {
   ];
 }
 
-/** Returns the address of the dashboard of a node: see `grafana/`. */
+/** Returns the address of the dashboard of a node (see `grafana/`). */
 const dashboardOf = (grafana: string, id: string): string =>
   `${grafana}/d/proxywarden-node?var-node=${encodeURIComponent(id)}`;
 

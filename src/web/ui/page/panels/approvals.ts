@@ -19,19 +19,19 @@ export function showApprovals(actions: readonly ActionView[], fleet: FleetModel 
 }
 
 function approvalElement(action: ActionView, name: string, now: number): HTMLElement {
-  const what = requestLabel(action.request);
+  const label = requestLabel(action.request);
   const path = `actions/${encodeURIComponent(action.id)}`;
   const approve = {
     path: `${path}/approve`,
     name: "Approve",
-    meaning: `${what} of ${name} (${action.id}) is sent as soon as nothing else holds it.`,
+    meaning: `${label} of ${name} (${action.id}) is sent as soon as nothing else holds it.`,
     hasReason: false,
     node: { id: action.node, name },
   };
   const reject = {
     path: `${path}/reject`,
     name: "Reject",
-    meaning: `${what} of ${name} (${action.id}) is not executed, and is not requested again in this episode.`,
+    meaning: `${label} of ${name} (${action.id}) is not executed, and is not requested again in this episode.`,
     hasReason: true,
     node: { id: action.node, name },
   };
@@ -42,7 +42,7 @@ function approvalElement(action: ActionView, name: string, now: number): HTMLEle
     createElement(
       "p",
       {},
-      createElement("b", {}, what),
+      createElement("b", {}, label),
       " of ",
       nodeLink(action.node, name, `approval ${action.id}`),
       createElement("span", { class: "muted" }, `, ${formatAge(action.created_at, now)}`),

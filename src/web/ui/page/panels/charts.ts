@@ -9,7 +9,7 @@ declare const uPlot: typeof uPlotType;
 type Series = HistoryDocument["series"];
 type Column = readonly (number | null)[];
 
-/** A chart. Every axis begins at zero, so that heights can be compared. */
+/** Definition of a chart. Every axis begins at zero, so that heights can be compared. */
 interface ChartSpec {
   readonly title: string;
   readonly series: readonly ChartSeries[];
@@ -23,7 +23,7 @@ interface ChartSeries {
 
 const CHARTS: readonly ChartSpec[] = [
   {
-    // Beside all nodes, a few that are not online would not be visible.
+    // On a scale of all nodes, a few that are not online would not be visible.
     title: "Nodes not online",
     series: [{ label: "not online", color: "--series-4", values: notOnline }],
   },
@@ -48,15 +48,15 @@ function notOnline({ nodes, online }: Series): Column {
 }
 
 const HEIGHT = 132;
-/** What the server samples: an hour. The axis shows all of it, also if the daemon is younger. */
+/** Period that the server samples. The axis shows all of it, even if the daemon started later. */
 const HISTORY_SECONDS = 3_600;
-/** After this many steps without a sample, the line is interrupted. */
+/** Number of steps without a sample after which the line is interrupted. */
 const GAP_STEPS = 3;
-/** A sample is shown if the cursor is this close to it. */
+/** Maximum distance between the cursor and the sample that it shows. */
 const TOOLTIP_SECONDS_MAX = 60;
-/** The axis reaches at least to this value, so that single nodes do not fill it. */
+/** Minimum upper end of the axis, so that single nodes do not fill it. */
 const VALUE_MAX_MIN = 4;
-/** Distance of two numbers on an axis. */
+/** Distance between two numbers on an axis. */
 const LABEL_SPACE = 34;
 
 interface DrawnChart {
@@ -106,7 +106,7 @@ export function showHistory(history: HistoryDocument): void {
   }
 }
 
-/** Adds an unknown value where no sample was taken for a while, so that no line is drawn across. */
+/** Adds an unknown value where no sample was taken for a while, so that no line is drawn across the gap. */
 function withGaps(at: readonly number[], columns: readonly Column[], gapSeconds: number): uPlotType.AlignedData {
   const times: number[] = [];
   const values: (number | null)[][] = columns.map(() => []);

@@ -2,18 +2,18 @@ import { postCommand } from "../api.ts";
 import { byId, createElement, replaceChildren } from "../dom.ts";
 import { withName } from "../format.ts";
 
-/** An operator command, as a button and a dialog show it. */
+/** An operator command with its button and dialog. */
 export interface OperatorCommand {
-  /** Below `api/v1/`. */
+  /** Path below `api/v1/`. */
   readonly path: string;
   /** Label of the button. */
   readonly name: string;
-  /** Its meaning in one sentence. */
+  /** Its effect in one sentence. */
   readonly meaning: string;
   readonly hasReason: boolean;
-  /** Whether it may end by itself after a duration. Absent means false. */
+  /** Whether its effect can be limited to a duration. Defaults to false. */
   readonly hasDuration?: true;
-  /** The node that it is about. Messages then show its name. */
+  /** The node it applies to, whose name messages show. */
   readonly node?: { readonly id: string; readonly name: string };
 }
 
