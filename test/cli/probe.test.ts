@@ -152,7 +152,7 @@ describe("pages", () => {
 describe("scopes", () => {
   const withScopes = (...scopes: string[]) => ({ scenario: { keys: [{ key: SIMULATION_KEY, scopes }] } });
 
-  test("what may be read is told, and that writing can't be", async () => {
+  test("the scopes to read are named, and that to write can't be determined", async () => {
     const { findings } = await probe(withScopes("nodes:read", "sessions:read"));
     expect(findings.scopes).toMatchObject({
       value: { "nodes:read": true, "sessions:read": true, "nodes:write": null },
@@ -214,7 +214,7 @@ describe("limits and headers", () => {
     });
   });
 
-  test("a service without these headers is described, and what follows", async () => {
+  test("a service without these headers is described with the consequences", async () => {
     const { findings } = await probe({ options: { rateLimitHeaders: "off" } });
     expect(findings.limits).toMatchObject({ value: null, certain: false });
     expect(findings.headers!.text).toBe(

@@ -153,7 +153,7 @@ describe.each(STORE_KINDS)("$name:", ({ runs, open, createDurable, stored }) => 
       expect((await journal.decisions({ limit: 1, until: 29 })).map(({ step }) => step)).toEqual([2]);
     });
 
-    test("is limited, whatever limit is requested", async () => {
+    test("is limited regardless of the requested limit", async () => {
       const { journal } = await open();
       const changes = Array.from(
         { length: QUERY_ROWS_MAX + 1 },

@@ -75,7 +75,7 @@ function actionsAtOnce(limits: Limits, category: Category, remaining: number | n
   return calls;
 }
 
-test("as many actions as half of the reserve may be sent at once, however many calls remain", () => {
+test("as many actions as half of the reserve may be sent together, however many calls remain", () => {
   expect(actionsAtOnce(limitsWithoutPlan("enterprise"), "node_management", null)).toBe(10);
   expect(actionsAtOnce(limitsWithoutPlan("enterprise"), "node_management", 199)).toBe(10);
   expect(actionsAtOnce(limitsWithoutPlan("enterprise"), "session_monitoring", null)).toBe(50);

@@ -69,7 +69,7 @@ describe("a 429 that headers explain", () => {
     return ledger;
   };
 
-  test("holds its category, after which calls are paced and one action is sent at once", () => {
+  test("holds its category, after which calls are paced and one action is sent immediately", () => {
     const ledger = held(usedUp(100));
     expect([untilOf(ledger), untilOf(ledger, "walk", "session_monitoring")]).toEqual([
       31_000,

@@ -60,7 +60,7 @@ const words = fc.array(
 );
 const styles = fc.constantFrom("PLAIN", "QUOTE_SINGLE", "QUOTE_DOUBLE", "BLOCK_LITERAL", "BLOCK_FOLDED");
 
-test("whatever a text holds, and in whatever style it is written, each of its characters is found", () => {
+test("every character of any text is found in its source, in every style", () => {
   fc.assert(
     fc.property(words, styles, fc.integer({ min: 20, max: 90 }), (parts, style, lineWidth) => {
       const text = parts.join(" ");

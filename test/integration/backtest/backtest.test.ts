@@ -198,7 +198,7 @@ test("names the fields that the history does not hold, and durations that are to
   expect(read.too_short).toContainEqual({ policy: "failing", key: "for" });
 });
 
-test("says what is wrong if Prometheus has no such history, or can't be reached", async () => {
+test("explains the problem if Prometheus has no such history, or can't be reached", async () => {
   expect(await backtest("--matchers", 'job="other"')).toMatchObject({
     code: 1,
     err: 'proxywarden: Prometheus has no samples of proxynet_node_status with job="other" in this time\n',

@@ -75,7 +75,7 @@ describe("a field of the node", () => {
     expect(read("node.cpu_usage")).toBe("missing");
   });
 
-  test("of usage has an undeclared scale without a valid scale, and so do medians", () => {
+  test("of usage has an undeclared scale if none is valid, and so do medians", () => {
     const read = reader({ fleet: { ...buildFleet([completeNode]), usageKnown: false } });
     const undeclared = FIELDS.filter(({ name }) => read(name) === "undeclared_scale");
     expect(undeclared).toEqual(FIELDS.filter(({ isUsage }) => isUsage));

@@ -225,7 +225,7 @@ describe("a timer with an unknown verdict", () => {
     expect(timerText(observeAll("t", restoreTimer(row), rule, 5_000))).toBe("firing 15m 0m");
   });
 
-  test("lapses at once if its node left the fleet", () => {
+  test("lapses immediately if its node left the fleet", () => {
     expect(timerText(markUnseen(firingTimer))).toBe("lapsed 0m 0m");
     expect(markUnseen(observeAll("ttt"))).toBe(INACTIVE);
     const lapsed = markUnseen(firingTimer);

@@ -41,7 +41,7 @@ function referenceVerdict({ match, when }: RandomRule, sampledFleet: SampledFlee
   return parts.includes(false) ? "false" : parts.includes(null) ? "unknown" : "true";
 }
 
-test("over odd worlds a verdict is what a plain reading says: known where what is known and fresh settles it", () => {
+test("over arbitrary worlds a verdict is that of a plain evaluation: known if known and fresh data determine it", () => {
   const seen = { true: 0, false: 0, unknown: 0 };
   fc.assert(
     fc.property(rules, sampledFleets(true), (rule, sampledFleet) => {
@@ -107,7 +107,7 @@ test("an expression reads the fields it names and no other", () => {
   );
 });
 
-test("a part that is refused is refused at its place, wherever in an expression it stands", () => {
+test("an invalid part is rejected at its position anywhere in an expression", () => {
   const wrong = fc.constantFrom(
     "node.nope == 1",
     'node.status == "nope"',
@@ -155,7 +155,7 @@ describe("CEL's own evaluator", () => {
     return context;
   }
 
-  test("says the same, wherever every number has a value", () => {
+  test("agrees if every number has a value", () => {
     let compared = 0;
     fc.assert(
       fc.property(randomConditions, sampledFleets(false), (sentence, sampledFleet) => {

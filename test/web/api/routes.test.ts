@@ -78,7 +78,7 @@ describe("health", () => {
 });
 
 describe("/-/reload", () => {
-  test("answers 200 whatever the body", async () => {
+  test("answers 200 regardless of the body", async () => {
     const web = await startTestServer();
     for (const body of [undefined, "", "a=b", "{broken"]) {
       const init = body === undefined ? {} : { body, headers: { "content-type": "application/json" } };

@@ -78,7 +78,7 @@ describe("closing", () => {
     await closed;
   });
 
-  test("ends idle connections at once", async () => {
+  test("ends idle connections immediately", async () => {
     const web = await startTestServer();
     const { hostname, port } = new URL(web.url);
     const socket = connect(Number(port), hostname);
