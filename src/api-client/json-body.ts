@@ -45,7 +45,9 @@ export function readJson(response: TransportResponse): Result<unknown, string> {
   }
 }
 
-/** Whether there may be more than `valuesMax` values: each but the first follows a comma or an opening bracket. */
+/**
+ * Returns whether there may be more than `valuesMax` values: each but the first follows a comma or an opening bracket.
+ */
 function hasTooManyValues(body: Uint8Array, valuesMax: number): boolean {
   if (body.length <= valuesMax) return false;
   let values = 0;

@@ -88,7 +88,7 @@ const transportOfLeader = (transport: Transport, lease: Lease): Transport => ({
   request: (request, signal) => transport.request({ ...request, mayBeSent: () => lease.isLeader() }, signal),
 });
 
-/** Whether two configurations have the same service and the same settings of the collectors. */
+/** Returns whether two configurations have the same service and the same settings of the collectors. */
 export const collectTheSame = (one: ConfigResources, other: ConfigResources): boolean =>
   isDeepStrictEqual(collectedSettings(one), collectedSettings(other));
 

@@ -112,7 +112,7 @@ function collectorsReadBy({ policies, safety }: RemediationRules): Collector[] {
   return [...(policies.length === 0 ? [] : (["nodes"] as const)), ...sources];
 }
 
-/** Whether two configurations are equal in everything that a reload replaces. */
+/** Returns whether two configurations are equal in everything that a reload replaces. */
 export const hasSameResources = (one: ConfigResources, other: ConfigResources): boolean =>
   isDeepStrictEqual([one.config, one.rules, one.webConfig], [other.config, other.rules, other.webConfig]);
 

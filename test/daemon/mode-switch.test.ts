@@ -189,7 +189,7 @@ test("a reload takes effect in both modes", async () => {
   await one!.reload({ settings: { pageLimit: 500 } });
   await two!.reload({ settings: { pageLimit: 500 } });
   expect(group.leaders()).toEqual(["one"]);
-  expect([one, two].map((each) => each!.modes.active.resources.settings.pageLimit)).toEqual([500, 500]);
+  expect([one, two].map((member) => member!.modes.active.resources.settings.pageLimit)).toEqual([500, 500]);
   one!.database.isReachable = false;
   await group.advance(MINUTE_MS);
   one!.database.isReachable = true;

@@ -41,7 +41,7 @@ function mountOf(volume: string) {
   return { source: source!, target: target!, isReadOnly: mode === "ro", isNamed: !source!.startsWith(".") };
 }
 
-/** Where a file of a container lies in the repository; null: it is not mounted from there. */
+/** Returns the path of a container's file in the repository, or null if it is not mounted from there. */
 function mountedFrom({ volumes }: Service, path: string): string | null {
   const mount = volumes
     .map(mountOf)
@@ -54,7 +54,7 @@ const withProfile = (profile: string) =>
   services.filter(([, { profiles = [profile] }]) => profiles.includes(profile)).map(([name]) => name);
 const PAIR = ["proxywarden-1", "proxywarden-2"];
 
-/** Where each program listens: ours by its own configuration and options, the others by their defaults. */
+// Each program has a port: ours from its configuration and options, the others by default.
 const ownConfig = parseRepositoryConfig("deploy/compose/proxywarden.yaml", service("proxywarden").environment);
 const pairConfig = parseRepositoryConfig("deploy/compose/proxywarden-ha.yaml", service("proxywarden-1").environment);
 const portsOf: Readonly<Record<string, () => Promise<number>>> = {

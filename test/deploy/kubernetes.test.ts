@@ -23,10 +23,11 @@ const BASE = `${SINGLE}/base`;
 const PAIR = `${SINGLE}/ha`;
 const MONITORING = `${SINGLE}/monitoring`;
 
-/** What `kubectl apply -k` makes of a folder. */
+/** Returns the objects that `kubectl apply -k` creates from a folder. */
 function deployed(folder: string, secretFile: string) {
   const resources = renderKustomization(folder);
-  const all = <T extends Resource>(kind: string) => resources.filter((each): each is T => each.kind === kind);
+  const all = <T extends Resource>(kind: string) =>
+    resources.filter((resource): resource is T => resource.kind === kind);
   const deployment = all<Deployment>("Deployment")[0]!;
   const pod = deployment.spec.template.spec;
   const container = pod.containers[0]!;
@@ -44,8 +45,8 @@ function deployed(folder: string, secretFile: string) {
     configText,
     loaded: parseConfigText(`${BASE}/proxywarden.yaml`, configText),
     secret: documentOf<Resource & { readonly stringData: Labels }>(secretFile),
-    volume: (name: string) => pod.volumes.find((each) => each.name === name),
-    mountOf: (name: string) => container.volumeMounts.find((each) => each.name === name),
+    volume: (name: string) => pod.volumes.find((entry) => entry.name === name),
+    mountOf: (name: string) => container.volumeMounts.find((volumeMount) => volumeMount.name === name),
   };
 }
 

@@ -40,7 +40,7 @@ export function startProcess(
   return started;
 }
 
-/** As {@link startProcess}, but the caller ends the process. */
+/** Like {@link startProcess}, but the caller ends the process. */
 export function spawnProcess(
   program: string,
   args: readonly string[],
@@ -72,7 +72,7 @@ export function spawnProcess(
   };
 }
 
-/** Not the environment of the test, because the test runner sets variables that change what Node prints. */
+/** A separate environment, because the test runner sets variables that change Node's output. */
 const baseEnvironment = () => ({ PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR });
 
 /** The environment of processes that share compiled code, with which they start in less than half the time. */

@@ -7,7 +7,7 @@ import { textOf } from "./repository-files.ts";
 
 const queries = sqlQueriesOf("audit.json", dashboards.get("audit.json")!);
 
-/** What is selected in Grafana: all policies. */
+/** Selection in Grafana: all policies. */
 const ALL = { ...SAMPLE_RANGE, policies: ["reboot-offline", "full-disk"], node: "" };
 
 /** Sends a query as Grafana does, with the role that compose.yaml gives it. */

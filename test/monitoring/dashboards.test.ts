@@ -89,7 +89,7 @@ describe.each(everyBoard)("%s", (file, dashboard) => {
       expect(description, title).toMatch(/^[A-Z].{20,}\.$/s);
       expect(fieldConfig?.defaults.unit, title).toBeTruthy();
       const source = file === "audit.json" ? AUDIT_SOURCE : { type: "prometheus", uid: ["$", "{datasource}"].join("") };
-      for (const each of [{ datasource }, ...targets]) expect(each, title).toMatchObject({ datasource: source });
+      for (const target of [{ datasource }, ...targets]) expect(target, title).toMatchObject({ datasource: source });
       expect(targets.length, title).toBeGreaterThan(0);
     }
     expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length);

@@ -73,12 +73,12 @@ test("promtool's unit tests of the rules pass", async () => {
 });
 
 test("each alert has a test in which it fires and one in which it does not, and each recorded name has a tested value", () => {
-  const cases = tests.flatMap(({ alert_rule_test: each = [] }) => each);
+  const cases = tests.flatMap(({ alert_rule_test: entry = [] }) => entry);
   const withAlerts = (some: boolean) =>
-    new Set(cases.filter((each) => each.exp_alerts.length > 0 === some).map(({ alertname }) => alertname));
+    new Set(cases.filter((entry) => entry.exp_alerts.length > 0 === some).map(({ alertname }) => alertname));
   expect(names.filter((name) => !withAlerts(true).has(name))).toEqual([]);
   expect(names.filter((name) => !withAlerts(false).has(name))).toEqual([]);
-  const asked = tests.flatMap(({ promql_expr_test: each = [] }) => each.map(({ expr }) => expr)).join("\n");
+  const asked = tests.flatMap(({ promql_expr_test: entry = [] }) => entry.map(({ expr }) => expr)).join("\n");
   expect(recorded.filter((name) => !asked.includes(name))).toEqual([]);
 });
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { DAY_MS } from "../../src/base/duration.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
 
-/** Whether a promise is settled once everything that waits for nothing has run. */
+/** Returns whether a promise is settled after all pending microtasks have run. */
 async function isSettled(promise: Promise<void>): Promise<boolean> {
   let settled = false;
   promise.then(() => {

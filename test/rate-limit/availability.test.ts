@@ -28,7 +28,7 @@ const ACTION_COST_MS = WINDOW_MS / 40;
 const nodeAvailability = (ledger: Ledger, lane: Lane, now: number) =>
   availabilityOf(ledger, "node_management", lane, now);
 
-/** Makes a call that is answered at once. */
+/** Makes a call that is answered immediately. */
 function answer(ledger: Ledger, now: number, reading: LimitReading | null): void {
   settlePermit(ledger, takePermit(ledger, "node_management", "walk", now), { kind: "answered", reading }, 0, now);
 }
@@ -47,7 +47,7 @@ interface LedgerState {
   readonly externalUsage?: Partial<ExternalUsageOfLimit>;
 }
 
-/** A ledger after one call, whose paces allow calls at once unless set otherwise. */
+/** A ledger after one call, whose paces allow calls immediately unless set otherwise. */
 function ledgerWith({ reading = null, statedAt = LATER, from = LATER, ...overrides }: LedgerState = {}): Ledger {
   const ledger = createLedger(limitsWith(overrides.requestsPerMinute), 0, 0);
   answer(ledger, statedAt, reading);

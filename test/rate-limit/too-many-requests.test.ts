@@ -28,7 +28,7 @@ interface RejectionOptions {
   readonly retryAfterMs?: number | null;
 }
 
-/** Makes a call that gets 429 at once, with the maximum backoff. */
+/** Makes a call that gets 429 immediately, with the maximum backoff. */
 function reject(ledger: Ledger, now: number, options: RejectionOptions = {}): void {
   const { category = "node_management", lane = "walk", reading = null, retryAfterMs = null } = options;
   settlePermit(ledger, takePermit(ledger, category, lane, now), { kind: "refused", reading, retryAfterMs }, 1, now);

@@ -192,7 +192,7 @@ describe("with many suspects", () => {
     fc.assert(
       fc.property(fc.array(event, { minLength: 100, maxLength: 600 }), (events) => {
         const { priority, now } = prioritiesAfterWalk(NODES);
-        /** By slot: reads of others since its own, and nodes that joined since. */
+        /** Number of reads of other nodes and of joined nodes since the node's own read, by slot. */
         const waits = new Map(range(0, NODES).map((each) => [each, { reads: 0, joined: 0 }]));
         let versions = 0;
         let longest = Number.NEGATIVE_INFINITY;

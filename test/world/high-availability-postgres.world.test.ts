@@ -81,7 +81,7 @@ function disturbNextPost(group: ProcessGroup, choices: RandomChoices): () => Pro
   return async () => disturbed ?? undefined;
 }
 
-/** Whether a node is healed, or was given up because both of its steps are in doubt. */
+/** Returns whether a node is healed, or was given up because both of its steps are in doubt. */
 async function isSettled(group: ProcessGroup, node: string): Promise<boolean> {
   const actions = await cluster.query(
     `SELECT outcome, in_doubt FROM ${group.schema}.proxywarden_actions WHERE node = $1 AND outcome IS NOT NULL`,

@@ -85,7 +85,7 @@ export async function requestDaemon<T>(
   return fail(responseError(url, request, authorization, response.value, json));
 }
 
-/** Whether a response is a list of rows. The rows are not checked. */
+/** Returns whether a response is a list of rows. The rows are not checked. */
 export const isRowList = <T>(response: JsonObject): response is JsonObject & { readonly data: readonly T[] } =>
   Array.isArray(response.data);
 

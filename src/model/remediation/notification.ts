@@ -65,7 +65,7 @@ const RESOLVABLE_KINDS: ReadonlySet<NotificationKind> = new Set([
   "credentials",
 ]);
 
-/** Whether a notification is about a condition that lasts. */
+/** Returns whether a notification is about a condition that lasts. */
 export const isActive = ({ kind, endsAt }: Notification): boolean => endsAt === null && RESOLVABLE_KINDS.has(kind);
 
 /** A receiver of notifications. Each call is one attempt; the caller retries. Never rejects. */

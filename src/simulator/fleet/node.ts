@@ -117,7 +117,7 @@ export function createNode(seed: Uint32, index: number, at: EpochMs, isNew = fal
   };
 }
 
-/** Whether the node accepts sessions. */
+/** Returns whether the node accepts sessions. */
 export const isServing = (node: SimulatedNode): boolean => node.status === "online";
 
 /** Returns whether the node has a failure, visible or not. */

@@ -4,7 +4,7 @@ import { LineCounter, parseDocument, type Scalar, stringify } from "yaml";
 import { sourceOffset } from "../../../src/config/yaml/source-offset.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
 
-/** What of the source follows the place of the character that `mark` begins with. */
+/** Returns the source from the position of the first character of `mark`. */
 function textFollowing(source: string, mark: string, length = mark.length): string {
   const scalar = parseDocument(source).get("when", true) as Scalar;
   const offset = sourceOffset(scalar, source, String(scalar.value).indexOf(mark));

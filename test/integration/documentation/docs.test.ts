@@ -74,7 +74,7 @@ test("every documented command exits with 0", async () => {
     failures.push(failure);
     if (!RUN_IN_PARALLEL.test(text)) await failure;
   }
-  expect((await Promise.all(failures)).filter((each) => each !== null)).toEqual([]);
+  expect((await Promise.all(failures)).filter((failure) => failure !== null)).toEqual([]);
   const { holds } = await reader.daemon().explain(reader.healthyNode);
   expect(holds).toMatchObject([{ reason: expect.stringContaining("its disk is swapped") }]);
   expect(existsSync(reader.localPath("var/lib/proxywarden/broken/proxywarden.db"))).toBe(true);

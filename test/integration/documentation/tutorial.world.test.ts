@@ -89,7 +89,7 @@ test(
     };
     const commands = TUTORIAL.flatMap(commandsOf).map(({ text }) => text);
     expect(commands.length).toBeGreaterThan(20);
-    for (const text of commands.filter((each) => each !== "npm ci")) {
+    for (const text of commands.filter((command) => command !== "npm ci")) {
       const ready = LASTING.find(([start]) => text.startsWith(start))?.[1];
       if (ready !== undefined) {
         // The page says to stop the first daemon before the second one starts.

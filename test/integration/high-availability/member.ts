@@ -22,9 +22,9 @@ export interface Member extends RunningProcess {
   /** Sends an operator command. */
   order(path: string, body?: object): Promise<{ readonly status: number; readonly json: { readonly message: string } }>;
   scrape(): Promise<MetricsPage>;
-  /** Whether it leads; false if it does not answer. */
+  /** Returns whether it leads, or false if it does not respond. */
   isLeading(): Promise<boolean>;
-  /** Whether it leads, trusts its fleet data, and can write the journal: it would act now. */
+  /** Returns whether it leads, trusts its fleet data and can write the journal, so that it would act. */
   isHealing(): Promise<boolean>;
   /** Returns the actions on a node, without those that were withdrawn because a busy machine delayed the walks. */
   actionsOf(node: string): Promise<readonly ActionRow[]>;

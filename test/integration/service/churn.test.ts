@@ -77,7 +77,7 @@ test("series stay bounded while nodes and customers come and go, and no scrape m
   const config = configText(url, { collect: everySecond, limits, export: { top_customers: TOP_CUSTOMERS } });
   const daemon = await startTestDaemon(clock, config);
   const seen = { versions: new Set<string>(), ids: new Set<string>() };
-  /** Most series without a node by family, in the first and the second half. */
+  /** Maximum number of series without a node by family, in the first and the second half. */
   const seriesMax = { early: new Map<string, number>(), late: new Map<string, number>() };
   await waitUntil("many walks have ended", async () => {
     const page = await daemon.scrape();

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-/** What a sentence is about, by field; a field that isn't there has no value. */
+/** Values by field. A missing field has no value. */
 export type KnownFields = Readonly<Record<string, string | number>>;
 
 /**

@@ -33,7 +33,7 @@ function snapshotOf(parts: Partial<Snapshot>): Snapshot {
   return { sequence: 1, at: 2_000, fleet: buildFleet([]), sessions: null, stats: null, hourly: null, ...parts };
 }
 
-/** Reads fields of the first node, whatever their age. */
+/** Reads fields of the first node, regardless of their age. */
 function reader(parts: Partial<Snapshot>, time: (at: number) => number | null = serviceTime, freshFrom = -Infinity) {
   const subject = createEvaluationScope(snapshotOf(parts), time).nodeAt(0);
   return (name: string) => subject.read(findField(name)!, freshFrom);

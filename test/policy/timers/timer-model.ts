@@ -58,7 +58,7 @@ function kindOf(observation: ModelObservation, before: readonly ModelEntry[]): M
   return latest?.kind === verdict && !isFrozenFalse(observation) ? "nothing" : `again_${verdict}`;
 }
 
-/** Whether a run that has not ended before ends with its last observation. */
+/** Returns whether a run that has not ended before ends with its last observation. */
 function isOver(run: readonly ModelEntry[], rule: TimerRule): boolean {
   const last = run.at(-1)!;
   const before = run.slice(0, -1);

@@ -26,7 +26,7 @@ const rules: fc.Arbitrary<RandomRule> = fc.record({
   when: randomConditions,
 });
 
-/** What the daemon says of the first node of a world. */
+/** Returns the daemon's verdict on the first node of a world. */
 function verdictOf({ match, when }: RandomRule, sampledFleet: SampledFleet) {
   const { skewMs } = sampledFleet;
   const scope = createEvaluationScope(snapshotOf(sampledFleet), (at) => (skewMs === null ? null : skewMs + at));
@@ -34,7 +34,7 @@ function verdictOf({ match, when }: RandomRule, sampledFleet: SampledFleet) {
   return evaluatePolicy(policy, scope.find("node_0")!, (source) => MAX_AGES[source]!, NOW).verdict;
 }
 
-/** What is so, as far as all that is named is known: worked out without the daemon's code. */
+/** Returns the expected verdict, if all named fields are known, without the daemon's code. */
 function referenceVerdict({ match, when }: RandomRule, sampledFleet: SampledFleet): "true" | "false" | "unknown" {
   const known = referenceReading(sampledFleet, sampledFleet.nodes[0]!);
   const parts = [match === null ? true : match.value(known), when.value(known)];

@@ -18,7 +18,7 @@ import {
   stoppedClock,
 } from "./test-server.ts";
 
-/** A clock on which sleeps end at once. */
+/** A clock on which sleeps end immediately. */
 const instantClock: Pick<Clock, "sleep" | "monotonic"> = { ...stoppedClock, sleep: () => Promise.resolve() };
 
 /** Sends a GET and returns the response as soon as its headers arrived. */

@@ -48,7 +48,7 @@ const FAILURE_RATES = [
   { faultEveryMs: 40 * HOUR_MS, repairMs: 8 * HOUR_MS },
 ];
 
-/** Longer texts, such as the configuration of a reload, are cut off. */
+/** Maximum length of a text, such as the configuration of a reload. Longer ones are cut off. */
 const CAUSE_CHARACTERS_MAX = 200;
 
 const FLEETS = [60, 80, 100, 120, 150, 200, 300] as const;

@@ -52,7 +52,7 @@ async function catchMutation(
       if (violation === undefined) continue;
       const { invariant, at } = violation;
       const { violations } = await runUnmutated({ ...task, until: { ms: at + STEP_MS } });
-      if (!violations.some((each) => each.invariant === invariant)) return { invariant, seed };
+      if (!violations.some((violation) => violation.invariant === invariant)) return { invariant, seed };
     }
     return null;
   } finally {
