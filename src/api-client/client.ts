@@ -26,13 +26,13 @@ export interface ApiClient {
    */
   get(call: Call, lane: Lane, signal: AbortSignal, onSending?: () => void): Promise<Result<ApiResponse, ApiError>>;
   /**
-   * Sends a POST in the lane `action` once, whatever the result. If one of `hooks` fails, nothing is sent. Never
+   * Sends a POST in the lane `action` once, regardless of the result. If one of `hooks` fails, nothing is sent. Never
    * rejects.
    */
   post(call: ActionCall, signal: AbortSignal, hooks?: SendingHooks): Promise<PostResult>;
-  /** The service's clock at `at`, by its Date headers; null before the first one. */
+  /** The service's clock at `at`, by its Date headers, or null before the first one. */
   serviceTime(at: MonotonicMs): EpochMs | null;
-  /** How far the service's clock is ahead of our wall clock; null before the first Date header. */
+  /** How far the service's clock is ahead of our wall clock, or null before the first Date header. */
   clockSkewMs(): DurationMs | null;
 }
 

@@ -62,7 +62,7 @@ export interface IntegrationClientDeps {
   readonly clock: Pick<Clock, "sleep">;
   /** Sent as User-Agent. */
   readonly agent: string;
-  /** Time limit of a request, response body included; absent means {@link INTEGRATION_TIMEOUT_MS}. */
+  /** Time limit of a request, response body included. Absent means {@link INTEGRATION_TIMEOUT_MS}. */
   readonly timeoutMs?: DurationMs;
   /** Maximum size of a response's body; by default the same as for the management API. */
   readonly bodyBytesMax?: number;

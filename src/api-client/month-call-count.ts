@@ -65,7 +65,7 @@ export class MonthCallCount {
     this.#startMonth();
   }
 
-  /** Adds calls, and those that the store rejected before. Resolves once they are stored or rejected; never rejects. */
+  /** Adds calls, and those that the store rejected before. Resolves once they are stored or rejected. Never rejects. */
   async add(calls: number): Promise<void> {
     this.#forgetCallsAheadOfEarlierDay();
     this.#unstored += calls;

@@ -10,7 +10,8 @@ export interface PrometheusFailure {
   /** Status of the response, or null if there was none. */
   readonly status: number | null;
   /**
-   * Type of the error, such as `bad_data` or `timeout`; null if the response is not from Prometheus, or there was none.
+   * Type of the error, such as `bad_data` or `timeout`, or null if the response is not from Prometheus, or there was
+   * none.
    */
   readonly errorType: string | null;
   /** For operators; contains no secret. */
@@ -21,7 +22,7 @@ export interface PrometheusFailure {
 export interface PrometheusAnswer {
   /** The field `data`, unchecked. */
   readonly data: unknown;
-  /** The first warning, which says that part of the data could not be read; null if there is none. */
+  /** The first warning, which says that part of the data could not be read, or null if there is none. */
   readonly warning: string | null;
 }
 

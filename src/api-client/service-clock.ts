@@ -8,7 +8,7 @@ import type { EpochMs, MonotonicMs } from "../model/time.ts";
 export interface ServiceClock {
   /** Records the Date header of a response. */
   recordDate(date: EpochMs, sentAt: MonotonicMs, receivedAt: MonotonicMs): void;
-  /** The service's clock at `at`; null before the first Date header. */
+  /** The service's clock at `at`, or null before the first Date header. */
   timeAt(at: MonotonicMs): EpochMs | null;
 }
 

@@ -12,18 +12,18 @@ export interface TransportOptions {
   readonly baseUrl: string;
   /** PEM CA certificates to trust instead of the system's. */
   readonly ca?: string | undefined;
-  /** PEM client certificate and its key; absent if there is none. */
+  /** PEM client certificate and its key. Absent if there is none. */
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
-  /** Name that the server's certificate must contain; absent means the host of the URL. */
+  /** Name that the server's certificate must contain. Absent means the host of the URL. */
   readonly serverName?: string | undefined;
-  /** Whether to accept any certificate, or false if absent. */
+  /** Whether to accept any certificate. Defaults to false. */
   readonly insecureSkipVerify?: boolean | undefined;
-  /** URL of an HTTP proxy; absent if there is none, or if the environment names it. */
+  /** URL of an HTTP proxy. Absent if there is none, or if the environment names it. */
   readonly proxy?: string;
-  /** Whether to use HTTP_PROXY, HTTPS_PROXY and NO_PROXY, or false if absent. */
+  /** Whether to use HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Defaults to false. */
   readonly proxyFromEnvironment?: boolean;
-  /** Maximum size of a body, compressed or not; absent means {@link BODY_BYTES_MAX}. */
+  /** Maximum size of a body, compressed or not. Absent means {@link BODY_BYTES_MAX}. */
   readonly bodyBytesMax?: number | undefined;
 }
 
@@ -157,7 +157,7 @@ const trackSending: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (opt
 
 type Outcome = Result<TransportResponse, TransportFailure>;
 
-/** Fails at once if a request is aborted before it is sent: undici would first wait for its connection. */
+/** Fails immediately if a request is aborted before it is sent. Undici would first wait for its connection. */
 function failOnAbortBeforeSending(
   response: Promise<Outcome>,
   progress: RequestProgress,
@@ -246,7 +246,7 @@ const unsentFailure: TransportFailure = {
 /** Error code of undici if an HTTP proxy answers 407 and therefore has not forwarded the request. */
 const REFUSED_BY_PROXY = "UND_ERR_INVALID_ARG";
 
-/** `unreachable` only if the request was certainly not sent: otherwise the service may have received it. */
+/** Returns `unreachable` only if the request was certainly not sent. Otherwise the service may have received it. */
 function toTransportFailure(error: unknown, progress: RequestProgress, signal: AbortSignal): TransportFailure {
   if (signal.aborted) return progress.isSent ? { kind: "aborted", message: "the call was canceled" } : unsentFailure;
   const { code: errorCode, message: errorMessage } = error as { code?: unknown; message?: unknown };

@@ -34,7 +34,7 @@ import { stateProblem } from "./state-store.ts";
 
 interface CheckOptions extends OutputOption {
   readonly config: string;
-  /** Size of the fleet; absent means the size that the daemon saw last. */
+  /** Size of the fleet. Absent means the size that the daemon saw last. */
   readonly nodes?: number;
   /** Whether to ask the service. */
   readonly probe?: boolean;

@@ -29,7 +29,7 @@ interface DemoOptions {
   /** Simulation speed, as a multiple of real time. */
   readonly speed: number;
   readonly port: number;
-  /** Stops after this much real time; absent means until it is stopped. */
+  /** Stops after this much real time. Absent means until it is stopped. */
   readonly for?: DurationMs;
 }
 

@@ -34,16 +34,16 @@ export interface ConfigChecks {
   expression(text: string): { readonly message: string; readonly offset: number } | null;
   /** The fields that a valid CEL expression reads. */
   fields(text: string): readonly FieldUse[];
-  /** Returns the cron schedules with more runs than the limits allow; absent if not checked. */
+  /** Returns the cron schedules with more runs than the limits allow. Absent if not checked. */
   skippedRuns?(config: Config): readonly SkippedRuns[];
 }
 
 /** A configuration file, and what is needed to check it. */
 export interface ConfigSource extends YamlSource {
-  /** Reads a file that the configuration names; absent if such files are not checked. */
+  /** Reads a file that the configuration names. Absent if such files are not checked. */
   readonly readFile?: (path: string) => Result<string, string>;
   /**
-   * Returns the files that match a glob relative to `folder`, as paths for `readFile`; absent if no policies are
+   * Returns the files that match a glob relative to `folder`, as paths for `readFile`. Absent if no policies are
    * loaded.
    */
   readonly listFiles?: (glob: string, folder: string) => readonly string[];

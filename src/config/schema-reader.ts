@@ -9,7 +9,7 @@ import type { Mark, Marks } from "./yaml/position.ts";
 
 /** What is wrong with a value: what is expected, and a function that finds the nearest valid value. */
 export interface ValueProblem extends Pick<Finding, "expected" | "suggest"> {
-  /** Index of the wrong character; absent if the whole value is wrong. */
+  /** Index of the wrong character. Absent if the whole value is wrong. */
   readonly offset?: number;
 }
 

@@ -26,7 +26,7 @@ export interface Collection {
   readonly client: ApiClient;
   readonly knownService: KnownService;
   readonly collectorManager: CollectorManager;
-  /** The last snapshot; null before the first. */
+  /** The last snapshot, or null before the first. */
   snapshot(): Snapshot | null;
   /** Replaces the listener. It immediately receives the last snapshot with its plan, and then every new one. */
   setListener(listener: (snapshot: Snapshot, plan: Plan) => void): void;

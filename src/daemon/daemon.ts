@@ -74,7 +74,7 @@ class RunningDaemon implements Daemon {
     this.unusable = runtime.shared?.unusable ?? null;
   }
 
-  /** `term` belongs to a daemon that is alone; null if the daemon shares its state and stands by. */
+  /** `term` belongs to a daemon that is alone, or null if the daemon shares its state and stands by. */
   async start(resources: ConfigResources, term: Term | null): Promise<Result<void, readonly string[]>> {
     const { config } = resources;
     const web = await this.#listen(resources);

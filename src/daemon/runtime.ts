@@ -67,7 +67,7 @@ export interface Runtime {
 }
 
 /**
- * Opens the state, and creates the runtime. `term` belongs to a daemon that is alone; null if the daemon shares its
+ * Opens the state, and creates the runtime. `term` belongs to a daemon that is alone, or null if the daemon shares its
  * state and stands by.
  */
 export async function openRuntime(

@@ -82,7 +82,7 @@ async function readJournal(
   }
 }
 
-/** `mayCall` says whether calls may be sent now; absent means always. */
+/** `mayCall` says whether calls may be sent now. Absent means always. */
 function startRateLimiter(
   { clock, log, random }: DaemonDeps,
   config: Config,

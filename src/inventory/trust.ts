@@ -9,7 +9,7 @@ export interface InventoryStatus {
   /** Whether the last walk was complete: it reached the end of the list and missed no more nodes than allowed. */
   readonly lastComplete: boolean;
   /**
-   * Nodes that the last walk missed, out of those that the list counts; null if it was complete or did not reach the
+   * Nodes that the last walk missed, out of those that the list counts, or null if it was complete or did not reach the
    * end of the list.
    */
   readonly missing: { readonly nodes: number; readonly of: number } | null;
@@ -21,7 +21,7 @@ export interface InventoryStatus {
   readonly nodes: number;
   /** Records of the last walk, unreadable ones included. */
   readonly recordsRead: number;
-  /** Nodes of the largest complete walk of the last days; 0 before the first one. */
+  /** Nodes of the largest complete walk of the last days, or 0 before the first one. */
   readonly largestWalkNodes: number;
   /** Records of the last walk that could not be read, and nodes with an unknown status. */
   readonly unknownRecords: number;

@@ -24,7 +24,7 @@ export const missingRecords = ({ total, seen }: WalkCounts, explained = 0): numb
 export const allowedMissing = ({ total, seen }: WalkCounts, share: Share): number =>
   share === 0 ? 0 : Math.max(1, Math.floor(Math.max(total, seen) * share));
 
-/** Returns the share of the records that a walk showed, 0 to 1; 1 for an empty list. */
+/** Returns the share of the records that a walk showed, 0 to 1, or 1 for an empty list. */
 export function shownShare({ total, seen }: WalkCounts, missing: number): Share {
   const all = Math.max(total, seen + missing);
   return all === 0 ? 1 : Math.max(0, Math.min(1, 1 - missing / all));

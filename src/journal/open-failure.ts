@@ -58,8 +58,8 @@ function sqliteCode(error: unknown): number | null {
 }
 
 /**
- * Returns why a store can't be created in `folder`; null if it can. The folder, or its nearest existing parent, must be
- * writable. Creates nothing.
+ * Returns why a store can't be created in `folder`, or null if it can. The folder, or its nearest existing parent, must
+ * be writable. Creates nothing.
  */
 export function stateFolderProblem(folder: string): string | null {
   const existing = nearestExisting(folder);

@@ -21,7 +21,7 @@ export type LabelsOf<Name extends FamilyName> = {
 
 /** The `proxywarden_*` metrics. The compiler checks names, labels and closed label values against the table. */
 export interface DaemonMetrics {
-  /** Adds `by` to a counter; 1 if absent. Throws if `by` is negative. */
+  /** Adds `by`, which defaults to 1, to a counter. Throws if `by` is negative. */
   inc<Name extends CounterName>(name: Name, labels: LabelsOf<Name>, by?: number): void;
   /** Sets a gauge. NaN leaves the sample out. */
   set<Name extends GaugeName>(name: Name, labels: LabelsOf<Name>, value: number): void;
@@ -37,7 +37,7 @@ export interface DaemonMetrics {
 
 /** Options of {@link createDaemonMetrics}. */
 interface DaemonMetricsOptions {
-  /** Whether to include the metrics of the process (`process_*`, `nodejs_*`); true if absent. */
+  /** Whether to include the metrics of the process (`process_*`, `nodejs_*`). Defaults to true. */
   readonly process?: boolean;
 }
 
@@ -104,7 +104,7 @@ export function createDaemonMetrics({ process: withProcess = true }: DaemonMetri
 // prom-client keeps the object that it is passed.
 const copyLabels = (labels: object) => ({ ...labels }) as Record<string, string>;
 
-/** Returns every combination of label values; empty if a label has no closed list. */
+/** Returns every combination of label values, or empty if a label has no closed list. */
 function combinationsOf(labels: DaemonFamily["labels"]): Record<string, string>[] {
   let combinations: Record<string, string>[] = [{}];
   for (const [label, values] of Object.entries(labels)) {

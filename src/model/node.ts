@@ -75,5 +75,5 @@ export interface NodeDetail extends NodeRecord, Readonly<Record<DetailNumber, nu
 export const FAILURE_DOMAINS = ["region", "country"] as const;
 export type FailureDomain = (typeof FAILURE_DOMAINS)[number];
 
-/** A number of nodes for each kind of failure domain; null means no limit. */
+/** A number of nodes for each kind of failure domain. Null means no limit. */
 export type PerFailureDomain = Readonly<Record<FailureDomain, number | null>>;

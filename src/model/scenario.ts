@@ -109,7 +109,7 @@ export type FaultKind =
       readonly kind: "gateway_limit";
       readonly requestsPerMinute: number;
       readonly burst: number;
-      /** Seconds in the Retry-After header of its 429; absent means no header. */
+      /** Seconds in the Retry-After header of its 429. Absent means no header. */
       readonly retryAfterSeconds?: number;
     }
   /** Sends these X-RateLimit headers instead of the correct ones. */
@@ -154,12 +154,12 @@ export interface Fault {
   readonly afterMs: DurationMs;
   readonly forMs: DurationMs;
   /**
-   * Method, path prefix or both of the requests affected, such as `GET /v1/nodes`; absent means every request. The
+   * Method, path prefix or both of the requests affected, such as `GET /v1/nodes`. Absent means every request. The
    * query belongs to the path: `GET /v1/nodes?` matches only the list. `region_dark` and `clock_skew` affect no
    * requests, so they have no match.
    */
   readonly match?: string;
-  /** Share of the matching requests that are affected; 1 if absent. */
+  /** Share of the matching requests that are affected. Defaults to 1. */
   readonly share?: Share;
   readonly fault: FaultKind;
 }

@@ -10,7 +10,7 @@ export interface LeaseHolder {
   /** Where the daemon's web server is reached, or null if not known. */
   readonly url: string | null;
   readonly epoch: number;
-  /** Time until the lease ends, by the database's clock; 0 if it has ended or was released. */
+  /** Time until the lease ends, by the database's clock, or 0 if it has ended or was released. */
   readonly leftMs: DurationMs;
 }
 
@@ -23,7 +23,7 @@ export interface Lease {
    * before each request.
    */
   isLeader(): boolean;
-  /** Returns the time until this daemon's deadline; 0 if it has passed, or if this daemon does not lead. */
+  /** Returns the time until this daemon's deadline, or 0 if it has passed, or if this daemon does not lead. */
   leftMs(): DurationMs;
   /**
    * Takes the lease if it is free. Resolves to false if another daemon holds it. Rejects if the database can't be
@@ -47,7 +47,7 @@ export interface Lease {
 /** A command that an operator gave to a standby. */
 export interface ForwardedOrder {
   readonly command: Exclude<OperatorCommandName, "reload">;
-  /** The node or action that it is about; empty if neither. */
+  /** The node or action that it is about, or empty if neither. */
   readonly target: string;
   readonly reason: string;
   /** Duration of its effect; null or absent if it lasts until a command ends it. */

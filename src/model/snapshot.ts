@@ -32,17 +32,17 @@ export interface Fleet
   readonly status: Uint8Array;
   /** When the list record was observed, in MonotonicMs. */
   readonly listedAt: Float64Array;
-  /** When the detail was observed, in MonotonicMs; NaN if never. */
+  /** When the detail was observed, in MonotonicMs, or NaN if never. */
   readonly detailedAt: Float64Array;
-  /** The same time as {@link detailedAt} by the daemon's wall clock, in EpochMs; NaN if never. */
+  /** The same time as {@link detailedAt} by the daemon's wall clock, in EpochMs, or NaN if never. */
   readonly detailedAtEpochMs: Float64Array;
   /** False if no scale is declared, or a value contradicted it. */
   readonly usageKnown: boolean;
-  /** When the last complete walk ended; null before the first. */
+  /** When the last complete walk ended, or null before the first. */
   readonly settledAt: MonotonicMs | null;
-  /** When the last walk ended that showed any node, complete or not; null before the first. */
+  /** When the last walk ended that showed any node, complete or not, or null before the first. */
   readonly walkedAt: MonotonicMs | null;
-  /** Result of the last walk; null before the first. */
+  /** Result of the last walk, or null before the first. */
   readonly lastWalk: WalkResult | null;
 }
 

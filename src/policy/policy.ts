@@ -7,7 +7,7 @@ export interface Policy {
   readonly rule: PolicyRule;
   readonly match: Expression | null;
   readonly when: Expression;
-  /** The `expect` of each step; null means the default of its action. */
+  /** The `expect` of each step. Null means the default of its action. */
   readonly expects: readonly (Expression | null)[];
   /** Canonical text of the policy without its mode. Canary and efficacy start over when it changes. */
   readonly fingerprint: string;

@@ -67,7 +67,7 @@ export class RemediationRecords {
   }
 
   /**
-   * The open episode of a node, either the real one or that of a dry run; null if there is none, or only suspended
+   * The open episode of a node, either the real one or that of a dry run, or null if there is none, or only suspended
    * ones.
    */
   openEpisode(node: NodeId, dryRun: boolean): Episode | null {

@@ -15,8 +15,8 @@ export interface LearnedLimit {
   /** Whether a call has succeeded since then. */
   hasSucceeded: boolean;
   /**
-   * The limit before decreases without a success in between, which is restored quickly once calls succeed again; 0 if
-   * there is none.
+   * The limit before decreases without a success in between, which is restored quickly once calls succeed again, or 0
+   * if there is none.
    */
   previousCalls: number;
   /** Spaces calls evenly, since the gateway may allow no burst. */

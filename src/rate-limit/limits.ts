@@ -18,7 +18,7 @@ export interface CategoryLimit {
   readonly windowMs: DurationMs;
 }
 
-/** Caps of the plan over all categories (spec, section 8.3); null means no cap. */
+/** Caps of the plan over all categories (spec, section 8.3). Null means no cap. */
 export interface PlanLimits {
   readonly requestsPerMinute: number | null;
   readonly concurrentRequests: number | null;

@@ -63,7 +63,7 @@ export const createRemediationContext = (deps: RemediationControllerDeps): Remed
 
 /** The last snapshot, and how policies read it. */
 export class ObservedFleet {
-  /** The last snapshot, and the plan under which it was collected; null before the first. */
+  /** The last snapshot, and the plan under which it was collected, or null before the first. */
   latest: { readonly snapshot: Snapshot; readonly plan: Plan } | null = null;
   readonly #client: Pick<ApiClient, "serviceTime">;
 

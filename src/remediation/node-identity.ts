@@ -7,7 +7,7 @@ import { type TransitionDeps, withdraw } from "./execution/episode-transitions.t
 
 type IdentityDeps = Pick<RemediationContext, "observed" | "remediationState">;
 
-/** Returns a node's `created_at` from its detail, or else from the journal at the start; null if unknown. */
+/** Returns a node's `created_at` from its detail, or else from the journal at the start, or null if unknown. */
 export const knownCreatedAt = (context: IdentityDeps, node: NodeId): EpochMs | null =>
   context.observed.createdAtOf(node) ?? context.remediationState.records.loadedCreatedAt.get(node) ?? null;
 

@@ -13,7 +13,7 @@ export const canaryFactKey = (policy: string): string => `warden.proven.${policy
  */
 export const fallbackFactKey = (policy: string): string => `warden.fallen.${policy}`;
 /**
- * Key of the fact that holds the time from which the policy's efficacy is measured; absent if no operator has reset it.
+ * Key of the fact that holds the time from which the policy's efficacy is measured. Absent if no operator has reset it.
  */
 export const efficacySinceFactKey = (policy: string): string => `warden.efficacy_since.${policy}`;
 /** Key of the fact that holds the {@link Policy.conditionKey} that the policy's timers last ran under. */

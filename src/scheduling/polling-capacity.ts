@@ -29,21 +29,21 @@ export interface PlanInput {
   readonly sessionPages: number;
   readonly limits: Limits;
   readonly month: MonthUsage;
-  /** Last started run by collector; absent if none known. */
+  /** Last started run by collector. Absent if none known. */
   readonly runs?: Readonly<Partial<Record<Collector, LastRun>>>;
-  /** Mean calls of a walk, including repeated pages and lookups; absent means one call per page. */
+  /** Mean calls of a walk, including repeated pages and lookups. Absent means one call per page. */
   readonly walkCalls?: Readonly<Partial<Record<"nodes" | "sessions", number>>>;
-  /** Duration of the last complete run by collector; absent if not measured. */
+  /** Duration of the last complete run by collector. Absent if not measured. */
   readonly measuredDurations?: Readonly<Partial<Record<Collector, DurationMs>>>;
-  /** The `pacedMs` of each collector in the last plan; absent if there is none. */
+  /** The `pacedMs` of each collector in the last plan. Absent if there is none. */
   readonly pacedIntervals?: Readonly<Partial<Record<Collector, DurationMs>>>;
-  /** Recent calls of actions; absent if there are none. */
+  /** Recent calls of actions. Absent if there are none. */
   readonly actions?: Readonly<Record<Category, RecentCalls>>;
   /** Calls expected from other users of the key per window; for the plan, per minute. Absent if there are none. */
   readonly externalCalls?: Readonly<Record<LimitScope, number>>;
   /** Limits learned from 429s, in calls per window, or null if the stated limit applies. Absent if none known. */
   readonly learnedLimits?: Readonly<Record<Category, number | null>>;
-  /** Collectors whose data the loaded policies read; absent if there are none. */
+  /** Collectors whose data the loaded policies read. Absent if there are none. */
   readonly reads?: ReadonlySet<Collector>;
 }
 

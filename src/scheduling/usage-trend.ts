@@ -3,7 +3,7 @@ import { growColumn } from "../base/typed-column.ts";
 import { type Threshold, USAGES, type Usage } from "../model/policy/policy.ts";
 import type { MonotonicMs } from "../model/time.ts";
 
-/** Usages of a node in one detail, 0 to 1; NaN if missing. */
+/** Usages of a node in one detail, 0 to 1, or NaN if missing. */
 export type UsageReading = Readonly<Record<Usage, number>>;
 
 /**

@@ -72,7 +72,7 @@ export function fullDaemonMetrics(): ReturnType<typeof createDaemonMetrics> {
   return daemonMetrics;
 }
 
-/** Returns what promtool's linter finds in a page in text format; empty if nothing. */
+/** Returns what promtool's linter finds in a page in text format, or empty if nothing. */
 export const promtoolFindings = (text: string): string => run("promtool", ["check", "metrics"], text);
 
 const STRICT_PARSER = `

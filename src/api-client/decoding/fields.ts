@@ -71,7 +71,7 @@ const expectations = new Map<FieldCheck, Pick<InvalidField, "reason" | "expected
   [isList, { reason: "wrong_type", expected: "it is a list" }],
 ]);
 
-/** The invalid fields, in the order of `fields`; null if there is none. */
+/** The invalid fields, in the order of `fields`, or null if there is none. */
 export function findInvalidFields(
   raw: RawRecord,
   fields: FieldChecks,

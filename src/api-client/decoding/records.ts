@@ -110,19 +110,19 @@ const sessionFields: FieldChecks = {
   country: isText,
 };
 
-/** Decodes a node of the list (spec, section 2.1); null, with a remark, if it is unreadable. */
+/** Decodes a node of the list (spec, section 2.1), or null, with a remark, if it is unreadable. */
 export function decodeNodeRecord(json: unknown, onRemark: OnRemark): NodeRecord | null {
   const raw = decodeRecord(json, nodeFields, onRemark);
   return raw === null ? null : toNode<NodeRecord>(raw, listedNumbers, onRemark);
 }
 
-/** Decodes the detail of a node (spec, section 2.1); null, with a remark, if it is unreadable. */
+/** Decodes the detail of a node (spec, section 2.1), or null, with a remark, if it is unreadable. */
 export function decodeNodeDetail(json: unknown, onRemark: OnRemark): NodeDetail | null {
   const raw = decodeRecord(json, detailFields, onRemark);
   return raw === null ? null : toNode<NodeDetail>(raw, [...listedNumbers, ...detailNumbers], onRemark);
 }
 
-/** Decodes a session of the list (spec, section 2.2); null, with a remark, if it is unreadable. */
+/** Decodes a session of the list (spec, section 2.2), or null, with a remark, if it is unreadable. */
 export function decodeSessionRecord(json: unknown, onRemark: OnRemark): SessionRecord | null {
   const raw = decodeRecord(json, sessionFields, onRemark);
   if (raw === null) return null;
@@ -163,7 +163,8 @@ export function decodeActionReply(json: unknown): ActionReply {
 }
 
 /**
- * Checks a record and removes invalid fields, with a remark; null, with a remark, if it is not an object or has no id.
+ * Checks a record and removes invalid fields with a remark. Returns null with a remark if it is not an object or has no
+ * id.
  */
 function decodeRecord(json: unknown, fields: FieldChecks, onRemark: OnRemark): RawRecord | null {
   if (typeof json !== "object" || json === null || Array.isArray(json)) {

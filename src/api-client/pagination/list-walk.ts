@@ -20,7 +20,7 @@ export interface ListBehaviour {
   limit: number;
   /** Number of walks so far. */
   walks: number;
-  /** Number of records of a full page; null before the first walk. */
+  /** Number of records of a full page, or null before the first walk. */
   pageSize: number | null;
   /**
    * Length of the longest first page that was proven to be the only page. A shorter first page is the only one as well.
@@ -30,7 +30,7 @@ export interface ListBehaviour {
   provenTotal: number | null;
   /** Whether the service returned the first page for every page number. */
   ignoresPage: boolean;
-  /** Number of the first page; 1 until a page 0 is found. */
+  /** Number of the first page, or 1 until a page 0 is found. */
   first: 0 | 1;
   /** Whether {@link first} is proven. */
   firstKnown: boolean;
@@ -43,7 +43,7 @@ export interface ListBehaviour {
   readonly pagesInFlight: PagesInFlight;
 }
 
-/** How many more records a list states than it shows; negative if fewer. */
+/** How many more records a list states than it shows, negative if fewer. */
 interface TotalDifference {
   /** Difference in the last walk. */
   readonly records: number;
@@ -95,7 +95,7 @@ export interface WalkReport {
   readonly seen: number;
   /** Whether no record is missing: no page failed, and the total matches the records or has its constant difference. */
   readonly isExact: boolean;
-  /** The constant difference between total and records in earlier walks; 0 if there is none. */
+  /** The constant difference between total and records in earlier walks, or 0 if there is none. */
   readonly difference: number;
   /** Number of pages read, including those read twice. */
   readonly pages: number;

@@ -136,7 +136,7 @@ export class WalkProgress {
   }
 
   /**
-   * The constant difference between total and records; 0 if there is none, or if it is small and varies as the list
+   * The constant difference between total and records, or 0 if there is none, or if it is small and varies as the list
    * changes.
    */
   #acceptedDifference(): number {

@@ -4,7 +4,7 @@ import { nearest } from "../../base/nearest-word.ts";
 import type { CommandContext } from "../context.ts";
 import { type ColorOption, supportsColor, withColorOption } from "../output/color.ts";
 
-/** Sets what all commands share: output streams, colors and the format of usage errors. */
+/** Applies the settings that all commands share: output streams, colors and the format of usage errors. */
 export function withSharedBehavior(
   command: Command,
   { out, err, env }: CommandContext,

@@ -20,7 +20,7 @@ import { LOOKBACK_MS, ReplayedFleet } from "./replayed-fleet.ts";
 /** What a backtest replays. */
 export interface BacktestRequest {
   readonly prometheus: IntegrationClient;
-  /** Selects the daemon's series, such as `job="proxywarden"`; an empty text selects all. */
+  /** Selects the daemon's series, such as `job="proxywarden"`. An empty text selects all. */
   readonly matchers: string;
   readonly fromMs: EpochMs;
   readonly untilMs: EpochMs;

@@ -14,7 +14,7 @@ export type NodeLabels = Readonly<Record<NodeLabel, string | null>>;
 interface NodeHistory {
   /** Indexes of NODE_STATUSES; {@link NO_STATUS} if the history does not show the node at this point. */
   readonly status: Uint8Array;
-  /** Indexes of the chunk's labels; 0 if it has none. */
+  /** Indexes of the chunk's labels, or 0 if it has none. */
   readonly labels: Uint32Array;
   readonly columns: Map<ColumnRow["column"], Float64Array>;
   readonly sessions: Map<SessionStatus, Float64Array>;

@@ -14,7 +14,7 @@ export interface HistoryRequest {
   /** Largest number of nodes. */
   readonly nodes: number;
   readonly families: HistoryFamilies;
-  /** PromQL label matchers that select the daemon, such as `job="proxywarden"`; an empty text selects all. */
+  /** PromQL label matchers that select the daemon, such as `job="proxywarden"`. An empty text selects all. */
   readonly matchers: string;
 }
 

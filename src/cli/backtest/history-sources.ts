@@ -10,7 +10,7 @@ export const NODE_SESSIONS = "proxynet_node_sessions";
 /** Where the metrics hold the value of a field. */
 interface FieldSource {
   readonly family: string;
-  /** The label that holds the value; absent if the sample is the value. */
+  /** The label that holds the value. Absent if the sample is the value. */
   readonly label?: NodeLabel;
 }
 

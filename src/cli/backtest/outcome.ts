@@ -32,7 +32,7 @@ interface HoldCount {
   readonly example: string;
 }
 
-/** Collects what the policies of a replay decided. */
+/** Collects the decisions of the policies in a replay. */
 export class ReplayOutcome {
   readonly rules: readonly PolicyRule[];
   readonly actions: ReplayedAction[] = [];

@@ -15,7 +15,7 @@ export interface TimeGrid {
 /** One series of the result of a range query. */
 export interface RangeSeries {
   readonly labels: Readonly<Record<string, string | undefined>>;
-  /** A value for each point of the grid; NaN if there is no sample. */
+  /** A value for each point of the grid, or NaN if there is no sample. */
   readonly values: Float64Array;
 }
 

@@ -32,7 +32,7 @@ export class ReplayedFleet {
   readonly #detailedAt = new Map<NodeId, MonotonicMs>();
   #sequence = 0;
   #scrapedAt: EpochMs = Number.NEGATIVE_INFINITY;
-  /** How often each time between two scrapes occurred, by seconds. */
+  /** Number of occurrences of each time between two scrapes, by seconds. */
   readonly #scrapeIntervals = new Map<number, number>();
   #walkedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   #sessionsWalkedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
@@ -203,7 +203,7 @@ function planAt(chunk: HistoryChunk, point: number, resolutionMs: DurationMs): P
   });
 }
 
-/** Returns the median of values, given how often each occurs; 0 if there are none. */
+/** Returns the median of values, given how often each occurs, or 0 if there are none. */
 function medianOf(counts: ReadonlyMap<number, number>): number {
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
   let below = 0;

@@ -62,7 +62,7 @@ export const parsePolicyTests = (...text: Parameters<typeof sourceOf>) => loadPo
 
 /**
  * Loads the policies from the text of a policy file, or of a configuration, which has the section `service`. `names`:
- * the names that policies may refer to; null means any.
+ * the names that policies may refer to. Null means any.
  */
 export function parsePolicies(
   file: string,

@@ -13,7 +13,7 @@ import { type DaemonAccessOptions, readDaemonAccess } from "./connection.ts";
 
 /** Address of the daemon, and the operator token. */
 export interface DaemonConnectionOptions extends DaemonAccessOptions {
-  /** File of the operator token; absent if {@link TOKEN_VARIABLE} may hold it. */
+  /** File of the operator token. Absent if {@link TOKEN_VARIABLE} may hold it. */
   readonly tokenFile?: string;
 }
 
@@ -36,8 +36,8 @@ const TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 const QUOTED_CHARS_MAX = 300;
 
 /**
- * Reads the operator token from the file, or else from the environment; null if there is none. The error says what is
- * wrong.
+ * Reads the operator token from the file, or else from the environment, or null if there is none. The error says what
+ * is wrong.
  */
 export function readToken(
   { tokenFile }: DaemonConnectionOptions,

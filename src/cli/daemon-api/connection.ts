@@ -19,7 +19,7 @@ export interface DaemonAccess {
 /** The options `--url` and `--http-config-file`. */
 export interface DaemonAccessOptions {
   readonly url: string;
-  /** File with `tls_config`, `basic_auth` and `authorization`; absent means none of them. */
+  /** File with `tls_config`, `basic_auth` and `authorization`. Absent means none of them. */
   readonly httpConfigFile?: string;
 }
 

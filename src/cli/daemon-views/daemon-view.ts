@@ -8,7 +8,7 @@ import { stripControlCharacters } from "../output/text.ts";
 
 /** Options of the commands that show what the running daemon knows. */
 export interface DaemonViewOptions extends DaemonConnectionOptions, OutputOption {
-  /** Whether to read it again until the process is asked to stop; absent means once. */
+  /** Whether to read it again until the process is asked to stop. Absent means once. */
   readonly watch?: boolean;
 }
 

@@ -13,7 +13,7 @@ interface FleetSize {
   readonly source: "options" | "state";
 }
 
-/** Returns the given size, or else the one that the daemon saw last; null if neither is known. */
+/** Returns the given size, or else the one that the daemon saw last, or null if neither is known. */
 export async function fleetSize(given: number | undefined, config: Config, now: EpochMs): Promise<FleetSize | null> {
   if (given !== undefined) return { nodes: given, source: "options" };
   const stored = await readStoredState(config, now);

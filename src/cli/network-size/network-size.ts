@@ -11,7 +11,7 @@ import { billingMonthOf } from "../../rate-limit/monthly-budget.ts";
 import { openConfiguredReader } from "../state-store.ts";
 import { createServiceAccess, SERVICE_TIMEOUT_MS } from "./service-access.ts";
 
-/** Numbers of nodes and sessions given on the command line; absent if not given. */
+/** Numbers of nodes and sessions given on the command line. Absent if not given. */
 export interface GivenCounts {
   readonly nodes?: number;
   readonly sessions?: number;

@@ -118,7 +118,7 @@ function cellsOf(planned: CollectorPlan | null): string[] {
   ];
 }
 
-/** Explains why a collector polls less often than requested; empty if it does not. */
+/** Explains why a collector polls less often than requested, or empty if it does not. */
 function slowdownText(
   collector: Collector,
   planned: CollectorPlan | null,

@@ -31,7 +31,7 @@ import { showShare } from "../output/progress.ts";
 /** Options of `policy backtest`. */
 interface BacktestOptions extends OutputOption {
   readonly config: string;
-  /** URL of Prometheus; absent means `prometheus.url` of the configuration. */
+  /** URL of Prometheus. Absent means `prometheus.url` of the configuration. */
   readonly prometheus?: string;
   readonly httpConfigFile?: string;
   /** Absent means 30 days ago. */

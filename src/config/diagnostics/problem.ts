@@ -8,7 +8,7 @@ export interface ConfigProblem {
   readonly line: number;
   /** Column in characters, counted from 1. */
   readonly column: number;
-  /** The key, such as `collect.nodes.every`; empty for the document as a whole. */
+  /** The key, such as `collect.nodes.every`, or empty for the document as a whole. */
   readonly path: string;
   /** The value that was found, quoted; `nothing` if something is missing. Secrets are never shown. */
   readonly found: string;

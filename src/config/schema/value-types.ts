@@ -22,10 +22,10 @@ export type LoaderCheck =
 export interface ValueKind {
   /** Its name in the reference, such as `duration`. */
   readonly name: string;
-  /** The allowed values, in words; absent means any of the kind. */
+  /** The allowed values, in words. Absent means any of the kind. */
   readonly range?: string;
   readonly check?: LoaderCheck;
-  /** Description of a secret, such as `the API key`; absent if it is not a secret, so messages may show it. */
+  /** Description of a secret, such as `the API key`. Absent if it is not a secret, so messages may show it. */
   readonly secret?: string;
   /** Whether an empty text counts as absent in a file that follows Go's rules. Absent means false. */
   readonly mayBeBlank?: boolean;

@@ -168,7 +168,7 @@ const GO_DURATION = /^\+?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|\u00b5s|\u03bcs
 /** Go stores nanoseconds in 64 bits, which is about 292 years. */
 const GO_NANOSECONDS_MAX = 2 ** 63;
 
-/** Parses a duration of Go, such as `1.5s`; null if it is invalid. */
+/** Parses a duration of Go, such as `1.5s`, or null if it is invalid. */
 function parseGoDuration(written: string): DurationMs | null {
   if (!GO_DURATION.test(written)) return null;
   const terms = [...written.matchAll(/([\d.]+)(\D+)/g)];

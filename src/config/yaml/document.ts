@@ -25,7 +25,7 @@ export interface YamlSource {
 /** The content of a YAML file, before it is checked against a schema. */
 export interface YamlDocument {
   readonly value: unknown;
-  /** Position and text of each key, value and item; empty if the file could not be parsed. */
+  /** Position and text of each key, value and item, or empty if the file could not be parsed. */
   readonly marks: Marks;
   /** Problems such as duplicate keys and unset variables. */
   readonly findings: readonly Finding[];

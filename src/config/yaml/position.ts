@@ -17,7 +17,7 @@ export interface Mark {
   readonly found: string;
   /** Environment variables in it. */
   readonly variables: readonly string[];
-  /** Returns the position of one of its characters; absent if it is not text. */
+  /** Returns the position of one of its characters. Absent if it is not text. */
   positionAt?(index: number): Position;
 }
 

@@ -46,7 +46,7 @@ export interface TreeSource {
   readonly source: string;
   readonly lines: LineCounter;
   readonly env: Environment;
-  /** Maximum number of values with all aliases expanded; absent means 50,000. */
+  /** Maximum number of values with all aliases expanded. Absent means 50,000. */
   readonly valuesMax?: number;
 }
 

@@ -1,16 +1,16 @@
 /** What is stored about each session, by row. */
 interface SessionColumns {
-  /** Bytes as last reported; NaN if they never were. */
+  /** Bytes as last reported, or NaN if they never were. */
   readonly sent: Float64Array;
   readonly received: Float64Array;
-  /** Duration as last reported; NaN if it never was. */
+  /** Duration as last reported, or NaN if it never was. */
   readonly durationSeconds: Float64Array;
   /** Number of the last walk that showed the session. */
   readonly walk: Uint32Array;
   /** Complete walks in a row that did not show it. */
   readonly absences: Uint8Array;
   readonly type: Uint8Array;
-  /** Number of the first walk that showed that it had ended; 0 if there is none. */
+  /** Number of the first walk that showed that it had ended, or 0 if there is none. */
   readonly endedWalk: Uint32Array;
 }
 

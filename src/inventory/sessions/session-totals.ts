@@ -74,7 +74,7 @@ export class SessionTotals {
     this.#customers = createLabelCounts("proxynet_customer_sessions", deps.onFolded);
   }
 
-  /** Returns the totals; null before the first walk. */
+  /** Returns the totals, or null before the first walk. */
   view(): SessionSummary | null {
     return this.#view;
   }

@@ -113,7 +113,8 @@ export class SessionNodeTable {
   }
 
   /**
-   * Returns the slot of the node, or of `other`; null if the cap is reached and a node of the fleet has the id `other`.
+   * Returns the slot of the node, or of `other`, or null if the cap is reached and a node of the fleet has the id
+   * `other`.
    */
   #slotOf(nodeId: string): number | null {
     const slot = this.#slots.get(nodeId);

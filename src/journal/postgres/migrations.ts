@@ -154,7 +154,7 @@ async function schemaVersion(connection: Connection, { schema: s }: Database): P
   return Number(row?.version ?? 0);
 }
 
-/** Returns why this version, which knows the schema up to `known`, can't use one of `version`; null if it can. */
+/** Returns why this version, which knows the schema up to `known`, can't use one of `version`, or null if it can. */
 export function newerVersion(database: Database, version: number, known: number): StoreFailure | null {
   if (version <= known) return null;
   const message = `${named(database)} has version ${version}, and this proxywarden knows ${known} at most; run the version that wrote it, or a later one`;

@@ -50,7 +50,7 @@ export interface Visibility {
 /** A family with one line per node, or one per node and value of another label. */
 export interface NodeFamily extends FamilyRow {
   readonly nodeSource: NodeSource;
-  /** The other label and its values; null means one line per node. */
+  /** The other label and its values. Null means one line per node. */
   readonly splitBy: { readonly label: string; readonly values: readonly string[] } | null;
   /**
    * Writes the values of the slots from `start` to before `end` into `out`, grouped by node. NaN leaves a sample out.

@@ -5,7 +5,7 @@
 export interface Chunk {
   readonly bytes: Uint8Array;
   references: number;
-  /** Returns the memory to its pool; null if it has none. */
+  /** Returns the memory to its pool. Null if it has none. */
   readonly recycle: (() => void) | null;
 }
 

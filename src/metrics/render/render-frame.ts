@@ -7,7 +7,7 @@ import type { Chunk } from "./chunk.ts";
 export interface RenderFrame {
   readonly input: RenderInput;
   readonly visibility: Visibility;
-  /** Marks with 1 the slots that hold another node than in the previous rendering; null if none do. */
+  /** Marks with 1 the slots that hold another node than in the previous rendering, or null if none do. */
   readonly relabelled: Readonly<Record<NodeSource, Uint8Array | null>>;
   /** The fleet of the previous rendering. */
   readonly previousFleet: Fleet | null;

@@ -11,13 +11,13 @@ import {
 
 /** Consecutive sample lines of a family, kept from one rendering to the next. */
 export interface Segment {
-  /** The finished lines; null while there are none. */
+  /** The finished lines, or null while there are none. */
   chunk: Chunk | null;
   /** Lines in the chunk. */
   series: number;
-  /** Values as rendered; NaN if left out. */
+  /** Values as rendered, or NaN if left out. */
   readonly values: Float64Array;
-  /** Length of each line in bytes; 0 if it is left out. */
+  /** Length of each line in bytes, or 0 if it is left out. */
   readonly lengths: Uint32Array;
   /** Length of each line's value in bytes. */
   readonly valueLengths: Uint8Array;

@@ -10,7 +10,7 @@ export const ACTION_KINDS = ["disconnect", "reboot", "quarantine"] as const;
 /** How a step is verified. Verification ends when `expect` is true, or after `withinMs`. */
 export interface StepVerification {
   readonly withinMs: DurationMs;
-  /** A CEL expression; null means the default of the action. */
+  /** A CEL expression. Null means the default of the action. */
   readonly expect: string | null;
 }
 
@@ -40,13 +40,13 @@ export type ExternalBlocker =
 export interface PolicyRule {
   readonly name: string;
   readonly mode: Mode;
-  /** CEL expression that selects the nodes; null means every node. */
+  /** CEL expression that selects the nodes. Null means every node. */
   readonly match: string | null;
   /** CEL expression that is true for an unhealthy node. */
   readonly when: string;
   readonly forMs: DurationMs;
   readonly clearForMs: DurationMs;
-  /** Maximum age of the values that expressions read; null means that the plan decides how long data is fresh. */
+  /** Maximum age of the values that expressions read. Null means that the plan decides how long data is fresh. */
   readonly maxAgeMs: DurationMs | null;
   readonly steps: readonly Step[];
   /**

@@ -19,7 +19,7 @@ export interface IntervalSpec {
   /** 1 is January. */
   readonly months?: readonly NumberRange[];
   readonly years?: readonly NumberRange[];
-  /** IANA time zone, or {@link LOCAL_ZONE}; absent means UTC. */
+  /** IANA time zone, or {@link LOCAL_ZONE}. Absent means UTC. */
   readonly location?: string;
 }
 

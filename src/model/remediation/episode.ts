@@ -16,7 +16,7 @@ export interface TimerRow {
   /** When the timer last became pending, on the journal's clock. */
   readonly since: EpochMs;
   /**
-   * The node's `created_at`, on the service's clock; absent if unknown. If it changes, the id belongs to another node.
+   * The node's `created_at`, on the service's clock. Absent if unknown. If it changes, the id belongs to another node.
    */
   readonly nodeCreatedAt?: EpochMs;
 }
@@ -66,7 +66,7 @@ export interface Episode {
   /** Consecutive attempts of this step that did not reach the service; the next one waits until `retryAt`. */
   readonly failures: number;
   readonly retryAt: EpochMs | null;
-  /** Attempts of this step that the service answered with 429; absent if there are none. */
+  /** Attempts of this step that the service answered with 429. Absent if there are none. */
   readonly limited?: number;
   /** Our quarantine, until it should have ended. */
   readonly quarantine: Quarantine | null;
@@ -74,7 +74,7 @@ export interface Episode {
   readonly healed: boolean;
   /** If suspended, when the node left the list; null or absent if it is on the list. */
   readonly unlistedAt?: EpochMs | null;
-  /** The node's `created_at`; absent if unknown. If it changes, the id belongs to another node. */
+  /** The node's `created_at`. Absent if unknown. If it changes, the id belongs to another node. */
   readonly nodeCreatedAt?: EpochMs;
   /** Whether the id now belongs to another node, which the episode does not concern. Absent means false. */
   readonly replaced?: true;
@@ -143,9 +143,9 @@ export interface Action {
   readonly evidence: Evidence;
   /** When it was first journaled. */
   readonly createdAt: EpochMs;
-  /** When an operator approved it; absent if it was not approved. */
+  /** When an operator approved it. Absent if it was not approved. */
   readonly approvedAt?: EpochMs;
-  /** When it was sent or would have been sent; null if it was not yet, or did not reach the service. */
+  /** When it was sent or would have been sent, or null if it was not yet, or did not reach the service. */
   readonly sentAt: EpochMs | null;
   readonly endedAt: EpochMs | null;
   readonly outcome: ActionOutcome | null;
@@ -155,12 +155,12 @@ export interface Action {
   readonly detail: string | null;
   /** Uptime before it was sent, or null if unknown. */
   readonly uptimeHoursBefore: number | null;
-  /** Status before it was sent; absent if not sent yet. */
+  /** Status before it was sent. Absent if not sent yet. */
   readonly statusBefore?: NodeStatus;
   /** Whether the node was observed rebooting after it was sent. */
   readonly rebootingSeen: boolean;
   readonly proof: RebootProof | null;
-  /** The operator's answer; absent if there is none yet, or if no operators were configured. */
+  /** The operator's answer. Absent if there is none yet, or if no operators were configured. */
   readonly answered?: OperatorAnswer;
 }
 
@@ -193,6 +193,6 @@ export interface NodeHold {
   /** Null until it is released. */
   readonly until: EpochMs | null;
   readonly reason: string;
-  /** The operator who holds it; absent if no operator does, or if none were configured. */
+  /** The operator who holds it. Absent if no operator does, or if none were configured. */
   readonly operator?: string;
 }

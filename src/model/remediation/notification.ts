@@ -71,7 +71,7 @@ export const isActive = ({ kind, endsAt }: Notification): boolean => endsAt === 
 /** A receiver of notifications. Each call is one attempt; the caller retries. Never rejects. */
 export interface Receiver {
   readonly name: string;
-  /** How often to repeat active notifications, so that the receiver does not resolve them; absent if never. */
+  /** How often to repeat active notifications, so that the receiver does not resolve them. Absent if never. */
   readonly repeatMs?: DurationMs;
   send(notifications: readonly Notification[], signal: AbortSignal): Promise<DeliveryResult>;
 }

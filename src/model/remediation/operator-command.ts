@@ -22,7 +22,8 @@ export interface OperatorCommandRow {
   readonly at: EpochMs;
   readonly order: OperatorCommandName;
   /**
-   * Name of the operator whose token was used; null if no operators are configured, or if SIGHUP requested the reload.
+   * Name of the operator whose token was used, or null if no operators are configured, or if SIGHUP requested the
+   * reload.
    */
   readonly operator: string | null;
   /** The node concerned, directly or through its action, or null if there is none. */

@@ -9,7 +9,7 @@ import {
   type Value,
 } from "./term.ts";
 
-/** Values of the fields, in the order of {@link Program.fields}; null if unknown. */
+/** Values of the fields, in the order of {@link Program.fields}, or null if unknown. */
 type FieldValues = readonly (Value | null)[];
 /** Computes a value, or null if unknown. */
 type Reader<V extends Value> = (cells: FieldValues) => V | null;

@@ -96,7 +96,7 @@ export type EpisodeEvent =
 /** States in which an episode is open. */
 type OpenState = (typeof OPEN_STATES)[number];
 
-/** The state after an event, by the state before it; absent if the event can't happen in that state. */
+/** The state after an event, by the state before it. Absent if the event can't happen in that state. */
 export const EPISODE_TRANSITIONS: Readonly<Record<OpenState, Readonly<Partial<Record<EpisodeEvent, EpisodeState>>>>> = {
   firing: {
     ...{ sent: "acting", unsent: "firing", next_step: "firing", steps_over: "given_up", quarantined: "quarantined" },

@@ -28,7 +28,7 @@ export const nextStep = ({ active, episode }: Candidate): Step | null =>
 /** A check that can hold a node, and the reasons that it returns. */
 export interface GuardRow {
   readonly reasons: Readonly<Partial<Record<HoldReason, HoldReasonRow>>>;
-  /** Whether it also holds notify steps; absent if it holds only steps that act on the node. */
+  /** Whether it also holds notify steps. Absent if it holds only steps that act on the node. */
   readonly appliesToNotify?: true;
   /** Returns what prevents the candidate's next step. */
   check(candidate: Candidate, facts: GuardFacts): readonly Blocker[];
@@ -42,7 +42,7 @@ export interface HoldReasonRow {
   readonly condition: string;
   /** How the hold ends: automatically, or with an operator command. */
   readonly ends: string;
-  /** What an operator should do; absent if nothing needs to be done. */
+  /** What an operator should do. Absent if nothing needs to be done. */
   readonly operatorAction?: string;
   /**
    * The alert in `config/prometheus/rules` that fires before the hold has lasted {@link HOLD_MS_MAX}. If absent, it is

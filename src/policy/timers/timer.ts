@@ -241,7 +241,7 @@ export const restoreTimer = ({ state, trueMs, clearMs, since }: TimerRow): Timer
 });
 
 /**
- * Returns the journal row of a timer, or null if it is inactive. `nodeCreatedAt` is the node's `created_at`; null if
+ * Returns the journal row of a timer, or null if it is inactive. `nodeCreatedAt` is the node's `created_at`, or null if
  * unknown.
  */
 export function toTimerRow(

@@ -24,7 +24,7 @@ export interface UnknownCause {
 /** The value of an expression on a node, with its evidence. */
 export interface ExpressionResult {
   readonly verdict: Verdict;
-  /** In the order of the text; empty if the verdict is known. */
+  /** Unknown fields in the order of the text. Empty if the verdict is known. */
   readonly unknowns: readonly UnknownCause[];
   /**
    * When the oldest of the fresh values was observed or, if the verdict is unknown, the oldest of all values. If there

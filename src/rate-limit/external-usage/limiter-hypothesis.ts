@@ -28,7 +28,7 @@ export interface LimiterHypothesis {
    * length.
    */
   callsInWindow(now: MonotonicMs): number;
-  /** Estimate of the external calls in the last whole window if its end was not observed; 0 if there is none. */
+  /** Estimate of the external calls in the last whole window if its end was not observed, or 0 if there is none. */
   readonly lastWindowCalls: number;
   /** Whether calls are refilled one by one and may accumulate beyond the limit. */
   readonly isTokenBucket: boolean;

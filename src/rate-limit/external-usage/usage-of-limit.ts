@@ -105,7 +105,7 @@ export class ExternalUsageOfLimit {
     return Math.floor(this.#likelyCalls);
   }
 
-  /** Returns the external calls that are proven for the current window; 0 for a token bucket, which has none. */
+  /** Returns the external calls that are proven for the current window, or 0 for a token bucket, which has none. */
   callsInWindow(now: MonotonicMs): number {
     if (this.#possible.length === 0 || this.isTokenBucket()) return 0;
     return Math.min(...this.#possible.map((hypothesis) => hypothesis.callsInWindow(now)));
@@ -116,7 +116,7 @@ export class ExternalUsageOfLimit {
     return this.#possible[0]?.isTokenBucket ?? false;
   }
 
-  /** Returns the external calls to expect per window, including a margin; 0 if none. */
+  /** Returns the external calls to expect per window, including a margin, or 0 if none. */
   expectedCalls(now: MonotonicMs): number {
     return Math.min(this.#limit, this.#forecast.expected(now));
   }

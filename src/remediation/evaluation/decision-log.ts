@@ -9,7 +9,7 @@ export interface LastDecision {
   readonly dryRun: boolean;
   /** Mode, verdict and reasons. A decision with another text is a change. */
   readonly text: string;
-  /** Why the node is held; empty if it is acted on. */
+  /** Why the node is held, or empty if it is acted on. */
   readonly reasons: readonly HoldReason[];
 }
 

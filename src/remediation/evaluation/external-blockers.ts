@@ -34,7 +34,7 @@ export function createExternalBlockerCache(externalBlockers: ExternalBlockers, c
   const results = new Map<string, CachedResult>();
   const keyOf = (blockedBy: ExternalBlocker): string => JSON.stringify(blockedBy);
 
-  /** Returns the result if it is not older than `maxAgeMs`; null if there is none. */
+  /** Returns the result if it is not older than `maxAgeMs`, or null if there is none. */
   function resultWithin(blockedBy: ExternalBlocker, maxAgeMs: DurationMs): CachedResult | null {
     const result = results.get(keyOf(blockedBy));
     return result !== undefined && clock.monotonic() - result.at <= maxAgeMs ? result : null;

@@ -30,7 +30,7 @@ const COOLDOWN = "warden.sight_cooldown";
 const BASELINE_DAYS = 7;
 /** Value of {@link COOLDOWN} while fleet data is not trusted. The cool-down starts when trust returns. */
 const NOT_STARTED = "broken";
-/** When the cool-down ends, by the journal's clock; 0 if there was none. */
+/** When the cool-down ends, by the journal's clock, or 0 if there was none. */
 type Cooldown = typeof NOT_STARTED | EpochMs;
 /** How far a last_seen may lie after its own observation, since clocks differ. */
 const AHEAD_MS_MAX: DurationMs = MINUTE_MS;

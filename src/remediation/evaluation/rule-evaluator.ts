@@ -48,7 +48,7 @@ const ROWS_PER_COMMIT_MAX = 20_000;
 export class RuleEvaluator {
   readonly #context: EvaluatorDeps;
   readonly #fleetHealth: Pick<FleetHealth, "recordChanges">;
-  /** Last false observations by policy; empty until this process has evaluated trusted data. */
+  /** Last false observations by policy, or empty until this process has evaluated trusted data. */
   readonly #lastFalse = new Map<string, LastFalseObservations>();
   #lastEvaluated: { readonly fleet: Fleet; readonly sessionsAt: MonotonicMs | null } | null = null;
 

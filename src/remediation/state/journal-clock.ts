@@ -50,7 +50,7 @@ export interface JournalClock {
 export interface JournaledTime {
   /** The last time in the journal, or null if the journal is new. */
   readonly last: EpochMs | null;
-  /** The last {@link JournalClock.uncertainUntil}; absent if the clock was never behind. */
+  /** The last {@link JournalClock.uncertainUntil}. Absent if the clock was never behind. */
   readonly uncertainUntil?: EpochMs;
 }
 

@@ -26,7 +26,7 @@ export interface RemediationStateDeps {
    */
   leadershipProblem?(): string | null;
   /**
-   * Whether a new journal may lack actions that were sent before, for example because its folder was lost; false if
+   * Whether a new journal may lack actions that were sent before, for example because its folder was lost, or false if
    * absent.
    */
   readonly assumesEarlierActions?: boolean;
@@ -43,7 +43,7 @@ const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
  * changes it.
  */
 export const CLOCK_FACT = "warden.clock";
-/** Key of the fact that holds {@link JournalClock.uncertainUntil}; absent if the clock was never behind. */
+/** Key of the fact that holds {@link JournalClock.uncertainUntil}. Absent if the clock was never behind. */
 const CLOCK_UNCERTAIN_FACT = "warden.clock_uncertain_until";
 /** Key of the fact that holds when a journal was created that may lack earlier actions. */
 const FIRST_START_FACT = "warden.began";

@@ -15,12 +15,12 @@ export interface RemediationStatus {
   readonly mode: Mode;
   readonly paused: Pause | null;
   readonly breaker: { readonly openedAt: EpochMs; readonly nodes: number } | null;
-  /** Why fleet data is not trusted; empty if it is. */
+  /** Why fleet data is not trusted, or empty if it is. */
   readonly trust: readonly Blocker[];
   readonly stormUntil: EpochMs | null;
   /** Why the journal can't be written, or null if it can. */
   readonly journal: string | null;
-  /** Nodes of the largest complete walk, with which the inventory is compared; 0 if there was none yet. */
+  /** Nodes of the largest complete walk, with which the inventory is compared, or 0 if there was none yet. */
   readonly largestWalkNodes: number;
   /** The effective limits for the current fleet, in nodes or actions, by name. */
   readonly limits: Readonly<Record<string, number>>;

@@ -46,8 +46,8 @@ const DECLINE_MS_SPREAD: DurationMs = 5 * HOUR_MS;
 export const flapMs = (unit: number): DurationMs => Math.ceil(FLAP_MS_MIN + unit * FLAP_MS_SPREAD);
 
 /**
- * Draws the failure of a healthy node at `at`; null if it crashes and reboots. `draw` returns uniform numbers from 0 to
- * 1.
+ * Draws the failure of a healthy node at `at`, or null if it crashes and reboots. `draw` returns uniform numbers from 0
+ * to 1.
  */
 export function drawFailure(rates: FleetRates, at: EpochMs, draw: () => number): FailureStart | null {
   if (draw() < CRASH_SHARE) return null;

@@ -26,7 +26,7 @@ export interface Fleet extends HealthModel {
   /** Start of the simulation. */
   readonly startMs: EpochMs;
   readonly churn: ChurnRates;
-  /** Every node that was ever in the fleet, by index; null if it left permanently. */
+  /** Every node that was ever in the fleet, by index, or null if it left permanently. */
   readonly allNodes: (SimulatedNode | null)[];
   /** Nodes that are in the fleet now, in the order of their indexes. */
   readonly nodes: SimulatedNode[];

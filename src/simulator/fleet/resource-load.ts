@@ -12,7 +12,7 @@ export interface ResourceLoad {
   readonly resource: Resource;
   /** Start of the rise, which may be in the past. */
   readonly since: EpochMs;
-  /** Duration of the linear rise from the healthy usage to `level`; 0 for a jump. */
+  /** Duration of the linear rise from the healthy usage to `level`, or 0 for a jump. */
   readonly overMs: DurationMs;
   /** 0 to 1. */
   readonly level: number;

@@ -21,7 +21,7 @@ export interface Verdict {
   /** Number of requests that would be admitted now, after this one. It may exceed the limit while a burst is left. */
   readonly remaining: number;
   readonly resetEpochMs: EpochMs;
-  /** Seconds until a request is admitted, rounded up to an integer from 1; 0 if this one was admitted. */
+  /** Seconds until a request is admitted, rounded up to an integer from 1, or 0 if this one was admitted. */
   readonly retryAfterSeconds: number;
 }
 

@@ -51,7 +51,8 @@ export interface ApiLimits {
 /** The decision on a request by all limits. */
 export interface LimitDecision {
   /**
-   * The exceeded limit, which is a rate limit (429, section 7.1) or a cap of the plan; null if the request is admitted.
+   * The exceeded limit, which is a rate limit (429, section 7.1) or a cap of the plan, or null if the request is
+   * admitted.
    */
   readonly refusedBy: "rate" | "concurrency" | "month" | null;
   /** Values for the rate limit headers, which are those of the exceeded limit, if any. */

@@ -23,17 +23,17 @@ import { showChips, showTiles } from "./panels/summary.ts";
 import { startTheme } from "./theme.ts";
 import { formatFragment, onlyFilter, parseFragment, type ViewState } from "./view-state.ts";
 
-/** On phones the grid is so high that the effect of a filter would not be visible. */
+/** Matches phones, where the grid is so high that the effect of a filter would not be visible. */
 const PHONE = matchMedia("(max-width: 719px)");
 
 let view = parseFragment(location.hash);
 
-/** Changes what is shown, as a new entry of the history. */
+/** Changes the view as a new entry of the browser history. */
 function navigate(change: Partial<ViewState>): void {
   location.hash = formatFragment({ ...view, ...change });
 }
 
-/** Changes what is shown in the current entry of the history. */
+/** Changes the view in the current entry of the browser history. */
 function adjust(change: Partial<ViewState>): void {
   view = { ...view, ...change };
   history.replaceState(null, "", formatFragment(view));
