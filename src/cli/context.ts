@@ -19,6 +19,12 @@ export const VERSION: string = (
   JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { version: string }
 ).version;
 
+/**
+ * What a shell runs for this program: an npm script in a checkout, whose files are TypeScript, the installed command
+ * otherwise.
+ */
+export const PROGRAM = import.meta.url.endsWith(".ts") ? "npm start --" : "proxywarden";
+
 /** Where a command prints. */
 export interface Output {
   write(text: string): void;

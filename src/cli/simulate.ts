@@ -7,6 +7,7 @@ import { createSystemClock } from "../platform/clock.ts";
 import { defaultScenario } from "../simulator/default-scenarios.ts";
 import { startServer } from "../simulator/http/server.ts";
 import { createService, type SimulatedService } from "../simulator/http/service.ts";
+import { listenProblem } from "../web/http/server.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, readTextFile, untilAborted } from "./context.ts";
 import { withStatusLine } from "./output/progress.ts";
 
@@ -33,7 +34,7 @@ export async function runSimulate(options: SimulateOptions, context: CommandCont
     await server.close();
     return EXIT_OK;
   } catch (error) {
-    return failWith(context, `can't listen on ${options.host}:${options.port}: ${(error as Error).message}`);
+    return failWith(context, `${listenProblem(options.host, options.port, error)}, or choose another with --port`);
   }
 }
 

@@ -1,9 +1,9 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import { exportLines, parseExport } from "../journal/state-rows.ts";
+import { countNoun } from "../web/ui/page/format.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "./context.ts";
-import { countNoun } from "./output/text.ts";
 import { importConfiguredState, openConfiguredReader } from "./state-store.ts";
 
 interface StateOptions {

@@ -7,7 +7,10 @@ import type { EventLog } from "../web/api/event-log.ts";
  */
 const ROWS_READ = 100;
 
-/** Passes the decisions and actions that the leader journals to the event log of a standby, for its status page. */
+/**
+ * Passes the decisions, actions and operator commands that the leader journals to the event log of a standby, for its
+ * status page.
+ */
 export class RowFeed {
   readonly #journal: JournalQueries;
   readonly #eventLog: EventLog;
@@ -25,10 +28,15 @@ export class RowFeed {
    */
   async read(): Promise<void> {
     const query = { limit: ROWS_READ };
-    const [decisions, actions] = await Promise.all([this.#journal.decisions(query), this.#journal.actions(query)]);
+    const [decisions, actions, orders] = await Promise.all([
+      this.#journal.decisions(query),
+      this.#journal.actions(query),
+      this.#journal.operatorCommands(query),
+    ]);
     const rows = [
       ...decisions.toReversed().map((row) => ({ kind: "decision", row }) as const),
       ...actions.toReversed().map((row) => ({ kind: "action", row }) as const),
+      ...orders.toReversed().map((row) => ({ kind: "order", row }) as const),
     ];
     const texts = rows.map((row) => JSON.stringify(row));
     const known = this.#known;

@@ -59,6 +59,8 @@ export interface GuardFacts {
   readonly limits: EffectiveLimits;
   readonly fleetCounts: FleetCounts;
   readonly records: RemediationRecords;
+  /** Returns the name of a node; its id if it has none or is not listed. */
+  nameOf(node: NodeId): string;
   readonly pauseDetail: string | null;
   /** Why the journal can't be written, or null if it can. */
   readonly journalError: string | null;

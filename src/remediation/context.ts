@@ -8,7 +8,7 @@ import type { PolicyRule } from "../model/policy/policy.ts";
 import type { TimeInterval } from "../model/policy/time-interval.ts";
 import type { Clock, ExternalBlockers, Log } from "../model/ports.ts";
 import type { Journal } from "../model/remediation/journal.ts";
-import type { Collector, Fleet, Snapshot } from "../model/snapshot.ts";
+import type { Collector, Fleet, Location, Snapshot } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import { slotsById } from "../policy/cel/field-readers.ts";
@@ -87,9 +87,22 @@ export class ObservedFleet {
     return this.latest === null ? null : (slotsById(this.fleet.ids).get(node) ?? null);
   }
 
+  /** Returns the name of a node; its id if it has none or is not listed. */
+  nameOf(node: NodeId): string {
+    const slot = this.slotOf(node);
+    return (slot === null ? "" : this.fleet.name[slot]) || node;
+  }
+
+  /** Returns the country and region of a node; empty if it is not listed. */
+  locationOf(node: NodeId): Location {
+    const slot = this.slotOf(node);
+    const location = slot === null ? undefined : this.fleet.locations[this.fleet.locationIndex[slot]!];
+    return location ?? { country: "", region: "" };
+  }
+
   /**
-   * Returns when the node was created, on the service's clock, or null if unknown, for example because its detail was
-   * not read.
+   * Returns when the node was created, on the service's clock; null: unknown, for example because its detail was not
+   * read.
    */
   createdAtOf(node: NodeId): EpochMs | null {
     const slot = this.slotOf(node);

@@ -4,7 +4,7 @@ import type { NodeId } from "../model/node.ts";
 import type { Action, NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { CommandRejection, OperatorCommandName } from "../model/remediation/operator-command.ts";
-import type { EpochMs } from "../model/time.ts";
+import { type EpochMs, formatTime } from "../model/time.ts";
 import type { RemediationContext } from "./context.ts";
 import { approvalExpiry } from "./evaluation/candidates.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";
@@ -129,7 +129,7 @@ export class JournaledCommands implements OperatorCommands {
     const action = this.#awaitingAction(id);
     if (!action.ok) return action;
     const { request, node } = action.value;
-    const reply = `${id} is approved: ${request.kind} of ${node}, once nothing else holds it`;
+    const reply = `${id} is approved: ${request.kind} of ${this.#nameOf(node)}, once nothing else holds it`;
     const row: Action = { ...action.value, ...this.#answer(), state: "approved", approvedAt: this.#state.now() };
     return plan({ command: "approve", node, action: id }, [actionChange(row)], reply);
   }
@@ -137,10 +137,10 @@ export class JournaledCommands implements OperatorCommands {
   #planReject(id: string, reason: string): Planned {
     const action = this.#awaitingAction(id);
     if (!action.ok) return action;
-    const { node } = action.value;
+    const { node, request } = action.value;
     const detail = `${this.#name} rejected ${id}${suffix(reason)}`;
     const row: Action = { ...action.value, ...this.#answer(), state: "rejected", endedAt: this.#state.now(), detail };
-    const reply = `${id} is rejected${suffix(reason)}; the step is not asked for again in this episode`;
+    const reply = `${id}, ${request.kind} of ${this.#nameOf(node)}, is rejected${suffix(reason)}; the step is not asked for again in this episode`;
     return plan({ command: "reject", node, action: id }, [actionChange(row)], reply);
   }
 
@@ -157,22 +157,22 @@ export class JournaledCommands implements OperatorCommands {
     const base = { node, policy: null, kind: "held", at, until } as const;
     const row = { ...base, reason: `${this.#name} holds it${suffix(reason)}`, ...this.#operatorField() };
     const note = isListed ? "" : "; no node of that id is listed now, and the hold applies once it is";
-    const reply = `${node} is held${suffix(reason)}; it is not touched until ${endOf(until, "release")}${note}`;
+    const reply = `${this.#nameOf(node)} is held${suffix(reason)}; it is not touched until ${endOf(until, "release")}${note}`;
     return plan({ command: "hold", node }, [{ kind: "hold", row }], reply);
   }
 
   #planRelease(node: NodeId): Planned {
     const now = this.#state.now();
     const holds = this.#state.records.holdsOn(node).filter(({ until }) => until === null || until > now);
-    if (holds.length === 0) return reject("not_found", `${JSON.stringify(node)} is not held`);
-    // The row of a given-up node stays, because its attempts are counted from the release.
+    if (holds.length === 0) return reject("not_found", `${JSON.stringify(this.#nameOf(node))} is not held`);
+    // The row of a given-up node stays: its attempts are counted from the release.
     const changes = holds.map((hold): JournalChange => {
       if (hold.kind === "given_up") return { kind: "hold", row: { ...hold, until: now } };
       return { kind: "hold_gone", node, policy: hold.policy };
     });
     const policies = holds.flatMap(({ kind, policy }) => (kind === "given_up" ? (policy ?? []) : []));
     const retries = policies.length === 0 ? "" : `; ${policies.join(" and ")} may try it again`;
-    return plan({ command: "release", node }, changes, `${node} is released${retries}`);
+    return plan({ command: "release", node }, changes, `${this.#nameOf(node)} is released${retries}`);
   }
 
   #planResetBreaker(): Planned {
@@ -244,7 +244,7 @@ export class JournaledCommands implements OperatorCommands {
 
   #awaitingAction(id: string): Result<Action, CommandRejection> {
     const action = this.#state.records.action(id);
-    if (action === null) return reject("not_found", `there is no action ${id}`);
+    if (action === null) return reject("not_found", `there is no action ${id}: approvals lists those that wait`);
     if (action.state !== "awaiting")
       return reject("conflict", `${id} does not wait for approval: it is ${action.state}`);
     const expiry = approvalExpiry(this.#deps.context, action);
@@ -255,6 +255,10 @@ export class JournaledCommands implements OperatorCommands {
   #unlistedHolds(node: NodeId): number {
     const isCounted = (hold: NodeHold) => hold.kind === "held" && hold.node !== node && !this.#isListed(hold.node);
     return this.#state.records.allHolds().filter(isCounted).length;
+  }
+
+  #nameOf(node: NodeId): string {
+    return this.#deps.context.observed.nameOf(node);
   }
 
   #isListed(node: NodeId): boolean {
@@ -275,7 +279,7 @@ const plan = (target: CommandTarget, changes: readonly JournalChange[], reply: s
 
 /** Formats when something ends, which is at a time or with a command. `until` is null if only the command ends it. */
 const endOf = (until: EpochMs | null, command: string): string =>
-  until === null ? command : `${new Date(until).toISOString()}, or ${command}`;
+  until === null ? command : `${formatTime(until)}, or ${command}`;
 
 const suffix = (reason: string): string => (reason === "" ? "" : `: ${reason}`);
 

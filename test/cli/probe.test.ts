@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { FaultKind, Scenario, ServiceOptions } from "../../src/model/scenario.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
@@ -68,6 +69,21 @@ test("announces its calls, prints what the service showed, and ends with the num
   ]);
   expect(replyCounts(network.service).reduce((sum, { count }) => sum + count, 0)).toBe(6);
   expect(replyCounts(network.service).filter(({ endpoint }) => !endpoint.startsWith("GET "))).toEqual([]);
+});
+
+test("the limits are for the nodes that the service reports, and no hint recommends the probe that runs", async () => {
+  const folder = createTempFolder();
+  folder.write(
+    "p.yaml",
+    "policies: [{ name: p, when: node.status == 'offline', for: 15m, steps: [{ action: reboot }] }]",
+  );
+  const { file: started } = await startService({});
+  const config = JSON.parse(readFileSync(started, "utf8")) as object;
+  const file = folder.write("proxywarden.yaml", JSON.stringify({ ...config, policies: ["p.yaml"] }));
+  const { out, err } = await runInProcess("check", "--config", file, "--probe");
+  expect(out).toContain("limits on 260 nodes (as reported by the service)\n");
+  expect(err).toContain("unknown in policies; see usage scale below\n");
+  expect(out + err).not.toContain("--probe");
 });
 
 describe("usage scale", () => {

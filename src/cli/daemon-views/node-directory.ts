@@ -2,7 +2,7 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { LeaderView } from "../../web/api/status-views.ts";
-import type { CommandContext } from "../context.ts";
+import { type CommandContext, PROGRAM } from "../context.ts";
 import type { DaemonConnectionOptions, JsonObject } from "../daemon-api/client.ts";
 import { stripControlCharacters } from "../output/text.ts";
 import { readRoute } from "./daemon-view.ts";
@@ -97,7 +97,7 @@ export async function findNode(
   if (ids.length > 1) return fail(`several nodes have the name ${shown}: use one of the ids ${ids.join(", ")}`);
   if (node.startsWith(ID_PREFIX)) return ok(node);
   if (directory.isEmpty) return fail(`${await emptyFleetReason(options, context)}, or name the node by its id`);
-  return fail(`no node "${shown}" in the fleet`);
+  return fail(`no node "${shown}" in the fleet: find it with ${PROGRAM} nodes --search`);
 }
 
 /** Returns why the daemon knows no nodes, and where to ask instead. */

@@ -1,7 +1,8 @@
-import { formatDuration, SECOND_MS } from "../../base/duration.ts";
+import { SECOND_MS } from "../../base/duration.ts";
+import { countNoun } from "../../web/ui/page/format.ts";
 import type { BacktestReport, OutcomeReport } from "./backtest-report.ts";
 import type { Paint } from "./color.ts";
-import { alignColumns, countNoun, formatTime, nodeLabel, stripControlCharacters } from "./text.ts";
+import { alignColumns, formatLength, formatTime, nodeLabel, stripControlCharacters } from "./text.ts";
 
 /** Maximum number of rows of each list. JSON has all of them. */
 const LISTED_MAX = 10;
@@ -58,7 +59,7 @@ function historyLines(history: BacktestReport["history"], paint: Paint): readonl
 const lengthOf = ({ from, until }: { readonly from: string; readonly until: string }): number =>
   Date.parse(until) - Date.parse(from);
 
-const durationOf = (seconds: number): string => formatDuration(Math.round(seconds) * SECOND_MS);
+const durationOf = (seconds: number): string => formatLength(seconds * SECOND_MS);
 
 function outcomeBlocks(prefix: string, outcome: OutcomeReport, paint: Paint): readonly (readonly string[])[] {
   const title = (text: string) => paint("title", `${prefix}${text}`);

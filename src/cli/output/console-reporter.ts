@@ -7,9 +7,11 @@ import type { MonotonicMs } from "../../model/time.ts";
 import { remainingAtLeast } from "../../rate-limit/limit-headers.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
+import { isoAt } from "../../web/api/notation.ts";
 import { type StatusSnapshot, sessionsByStatus, statusLine } from "../../web/api/status-views.ts";
+import { formatFields } from "../../web/ui/page/format.ts";
 import { actionText } from "./node-explanation-text.ts";
-import { formatWholeSeconds } from "./text.ts";
+import { formatLength } from "./text.ts";
 
 /** One line of output, and what it means for the node. */
 interface ReportLine {
@@ -126,8 +128,8 @@ function formatDecision(
   nameOf: (node: NodeId) => string,
 ) {
   const label = `${nameOf(node)} (${node})`;
-  const fields = Object.entries(evidence.fields)
-    .map(([field, value]) => `${field} ${typeof value === "number" ? Number(value.toFixed(3)) : value}`)
+  const fields = formatFields(evidence.fields, isoAt(evidence.observedAt))
+    .map(([field, value]) => `${field} ${value}`)
     .join(", ");
   const dry = mode === "dry_run" ? " (dry run)" : "";
   if (verdict === "act") return { text: `${policy}: acts on ${label}${dry}: ${fields}`, tone: "change" } as const;
@@ -148,7 +150,7 @@ function formatAction(action: Action, nameOf: (node: NodeId) => string): ReportL
       const took =
         action.sentAt === null || action.endedAt === null
           ? ""
-          : ` after ${formatWholeSeconds(action.endedAt - action.sentAt)}`;
+          : ` after ${formatLength(action.endedAt - action.sentAt)}`;
       const shown = proof === null ? "" : `, proof: ${proof}`;
       const cause = outcome === "refused" || outcome === "failed" ? `: ${detail}` : "";
       return { text: `${what}: ${outcome}${took}${shown}${cause}`, tone: outcome === "verified" ? "good" : "bad" };

@@ -2,6 +2,7 @@ import type { Daemon } from "../../daemon/daemon.ts";
 import type { SimulatedService } from "../../simulator/http/service.ts";
 import { rateLimitedCount, replyCounts } from "../../simulator/inspection.ts";
 import { statusView } from "../../web/api/status-views.ts";
+import { formatDuration } from "../../web/ui/page/format.ts";
 
 /** Number of scrapes whose median is the scrape time. */
 const SCRAPES_MEASURED = 21;
@@ -23,7 +24,7 @@ ${calls.join("\n")}
 actions, by policy, kind and outcome
 ${actions.length === 0 ? "  none" : actions.join("\n")}
 
-age of the data in seconds, median and maximum
+age of the data, median and maximum
 ${ages.join("\n")}
 
 scrape: ${plain.ms.toFixed(1)} ms for ${plain.bytes} bytes, ${packed.ms.toFixed(1)} ms for ${packed.bytes} bytes with gzip
@@ -36,7 +37,7 @@ function formatAges(daemon: Daemon): Record<string, string> {
   return Object.fromEntries(
     Object.entries(collectors).map(([name, { age_seconds: age }]) => [
       name,
-      age === null ? "no data yet" : `${age.median.toFixed(1)}  ${age.max.toFixed(1)}`,
+      age === null ? "no data yet" : `${formatDuration(age.median)}  ${formatDuration(age.max)}`,
     ]),
   );
 }

@@ -6,6 +6,7 @@ import { camelKeys } from "../../config/schema/value-types.ts";
 import { positionIn } from "../../config/yaml/position.ts";
 import type { PolicyTest, ScriptedNode } from "../../model/policy/policy-test.ts";
 import type { RemediationRules } from "../../remediation/context.ts";
+import { countNoun } from "../../web/ui/page/format.ts";
 import { type Problem, parsePolicyTests, printProblems } from "../config/config-loading.ts";
 import {
   type CommandContext,
@@ -20,7 +21,7 @@ import {
 } from "../context.ts";
 import { createPaint, type Paint } from "../output/color.ts";
 import { withProgress } from "../output/progress.ts";
-import { countNoun, stripControlCharacters } from "../output/text.ts";
+import { stripControlCharacters } from "../output/text.ts";
 import { type FailedExpectation, runPolicyTest } from "../policy-tests/runner.ts";
 
 /** Result of one test. */

@@ -56,12 +56,15 @@ export const warningProblems = (warnings: readonly Warning[], marks: Marks, file
     .map((warning) => toProblem(file, { found: "nothing", ...warning, ...positionIn(marks, warning.path) }))
     .toSorted(byPosition);
 
+/** What to do about a scale that is not set. */
+export const PROBE_HINT = "; check --probe shows which it is";
+
 function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warning[] {
   if (service.usage_scale !== undefined) return [];
   const unset = warning(
     ["service", "usage_scale"],
     "must be ratio or percent, whichever the service uses",
-    "not set: CPU, memory and disk usage are not exported, and unknown in policies; check --probe shows which it is",
+    `not set: CPU, memory and disk usage are not exported, and unknown in policies${PROBE_HINT}`,
   );
   const usage = safety.protected === null ? [] : usageOf(checks.fields(safety.protected));
   if (usage.length === 0) return [unset];

@@ -41,9 +41,26 @@ function unknownKeys(path: Path, keys: readonly string[], { schema, value, marks
       found: `the key ${quote(key)}`,
       expected,
       message,
-      suggest: () => nearest(key, known),
+      suggest: () => nearest(key, known) ?? longerOrShorter(key, known) ?? only(pathsOf(key, schema)),
     };
   });
+}
+
+const only = (words: readonly string[]): string | null => (words.length === 1 ? words[0]! : null);
+
+/**
+ * Returns the only key that begins with the words of `key`, or the other way round, such as `listen` for
+ * `listen_address`.
+ */
+const longerOrShorter = (key: string, known: readonly string[]): string | null =>
+  only(known.filter((each) => key.startsWith(`${each}_`) || each.startsWith(`${key}_`)));
+
+/** Returns the paths of the keys with this name in the sections of a file. */
+function pathsOf(key: string, schema: z.core.$ZodType): readonly string[] {
+  return Object.entries(sectionKeys(schema) ?? {}).flatMap(([name, inner]) => [
+    ...(name === key ? [name] : []),
+    ...pathsOf(key, inner).map((path) => `${name}.${path}`),
+  ]);
 }
 
 function invalidValue(path: Path, issue: z.core.$ZodIssue, context: IssueContext): Finding {

@@ -13,7 +13,7 @@ export const cooldownGuard: GuardRow = {
     cooldown: {
       counts: "the time since the last episode of the node",
       condition: "it is shorter than `safety.cooldown`",
-      ends: "automatically, after that time",
+      ends: "automatically, after `safety.cooldown`",
       preventsEpisode: true,
       alert: null,
     },
@@ -39,7 +39,7 @@ export const retryGuard: GuardRow = {
     retry_wait: {
       counts: "the time since an episode in which the policy gave up",
       condition: "it is shorter than `retry.every`",
-      ends: "automatically, after that time",
+      ends: "automatically, after `retry.every`",
       operatorAction: "check the node: the policy did not heal it",
       alert: GIVEN_UP,
       preventsEpisode: true,

@@ -1,6 +1,6 @@
 import { DAY_MS } from "../../base/duration.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
-import type { EpochMs } from "../../model/time.ts";
+import { type EpochMs, formatTime } from "../../model/time.ts";
 import { canProceed, findCanary } from "../../policy/decision.ts";
 import { type ActivePolicy, countFleet, type GuardFacts, isInFlight } from "../../policy/facts.ts";
 import { assumedActionTimes, effectiveLimits } from "../../policy/guards/limits.ts";
@@ -56,6 +56,7 @@ export class GuardFactsCollector {
       limits: effectiveLimits(rules.safety, fleetCounts.nodes),
       fleetCounts,
       records,
+      nameOf: (node) => observed.nameOf(node),
       pauseDetail: this.#pauseDetail(),
       journalError: remediationState.journalProblem(),
       credentialsError: dryRun ? null : apiKey.holdReason(),
@@ -104,8 +105,8 @@ export class GuardFactsCollector {
     if (pause === null) return null;
     const { at, until = null, reason, operator } = pause;
     const by = operator === undefined ? "" : ` by ${operator}`;
-    const end = until === null ? "" : `, until ${new Date(until).toISOString()}`;
-    return `since ${new Date(at).toISOString()}${by}${end}: ${reason}`;
+    const end = until === null ? "" : `, until ${formatTime(until)}`;
+    return `since ${formatTime(at)}${by}${end}: ${reason}`;
   }
 }
 

@@ -1,6 +1,6 @@
 import type { TrustAssessment } from "../../inventory/trust.ts";
 import type { Notification } from "../../model/remediation/notification.ts";
-import type { EpochMs } from "../../model/time.ts";
+import { type EpochMs, formatTime } from "../../model/time.ts";
 import { INCIDENT_MS_MAX } from "../../policy/guards/correlated-failure.ts";
 import type { RemediationContext } from "../context.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
@@ -33,7 +33,7 @@ export function createFleetAlerts(
       yield { kind: "breaker", key: `breaker/${open.openedAt}`, summary, startsAt: open.openedAt };
     }
     for (const { place: domain, nodes, from, to } of incidents) {
-      const latest = new Date(to + INCIDENT_MS_MAX).toISOString();
+      const latest = formatTime(to + INCIDENT_MS_MAX);
       const summary = `Correlated failure: ${nodes.size} nodes of ${domain || "an unknown location"} failed together; no action is taken on them until they recover, or until ${latest}`;
       yield { kind: "incident", key: `incident/${domain}`, summary, startsAt: from, region: domain };
     }

@@ -34,8 +34,11 @@ export function isHold(
   return open === null || open.state === "firing";
 }
 
-/** Returns the time since the last step of the node's episode ended or, if there was none, since its timer fired. */
-function heldMs({ remediationState, policies }: HoldGaugeDeps, { policy, node }: LastDecision): DurationMs {
+/** Time since the last step of the node's episode ended; if it had none, since its timer fires. */
+export function heldMs(
+  { remediationState, policies }: Omit<HoldGaugeDeps, "metrics">,
+  { policy, node }: LastDecision,
+): DurationMs {
   const { records } = remediationState;
   const now = remediationState.now();
   const open = records.openEpisode(node, false);

@@ -10,6 +10,7 @@ import type { FleetHealth } from "../evaluation/fleet-health.ts";
 import type { GuardFactsCollector } from "../evaluation/guard-facts.ts";
 import type { InventoryTrustTracker } from "../evaluation/inventory-trust.ts";
 import { pauseAt } from "../operator-holds.ts";
+import { heldNodesOf } from "./held-nodes.ts";
 import { nodeMarksOf } from "./node-marks.ts";
 import type { PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
 
@@ -61,7 +62,11 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
     decisions: (query) => journal.decisions(query),
     actions: (query) => journal.actions(query),
     operatorCommands: (query) => journal.operatorCommands(query),
-    approvals: () => [...records.actions()].filter(({ state }) => state === "awaiting"),
+    approvals: () =>
+      [...records.actions()]
+        .filter(({ state }) => state === "awaiting")
+        .map((action) => ({ ...action, expiresAt: action.createdAt + context.rules.safety.approvalTtlMs })),
+    heldNodes: () => heldNodesOf(context, deps.lastDecisions()),
     nodeMarks: () => nodeMarksOf(context, deps.lastDecisions()),
   };
 }

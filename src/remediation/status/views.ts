@@ -1,10 +1,11 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Mode, PolicyRule } from "../../model/policy/policy.ts";
-import type { Blocker, Decision } from "../../model/remediation/decision.ts";
+import type { Blocker, Decision, HoldReason } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
 import type { CommandReply, OperatorCommandRow } from "../../model/remediation/operator-command.ts";
+import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
 import type { Pause } from "../operator-holds.ts";
@@ -131,9 +132,26 @@ export const NODE_MARKS = [
 ] as const;
 export type NodeMark = (typeof NODE_MARKS)[number];
 
+/** A node that is held, by the longest of its holds. */
+export interface HeldNode extends Location {
+  readonly node: NodeId;
+  /** Its id if it has none or is not listed. */
+  readonly name: string;
+  /** The policy that would act; null: no policy fires. */
+  readonly policy: string | null;
+  readonly heldMs: DurationMs;
+  /** Every reason. */
+  readonly reasons: readonly HoldReason[];
+  /** When the hold of the node itself ends automatically; null: it does not, or there is none. */
+  readonly until: EpochMs | null;
+}
+
+/** An action that waits for approval, and when the request expires unless the daemon is down before. */
+export type Approval = Action & { readonly expiresAt: EpochMs };
+
 /**
- * Read access to remediation. Methods that return promises read rows of the journal, and reject if it can't be read.
- * Everything else is in memory.
+ * Read access to remediation. Promises are of rows of the journal, and reject if it can't be read; everything else is
+ * in memory.
  */
 export interface RemediationView {
   status(): RemediationStatus;
@@ -144,7 +162,9 @@ export interface RemediationView {
   actions(query: JournalQuery): Promise<readonly Action[]>;
   operatorCommands(query: JournalQuery): Promise<readonly OperatorCommandRow[]>;
   /** Actions that wait for approval. */
-  approvals(): readonly Action[];
+  approvals(): readonly Approval[];
+  /** Nodes that are held: first those that a policy which acts would treat, and of them the longest hold first. */
+  heldNodes(): readonly HeldNode[];
   /** Returns the most important mark of each node that has one. */
   nodeMarks(): ReadonlyMap<NodeId, NodeMark>;
 }

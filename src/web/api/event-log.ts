@@ -1,7 +1,7 @@
 import type { JournalChange } from "../../model/remediation/journal.ts";
 
 /** A change that the status page shows as it happens. */
-type FeedEvent = Extract<JournalChange, { kind: "decision" | "action" }>;
+type FeedEvent = Extract<JournalChange, { kind: "decision" | "action" | "order" }>;
 
 /** An event and its number, counted from 1. */
 export interface EventRow {
@@ -9,7 +9,7 @@ export interface EventRow {
   readonly event: FeedEvent;
 }
 
-/** The latest decisions and actions, in order. */
+/** The latest decisions, actions and operator commands, in order. */
 export type EventLog = ReturnType<typeof createEventLog>;
 
 /** Number of events kept, for clients that were disconnected for some minutes. An event takes about 1 KB. */
@@ -21,10 +21,13 @@ export function createEventLog() {
   const ring: EventRow[] = [];
   let last = 0;
   return {
-    /** Records the decisions and actions among `changes`. It must be fast, because remediation waits for it. */
+    /**
+     * Records the decisions, actions and operator commands among `changes`. It must be fast, because remediation waits
+     * for it.
+     */
     record(changes: readonly JournalChange[]): void {
       for (const change of changes) {
-        if (change.kind !== "decision" && change.kind !== "action") continue;
+        if (change.kind !== "decision" && change.kind !== "action" && change.kind !== "order") continue;
         last++;
         ring[last % EVENT_ROWS_MAX] = { number: last, event: change };
       }

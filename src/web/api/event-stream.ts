@@ -3,7 +3,7 @@ import type { Clock, Log } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { EventLog, EventRow } from "./event-log.ts";
 import type { FleetGrid } from "./fleet-view.ts";
-import { actionView, decisionView } from "./row-views.ts";
+import { actionView, decisionView, operatorCommandView } from "./row-views.ts";
 
 /** A subscriber: a connection that receives text. */
 export interface Subscriber {
@@ -131,8 +131,10 @@ export class EventBroadcaster {
   }
 }
 
-const toView = (event: EventRow["event"]): object =>
-  event.kind === "decision" ? decisionView(event.row) : actionView(event.row);
+function toView(event: EventRow["event"]): object {
+  if (event.kind === "order") return operatorCommandView(event.row);
+  return event.kind === "decision" ? decisionView(event.row) : actionView(event.row);
+}
 
 /** JSON contains no line breaks, so it is one line of data. */
 const eventText = (event: string, data: object, id?: string): string =>

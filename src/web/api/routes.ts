@@ -11,7 +11,14 @@ import { pageRoutes } from "../ui/page-routes.ts";
 import { type LiveRouteDeps, liveRoutes } from "./live-routes.ts";
 import { type OperatorCommandDeps, onBehalfOf, operatorCommandRoutes } from "./operator-commands.ts";
 import { type NodesQuery, nodesQuery, type Query, rowsQuery } from "./query.ts";
-import { actionsView, explanationView, hasHistory, policiesView, remediationStatusView } from "./remediation-views.ts";
+import {
+  actionsView,
+  explanationView,
+  hasHistory,
+  heldNodesView,
+  policiesView,
+  remediationStatusView,
+} from "./remediation-views.ts";
 import { decisionView, operatorCommandView } from "./row-views.ts";
 
 /** Reads the configuration again and applies it. The error lists every problem. */
@@ -86,6 +93,7 @@ function jsonRoutes(deps: WebDeps): readonly Route[] {
     list("orders", ["node", "until", "limit"], async (query) =>
       (await remediation().operatorCommands(rowsQuery(query))).map(operatorCommandView),
     ),
+    list("holds", ["node", "policy", "limit"], (query) => heldNodesView(remediation(), rowsQuery(query))),
     list("policies", ["policy"], ({ policy = null }) => policiesView(remediation(), policy)),
   ];
 }
@@ -139,7 +147,7 @@ function fullStatus(deps: WebDeps): object {
   return {
     ...deps.status(),
     takes_orders: deps.operators().length > 0,
-    warden: remediationStatusView(remediation.status(), remediation.approvals().length),
+    warden: remediationStatusView(remediation.status(), remediation.approvals().length, remediation.heldNodes().length),
   };
 }
 

@@ -66,8 +66,7 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
     await app.listen({ host, port });
   } catch (error) {
     await app.close();
-    const reason = errorMessage(error);
-    return fail(`can't listen on ${hostAndPort(host, port)}: ${reason}; must be a free address of this host`);
+    return fail(`${listenProblem(host, port, error)}, or choose a free address of this host`);
   }
   const { address, port: boundPort } = app.server.address() as AddressInfo;
   return ok({
@@ -75,6 +74,15 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
     applySettings: webSettings.replace,
     close: (graceMs) => closeServer(app, connections, clock, graceMs),
   });
+}
+
+/** Returns why an address can't be listened on, and how to find the process that uses it. */
+export function listenProblem(host: string, port: number, error: unknown): string {
+  const isInUse = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
+  const reason = isInUse
+    ? `another process uses the port (EADDRINUSE): find it with ss -ltnp "sport = :${port}" or lsof -i :${port}, and stop it`
+    : errorMessage(error);
+  return `can't listen on ${hostAndPort(host, port)}: ${reason}`;
 }
 
 /** Returns the URL under which a client on this host reaches a server that listens on an address. */

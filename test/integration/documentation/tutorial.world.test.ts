@@ -24,7 +24,7 @@ const LASTING: readonly (readonly [start: string, ready: RegExp])[] = [
 const AWAITED: readonly (readonly [command: string, route: string, shown: RegExp, printed: RegExp])[] = [
   ["npm start -- nodes --status offline", "nodes?limit=1000", /iad-0028/, /iad-0028[\s\S]*iad-0199/],
   ["npm start -- decisions", "decisions", /"verdict":"act"/, /reboot-offline/],
-  ["npm start -- explain iad-0028", "actions", /"outcome":"dry_run"/, /dry_run \(dry run: nothing was sent\)/],
+  ["npm start -- explain iad-0028", "actions", /"outcome":"dry_run"/, /dry run: not sent/],
   ["npm start -- actions", "actions", /"outcome":"verified"/, /iad-0028.*verified/],
   // The second node takes two more minutes.
   [
@@ -58,7 +58,9 @@ async function startReader() {
   const commandWithPorts = (text: string) => {
     const command = withPorts(text).replaceAll("PROXYWARDEN_API_KEY=…", "PROXYWARDEN_API_KEY=first-hour");
     if (command.includes(" simulate ")) return `${command} --port ${servicePort}`;
-    const asksDaemon = / -- (?:status|nodes|decisions|actions|explain|pause|resume|hold|release)\b/.test(command);
+    const asksDaemon = / -- (?:status|nodes|decisions|actions|orders|explain|pause|resume|hold|release)\b/.test(
+      command,
+    );
     return asksDaemon ? `${command} --url http://127.0.0.1:${daemonPort}` : command;
   };
   const exported: string[] = [];

@@ -1,4 +1,4 @@
-import type { ActionView, DecisionView } from "../../api/row-views.ts";
+import type { ActionView, DecisionView, OperatorCommandView } from "../../api/row-views.ts";
 import type { FleetChange } from "./fleet/fleet.ts";
 
 /** Callbacks for the daemon's events. */
@@ -8,7 +8,8 @@ interface StreamListener {
   fleet(change: FleetChange): void;
   decision(row: DecisionView): void;
   action(row: ActionView): void;
-  /** Called when events were missed, so that everything must be reloaded. */
+  order(row: OperatorCommandView): void;
+  /** Something was missed: reload everything. */
   missed(): void;
   /** Called with whether the stream is open. While it is not, the page polls. */
   state(isLive: boolean): void;
@@ -48,6 +49,7 @@ export function connectStream(listener: StreamListener): () => void {
     on("fleet", listener.fleet);
     on("decision", listener.decision);
     on("action", listener.action);
+    on("order", listener.order);
     on("missed", listener.missed);
     stream.addEventListener("error", () => {
       listener.state(false);

@@ -1,4 +1,4 @@
-import type { ActionView, DecisionView } from "../../api/row-views.ts";
+import type { ActionView, DecisionView, OperatorCommandView } from "../../api/row-views.ts";
 import {
   type Budget,
   fetchApprovals,
@@ -35,7 +35,8 @@ interface DataListener {
   history(history: HistoryDocument): void;
   decision(row: DecisionView): void;
   action(row: ActionView): void;
-  /** Called when decisions or actions may have been missed. */
+  order(row: OperatorCommandView): void;
+  /** Decisions, actions or operator commands may have been missed. */
   rowsMissed(): void;
 }
 
@@ -67,6 +68,10 @@ export class LiveData {
       },
       action: (row) => {
         listener.action(row);
+        this.refreshStatus();
+      },
+      order: (row) => {
+        listener.order(row);
         this.refreshStatus();
       },
       missed: () => this.#refreshAll(),

@@ -87,6 +87,10 @@ const data = new LiveData({
     activity.action(row);
     panel.refresh(row.node);
   },
+  order(row) {
+    activity.order(row);
+    if (row.node !== null) panel.refresh(row.node);
+  },
   rowsMissed: () => void activity.load(),
 });
 

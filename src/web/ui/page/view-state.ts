@@ -2,7 +2,7 @@ import type { NodeFilter } from "./fleet/node-filter.ts";
 import { type NodeOrder, SORT_COLUMNS } from "./fleet/node-order.ts";
 
 /** Kinds of rows that the activity list can show. */
-export const ACTIVITY_KINDS = ["all", "actions", "decisions"] as const;
+export const ACTIVITY_KINDS = ["all", "actions", "decisions", "orders"] as const;
 
 /** The view that a user chose. It is in the address of the page, so it can be shared and survives a reload. */
 export interface ViewState extends NodeFilter {

@@ -13,11 +13,14 @@ interface LineView {
   onToggle(): void;
 }
 
-/** Creates the line of a decision or an action. */
+/** Creates the line of a decision, an action or an operator command. */
 export function lineElement(line: ActivityLine, view: LineView): HTMLElement {
-  const request = line.request === "" ? null : ` ${line.request}`;
-  const title = [nodeLink(line.node, view.nameOf(line.node), line.key), request];
-  const body = [detailElement(line.detail, line.blockers, policyElement(line))];
+  const summary = line.summary === "" ? null : ` ${line.summary}`;
+  const { node, policy } = line;
+  const title = [node === null ? null : nodeLink(node, view.nameOf(node), line.key), summary];
+  const detail = node === null ? line.detail : line.detail.replaceAll(node, view.nameOf(node));
+  const source = policy === null ? null : policyElement({ policy, isDryRun: line.isDryRun });
+  const body = [detailElement(detail, line.blockers, source)];
   return rowElement(line, view, title, body, () => [
     createElement(
       "dl",
@@ -37,7 +40,12 @@ export function incidentElement(incident: Incident, view: LineView): HTMLElement
   const title = [createElement("b", {}, countNoun(nodes.length, "node")), ` since ${sinceText(incident)}`];
   const reasons = [...new Set(newest.blockers.map(({ reason }) => humanize(reason)))].join(", ");
   const body = [
-    createElement("span", { class: "detail muted" }, policyElement(newest), createElement("b", {}, reasons)),
+    createElement(
+      "span",
+      { class: "detail muted" },
+      policyElement({ policy: newest.policy!, isDryRun: newest.isDryRun }),
+      createElement("b", {}, reasons),
+    ),
   ];
   return rowElement({ ...newest, key: incident.key }, view, title, body, () => [
     createElement(
@@ -47,7 +55,7 @@ export function incidentElement(incident: Incident, view: LineView): HTMLElement
         createElement(
           "li",
           {},
-          nodeLink(line.node, view.nameOf(line.node), incident.key),
+          nodeLink(line.node!, view.nameOf(line.node!), incident.key),
           createElement(
             "span",
             { class: "muted" },
@@ -87,8 +95,14 @@ function rowElement(
   );
 }
 
-/** Shows the name of a policy after the word "policy", because it may also be the name of a status. */
-export const policyElement = ({ policy, isDryRun }: Pick<ActivityLine, "policy" | "isDryRun">): HTMLElement =>
+/** Names the policy as one, because its name may be that of a status. */
+export const policyElement = ({
+  policy,
+  isDryRun,
+}: {
+  readonly policy: string;
+  readonly isDryRun: boolean;
+}): HTMLElement =>
   createElement(
     "span",
     { class: "policy-name" },

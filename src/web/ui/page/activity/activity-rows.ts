@@ -7,6 +7,7 @@ export const ROWS_PER_READ = 200;
 const LINES_KEPT = 1_000;
 
 type RowKind = ActivityLine["kind"];
+const KINDS = ["actions", "decisions", "orders"] as const satisfies readonly RowKind[];
 /** The kinds of rows that are shown. */
 type Choice = ViewState["activity"];
 
@@ -23,13 +24,14 @@ interface RowStream {
   isComplete: boolean;
 }
 
-/** The decisions and actions that were read or arrived as events. */
+/** The decisions, actions and operator commands that were read or arrived as events. */
 export class ActivityRows {
   readonly #read: ReadRows;
   readonly #lines = new Map<string, ActivityLine>();
   readonly #streams: Record<RowKind, RowStream> = {
     actions: { newest: null, oldest: null, isComplete: false },
     decisions: { newest: null, oldest: null, isComplete: false },
+    orders: { newest: null, oldest: null, isComplete: false },
   };
   /** Keys of lines that arrived while rows were being read, which may be older. */
   readonly #arrived = new Set<string>();
@@ -49,10 +51,9 @@ export class ActivityRows {
   /** Reads the latest rows. Older ones are kept unless rows between them and the latest may be missing. */
   async load(): Promise<void> {
     await this.#reading(async () => {
-      const [decisions, actions] = await Promise.all([this.#read("decisions", null), this.#read("actions", null)]);
-      if (decisions === null || actions === null) return;
-      this.#addLatest("decisions", decisions);
-      this.#addLatest("actions", actions);
+      const read = await Promise.all(KINDS.map(async (kind) => [kind, await this.#read(kind, null)] as const));
+      if (read.some(([, lines]) => lines === null)) return;
+      for (const [kind, lines] of read) this.#addLatest(kind, lines!);
     });
   }
 
@@ -136,7 +137,7 @@ export class ActivityRows {
 
   /** Streams of the chosen kinds that have older rows, or were never read. */
   #incompleteStreams(choice: Choice): readonly (readonly [RowKind, RowStream])[] {
-    const kinds: readonly RowKind[] = choice === "all" ? ["actions", "decisions"] : [choice];
+    const kinds: readonly RowKind[] = choice === "all" ? KINDS : [choice];
     return kinds.map((kind) => [kind, this.#streams[kind]] as const).filter(([, { isComplete }]) => !isComplete);
   }
 

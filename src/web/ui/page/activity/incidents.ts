@@ -51,7 +51,7 @@ export function groupHolds(lines: readonly ActivityLine[]): readonly (ActivityLi
 
 /** Returns the latest hold of each node of an incident, newest first. */
 export function latestByNode({ lines }: Incident): readonly ActivityLine[] {
-  const nodes = new Set<string>();
+  const nodes = new Set<string | null>();
   return lines.filter(({ node }) => {
     const isLatest = !nodes.has(node);
     nodes.add(node);

@@ -2,6 +2,7 @@ import { getJson, type NodeDocument } from "../api.ts";
 import { byId, createElement, createFiller } from "../dom.ts";
 import { glyphElement } from "../fleet/status-icon.ts";
 import { formatAge, humanize, timeOfDay } from "../format.ts";
+import { approvalElement } from "../panels/approvals.ts";
 import { externalLink } from "../panels/banners.ts";
 import { commandButton } from "../panels/operator-commands.ts";
 import { nodeFields, policyElement } from "./explanation.ts";
@@ -118,10 +119,14 @@ function bodyElements(node: NodeDocument): readonly HTMLElement[] {
       ),
     ),
   );
+  const approvals = node.actions
+    .filter(({ state }) => state === "awaiting")
+    .map((action) => approvalElement(action, node.name ?? node.id, now));
   const policies = node.policies.map((policy) => policyElement(policy, now));
   const none = createElement("p", { class: "muted" }, "No policy applies to this node.");
   return [
     createElement("p", { class: "muted panel-id" }, [node.id, node.country, node.region].filter(Boolean).join(" · ")),
+    ...approvals,
     ...holds,
     nodeFields(node, now),
     createElement("h3", {}, "Policies"),
@@ -148,7 +153,6 @@ export const holdCommand = ({ id, name }: NodeName) =>
     meaning: `No policy acts on ${name ?? id} until it is released or the hold expires.`,
     hasReason: true,
     hasDuration: true,
-    node: { id, name: name ?? id },
   }) as const;
 
 /** Returns the command that releases a node. */
@@ -158,5 +162,4 @@ export const releaseCommand = ({ id, name }: NodeName) =>
     name: "Release",
     meaning: `Policies may act on ${name ?? id} again.`,
     hasReason: false,
-    node: { id, name: name ?? id },
   }) as const;

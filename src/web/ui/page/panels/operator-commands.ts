@@ -1,6 +1,5 @@
 import { postCommand } from "../api.ts";
 import { byId, createElement, replaceChildren } from "../dom.ts";
-import { withName } from "../format.ts";
 
 /** An operator command with its button and dialog. */
 export interface OperatorCommand {
@@ -13,8 +12,6 @@ export interface OperatorCommand {
   readonly hasReason: boolean;
   /** Whether its effect can be limited to a duration. Defaults to false. */
   readonly hasDuration?: true;
-  /** The node it applies to, whose name messages show. */
-  readonly node?: { readonly id: string; readonly name: string };
 }
 
 /** The token is stored for this tab until it is closed. */
@@ -84,7 +81,7 @@ export function confirmCommand(command: OperatorCommand): void {
     followProblem(send);
     if (message === null) return;
     dialog.close();
-    toast(withName(message, command.node));
+    toast(message);
     commandState.onDone();
   };
   const form = createElement(
