@@ -93,7 +93,7 @@ export class ObservedFleet {
     return (slot === null ? "" : this.fleet.name[slot]) || node;
   }
 
-  /** Returns the country and region of a node; empty if it is not listed. */
+  /** Returns the country and region of a node, which are empty if it is not listed. */
   locationOf(node: NodeId): Location {
     const slot = this.slotOf(node);
     const location = slot === null ? undefined : this.fleet.locations[this.fleet.locationIndex[slot]!];
@@ -101,8 +101,8 @@ export class ObservedFleet {
   }
 
   /**
-   * Returns when the node was created, on the service's clock; null: unknown, for example because its detail was not
-   * read.
+   * Returns when the node was created, on the service's clock, or null if unknown, for example because its detail was
+   * not read.
    */
   createdAtOf(node: NodeId): EpochMs | null {
     const slot = this.slotOf(node);

@@ -41,7 +41,7 @@ export function runJournalView<Row extends { readonly node: NodeId | null }>(
 /** Rows that do not match are skipped, up to this many requests. */
 const REQUESTS_MAX = 20;
 
-/** Reads the rows of a view, as often as it is shown. */
+/** Reads the rows of a view each time it is shown. */
 class JournalSearch<Row extends { readonly node: NodeId | null }> {
   readonly #view: JournalView<Row>;
   readonly #options: JournalRowOptions;

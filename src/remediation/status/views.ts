@@ -137,12 +137,12 @@ export interface HeldNode extends Location {
   readonly node: NodeId;
   /** Its id if it has none or is not listed. */
   readonly name: string;
-  /** The policy that would act; null: no policy fires. */
+  /** The policy that would act, or null if no policy fires. */
   readonly policy: string | null;
   readonly heldMs: DurationMs;
   /** Every reason. */
   readonly reasons: readonly HoldReason[];
-  /** When the hold of the node itself ends automatically; null: it does not, or there is none. */
+  /** When the hold of the node itself ends automatically, or null if it does not or there is none. */
   readonly until: EpochMs | null;
 }
 
@@ -150,8 +150,8 @@ export interface HeldNode extends Location {
 export type Approval = Action & { readonly expiresAt: EpochMs };
 
 /**
- * Read access to remediation. Promises are of rows of the journal, and reject if it can't be read; everything else is
- * in memory.
+ * Read access to remediation. Methods that return promises read rows of the journal, and reject if it can't be read.
+ * Everything else is in memory.
  */
 export interface RemediationView {
   status(): RemediationStatus;

@@ -9,7 +9,7 @@ interface StreamListener {
   decision(row: DecisionView): void;
   action(row: ActionView): void;
   order(row: OperatorCommandView): void;
-  /** Something was missed: reload everything. */
+  /** Called when events were missed, so that everything must be reloaded. */
   missed(): void;
   /** Called with whether the stream is open. While it is not, the page polls. */
   state(isLive: boolean): void;

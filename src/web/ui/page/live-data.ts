@@ -36,7 +36,7 @@ interface DataListener {
   decision(row: DecisionView): void;
   action(row: ActionView): void;
   order(row: OperatorCommandView): void;
-  /** Decisions, actions or operator commands may have been missed. */
+  /** Called when decisions, actions or operator commands may have been missed. */
   rowsMissed(): void;
 }
 

@@ -95,7 +95,7 @@ function rowElement(
   );
 }
 
-/** Names the policy as one, because its name may be that of a status. */
+/** Shows the name of a policy after the word "policy", because it may also be the name of a status. */
 export const policyElement = ({
   policy,
   isDryRun,

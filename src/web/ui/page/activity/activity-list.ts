@@ -49,7 +49,7 @@ export class ActivityList {
     this.#put(orderLine(row));
   }
 
-  /** Shows rows of one kind, or all; `onChoose` is called when the user chooses. */
+  /** Shows the rows of one kind or all rows. `onChoose` is called when the user chooses. */
   show(kind: ViewState["activity"], onChoose: (kind: ViewState["activity"]) => void): void {
     this.#kind = kind;
     const buttons = ACTIVITY_KINDS.map((option) =>
