@@ -11,7 +11,7 @@ import { formatTime, stripControlCharacters } from "./output/text.ts";
 /** Options of `approvals`. */
 interface ApprovalsOptions extends DaemonConnectionOptions, OutputOption {}
 
-/** The most rows the daemon returns. */
+/** Maximum number of rows that the daemon returns. */
 const APPROVALS_MAX = 1_000;
 
 /** `approvals`: lists the actions that wait for approval, with their evidence. */
@@ -20,7 +20,7 @@ export async function runApprovals(options: ApprovalsOptions, context: CommandCo
   const response = await readRoute(path, isRowList<ActionView>, options, context);
   if (!response.ok) return failWith(context, response.error);
   const actions = response.value.data;
-  // Without the names of nodes their ids are shown.
+  // If the names can't be read, ids are shown.
   const directory = actions.length === 0 ? null : await readDirectory(options, context);
   const nameOf = (id: NodeId) => (directory?.ok ? directory.value.nameOf(id) : null);
   const waiting = actions.map((action) => ({ ...action, name: nameOf(action.node) }));

@@ -35,15 +35,15 @@ import { stateProblem } from "./state-store.ts";
 
 interface CheckOptions extends OutputOption {
   readonly config: string;
-  /** Size of the fleet; absent: the size that the daemon saw last. */
+  /** Size of the fleet. Absent means the size that the daemon saw last. */
   readonly nodes?: number;
   /** Whether to ask the service. */
   readonly probe?: boolean;
 }
 
 /**
- * `check --config FILE`: lists the errors that make `run` fail, the warnings, the most nodes that policies could act on, and
- * the limits for this fleet. With `--probe`, also what the service shows.
+ * `check --config FILE`: lists the errors that make `run` fail, the warnings, the most nodes that policies could act
+ * on, and the limits for this fleet. With `--probe`, also what the service shows.
  */
 export async function runCheck(options: CheckOptions, context: CommandContext): Promise<ExitCode> {
   const checked = await checkFile(options.config, context);

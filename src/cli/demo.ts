@@ -29,7 +29,7 @@ interface DemoOptions {
   /** Simulation speed, as a multiple of real time. */
   readonly speed: number;
   readonly port: number;
-  /** Stops after this much real time; absent: runs until stopped. */
+  /** Stops after this much real time. Absent means until it is stopped. */
   readonly for?: DurationMs;
 }
 
@@ -79,7 +79,7 @@ export async function runDemo(options: DemoOptions, context: CommandContext): Pr
   return EXIT_OK;
 }
 
-/** The demo uses the shipped files, so that users can read them. */
+/** The demo uses the shipped configuration, so that users can read it. */
 const CONFIG_FILE = fileURLToPath(new URL("../../config/demo/proxywarden.yaml", import.meta.url));
 
 function printIntro(

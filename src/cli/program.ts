@@ -43,7 +43,7 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
 
   function add(parent: Command, { usage, description, example, options = [], run }: CommandRow): Command {
     const added = withSharedBehavior(parent.command(usage).description(description), context, colorOption);
-    for (const each of options) added.addOption(each);
+    for (const option of options) added.addOption(option);
     added.addHelpText("after", `\nExample:\n  $ ${PROGRAM} ${example}`);
     return added.action(async () => {
       const colored = { ...context, env: withColorOption(context.env, colorOption()) };
@@ -84,7 +84,7 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
   return program;
 }
 
-/** Runs a command line without the name of the program, and returns the exit code. It prints every error. */
+/** Runs a command line, given without the name of the program, and returns the exit code. Prints every error. */
 export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<ExitCode> {
   let code: ExitCode = EXIT_OK;
   const program = createProgram(context, (finished) => {

@@ -41,11 +41,11 @@ export async function runSimulate(options: SimulateOptions, context: CommandCont
 /** Number of nodes and sessions that are created within about two seconds. */
 const QUICK_RECORDS_MAX = 200_000;
 
-/** Creates the simulated service of a scenario. For a large one, a terminal shows a status line meanwhile. */
+/** Creates the simulated service of a scenario. For a large one, a terminal shows a status line while it is created. */
 export function createServiceWithStatus(scenario: Scenario, now: EpochMs, context: CommandContext): SimulatedService {
   const { nodes, sessions } = scenario;
-  const what = `creating ${nodes} nodes and ${sessions} sessions`;
-  return withStatusLine(what, nodes + sessions > QUICK_RECORDS_MAX, () => createService(scenario, now), context);
+  const message = `creating ${nodes} nodes and ${sessions} sessions`;
+  return withStatusLine(message, nodes + sessions > QUICK_RECORDS_MAX, () => createService(scenario, now), context);
 }
 
 function readScenario(

@@ -36,7 +36,10 @@ export interface CollectorManagerDeps extends CollectorRunnerDeps {
   readonly rateLimiter: RateLimiter;
   readonly cron: Cron;
   readonly random: Random;
-  /** Called with every snapshot, at least every {@link PUBLISH_CHECK_MS}: samples expire even if nothing new arrives. */
+  /**
+   * Called with every snapshot, at least every {@link PUBLISH_CHECK_MS}, because samples expire even if nothing new
+   * arrives.
+   */
   readonly onSnapshot: (snapshot: Snapshot, plan: Plan) => void;
   /** Replaces {@link PUBLISH_CHECK_MS} when days are simulated. */
   readonly publishCheckMs?: DurationMs;
@@ -76,7 +79,7 @@ export function startCollectorManager(deps: CollectorManagerDeps): CollectorMana
     networkSize: () => networkSizeOf(collected),
   });
   const publisher = createSnapshotPublisher(deps, pollingPlan);
-  // After a reload, data collected before it is published immediately under the new settings.
+  // After a reload, the data collected before is published immediately under the new settings.
   if (collected.sequence > 0) publisher.publish();
   const running = [...startCollectors(deps, pollingPlan, publisher, stop.signal), publisher.run(stop.signal)];
   return {
@@ -125,7 +128,7 @@ function createSnapshotPublisher(
       while (!signal.aborted) {
         await clock.sleep(PUBLISH_INTERVAL_MS, signal);
         if (signal.aborted || (!isChanged && clock.monotonic() - publishedAt < publishCheckMs)) continue;
-        // The plan changes even if no collector runs: a new month begins.
+        // The plan may change even if no collector runs, for example when a new month begins.
         if (clock.monotonic() - plannedAt >= PLAN_INTERVAL_MS) {
           pollingPlan.refresh();
           plannedAt = clock.monotonic();

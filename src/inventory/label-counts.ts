@@ -1,6 +1,6 @@
 import { type CappedFamily, LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-values.ts";
 
-/** Counts by the value of one label: at most as many values as the cap of the family, and `other`. */
+/** Counts by the value of one label, for at most as many values as the cap of the family, and `other`. */
 interface LabelCounts {
   /** Begins a read: resets every count to 0. */
   begin(): void;
@@ -12,7 +12,9 @@ interface LabelCounts {
 /** Creates counts for a family. `onFolded` is called at the end of each read that counted records under `other`. */
 export function createLabelCounts(family: CappedFamily, onFolded: OnLabelsFolded): LabelCounts {
   const { values: valuesMax } = LABEL_CAPS[family];
-  /** Values with a count of their own. They keep it from read to read, whatever the order of the records. */
+  /**
+   * Values with a count of their own. They keep it from one read to the next, regardless of the order of the records.
+   */
   let labels = new Set<string>();
   let counts = new Map<string, number>();
   let foldedCount = 0;

@@ -31,9 +31,9 @@ interface CommandTarget {
   readonly action?: string;
 }
 
-/** What a command changes and replies; `apply` adopts what is not a row of the journal. */
+/** What a command changes, and its reply. `apply` adopts changes that are not rows of the journal. */
 interface CommandPlan {
-  /** Null: there is nothing to change. */
+  /** What to journal the command for, or null if there is nothing to change. */
   readonly target: CommandTarget | null;
   readonly changes: readonly JournalChange[];
   readonly reply: string;
@@ -44,19 +44,21 @@ type Planned = Result<CommandPlan, CommandRejection>;
 type Reply = Promise<Result<string, CommandRejection>>;
 
 /**
- * Maximum number of holds on nodes that are not listed. A hold lasts until it is released, and a mistyped id is never listed.
+ * Maximum number of holds on nodes that are not listed. A hold may last until it is released, and a mistyped id is
+ * never listed.
  */
 export const UNLISTED_HOLDS_MAX = 100;
 
 /**
- * The commands of one operator; null: no operators are configured. A command that can't be journaled is rejected, because a
- * restart would lose it. It is planned on the state after all earlier commits, and takes effect once it is journaled.
+ * The commands of one operator, or null if no operators are configured. A command that can't be journaled is rejected,
+ * because a restart would lose it. A command is planned with the state after all earlier commits, and takes effect once
+ * it is journaled.
  */
 export class JournaledCommands implements OperatorCommands {
   readonly #deps: OperatorCommandsDeps;
   readonly #state: RemediationState;
   readonly #operator: string | null;
-  /** How replies and reasons call the operator. */
+  /** The operator, as replies and reasons name them. */
   readonly #name: string;
 
   constructor(deps: OperatorCommandsDeps, operator: string | null = null) {
@@ -149,7 +151,7 @@ export class JournaledCommands implements OperatorCommands {
       return reject("conflict", message);
     }
     const at = this.#state.now();
-    // The row replaces one of `ownership`, which must not end earlier for it.
+    // The row replaces one of `ownership`, which must not end earlier because of it.
     const owned = this.#state.records.holdsOn(node).find(({ kind }) => kind === "ownership")?.until ?? 0;
     const until = forMs === null ? null : Math.max(at + forMs, owned);
     const base = { node, policy: null, kind: "held", at, until } as const;
@@ -249,7 +251,7 @@ export class JournaledCommands implements OperatorCommands {
     return expiry === null ? ok(action) : reject("conflict", `${id} has expired: ${expiry}`);
   }
 
-  /** Holds of operators on nodes other than this one that are not listed. */
+  /** Returns the number of operators' holds on nodes other than this one that are not listed. */
   #unlistedHolds(node: NodeId): number {
     const isCounted = (hold: NodeHold) => hold.kind === "held" && hold.node !== node && !this.#isListed(hold.node);
     return this.#state.records.allHolds().filter(isCounted).length;
@@ -275,7 +277,7 @@ export class JournaledCommands implements OperatorCommands {
 const plan = (target: CommandTarget, changes: readonly JournalChange[], reply: string, apply = () => {}): Planned =>
   ok({ target, changes, reply, apply });
 
-/** Formats when something ends: at a time or with a command; null: only with the command. */
+/** Formats when something ends, which is at a time or with a command. `until` is null if only the command ends it. */
 const endOf = (until: EpochMs | null, command: string): string =>
   until === null ? command : `${formatTime(until)}, or ${command}`;
 

@@ -110,7 +110,7 @@ decisions, newest first
     expect(out).toMatch(/\n\nno actions\n\nno decisions\n$/);
   });
 
-  test("and shows what is recorded of a removed policy", async () => {
+  test("and shows the records of a removed policy", async () => {
     const { url } = await startTestServer({
       remediation: () => ({
         ...sampleRemediation(),

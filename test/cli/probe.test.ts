@@ -114,10 +114,10 @@ describe("usage scale", () => {
     );
   });
 
-  test("can't be told from an empty fleet", async () => {
+  test("can't be determined from an empty fleet", async () => {
     const { findings } = await probe({ scenario: { nodes: 0, sessions: 0 } });
-    expect(findings.usage_scale).toMatchObject({ value: null, text: "can't be told: no node could be read" });
-    expect(findings.first_page).toMatchObject({ value: null, text: "can't be told: the fleet has no nodes" });
+    expect(findings.usage_scale).toMatchObject({ value: null, text: "can't be determined: no node could be read" });
+    expect(findings.first_page).toMatchObject({ value: null, text: "can't be determined: the fleet has no nodes" });
   });
 });
 
@@ -142,12 +142,14 @@ describe("pages", () => {
     expect(calls).toHaveLength(5);
   });
 
-  test("can't be told if the service ignores the page number", async () => {
+  test("can't be determined if the service ignores the page number", async () => {
     const { findings, calls } = await probe({
       options: { firstPage: 0 },
       fault: { kind: "page_ignored", states: "requested" },
     });
-    expect(findings.first_page).toMatchObject({ text: "can't be told: every page number returns the same nodes" });
+    expect(findings.first_page).toMatchObject({
+      text: "can't be determined: every page number returns the same nodes",
+    });
     expect(calls).toHaveLength(7);
   });
 
@@ -172,11 +174,11 @@ describe("pages", () => {
 describe("scopes", () => {
   const withScopes = (...scopes: string[]) => ({ scenario: { keys: [{ key: SIMULATION_KEY, scopes }] } });
 
-  test("what may be read is told, and that writing can't be", async () => {
+  test("the scopes to read are named, and that to write can't be determined", async () => {
     const { findings } = await probe(withScopes("nodes:read", "sessions:read"));
     expect(findings.scopes).toMatchObject({
       value: { "nodes:read": true, "sessions:read": true, "nodes:write": null },
-      text: "nodes:read, sessions:read; nodes:write can't be told without an action",
+      text: "nodes:read, sessions:read; nodes:write can't be determined without an action",
     });
   });
 
@@ -205,7 +207,7 @@ describe("scopes", () => {
     const { code, findings } = await probe({ fault: { kind: "reset" }, faultAt: "/v1/sessions" });
     expect(findings.scopes).toMatchObject({ value: { "nodes:read": true, "sessions:read": null }, certain: false });
     expect(findings.scopes!.text).toMatch(
-      /^nodes:read; sessions:read can't be told: GET \/v1\/sessions: .*; nodes:write/,
+      /^nodes:read; sessions:read can't be determined: GET \/v1\/sessions: .*; nodes:write/,
     );
     expect(code).toBe(0);
   });
@@ -234,7 +236,7 @@ describe("limits and headers", () => {
     });
   });
 
-  test("a service without these headers is described, and what follows", async () => {
+  test("a service without these headers is described with the consequences", async () => {
     const { findings } = await probe({ options: { rateLimitHeaders: "off" } });
     expect(findings.limits).toMatchObject({ value: null, certain: false });
     expect(findings.headers!.text).toBe(

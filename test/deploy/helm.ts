@@ -19,8 +19,8 @@ export async function runHelm(...args: readonly string[]): Promise<ProcessResult
 const rendered = new Map<string, Promise<readonly Resource[]>>();
 
 /**
- * The objects that `helm template` makes of the chart with a file of values, in the namespace `proxywarden`. Throws with Helm's
- * output if it fails. `chart`: path of a packaged chart. The same values are rendered once.
+ * The objects that `helm template` makes of the chart with a file of values, in the namespace `proxywarden`. Throws
+ * with Helm's output if it fails. `chart`: path of a packaged chart. The same values are rendered once.
  */
 export function renderChart(values: string, chart = inRepository(CHART)): Promise<readonly Resource[]> {
   const key = `${chart}\n${values}`;

@@ -23,7 +23,9 @@ export interface RunningProcess {
   readonly ended: Promise<ProcessResult>;
 }
 
-/** Starts a program that is killed after the test. `environment`: variables in addition to those of every test process. */
+/**
+ * Starts a program that is killed after the test. `environment`: variables in addition to those of every test process.
+ */
 export function startProcess(
   program: string,
   args: readonly string[],
@@ -38,7 +40,7 @@ export function startProcess(
   return started;
 }
 
-/** As {@link startProcess}, but the caller ends the process. */
+/** Like {@link startProcess}, but the caller ends the process. */
 export function spawnProcess(
   program: string,
   args: readonly string[],
@@ -73,7 +75,7 @@ export function spawnProcess(
 /** Programs in Go run for seconds and have little data, so they need less time if they collect garbage rarely. */
 const GOGC = "400";
 
-/** Not the environment of the test, because the test runner sets variables that change what Node prints. */
+/** A separate environment, because the test runner sets variables that change Node's output. */
 const baseEnvironment = () => ({ PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR, GOGC });
 
 /** The environment of processes that share compiled code, with which they start in less than half the time. */

@@ -4,7 +4,7 @@ import { nearest } from "../../base/nearest-word.ts";
 import { type CommandContext, PROGRAM } from "../context.ts";
 import { type ColorOption, supportsColor, withColorOption } from "../output/color.ts";
 
-/** Sets what all commands share: output streams, colors and the format of usage errors. */
+/** Applies the settings that all commands share: output streams, colors and the format of usage errors. */
 export function withSharedBehavior(
   command: Command,
   { out, err, env }: CommandContext,
@@ -33,12 +33,12 @@ export function printHelp(command: Command, [name, ...rest]: readonly string[]):
     command.outputHelp();
     return;
   }
-  const next = command.commands.find((each) => each.name() === name);
+  const next = command.commands.find((subcommand) => subcommand.name() === name);
   if (next !== undefined) {
     printHelp(next, rest);
     return;
   }
-  const names = command.commands.map((each) => each.name());
+  const names = command.commands.map((subcommand) => subcommand.name());
   const meant = nearest(name, names);
   command.error(`error: unknown command '${name}'${meant === null ? "" : `\n(Did you mean ${meant}?)`}`);
 }

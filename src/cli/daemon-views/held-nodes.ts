@@ -9,7 +9,9 @@ import { formatLength, formatTable, formatTime, nodeLabel, stripControlCharacter
 import { type DaemonViewOptions, readRoute, showView } from "./daemon-view.ts";
 import type { NodesOptions } from "./nodes.ts";
 
-/** `nodes --held`: lists the nodes that are held, as `GET /api/v1/holds` orders them, with every reason and how it ends. */
+/**
+ * `nodes --held`: lists the nodes that are held, as `GET /api/v1/holds` orders them, with every reason and how it ends.
+ */
 export function runHeldNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
   const paint = createPaint(context.out, context.env);
   const { region, country, search = "", limit } = options;
@@ -46,7 +48,10 @@ export async function readHeldNodes(
 /** Reasons of a node's own, of which the end may be known. */
 const NODE_HOLDS: ReadonlySet<string> = new Set(["held", "vetoed", "ownership"]);
 
-/** Formats held nodes as a table with every reason, and how a hold for each of the reasons ends. `more`: follows the table. */
+/**
+ * Formats held nodes as a table with every reason, and how a hold for each of the reasons ends. `more`: follows the
+ * table.
+ */
 export function formatHeldNodes(held: readonly HeldNodeView[], more: string, paint: Paint): string {
   const cells = held.map(({ node, name, policy, held_seconds: seconds, reasons, until }) => [
     nodeLabel(node, name === node ? null : name),

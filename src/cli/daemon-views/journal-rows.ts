@@ -41,7 +41,7 @@ export function runJournalView<Row extends { readonly node: NodeId | null }>(
 /** Rows that do not match are skipped, up to this many requests. */
 const REQUESTS_MAX = 20;
 
-/** Reads the rows of a view, as often as it is shown. */
+/** Reads the rows of a view each time it is shown. */
 class JournalSearch<Row extends { readonly node: NodeId | null }> {
   readonly #view: JournalView<Row>;
   readonly #options: JournalRowOptions;
@@ -119,7 +119,7 @@ class JournalSearch<Row extends { readonly node: NodeId | null }> {
       }
       const last = rows.length < pageRows ? null : view.sortedBy(rows.at(-1)!);
       if (last === null || last < oldest) break;
-      // More rows than a page has may share a time. Those beyond a page can't be read.
+      // More rows may have the same time than fit on a page. Those beyond the page can't be read.
       const isStuck: boolean = last === until;
       this.#isCut ||= isStuck || request === REQUESTS_MAX;
       if (request === REQUESTS_MAX) break;

@@ -6,7 +6,7 @@ import { requestText, stateText } from "../output/node-explanation-text.ts";
 import { formatTime, nodeLabel } from "../output/text.ts";
 import type { NodeDirectory } from "./node-directory.ts";
 
-/** A row with the name of its node; null: the node has none, or is not in the fleet. */
+/** A row with the name of its node, or null if the node has none, or is not in the fleet. */
 export type Named<Row> = Row & { readonly name: string | null };
 
 /** A command that lists rows of the journal, newest first. */
@@ -19,7 +19,7 @@ export interface JournalView<Row extends { readonly node: NodeId | null }> {
   shownTime(row: Row): string;
   /** How much later than `sortedBy` the shown time of a row may be for `--since` to find it. */
   readonly shownLaterMs: DurationMs;
-  /** Where the node is, or was at the time of the row; null: unknown. */
+  /** Where the node is, or was at the time of the row, or null if unknown. */
   locationOf(row: Row, directory: NodeDirectory): Location | null;
   /** Whether `locationOf` needs the directory. */
   readonly isLocatedByDirectory: boolean;

@@ -93,7 +93,7 @@ function countsText(counts: Readonly<Record<string, number>> | null): string {
   return parts.length === 0 ? formatCount(total) : `${formatCount(total)}: ${parts.join(", ")}`;
 }
 
-/** Why the counts are old; empty: the last read succeeded. */
+/** Returns why the counts are old, or an empty text if the last read succeeded. */
 function failureText({ collectors, now }: Status, collector: "nodes" | "sessions"): string {
   const { failure, last_success_at: readAt } = collectors[collector];
   if (failure === null) return "";
@@ -101,7 +101,7 @@ function failureText({ collectors, now }: Status, collector: "nodes" | "sessions
   return `${age} (can't be read now: ${failure.reason}: ${failure.message})`;
 }
 
-/** What holds all actions. */
+/** Returns what holds all actions. */
 function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Status["warden"]): readonly string[] {
   return [
     ...(paused === null

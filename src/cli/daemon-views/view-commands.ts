@@ -9,7 +9,7 @@ import { type NodesOptions, runNodes } from "./nodes.ts";
 import { runStatus } from "./status.ts";
 
 const NODES_MAX = 1_000_000;
-/** Rows that fit on a screen. */
+/** Number of rows that fit on a screen. */
 const ROWS_DEFAULT = 20;
 const NODES_DEFAULT = 100;
 

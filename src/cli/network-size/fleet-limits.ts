@@ -14,7 +14,10 @@ interface FleetSize {
   readonly source: CountSource;
 }
 
-/** Returns the given size, or the one that a probe has shown, or the one that the daemon saw last; null: none is known. */
+/**
+ * Returns the given size, or the one that a probe has shown, or the one that the daemon saw last; or null if none is
+ * known.
+ */
 export async function fleetSize(
   given: number | undefined,
   probed: number | null,
@@ -53,6 +56,6 @@ export function formatLimits(config: Config, size: FleetSize | null, isProbed: b
 
 const HOLD_ENDS = `a node that one of these limits holds is free again automatically; only the breaker waits for an operator: ${PROGRAM} reset-breaker`;
 
-/** The limits for a fleet of this size, by their configuration keys; null: the size is unknown. */
+/** The limits for a fleet of this size, by their configuration keys, or null if the size is unknown. */
 export const limitsJson = (config: Config, size: FleetSize | null): object | null =>
   size === null ? null : { ...size, ...limitsByName(config.safety, size.nodes) };

@@ -4,10 +4,10 @@ import { rateLimitedCount, replyCounts } from "../../simulator/inspection.ts";
 import { statusView } from "../../web/api/status-views.ts";
 import { formatDuration } from "../../web/ui/page/format.ts";
 
-/** The scrape time is the median of this many scrapes. */
+/** Number of scrapes whose median is the scrape time. */
 const SCRAPES_MEASURED = 21;
 
-/** The report at the end of a demo: API calls, actions, age of the data, scrape time and memory. */
+/** Returns the report at the end of a demo: API calls, actions, age of the data, scrape time and memory. */
 export async function demoReport(daemon: Daemon, service: SimulatedService): Promise<string> {
   const calls = replyCounts(service).map(
     ({ endpoint, status, count }) => `  ${String(count).padStart(6)}  ${endpoint}  ${status}`,

@@ -7,7 +7,7 @@ import type { Paint } from "./color.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
 import { formatLength, formatTime, nodeLabel, stripControlCharacters } from "./text.ts";
 
-/** Rows that the text lists; JSON has all of them. */
+/** Maximum numbers of rows that the text lists. JSON has all of them. */
 const DECISIONS_MAX = 10;
 const ACTIONS_MAX = 10;
 const OPERATOR_COMMANDS_MAX = 10;
@@ -31,13 +31,13 @@ export const formatNodeReport = (report: NodeReport, paint = plain): string =>
     .map(([title, ...lines]) => [paint("title", title!), ...lines].join("\n"))
     .join("\n\n")}\n`;
 
-/** An action in a few words, such as `forced reboot`; of a quarantine the duration is added. */
+/** Formats an action, such as `forced reboot`. A quarantine is followed by its duration. */
 export const requestText = ({ request }: ActionView): string =>
   request.kind === "quarantine"
     ? `quarantine for ${formatLength(request.duration_minutes * 60 * SECOND_MS)}`
     : actionText(request);
 
-/** The kind of an action in words, such as `forced reboot`. */
+/** Formats the kind of an action, such as `forced reboot`. */
 export const actionText = (request: { readonly kind: string; readonly force?: boolean }): string =>
   request.force === true ? `forced ${request.kind}` : request.kind;
 
@@ -113,7 +113,7 @@ function verdictLines({ verdict, matched, unknowns }: PolicyReport): readonly st
   return [shown, ...match, ...unknowns.map(({ field, why }) => `- ${field}: ${why}`)];
 }
 
-/** The fields it reads now, or else those of the last decision. */
+/** Returns the fields that the policy reads now, or else those of the last decision. */
 function fieldsOf({ fields }: PolicyReport, decision: DecisionView | null): readonly string[] {
   if (fields !== null) return fieldLines(fields, null);
   if (decision === null) return [];
@@ -198,7 +198,7 @@ function actionLines(action: ActionView): readonly string[] {
   ];
 }
 
-/** Who approved or rejected an action. */
+/** Says who approved or rejected an action. */
 function answerLines({ operator, answered_at: at, state }: ActionView): readonly string[] {
   if (operator === null || at === null) return [];
   return [`    ${state === "rejected" ? "rejected" : "approved"} by ${operator}, ${formatTime(at)}`];

@@ -39,7 +39,7 @@ export const SOURCE_TEXTS: Readonly<Record<CountSource, string>> = {
   service: "as reported by the service",
 };
 
-/** The limit that binds, in words. */
+/** Names of the limits that may bind a plan. */
 export const BOUND_TEXTS: Readonly<Record<Bound, string>> = {
   node_management: "limits.node_management",
   session_monitoring: "limits.session_monitoring",
@@ -68,7 +68,7 @@ export function formatPlan({ size, source, input, plan, isFullMonth }: PlanRepor
   ].join("\n");
 }
 
-/** The plan as JSON: keys in snake_case, durations in seconds. */
+/** Returns the plan as JSON, with keys in snake_case and durations in seconds. */
 export function planJson({ size, source, input, plan, isFullMonth }: PlanReport): object {
   const { limits, month } = input;
   const collectors = COLLECTORS.map((collector) => {
@@ -80,7 +80,7 @@ export function planJson({ size, source, input, plan, isFullMonth }: PlanReport)
       {
         endpoint: ENDPOINTS[collector],
         wish_seconds: requestedMs / SECOND_MS,
-        // JSON has no Infinity. Null: no calls are left.
+        // JSON has no Infinity, so this is null if no calls are left.
         interval_seconds: finite(intervalMs / SECOND_MS),
         stretch: finite(slowdown),
         bound_by: boundBy,
@@ -120,7 +120,7 @@ function cellsOf(planned: CollectorPlan | null): string[] {
   ];
 }
 
-/** Explains why a collector polls less often than requested; empty if it does not. */
+/** Explains why a collector polls less often than requested, or empty if it does not. */
 function slowdownText(
   collector: Collector,
   planned: CollectorPlan | null,
@@ -149,12 +149,12 @@ export const skippedText = (slowdown: number): string => {
 
 function limitsText({ limits }: PlanInput): string {
   const { categories, plan, reserve } = limits;
-  const each = Object.entries(categories).map(
+  const ofCategories = Object.entries(categories).map(
     ([category, { requests, windowMs }]) =>
       `${category} ${formatCount(requests)} a ${windowMs === MINUTE_MS ? "minute" : formatDuration(windowMs)}`,
   );
   const ofPlan = plan.requestsPerMinute === null ? [] : [`the plan ${formatCount(plan.requestsPerMinute)} a minute`];
-  return `${[...each, ...ofPlan].join(", ")}; ${formatPercent(reserve)} of each is reserved for actions and other users of the key`;
+  return `${[...ofCategories, ...ofPlan].join(", ")}; ${formatPercent(reserve)} of each is reserved for actions and other users of the key`;
 }
 
 function monthText({ limits, month }: PlanInput, isFullMonth: boolean): string {

@@ -10,14 +10,14 @@ export const formatTime = (iso: string): string => formatEpoch(Date.parse(iso));
 /** Formats a duration in its two largest units, as the status page does. */
 export const formatLength = (ms: DurationMs): string => formatDuration(ms / SECOND_MS);
 
-/** Replaces control characters: text from the daemon or the service must not control the terminal. */
+/** Replaces control characters, because text from the daemon or the service must not control the terminal. */
 export const stripControlCharacters = (text: string): string =>
   text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
 
-/** Returns the name of a node with its id; without a name the id alone. */
+/** Returns the name of a node with its id, or only the id if it has no name. */
 export const nodeLabel = (id: NodeId, name: string | null): string => (name === null ? id : `${name} (${id})`);
 
-/** Pads columns: the first `textColumns` to the left, the others, which are numbers, to the right. */
+/** Pads columns. The first `textColumns` are aligned left; the others are numbers and aligned right. */
 export function alignColumns(rows: readonly (readonly string[])[], textColumns: number): string[] {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   return rows.map((row) =>

@@ -48,7 +48,7 @@ export async function runPolicyTests(
   if (problem !== null) return failUsage(context, problem);
   const results: FileResult[] = [];
   for (const file of files) results.push(await withProgress(`testing ${file}`, runFile(file, context), context));
-  const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((each) => each.passed));
+  const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((test) => test.passed));
   if (options.output === "text")
     printProblems(
       context,
@@ -77,7 +77,7 @@ async function runFile(file: string, { env }: CommandContext): Promise<FileResul
   return { file, errors: [], tests };
 }
 
-/** The policies under test, all enforced unless the file says otherwise. */
+/** Returns the policies under test, all enforced unless the file says otherwise. */
 function rulesUnderTest({ file, policies }: LoadedPolicyTests): RemediationRules {
   const enforced = file.mode === "enforce";
   const rules = policyRulesOf(policies);

@@ -20,7 +20,7 @@ export interface ProbeReport {
   readonly nodes: number | null;
 }
 
-/** Asks the service what the spec leaves open, within the limits. Announces its calls on standard error. */
+/** Finds out what the spec leaves open, within the rate limits. Announces its calls on standard error. */
 export async function probeService(
   loaded: LoadedConfig,
   context: CommandContext,

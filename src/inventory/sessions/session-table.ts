@@ -1,20 +1,20 @@
-/** What is stored of each session, by row. */
+/** What is stored about each session, by row. */
 interface SessionColumns {
-  /** Bytes as last reported; NaN: never. */
+  /** Bytes as last reported, or NaN if they never were. */
   readonly sent: Float64Array;
   readonly received: Float64Array;
-  /** As last reported; NaN: never. */
+  /** Duration as last reported, or NaN if it never was. */
   readonly durationSeconds: Float64Array;
   /** Number of the last walk that showed the session. */
   readonly walk: Uint32Array;
   /** Complete walks in a row that did not show it. */
   readonly absences: Uint8Array;
   readonly type: Uint8Array;
-  /** Number of the first walk that showed it ended; 0: none. */
+  /** Number of the first walk that showed that it had ended, or 0 if there is none. */
   readonly endedWalk: Uint32Array;
 }
 
-/** The columns, and the hashes by which rows are found; both 0: an empty row. */
+/** The columns, and the hashes by which rows are found. In an empty row both are 0. */
 interface HashedColumns extends SessionColumns {
   readonly capacity: number;
   readonly low: Uint32Array;
@@ -22,15 +22,15 @@ interface HashedColumns extends SessionColumns {
 }
 
 const CAPACITY_MIN = 1_024;
-/** The table doubles above this share of used rows: linear probing slows down from here. */
+/** The table doubles above this share of used rows, from which linear probing slows down. */
 const LOAD_FACTOR_MAX = 0.7;
 /** The table halves if a sweep leaves less than this share. */
 const LOAD_FACTOR_MIN = 0.15;
 
 /**
- * Stores a few numbers per session between walks, in columns under an open-addressing hash table: 55 to 110 bytes per session,
- * a third of what a Map of objects takes. Sessions are identified by a 64-bit hash of their id: among a million sessions,
- * the probability of a collision is 1 in 37 million.
+ * Stores a few numbers per session between walks, in the columns of an open-addressing hash table. It takes 55 to 110
+ * bytes per session, a third of what a Map of objects takes. Sessions are identified by a 64-bit hash of their id.
+ * Among a million sessions, the probability of a collision is 1 in 37 million.
  */
 export class SessionTable {
   #columns = allocate(CAPACITY_MIN);
@@ -72,7 +72,9 @@ export class SessionTable {
     return row;
   }
 
-  /** Removes every row for which `isOver` returns true. `isOver` may read the columns, and must not call other methods. */
+  /**
+   * Removes every row for which `isOver` returns true. `isOver` may read the columns, and must not call other methods.
+   */
   sweep(isOver: (row: number) => boolean): void {
     for (let row = 0; row < this.#columns.capacity; row++) {
       // A removal may move another session into this row, so it is checked again.
@@ -100,7 +102,7 @@ export class SessionTable {
     }
   }
 
-  /** Empties a row, and moves up displaced rows behind it so that probing does not stop at the gap. */
+  /** Empties a row, and moves displaced rows after it so that probing does not stop at the gap. */
   #remove(row: number): void {
     const columns = this.#columns;
     const mask = columns.capacity - 1;

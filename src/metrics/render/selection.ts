@@ -9,7 +9,10 @@ interface FamilySelection {
   readonly dropped: readonly string[];
 }
 
-/** Selects every family that is not denied, and drops the largest ones while the total exceeds `seriesMax`. Yields in between. */
+/**
+ * Selects every family that is not denied, and drops the largest ones while the total exceeds `seriesMax`. Yields in
+ * between.
+ */
 export function* selectFamilies(input: RenderInput, visibility: Visibility): Generator<void, FamilySelection> {
   const { deny, seriesMax } = input.options;
   const families = NETWORK_FAMILIES.filter(({ name }) => !deny.has(name));

@@ -6,31 +6,37 @@ import type { MonotonicMs } from "../../model/time.ts";
 /** Node counts of a region or the fleet. */
 export interface NodeCounts {
   readonly nodes: number;
-  /** Without nodes of unknown status. */
+  /** Online nodes. Nodes of unknown status do not count. */
   readonly online: number;
 }
 
 /** Node counts and medians of a fleet, as a whole (`region: null`) and by region. */
 export interface FleetAggregates {
-  /** Returns node counts as of the end of the last complete walk. Null: no walk was complete yet, or the region has no node. */
+  /**
+   * Returns node counts as of the end of the last complete walk. Null if no walk was complete yet, or the region has no
+   * node.
+   */
   counts(region: string | null): Dated<NodeCounts> | null;
   /**
-   * Returns the median of the values observed since `freshFrom`, with the time of the oldest of them. Null: fewer than half of
-   * the nodes have such a value, no usage scale is declared, or no walk was complete yet.
+   * Returns the median of the values observed since `freshFrom`, with the time of the oldest of them. Null if fewer
+   * than half of the nodes have such a value, no usage scale is declared, or no walk was complete yet.
    */
   median(region: string | null, column: Usage, freshFrom: MonotonicMs): Dated<number> | null;
 }
 
-/** Share of the nodes that must have a fresh value: a median of fewer is not representative. */
+/** Share of the nodes that must have a fresh value. A median of fewer is not representative. */
 const FRESH_SHARE_MIN = 0.5;
-/** Cached sets of medians of one usage: policies with different max_age, over a few evaluations of one snapshot. */
+/**
+ * Maximum number of cached sets of medians of one usage. They are for policies with different max_age, over a few
+ * evaluations of one snapshot.
+ */
 const MEDIAN_SETS_MAX = 32;
 
 const ONLINE = NODE_STATUSES.indexOf("online");
 
 const aggregatesByFleet = new WeakMap<Fleet, FleetAggregates>();
 
-/** Returns the aggregates of a fleet; they are computed on first use and cached with the fleet. */
+/** Returns the aggregates of a fleet. They are computed on first use and cached with the fleet. */
 export function fleetAggregates(fleet: Fleet): FleetAggregates {
   const known = aggregatesByFleet.get(fleet);
   if (known !== undefined) return known;
@@ -77,12 +83,12 @@ function createAggregates(fleet: Fleet): FleetAggregates {
   };
 }
 
-/** The region of the node in a slot, "" if its record names none; null: the slot is empty. */
+/** Returns the region of the node in a slot, which is "" if its record names none, or null if the slot is empty. */
 function regionOf(fleet: Fleet, slot: number): string | null {
   return fleet.ids[slot] === "" ? null : (fleet.locations[fleet.locationIndex[slot]!]?.region ?? "");
 }
 
-/** The keys under which a node counts: a node without a region counts only for the fleet. */
+/** Returns the keys under which a node counts. A node without a region counts only for the fleet. */
 function groupsOf(region: string): readonly (string | null)[] {
   return region === "" ? [null] : [null, region];
 }
@@ -133,7 +139,7 @@ function findMedians(
   return { freshAfter, freshUpTo: samplesByGroup.get(null)?.at ?? Number.POSITIVE_INFINITY, byRegion };
 }
 
-/** The middle value; of an even number of values, the mean of the two middle ones. */
+/** Returns the middle value or, for an even number of values, the mean of the two middle ones. */
 function median(values: readonly number[]): number {
   const sorted = Float64Array.from(values).sort();
   const middle = sorted.length >> 1;

@@ -4,7 +4,7 @@ import { findIncident, INCIDENT_MS_MAX, nodesToContinue } from "./correlated-fai
 import type { GuardRow } from "./guard.ts";
 import { incidentNodesMin } from "./limits.ts";
 
-/** Holds every node while too many nodes are unhealthy at once, also nodes observed since the last evaluation. */
+/** Holds every node while too many nodes are unhealthy at once, including nodes observed since the last evaluation. */
 export const stormGuard: GuardRow = {
   reasons: {
     storm: {
@@ -63,8 +63,8 @@ export const correlatedGuard: GuardRow = {
       until === null
         ? `it ends ${formatDuration(safety.stormCooldownMs)} after fewer than ${nodesMin} of them are unhealthy, and no later than ${formatTime(latestEnd)}`
         : `it is over, and ends in ${formatSecondsLeft(Math.min(until, latestEnd) - now)}`;
-    const what = `${nodes.size} nodes of the ${by} ${place || "(none)"} failed together: treated as one incident`;
-    return [{ reason: "correlated", detail: `${what}; ${end}` }];
+    const summary = `${nodes.size} nodes of the ${by} ${place || "(none)"} failed together: treated as one incident`;
+    return [{ reason: "correlated", detail: `${summary}; ${end}` }];
   },
 };
 

@@ -6,7 +6,7 @@ import type { EpochMs } from "../../model/time.ts";
 import type { DomainCount } from "../facts.ts";
 import type { Candidate, GuardRow } from "./guard.ts";
 
-/** Most nodes or actions that a detail names; the rest are only counted. */
+/** Maximum number of nodes or actions that a detail names. The rest are only counted. */
 const NAMES_MAX = 3;
 
 /** Limits how many actions are sent and not yet verified. */
@@ -25,11 +25,11 @@ export const inFlightGuard: GuardRow = {
     if (others.length < maxInFlight) return [];
     const names = others.slice(0, NAMES_MAX).map((action) => `${action.id} on ${nameOf(action.node)}`);
     const rest = others.length - names.length;
-    const which = names.length === 0 ? "" : `: ${names.join(", ")}${rest === 0 ? "" : ` and ${rest} more`}`;
+    const listed = names.length === 0 ? "" : `: ${names.join(", ")}${rest === 0 ? "" : ` and ${rest} more`}`;
     return [
       {
         reason: "in_flight",
-        detail: `${others.length} ${others.length === 1 ? "action is" : "actions are"} in flight, not yet verified; the limit is ${maxInFlight}${which}`,
+        detail: `${others.length} ${others.length === 1 ? "action is" : "actions are"} in flight, not yet verified; the limit is ${maxInFlight}${listed}`,
       },
     ];
   },
@@ -89,7 +89,9 @@ export const disruptedDomainGuard: GuardRow = {
   },
 };
 
-/** Keeps a minimum of online nodes in a region or country. An action on an offline node does not reduce their number. */
+/**
+ * Keeps a minimum of online nodes in a region or country. An action on an offline node does not reduce their number.
+ */
 export const minOnlineGuard: GuardRow = {
   reasons: {
     min_online: {

@@ -8,8 +8,9 @@ import type { FleetHealth } from "../evaluation/fleet-health.ts";
 type FleetAlert = Pick<Notification, "kind" | "key" | "summary" | "startsAt"> & { readonly region?: string };
 
 /**
- * Returns a function that sends a notification when something begins to hold the whole fleet or a region, and when it ends.
- * After a restart, what lasts is sent again under the same key, by which receivers recognize it.
+ * Returns a function that sends a notification when something begins to hold the whole fleet or a region, and when it
+ * ends. After a restart, notifications about what still lasts are sent again with the same key, by which receivers
+ * recognize them.
  */
 export function createFleetAlerts(
   context: Pick<RemediationContext, "apiKey" | "log" | "notifier" | "remediationState">,
@@ -43,8 +44,8 @@ export function createFleetAlerts(
       yield { kind: "credentials", key: `credentials/${since}`, summary, startsAt: since };
     }
     if (untrustedSince !== null) {
-      const why = trust.blockers.map(({ detail }) => detail).join("; ");
-      const summary = `Fleet data is not trusted, and no action is taken: ${why}`;
+      const reasons = trust.blockers.map(({ detail }) => detail).join("; ");
+      const summary = `Fleet data is not trusted, and no action is taken: ${reasons}`;
       yield { kind: "untrusted", key: `untrusted/${untrustedSince}`, summary, startsAt: untrustedSince };
     }
   }

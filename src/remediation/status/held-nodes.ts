@@ -7,8 +7,8 @@ import type { HeldNode } from "./views.ts";
 type HeldNodeDeps = Pick<RemediationContext, "remediationState" | "policies" | "observed">;
 
 /**
- * Returns the nodes that are held: first those that a policy would treat, and of them the longest hold first. `lastDecisions`: null on
- * a standby, which knows only the holds of nodes.
+ * Returns the nodes that are held: first those that a policy would treat, and of them the longest hold first.
+ * `lastDecisions`: null on a standby, which knows only the holds of nodes.
  */
 export function heldNodesOf(context: HeldNodeDeps, lastDecisions: readonly LastDecision[] | null): readonly HeldNode[] {
   const { remediationState, observed } = context;

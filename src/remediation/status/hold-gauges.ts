@@ -24,7 +24,7 @@ export function setHoldGauges(context: HoldGaugeDeps, lastDecisions: readonly La
   }
 }
 
-/** Whether a policy that acts holds the node. A node that an episode of any policy treats is not held. */
+/** Returns whether a policy that acts holds the node. A node that an episode of any policy treats is not held. */
 export function isHold(
   { remediationState: { records } }: Pick<HoldGaugeDeps, "remediationState">,
   { node, dryRun, reasons }: LastDecision,

@@ -21,13 +21,13 @@ export interface StatusViewDeps {
   readonly context: ViewDeps;
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: Pick<InventoryTrustTracker, "current" | "largestWalkNodes">;
-  /** Null: no fleet is observed. */
+  /** The facts for guards, or null if no fleet is observed. */
   readonly guardFacts: GuardFactsCollector | null;
-  /** Null: a standby decides nothing. */
+  /** Returns the last decisions, or null on a standby, which decides nothing. */
   lastDecisions(): readonly LastDecision[] | null;
 }
 
-/** Most rows of each kind in an explanation. */
+/** Maximum number of rows of each kind in an explanation. */
 const ROWS_PER_NODE_MAX = 50;
 
 /** Creates the status view of remediation. */
@@ -45,7 +45,7 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
         known,
         at: context.remediationState.now(),
         policies: known ? explainPolicies(deps, node) : [],
-        // The row of a given-up node stays after its release: attempts are counted from there.
+        // The row of a given-up node stays after its release, because attempts are counted from there.
         holds: records.holdsOn(node).filter(({ kind, until }) => kind !== "given_up" || until === null),
       };
     },

@@ -45,7 +45,7 @@ export const remediationStatusView = (
   held_nodes: heldNodes,
 });
 
-/** `GET /api/v1/policies`: all policies, or one, in the order in which they are evaluated. */
+/** `GET /api/v1/policies`: all policies or one of them, in order of evaluation. */
 export const policiesView = (remediation: RemediationView, name: string | null) =>
   remediation
     .policies()
@@ -64,7 +64,7 @@ export async function actionsView(remediation: RemediationView, awaiting: boolea
     .map(actionView);
 }
 
-/** The part of `GET /api/v1/nodes/ID` that says why the node was, or was not, acted on. */
+/** The part of `GET /api/v1/nodes/ID` that explains why the daemon did or did not act on the node. */
 export async function explanationView(remediation: RemediationView, node: string) {
   const history = await remediation.historyOf(node);
   const explanation = remediation.explain(node);
@@ -74,7 +74,7 @@ export async function explanationView(remediation: RemediationView, node: string
     /** Whether the node is in the fleet now. */
     known: explanation.known,
     explained_at: isoAt(explanation.at),
-    policies: explanation.policies.map((each) => policyExplanationView(each, steps.get(each.policy) ?? [])),
+    policies: explanation.policies.map((policy) => policyExplanationView(policy, steps.get(policy.policy) ?? [])),
     holds: explanation.holds.map(holdView),
     episodes: history.episodes.map(episodeView),
     actions: history.actions.map((action) => actionView(approvals.get(action.id) ?? action)),

@@ -27,14 +27,14 @@ export type Reload = () => Promise<Result<void, readonly string[]>>;
 /** What the routes show and do. */
 export interface WebDeps extends OperatorCommandDeps, LiveRouteDeps {
   scrape(request: ScrapeRequest): Promise<Scrape>;
-  /** `reasons`: what the daemon is waiting for. A journal that can't be written is reported by `remediation`. */
+  /** `reasons` says what the daemon is waiting for. A journal that can't be written is reported by `remediation`. */
   ready(): { readonly ready: boolean; readonly reasons: readonly string[] };
   readonly reload: Reload;
   /** Called for each connection and request, because a reload may change the list. */
   readonly isTrustedProxy: IsTrustedProxy;
   status(): object;
   nodes(query: NodesQuery): object;
-  /** Null: no such node. */
+  /** Null if there is no such node. */
   node(id: string): object | null;
   budget(): object;
   /** Called for each request, because a reload may replace it. */
@@ -119,8 +119,8 @@ function sendReady(deps: WebDeps, reply: FastifyReply): FastifyReply {
 }
 
 /**
- * Returns a reload that runs one at a time. A request during a reload waits for the next one, which begins after it and so
- * reads the files as they are then; all waiting requests share it.
+ * Returns a reload that runs one at a time. A request during a reload waits for the next reload, which reads the files
+ * again. All waiting requests share it.
  */
 export function serializeReloads(reload: Reload): Reload {
   let last: Promise<unknown> = Promise.resolve();
@@ -151,7 +151,7 @@ function fullStatus(deps: WebDeps): object {
   };
 }
 
-/** A node that is gone is still explained while the journal has rows about it. */
+/** A node that has left the fleet is still explained while the journal has rows about it. */
 async function answerNode(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): Promise<object> {
   const { id } = request.params as { id: string };
   const node = deps.node(id);

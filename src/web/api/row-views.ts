@@ -18,7 +18,7 @@ export const decisionView = (decision: Decision) => ({
 });
 export type DecisionView = ReturnType<typeof decisionView>;
 
-/** Formats what is posted as JSON. */
+/** Formats a notification as JSON. */
 const requestView = (request: ActionRequest) =>
   request.kind === "quarantine"
     ? { kind: request.kind, reason: request.reason, duration_minutes: request.durationMinutes }
@@ -79,7 +79,7 @@ export const episodeView = ({ quarantine, ...episode }: Episode) => ({
 });
 export type EpisodeView = ReturnType<typeof episodeView>;
 
-/** Formats what keeps a node from being acted on as JSON. */
+/** Formats the reason why a node is not acted on as JSON. */
 export const holdView = ({ kind, policy, at, until, reason, operator }: NodeHold) => ({
   ...{ kind, policy, reason },
   at: isoAt(at),

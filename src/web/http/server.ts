@@ -22,8 +22,8 @@ export interface WebServer {
   /** The URL under which this host reaches the server. */
   readonly url: string;
   /**
-   * Applies other settings to new connections, and to the next request of each open one. They must have TLS if the current
-   * ones do, and must not have it if not.
+   * Applies other settings to new connections, and to the next request of each open one. They must have TLS if the
+   * current ones do, and must not have it if not.
    */
   applySettings(webSettings: LoadedWebSettings): void;
   /** Stops listening, waits up to `graceMs` for responses under way, then closes all connections. */
@@ -38,7 +38,7 @@ interface WebServerOptions {
   readonly log: Log;
   readonly clock: Pick<Clock, "sleep" | "monotonic">;
   readonly metrics: Pick<DaemonMetrics, "inc" | "set">;
-  /** Absent: plain HTTP without authentication. */
+  /** Absent means plain HTTP without authentication. */
   readonly settings?: LoadedWebSettings;
   readonly bcryptMatches?: BcryptMatches;
 }
@@ -93,7 +93,7 @@ export function webUrl(isTls: boolean, host: string, port: number): string {
 
 const hostAndPort = (host: string, port: number): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 
-/** What every request passes before its route. */
+/** Checks that every request passes before its route. */
 interface RequestPipeline {
   readonly webSettings: LiveWebSettings;
   readonly authorize: AuthorizeRequest;
@@ -114,7 +114,9 @@ function addRoutes(app: FastifyInstance, routes: readonly Route[], pipeline: Req
   for (const route of routes) addRoute(app, route, pipeline);
 }
 
-/** Registers a route, and answers every other method on its path with 405, or with 404 while the route does not exist. */
+/**
+ * Registers a route, and answers every other method on its path with 405, or with 404 while the route does not exist.
+ */
 function addRoute(app: FastifyInstance, route: Route, pipeline: RequestPipeline): void {
   const { method, path, parameters, authorize } = route;
   const allowed: string[] = method === "GET" ? ["GET", "HEAD"] : [method];
@@ -126,7 +128,7 @@ function addRoute(app: FastifyInstance, route: Route, pipeline: RequestPipeline)
   app.route({
     method,
     url: path,
-    // Before the body is read.
+    // Runs before the body is read.
     onRequest(request, reply, done) {
       if (!isAvailable(request, reply) || authorize?.(request, reply) === false) return;
       const problem = parameters === undefined ? null : queryProblem(request.query as object, parameters);

@@ -17,7 +17,10 @@ const LASTING: readonly (readonly [start: string, ready: RegExp])[] = [
   ["npm start -- run", /daemon started/],
 ];
 
-/** What the reader sees on the status page before a command, by the route that shows it, and what the command then prints. */
+/**
+ * What the reader sees on the status page before a command, by the route that shows it, and what the command then
+ * prints.
+ */
 const AWAITED: readonly (readonly [command: string, route: string, shown: RegExp, printed: RegExp])[] = [
   ["npm start -- nodes --status offline", "nodes?limit=1000", /iad-0028/, /iad-0028[\s\S]*iad-0199/],
   ["npm start -- decisions", "decisions", /"verdict":"act"/, /reboot-offline/],
@@ -88,7 +91,7 @@ test(
     };
     const commands = TUTORIAL.flatMap(commandsOf).map(({ text }) => text);
     expect(commands.length).toBeGreaterThan(20);
-    for (const text of commands.filter((each) => each !== "npm ci")) {
+    for (const text of commands.filter((command) => command !== "npm ci")) {
       const ready = LASTING.find(([start]) => text.startsWith(start))?.[1];
       if (ready !== undefined) {
         // The page says to stop the first daemon before the second one starts.

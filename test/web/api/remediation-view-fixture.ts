@@ -243,8 +243,8 @@ export function sampleRemediation(queries: JournalQuery[] = []): RemediationView
 }
 
 /**
- * Operator commands that are recorded, and succeed unless there is a `rejection`. `operators`: receives the names of the
- * operators.
+ * Operator commands that are recorded, and succeed unless there is a `rejection`. `operators`: receives the names of
+ * the operators.
  */
 export function recordingCommands(
   recorded: string[][],

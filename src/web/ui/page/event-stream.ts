@@ -9,19 +9,20 @@ interface StreamListener {
   decision(row: DecisionView): void;
   action(row: ActionView): void;
   order(row: OperatorCommandView): void;
-  /** Something was missed: reload everything. */
+  /** Called when events were missed, so that everything must be reloaded. */
   missed(): void;
-  /** Whether the stream is open; while it is not, the page polls. */
+  /** Called with whether the stream is open. While it is not, the page polls. */
   state(isLive: boolean): void;
 }
 
-/** Bounds of the delay between attempts to connect, which doubles. */
+/** Bounds of the delay between connection attempts, which doubles. */
 const RETRY_MS_MIN = 2_000;
 const RETRY_MS_MAX = 30_000;
 
 /**
- * Listens to the daemon's events while the page is visible. A browser opens six connections to a server for all tabs, so
- * background tabs close theirs, and catch up when they become visible. Returns a function that reconnects without waiting.
+ * Listens to the daemon's events while the page is visible. A browser opens six connections to a server for all tabs,
+ * so background tabs close theirs and catch up when they become visible. Returns a function that reconnects without
+ * waiting.
  */
 export function connectStream(listener: StreamListener): () => void {
   let source: EventSource | null = null;

@@ -1,7 +1,7 @@
 /** Formats numbers, durations and times, in the same way on the page and in the CLI. */
 const grouped = new Intl.NumberFormat("en-US");
 
-/** Formats a whole number with thousands separators; a dash if it is unknown. */
+/** Formats a whole number with thousands separators, or as a dash if it is unknown. */
 export const formatCount = (value: number | null | undefined): string =>
   value === null || value === undefined ? "–" : grouped.format(Math.round(value));
 
@@ -59,7 +59,9 @@ export function timeOfDay(at: string, now: number): string {
 /** Formats an identifier as words: `last_seen` becomes `last seen`, `reset-breaker` becomes `reset breaker`. */
 export const humanize = (identifier: string): string => identifier.replaceAll(/[_-]/g, " ");
 
-/** Formats the state of an episode. `firing` is shown as waiting: the next step waits until nothing holds it. */
+/**
+ * Formats the state of an episode. `firing` is shown as waiting, because the next step waits until nothing holds it.
+ */
 export const episodeState = (state: string): string => (state === "firing" ? "waiting" : humanize(state));
 
 /** Formats a number of things, such as `1 node` or `3 nodes`. */
@@ -71,8 +73,9 @@ type FieldValue = string | number | boolean;
 const TIME_PATTERN = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 
 /**
- * Formats what an expression read: names and values. A time becomes its age at the time of `now`, which is left out, and a number has
- * at most three decimals. `observedAt`: the time of `now` if the expression did not read it; null: times are shown as they are.
+ * Formats what an expression read: names and values. A time becomes its age at the time of `now`, which is left out,
+ * and a number has at most three decimals. `observedAt`: the time of `now` if the expression did not read it; null:
+ * times are shown as they are.
  */
 export function formatFields(
   fields: Readonly<Record<string, FieldValue>>,

@@ -6,7 +6,7 @@ import { type Incident, latestByNode } from "./incidents.ts";
 
 type NameOf = (node: string) => string;
 
-/** How a line of the list is shown. */
+/** Display options of a line of the list. */
 interface LineView {
   readonly isOpen: boolean;
   readonly nameOf: NameOf;
@@ -15,9 +15,9 @@ interface LineView {
 
 /** Creates the line of a decision, an action or an operator command. */
 export function lineElement(line: ActivityLine, view: LineView): HTMLElement {
-  const what = line.what === "" ? null : ` ${line.what}`;
+  const summary = line.summary === "" ? null : ` ${line.summary}`;
   const { node, policy } = line;
-  const title = [node === null ? null : nodeLink(node, view.nameOf(node), line.key), what];
+  const title = [node === null ? null : nodeLink(node, view.nameOf(node), line.key), summary];
   const detail = node === null ? line.detail : line.detail.replaceAll(node, view.nameOf(node));
   const source = policy === null ? null : policyElement({ policy, isDryRun: line.isDryRun });
   const body = [detailElement(detail, line.blockers, source)];
@@ -33,7 +33,7 @@ export function lineElement(line: ActivityLine, view: LineView): HTMLElement {
   ]);
 }
 
-/** Creates the line of an incident. Open, it lists its nodes. */
+/** Creates the line of an incident. An open line lists its nodes. */
 export function incidentElement(incident: Incident, view: LineView): HTMLElement {
   const newest = incident.lines[0]!;
   const nodes = latestByNode(incident);
@@ -95,7 +95,7 @@ function rowElement(
   );
 }
 
-/** Names the policy as one, because its name may be that of a status. */
+/** Shows the name of a policy after the word "policy", because it may also be the name of a status. */
 export const policyElement = ({
   policy,
   isDryRun,
@@ -111,17 +111,17 @@ export const policyElement = ({
     isDryRun ? " (dry run) " : " ",
   );
 
-/** Returns the policy, the detail and the blockers of a line; null: there are none. */
+/** Returns the policy, the detail and the blockers of a line, or null if there are none. */
 export function detailElement(
   detail: string,
   blockers: DecisionView["blockers"],
   policy: HTMLElement | null = null,
 ): HTMLElement | null {
   if (detail === "" && blockers.length === 0) return policy;
-  const reasons = blockers.flatMap((each, index) => [
+  const reasons = blockers.flatMap((blocker, index) => [
     index === 0 ? "" : " · ",
-    createElement("b", {}, humanize(each.reason)),
-    ` ${each.detail}`,
+    createElement("b", {}, humanize(blocker.reason)),
+    ` ${blocker.detail}`,
   ]);
   return createElement("span", { class: "detail muted" }, policy, detail, ...reasons);
 }

@@ -12,15 +12,15 @@ export interface ActivityLine {
   readonly tone: string;
   /** Verdict of a decision, state of an action, or name of a command. */
   readonly badge: string;
-  /** Null: a command to the daemon as a whole. */
+  /** Null for a command to the whole daemon. */
   readonly node: string | null;
-  /** What is done, or by whom; empty for a decision. */
-  readonly what: string;
-  /** Null: a command. */
+  /** The action, or the operator of a command. Empty for a decision. */
+  readonly summary: string;
+  /** Null for a command. */
   readonly policy: string | null;
   readonly isDryRun: boolean;
   readonly detail: string;
-  /** Every blocker; empty: nothing holds the node. */
+  /** Every blocker. Empty if nothing holds the node. */
   readonly blockers: DecisionView["blockers"];
   /** Names and values that an open line shows. */
   readonly facts: readonly (readonly [name: string, value: string])[];
@@ -37,7 +37,7 @@ export function decisionLine(row: DecisionView): ActivityLine {
     tone: isAct ? "act" : "hold",
     badge: row.verdict,
     node: row.node,
-    what: "",
+    summary: "",
     policy: row.policy,
     isDryRun: row.mode === "dry_run",
     detail: isAct ? evidenceText(row.evidence) : "",
@@ -68,7 +68,7 @@ export function actionLine(row: ActionView): ActivityLine {
     tone: toneOf(state),
     badge: humanize(state),
     node: row.node,
-    what: requestLabel(row.request),
+    summary: requestLabel(row.request),
     policy: row.policy,
     isDryRun: row.shadow,
     detail: actionDetail(row),
@@ -88,7 +88,7 @@ export function orderLine({ at, order, operator, node, action, detail }: Operato
   return {
     key: `order ${at} ${order} ${node} ${action}`,
     ...{ kind: "orders", at, storedAt: at, tone: isRejected ? "bad" : "wait", badge: humanize(order), node },
-    ...{ what: operator === null ? "" : `by ${operator}`, policy: null, isDryRun: false, detail, blockers: [] },
+    ...{ summary: operator === null ? "" : `by ${operator}`, policy: null, isDryRun: false, detail, blockers: [] },
     facts: [["operator", operator ?? "not named"], ...(action === null ? [] : [["action", action] as const])],
   };
 }

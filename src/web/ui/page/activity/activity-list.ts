@@ -7,7 +7,7 @@ import { type ActivityLine, actionLine, decisionLine, orderLine } from "./activi
 import { ActivityRows, ROWS_PER_READ } from "./activity-rows.ts";
 import { groupHolds, type Incident } from "./incidents.ts";
 
-/** Lines that are shown at first, and that each press of the button adds. */
+/** Number of lines that are shown initially, and that each press of the button adds. */
 const LINES_PER_PAGE = 50;
 
 /** The list of decisions, actions and operator commands, newest first. */
@@ -18,14 +18,14 @@ export class ActivityList {
   readonly #rows = new ActivityRows(readRows);
   /** Keys of the open lines. */
   readonly #open = new Set<string>();
-  /** Elements by the key of their line, with what they show. */
+  /** Elements by the key of their line, with their displayed content as JSON. */
   #elements = new Map<string, { readonly shows: string; readonly element: HTMLElement }>();
   #kind: ViewState["activity"] = "all";
   #shownMax = LINES_PER_PAGE;
   #isReadingOlder = false;
   #frame = 0;
 
-  /** `nameOf`: returns a node's name by its id. */
+  /** `nameOf` returns a node's name by its id. */
   constructor(nameOf: (node: string) => string) {
     this.#nameOf = nameOf;
     this.#older.addEventListener("click", () => void this.#showOlder());
@@ -49,24 +49,24 @@ export class ActivityList {
     this.#put(orderLine(row));
   }
 
-  /** Shows rows of one kind, or all; `onChoose` is called when the user chooses. */
+  /** Shows the rows of one kind or all rows. `onChoose` is called when the user chooses. */
   show(kind: ViewState["activity"], onChoose: (kind: ViewState["activity"]) => void): void {
     this.#kind = kind;
-    const buttons = ACTIVITY_KINDS.map((each) =>
+    const buttons = ACTIVITY_KINDS.map((option) =>
       createElement(
         "button",
         {
-          ...{ type: "button", "data-k": `activity ${each}`, "aria-pressed": String(each === kind) },
-          onclick: () => onChoose(each),
+          ...{ type: "button", "data-k": `activity ${option}`, "aria-pressed": String(option === kind) },
+          onclick: () => onChoose(option),
         },
-        each === "orders" ? "commands" : each,
+        option === "orders" ? "commands" : option,
       ),
     );
     replaceChildren(byId("activity-filter"), buttons);
     this.repaint();
   }
 
-  /** Paints the list again soon: lines or names of nodes changed. */
+  /** Paints the list again soon, because lines or names of nodes changed. */
   repaint(): void {
     if (this.#frame === 0) this.#frame = requestAnimationFrame(() => this.#paint());
   }
@@ -121,7 +121,7 @@ export class ActivityList {
   }
 }
 
-/** Reads the latest rows of a kind, up to a time; null: they can't be read now. */
+/** Reads the latest rows of a kind up to a time. Returns null if they can't be read now. */
 async function readRows(kind: ActivityLine["kind"], until: string | null): Promise<readonly ActivityLine[] | null> {
   const path = `${kind}?limit=${ROWS_PER_READ}${until === null ? "" : `&until=${until}`}`;
   if (kind === "actions") {

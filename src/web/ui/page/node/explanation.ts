@@ -101,7 +101,7 @@ function timerElement({ timer, for_seconds }: PolicyExplanationView): Child {
   );
 }
 
-/** Shows the steps that are done, current and to come. */
+/** Shows the completed, current and remaining steps. */
 function stepsElement({ episode, steps }: PolicyExplanationView, now: number): Child {
   if (episode === null) return null;
   const items = steps.map((step, index) => {

@@ -20,18 +20,18 @@ export function showApprovals(actions: readonly ActionView[], fleet: FleetModel 
 
 /** Creates the description of an action that waits for approval, with buttons to approve and reject. */
 export function approvalElement(action: ActionView, name: string, now: number): HTMLElement {
-  const what = requestLabel(action.request);
+  const label = requestLabel(action.request);
   const path = `actions/${encodeURIComponent(action.id)}`;
   const approve = {
     path: `${path}/approve`,
     name: "Approve",
-    meaning: `${what} of ${name} (${action.id}) is sent as soon as nothing else holds it.`,
+    meaning: `${label} of ${name} (${action.id}) is sent as soon as nothing else holds it.`,
     hasReason: false,
   };
   const reject = {
     path: `${path}/reject`,
     name: "Reject",
-    meaning: `${what} of ${name} (${action.id}) is not executed, and is not requested again in this episode.`,
+    meaning: `${label} of ${name} (${action.id}) is not executed, and is not requested again in this episode.`,
     hasReason: true,
   };
   const evidence = evidenceText(action.evidence);
@@ -41,7 +41,7 @@ export function approvalElement(action: ActionView, name: string, now: number): 
     createElement(
       "p",
       {},
-      createElement("b", {}, what),
+      createElement("b", {}, label),
       " of ",
       nodeLink(action.node, name, `approval ${action.id}`),
       createElement("span", { class: "muted" }, ` waits for approval${expiryText(action, now)}`),

@@ -89,7 +89,7 @@ test("commands of operators are among the rows, with who gave them and what it d
       detail: "rejected: web.listen: missing",
     }),
   );
-  expect(rows.lines("orders").map(({ badge, what, detail, tone }) => [badge, what, detail, tone])).toEqual([
+  expect(rows.lines("orders").map(({ badge, summary, detail, tone }) => [badge, summary, detail, tone])).toEqual([
     ["pause", "by alice", "paused: a deploy", "wait"],
     ["reload", "", "rejected: web.listen: missing", "bad"],
   ]);
