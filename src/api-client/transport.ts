@@ -218,11 +218,22 @@ async function decompress(response: TransportResponse, bytesMax: number): Promis
   const { "content-encoding": encoding, "content-length": _, ...headers } = response.headers;
   if (!/^\s*(?:x-)?gzip\s*$/i.test(encoding ?? "") || response.body.byteLength === 0) return response;
   try {
-    return { ...response, headers, body: await gunzipAsync(response.body, { maxOutputLength: bytesMax }) };
+    const chunkSize = Math.max(CHUNK_BYTES_MIN, Math.min(statedSize(response.body) + 1, bytesMax));
+    return { ...response, headers, body: await gunzipAsync(response.body, { maxOutputLength: bytesMax, chunkSize }) };
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE" ? null : response;
   }
 }
+
+/** Smallest buffer into which zlib decompresses. */
+const CHUNK_BYTES_MIN = 1_024;
+
+/**
+ * Returns the size of the decompressed body, as its last four bytes state it (RFC 1952, section 2.3.1). With one byte more, zlib
+ * decompresses it at once and into a single buffer. A wrong size only takes more buffers.
+ */
+const statedSize = (body: Uint8Array): number =>
+  body.byteLength < 4 ? 0 : new DataView(body.buffer, body.byteOffset + body.byteLength - 4, 4).getUint32(0, true);
 
 function singleHeaders(headers: Dispatcher.ResponseData["headers"]): TransportResponse["headers"] {
   return Object.fromEntries(
