@@ -1,4 +1,4 @@
-import { growColumn, type TypedColumn } from "../../base/typed-column.ts";
+import { growColumn } from "../../base/typed-column.ts";
 import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../../model/label-values.ts";
 import { SESSION_STATUSES } from "../../model/session.ts";
 import type { SessionNodes } from "../../model/snapshot.ts";
@@ -99,8 +99,8 @@ export class SessionNodeTable {
       slots: length,
       ids: this.#ids.slice(),
       // Slots added since the counts were accepted are filled with zeros.
-      counts: this.#accepted.counts.map((column) => resized(column, length)),
-      recent: this.#accepted.recent.map((column) => resized(column, length)),
+      counts: this.#accepted.counts.map((column) => firstSlots(column, length)),
+      recent: this.#accepted.recent.map((column) => firstSlots(column, length)),
       quietWalks: this.#quietWalks.slice(0, length),
       sentBytes: this.#sent.slice(0, length),
       receivedBytes: this.#received.slice(0, length),
@@ -143,14 +143,15 @@ export class SessionNodeTable {
 }
 
 const createCounts = (length: number) => ({
-  counts: SESSION_STATUSES.map(() => new Float64Array(length)),
-  recent: SESSION_STATUSES.map(() => new Float64Array(length)),
+  counts: SESSION_STATUSES.map(() => new Uint32Array(length)),
+  recent: SESSION_STATUSES.map(() => new Uint32Array(length)),
   failing: new Uint8Array(length),
 });
 
-/** Copies the first `length` slots, with zeros if the column is shorter. */
-function resized<A extends TypedColumn>(column: A, length: number): A {
-  const copy = new (column.constructor as new (length: number) => A)(length);
-  copy.set(column.subarray(0, length));
-  return copy;
+/** Returns the first `length` slots of counts that do not change any more, with zeros behind them if there are fewer. */
+function firstSlots(column: Uint32Array, length: number): Uint32Array {
+  if (column.length >= length) return column.subarray(0, length);
+  const longer = new Uint32Array(length);
+  longer.set(column);
+  return longer;
 }
