@@ -24,7 +24,7 @@ export type NodeLabel = (typeof LISTED_TEXTS)[ListedText];
 export const NODE_LABELS: readonly NodeLabel[] = Object.values(LISTED_TEXTS);
 
 /** A numeric field of a node: its name in the API and its content. A `time` is converted to milliseconds since the epoch. */
-interface NumberField {
+export interface NumberField {
   readonly field: string;
   readonly kind: "quantity" | "time";
 }

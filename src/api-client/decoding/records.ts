@@ -9,6 +9,7 @@ import {
   type NodeDetail,
   type NodeRecord,
   type NodeStatus,
+  type NumberField,
 } from "../../model/node.ts";
 import {
   SESSION_STATUSES,
@@ -74,26 +75,40 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 export const wrongShape = (what: string, problem: string): Result<never, ApiError> =>
   fail({ kind: "wrong_shape", message: `this is not ${what}: ${problem}` });
 
-/** Numeric fields of a node, each with its check and conversion. */
-const numberFields = (rows: typeof LISTED_NUMBERS | typeof DETAIL_NUMBERS) =>
-  Object.entries(rows).map(([name, { field, kind }]) =>
-    kind === "time"
-      ? { name, field, check: isTime, read: timeOrNull }
-      : { name, field, check: isQuantity, read: quantityOrNull },
-  );
+/** The fields of one form of a node by the check and conversion that they need, each with its name in the record. */
+interface NodeForm {
+  readonly texts: readonly NodeField[];
+  readonly quantities: readonly NodeField[];
+  readonly times: readonly NodeField[];
+  readonly checks: FieldChecks;
+  /** A record whose fields are missing. Copies are filled, which is faster than adding field by field. */
+  readonly empty: Readonly<Record<string, unknown>>;
+}
 
-const listedNumbers = numberFields(LISTED_NUMBERS);
-const detailNumbers = numberFields(DETAIL_NUMBERS);
+interface NodeField {
+  readonly name: string;
+  readonly field: string;
+}
 
-const nodeFields: FieldChecks = {
-  ...Object.fromEntries(Object.values(LISTED_TEXTS).map((field) => [field, isText])),
-  ...Object.fromEntries(listedNumbers.map(({ field, check }) => [field, check])),
-};
+function nodeForm(numberRows: Readonly<Record<string, NumberField>>): NodeForm {
+  const numbers = Object.entries(numberRows).map(([name, row]) => ({ name, ...row }));
+  const texts = LISTED_TEXT_NAMES.map((name) => ({ name, field: LISTED_TEXTS[name] }));
+  return {
+    texts,
+    quantities: numbers.filter(({ kind }) => kind === "quantity"),
+    times: numbers.filter(({ kind }) => kind === "time"),
+    checks: {
+      ...Object.fromEntries(texts.map(({ field }) => [field, isText])),
+      ...Object.fromEntries(numbers.map(({ field, kind }) => [field, kind === "time" ? isTime : isQuantity])),
+    },
+    empty: Object.fromEntries(
+      ["id", "status", ...[...texts, ...numbers].map(({ name }) => name)].map((name) => [name, null]),
+    ),
+  };
+}
 
-const detailFields: FieldChecks = {
-  ...nodeFields,
-  ...Object.fromEntries(detailNumbers.map(({ field, check }) => [field, check])),
-};
+const listForm = nodeForm(LISTED_NUMBERS);
+const detailForm = nodeForm({ ...LISTED_NUMBERS, ...DETAIL_NUMBERS });
 
 const sessionFields: FieldChecks = {
   customer_id: isReference,
@@ -106,16 +121,12 @@ const sessionFields: FieldChecks = {
 };
 
 /** Decodes a node of the list (spec, section 2.1); null, with a remark, if it is unreadable. */
-export function decodeNodeRecord(json: unknown, onRemark: OnRemark): NodeRecord | null {
-  const raw = decodeRecord(json, nodeFields, onRemark);
-  return raw === null ? null : toNode<NodeRecord>(raw, listedNumbers, onRemark);
-}
+export const decodeNodeRecord = (json: unknown, onRemark: OnRemark): NodeRecord | null =>
+  decodeNode<NodeRecord>(json, listForm, onRemark);
 
 /** Decodes the detail of a node (spec, section 2.1); null, with a remark, if it is unreadable. */
-export function decodeNodeDetail(json: unknown, onRemark: OnRemark): NodeDetail | null {
-  const raw = decodeRecord(json, detailFields, onRemark);
-  return raw === null ? null : toNode<NodeDetail>(raw, [...listedNumbers, ...detailNumbers], onRemark);
-}
+export const decodeNodeDetail = (json: unknown, onRemark: OnRemark): NodeDetail | null =>
+  decodeNode<NodeDetail>(json, detailForm, onRemark);
 
 /** Decodes a session of the list (spec, section 2.2); null, with a remark, if it is unreadable. */
 export function decodeSessionRecord(json: unknown, onRemark: OnRemark): SessionRecord | null {
@@ -186,14 +197,16 @@ export function dropInvalidFields(
   return withoutFields(raw, invalid);
 }
 
-function toNode<N extends NodeRecord>(raw: RawRecord, numbers: ReturnType<typeof numberFields>, onRemark: OnRemark): N {
+function decodeNode<N extends NodeRecord>(json: unknown, form: NodeForm, onRemark: OnRemark): N | null {
+  const raw = decodeRecord(json, form.checks, onRemark);
+  if (raw === null) return null;
   const id = raw.id as string;
-  const node: Record<string, unknown> = {
-    id,
-    status: oneOf<NodeStatus>(nodeStatuses, raw.status, "status", "unknown_status", id, onRemark),
-  };
-  for (const name of LISTED_TEXT_NAMES) node[name] = textOrNull(raw[LISTED_TEXTS[name]]);
-  for (const { name, field, read } of numbers) node[name] = read(raw[field]);
+  const node: Record<string, unknown> = { ...form.empty };
+  node.id = id;
+  node.status = oneOf<NodeStatus>(nodeStatuses, raw.status, "status", "unknown_status", id, onRemark);
+  for (const { name, field } of form.texts) node[name] = textOrNull(raw[field]);
+  for (const { name, field } of form.quantities) node[name] = quantityOrNull(raw[field]);
+  for (const { name, field } of form.times) node[name] = timeOrNull(raw[field]);
   return node as unknown as N;
 }
 
