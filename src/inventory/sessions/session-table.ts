@@ -27,6 +27,8 @@ const GROWTH = 1.25;
 const ROWS_USED_MIN = 0.5;
 /** The index doubles above this share of used entries: linear probing slows down from here. */
 const LOAD_FACTOR_MAX = 0.7;
+/** Rows that a sweep checks in one step, in about a millisecond. */
+const ROWS_PER_STEP = 16_384;
 /** The index halves if a sweep leaves less than this share. */
 const LOAD_FACTOR_MIN = 0.15;
 
@@ -65,10 +67,16 @@ export class SessionTable {
     return known === 0 ? this.#add(low, high) : known - 1;
   }
 
-  /** Removes every row for which `isOver` returns true. `isOver` may read the columns, and must not call other methods. */
-  sweep(isOver: (row: number) => boolean): void {
+  /**
+   * Removes every row for which `isOver` returns true. `isOver` may read the columns. Yields after every few thousand rows; no
+   * row may be added before it is done.
+   */
+  *sweep(isOver: (row: number) => boolean): Generator<void, void> {
     // From the end, because a removal moves the last row, which has been checked by then.
-    for (let row = this.#size - 1; row >= 0; row--) if (isOver(row)) this.#remove(row);
+    for (let row = this.#size - 1; row >= 0; row--) {
+      if (isOver(row)) this.#remove(row);
+      if (row % ROWS_PER_STEP === 0) yield;
+    }
     if (this.#columns.low.length > ROWS_MIN && this.#size < this.#columns.low.length * ROWS_USED_MIN) {
       this.#resizeColumns(Math.max(ROWS_MIN, Math.ceil(this.#size * GROWTH)));
     }

@@ -113,17 +113,18 @@ export class SessionTotals {
 
   /**
    * Ends a walk. Its counts replace the previous ones. Those of a cut walk do so only if there are no others, or after
-   * {@link CUT_WALKS_MAX} cut walks in a row. Bytes and durations always count.
+   * {@link CUT_WALKS_MAX} cut walks in a row. Bytes and durations always count. Runs in steps of about a millisecond, so that the
+   * caller can do other work in between; until the last one, the previous counts stay.
    */
-  endWalk(end: SessionWalkEnd, at: MonotonicMs): void {
+  *endWalk(end: SessionWalkEnd, at: MonotonicMs): Generator<void, void> {
     const complete = end === "complete";
     this.#cutWalks = end === "cut" ? this.#cutWalks + 1 : 0;
-    if (complete) this.#removeEnded();
-    else this.#table.sweep((row) => this.#walk - this.#table.columns.walk[row]! > WALKS_REMEMBERED);
+    if (complete) yield* this.#removeEnded();
+    else yield* this.#table.sweep((row) => this.#walk - this.#table.columns.walk[row]! > WALKS_REMEMBERED);
     const isAccepted = end === "cut" ? this.#view === null || this.#cutWalks >= CUT_WALKS_MAX : end !== "failed";
-    if (isAccepted) this.#nodes.acceptWalk(complete);
-    else this.#nodes.forgetIdle();
-    const accepted = isAccepted ? this.#acceptedCounts(complete, at) : this.#view;
+    if (isAccepted) yield* this.#nodes.acceptWalk(complete);
+    else yield* this.#nodes.forgetIdle();
+    const accepted = isAccepted ? yield* this.#acceptedCounts(complete, at) : this.#view;
     if (accepted === null) return;
     this.#view = {
       ...accepted,
@@ -133,14 +134,12 @@ export class SessionTotals {
     };
   }
 
-  #acceptedCounts(complete: boolean, at: MonotonicMs) {
-    return {
-      settledAt: at,
-      complete,
-      counts: this.#counts,
-      countries: this.#countries.finish(),
-      customers: rankCustomers(this.#customers.finish()),
-    };
+  *#acceptedCounts(complete: boolean, at: MonotonicMs) {
+    const countries = this.#countries.finish();
+    const counted = this.#customers.finish();
+    yield;
+    const customers = yield* rankCustomers(counted);
+    return { settledAt: at, complete, counts: this.#counts, countries, customers };
   }
 
   #count(session: SessionRecord, row: number, status: number, type: number): void {
@@ -179,8 +178,8 @@ export class SessionTotals {
   }
 
   /** After a complete walk: removes the sessions that have left the list, and counts their durations. */
-  #removeEnded(): void {
-    this.#table.sweep((row) => {
+  *#removeEnded(): Generator<void, void> {
+    yield* this.#table.sweep((row) => {
       const { walk, absences, endedWalk, type, durationSeconds } = this.#table.columns;
       if (walk[row] === this.#walk) return false;
       absences[row]!++;
@@ -206,11 +205,24 @@ function byteGain(column: Float64Array, row: number, value: number | null, initi
   return Math.max(0, value - stored) || 0;
 }
 
-/** Sorts by sessions, most first, then by id: the order does not depend on that of the list. */
-const rankCustomers = (customers: ReadonlyMap<string, number>) =>
-  [...customers]
-    .map(([customerId, sessions]) => ({ customerId, sessions }))
-    .sort((a, b) => b.sessions - a.sessions || (a.customerId < b.customerId ? -1 : 1));
+/**
+ * Sorts by sessions, most first, then by id: the order does not depend on that of the list. Customers with the same number of
+ * sessions are sorted in one step.
+ */
+function* rankCustomers(customers: ReadonlyMap<string, number>) {
+  const idsByCount = new Map<number, string[]>();
+  for (const [customerId, sessions] of customers) {
+    const ids = idsByCount.get(sessions);
+    if (ids === undefined) idsByCount.set(sessions, [customerId]);
+    else ids.push(customerId);
+  }
+  const ranked: { readonly customerId: string; readonly sessions: number }[] = [];
+  for (const [sessions, ids] of [...idsByCount].sort(([a], [b]) => b - a)) {
+    for (const customerId of ids.sort()) ranked.push({ customerId, sessions });
+    yield;
+  }
+  return ranked;
+}
 
 /** One cumulative histogram of durations per session type. */
 class SessionDurations {

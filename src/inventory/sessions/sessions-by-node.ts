@@ -6,6 +6,9 @@ import type { SessionNodes } from "../../model/snapshot.ts";
 /** Quiet walks are counted up to this. */
 const QUIET_WALKS_MAX = 255;
 
+/** Nodes that are checked in one step, in about a millisecond. */
+const NODES_PER_STEP = 8_192;
+
 const { values: UNKNOWN_NODES_MAX } = LABEL_CAPS.proxynet_node_sessions;
 
 /** Dependencies of the counts by node. */
@@ -67,20 +70,22 @@ export class SessionNodeTable {
   }
 
   /** Accepts the counts of the walk, and calls {@link forgetIdle}. Only a complete walk proves that no session of a node fails. */
-  acceptWalk(complete: boolean): void {
+  *acceptWalk(complete: boolean): Generator<void, void> {
     this.#accepted = this.#current;
     for (let slot = 0; slot < this.#ids.length; slot++) {
       if (this.#current.failing[slot] === 1) this.#quietWalks[slot] = 0;
       else if (complete) this.#quietWalks[slot] = Math.min(QUIET_WALKS_MAX, this.#quietWalks[slot]! + 1);
     }
-    this.forgetIdle();
+    yield* this.forgetIdle();
   }
 
-  /** Removes the nodes that have no sessions and are not in the fleet. */
-  forgetIdle(): void {
+  /** Removes the nodes that have no sessions and are not in the fleet. Yields after every few thousand nodes. */
+  *forgetIdle(): Generator<void, void> {
     const columns = [...this.#accepted.counts, ...this.#current.counts];
     this.#unknownNodes = 0;
+    let checked = 0;
     for (const [nodeId, slot] of this.#slots) {
+      if (checked++ % NODES_PER_STEP === 0) yield;
       if (this.#deps.isKnownNode(nodeId)) continue;
       if (columns.some((column) => (column[slot] ?? 0) > 0)) {
         if (nodeId !== OTHER_LABEL) this.#unknownNodes++;

@@ -1,9 +1,9 @@
-import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import type { NodeId } from "../../model/node.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
+import { nextTurn } from "../../platform/event-loop.ts";
 import type { EvaluationScope } from "../../policy/cel/field-values.ts";
 import { isDryRun } from "../../policy/facts.ts";
 import { type Policy, policySources } from "../../policy/policy.ts";
@@ -75,6 +75,7 @@ export class RuleEvaluator {
       timerChanges = [];
       observedChanges = createObservedChanges();
     };
+    await nextTurn();
     for (const policy of policies.all) {
       const pass = this.#preparePass(policy, scope);
       const { name } = policy.rule;
@@ -90,7 +91,7 @@ export class RuleEvaluator {
           if (isOnset) addNode(observedChanges.onsets, name, node);
         }
         evaluations++;
-        if (evaluations % EVALUATIONS_PER_SLICE === 0) await yieldToEventLoop();
+        if (evaluations % EVALUATIONS_PER_SLICE === 0) await nextTurn();
       }
       if (timerChanges.length > ROWS_PER_COMMIT_MAX) flush();
     }
