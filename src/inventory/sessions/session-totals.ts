@@ -94,8 +94,9 @@ export class SessionTotals {
     const { columns, isNew } = this.#table;
     const isStartedSince = (session.startedAtMs ?? 0) >= this.#lastCompleteBeganAt;
     const type = typeIndex.get(session.type)!;
+    const node = session.nodeId === null ? null : this.#nodes.slotOf(session.nodeId);
     // The bytes of a session seen for the first time count only if it started since the last complete walk.
-    this.#addBytes(session, row, isNew && isStartedSince ? 0 : Number.NaN);
+    this.#addBytes(session, row, node, isNew && isStartedSince ? 0 : Number.NaN);
     columns.type[row] = type;
     columns.durationSeconds[row] = session.durationSeconds ?? columns.durationSeconds[row]!;
     columns.absences[row] = 0;
@@ -104,10 +105,10 @@ export class SessionTotals {
       columns.endedWalk[row] = this.#walk;
       if (!isNew || isStartedSince) this.#durations.observe(type, columns.durationSeconds[row]!);
     }
-    if (session.nodeId !== null && this.#hasJustFailed(session, row)) this.#nodes.markFailing(session.nodeId);
+    if (this.#hasJustFailed(session, row)) this.#nodes.markFailing(node);
     if (columns.walk[row] === this.#walk) return false;
     columns.walk[row] = this.#walk;
-    this.#count(session, row, statusIndex.get(session.status)!, type);
+    this.#count(session, row, node, statusIndex.get(session.status)!, type);
     return true;
   }
 
@@ -142,18 +143,18 @@ export class SessionTotals {
     return { settledAt: at, complete, counts: this.#counts, countries, customers };
   }
 
-  #count(session: SessionRecord, row: number, status: number, type: number): void {
+  #count(session: SessionRecord, row: number, node: number | null, status: number, type: number): void {
     this.#counts[status * SESSION_TYPES.length + type]!++;
     this.#countries.add(session.country ?? "", 1);
     if (session.customerId !== null) this.#customers.add(session.customerId, 1);
-    if (session.nodeId !== null) this.#nodes.count(session.nodeId, status, this.#isRecent(session, row));
+    if (session.nodeId !== null) this.#nodes.count(session.nodeId, node, status, this.#isRecent(session, row));
   }
 
   /** `initial`: bytes assumed before the first report; NaN: unknown. */
-  #addBytes({ nodeId, bytesSent, bytesReceived }: SessionRecord, row: number, initial: number): void {
+  #addBytes({ bytesSent, bytesReceived }: SessionRecord, row: number, node: number | null, initial: number): void {
     const sent = byteGain(this.#table.columns.sent, row, bytesSent, initial);
     const received = byteGain(this.#table.columns.received, row, bytesReceived, initial);
-    if (nodeId !== null && sent + received > 0) this.#nodes.addBytes(nodeId, sent, received);
+    if (sent + received > 0) this.#nodes.addBytes(node, sent, received);
   }
 
   #isRecent(session: SessionRecord, row: number): boolean {

@@ -47,9 +47,8 @@ export class SessionNodeTable {
     this.#current = createCounts(this.#sent.length);
   }
 
-  /** Counts a session. `status`: index into SESSION_STATUSES; `isRecent`: it is open, or ended recently. */
-  count(nodeId: string, status: number, isRecent: boolean): void {
-    const slot = this.#slotOf(nodeId);
+  /** Counts a session of the node under its slot. `status`: index into SESSION_STATUSES; `isRecent`: it is open, or ended recently. */
+  count(nodeId: string, slot: number | null, status: number, isRecent: boolean): void {
     if (slot === null || this.#ids[slot] !== nodeId) this.#foldedCount++;
     if (slot === null) return;
     this.#current.counts[status]![slot]!++;
@@ -57,13 +56,11 @@ export class SessionNodeTable {
   }
 
   /** Records that a session of the node has just failed. */
-  markFailing(nodeId: string): void {
-    const slot = this.#slotOf(nodeId);
+  markFailing(slot: number | null): void {
     if (slot !== null) this.#current.failing[slot] = 1;
   }
 
-  addBytes(nodeId: string, sent: number, received: number): void {
-    const slot = this.#slotOf(nodeId);
+  addBytes(slot: number | null, sent: number, received: number): void {
     if (slot === null) return;
     this.#sent[slot]! += sent;
     this.#received[slot]! += received;
@@ -112,8 +109,11 @@ export class SessionNodeTable {
     };
   }
 
-  /** Returns the slot of the node, or of `other`; null if the cap is reached and a node of the fleet has the id `other`. */
-  #slotOf(nodeId: string): number | null {
+  /**
+   * Returns the slot of the node, or of `other`, and adds it if there is none. Null if the cap is reached and a node of the fleet has
+   * the id `other`.
+   */
+  slotOf(nodeId: string): number | null {
     const slot = this.#slots.get(nodeId);
     if (slot !== undefined) return slot;
     if (this.#deps.isKnownNode(nodeId)) return this.#addSlot(nodeId);
