@@ -221,9 +221,17 @@ export class Inventory {
   #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs): void {
     for (const name of TEXT_COLUMNS) this.#columns.setText(name, slot, record[name] ?? "");
     for (const name of LISTED_NUMBER_NAMES) this.#columns.setNumber(name, slot, record[name]);
-    this.#columns.setLocation(slot, this.#locations.index(record.country ?? "", record.region ?? ""));
+    const [country, region] = [record.country ?? "", record.region ?? ""];
+    if (!this.#isLocatedIn(slot, country, region))
+      this.#columns.setLocation(slot, this.#locations.index(country, region));
     this.#columns.setStatus(slot, NODE_STATUSES.indexOf(record.status));
     this.#columns.setNumber("listedAt", slot, at);
+  }
+
+  /** Whether the node has this location already, as in nearly all records. */
+  #isLocatedIn(slot: number, country: string, region: string): boolean {
+    const location = this.#locations.list()[this.#columns.location(slot)];
+    return location !== undefined && location.country === country && location.region === region;
   }
 
   /** Whether the last_seen of a hidden node has not changed for so long that the service merely still has its record. */

@@ -59,6 +59,10 @@ export class NodeColumns {
     this.#texts[name].shared = null;
   }
 
+  location(slot: number): number {
+    return this.#locationIndex.values[slot]!;
+  }
+
   setLocation(slot: number, index: number): void {
     write(this.#locationIndex, slot, index);
   }

@@ -2,7 +2,7 @@ import type { NodeId } from "../../model/node.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
-import type { MonotonicMs } from "../../model/time.ts";
+import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { nextTurn } from "../../platform/event-loop.ts";
 import type { EvaluationScope } from "../../policy/cel/field-values.ts";
 import { isDryRun } from "../../policy/facts.ts";
@@ -31,6 +31,9 @@ interface PolicyPass {
   readonly rule: TimerRule;
   readonly dryRun: boolean;
   readonly lastFalse: LastFalseObservations;
+  /** When the pass began, the same for all nodes. */
+  readonly now: EpochMs;
+  readonly monotonic: MonotonicMs;
 }
 
 /** When each node was last observed not to meet a policy's condition, by slot. A slot may get another node. */
@@ -116,13 +119,14 @@ export class RuleEvaluator {
 
   #preparePass(policy: Policy, scope: EvaluationScope): PolicyPass {
     const { name, forMs, clearForMs } = policy.rule;
-    const { observed, policies } = this.#context;
+    const { clock, observed, policies, remediationState } = this.#context;
     const maxAgeOf = observed.maxAgeOf(policy.rule);
     const gapMsMax = Math.max(...policySources(policy).map(maxAgeOf));
     const lastFalse = this.#lastFalse.get(name) ?? { nodes: [], at: [] };
     this.#lastFalse.set(name, lastFalse);
     const dryRun = isDryRun(policies.activate(policy));
-    return { policy, scope, maxAgeOf, rule: { forMs, clearForMs, gapMsMax }, dryRun, lastFalse };
+    const times = { now: remediationState.now(), monotonic: clock.monotonic() };
+    return { policy, scope, maxAgeOf, rule: { forMs, clearForMs, gapMsMax }, dryRun, lastFalse, ...times };
   }
 
   /** Returns the slots that were observed again since the last evaluation. */
@@ -143,21 +147,22 @@ export class RuleEvaluator {
 
   /** Returns a node's timer after this observation, and whether the node was observed to become unhealthy. */
   #evaluateNode(
-    { policy, scope, maxAgeOf, rule, dryRun, lastFalse }: PolicyPass,
+    { policy, scope, maxAgeOf, rule, dryRun, lastFalse, now, monotonic }: PolicyPass,
     node: NodeId,
     slot: number,
     timer: Timer,
   ): { readonly timer: Timer; readonly isOnset: boolean } {
-    const { clock, remediationState } = this.#context;
-    const { verdict, at, newest } = evaluatePolicy(policy, scope.nodeAt(slot), maxAgeOf, clock.monotonic());
-    const episode = this.#episodeOf(policy.rule.name, node, dryRun);
-    const clearFrozen = episode !== null && (episode.state === "acting" || episode.quarantine !== null);
-    const next = observeCondition(timer, { verdict, at, newest, now: remediationState.now() }, rule, { clearFrozen });
+    const { verdict, at, newest } = evaluatePolicy(policy, scope.nodeAt(slot), maxAgeOf, monotonic);
     const wasFalse = lastFalse.nodes[slot] === node && newest - lastFalse.at[slot]! <= rule.gapMsMax;
     if (verdict === "false") {
       lastFalse.nodes[slot] = node;
       lastFalse.at[slot] = newest;
     }
+    // Most nodes are healthy: their timers stay inactive.
+    if (timer === INACTIVE && verdict !== "true") return { timer, isOnset: false };
+    const episode = this.#episodeOf(policy.rule.name, node, dryRun);
+    const clearFrozen = episode !== null && (episode.state === "acting" || episode.quarantine !== null);
+    const next = observeCondition(timer, { verdict, at, newest, now }, rule, { clearFrozen });
     return { timer: next, isOnset: timer.state === "inactive" && wasFalse };
   }
 
