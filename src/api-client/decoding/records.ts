@@ -31,6 +31,7 @@ import {
   isTime,
   quantityOrNull,
   type RawRecord,
+  readTime,
   referenceOrNull,
   textOrNull,
   timeOrNull,
@@ -81,8 +82,6 @@ interface NodeForm {
   readonly quantities: readonly NodeField[];
   readonly times: readonly NodeField[];
   readonly checks: FieldChecks;
-  /** A record whose fields are missing. Copies are filled, which is faster than adding field by field. */
-  readonly empty: Readonly<Record<string, unknown>>;
 }
 
 interface NodeField {
@@ -101,9 +100,6 @@ function nodeForm(numberRows: Readonly<Record<string, NumberField>>): NodeForm {
       ...Object.fromEntries(texts.map(({ field }) => [field, isText])),
       ...Object.fromEntries(numbers.map(({ field, kind }) => [field, kind === "time" ? isTime : isQuantity])),
     },
-    empty: Object.fromEntries(
-      ["id", "status", ...[...texts, ...numbers].map(({ name }) => name)].map((name) => [name, null]),
-    ),
   };
 }
 
@@ -170,6 +166,12 @@ export function decodeActionReply(json: unknown): ActionReply {
 
 /** Checks a record and removes invalid fields, with a remark; null, with a remark, if it is not an object or has no id. */
 function decodeRecord(json: unknown, fields: FieldChecks, onRemark: OnRemark): RawRecord | null {
+  const raw = identifyRecord(json, onRemark);
+  return raw === null ? null : dropInvalidFields(raw, fields, raw.id as string, onRemark);
+}
+
+/** Returns the record; null, with a remark, if it is not an object or has no id. */
+function identifyRecord(json: unknown, onRemark: OnRemark): RawRecord | null {
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
     onRemark({ reason: "not_an_object", id: null, detail: `found ${describeJson(json)}; a record is an object` });
     return null;
@@ -179,7 +181,7 @@ function decodeRecord(json: unknown, fields: FieldChecks, onRemark: OnRemark): R
     onRemark({ reason: "missing_id", id: null, detail: `id is ${describeJson(raw.id)}; it is ${IDENTIFIER_EXPECTED}` });
     return null;
   }
-  return dropInvalidFields(raw, fields, raw.id, onRemark);
+  return raw;
 }
 
 /** Removes the invalid fields of a record, with one remark that describes the first of them. */
@@ -198,16 +200,36 @@ export function dropInvalidFields(
 }
 
 function decodeNode<N extends NodeRecord>(json: unknown, form: NodeForm, onRemark: OnRemark): N | null {
-  const raw = decodeRecord(json, form.checks, onRemark);
+  const raw = identifyRecord(json, onRemark);
   if (raw === null) return null;
   const id = raw.id as string;
-  const node: Record<string, unknown> = { ...form.empty };
-  node.id = id;
+  const node: Record<string, unknown> = { id, status: "unknown" };
+  if (!readFields(raw, form, node)) readFields(dropInvalidFields(raw, form.checks, id, onRemark), form, node);
   node.status = oneOf<NodeStatus>(nodeStatuses, raw.status, "status", "unknown_status", id, onRemark);
-  for (const { name, field } of form.texts) node[name] = textOrNull(raw[field]);
-  for (const { name, field } of form.quantities) node[name] = quantityOrNull(raw[field]);
-  for (const { name, field } of form.times) node[name] = timeOrNull(raw[field]);
   return node as unknown as N;
+}
+
+/**
+ * Checks and reads the fields; false if one is invalid. A list has millions of fields, so each is looked up once, and each kind
+ * has a loop of its own.
+ */
+function readFields(raw: RawRecord, form: NodeForm, node: Record<string, unknown>): boolean {
+  for (const { name, field } of form.texts) {
+    const value = raw[field];
+    if (!isText(value)) return false;
+    node[name] = textOrNull(value);
+  }
+  for (const { name, field } of form.quantities) {
+    const value = raw[field];
+    if (!isQuantity(value)) return false;
+    node[name] = quantityOrNull(value);
+  }
+  for (const { name, field } of form.times) {
+    const value = readTime(raw[field]);
+    if (Number.isNaN(value)) return false;
+    node[name] = value;
+  }
+  return true;
 }
 
 const nodeStatuses: ReadonlySet<unknown> = new Set(NODE_STATUSES.filter((status) => status !== "unknown"));
