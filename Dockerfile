@@ -35,7 +35,7 @@ LABEL org.opencontainers.image.title="proxywarden" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="gcr.io/distroless/nodejs24-debian13:nonroot"
-# The allocator of glibc otherwise keeps a fifth of the memory that the daemon no longer uses.
+# Otherwise the allocator of glibc keeps buffers that were freed: a tenth of the memory of a large fleet.
 ENV NODE_ENV=production MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=32768
 # Root owns all files, so the daemon can't modify itself. Layers that change least come first.
 COPY --from=dependencies --chown=0:0 /app/node_modules /app/node_modules
