@@ -2,6 +2,7 @@ import { NODE_STATUSES } from "../../model/node.ts";
 import type { Usage } from "../../model/policy/policy.ts";
 import type { Dated, Fleet } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
+import { occupiedSlots } from "./field-readers.ts";
 
 /** Node counts of a region or the fleet. */
 export interface NodeCounts {
@@ -83,8 +84,9 @@ function countByRegion({ slots, ids, locationIndex, locations, status }: Fleet):
   const nodes = new Uint32Array(locations.length);
   const online = new Uint32Array(locations.length);
   const all = { nodes: 0, online: 0 };
+  const occupied = occupiedSlots(ids);
   for (let slot = 0; slot < slots; slot++) {
-    if (ids[slot] === "") continue;
+    if (occupied[slot] === 0) continue;
     const isOnline = status[slot] === ONLINE ? 1 : 0;
     all.nodes++;
     all.online += isOnline;
@@ -131,13 +133,14 @@ function findMedians(
 
 /** Slots whose value of a usage was observed since `freshFrom`, and when the newest other value was observed. */
 function freshSlots(fleet: Fleet, column: Usage, freshFrom: MonotonicMs) {
-  const { ids, detailedAt } = fleet;
+  const { detailedAt } = fleet;
+  const occupied = occupiedSlots(fleet.ids);
   const slots = new Uint32Array(fleet.slots);
   let count = 0;
   let freshAfter = Number.NEGATIVE_INFINITY;
   for (let slot = 0; slot < fleet.slots; slot++) {
     const at = detailedAt[slot]!;
-    if (ids[slot] === "" || !Number.isFinite(fleet[column][slot]) || !Number.isFinite(at)) continue;
+    if (occupied[slot] === 0 || !Number.isFinite(fleet[column][slot]) || !Number.isFinite(at)) continue;
     if (at >= freshFrom) slots[count++] = slot;
     else freshAfter = Math.max(freshAfter, at);
   }

@@ -4,6 +4,7 @@ import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { nextTurn } from "../../platform/event-loop.ts";
+import { occupiedSlots } from "../../policy/cel/field-readers.ts";
 import type { EvaluationScope } from "../../policy/cel/field-values.ts";
 import { isDryRun } from "../../policy/facts.ts";
 import { type Policy, policySources } from "../../policy/policy.ts";
@@ -136,11 +137,13 @@ export class RuleEvaluator {
     this.#lastEvaluated = { fleet, sessionsAt };
     const all = last === null || last.fleet.settledAt !== fleet.settledAt || last.sessionsAt !== sessionsAt;
     const slots: number[] = [];
+    const occupied = occupiedSlots(fleet.ids);
+    const { listedAt = [], detailedAt = [] } = last?.fleet ?? {};
     for (let slot = 0; slot < fleet.slots; slot++) {
-      if (fleet.ids[slot] === "") continue;
       // A walk that failed has shown the nodes of the pages before. A node that was never read has NaN in both columns.
-      const isSame = (column: "listedAt" | "detailedAt") => Object.is(fleet[column][slot], last?.fleet[column][slot]);
-      if (all || !isSame("listedAt") || !isSame("detailedAt")) slots.push(slot);
+      const isSame =
+        Object.is(fleet.listedAt[slot], listedAt[slot]) && Object.is(fleet.detailedAt[slot], detailedAt[slot]);
+      if (occupied[slot] === 1 && (all || !isSame)) slots.push(slot);
     }
     return slots;
   }
