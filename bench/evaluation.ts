@@ -26,13 +26,13 @@ const NODES = 100_000;
 const ROUNDS = 15;
 const WARM_UP_ROUNDS = 5;
 
-/** Conditions as policies have them: of the list, of details, of times, and compared with the fleet. */
+/** Conditions as policies have them: of the list, of details, of times, and compared with the fleet. Each holds on few nodes. */
 const CONDITIONS = [
-  'node.status == "offline"',
+  'node.status == "offline" && node.uptime_hours < 100',
   'node.status == "online" && node.cpu_usage > 0.95 && node.cpu_usage > fleet.median.cpu_usage + 0.3',
-  'node.uptime_hours < 1 && now - node.last_seen < duration("10m")',
+  'node.uptime_hours < 20 && now - node.last_seen < duration("10m")',
   'node.status == "online" && node.disk_usage > 0.95',
-  'node.status == "rebooting" && region.online_ratio > 0.5 && node.active_sessions > 20',
+  'node.status == "rebooting" && region.online_ratio > 0.5 && node.active_sessions > 280',
 ];
 const POLICIES = Array.from({ length: 20 }, (_, index) =>
   rebootOffline({ name: `policy-${index}`, when: CONDITIONS[index % CONDITIONS.length]! }),

@@ -34,6 +34,8 @@ function markdown(all: readonly ExpositionResult[]): string {
     ["gzip scrape from a bare server, ms", "bareScrapeMs"],
     ["gzip scrape, ms", "scrapeMs"],
     ["**ratio to the bare server**", "scrapeRatio"],
+    ["gzip scrape right after a full refresh, ms", "changedScrapeMs"],
+    ["**ratio to the bare server**", "changedScrapeRatio"],
     ["prom-client: peak RSS, MB", "promClientRssMb"],
     ["**peak RSS, MB**", "rssMb"],
   ];

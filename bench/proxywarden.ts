@@ -15,9 +15,13 @@ const exposition = createMetricsEndpoint({ clock, daemonMetrics });
 const gzipped = { acceptEncoding: "gzip" };
 
 function refresh(share: number): Promise<Measured> {
-  skippedMs += MINUTE_MS;
   const input = inputOf(source.next(share), performance.now());
   return measure(() => exposition.refresh(input));
+}
+
+function refreshLater(share: number): Promise<Measured> {
+  skippedMs += MINUTE_MS;
+  return refresh(share);
 }
 
 /** Starts a server and returns its URL. */
@@ -27,8 +31,10 @@ const listen = (server: Server) =>
   });
 
 serveRounds({
-  full: () => refresh(1),
-  few: () => refresh(0.05),
+  full: () => refreshLater(1),
+  few: () => refreshLater(0.05),
+  /** A full refresh of which the next scrape comes before its compression. */
+  change: () => refresh(1),
   /** The first gzip scrape after a refresh, which compresses the whole page. */
   compress: () => measure(async () => (await exposition.scrape(gzipped)).release()),
   text: async () => Buffer.concat((await exposition.scrape({})).chunks).toString(),

@@ -18,6 +18,8 @@ const ROWS: readonly Row[] = [
   ["scrape without compression, ms", 0, ({ plainMs }) => plainMs],
   ["gzip scrape, MB", 2, ({ gzipMb }) => gzipMb],
   ["gzip scrape, ms", 0, ({ gzipMs }) => gzipMs],
+  ["slowest answer of the JSON API, ms", 0, ({ apiMs }) => apiMs],
+  ["event loop delay meanwhile, worst, ms", 0, ({ apiDelayMs }) => apiDelayMs],
 ];
 
 const count = (value: number) => value.toLocaleString("en");
