@@ -1,9 +1,9 @@
-# The daemon with its production dependencies only: no shell, no package manager, no tests.
+# The daemon with only its production dependencies: no shell, no package manager, no tests.
 #
 #   docker build -t proxywarden .
 #   docker run --read-only -p 127.0.0.1:9713:9713 -v ./config:/etc/proxywarden:ro -v state:/var/lib/proxywarden proxywarden
 #
-# Only the volume is written. For a release, replace the tag of the last stage by its digest:
+# The daemon writes only to the volume. For a release, replace the tag of the last stage with its digest:
 # docker buildx imagetools inspect gcr.io/distroless/nodejs24-debian13:nonroot
 
 FROM node:24.21.0-trixie-slim AS dependencies
@@ -31,7 +31,7 @@ RUN sed -i '1s|.*|#!/nodejs/bin/node --max-semi-space-size=8|' dist/main.js && c
 
 FROM gcr.io/distroless/nodejs24-debian13:nonroot
 LABEL org.opencontainers.image.title="proxywarden" \
-      org.opencontainers.image.description="Watches a network of proxy nodes through its rationed management API, exports it to Prometheus, and heals it under YAML policies." \
+      org.opencontainers.image.description="Polls the rationed management API of a proxy network, exports it to Prometheus, and remediates unhealthy nodes under YAML policies." \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="gcr.io/distroless/nodejs24-debian13:nonroot"

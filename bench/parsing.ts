@@ -3,6 +3,7 @@ import { Inventory } from "../src/inventory/inventory.ts";
 import { SessionTotals } from "../src/inventory/sessions/session-totals.ts";
 import { defaultScenario, SIMULATION_KEY } from "../src/simulator/default-scenarios.ts";
 import { createService, handleRequest } from "../src/simulator/http/service.ts";
+import { median } from "./bench-process.ts";
 
 /** Times to process a page of 1,000 records completely, and only to parse its JSON. */
 export interface ParsingResult {
@@ -16,7 +17,7 @@ export interface ParsingResult {
 export const PARSING_RATIO_MAX = 2.2;
 
 const START_MS = Date.UTC(2026, 0, 1);
-const ROUNDS = 300;
+const ROUNDS = 301;
 const WARM_UP_ROUNDS = 60;
 
 /** Measures pages of the simulator in alternating rounds. Returns medians. */
@@ -64,7 +65,10 @@ function measure(list: string, bytes: Uint8Array, record: (record: unknown) => v
       }),
     );
   }
-  const [parseMs, processMs] = [median(parsing), median(processing)];
+  const [parseMs, processMs] = [parsing, processing].map((times) => median(times.slice(WARM_UP_ROUNDS))) as [
+    number,
+    number,
+  ];
   return { list, parseMs, processMs, ratio: processMs / parseMs };
 }
 
@@ -73,6 +77,3 @@ function timed(work: () => void): number {
   work();
   return performance.now() - began;
 }
-
-const median = (times: number[]): number =>
-  times.slice(WARM_UP_ROUNDS).sort((a, b) => a - b)[(ROUNDS - WARM_UP_ROUNDS) >> 1]!;

@@ -48,19 +48,19 @@ const rows = (title: string, description: string, sql: string) =>
 const overviewPanels = () => [
   number(
     "Actions sent",
-    "Actions that were sent to the service in the time range. Without dry runs.",
+    "Actions that were sent to the service in the time range. Excludes dry runs.",
     "none",
     `SELECT count(*) AS actions FROM proxywarden_actions\nWHERE NOT dry_run AND ${ofPolicies("sent_at")}`,
   ),
   number(
     "Episodes begun",
-    "Episodes that began in the time range. Without dry runs.",
+    "Episodes that began in the time range. Excludes dry runs.",
     "none",
     `SELECT count(*) AS episodes FROM proxywarden_episodes\nWHERE NOT dry_run AND ${ofPolicies("opened_at")}`,
   ),
   number(
     "Median time to heal",
-    "Median time from the beginning of an episode to its end, of those that a step healed and that ended in the time range.",
+    "Median duration of the episodes that a step healed and that ended in the time range.",
     "s",
     `SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM duration)) AS seconds
 FROM proxywarden_episodes
@@ -77,7 +77,7 @@ WHERE NOT dry_run AND state = 'healed' AND ${ofPolicies("closed_at")}`,
 const operatorPanels = () => [
   rows(
     "Commands of operators",
-    "Who ordered what, newest first. A reload by SIGHUP, and any command without configured operators, has no operator.",
+    "Commands with their operator, newest first. A reload by SIGHUP has no operator, nor has any command if none are configured.",
     `SELECT at AS "time", operator, command, node, action, detail
 FROM proxywarden_orders
 WHERE $__timeFilter(at) AND ${OF_NODE}
@@ -85,7 +85,7 @@ ORDER BY at DESC, seq DESC`,
   ),
   rows(
     "Approvals and rejections",
-    "Actions that an operator approved or rejected, newest first, and what became of them.",
+    "Actions that an operator approved or rejected, with their outcome, newest first.",
     `SELECT answered_at AS "time", answered_by AS operator, answer, id, action, node, policy, state, outcome
 FROM proxywarden_actions
 WHERE answer IS NOT NULL AND ${ofPolicies("answered_at")} AND ${OF_NODE}
@@ -97,7 +97,7 @@ const actionPanels = () => [
   counts({
     ...half,
     title: "Actions by outcome",
-    description: "Ended actions by outcome. Without dry runs.",
+    description: "Ended actions by outcome. Excludes dry runs.",
     queries: [
       {
         shape: "series",
@@ -112,7 +112,7 @@ ORDER BY 1, 2`,
   table({
     ...half,
     title: "Outcomes by policy",
-    description: "Ended actions of each policy, and the share of them that were observed to work. Without dry runs.",
+    description: "Ended actions of each policy, and the share of them that were observed to work. Excludes dry runs.",
     unit: "none",
     queries: [
       {
@@ -131,7 +131,7 @@ ORDER BY actions DESC, policy, action`,
   }).overrideByName("share verified", [{ id: "unit", value: "percentunit" }]),
   rows(
     "Actions",
-    "Actions of the selected policies and node, newest first, dry runs and those that were never sent included.",
+    "Actions of the selected policies and node, newest first, including dry runs and actions that were never sent.",
     `SELECT created_at AS "time", id, action, node, region, policy, step, dry_run, state, outcome, proof, sent_at, ended_at, detail
 FROM proxywarden_actions
 WHERE ${ofPolicies("created_at")} AND ${OF_NODE}
@@ -143,7 +143,7 @@ const episodePanels = () => [
   timeSeries({
     ...half,
     title: "Duration of episodes",
-    description: "Median duration of the episodes that ended, by policy. Without dry runs.",
+    description: "Median duration of the episodes that ended, by policy. Excludes dry runs.",
     unit: "s",
     queries: [
       {
@@ -160,7 +160,7 @@ ORDER BY 1, 2`,
   counts({
     ...half,
     title: "Episodes by end",
-    description: "Episodes that ended, by how they ended; docs/remediation.md explains the states. Without dry runs.",
+    description: "Episodes that ended, by how they ended; docs/remediation.md explains the states. Excludes dry runs.",
     queries: [
       {
         shape: "series",
@@ -174,7 +174,7 @@ ORDER BY 1, 2`,
   }),
   rows(
     "Episodes",
-    "Episodes of the selected policies and node that were open in the time range, newest first. Seconds: how long they took so far.",
+    "Episodes of the selected policies and node that were open in the time range, newest first. Seconds: their duration so far.",
     `SELECT opened_at AS "time", id, node, region, policy, dry_run, state, steps_sent, closed_at,
   extract(epoch FROM coalesce(duration, now() - opened_at))::float8 AS seconds
 FROM proxywarden_episodes

@@ -15,7 +15,7 @@ export const budgetPanels = () => [
     ...quarter,
     title: "Monthly calls used",
     empty: "No monthly limit",
-    description: "Share of the monthly calls that is used. Absent if the plan has no limit.",
+    description: "Used share of the monthly calls. Absent if the plan has no limit.",
     unit: "percentunit",
     queries: [{ expr: `max(${used} / ${limit})` }],
   }).thresholds(steps("green", [0.8, "orange"], [0.95, "red"])),
@@ -90,14 +90,14 @@ export const budgetPanels = () => [
   stacked({
     ...third,
     title: "Requests by status code",
-    description: "Requests per minute by status code, or by the reason for which there was no response.",
+    description: "Requests per minute by status code, or by the reason why there was no response.",
     unit: "reqpm",
     queries: [{ expr: `60 * sum by (code) (${rate("proxywarden_api_requests_total")})`, legend: "{{code}}" }],
   }),
   stacked({
     ...third,
     title: "Planned calls",
-    description: "Calls per minute that are planned for each collector.",
+    description: "Planned calls per minute of each collector.",
     unit: "reqpm",
     queries: [{ expr: selector("proxywarden_plan_calls_per_minute"), legend: "{{collector}}" }],
   }),
@@ -112,14 +112,14 @@ export const budgetPanels = () => [
   timeSeries({
     ...third,
     title: "Calls waiting for a permit",
-    description: "Calls that wait for the rate limiter, on average.",
+    description: "Average number of calls that wait for the rate limiter.",
     unit: "none",
     queries: [{ expr: rate("proxywarden_ratelimit_wait_seconds_total"), legend: "{{category}}" }],
   }),
   counts({
     ...third,
     title: "429 responses",
-    description: "Responses with status 429. Any is a defect, a wrong limit, or another client with the same key.",
+    description: "Responses with status 429. Each means a bug, a wrong limit, or another client with the same key.",
     queries: [{ ...gained("category", "proxywarden_ratelimit_exceeded_total"), legend: "{{category}}" }],
   }).thresholds(NONE_STEPS),
   timeSeries({

@@ -16,7 +16,7 @@ export const collectionPanels = () => [
     title: "Age relative to the freshness limit",
     empty: "Nothing was collected yet",
     description:
-      "Time since the last success of each collector, relative to the age up to which its data is fresh. Above 1 its data is no longer exported.",
+      "Time since the last success of each collector, relative to the age up to which its data is fresh. Above 1, its data is no longer exported.",
     unit: "none",
     queries: [{ expr: `(time() - ${succeeded}) / on (instance, collector) ${fresh}`, legend: "{{collector}}" }],
   }).thresholds(steps("green", [1, "red"])),
@@ -63,7 +63,7 @@ export const collectionPanels = () => [
     title: "Completeness of lists",
     empty: "No list was read yet",
     description:
-      "Share of a list's records that the last walk saw. Below 1 the list changes during the walk, or the service does not list all records that it counts.",
+      "Share of a list's records that the last walk saw. It is below 1 if the list changes during the walk, or the service does not list all records that it counts.",
     unit: "percentunit",
     queries: [{ expr: selector("proxywarden_collect_completeness_ratio"), legend: "{{collector}}" }],
   }),
@@ -165,7 +165,7 @@ export const processPanels = () => [
   timeSeries({
     ...third,
     title: "Render duration",
-    description: "Duration of the last rendering, including other work in between. Scrapes do not wait for it.",
+    description: "Duration of the last rendering, including other work done in between. Scrapes do not wait for it.",
     unit: "s",
     queries: [{ expr: selector("proxywarden_export_refresh_duration_seconds"), legend: "{{instance}}" }],
   }),
@@ -173,7 +173,7 @@ export const processPanels = () => [
     width: 4,
     height: 8,
     title: "Families dropped",
-    description: "Metric families left out because all together exceed export.series_max.",
+    description: "Metric families that are not exported, because there are more series than export.series_max allows.",
     unit: "none",
     queries: [{ expr: `max(${selector("proxywarden_export_families_dropped")})` }],
   }).thresholds(NONE_STEPS),

@@ -12,7 +12,7 @@ export const remediationPanels = () => [
     ...third,
     title: "Actions possible",
     description:
-      "What holds every node: untrusted fleet data, a pause, an open circuit breaker, a journal that can't be written.",
+      "Conditions that hold all nodes: untrusted fleet data, a pause, an open circuit breaker, a journal that can't be written.",
     unit: "none",
     queries: [
       { expr: `min(${selector("proxywarden_trusted")})`, legend: "fleet data trusted" },
@@ -43,7 +43,7 @@ export const remediationPanels = () => [
     title: "Held nodes by reason",
     empty: "No policies",
     description:
-      "Nodes that a policy would act on but that are held. A node held for two reasons counts under both. docs/remediation.md says how each hold ends.",
+      "Nodes that a policy would act on but that are held. A node held for several reasons counts under each. docs/remediation.md says how each hold ends.",
     unit: "none",
     queries: [{ expr: `sum by (reason) (${selector("proxywarden_held_nodes")})`, legend: "{{reason}}" }],
   }),
@@ -61,7 +61,7 @@ export const remediationPanels = () => [
     title: "Decisions by reason",
     empty: "No policies",
     description:
-      "Changes of the decision on a node. all_clear: act; any other reason: hold. A node held for two reasons counts under both. docs/metrics.md explains the reasons.",
+      "Changes of the decision on a node. all_clear: act; any other reason: hold. A node held for several reasons counts under each. docs/remediation.md explains the reasons.",
     queries: [{ ...gained("reason", "proxywarden_decisions_total"), legend: "{{reason}}" }],
   }),
   counts({
@@ -130,7 +130,7 @@ export const remediationPanels = () => [
     ...half,
     title: "Operator commands",
     empty: "No commands",
-    description: "Commands of operators, and attempted reloads. expiry: a pause or a hold that ended by itself.",
+    description: "Operator commands, and attempted reloads. expiry: a pause or hold that expired.",
     queries: [
       { ...gained("command, source", "proxywarden_operator_commands_total"), legend: "{{command}} ({{source}})" },
     ],

@@ -66,7 +66,7 @@ const overviewPanels = () => [
     height: 4,
     title: "429 in the last day",
     description:
-      "Calls that the service answered with 429. Any is a defect, a wrong limit, or another client with the same key.",
+      "Calls that the service answered with 429. Each means a bug, a wrong limit, or another client with the same key.",
     unit: "none",
     queries: [{ expr: gainedWithin("1d", "proxywarden_ratelimit_exceeded_total") }],
   }).thresholds(NONE_STEPS),
@@ -104,7 +104,7 @@ const overviewPanels = () => [
 const waitingPanels = () => [
   waiting(
     "Waiting for approval",
-    "Actions that wait for an operator. `proxywarden approvals` lists them.",
+    "Actions that wait for an operator's approval. `proxywarden approvals` lists them.",
     `sum(${selector("proxywarden_approvals_waiting")})`,
   ),
   waiting(

@@ -31,7 +31,7 @@ export const sessionPanels = () => [
     ...third,
     title: "Failed sessions",
     empty: "The list has shown no failed session",
-    description: "Share of the listed sessions that ended with error or timeout, by protocol.",
+    description: "Share of the listed sessions that ended with an error or timed out, by protocol.",
     unit: "percentunit",
     queries: [
       {
@@ -165,7 +165,7 @@ export const statisticsPanels = () => [
   ),
   statisticPanel(
     "Sessions today",
-    "Sessions of today, as counted by the service.",
+    "Sessions today, as counted by the service.",
     "short",
     "proxynet_stats_sessions_today",
   ),
@@ -177,7 +177,7 @@ export const statisticsPanels = () => [
   ),
   statisticPanel(
     "Peak",
-    "Most concurrent sessions, as reported by the service.",
+    "Peak number of concurrent sessions, as reported by the service.",
     "short",
     "proxynet_stats_peak_concurrent_sessions",
   ),

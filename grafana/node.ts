@@ -157,7 +157,7 @@ const healthPanels = () => [
     height: 7,
     title: "Not seen for",
     description:
-      "Time since the service last saw the node, by the clock of Prometheus. Different clocks appear as an offset.",
+      "Time since the service last saw the node, by Prometheus' clock. A difference between the clocks appears as an offset.",
     unit: "s",
     queries: [{ expr: `time() - ${onNode("proxynet_node_last_seen_timestamp_seconds")}`, legend: "not seen for" }],
   }),

@@ -17,26 +17,26 @@ and gives the same numbers on every machine. It fails if a target is missed.
 ## Contenders
 
 All contenders have the same fleet, faults, limits and requested intervals: the list once a minute, and details no older than a
-minute. The limits rarely allow that, so every call is useful. Sessions and statistics are not read.
+minute. The limits rarely allow that, so no call is superfluous. Sessions and statistics are not read.
 
 - **proxywarden** is the daemon without its metrics, policies and web server. A fault is found when the snapshot that metrics and
   policies read shows it. Its policies read the status, and compare each usage with ${THRESHOLD}.
 - **even** is a careful simple poller. It respects the reserve and the month, spends up to ${percent(LIST_SHARE)} of its calls on lists and the rest
-  on details, like proxywarden, all evenly spaced, node by node in the order of the list. Details are therefore compared on the
+  on details, like proxywarden, evenly spaced and node by node in the order of the list. Details are therefore compared with the
   same number of calls.
 - **naive** walks the list every minute and reads details round robin, four calls at a time, as fast as the service allows. A call
-  answered with 429 waits for Retry-After. If it uses up the month's calls in the first half of the month, it never finds most faults;
+  answered with 429 is repeated after Retry-After. If it uses up the month's calls in the first half of the month, it never finds most faults;
   its times until then are in brackets.
 - **oracle** is the lower bound. It knows where a fault is, and reads that node at the first moment that the limits, the reserve and
-  the month, spent evenly, allow. It finds offline nodes by the list, which it reads no more often than requested, and than
-  whole walks are affordable if nothing else is read; but its first page is the right one. (A detail read shows the status as well, so
-  other contenders may find an offline node slightly sooner.)
+  the month, spent evenly, allow. It finds offline nodes in the list, which it reads no more often than requested, and no more often
+  than the limits allow whole walks if nothing else is read. But the first page that it reads is always the one with the fault. (A detail
+  read shows the status as well, so other contenders may find an offline node slightly sooner.)
 
 Polling may use the limit less the reserve of 20 %, and 99 % of the month: the last 1 % is kept for actions. A month has 30 days. Pages
 hold ${PAGE_SIZE.toLocaleString("en")} nodes unless stated otherwise below.
 
-Enterprise's requests a minute are "custom" in the service's interface; here they are 2,000. The interface's table of limits by
-category states 100 node calls a minute for every plan. Taken literally, that limit applies. A contract of 2,000 requests of which 1,400
+The service's interface calls the requests per minute of Enterprise "custom"; here they are 2,000. The interface's table of limits by
+category states 100 node calls a minute for every plan, which is the first variant. A contract of 2,000 requests of which 1,400
 cannot be used is unlikely, so a second variant raises the node calls to 2,000 as well
 (\`limits.node_management: {requests: 2000, burst: 4000}\`). Both are shown.
 
@@ -44,18 +44,18 @@ cannot be used is unlikely, so a second variant raises the node calls to 2,000 a
 
 Two more cells repeat one of the cells above under harder conditions. The conditions are the same for every contender, and the
 targets are those of the repeated cell. \`npm run bench:freshness -- --conditions churn\` (or \`bad_details\`) runs only one of
-them.
+these cells.
 
 - *Nodes join and leave*: on average one node joins and one node leaves every ${duration(CHURN_EVERY_MS)}. The list is sorted by creation date,
   newest first, so each join moves every record down by one. Pages hold ${PAGE_SIZE_OF_CHURN} nodes, so that the list often changes
-  while it is read. *even* and *naive* learn of joins and leaves at once, which favours them. Two targets are added,
-  because the others do not depend on complete walks. The inventory of proxywarden differs from the fleet by at most 1 %
-  at any time, counting nodes that it lacks and nodes that it keeps although they left. And the list is always fresh
+  while it is read. *even* and *naive* learn of joins and leaves at once, which favors them. Two targets are added,
+  because the others do not depend on complete walks: the inventory of proxywarden differs from the fleet by at most 1 %
+  at any time, counting nodes that it lacks and nodes that it keeps although they left, and the list is always fresh
   enough for \`/metrics\` to show the nodes.
 - *${percent(BAD_DETAILS.at(-1)!.share)} of details fail*: from the start, reads of the details of these nodes return 404, 200 with a body that
   is not a node, or 500, about a third of the nodes each. The list still shows these nodes. Calls for such nodes are wasted.
 
-In both cells the faults happen on nodes that stay in the fleet and have readable details, and the median age is that of
+In both cells the faults happen on nodes that stay in the fleet and have readable details, and the median age is measured on
 the same nodes.
 
 ## Faults
@@ -64,8 +64,8 @@ Times are measured from the moment at which a read would first have shown the fa
 
 - *Offline*: the node stops responding.
 - *Slow rise of usage*: CPU, memory or disk usage rises evenly from its normal level past ${THRESHOLD}, over 1.5 to 3.5 rounds of the even
-  poller. A rise that is faster than any contender reads counts as a jump.
-- *Jump of usage at a restart*: the list shows that its uptime started again. Three times as many restarts have no such
+  poller. A rise that is faster than any contender can read counts as a jump.
+- *Jump of usage at a restart*: the list shows that the node's uptime started again. Three times as many restarts have no such
   jump.
 - *Jump of usage without a signal*: only the next read of the node can find it. No contender's reads depend on such a jump
   before it is found, so none is simulated: 4,000 moments on healthy nodes are drawn, and the next read of that node counts as
@@ -73,8 +73,8 @@ Times are measured from the moment at which a read would first have shown the fa
 
 Each cell has ${faults} slow rises, as many jumps with a restart, and up to ${3 * faults} offline nodes; a node has at most one fault. ${percent(NEAR_THRESHOLD.share)} of
 the nodes stay between ${NEAR_THRESHOLD.min} and ${NEAR_THRESHOLD.max} of one usage and never pass the threshold, so that being near it proves nothing. A fault that
-was not found while it lasted counts as never found: \`>\`. If a round takes days, the simulation ends before the round does; those rows
-are included, but show little else.
+was not found while it lasted counts as never found, and its time is shown with \`>\`. If a round takes days, the simulation ends before the
+round does; such rows are included, but they show little.
 
 ${cellTable(cells)}
 

@@ -12,35 +12,35 @@ import { type KeyRow, keyRows, keyTable, tableCell } from "./key-table.ts";
 const WRITING_INTRO = `Durations use Prometheus' format: \`30s\`, \`5m\`, \`1h30m\`, \`7d\`. Shares are percentages: \`20%\`.
 
 \`\${NAME}\` in a value is replaced by an environment variable. An unset variable is an error. Write a literal \`\${\` as \`$\${\`.
-Inside \`{ }\` or \`[ ]\`, quote a value that contains a variable. Variables are replaced after the YAML is parsed, so that they
+Inside \`{ }\` or \`[ ]\`, quote a value that contains a variable. Variables are replaced after the YAML is parsed, so they
 can't add keys. A variable may hold a number where a number is expected.
 
-An unknown key is an error. Every error of a file is reported at once, each with its line and column:
+An unknown key is an error. All errors of a file are reported at once, each with its line and column:
 
 `;
 
 const CONFIG_INTRO = `# Configuration
 
-One YAML file, passed as \`--config\`. Paths in it are relative to its folder.
+The configuration is one YAML file, which commands take as \`--config\`. Paths in it are relative to its folder.
 
 ${WRITING_INTRO}\`\`\`
 config/proxywarden.yaml:12:18: collect.nodes.every: found "1 minute"; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
 config/proxywarden.yaml:19:1: exports: unknown key; did you mean "export"?
 \`\`\`
 
-Editors with yaml-language-server complete and check the file with \`proxywarden.schema.json\`, which its first line names.`;
+Editors with yaml-language-server complete and check the file with \`proxywarden.schema.json\`, which the first line of the file names.`;
 
 const WEB_INTRO = `## The web configuration file
 
-The file that \`web.web_config_file\` names. It has the format of Prometheus' exporter-toolkit, so the daemon, Prometheus and
+\`web.web_config_file\` names this file. It has the format of Prometheus' exporter-toolkit, so the daemon, Prometheus and
 its exporters can share one file. Paths in it are relative to its folder, variables are replaced as above, and \`check\` checks
 it with the configuration.
 
-The file is read as Go programs read it: a key without a value is absent, durations are Go's (\`1.5s\`, \`1h30m\`, \`100ms\`;
+The file is interpreted as by Go programs: a key without a value is absent, durations have Go's format (\`1.5s\`, \`1h30m\`, \`100ms\`;
 no days), and an empty file is valid. Differences from the toolkit:
 
 - HTTP/2 is not supported. \`http2: true\` is accepted, and clients use HTTP/1.1.
-- Settings that the toolkit ignores, or that have no effect, are errors: both a text and a file for the same thing,
+- Settings that the toolkit ignores, or that have no effect, are errors: both an inline value and a file for the same setting,
   \`client_allowed_sans\` that is empty or not combined with a required certificate, a \`max_version\` older than
   \`min_version\`, authorities that are not certificates, bcrypt costs over 18, an interval without a unit.
 - \`\${NAME}\` is replaced by an environment variable.
@@ -48,13 +48,13 @@ no days), and an empty file is valid. Differences from the toolkit:
 The file, the certificates and the keys are read again when they change, and apply to new connections and requests. If one of
 them is invalid, the previous settings stay active, the log names every error, and
 \`proxywarden_web_config_last_reload_successful\` is 0. To turn TLS on or off,
-restart the daemon. To turn basic auth off, reload the configuration: this way a half-written file can't open the server.`;
+restart the daemon. To turn basic auth off, reload the configuration; this way a half-written file can't remove the protection.`;
 
 const POLICIES_INTRO = `# Policies
 
-A policy defines which nodes are unhealthy, and the steps to remediate them. Policies are YAML files that the key \`policies\`
-of the configuration names. Its section \`safety\` ([config.md](config.md#safety)) limits all policies together. \`check\` checks them and
-prints the most nodes that they could act on.
+A policy defines which nodes are unhealthy, and the steps to remediate them. The key \`policies\` of the configuration names the policy
+files, which are YAML. The section \`safety\` ([config.md](config.md#safety)) limits all policies together. \`check\` checks the files
+and prints how many nodes the policies could act on at most.
 
 ${WRITING_INTRO}\`\`\`
 config/policies/offline.yaml:13:11: policies[0].when: found "node.stauts == \\"offline\\""; must be a CEL expression: unknown field node.stauts; did you mean node.status?
@@ -127,9 +127,9 @@ const WINDOWS_RULES = `A policy with \`windows\` acts only within these time int
 of the instant itself, in the interval's location. A time range can't span midnight, so a night needs two ranges: one that ends
 at \`24:00\` and one that begins at \`00:00\`.
 
-The morning of a night is on the next day. With \`weekdays: [friday]\` both ranges are open on Friday, the early one on Friday
-morning. A night on certain days therefore needs two intervals, the morning with the following days. \`check\` warns of an
-interval that ends at midnight and is not continued.`;
+The early hours of a night belong to the next day. With \`weekdays: [friday]\` both ranges are open on Friday, the early one on Friday
+morning. Nights of certain days therefore need two intervals, of which the one for the early hours names the following days. \`check\` warns
+of an interval that ends at midnight and is not continued.`;
 
 const NIGHT_EXAMPLE = `time_intervals:
   - name: every-night

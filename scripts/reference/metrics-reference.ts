@@ -34,7 +34,7 @@ const INTRO = `# Metrics
 compressed with gzip depending on \`Accept-Encoding\`. A scrape makes no API calls, so any number of Prometheus servers may scrape.
 `;
 
-const NETWORK_INTRO = `Metrics of the network, rendered once per snapshot. A gauge disappears when its data is older than
+const NETWORK_INTRO = `These metrics describe the network and are rendered once per snapshot. A gauge disappears when its data is older than
 \`proxywarden_plan_fresh_seconds\` of its collector: three planned intervals, or three run durations if that is longer, and at most
 a day (sessions: 3 days, details: 14 days) unless the configuration requests a longer interval. While the month has no calls left,
 the last planned interval applies. Counters do not disappear. The series of a node that is gone are removed. Times are on the
@@ -42,12 +42,12 @@ service's clock, except \`proxynet_node_detail_timestamp_seconds\`, which is on 
 there are more than \`export.series_max\` series, whole families are dropped, those with the most series first.
 `;
 
-const DAEMON_INTRO = `Metrics of the daemon at the time of the scrape, followed by \`process_*\` and \`nodejs_*\`. A counter or histogram whose
+const DAEMON_INTRO = `These metrics describe the daemon at the time of the scrape; \`process_*\` and \`nodejs_*\` follow. A counter or histogram whose
 label values are all known in advance starts at zero; a gauge is absent until its value is known. The only family with one series per
 node is \`proxywarden_node_episode\`, and it has series only for nodes with an open episode, at most 1,000.
 `;
 
-const CAPS_INTRO = `Values over the cap are counted under \`other\`, and \`proxywarden_labels_folded_total\` counts their records. A value
+const CAPS_INTRO = `Values beyond the cap are counted under \`other\`, and \`proxywarden_labels_folded_total\` counts their records. A value
 that has its own series keeps it while it is listed. Families with one series per node are bounded by the size of the fleet and by
 \`export.series_max\`.
 `;
@@ -70,7 +70,7 @@ export const metricsReference = (): string =>
     ...reasonSection("proxywarden_collect_failures_total", FAILURE_MEANINGS),
     ...reasonSection("proxywarden_records_rejected_total", REJECT_MEANINGS),
     "### `reason` of `proxywarden_decisions_total`\n",
-    table(["reason", "when", "how it ends"], [...HOLD_REASONS.map(decisionRow), ALL_CLEAR_ROW]),
+    DECISION_INTRO,
     ...reasonSection("proxywarden_web_refusals_total", WEB_REFUSAL_MEANINGS),
     "## Caps on label values from the service\n",
     CAPS_INTRO,
@@ -114,12 +114,9 @@ const reasonSection = (family: string, meanings: Readonly<Record<string, string>
   ),
 ];
 
-const decisionRow = (reason: (typeof HOLD_REASONS)[number]): Cells => [
-  code(reason),
-  HOLD_REASON_ROWS[reason].condition,
-  HOLD_REASON_ROWS[reason].ends,
-];
-const ALL_CLEAR_ROW: Cells = [code("all_clear"), "nothing holds the node: an action is sent", "–"];
+const DECISION_INTRO = `[remediation.md](remediation.md#what-holds-a-node) explains the reasons to hold a node: ${codeList(HOLD_REASONS)}.
+If nothing holds the node and an action is sent, the reason is \`all_clear\`.
+`;
 
 const CLOSED_LABELS: readonly Cells[] = [
   ["`collector`", codeList(COLLECTORS)],
@@ -138,8 +135,8 @@ const CLOSED_LABELS: readonly Cells[] = [
   ["`action` of an episode", "as above, or `none`"],
   ["`mode`", codeList(MODES)],
   ["`command`", codeList(OPERATOR_COMMANDS)],
-  ["`source` of operator commands", "`operator`, or `expiry` if a pause or a hold ended by itself"],
-  ["`limit`", "the limits by their keys in `safety`, such as `max_disrupted` or `max_disrupted_per.region`"],
+  ["`source` of operator commands", "`operator`, or `expiry` if a pause or hold expired"],
+  ["`limit`", "limits, by their key in `safety`, such as `max_disrupted` or `max_disrupted_per.region`"],
   ["`limit` of the plan", codeList(PLAN_BOUNDS)],
   ["`age`", "`median`, `worst`"],
   ["`outcome` of notifications", codeList(NOTIFICATION_OUTCOMES)],
@@ -156,7 +153,7 @@ const QUERY_EXAMPLES: readonly (readonly [title: string, query: string])[] = [
   ],
   ["Nodes that the service has not seen for ten minutes", "time() - proxynet_node_last_seen_timestamp_seconds > 600"],
   [
-    "Bytes per second sent by region, with walks of the session list every 5 minutes or more often; monitoring.md has rules for slower ones",
+    "Bytes sent per second by region, if the session list is walked at least every 5 minutes (monitoring.md has rules for slower walks)",
     `sum by (region) (
   increase(proxynet_session_sent_bytes_total[10m]) * on (instance, node_id) group_left (region) proxynet_node_info
 ) / scalar(delta(proxywarden_collect_last_success_timestamp_seconds{collector="sessions"}[10m]))`,
@@ -190,7 +187,7 @@ const QUERY_EXAMPLES: readonly (readonly [title: string, query: string])[] = [
     "(proxywarden_web_certificate_expiration_timestamp_seconds - time()) / 86400",
   ],
   ["Nodes that policies have given up", 'sum by (policy) (proxywarden_episodes{state="given_up"}) > 0'],
-  ["Share of the month's calls that is used", "proxywarden_month_calls / proxywarden_month_calls_limit"],
+  ["Used share of the month's calls", "proxywarden_month_calls / proxywarden_month_calls_limit"],
 ];
 
 const HOLDS_BEGIN = "<!-- holds: written by npm run docs -->\n";
@@ -204,6 +201,6 @@ export function insertHoldTable(text: string): string {
     const { counts, condition, ends, operatorAction = "–", alert }: HoldReasonRow = HOLD_REASON_ROWS[reason];
     return [code(reason), counts, condition, ends, operatorAction, alert == null ? "–" : code(alert)];
   });
-  const head = ["reason", "what it counts", "when it holds", "how that ends", "what to do", "alert within 6 h"];
+  const head = ["reason", "what it counts", "when it holds", "how it ends", "what to do", "alert within 6 h"];
   return `${text.slice(0, begin)}\n${table(head, rows)}\n${text.slice(end)}`;
 }

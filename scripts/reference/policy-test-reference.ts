@@ -5,9 +5,9 @@ import { keyRows, keyTable } from "./key-table.ts";
 const INTRO = `# Tests of policies
 
 \`proxywarden policy test FILE…\` runs unit tests of policies. A test defines the state of a fleet over time, and the verdicts, timers,
-holds and actions that are expected at certain times. The command runs the whole daemon on virtual time against a simulated
+holds and actions that are expected at certain times. The command runs the whole daemon in virtual time against a simulated
 service, so an hour takes a fraction of a second. The exit code is 0 if all tests pass, and 1 otherwise; each failure is
-printed with its line, the expected and the actual value.
+printed with its line and the expected and actual values.
 
 \`\`\`
 config/policies/tests/offline.yaml
@@ -16,10 +16,10 @@ config/policies/tests/offline.yaml
 0 passed, 1 failed
 \`\`\`
 
-A value over time is a single value, or a list of spans such as \`[online for 10m, offline]\`, of which the last one lasts. The
-fleet follows the file and does not react to actions: a reboot that helps is written as a status that changes. The daemon trusts
-the inventory after two walks, so let a test begin with two quiet minutes. Unless \`mode\` says otherwise, policies are tested as
-if they were enforced, including those in \`dry_run\`.`;
+A value over time is a single value, or a list of spans such as \`[online for 10m, offline]\`, the last of which lasts until the end. The
+fleet follows the file and does not react to actions: write a reboot that helps as a status that changes. The daemon trusts
+the inventory after two walks, so begin each test with two minutes in which all nodes are healthy. Unless \`mode\` says otherwise, policies are
+tested as if they were enforced, including those in \`dry_run\`.`;
 
 /** Returns the reference of policy tests in Markdown. `example`: a whole file. */
 export function policyTestReference(example: string): string {

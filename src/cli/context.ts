@@ -37,6 +37,12 @@ export function failWith({ err }: Pick<CommandContext, "err">, problems: string 
   return EXIT_FAILURE;
 }
 
+/** Prints what is wrong with the arguments, and returns the exit code of wrong usage. */
+export function failUsage(context: Pick<CommandContext, "err">, problem: string): ExitCode {
+  failWith(context, problem);
+  return EXIT_USAGE;
+}
+
 /** The option `--output` of commands that print a table or a list. */
 export interface OutputOption {
   readonly output: "text" | "json";

@@ -4,8 +4,8 @@ import type { OperatorCommandRoute } from "../web/api/operator-commands.ts";
 import {
   type CommandContext,
   EXIT_OK,
-  EXIT_USAGE,
   type ExitCode,
+  failUsage,
   failWith,
   type OutputOption,
   print,
@@ -37,8 +37,8 @@ export async function sendOperatorCommand(
   const token = readToken(options, context.env);
   if (!token.ok) return failWith(context, token.error);
   if (token.value === null) {
-    failWith(context, `${route.name} needs an operator token: pass its file as --token-file, or set ${TOKEN_VARIABLE}`);
-    return EXIT_USAGE;
+    const problem = `${route.name} needs an operator token: pass its file as --token-file, or set ${TOKEN_VARIABLE}`;
+    return failUsage(context, problem);
   }
   const id = route.about === "node" ? await resolveNode(subject ?? "", options, context) : ok(subject ?? "");
   if (!id.ok) return failWith(context, id.error);

@@ -216,7 +216,7 @@ const COMMANDS: readonly CommandRow[] = [
     options: [
       option(
         "--config <file>",
-        "read the journal of this configuration instead of asking the daemon; it knows ids only",
+        "read the journal of this configuration instead of asking the daemon; the journal knows only ids",
       ),
       option(
         "--at <time>",

@@ -23,7 +23,7 @@ export const FAILURE_MEANINGS = {
   unauthorized: "401: the API key is not accepted",
   forbidden: "403: the API key lacks the scope, or a limit of the plan is reached",
   not_found: "404: the base URL is wrong, or the node is gone",
-  rate_limited: "429: another user of the key uses up the limit; otherwise a bug",
+  rate_limited: "429: another user of the key uses up the limit, or a gateway has a lower one; otherwise a bug",
   client_error: "another 4xx",
   server_error: "5xx",
   redirected: "3xx: redirects are not followed",
@@ -99,7 +99,7 @@ export const LABEL_CAPS = {
   proxynet_customer_sessions: { values: 100_000, of: "customers counted; `export.top_customers` of them are exported" },
   proxynet_node_sessions: {
     values: 5_000,
-    of: "nodes that are in sessions but not in the node list; the byte counters follow",
+    of: "nodes that are in sessions but not in the node list; applies to the byte counters too",
   },
   proxynet_stats_country_sessions: { values: 300, of: "countries; there are 249" },
   proxynet_stats_protocol_sessions: { values: 300, of: "protocols" },

@@ -4,7 +4,6 @@ import type { Random } from "../../src/base/random.ts";
 import { ok } from "../../src/base/result.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
 import type { Clock, Log } from "../../src/model/ports.ts";
-import { billingMonthOf } from "../../src/rate-limit/monthly-budget.ts";
 import { createEventLog } from "../../src/web/api/event-log.ts";
 import { createHistory } from "../../src/web/api/history.ts";
 import { nodesView, nodeView } from "../../src/web/api/node-views.ts";
@@ -14,7 +13,7 @@ import { budgetView, type StatusSnapshot, statusView } from "../../src/web/api/s
 import { startWebServer, type WebServer } from "../../src/web/http/server.ts";
 import { createMetricsEndpoint } from "../../src/web/scrape/scrape-endpoint.ts";
 import { rebootOffline, remediationRules, withoutLimits } from "../harness/policies.ts";
-import { fixedKey, START_MS, startVirtualDaemon, type VirtualDaemon } from "../harness/virtual-daemon.ts";
+import { fixedKey, startVirtualDaemon, statusSnapshotOf, type VirtualDaemon } from "../harness/virtual-daemon.ts";
 import { bytesOf, jsonText, mutated, mutatedText, pick, randomBytes, upTo } from "./mutation.ts";
 import { type FuzzTarget, insist } from "./target.ts";
 
@@ -234,20 +233,7 @@ const textOf = (fields: object): string =>
 
 function depsOf(daemon: VirtualDaemon, clock: Pick<Clock, "monotonic">): WebDeps {
   const exposition = createMetricsEndpoint({ clock, daemonMetrics: daemon.metrics });
-  const statusSnapshot = (): StatusSnapshot => ({
-    version: "0.0.0",
-    startedAt: START_MS,
-    now: daemon.clock.now(),
-    monotonic: daemon.clock.monotonic(),
-    ...{
-      snapshot: daemon.snapshots.last,
-      plan: daemon.collectorManager.plan(),
-      collectors: daemon.collectorManager.collectorHealth(),
-    },
-    ledger: daemon.rateLimiter.ledger,
-    month: billingMonthOf(daemon.clock.now(), 1),
-    clockSkewMs: 0,
-  });
+  const statusSnapshot = (): StatusSnapshot => statusSnapshotOf(daemon);
   return {
     scrape: (request) => exposition.scrape(request),
     ready: () => ({ ready: true, reasons: [] }),

@@ -19,6 +19,7 @@ import type { Snapshot } from "../../src/model/snapshot.ts";
 import { createNotifier } from "../../src/notify/notifier.ts";
 import { createCron } from "../../src/platform/cron.ts";
 import { type Limits, PLANS } from "../../src/rate-limit/limits.ts";
+import { billingMonthOf } from "../../src/rate-limit/monthly-budget.ts";
 import type { RemediationRules } from "../../src/remediation/context.ts";
 import { type RemediationController, startRemediationController } from "../../src/remediation/controller.ts";
 import { openRemediationState, type RemediationState } from "../../src/remediation/state/journaled-state.ts";
@@ -26,6 +27,7 @@ import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { createService, type SimulatedService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
+import type { StatusSnapshot } from "../../src/web/api/status-views.ts";
 
 /** 2026-03-01T00:00:00Z: a month begins. */
 export const START_MS = Date.UTC(2026, 2, 1);
@@ -217,6 +219,25 @@ const countCalls = (metrics: DaemonMetrics): CallObserver => ({
   onCall: (endpoint, code) => metrics.inc("proxywarden_api_requests_total", { endpoint, code }),
   onLimitStated: () => {},
   onRejected: (category) => metrics.inc("proxywarden_ratelimit_exceeded_total", { category }),
+});
+
+/** Returns what the status views of a daemon read, as version 1.2.3. */
+export const statusSnapshotOf = ({
+  clock,
+  snapshots,
+  collectorManager,
+  rateLimiter,
+}: VirtualDaemon): StatusSnapshot => ({
+  version: "1.2.3",
+  startedAt: START_MS,
+  now: clock.now(),
+  monotonic: clock.monotonic(),
+  snapshot: snapshots.last,
+  plan: collectorManager.plan(),
+  collectors: collectorManager.collectorHealth(),
+  ledger: rateLimiter.ledger,
+  month: billingMonthOf(clock.now(), 1),
+  clockSkewMs: null,
 });
 
 /** Stops a daemon, and advances the clock so that its last calls can end. */

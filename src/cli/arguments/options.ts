@@ -107,6 +107,6 @@ export const DAEMON: readonly Option[] = [
 /** The options of commands that may need the token of an operator. */
 export const OPERATOR: readonly Option[] = [
   ...DAEMON,
-  option("--token-file <file>", `file of your operator token; default: the variable ${TOKEN_VARIABLE}`),
+  option("--token-file <file>", `file with your operator token; default: the token in ${TOKEN_VARIABLE}`),
   OUTPUT,
 ];

@@ -3,8 +3,8 @@ import type { NodeId } from "../../model/node.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { ActionView, DecisionView } from "../../web/api/row-views.ts";
 import { requestText, stateText } from "../output/node-explanation-text.ts";
-import { formatTime } from "../output/text.ts";
-import { type NodeDirectory, nodeLabel } from "./node-directory.ts";
+import { formatTime, nodeLabel } from "../output/text.ts";
+import type { NodeDirectory } from "./node-directory.ts";
 
 /** A row with the name of its node; null: the node has none, or is not in the fleet. */
 export type Named<Row> = Row & { readonly name: string | null };

@@ -111,6 +111,3 @@ export async function emptyFleetReason(options: DaemonConnectionOptions, context
 
 const hasLeader = (response: JsonObject): response is JsonObject & { readonly leader: LeaderView } =>
   typeof response.leader === "object";
-
-/** Returns the name of a node with its id; without a name the id alone. */
-export const nodeLabel = (id: NodeId, name: string | null): string => (name === null ? id : `${name} (${id})`);

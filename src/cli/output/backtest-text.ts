@@ -1,7 +1,7 @@
 import { formatDuration, SECOND_MS } from "../../base/duration.ts";
 import type { BacktestReport, OutcomeReport } from "./backtest-report.ts";
 import type { Paint } from "./color.ts";
-import { alignColumns, countNoun, formatTime, stripControlCharacters } from "./text.ts";
+import { alignColumns, countNoun, formatTime, nodeLabel, stripControlCharacters } from "./text.ts";
 
 /** Rows of each list; JSON has all of them. */
 const LISTED_MAX = 10;
@@ -104,14 +104,12 @@ function holdLines({ policies }: OutcomeReport): readonly string[] {
 
 function nodeLines({ nodes }: OutcomeReport): readonly string[] {
   if (nodes.length === 0) return ["  none"];
-  const rows = nodes.slice(0, LISTED_MAX).map((row) => [nameOf(row), countsText(row.actions)]);
+  const rows = nodes.slice(0, LISTED_MAX).map((row) => [nodeLabel(row.node, row.name), countsText(row.actions)]);
   const rest = nodes.length > LISTED_MAX ? [`  and ${nodes.length - LISTED_MAX} more: see --output json`] : [];
   return [...alignColumns(rows, 2).map((line) => `  ${stripControlCharacters(line)}`), ...rest];
 }
 
 type NamedNode = { readonly node: string; readonly name: string | null };
-
-const nameOf = ({ node, name }: NamedNode): string => (name === null ? node : `${name} (${node})`);
 
 function differenceLines(difference: NonNullable<BacktestReport["difference"]>, paint: Paint): readonly string[] {
   const { policies, newly_acted_on: newly, no_longer_acted_on: noLonger } = difference;
@@ -132,6 +130,7 @@ function differenceLines(difference: NonNullable<BacktestReport["difference"]>, 
 
 function listText(nodes: readonly NamedNode[]): string {
   if (nodes.length === 0) return "no node";
+  const listed = nodes.slice(0, LISTED_MAX).map(({ node, name }) => nodeLabel(node, name));
   const rest = nodes.length > LISTED_MAX ? [`and ${nodes.length - LISTED_MAX} more`] : [];
-  return stripControlCharacters([...nodes.slice(0, LISTED_MAX).map(nameOf), ...rest].join(", "));
+  return stripControlCharacters([...listed, ...rest].join(", "));
 }

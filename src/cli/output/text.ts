@@ -1,4 +1,5 @@
 import { type DurationMs, formatDuration, SECOND_MS } from "../../base/duration.ts";
+import type { NodeId } from "../../model/node.ts";
 import type { Paint } from "./color.ts";
 
 /** Formats a number of things, such as `1 node` or `3 nodes`. */
@@ -13,6 +14,9 @@ export const formatWholeSeconds = (ms: DurationMs): string => formatDuration(Mat
 /** Replaces control characters: text from the daemon or the service must not control the terminal. */
 export const stripControlCharacters = (text: string): string =>
   text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
+
+/** Returns the name of a node with its id; without a name the id alone. */
+export const nodeLabel = (id: NodeId, name: string | null): string => (name === null ? id : `${name} (${id})`);
 
 /** Pads columns: the first `textColumns` to the left, the others, which are numbers, to the right. */
 export function alignColumns(rows: readonly (readonly string[])[], textColumns: number): string[] {

@@ -14,8 +14,8 @@ import { parsePolicies, readConfigFile } from "../config/config-loading.ts";
 import {
   type CommandContext,
   EXIT_OK,
-  EXIT_USAGE,
   type ExitCode,
+  failUsage,
   failWith,
   inputProblem,
   type OutputOption,
@@ -54,10 +54,7 @@ const QUERY_TIMEOUT_MS: DurationMs = 2 * MINUTE_MS;
 /** `policy backtest`: replays the history that Prometheus holds against policies. */
 export async function runPolicyBacktest(options: BacktestOptions, context: CommandContext): Promise<ExitCode> {
   const problem = inputProblem(options.policies ?? []);
-  if (problem !== null) {
-    failWith(context, problem);
-    return EXIT_USAGE;
-  }
+  if (problem !== null) return failUsage(context, problem);
   const read = readConfigFile(options.config, context.env);
   if (!read.ok) return failWith(context, read.error);
   const access = prometheusAccess(options, read.value, context);
@@ -67,10 +64,7 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
   const clock = createSystemClock();
   const untilMs = options.until ?? clock.now();
   const fromMs = options.since ?? untilMs - SINCE_DEFAULT_MS;
-  if (fromMs >= untilMs) {
-    failWith(context, "--since must be before --until");
-    return EXIT_USAGE;
-  }
+  if (fromMs >= untilMs) return failUsage(context, "--since must be before --until");
   const agent = `proxywarden/${context.version}`;
   const prometheus = createIntegrationClient({
     ...{ access: access.value, clock, agent },

@@ -53,6 +53,7 @@ export const POLICY_COMMANDS: readonly CommandRow[] = [
       ),
       option("--matchers <matchers>", "label matchers of the daemon's series, such as 'job=\"proxywarden\"'").default(
         "",
+        "none",
       ),
       OUTPUT,
     ],

@@ -7,9 +7,8 @@ import {
   type CommandContext,
   EXIT_FAILURE,
   EXIT_OK,
-  EXIT_USAGE,
   type ExitCode,
-  failWith,
+  failUsage,
   inputProblem,
   type OutputOption,
   print,
@@ -25,10 +24,7 @@ export async function runPolicyDiff(
   context: CommandContext,
 ): Promise<ExitCode> {
   const problem = inputProblem(files);
-  if (problem !== null) {
-    failWith(context, problem);
-    return EXIT_USAGE;
-  }
+  if (problem !== null) return failUsage(context, problem);
   const [before, after] = files;
   const [old, next] = [await readRules(before!, context), await readRules(after!, context)];
   if (!old.ok || !next.ok) {

@@ -11,9 +11,8 @@ import {
   type CommandContext,
   EXIT_FAILURE,
   EXIT_OK,
-  EXIT_USAGE,
   type ExitCode,
-  failWith,
+  failUsage,
   inputProblem,
   type OutputOption,
   print,
@@ -45,10 +44,7 @@ export async function runPolicyTests(
   context: CommandContext,
 ): Promise<ExitCode> {
   const problem = inputProblem(files);
-  if (problem !== null) {
-    failWith(context, problem);
-    return EXIT_USAGE;
-  }
+  if (problem !== null) return failUsage(context, problem);
   const results: FileResult[] = [];
   for (const file of files) results.push(await withProgress(`testing ${file}`, runFile(file, context), context));
   const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((each) => each.passed));

@@ -167,18 +167,20 @@ const postgresSection = section({
     .describe("Schema of the tables. It is created if it does not exist."),
   instance: nonBlankText("the name of this daemon", { name: "string" })
     .exactOptional()
-    .describe("Name of this daemon, by which the others call it while it leads; by default the name of its host."),
+    .describe("Name by which the other daemons refer to this one while it leads. Defaults to its host name."),
   public_url: httpUrl("an http or https URL, such as http://warden-1.example.net:9713", () => null)
     .exactOptional()
-    .describe("URL under which operators reach this daemon. The status page of the others links to it while it leads."),
-}).describe("PostgreSQL database of the journal. Several daemons can share it: one leads, the others stand by.");
+    .describe("URL at which operators reach this daemon. While it leads, the status pages of the others link to it."),
+});
 
 const stateSection = exactlyOneOf(
   section({
     path: text("the path of a folder", { name: "path", check: "path" })
       .exactOptional()
       .describe("Folder of the journal, in SQLite. Only one daemon can use it at a time."),
-    postgres: postgresSection.exactOptional(),
+    postgres: postgresSection
+      .exactOptional()
+      .describe("PostgreSQL database of the journal. Several daemons can share it: one leads, the others stand by."),
   }),
   "path",
   "postgres",
@@ -211,7 +213,9 @@ const WEBHOOK_URL = { name: "URL", secret: "the webhook URL" };
 
 const receiver = exactlyOneOf(
   section({
-    name: nonBlankText("a name", { name: "string" }).describe("Name, referred to by the notify steps of policies."),
+    name: nonBlankText("a name", { name: "string" }).describe(
+      "Name of the receiver, to which the notify steps of policies refer.",
+    ),
     webhook_url: httpUrl("an http or https URL", () => null, WEBHOOK_URL)
       .exactOptional()
       .describe("URL to which notifications are posted as JSON."),
@@ -236,7 +240,7 @@ const receiver = exactlyOneOf(
 const receivers = list(receiver, "receivers", RECEIVERS_MAX)
   .superRefine(rejectDuplicateNames)
   .default([])
-  .describe("Receivers of notifications: those of notify steps, and those about the fleet.");
+  .describe("Receivers of notifications. They get the notifications of notify steps and those about the fleet.");
 
 const sections = section({
   service: serviceSchema,

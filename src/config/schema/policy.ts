@@ -126,10 +126,10 @@ const policySection = section({
   mode: oneOf(MODES).default("dry_run").describe("What the policy may do, limited by `safety.mode`."),
   match: expression().exactOptional().describe("Nodes that the policy applies to. Unset: every node."),
   when: expression().describe(
-    "Condition of an unhealthy node. It is unknown if a field that it needs is unknown or too old.",
+    "Condition that makes a node unhealthy. It is unknown if a field that it needs is unknown or too old.",
   ),
   for: duration("0s", "365d").describe(
-    "How long `when` must be observed to hold before the policy fires; 0s: it fires with the first observation. In a policy that reads details, the time counts from one read of the detail to the next.",
+    "How long `when` must be observed to hold before the policy fires; with 0s it fires at the first observation. In a policy that reads details, the time counts from one read of the detail to the next.",
   ),
   clear_for: duration("0s", "365d")
     .prefault("10m")

@@ -36,7 +36,7 @@ const perDomain = (meaning: string, limit: string) =>
 const trust = section({
   min_inventory: share(0, 100)
     .prefault("80%")
-    .describe("Minimum share of the nodes of the largest complete walk in 7 days."),
+    .describe("Minimum number of nodes, as a share of the largest complete walk in 7 days."),
   max_missing: share(0, 100)
     .prefault("2%")
     .describe("Maximum share of the list's total that a walk may miss, after missing nodes were looked up by id."),
@@ -46,7 +46,9 @@ const trust = section({
   max_freshest_last_seen: duration("1s", "30d")
     .prefault("5m")
     .describe("Maximum age of the freshest `last_seen` of the fleet."),
-  warmup_walks: wholeNumber(0, 100).default(2).describe("Complete walks after a start before any action."),
+  warmup_walks: wholeNumber(0, 100)
+    .default(2)
+    .describe("Number of complete walks after a start before any action is taken."),
 })
   .transform((section) => camelKeys(section, "max_freshest_last_seen"))
   .prefault({})
@@ -134,7 +136,7 @@ export const safetySchema = section({
     .exactOptional()
     .describe("Nodes on which no action is ever taken. Unset: no node is protected."),
   efficacy: section({
-    window: wholeNumber(1, 1_000).default(10).describe("Number of nodes, the ones treated most recently."),
+    window: wholeNumber(1, 1_000).default(10).describe("Number of most recently treated nodes that are counted."),
     min_success: share(0, 100).prefault("50%").describe("Minimum share of them that were healed."),
   })
     .transform((section) => camelKeys(section))

@@ -88,7 +88,7 @@ export const webSection = section({
     ),
   admin_token_file: filePath()
     .exactOptional()
-    .describe("File that contains the token of an operator named `admin`. Short for an entry of `operators`."),
+    .describe("File that contains the token of an operator named `admin`. Shorthand for an entry of `operators`."),
   links: linksSection,
   trusted_proxies: list(network, "IP addresses and networks", TRUSTED_PROXIES_MAX)
     .default([])

@@ -2,7 +2,6 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
-
 import { damagedFailure, isCorruption, newerVersionFailure, type StoreFailure, storeFailure } from "../open-failure.ts";
 import type { StateReader } from "../state-rows.ts";
 import { MIGRATIONS, schemaVersion } from "./migrations.ts";

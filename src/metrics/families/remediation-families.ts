@@ -28,22 +28,22 @@ export const REMEDIATION_FAMILIES = {
   },
   proxywarden_episodes: {
     type: "gauge",
-    help: "Nodes by state under a policy; given_up: still unhealthy, and not retried for now.",
+    help: "Nodes by state under a policy; nodes in given_up are still unhealthy, and not retried for now.",
     labels: { policy: null, state: EPISODE_STATES },
   },
   proxywarden_node_episode: {
     type: "gauge",
-    help: "1 for each open episode, with its node, state and last action sent (none: no action yet); at most 1,000 episodes, those past firing first.",
+    help: "1 for each open episode, with its node, state and last action sent (or none); at most 1,000 episodes, those past firing first.",
     labels: { node_id: null, policy: null, state: OPEN_STATES, action: EPISODE_ACTIONS },
   },
   proxywarden_held_nodes: {
     type: "gauge",
-    help: "Nodes that policies would act on and that are held, by reason; a node with several reasons counts for each. Without dry runs.",
+    help: "Nodes that policies would act on but hold, by reason; a node with several reasons counts under each. Excludes dry runs.",
     labels: { reason: HOLD_REASONS },
   },
   proxywarden_longest_hold_seconds: {
     type: "gauge",
-    help: "Longest time for which the policy has held a node that it would act on; 0: it holds none. Without nodes given up, and without dry runs.",
+    help: "Longest time for which the policy has held a node that it would act on; 0 if it holds none. Excludes nodes given up and dry runs.",
     labels: { policy: null },
   },
   proxywarden_policy_mode: {
@@ -70,12 +70,12 @@ export const REMEDIATION_FAMILIES = {
   proxywarden_paused: { type: "gauge", help: "Whether an operator has paused all actions.", labels: {} },
   proxywarden_operator_commands_total: {
     type: "counter",
-    help: "Operator commands that were executed, and attempted reloads; source expiry: a pause or a hold that ended by itself, as resume or release.",
+    help: "Operator commands that were executed, and attempted reloads; a pause or hold that expires counts as resume or release with source expiry.",
     labels: { command: OPERATOR_COMMANDS, source: ["operator", "expiry"] },
   },
   proxywarden_breaker_open: {
     type: "gauge",
-    help: "Whether the circuit breaker is open; an operator has to reset it.",
+    help: "Whether the circuit breaker is open; only an operator can close it.",
     labels: {},
   },
   proxywarden_journal_writable: {

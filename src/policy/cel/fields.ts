@@ -58,7 +58,7 @@ const STATUS_HELP = "Status of the node; missing if this version does not know t
 const TOTAL_HELP = "Sessions of the node, including those that ended in the last five minutes.";
 const IF_STATES_KNOWN = "missing while the state of any session is unknown";
 const IF_FAILURES_SEEN =
-  "missing until the list has shown a failed session, and unknown while it shows some of which none failed in the last minute";
+  "missing until the list has shown a failed session, and unknown while it shows failed sessions but none that failed in the last minute";
 
 const nodeRows = [
   row("node.id", "string", "nodes", listText("ids"), "Identifier of the node.", "node_id"),
@@ -91,7 +91,7 @@ const sessionRows = [
     "double",
     "sessions",
     failedSessionShare,
-    `Share of sessions.total that ended with an error or timed out; missing without sessions; ${IF_FAILURES_SEEN}.`,
+    `Share of sessions.total that ended with an error or timed out; missing if the node has no sessions; ${IF_FAILURES_SEEN}.`,
     "ratio",
   ),
 ] as const;

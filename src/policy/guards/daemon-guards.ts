@@ -22,7 +22,7 @@ export const journalGuard: GuardRow = {
   reasons: {
     journal: {
       counts: "writes to the journal",
-      condition: "the last write failed: an action that can't be recorded is not sent",
+      condition: "the last write failed, and an action that can't be recorded is not sent",
       ends: "automatically, with the next write that succeeds",
       operatorAction: "free disk space, or repair the folder `state.path`",
       alert: "ProxywardenJournalNotWritable",
@@ -95,8 +95,8 @@ export const trustGuard: GuardRow = {
     service_clock: {
       counts: "Date headers and, after a downtime, their difference from the wall clock",
       condition:
-        "no response of the service had one, or after a downtime the wall clock and the service's Date disagree, or a start corrected a journal clock that was behind",
-      ends: "automatically, with the first response that has one, or once the two agree, after an hour at most; after a correction in an hour",
+        "no response of the service had one; or after a downtime the wall clock and the service's Date disagree; or a start corrected a journal clock that was behind",
+      ends: "automatically, with the first response that has one, or once the two agree, after an hour at most; an hour after a correction",
       operatorAction: "configure the proxy in front of the service to keep the Date header; correct the wall clock",
       alert: UNTRUSTED,
       policyWide: true,

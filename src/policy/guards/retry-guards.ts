@@ -96,7 +96,7 @@ export const backoffGuard: GuardRow = {
   reasons: {
     backoff: {
       counts: "attempts at the step that were not executed",
-      condition: "the delay after the last one is not over. After 5 responses with status 429 the node is given up",
+      condition: "the delay after the last one has not passed. After 5 responses with status 429 the node is given up",
       ends: "automatically, after 1 s to 30 min, or after Retry-After",
     },
   },

@@ -1,11 +1,10 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { ApiError } from "../../../src/api-client/errors.ts";
-import { billingMonthOf } from "../../../src/rate-limit/monthly-budget.ts";
 import type { RemediationView } from "../../../src/remediation/status/views.ts";
 import { nodesView } from "../../../src/web/api/node-views.ts";
 import { remediationStatusView } from "../../../src/web/api/remediation-views.ts";
 import { budgetView, type StatusSnapshot, statusView } from "../../../src/web/api/status-views.ts";
-import { START_MS, startVirtualDaemon, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
+import { startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
 import {
   heldDecision,
   idleRemediation,
@@ -26,15 +25,7 @@ describe("status and nodes show a fleet", () => {
   beforeAll(async () => {
     const daemon = await startVirtualDaemon({ scenario: { nodes: 40, sessions: 200 } });
     await daemon.clock.advance(5 * MINUTE);
-    known = {
-      ...{ version: "1.2.3", startedAt: START_MS, now: daemon.clock.now(), monotonic: daemon.clock.monotonic() },
-      snapshot: daemon.snapshots.last,
-      plan: daemon.collectorManager.plan(),
-      collectors: daemon.collectorManager.collectorHealth(),
-      ledger: daemon.rateLimiter.ledger,
-      month: billingMonthOf(daemon.clock.now(), 1),
-      clockSkewMs: null,
-    };
+    known = statusSnapshotOf(daemon);
     await stopVirtualDaemon(daemon);
   });
 

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { type DurationMs, HOUR_MS } from "../../../src/base/duration.ts";
+import { MIGRATIONS } from "../../../src/journal/postgres/migrations.ts";
 import { type PostgresCluster, startPostgres } from "../../harness/postgres-cluster.ts";
 import type { CrashPoint } from "../remediation/crash-point.ts";
 import { type Member, until } from "./member.ts";
@@ -221,6 +222,26 @@ test(
       [node],
     );
     expect(decisions).toContainEqual({ reasons: ["journal"] });
+  },
+  TEST_MS_MAX,
+);
+
+test(
+  "after a newer version has migrated the schema the older leader heals until it is stopped, and no older daemon leads after it",
+  async () => {
+    const { leader, standby } = await leaderAndStandby();
+    const setVersion = (version: number) =>
+      cluster.query(`UPDATE ${group.schema}.schema_version SET version = ${version}`);
+    const known = MIGRATIONS.length;
+    await setVersion(known + 1);
+    await group.untilHealed(group.failNode());
+    leader.kill("SIGTERM");
+    expect((await leader.ended).code).toBe(0);
+    const refusal = `has version ${known + 1}, and this proxywarden knows ${known} at most; run the version that wrote it`;
+    await until(standby.err, () => standby.err().includes(refusal));
+    expect([await standby.isLeading(), (await standby.ask("/-/healthy")).status]).toEqual([false, 200]);
+    await setVersion(known);
+    await untilLeading(standby);
   },
   TEST_MS_MAX,
 );

@@ -1,28 +1,20 @@
 import { expect, test } from "vitest";
-import { billingMonthOf } from "../../../src/rate-limit/monthly-budget.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { createHistory, recordHistory } from "../../../src/web/api/history.ts";
-import type { StatusSnapshot } from "../../../src/web/api/status-views.ts";
-import { createRecordingLog, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
+import {
+  createRecordingLog,
+  START_MS,
+  startVirtualDaemon,
+  statusSnapshotOf,
+  stopVirtualDaemon,
+} from "../../harness/virtual-daemon.ts";
 
 const MINUTE = 60_000;
 
 /** Starts a daemon over 40 nodes, and returns its current status snapshot. */
 async function startWithSnapshot() {
   const daemon = await startVirtualDaemon({ scenario: { nodes: 40, sessions: 200 } });
-  const statusSnapshot = (): StatusSnapshot => ({
-    version: "1.2.3",
-    startedAt: START_MS,
-    clockSkewMs: null,
-    now: daemon.clock.now(),
-    monotonic: daemon.clock.monotonic(),
-    snapshot: daemon.snapshots.last,
-    plan: daemon.collectorManager.plan(),
-    collectors: daemon.collectorManager.collectorHealth(),
-    ledger: daemon.rateLimiter.ledger,
-    month: billingMonthOf(daemon.clock.now(), 1),
-  });
-  return { daemon, statusSnapshot };
+  return { daemon, statusSnapshot: () => statusSnapshotOf(daemon) };
 }
 
 test("unknown values are null", async () => {

@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
-import { billingMonthOf } from "../../../src/rate-limit/monthly-budget.ts";
 import { nodesView, nodeView } from "../../../src/web/api/node-views.ts";
 import type { StatusSnapshot } from "../../../src/web/api/status-views.ts";
 import { budgetView, statusLine, statusView } from "../../../src/web/api/status-views.ts";
-import { START_MS, startVirtualDaemon, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
+import { startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
 
 const MINUTE = 60_000;
 const unfilteredQuery = { page: 1, limit: 100, status: null, country: null, region: null, q: null } as const;
@@ -12,18 +11,7 @@ const unfilteredQuery = { page: 1, limit: 100, status: null, country: null, regi
 async function snapshotAfter(ms: number, see: (statusSnapshot: StatusSnapshot) => void): Promise<void> {
   const daemon = await startVirtualDaemon({ scenario: { nodes: 40, sessions: 200 } });
   await daemon.clock.advance(ms);
-  see({
-    version: "1.2.3",
-    startedAt: START_MS,
-    now: daemon.clock.now(),
-    monotonic: daemon.clock.monotonic(),
-    snapshot: daemon.snapshots.last,
-    plan: daemon.collectorManager.plan(),
-    collectors: daemon.collectorManager.collectorHealth(),
-    ledger: daemon.rateLimiter.ledger,
-    month: billingMonthOf(daemon.clock.now(), 1),
-    clockSkewMs: null,
-  });
+  see(statusSnapshotOf(daemon));
   await stopVirtualDaemon(daemon);
 }
 

@@ -1,22 +1,12 @@
+import { NODE_STATUSES } from "../../../../../src/model/node.ts";
+import { NODE_MARKS } from "../../../../../src/remediation/status/views.ts";
 import type { FleetDocument } from "../../../../../src/web/ui/page/api.ts";
 
 /** Five nodes in three places. One slot is empty, one node has no name, one no place. */
 export const document: FleetDocument = {
   revision: 7,
-  statuses: ["online", "offline", "quarantined", "rebooting", "maintenance", "unknown"],
-  marks: [
-    "none",
-    "pending",
-    "shadow",
-    "firing",
-    "episode",
-    "acting",
-    "in_flight",
-    "canary",
-    "given_up",
-    "held",
-    "awaiting",
-  ],
+  statuses: NODE_STATUSES,
+  marks: NODE_MARKS,
   places: [
     { country: "US", region: "us-east" },
     { country: "DE", region: "eu-central" },
