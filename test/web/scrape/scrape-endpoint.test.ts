@@ -89,34 +89,6 @@ describe("a scrape", () => {
     expect(shared.length).toBeGreaterThan(20);
   });
 
-  test("in gzip shows a rendering up to 10 s old while the next compression ahead of scrapes is not due", async () => {
-    const { clock, exposition } = endpointOnStoppedClock();
-    const uptimeShown = async () => {
-      const { chunks } = await exposition.scrape({ acceptEncoding: "gzip" });
-      return (
-        Number(/_uptime_seconds{node_id="node_0"} (\d+)/.exec(gunzipSync(Buffer.concat(chunks)).toString())![1]) / 3_600
-      );
-    };
-    /** Refreshes, and waits until the rendering has been compressed if that is due. */
-    const refresh = async (uptimeHours: number) => {
-      await exposition.refresh(nodesWith(uptimeHours));
-      await exposition.refresh(nodesWith(uptimeHours));
-    };
-    await refresh(1);
-    const first = uptimeShown();
-    // Its compression has begun in the next turn of the event loop, and needs more than one.
-    await new Promise(setImmediate);
-    clock.at = 100;
-    expect(await first).toBe(1);
-    // The compression took 100 ms, so the next one is due 1,900 ms after that.
-    clock.at = 1_999;
-    await refresh(2);
-    expect(await uptimeShown()).toBe(1);
-    clock.at = 2_000;
-    await refresh(3);
-    expect(await uptimeShown()).toBe(3);
-  });
-
   test("counts the families dropped over series_max", async () => {
     const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(renderInput({ fleet: nodesWith(1).snapshot.fleet }, { options: { seriesMax: 10 } }));
