@@ -3,15 +3,15 @@ import { EXIT_FAILURE, type ExitCode, VERSION } from "./cli/context.ts";
 import { runCommandLine } from "./cli/program.ts";
 
 /**
- * A process manager signals all processes of a service, and npm forwards its signal to its child. So a copy that arrives within
- * this time of the first signal asks for nothing new.
+ * A process manager signals all processes of a service, and npm forwards its signal to its child. A second signal
+ * within this time of the first is therefore taken for a copy of it.
  */
 const FORWARDED_SIGNAL_MS = 1_000;
 
 async function main(): Promise<ExitCode> {
   const stop = new AbortController();
   let firstSignalAt = Number.POSITIVE_INFINITY;
-  // A second signal ends the process at once. Process 1 of a container has no default action for signals.
+  // A second signal ends the process immediately. Process 1 of a container has no default action for signals.
   const onSignal = () => {
     if (performance.now() - firstSignalAt > FORWARDED_SIGNAL_MS) process.exit(EXIT_FAILURE);
     firstSignalAt = Math.min(firstSignalAt, performance.now());

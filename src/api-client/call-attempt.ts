@@ -23,14 +23,14 @@ import { startTimeout } from "./timeout.ts";
 
 /** Receives the result of each call. */
 export interface CallObserver {
-  /** `code`: the status code, or the kind of failure. */
+  /** `code` is the status code, or the kind of failure. */
   onCall(endpoint: EndpointLabel, code: string, tookMs: DurationMs): void;
   /** Called with each rate limit that a response states. */
   onLimitStated(category: Category, limit: number, remaining: number, resetEpochSeconds: number | null): void;
   onRejected(category: Category): void;
 }
 
-/** What an attempt needs. */
+/** Dependencies of an attempt. */
 export interface CallAttemptDeps {
   readonly transport: Transport;
   readonly rateLimiter: RateLimiter;
@@ -52,19 +52,19 @@ export type CallAttempt =
       /** The API key that the request carried. */
       readonly key: string;
     }
-  /** `isUnsent`: the service has certainly not received anything. */
+  /** `isUnsent` is true if the service has certainly not received anything. */
   | { readonly kind: "failed"; readonly error: ApiError; readonly isUnsent: boolean };
 
-/** Maximum wait for a permit: by then the data is due again. */
+/** Maximum wait for a permit. After that the data is due again. */
 const PERMIT_WAIT_MS_MAX: DurationMs = 5 * MINUTE_MS;
 
 const CANCELED_UNSENT = "canceled before it was sent";
 
-/** Steps of the caller, once a call has its permit. If one of them fails, the call is not sent. */
+/** Steps that the caller adds between the permit and the call. If one of them fails, the call is not sent. */
 export interface SendingHooks {
-  /** Called first, and waited for. */
+  /** Called first. The call waits until it has settled. */
   prepare?(): Promise<void>;
-  /** Called right before the call is sent: nothing else runs in between. */
+  /** Called right before the call is sent, with nothing else running in between. */
   onSending?(): void;
 }
 
@@ -126,7 +126,7 @@ function requestOf(call: Call | ActionCall, key: string, agent: string): Transpo
   return { method, path: call.path, headers: { ...headers, "content-type": "application/json" }, body };
 }
 
-/** Prepares a call with a permit. Returns why it must not be sent; null: it is prepared. */
+/** Prepares a call that has a permit. Returns why it must not be sent, or null if it may be sent. */
 async function problemOfPreparation(signal: AbortSignal, prepare: () => Promise<void>): Promise<string | null> {
   if (signal.aborted) return CANCELED_UNSENT;
   try {
@@ -137,7 +137,7 @@ async function problemOfPreparation(signal: AbortSignal, prepare: () => Promise<
   }
 }
 
-/** Why a call with a permit must not be sent; null: it may be sent. */
+/** Returns why a call that has a permit must not be sent, or null if it may be sent. */
 function problemBeforeSending(signal: AbortSignal, onSending?: () => void): string | null {
   if (signal.aborted) return CANCELED_UNSENT;
   try {

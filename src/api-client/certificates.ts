@@ -4,7 +4,7 @@ import { errorMessage } from "../base/result.ts";
 
 const block = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-/** Returns why `pem` is not a valid list of CA certificates; null: it is valid. */
+/** Returns why `pem` is not a valid list of CA certificates, or null if it is valid. */
 export function caCertificateProblem(pem: string): string | null {
   const certificates = pem.match(block) ?? [];
   if (certificates.length === 0) return "holds no certificate; it should hold one or more in PEM, each BEGIN to END";
@@ -21,7 +21,7 @@ function isReadable(certificate: string): boolean {
   }
 }
 
-/** Returns why a client certificate and its key can't be used; null: they can. */
+/** Returns why a client certificate and its key can't be used, or null if they can. */
 export function clientCertificateProblem(cert: string, key: string): string | null {
   try {
     createSecureContext({ cert, key });

@@ -22,24 +22,25 @@ export interface ApiResponse {
 /** Client of the management API. All calls pass the rate limiter. */
 export interface ApiClient {
   /**
-   * Sends a GET, and again up to {@link RETRIES_MAX} times if that may help. `onSending` is called before each attempt, once
-   * it has a permit.
+   * Sends a GET, and retries it up to {@link RETRIES_MAX} times if that may help. `onSending` is called before each
+   * attempt, once it has a permit.
    */
   get(call: Call, lane: Lane, signal: AbortSignal, onSending?: () => void): Promise<Result<ApiResponse, ApiError>>;
   /**
-   * Sends a POST in the lane `action` once, whatever the result. If one of `hooks` fails, nothing is sent. Never rejects.
+   * Sends a POST in the lane `action` once, regardless of the result. If one of `hooks` fails, nothing is sent. Never
+   * rejects.
    */
   post(call: ActionCall, signal: AbortSignal, hooks?: SendingHooks): Promise<PostResult>;
-  /** The service's clock at `at`, by its Date headers; null before the first one. */
+  /** The service's clock at `at`, by its Date headers, or null before the first one. */
   serviceTime(at: MonotonicMs): EpochMs | null;
-  /** How far the service's clock is ahead of our wall clock; null before the first Date header. */
+  /** How far the service's clock is ahead of our wall clock, or null before the first Date header. */
   clockSkewMs(): DurationMs | null;
 }
 
 /** Dependencies of the API client. */
 export interface ApiClientDeps extends Omit<CallAttemptDeps, "serviceClock"> {
   readonly random: Random;
-  /** Clock of an earlier client of the same service; absent: a new one. */
+  /** Clock of an earlier client of the same service. If absent, a new one is created. */
   readonly serviceClock?: ServiceClock;
 }
 
@@ -47,9 +48,9 @@ export interface ApiClientDeps extends Omit<CallAttemptDeps, "serviceClock"> {
 export const RETRIES_MAX = 2;
 /** Wait before the first retry, doubled for the second. Each is multiplied by a random factor of 0.5 to 1.5. */
 const RETRY_DELAY_MS: DurationMs = 500;
-/** Maximum Retry-After after which a GET is retried: after a longer wait the next run of its collector is due. */
+/** Longest Retry-After after which a GET is retried. After a longer wait the next run of its collector is due. */
 const RETRY_AFTER_MS_MAX: DurationMs = 10 * SECOND_MS;
-/** Failures worth a retry. If no connection can be made, the next run is soon enough. */
+/** Failures that are retried. If no connection can be made, the next run is soon enough. */
 const TRANSIENT_ERRORS: ReadonlySet<ApiError["kind"]> = new Set(["server_error", "reset", "timeout"]);
 
 /** Creates the API client. */
@@ -57,7 +58,9 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
   const { clock, random, secret, serviceClock = createServiceClock() } = deps;
   const attemptDeps: CallAttemptDeps = { ...deps, serviceClock };
 
-  /** Reads the key again, which may have been renewed. `message`: the one given, and why the key can't be read. */
+  /**
+   * Reads the key again, since it may have been renewed. Returns `message`, and why the key can't be read if it can't.
+   */
   function refreshKey(message: string): string {
     const read = secret.refresh();
     return read.ok ? message : `${message}; ${read.error}`;
@@ -106,7 +109,10 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
 /** A larger body takes a millisecond to parse, so it gets a turn of the event loop of its own. */
 const LARGE_BODY_BYTES = 65_536;
 
-/** The error that a status code means; null: 2xx. The spec does not define error bodies, so an excerpt is quoted. */
+/**
+ * Returns the error for a status code, or null for 2xx. The spec does not define error bodies, so an excerpt is
+ * quoted.
+ */
 function statusError(call: Call, response: TransportResponse, now: EpochMs): ApiError | null {
   const { status, headers } = response;
   if (status >= 200 && status < 300) return null;

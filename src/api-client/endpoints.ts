@@ -42,7 +42,7 @@ export interface Call {
 export interface ActionCall {
   readonly endpoint: LabelOf<"POST">;
   readonly path: string;
-  /** JSON; null: the request has no body. */
+  /** JSON, or null if the request has no body. */
   readonly body: string | null;
 }
 

@@ -30,7 +30,7 @@ const PERMANENT_ERRORS: ReadonlySet<ApiError["kind"]> = new Set([
   "aborted",
 ]);
 
-/** Whether another call of the same kind would fail as well, or use calls that are not available. */
+/** Returns whether another call of the same kind would fail as well, or use calls that are not available. */
 export const isPermanent = ({ kind }: ApiError): boolean => PERMANENT_ERRORS.has(kind);
 
 /** Formats a JSON value for a message, truncated. Undefined becomes `missing`. */
@@ -44,5 +44,5 @@ export function describeJson(value: unknown): string {
   }
 }
 
-/** Whether the service answered that it does not accept the request, or that the resource does not exist. */
+/** Returns whether the service answered that it does not accept the request, or that the resource does not exist. */
 export const isRequestRejected = ({ kind }: ApiError): boolean => kind === "client_error" || kind === "not_found";

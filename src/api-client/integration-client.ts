@@ -11,7 +11,7 @@ import type {
 import { startTimeout } from "./timeout.ts";
 import { createCurrentTransport } from "./transport.ts";
 
-/** How to reach a server other than the management service. Each request uses the current values of its secrets. */
+/** How to reach a server other than the management API. Each request uses the current values of its secrets. */
 export interface IntegrationAccess {
   /** An http or https URL; a {@link Secret} if the URL itself grants access. */
   readonly url: string | Secret;
@@ -36,13 +36,13 @@ export interface IntegrationTls {
 /** One request to an integration. */
 export interface IntegrationRequest {
   readonly method: "GET" | "POST";
-  /** Appended to the path of the URL; null: the URL is used as it is. */
+  /** Appended to the path of the URL, or null if the URL is used as it is. */
   readonly path: string | null;
   /** JSON. */
   readonly body?: string;
 }
 
-/** Client of a server other than the management service: Prometheus, Alertmanager or a webhook. */
+/** Client of a server other than the management API: Prometheus, Alertmanager or a webhook. */
 export interface IntegrationClient {
   /** Sends a request. Never rejects. */
   request(request: IntegrationRequest, signal: AbortSignal): Promise<Result<TransportResponse, IntegrationFailure>>;
@@ -62,9 +62,9 @@ export interface IntegrationClientDeps {
   readonly clock: Pick<Clock, "sleep">;
   /** Sent as User-Agent. */
   readonly agent: string;
-  /** Time limit of a request, response body included; absent: {@link INTEGRATION_TIMEOUT_MS}. */
+  /** Time limit of a request, response body included. Absent means {@link INTEGRATION_TIMEOUT_MS}. */
   readonly timeoutMs?: DurationMs;
-  /** Maximum size of a response's body; absent: as for the management service. */
+  /** Maximum size of a response's body; by default the same as for the management API. */
   readonly bodyBytesMax?: number;
 }
 
@@ -80,7 +80,10 @@ export function createIntegrationClient({
   bodyBytesMax,
 }: IntegrationClientDeps): IntegrationClient {
   let transport: Transport | null = null;
-  /** Origin of the last URL. Not read again by the transport: it must belong to the credentials of the same request. */
+  /**
+   * Origin of the last URL. The transport does not read it again, since it must belong to the credentials of the same
+   * request.
+   */
   let baseUrl = "";
 
   async function attempt(request: IntegrationRequest, signal: AbortSignal): Promise<Attempt> {
@@ -96,7 +99,10 @@ export function createIntegrationClient({
     return { outcome, authorization };
   }
 
-  /** A GET may have used a connection that the server just closed as idle; after a 401 the credentials may have been renewed. */
+  /**
+   * A GET may have used a connection that the server just closed as idle; after a 401 the credentials may have been
+   * renewed.
+   */
   function mayRetry({ method }: IntegrationRequest, { outcome, authorization }: Attempt): boolean {
     if (!outcome.ok) return method === "GET" && outcome.error.kind === "reset";
     if (outcome.value.status !== 401) return false;
@@ -149,7 +155,7 @@ function secretOf(credentials: Credentials | undefined): Secret | null {
   return credentials.kind === "basic" ? credentials.password : credentials.credentials;
 }
 
-/** The Authorization header; null: none. Without credentials, a user and password in the URL are used. */
+/** The Authorization header, or null if there is none. Without credentials, a user and password in the URL are used. */
 export function authorizationOf(credentials: Credentials | undefined, url: URL): string | null {
   switch (credentials?.kind) {
     case "basic":
@@ -165,7 +171,7 @@ export function authorizationOf(credentials: Credentials | undefined, url: URL):
   }
 }
 
-/** Decodes percent-encoding; an invalid one is returned as it is. */
+/** Decodes percent-encoding. Invalid text is returned as it is. */
 function decodeComponent(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -2,7 +2,7 @@ import { fail, ok, type Result } from "../base/result.ts";
 import type { TransportResponse } from "../model/ports.ts";
 import { excerpt } from "./errors.ts";
 
-/** Accepted encoding of bodies: a walk of a million sessions is hundreds of megabytes of JSON. */
+/** Accepted encoding of bodies. Without it a walk of a million sessions would transfer hundreds of megabytes. */
 export const ACCEPTED_ENCODING = "gzip";
 
 const utf8 = new TextDecoder("utf-8");
@@ -10,7 +10,7 @@ const utf8 = new TextDecoder("utf-8");
 /** Decodes a body as UTF-8; invalid bytes become replacement characters. */
 export const bodyText = (body: Uint8Array): string => utf8.decode(body);
 
-/** Parses a body as JSON; undefined if it is invalid or has more than `valuesMax` values. */
+/** Parses a body as JSON, or undefined if it is invalid or has more than `valuesMax` values. */
 export function parseJson(body: Uint8Array, valuesMax = VALUES_MAX): unknown {
   if (hasTooManyValues(body, valuesMax)) return undefined;
   try {
@@ -20,7 +20,7 @@ export function parseJson(body: Uint8Array, valuesMax = VALUES_MAX): unknown {
   }
 }
 
-/** A field of a JSON object; undefined if the value is not an object or lacks the field. */
+/** A field of a JSON object, or undefined if the value is not an object or lacks the field. */
 export const jsonField = (json: unknown, field: string): unknown =>
   typeof json === "object" && json !== null ? (json as Readonly<Record<string, unknown>>)[field] : undefined;
 
@@ -28,8 +28,9 @@ export const jsonField = (json: unknown, field: string): unknown =>
 const TAIL_CHARACTERS = 40;
 
 /**
- * Maximum number of values, lists and objects in a JSON text. The largest body of ordinary records has half as many and is
- * parsed in a fraction of a second; a body of the same size that consists of `{},` would block the event loop for seconds.
+ * Maximum number of values, lists and objects in a JSON text. The largest body of ordinary records has half as many and
+ * is parsed in a fraction of a second; a body of the same size that consists of `{},` would block the event loop for
+ * seconds.
  */
 export const VALUES_MAX = 1_000_000;
 
@@ -44,7 +45,9 @@ export function readJson(response: TransportResponse): Result<unknown, string> {
   }
 }
 
-/** Whether there may be more than `valuesMax` values: each but the first follows a comma or an opening bracket. */
+/**
+ * Returns whether there may be more than `valuesMax` values: each but the first follows a comma or an opening bracket.
+ */
 function hasTooManyValues(body: Uint8Array, valuesMax: number): boolean {
   if (body.length <= valuesMax) return false;
   let values = 0;
@@ -68,7 +71,7 @@ function jsonProblem({ headers }: TransportResponse, text: string, found: string
   return `the JSON is cut off after ${text.length} characters; it ends with ${excerpt(text.slice(-TAIL_CHARACTERS))}`;
 }
 
-/** Returns why the encoding of a body makes it unreadable; null: it does not. */
+/** Returns why the encoding of a body makes it unreadable, or null if it does not. */
 function encodingProblem({ headers, body }: TransportResponse): string | null {
   const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "";
   if (encoding === ACCEPTED_ENCODING || encoding === "x-gzip")

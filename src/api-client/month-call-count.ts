@@ -3,7 +3,7 @@ import type { CallCounter, Clock, Log } from "../model/ports.ts";
 import type { Ledger } from "../rate-limit/ledger.ts";
 import { type BillingMonth, billingMonthOf, utcDay } from "../rate-limit/monthly-budget.ts";
 
-/** What a {@link MonthCallCount} needs. */
+/** Dependencies of a {@link MonthCallCount}. */
 export interface MonthCallCountDeps {
   readonly clock: Pick<Clock, "now" | "monotonic">;
   readonly calls: CallCounter;
@@ -11,9 +11,9 @@ export interface MonthCallCountDeps {
 }
 
 /**
- * If a second had at least this many calls, as many are stored ahead in the next one: the store syncs its disk for each count, which
- * blocks the event loop. After a crash the rest counts as used. Slower calls, such as those of plans with a small month, are stored one
- * by one.
+ * After a second with at least this many calls, as many calls are stored ahead in the next second, because the store
+ * syncs its disk for each count, which blocks the event loop. After a crash the calls that were stored ahead count as
+ * used. Slower calls, such as those of plans with a small monthly limit, are stored one by one.
  */
 const FAST_CALLS_MIN = 10;
 /** Maximum number of calls stored ahead. */
@@ -25,7 +25,9 @@ export class MonthCallCount {
   readonly #ledger: Ledger;
   #startsOn: number;
   #month: BillingMonth;
-  /** Calls to add to the store, less those stored ahead or never sent. Positive ones are added with the next call. */
+  /**
+   * Calls to add to the store, less those stored ahead or never sent. If positive, they are added with the next call.
+   */
   #unstored = 0;
   /** Day (UTC) of the last count. */
   #storedOn = "";
@@ -33,11 +35,11 @@ export class MonthCallCount {
   #second = 0;
   #callsInSecond = 0;
   #callsInLastSecond = 0;
-  /** Null: no count is being stored. */
+  /** Null if no count is being stored. */
   #storing: Promise<void> | null = null;
   #isStoreFailing = false;
 
-  /** `startsOn`: day on which the month of the plan starts, 1 to 31 (UTC). Throws if the store can't be read. */
+  /** `startsOn` is the day on which the month of the plan starts, 1 to 31 (UTC). Throws if the store can't be read. */
   constructor(deps: MonthCallCountDeps, ledger: Ledger, startsOn: number) {
     this.#deps = deps;
     this.#ledger = ledger;
@@ -63,7 +65,7 @@ export class MonthCallCount {
     this.#startMonth();
   }
 
-  /** Adds calls, and those that the store rejected before. Resolves once they are stored or rejected; never rejects. */
+  /** Adds calls, and those that the store rejected before. Resolves once they are stored or rejected. Never rejects. */
   async add(calls: number): Promise<void> {
     this.#forgetCallsAheadOfEarlierDay();
     this.#unstored += calls;
@@ -73,7 +75,9 @@ export class MonthCallCount {
     if (this.#unstored > 0) await this.#store(this.#unstored + this.#callsAhead());
   }
 
-  /** Stores what is not stored, and takes back what is stored ahead. Call it when no more calls follow. Never rejects. */
+  /**
+   * Stores what is not stored, and takes back what is stored ahead. Call it when no more calls follow. Never rejects.
+   */
   async flush(): Promise<void> {
     this.#forgetCallsAheadOfEarlierDay();
     while (this.#storing !== null) await this.#storing;
@@ -96,7 +100,8 @@ export class MonthCallCount {
       if (this.#isStoreFailing) log.info({ calls }, "calls stored again");
       this.#isStoreFailing = false;
     } catch (error) {
-      // The count in memory suffices for this process, so polling continues. Logged once, not at each call.
+      // The count in memory suffices for this process, so polling continues. The failure is logged once, not at each
+      // call.
       if (!this.#isStoreFailing) log.error({ err: error }, "calls not stored; they are counted in memory");
       this.#isStoreFailing = true;
     }
@@ -134,7 +139,7 @@ export class MonthCallCount {
       this.#ledger.monthUsed = calls.since(month.firstDay) + this.#unstored;
       this.#month = month;
     } catch (error) {
-      // Keep the old count until the store is readable: too few calls are better than too many.
+      // The old count stays until the store is readable: too few calls are better than too many.
       log.error({ err: error }, "calls of the month not readable");
     }
   }

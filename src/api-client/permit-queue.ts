@@ -14,13 +14,13 @@ export interface WaitingCall {
   readonly category: Category;
   readonly lane: Lane;
   readonly since: MonotonicMs;
-  /** `permit` may still be waiting for its call to be counted. */
+  /** Passes a permit, which may still be waiting for its call to be counted. */
   grant(permit: Promise<Permit>): void;
 }
 
 /**
- * Calls that wait for a permit. Actions come first; the traffic classes share the rest by weight. Within a class calls are
- * served in the order of their arrival, but suspects precede routine details.
+ * Calls that wait for a permit. Actions come first; the traffic classes share the rest by weight. Within a class calls
+ * are served in the order of their arrival, but suspects precede routine details.
  */
 export class PermitQueue {
   readonly #fairQueue = new FairQueue();
@@ -40,7 +40,7 @@ export class PermitQueue {
     return Object.values(this.#queues).every((queue) => queue.length === 0);
   }
 
-  /** Adds a call. Resolves to its permit; if `signal` aborts first, to null, after a call of `onAbort`. */
+  /** Adds a call. Resolves to its permit. If `signal` aborts first, calls `onAbort` and resolves to null. */
   wait(call: Omit<WaitingCall, "grant">, signal: AbortSignal, onAbort: () => void): Promise<Permit | null> {
     return new Promise((resolve) => {
       const abort = () => {
@@ -59,7 +59,9 @@ export class PermitQueue {
     });
   }
 
-  /** Removes and grants all calls for which `mayGrant` returns true. It is asked for each call right before the grant. */
+  /**
+   * Removes and grants all calls for which `mayGrant` returns true. It is called for each call right before the grant.
+   */
   serve(mayGrant: (call: WaitingCall) => boolean, grant: (call: WaitingCall) => void): void {
     const tryGrant = (queue: WaitingCall[], index: number): boolean => {
       const call = queue[index]!;
@@ -71,8 +73,8 @@ export class PermitQueue {
     const { action } = this.#queues;
     for (let index = 0; index < action.length; ) if (!tryGrant(action, index)) index++;
     for (;;) {
-      const waiting = TRAFFIC_CLASSES.filter((each) => this.#queues[each].length > 0);
-      const served = this.#fairQueue.order(waiting).find((each) => tryGrant(this.#queues[each], 0));
+      const waiting = TRAFFIC_CLASSES.filter((trafficClass) => this.#queues[trafficClass].length > 0);
+      const served = this.#fairQueue.order(waiting).find((trafficClass) => tryGrant(this.#queues[trafficClass], 0));
       if (served === undefined) return;
       this.#fairQueue.recordServed(served);
     }

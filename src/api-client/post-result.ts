@@ -27,7 +27,10 @@ export type PostResult =
 /** Maximum bytes of an error body that are quoted in a message. */
 export const QUOTED_BYTES_MAX = 400;
 
-/** Interprets a complete response. `now`: wall clock time of the response, for a Retry-After without a Date header. */
+/**
+ * Interprets a complete response. `now` is the wall clock time of the response, for a Retry-After without a Date
+ * header.
+ */
 export function postResultOf(call: ActionCall, response: TransportResponse, at: MonotonicMs, now: EpochMs): PostResult {
   const { status, headers } = response;
   const answered = `POST ${call.path} answered ${status}`;

@@ -5,11 +5,14 @@ import { bodyText, jsonField, parseJson } from "./json-body.ts";
 
 /** Why Prometheus did not answer a query. */
 export interface PrometheusFailure {
-  /** Why there was no response; null: there was one. */
+  /** Why there was no response, or null if there was one. */
   readonly kind: IntegrationFailure["kind"] | null;
-  /** Status of the response; null: there was none. */
+  /** Status of the response, or null if there was none. */
   readonly status: number | null;
-  /** Type of the error, such as `bad_data` or `timeout`; null: the response is not from Prometheus, or there was none. */
+  /**
+   * Type of the error, such as `bad_data` or `timeout`, or null if the response is not from Prometheus, or there was
+   * none.
+   */
   readonly errorType: string | null;
   /** For operators; contains no secret. */
   readonly message: string;
@@ -19,14 +22,16 @@ export interface PrometheusFailure {
 export interface PrometheusAnswer {
   /** The field `data`, unchecked. */
   readonly data: unknown;
-  /** Text of the first warning: part of the data could not be read. Null: none. */
+  /** The first warning, which says that part of the data could not be read, or null if there is none. */
   readonly warning: string | null;
 }
 
 /** Error messages are journaled as the detail of a hold, and those of PromQL quote the query. */
 const MESSAGE_CHARACTERS_MAX = 500;
 
-/** Requests a path below `/api/v1/` of Prometheus. `valuesMax`: of the JSON; absent: as for any body. Never rejects. */
+/**
+ * Requests a path below `/api/v1/` of Prometheus. Never rejects. `valuesMax` limits the number of values in its JSON.
+ */
 export async function requestPrometheus(
   prometheus: IntegrationClient,
   path: string,
@@ -55,5 +60,8 @@ export async function requestPrometheus(
   return ok({ data: jsonField(json, "data"), warning });
 }
 
-/** Returns a string as it is, and any other value as JSON: an object may have a field `toString`, which String would call. */
+/**
+ * Returns a string as it is, and any other value as JSON: an object may have a field `toString`, which String would
+ * call.
+ */
 export const textOf = (value: unknown): string => (typeof value === "string" ? value : describeJson(value));

@@ -5,7 +5,7 @@ import { type LimitReading, parseLimitReading } from "../rate-limit/limit-header
 
 type Headers = TransportResponse["headers"];
 
-/** Parses X-RateLimit-* (spec, section 8.1); null if limit or remaining is missing, invalid or implausible. */
+/** Parses X-RateLimit-* (spec, section 8.1), or null if limit or remaining is missing, invalid or implausible. */
 export function parseRateLimitHeaders(headers: Headers, now: MonotonicMs): LimitReading | null {
   const limit = wholeNumber(headers["x-ratelimit-limit"]);
   const remaining = wholeNumber(headers["x-ratelimit-remaining"]);
@@ -14,15 +14,15 @@ export function parseRateLimitHeaders(headers: Headers, now: MonotonicMs): Limit
   return parseLimitReading({ limit, remaining, resetEpochSeconds, dateEpochMs: serviceDate(headers) }, now);
 }
 
-/** X-RateLimit-Reset, on the service's clock; null: missing or invalid. */
+/** X-RateLimit-Reset, on the service's clock, or null if missing or invalid. */
 export const resetEpochSeconds = (headers: Headers): number | null => wholeNumber(headers["x-ratelimit-reset"]);
 
-/** The Date header, in whole seconds of the service's clock; null: missing or invalid. */
+/** The Date header, in whole seconds of the service's clock, or null if missing or invalid. */
 export const serviceDate = (headers: Headers): EpochMs | null => httpDate(headers.date);
 
 /**
- * Parses Retry-After (RFC 9110, section 10.2.3), in seconds or as an HTTP-date, which is compared with the Date header, or
- * with `now` if there is none. Fractions of a second are rounded up. Null: missing, invalid, 0 or in the past.
+ * Parses Retry-After (RFC 9110, section 10.2.3), in seconds or as an HTTP-date, which is compared with the Date header,
+ * or with `now` if there is none. Fractions of a second are rounded up. Null if missing, invalid, 0 or in the past.
  */
 export function parseRetryAfter(headers: Headers, now: EpochMs): DurationMs | null {
   const text = headers["retry-after"]?.trim() ?? "";

@@ -14,7 +14,7 @@ import { PermitQueue, type WaitingCall } from "./permit-queue.ts";
 
 /** Grants permits, to actions first and to other calls by weight, and counts the month's calls in the store. */
 export interface RateLimiter {
-  /** Waits for a permit for one call; null if `signal` aborts first. Every permit must be released. */
+  /** Waits for a permit for one call, or null if `signal` aborts first. Every permit must be released. */
   acquire(category: Category, lane: Lane, signal: AbortSignal): Promise<Permit | null>;
   release(permit: Permit, outcome: CallOutcome): void;
   /** Sets the ratio in which waiting calls get permits; actions always have priority. */
@@ -27,9 +27,9 @@ export interface RateLimiter {
   monthUsed(): number;
   /** Recent calls of the lane `action`. */
   recentActions(): Readonly<Record<Category, RecentCalls>>;
-  /** Calls expected from other users of the key per window; for the plan, per minute. */
+  /** Calls expected from other users of the key, per window; for the plan, per minute. */
   externalCalls(): Readonly<Record<LimitScope, number>>;
-  /** Limits learned from 429s that no header explains, in calls per window; null: none. */
+  /** Limits learned from 429s that no header explains, in calls per window, or null if there is none. */
   learnedLimits(): Readonly<Record<Category, number | null>>;
   readonly ledger: Ledger;
 }
@@ -43,13 +43,13 @@ export interface RateLimiterDeps extends MonthCallCountDeps {
   readonly random: Random;
   /** Called with the wait of each permit, granted or not. */
   readonly onWait: (category: Category, waitedMs: DurationMs) => void;
-  /** Whether calls may be sent at all; asked again every second while it is false. Absent: always. */
+  /** Whether calls may be sent at all; checked again every second while it is false. Absent means always. */
   readonly mayCall?: () => boolean;
   /** Called when calls of other users of the key are detected. */
   readonly onExternalCalls?: (scope: LimitScope, calls: number) => void;
 }
 
-/** A wait without a known end is rechecked after this. */
+/** A wait without a known end is checked again after this time. */
 const RECHECK_MS_MAX: DurationMs = HOUR_MS;
 /** Minimum time between two rechecks: rounding errors must not cause a busy loop. */
 const RECHECK_MS_MIN: DurationMs = 1;
@@ -64,7 +64,7 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
   const queue = new PermitQueue();
   const serve = createRecheck(clock, grantCalls);
 
-  /** Grants all calls that may be sent now. Returns the time until the next check; null: no call waits. */
+  /** Grants all calls that may be sent now. Returns the time until the next check, or null if no call waits. */
   function grantCalls(): DurationMs | null {
     if (deps.mayCall?.() === false) return queue.isEmpty() ? null : SECOND_MS;
     month.update();
@@ -128,8 +128,8 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
 }
 
 /**
- * Returns a function that runs `check`, and again after the time that it returns, until it returns null. Each call of the
- * function replaces the pending check.
+ * Returns a function that runs `check`, and again after the time that it returns, until it returns null. Each call of
+ * the function replaces the pending check.
  */
 function createRecheck(clock: Clock, check: () => DurationMs | null): () => void {
   let pending = new AbortController();
@@ -147,8 +147,8 @@ function createRecheck(clock: Clock, check: () => DurationMs | null): () => void
 }
 
 /**
- * Returns a function that counts new external calls in the month, since the service does. The month counts likely calls, so
- * that it does not end too soon; proven ones are reported.
+ * Returns a function that counts new external calls in the month, since the service does. The month counts likely
+ * calls, so that its calls are not used up too soon; only proven ones are reported.
  */
 function createExternalCallCount(
   ledger: Ledger,

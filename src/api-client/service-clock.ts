@@ -1,19 +1,22 @@
 import { SECOND_MS } from "../base/duration.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 
-/** The service's clock, derived from Date headers and our monotonic clock. Our wall clock is not used: it may jump. */
+/**
+ * The service's clock, derived from Date headers and our monotonic clock. Our wall clock is not used because it may
+ * jump.
+ */
 export interface ServiceClock {
   /** Records the Date header of a response. */
   recordDate(date: EpochMs, sentAt: MonotonicMs, receivedAt: MonotonicMs): void;
-  /** The service's clock at `at`; null before the first Date header. */
+  /** The service's clock at `at`, or null before the first Date header. */
   timeAt(at: MonotonicMs): EpochMs | null;
 }
 
 /**
  * Creates a service clock without observations. A Date is truncated to seconds and was written between sending and
- * receiving, so each response gives a lower and an upper bound of the offset from our monotonic clock. Together they leave a
- * few milliseconds. If bounds contradict earlier ones, the service's clock was set or has drifted, and the earlier ones are
- * dropped.
+ * receiving, so each response gives a lower and an upper bound of the offset from our monotonic clock. Together they
+ * leave an uncertainty of a few milliseconds. If bounds contradict earlier ones, the service's clock was set or has
+ * drifted, and the earlier ones are dropped.
  */
 export function createServiceClock(): ServiceClock {
   let low = Number.NEGATIVE_INFINITY;

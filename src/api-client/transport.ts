@@ -12,34 +12,36 @@ export interface TransportOptions {
   readonly baseUrl: string;
   /** PEM CA certificates to trust instead of the system's. */
   readonly ca?: string | undefined;
-  /** PEM client certificate and its key; absent: none. */
+  /** PEM client certificate and its key. Absent if there is none. */
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
-  /** Name that the server's certificate must contain; absent: the host of the URL. */
+  /** Name that the server's certificate must contain. Absent means the host of the URL. */
   readonly serverName?: string | undefined;
-  /** Whether to accept any certificate; false if absent. */
+  /** Whether to accept any certificate. Defaults to false. */
   readonly insecureSkipVerify?: boolean | undefined;
-  /** URL of an HTTP proxy; absent: none, or that of the environment. */
+  /** URL of an HTTP proxy. Absent if there is none, or if the environment names it. */
   readonly proxy?: string;
-  /** Whether to use HTTP_PROXY, HTTPS_PROXY and NO_PROXY; false if absent. */
+  /** Whether to use HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Defaults to false. */
   readonly proxyFromEnvironment?: boolean;
-  /** Maximum size of a body, compressed or not; absent: {@link BODY_BYTES_MAX}. */
+  /** Maximum size of a body, compressed or not. Absent means {@link BODY_BYTES_MAX}. */
   readonly bodyBytesMax?: number | undefined;
 }
 
-/** Maximum size of a body unless another one is given: four times that of a page of 10,000 records. */
+/** Maximum size of a body unless another one is given. A page of 10,000 records has a quarter of that. */
 export const BODY_BYTES_MAX = 16 * 1024 * 1024;
-/** Maximum number of connections: enough for all collectors, so that no call waits for one during its time-out. */
+/**
+ * Maximum number of connections. They suffice for all collectors, so that no call waits for one during its time-out.
+ */
 const CONNECTIONS_MAX = 4 * IN_FLIGHT_MAX;
 /** Time limit to open a connection. */
 const CONNECT_MS_MAX = 10_000;
-/** Time for which idle connections are kept: longer than the wait between two calls at a slow pace. */
+/** Time for which idle connections are kept, which is longer than the wait between two calls at a slow pace. */
 const KEEP_ALIVE_MS = 60_000;
 
 /**
- * Creates a transport over undici. Time-outs are the caller's, through the signal, so those of undici are off. A POST is
- * never sent twice: each uses a new connection, which the server can't just be closing as idle, and HTTP/1.1, since undici
- * resends an HTTP/2 stream that the server has not processed.
+ * Creates a transport over undici. Time-outs are the caller's, through the signal, so those of undici are off. A POST
+ * is never sent twice: each uses a new connection, which the server can't be closing as idle at that moment, and
+ * HTTP/1.1, since undici resends an HTTP/2 stream that the server has not processed.
  */
 export function createTransport(options: TransportOptions): Transport {
   const base = new URL(options.baseUrl);
@@ -67,8 +69,8 @@ interface CountedTransport {
 }
 
 /**
- * Creates a transport whose options may change between requests, for example after a certificate was renewed: each request
- * uses the current ones. A transport with earlier options is closed after its last request.
+ * Creates a transport whose options may change between requests, for example after a certificate was renewed: each
+ * request uses the current ones. A transport with earlier options is closed after its last request.
  */
 export function createCurrentTransport(currentOptions: () => TransportOptions): Transport {
   const open = new Set<CountedTransport>();
@@ -82,10 +84,10 @@ export function createCurrentTransport(currentOptions: () => TransportOptions): 
   }
 
   function closeIdle(): void {
-    for (const each of open) {
-      if (each === current || each.inFlight > 0) continue;
-      open.delete(each);
-      void each.transport.close();
+    for (const transport of open) {
+      if (transport === current || transport.inFlight > 0) continue;
+      open.delete(transport);
+      void transport.transport.close();
     }
   }
 
@@ -133,8 +135,8 @@ interface RequestProgress {
 }
 
 /**
- * Sets `isSent` in the progress, which undici passes on as `opaque`, when the request is written to its connection, or drops the
- * request if it may not be sent any more.
+ * Sets `isSent` in the progress, which undici passes on as `opaque`, when the request is written to its connection, or
+ * drops the request if it may not be sent any more.
  */
 const trackSending: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
   const { opaque: progress } = options as { opaque?: RequestProgress };
@@ -155,7 +157,7 @@ const trackSending: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (opt
 
 type Outcome = Result<TransportResponse, TransportFailure>;
 
-/** Fails at once if a request is aborted before it is sent: undici would first wait for its connection. */
+/** Fails immediately if a request is aborted before it is sent. Undici would first wait for its connection. */
 function failOnAbortBeforeSending(
   response: Promise<Outcome>,
   progress: RequestProgress,
@@ -211,8 +213,8 @@ async function readBody(stream: Dispatcher.ResponseData["body"], bytesMax: numbe
 const gunzipAsync = promisify(gunzip);
 
 /**
- * Decompresses a gzip body; null if the result is larger than `bytesMax`. A body in another encoding, or one that can't be
- * decompressed, is returned as it is with its Content-Encoding header, which {@link readJson} explains.
+ * Decompresses a gzip body, or null if the result is larger than `bytesMax`. A body in another encoding, or one that
+ * can't be decompressed, is returned as it is with its Content-Encoding header, which {@link readJson} explains.
  */
 async function decompress(response: TransportResponse, bytesMax: number): Promise<TransportResponse | null> {
   const { "content-encoding": encoding, "content-length": _, ...headers } = response.headers;
@@ -229,8 +231,8 @@ async function decompress(response: TransportResponse, bytesMax: number): Promis
 const CHUNK_BYTES_MIN = 1_024;
 
 /**
- * Returns the size of the decompressed body, as its last four bytes state it (RFC 1952, section 2.3.1). With one byte more, zlib
- * decompresses it at once and into a single buffer. A wrong size only takes more buffers.
+ * Returns the size of the decompressed body, as its last four bytes state it (RFC 1952, section 2.3.1). With one byte
+ * more, zlib decompresses it at once and into a single buffer. A wrong size only takes more buffers.
  */
 const statedSize = (body: Uint8Array): number =>
   body.byteLength < 4 ? 0 : new DataView(body.buffer, body.byteOffset + body.byteLength - 4, 4).getUint32(0, true);
@@ -252,10 +254,10 @@ const unsentFailure: TransportFailure = {
   unsent: true,
 };
 
-/** Error code of undici if an HTTP proxy answers 407, and so has not forwarded the request. */
+/** Error code of undici if an HTTP proxy answers 407 and therefore has not forwarded the request. */
 const REFUSED_BY_PROXY = "UND_ERR_INVALID_ARG";
 
-/** `unreachable` only if the request was certainly not sent: otherwise the service may have received it. */
+/** Returns `unreachable` only if the request was certainly not sent. Otherwise the service may have received it. */
 function toTransportFailure(error: unknown, progress: RequestProgress, signal: AbortSignal): TransportFailure {
   if (signal.aborted) return progress.isSent ? { kind: "aborted", message: "the call was canceled" } : unsentFailure;
   const { code: errorCode, message: errorMessage } = error as { code?: unknown; message?: unknown };

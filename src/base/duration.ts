@@ -19,7 +19,7 @@ export const MINUTE_MS: DurationMs = unitMs.m;
 export const HOUR_MS: DurationMs = unitMs.h;
 export const DAY_MS: DurationMs = unitMs.d;
 
-// The grammar of Prometheus: each unit at most once, from the largest to the smallest.
+// As in Prometheus, each unit occurs at most once, from the largest to the smallest.
 const grammar = /^(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?$/;
 const units = ["y", "w", "d", "h", "m", "s", "ms"] as const;
 

@@ -1,9 +1,9 @@
-/** Longest word that is compared: a longer one is not a misspelt key, and the comparison takes quadratic time. */
+/** Longest word that is compared. A longer one is not a misspelt key, and the comparison takes quadratic time. */
 const WORD_LENGTH_MAX = 100;
 
 /**
- * Returns the candidate closest to `word`; null if none is close: at most a third of its letters, and at least one, may be inserted,
- * missing, replaced or swapped with the next one. Case and `-` for `_` are ignored.
+ * Returns the candidate closest to `word`, or null if none is close. Close means that at most a third of its letters,
+ * or one, are inserted, missing, replaced or swapped with the next one. Case is ignored, and `-` counts as `_`.
  */
 export function nearest(word: string, candidates: Iterable<string>): string | null {
   if (word.length > WORD_LENGTH_MAX) return null;

@@ -2,8 +2,8 @@
 export type Random = () => number;
 
 /**
- * Creates a seeded generator: mulberry32 (Tommy Ettinger, public domain). It has 32 bits of state and passes gjrand's small tests,
- * which suffices for a simulated fleet and for jitter. Not for secrets.
+ * Creates a seeded generator: mulberry32 (Tommy Ettinger, public domain). It has 32 bits of state and passes gjrand's
+ * small tests, which suffices for a simulated fleet and for jitter. Do not use it for secrets.
  */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;

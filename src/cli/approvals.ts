@@ -1,17 +1,17 @@
 import type { NodeId } from "../model/node.ts";
 import type { ActionView } from "../web/api/row-views.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, PROGRAM, print } from "./context.ts";
 import { type DaemonConnectionOptions, isRowList } from "./daemon-api/client.ts";
 import { readRoute } from "./daemon-views/daemon-view.ts";
 import type { Named } from "./daemon-views/journal-views.ts";
 import { readDirectory } from "./daemon-views/node-directory.ts";
-import { fieldLines, requestText } from "./output/node-explanation-text.ts";
+import { expiryText, fieldLines, requestText } from "./output/node-explanation-text.ts";
 import { formatTime, stripControlCharacters } from "./output/text.ts";
 
 /** Options of `approvals`. */
 interface ApprovalsOptions extends DaemonConnectionOptions, OutputOption {}
 
-/** The most rows the daemon returns. */
+/** Maximum number of rows that the daemon returns. */
 const APPROVALS_MAX = 1_000;
 
 /** `approvals`: lists the actions that wait for approval, with their evidence. */
@@ -20,7 +20,7 @@ export async function runApprovals(options: ApprovalsOptions, context: CommandCo
   const response = await readRoute(path, isRowList<ActionView>, options, context);
   if (!response.ok) return failWith(context, response.error);
   const actions = response.value.data;
-  // Without the names of nodes their ids are shown.
+  // If the names can't be read, ids are shown.
   const directory = actions.length === 0 ? null : await readDirectory(options, context);
   const nameOf = (id: NodeId) => (directory?.ok ? directory.value.nameOf(id) : null);
   const waiting = actions.map((action) => ({ ...action, name: nameOf(action.node) }));
@@ -33,14 +33,14 @@ function formatApprovals(waiting: readonly Named<ActionView>[]): string {
   const blocks = waiting.map((action) =>
     [
       `${action.id}  ${requestText(action)} ${action.name ?? action.node} (${placeText(action)})`,
-      `    by ${action.policy}, step ${action.step + 1} of ${action.episode}, waiting since ${formatTime(action.created_at)}`,
+      `    by ${action.policy}, step ${action.step + 1} of ${action.episode}, waiting since ${formatTime(action.created_at)} ${expiryText(action)}`.trimEnd(),
       `    based on data observed ${formatTime(action.evidence.observed_at)}:`,
-      ...fieldLines(action.evidence.fields).map((line) => `      ${line}`),
+      ...fieldLines(action.evidence.fields, action.evidence.observed_at).map((line) => `      ${line}`),
     ]
       .map(stripControlCharacters)
       .join("\n"),
   );
-  return `${blocks.join("\n\n")}\n\nproxywarden approve ${waiting[0]!.id}, or reject. An action expires when its evidence no longer holds.\n`;
+  return `${blocks.join("\n\n")}\n\n${PROGRAM} approve ${waiting[0]!.id}, or reject. An action also expires when its evidence no longer holds.\n`;
 }
 
 const placeText = ({ node, name, country, region }: Named<ActionView>): string =>

@@ -1,6 +1,7 @@
 import { formatPercent } from "../base/percent.ts";
 import { fail, type Result } from "../base/result.ts";
 import { formatProblem } from "../config/diagnostics/problem.ts";
+import { PROBE_HINT } from "../config/diagnostics/warnings.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { policyRulesOf } from "../config/policy-file.ts";
 import type { Config } from "../config/schema/config.ts";
@@ -8,6 +9,7 @@ import { closeResources, openConfigResources } from "../daemon/config-resources.
 import { MODES } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { type ModeWorstCase, type WorstCase, worstCase } from "../policy/guards/worst-case.ts";
+import { countNoun } from "../web/ui/page/format.ts";
 import {
   type Problem,
   parseConfig,
@@ -28,21 +30,20 @@ import {
 } from "./context.ts";
 import { fleetSize, formatLimits, limitsJson } from "./network-size/fleet-limits.ts";
 import { createPaint } from "./output/color.ts";
-import { countNoun } from "./output/text.ts";
 import { formatProbe, type ProbeReport, probeJson, probeService } from "./probe/probe.ts";
 import { stateProblem } from "./state-store.ts";
 
 interface CheckOptions extends OutputOption {
   readonly config: string;
-  /** Size of the fleet; absent: the size that the daemon saw last. */
+  /** Size of the fleet. Absent means the size that the daemon saw last. */
   readonly nodes?: number;
   /** Whether to ask the service. */
   readonly probe?: boolean;
 }
 
 /**
- * `check --config FILE`: lists the errors that make `run` fail, the warnings, the most nodes that policies could act on, and
- * the limits for this fleet. With `--probe`, also what the service shows.
+ * `check --config FILE`: lists the errors that make `run` fail, the warnings, the most nodes that policies could act
+ * on, and the limits for this fleet. With `--probe`, also what the service shows.
  */
 export async function runCheck(options: CheckOptions, context: CommandContext): Promise<ExitCode> {
   const checked = await checkFile(options.config, context);
@@ -77,7 +78,7 @@ async function printReport(
   const { config, policies, warnings } = loaded;
   const obstacles = enforcementObstacles(loaded);
   const worst = worstCase(config.safety, policyRulesOf(policies));
-  const size = await fleetSize(options.nodes, config, createSystemClock().now());
+  const size = await fleetSize(options.nodes, probe?.ok ? probe.value.nodes : null, config, createSystemClock().now());
   const report = {
     ...{ file: options.config, valid: true, errors: [], warnings },
     worst_case: worstCaseJson(worst),
@@ -87,12 +88,17 @@ async function printReport(
   };
   if (options.output === "text") {
     const label = createPaint(context.err, context.env)("warning", "warning:");
-    for (const warning of warnings) context.err.write(`${label} ${formatProblem(warning)}\n`);
+    for (const warning of warnings) {
+      const text = formatProblem(warning);
+      context.err.write(`${label} ${probe === null ? text : text.replace(PROBE_HINT, "; see usage scale below")}\n`);
+    }
   }
   print(context, options, report, ({ file }) => {
     const verdict = `${file}: ${createPaint(context.out, context.env)("good", "valid")}\n`;
     const safety =
-      policies.length === 0 ? "" : `${formatWorstCase(worst, config, policies.length)}${formatLimits(config, size)}`;
+      policies.length === 0
+        ? ""
+        : `${formatWorstCase(worst, config, policies.length)}${formatLimits(config, size, probe !== null)}`;
     return `${verdict}${safety}${formatObstacles(obstacles)}${probe?.ok ? formatProbe(probe.value) : ""}`;
   });
 }

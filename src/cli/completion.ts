@@ -2,7 +2,7 @@ import type { Argument, Command, Option } from "commander";
 import { type CommandContext, EXIT_OK, type ExitCode } from "./context.ts";
 import { bashScript, fishScript, zshScript } from "./output/completion-scripts.ts";
 
-/** Values to complete: files, the given words, or none (`none`). */
+/** Values to complete: files, the given words, or nothing (`none`). */
 export type CompletionValues = "file" | "none" | readonly string[];
 
 /** An option as a shell completes it. */
@@ -10,7 +10,7 @@ export interface CompletedOption {
   /** The long form, such as `--config`. */
   readonly name: string;
   readonly description: string;
-  /** Null: it takes no value. */
+  /** Null if it takes no value. */
   readonly values: CompletionValues | null;
 }
 
@@ -20,7 +20,7 @@ export interface CompletedCommand {
   readonly path: string;
   readonly commands: readonly { readonly name: string; readonly description: string }[];
   readonly options: readonly CompletedOption[];
-  /** Values of its arguments; null: it has none. */
+  /** Values of its arguments, or null if it has none. */
   readonly values: CompletionValues | null;
 }
 
@@ -54,16 +54,16 @@ function completeCommand(
   const help = command.createHelp();
   const path = `${parent} ${command.name()}`.trim();
   const below = help.visibleCommands(command);
-  const names = below.map((each) => each.name());
+  const names = below.map((subcommand) => subcommand.name());
   const lasting = [...command.options.filter(({ long }) => long !== "--version"), ...inherited];
   return [
     {
       path,
-      commands: below.map((each) => ({ name: each.name(), description: each.description() })),
+      commands: below.map((subcommand) => ({ name: subcommand.name(), description: subcommand.description() })),
       options: [...help.visibleOptions(command), ...inherited].flatMap(completedOption),
       values: command.name() === "help" ? siblings : firstArgumentValues(command.registeredArguments),
     },
-    ...below.flatMap((each) => completeCommand(each, path, names, lasting)),
+    ...below.flatMap((subcommand) => completeCommand(subcommand, path, names, lasting)),
   ];
 }
 

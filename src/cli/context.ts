@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { fail, ok, type Result } from "../base/result.ts";
 import { readRegularFile, readTextStream } from "../platform/text-file.ts";
 
-/** What a command reads and writes: the process, or a test's replacement. */
+/** What a command reads and writes: the process, or a replacement in tests. */
 export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly out: Output;
@@ -18,6 +18,12 @@ export interface CommandContext {
 export const VERSION: string = (
   JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { version: string }
 ).version;
+
+/**
+ * What a shell runs for this program: an npm script in a checkout, whose files are TypeScript, the installed command
+ * otherwise.
+ */
+export const PROGRAM = import.meta.url.endsWith(".ts") ? "npm start --" : "proxywarden";
 
 /** Where a command prints. */
 export interface Output {
@@ -56,7 +62,7 @@ export const print = <T>(
   format: (value: T) => string,
 ): void => out.write(output === "json" ? `${JSON.stringify(value, null, 2)}\n` : format(value));
 
-/** Larger than any valid YAML file and any CA bundle. */
+/** Maximum size of a text file, which is larger than any valid YAML file and any CA bundle. */
 const TEXT_FILE_BYTES_MAX = 1_048_576;
 
 /** Reads a text file of at most 1 MiB, without its byte order mark. The error names the file and the reason. */
@@ -68,11 +74,14 @@ export function readTextFile(path: string): Result<string, string> {
 const withoutMark = (text: string): string => text.replace(/^\uFEFF/, "");
 const STANDARD_INPUT = "-";
 
-/** Returns what is wrong with the names of files that a command reads; null: nothing. Standard input can be read only once. */
+/**
+ * Returns what is wrong with the names of files that a command reads, or null if nothing is wrong. Standard input can
+ * be read only once.
+ */
 export const inputProblem = (paths: readonly string[]): string | null =>
   paths.filter((path) => path === STANDARD_INPUT).length > 1 ? "standard input (-) can be given only once" : null;
 
-/** As {@link readTextFile}; `-` is standard input: see {@link inputProblem}. */
+/** Like {@link readTextFile}, but `-` is standard input (see {@link inputProblem}). */
 export async function readTextInput(path: string): Promise<Result<string, string>> {
   if (path !== STANDARD_INPUT) return readTextFile(path);
   const read = await readTextStream(process.stdin, TEXT_FILE_BYTES_MAX);

@@ -14,7 +14,7 @@ import { createScaledClock } from "../simulator/clock.ts";
 import { demoScenario, SIMULATION_KEY } from "../simulator/default-scenarios.ts";
 import { type SimulatorServer, startServer } from "../simulator/http/server.ts";
 import { readConfigFile } from "./config/config-loading.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "./context.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith, PROGRAM } from "./context.ts";
 import { createPaint } from "./output/color.ts";
 import { createConsoleReporter } from "./output/console-reporter.ts";
 import { demoReport } from "./output/demo-report.ts";
@@ -29,7 +29,7 @@ interface DemoOptions {
   /** Simulation speed, as a multiple of real time. */
   readonly speed: number;
   readonly port: number;
-  /** Stops after this much real time; absent: runs until stopped. */
+  /** Stops after this much real time. Absent means until it is stopped. */
   readonly for?: DurationMs;
 }
 
@@ -64,7 +64,11 @@ export async function runDemo(options: DemoOptions, context: CommandContext): Pr
   if (!started.ok) {
     await server.close();
     rmSync(folder, { recursive: true });
-    return failWith(context, started.error);
+    // The configuration of the demo takes its address from this option.
+    return failWith(
+      context,
+      [started.error].flat().map((problem) => problem.replace(/^web\.listen:/, "--port:")),
+    );
   }
   printIntro(options, started.value, server, tokenFile, context);
   await reportUntilStopped(started.value, clock, options, context);
@@ -75,7 +79,7 @@ export async function runDemo(options: DemoOptions, context: CommandContext): Pr
   return EXIT_OK;
 }
 
-/** The demo uses the shipped files, so that users can read them. */
+/** The demo uses the shipped configuration, so that users can read it. */
 const CONFIG_FILE = fileURLToPath(new URL("../../config/demo/proxywarden.yaml", import.meta.url));
 
 function printIntro(
@@ -92,7 +96,7 @@ function printIntro(
   metrics      ${daemon.url()}/metrics
   status       ${daemon.url()}/api/v1/status
   decisions    ${daemon.url()}/api/v1/decisions
-  command      proxywarden pause --url ${daemon.url()} --token-file ${tokenFile}
+  command      ${PROGRAM} pause --url ${daemon.url()} --token-file ${tokenFile}
   service API  ${server.url}/v1/nodes   (Authorization: Bearer ${SIMULATION_KEY})
 
 Press Ctrl-C to stop and print a report. Events:

@@ -37,13 +37,13 @@ import { openConfiguredReader } from "./state-store.ts";
 
 /** Options of `explain`. */
 export interface ExplainOptions extends DaemonAccessOptions, OutputOption {
-  /** Configuration whose journal is read; absent: ask the running daemon. */
+  /** Configuration whose journal is read; if absent, the running daemon is asked. */
   readonly config?: string;
-  /** Absent: now. */
+  /** Absent means now. */
   readonly at?: EpochMs;
 }
 
-/** Rows read of each kind. A node has few episodes, each of a few steps. */
+/** Number of rows to read of each kind. A node has few episodes, each with a few steps. */
 const ROWS_MAX = 100;
 
 /** `explain NODE`: explains why a node was or was not acted on. With a configuration, the node is named by its id. */

@@ -9,7 +9,7 @@ import { withProgress } from "./output/progress.ts";
 
 /** Options of `healthcheck`. */
 interface HealthcheckOptions extends DaemonAccessOptions {
-  /** Absent: the daemon at `url`. */
+  /** Absent means the daemon at `url`. */
   readonly config?: string;
 }
 
@@ -48,8 +48,8 @@ export async function runHealthcheck(options: HealthcheckOptions, context: Comma
 }
 
 /**
- * Returns how to reach the daemon of a configuration at its listen address. The certificate is not verified, because it names
- * another host, and the request contains no secret.
+ * Returns how to reach the daemon of a configuration at its listen address. The certificate is not verified, because it
+ * names another host, and the request contains no secret.
  */
 function ownDaemonAccess(
   config: string,

@@ -27,7 +27,10 @@ export interface OperatorCommandOptions extends DaemonConnectionOptions, OutputO
   readonly for?: DurationMs;
 }
 
-/** Sends an operator command to the running daemon. `subject`: the node (id or name) or action it is about; absent for the others. */
+/**
+ * Sends an operator command to the running daemon. `subject` is the node (id or name) or action that it is about;
+ * absent for other commands.
+ */
 export async function sendOperatorCommand(
   route: OperatorCommandRoute,
   subject: string | undefined,

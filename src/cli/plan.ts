@@ -61,7 +61,7 @@ async function planNetwork(
     const { size, source } = known.value;
     const { limits, reads, schedules } = settings;
     const requestedIntervals = requestedIntervalsOf(schedules, { clock, cron: createCron() });
-    // Without a daemon's state the plan is for a full month: the calls left in this one are unknown.
+    // Without a daemon's state the plan is for a full month, because the calls left in this month are unknown.
     const isFullMonth = source !== "state";
     const input = {
       ...size,

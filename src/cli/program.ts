@@ -16,7 +16,7 @@ import {
 import { printHelp, withSharedBehavior } from "./arguments/usage-errors.ts";
 import { runCheck } from "./check.ts";
 import { runCompletion, SHELLS, type Shell } from "./completion.ts";
-import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failWith } from "./context.ts";
+import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failWith, PROGRAM } from "./context.ts";
 import { VIEW_COMMANDS } from "./daemon-views/view-commands.ts";
 import { runDemo } from "./demo.ts";
 import { type ExplainOptions, runExplain } from "./explain.ts";
@@ -43,8 +43,8 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
 
   function add(parent: Command, { usage, description, example, options = [], run }: CommandRow): Command {
     const added = withSharedBehavior(parent.command(usage).description(description), context, colorOption);
-    for (const each of options) added.addOption(each);
-    added.addHelpText("after", `\nExample:\n  $ proxywarden ${example}`);
+    for (const option of options) added.addOption(option);
+    added.addHelpText("after", `\nExample:\n  $ ${PROGRAM} ${example}`);
     return added.action(async () => {
       const colored = { ...context, env: withColorOption(context.env, colorOption()) };
       finish(await run(added.opts() as never, colored, added.args));
@@ -54,11 +54,11 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
   for (const row of COMMANDS) add(program, row);
   const policy = withSharedBehavior(program.command("policy").description("work with policies"), context, colorOption)
     .helpCommand(false)
-    .addHelpText("after", "\nExample:\n  $ proxywarden policy diff before.yaml after.yaml");
+    .addHelpText("after", `\nExample:\n  $ ${PROGRAM} policy diff before.yaml after.yaml`);
   for (const row of POLICY_COMMANDS) add(policy, row);
   const state = withSharedBehavior(program.command("state").description("move the state"), context, colorOption)
     .helpCommand(false)
-    .addHelpText("after", "\nExample:\n  $ proxywarden state export --config proxywarden.yaml state.jsonl");
+    .addHelpText("after", `\nExample:\n  $ ${PROGRAM} state export --config proxywarden.yaml state.jsonl`);
   for (const row of STATE_COMMANDS) add(state, row);
   // The former name of policy test.
   add(program, {
@@ -69,7 +69,7 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
   add(program, {
     usage: "completion <shell>",
     description: "print a shell completion script",
-    example: "completion bash > ~/.local/share/bash-completion/completions/proxywarden",
+    example: "completion bash",
     run: (_, given, [shell]) => runCompletion(shell as Shell, program, given),
   }).registeredArguments[0]!.choices(SHELLS);
   add(program, {
@@ -84,7 +84,7 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
   return program;
 }
 
-/** Runs a command line without the name of the program, and returns the exit code. It prints every error. */
+/** Runs a command line, given without the name of the program, and returns the exit code. Prints every error. */
 export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<ExitCode> {
   let code: ExitCode = EXIT_OK;
   const program = createProgram(context, (finished) => {
@@ -102,14 +102,14 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
 
 const PROGRAM_EXAMPLES = `
 Examples:
-  $ proxywarden demo                                 try it on a simulated network
-  $ proxywarden check --config proxywarden.yaml      check a configuration and list every error
-  $ proxywarden run --config proxywarden.yaml        run the daemon
-  $ proxywarden status                               show what the daemon knows and what holds its actions
-  $ proxywarden explain node_42                      show why a node was or was not rebooted
+  $ ${PROGRAM} demo                                 try it on a simulated network
+  $ ${PROGRAM} check --config proxywarden.yaml      check a configuration and list every error
+  $ ${PROGRAM} run --config proxywarden.yaml        run the daemon
+  $ ${PROGRAM} status                               show what the daemon knows and what holds its actions
+  $ ${PROGRAM} explain node_42                      show why a node was or was not rebooted
 
 Exit codes: 0 success; 1 the check or operation failed; 2 usage error.
-Use "proxywarden COMMAND --help" for details.`;
+Use "${PROGRAM} COMMAND --help" for details.`;
 
 const STATE_COMMANDS: readonly CommandRow[] = [
   {

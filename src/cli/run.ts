@@ -34,7 +34,7 @@ export async function runDaemon({ config: file }: { config: string }, context: C
     openStore: (state) => openConfiguredStore(state, { clock, log }),
   };
   let daemon: Daemon | null = null;
-  // Registered before the start: otherwise a SIGHUP during the start would end the process.
+  // Registered before the start, because a SIGHUP during the start would otherwise end the process.
   context.onSighup(() => void daemon?.reload());
   const started = await startDaemon(deps);
   if (!started.ok) return failWith(context, started.error);

@@ -7,6 +7,7 @@ import { createSystemClock } from "../platform/clock.ts";
 import { defaultScenario } from "../simulator/default-scenarios.ts";
 import { startServer } from "../simulator/http/server.ts";
 import { createService, type SimulatedService } from "../simulator/http/service.ts";
+import { listenProblem } from "../web/http/server.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, readTextFile, untilAborted } from "./context.ts";
 import { withStatusLine } from "./output/progress.ts";
 
@@ -33,18 +34,18 @@ export async function runSimulate(options: SimulateOptions, context: CommandCont
     await server.close();
     return EXIT_OK;
   } catch (error) {
-    return failWith(context, `can't listen on ${options.host}:${options.port}: ${(error as Error).message}`);
+    return failWith(context, `${listenProblem(options.host, options.port, error)}, or choose another with --port`);
   }
 }
 
 /** Number of nodes and sessions that are created within about two seconds. */
 const QUICK_RECORDS_MAX = 200_000;
 
-/** Creates the simulated service of a scenario. For a large one, a terminal shows a status line meanwhile. */
+/** Creates the simulated service of a scenario. For a large one, a terminal shows a status line while it is created. */
 export function createServiceWithStatus(scenario: Scenario, now: EpochMs, context: CommandContext): SimulatedService {
   const { nodes, sessions } = scenario;
-  const what = `creating ${nodes} nodes and ${sessions} sessions`;
-  return withStatusLine(what, nodes + sessions > QUICK_RECORDS_MAX, () => createService(scenario, now), context);
+  const message = `creating ${nodes} nodes and ${sessions} sessions`;
+  return withStatusLine(message, nodes + sessions > QUICK_RECORDS_MAX, () => createService(scenario, now), context);
 }
 
 function readScenario(

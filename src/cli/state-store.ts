@@ -12,13 +12,13 @@ import { fileSecret } from "../platform/secret-file.ts";
 
 type StateConfig = Config["state"];
 
-/** What opening a daemon's state needs. */
+/** Dependencies of opening a daemon's state. */
 export interface StateStoreDeps {
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Opens the state that a configuration names. With PostgreSQL it is one that several daemons share. */
+/** Opens the state that a configuration names. With PostgreSQL several daemons may share it. */
 export async function openConfiguredStore(
   { path, postgres }: StateConfig,
   { clock, log }: StateStoreDeps,
@@ -26,7 +26,7 @@ export async function openConfiguredStore(
   if (postgres === undefined) return openSqliteStore(path!);
   const url = readUrl(postgres, clock);
   if (!url.ok) return url;
-  // Loaded only here: with SQLite nothing of pg is in memory.
+  // Loaded only here, so that pg is not in memory if SQLite is used.
   const { openSharedState } = await import("../journal/postgres/store.ts");
   return openSharedState({
     ...{ clock, log, url: url.value, schema: postgres.schema, leaseMs: postgres.lease },
@@ -74,7 +74,7 @@ async function importIntoFolder(folder: string, rows: readonly StateRow[]): Prom
   }
 }
 
-/** Returns why the state can't be opened, as far as that is known without opening it; null: nothing is wrong. */
+/** Returns why the state can't be opened, as far as that is known without opening it, or null if nothing is wrong. */
 export async function stateProblem({ path, postgres }: StateConfig): Promise<string | null> {
   if (postgres === undefined) {
     const problem = stateFolderProblem(path!);

@@ -1,9 +1,9 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import { exportLines, parseExport } from "../journal/state-rows.ts";
+import { countNoun } from "../web/ui/page/format.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "./context.ts";
-import { countNoun } from "./output/text.ts";
 import { importConfiguredState, openConfiguredReader } from "./state-store.ts";
 
 interface StateOptions {
@@ -32,7 +32,9 @@ export async function runStateExport(
   }
 }
 
-/** `state import FILE`: writes an exported state into the empty state of a configuration, all of it or nothing. */
+/**
+ * `state import FILE`: writes an exported state into the empty state of a configuration, either all of it or nothing.
+ */
 export async function runStateImport(
   { config }: StateOptions,
   context: CommandContext,
@@ -50,7 +52,7 @@ export async function runStateImport(
   return EXIT_OK;
 }
 
-/** Replaces a file only once all lines are written. */
+/** Replaces a file, but only after all lines are written. */
 async function writeFileWhole(file: string, lines: AsyncIterable<string>): Promise<void> {
   const unfinished = `${file}.unfinished`;
   try {

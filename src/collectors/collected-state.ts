@@ -66,7 +66,7 @@ export function networkSizeOf({ inventory, sessions, listBehaviour }: CollectedS
   };
 }
 
-/** Creates the observed behaviour of both lists. `limit`: page size to request. */
+/** Creates the observed behaviour of both lists. `limit` is the page size to request. */
 export const createListBehaviours = (limit: number) => ({
   nodes: createListBehaviour(limit),
   sessions: createListBehaviour(limit),

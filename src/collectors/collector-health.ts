@@ -11,13 +11,13 @@ import type { EpochMs, MonotonicMs } from "../model/time.ts";
 export interface RunOutcome {
   /** Whether the run read everything it should. */
   readonly complete: boolean;
-  /** Why the run failed, in whole or in part; null: it succeeded. */
+  /** Why the run failed, in whole or in part, or null if it succeeded. */
   readonly error: ApiError | null;
   /** For a list: share of its records that the walk has shown. */
   readonly shownShare?: Share;
   /** For a list: constant difference between its total and the records it shows. */
   readonly totalDifference?: number;
-  /** Whether only one node failed: the failure is counted, but the collector is healthy. Absent: false. */
+  /** Whether only one node failed. Then the failure is counted, but the collector is healthy. Absent means false. */
   readonly isOfNode?: boolean;
 }
 
@@ -26,7 +26,7 @@ export interface CollectorHealth {
   readonly lastSuccessAt: EpochMs | null;
   readonly lastDurationMs: DurationMs | null;
   readonly complete: boolean;
-  /** The current failure; null: none. */
+  /** The current failure, or null if there is none. */
   readonly failure: ApiError | null;
 }
 
@@ -61,7 +61,7 @@ export class CollectorReporter {
     return this.#health;
   }
 
-  /** Runs the collector once and reports the run. Returns whether it succeeded; never throws. */
+  /** Runs the collector once and reports the run. Returns whether it succeeded. Never rejects. */
   async run(job: () => Promise<RunOutcome>): Promise<boolean> {
     const { clock, log, metrics } = this.#deps;
     const collector = this.#collector;

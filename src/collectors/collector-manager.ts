@@ -36,7 +36,10 @@ export interface CollectorManagerDeps extends CollectorRunnerDeps {
   readonly rateLimiter: RateLimiter;
   readonly cron: Cron;
   readonly random: Random;
-  /** Called with every snapshot, at least every {@link PUBLISH_CHECK_MS}: samples expire even if nothing new arrives. */
+  /**
+   * Called with every snapshot, at least every {@link PUBLISH_CHECK_MS}, because samples expire even if nothing new
+   * arrives.
+   */
   readonly onSnapshot: (snapshot: Snapshot, plan: Plan) => void;
   /** Replaces {@link PUBLISH_CHECK_MS} when days are simulated. */
   readonly publishCheckMs?: DurationMs;
@@ -57,8 +60,8 @@ export interface CollectorManager {
 /** Detail reads arrive one by one and are published together, at most this often. */
 const PUBLISH_INTERVAL_MS: DurationMs = SECOND_MS;
 /**
- * A snapshot copies the fleet, and is evaluated and rendered as a whole, so changes of a larger fleet are published together: a
- * second later for each of this many nodes. The end of a walk is published at once.
+ * A snapshot copies the fleet, and is evaluated and rendered as a whole, so changes of a larger fleet are published
+ * together, a second later for each of this many nodes. The end of a walk is published at once.
  */
 const NODES_PER_INTERVAL = 50_000;
 const PUBLISH_INTERVALS_MAX = 5;
@@ -82,7 +85,7 @@ export function startCollectorManager(deps: CollectorManagerDeps): CollectorMana
     networkSize: () => networkSizeOf(collected),
   });
   const publisher = createSnapshotPublisher(deps, pollingPlan);
-  // After a reload, data collected before it is published immediately under the new settings.
+  // After a reload, the data collected before is published immediately under the new settings.
   if (collected.sequence > 0) publisher.publish();
   const running = [...startCollectors(deps, pollingPlan, publisher, stop.signal), publisher.run(stop.signal)];
   return {
@@ -132,7 +135,7 @@ function createSnapshotPublisher(
         const intervals = 1 + Math.floor(collected.inventory.count() / NODES_PER_INTERVAL);
         await clock.sleep(PUBLISH_INTERVAL_MS * Math.min(PUBLISH_INTERVALS_MAX, intervals), signal);
         if (signal.aborted || (!isChanged && clock.monotonic() - publishedAt < publishCheckMs)) continue;
-        // The plan changes even if no collector runs: a new month begins.
+        // The plan may change even if no collector runs, for example when a new month begins.
         if (clock.monotonic() - plannedAt >= PLAN_INTERVAL_MS) {
           pollingPlan.refresh();
           plannedAt = clock.monotonic();

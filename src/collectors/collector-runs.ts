@@ -28,7 +28,7 @@ export interface CollectorRunnerDeps {
 /** Runs a collector once. */
 type CollectorRunner = (client: ApiClient, signal: AbortSignal) => Promise<RunOutcome>;
 
-/** Creates what each collector does in a run. Details are read continuously instead. */
+/** Creates the function that runs each collector once. Details have none, since they are read continuously. */
 export function createCollectorRunners(
   deps: CollectorRunnerDeps,
   pollingPlan: PollingPlan,

@@ -25,7 +25,7 @@ interface DetailCollectorDeps {
   readonly inventory: Inventory;
   /** Maximum number of concurrent reads. */
   readonly inFlightMax: number;
-  /** Returns the current plan of details; null: none are read. */
+  /** Returns the current plan of details, or null if none are read. */
   readonly plan: () => CollectorPlan | null;
   /** Called after each read. */
   readonly onRead: () => void;
@@ -56,9 +56,9 @@ interface FailedRead {
 }
 
 /**
- * Reads details until `signal` aborts, earliest deadline first, evenly spread over the planned round. Suspects are read in
- * addition to the planned reads if no limit binds, and instead of some of them otherwise. A node that fails while others can be
- * read is read less often. All reads slow down only if the service itself fails.
+ * Reads details until `signal` aborts, earliest deadline first, evenly spread over the planned round. Suspects are read
+ * in addition to the planned reads if no limit binds, and instead of some of them otherwise. A node that fails while
+ * others can be read is read less often. All reads slow down only if the service itself fails.
  */
 export async function runDetailCollector(deps: DetailCollectorDeps, signal: AbortSignal): Promise<void> {
   const { clock, inventory } = deps;
@@ -66,7 +66,7 @@ export async function runDetailCollector(deps: DetailCollectorDeps, signal: Abor
   const pacer = createPacer(clock.monotonic());
   const reads = createReader(deps, failures, signal);
   while (!signal.aborted) {
-    // Read in every iteration: the plan and the fleet change.
+    // Read in every iteration, because the plan and the fleet change.
     const planned = deps.plan();
     if (planned === null || inventory.count() === 0) {
       await sleepStep(clock, IDLE_POLL_MS, signal);
@@ -167,8 +167,8 @@ function createReader(deps: DetailCollectorDeps, failures: DetailFailures, signa
 }
 
 /**
- * Reports how many nodes have unreadable details: in the gauge, and in the log when the number leaves zero, doubles or
- * returns to zero.
+ * Reports how many nodes have unreadable details, in the gauge and, when the number leaves zero, doubles or returns to
+ * zero, in the log.
  */
 function createFailureLog({ clock, inventory, log, metrics }: DetailCollectorDeps) {
   let loggedNodes = 0;
@@ -192,7 +192,7 @@ function createFailureLog({ clock, inventory, log, metrics }: DetailCollectorDep
   };
 }
 
-/** Reads one node by id into the inventory (spec, section 4.2). Returns the error; null: it succeeded. */
+/** Reads one node by id into the inventory (spec, section 4.2). Returns the error, or null if it succeeded. */
 export async function readNodeDetail(
   {
     client,

@@ -30,20 +30,22 @@ export interface ListCollectorDeps {
   readonly spacingMs: DurationMs;
 }
 
-/** Unlisted nodes are looked up by id: as many as the walk had pages, and at least this many. */
+/** Minimum number of unlisted nodes to look up by id after a walk. Up to one per page of the walk is looked up. */
 const LOOKUPS_MIN = 4;
 /** Maximum number of lookups per walk. */
 const LOOKUPS_MAX = 50;
-/** Consecutive failed lookups after which the rest waits for the next walk: each may take as long as a time-out. */
+/**
+ * Consecutive failed lookups after which the rest waits for the next walk, since each may take as long as a time-out.
+ */
 const LOOKUP_FAILURES_MAX = 2;
 /** A detail read within this time shows that single nodes can be read. */
 const DETAIL_MS_MAX: DurationMs = 5 * MINUTE_MS;
-/** Share of the sessions that a complete walk may miss: they come and go during the walk. */
+/** Share of the sessions that a complete walk may miss, since they come and go during the walk. */
 const SESSIONS_MISSING_MAX = 0.01;
 
 /**
  * Reads the node list into the inventory (spec, section 4.1), then looks up known nodes that the list did not show.
- * `maxMissing`: share of the total that a complete walk may miss.
+ * `maxMissing` is the share of the total that a complete walk may miss.
  */
 export async function collectNodes(
   deps: ListCollectorDeps,
@@ -61,7 +63,7 @@ export async function collectNodes(
   };
   const walked = await readList(deps, listNodesCall, fold, signal);
   const report = walked.ok ? walked.value : null;
-  // Not if a page failed: every node on it would be looked up.
+  // If a page failed, every node on it would be looked up, so no node is.
   if (report !== null && (report.end === "refused" || (report.end === "reached" && report.error === null))) {
     await lookUpMissing(deps, inventory, Math.min(LOOKUPS_MAX, Math.max(LOOKUPS_MIN, report.pages)), signal);
   }
@@ -74,8 +76,8 @@ export async function collectNodes(
 }
 
 /**
- * Reads nodes that the walk did not show by id. A 404 proves that the node is gone, unless the service also returns it for a
- * listed node.
+ * Reads nodes that the walk did not show by id. A 404 proves that the node is gone, unless the service also returns it
+ * for a listed node.
  */
 async function lookUpMissing(
   deps: ListCollectorDeps,
@@ -103,7 +105,7 @@ async function lookUpMissing(
   }
 }
 
-/** Whether nodes can be read by id: one was read recently, or a listed one can be read now. */
+/** Returns whether nodes can be read by id: one was read recently, or a listed one can be read now. */
 async function canLookUp(deps: ListCollectorDeps, inventory: Inventory, signal: AbortSignal): Promise<boolean> {
   const last = inventory.lastDetailAt();
   if (last !== null && deps.clock.monotonic() - last <= DETAIL_MS_MAX) return true;

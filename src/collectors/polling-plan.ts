@@ -18,7 +18,7 @@ import { callsPerRun, type PlanInput, pollingCapacityOf } from "../scheduling/po
 import { setPlanGauges } from "./plan-gauges.ts";
 import { type CollectorRun, pacedClient } from "./run-pacing.ts";
 
-/** How much there is to collect, as last seen. */
+/** Size of the network, as last seen. */
 export interface NetworkSize extends Pick<PlanInput, "nodes" | "nodePages" | "sessionPages"> {
   readonly sessions: number;
 }
@@ -73,8 +73,8 @@ interface StoredRun {
 
 /**
  * If the month limits polling, a new process runs a collector once this share of its interval has passed since the last
- * run of the previous process. A process in a restart loop then makes at most 1 / RESTART_CALLS_SHARE times the planned calls.
- * Since the plan slows down as calls are used up, they still last until the end of the month.
+ * run of the previous process. A process in a restart loop then makes at most 1 / RESTART_CALLS_SHARE times the planned
+ * calls. Since the plan slows down as calls are used up, they still last until the end of the month.
  */
 const RESTART_CALLS_SHARE = 0.25;
 
@@ -114,8 +114,8 @@ export class PollingPlan {
   }
 
   /**
-   * Begins a run of a collector. Calls through the returned client are counted as the run's calls and bounded by a share of the
-   * calls left in the month; calls beyond it fail with the kind `budget`.
+   * Begins a run of a collector. Calls through the returned client are counted as the run's calls and bounded by a
+   * share of the calls left in the month; calls beyond it fail with the kind `budget`.
    */
   beginRun(collector: Collector): ApiClient {
     const { client, clock, history, limits } = this.#deps;
@@ -146,7 +146,10 @@ export class PollingPlan {
     history.failedRuns.set(collector, succeeded ? 0 : (history.failedRuns.get(collector) ?? 0) + 1);
   }
 
-  /** Records that a list was seen completely: from now on its size counts, not the size stored by an earlier process. */
+  /**
+   * Records that a list was seen completely. From now on its size is used instead of the size stored by an earlier
+   * process.
+   */
   recordCompleteList(list: "nodes" | "sessions"): void {
     this.#deps.history.completeLists.add(list);
     const networkSize = this.#networkSize();
@@ -198,7 +201,10 @@ export class PollingPlan {
     return { ...this.#networkSize(), walkCalls: { nodes: callsOf("nodes"), sessions: callsOf("sessions") } };
   }
 
-  /** A list that was not seen completely counts as no smaller than the previous process knew it. */
+  /**
+   * Returns the size of the network. A list that was not seen completely is assumed to be at least as large as the
+   * previous process saw it.
+   */
   #networkSize(): NetworkSize {
     const seen = this.#deps.networkSize();
     const larger = (field: keyof NetworkSize, list: "nodes" | "sessions") =>
@@ -229,7 +235,7 @@ export class PollingPlan {
     return { sinceMs: this.#timeSince(stored.at), calls: stored.calls, callsMade: stored.calls };
   }
 
-  /** Not negative: the clock may have been set back. */
+  /** Returns the time since `at`, at least 0 because the clock may have been set back. */
   #timeSince(at: EpochMs): DurationMs {
     return Math.max(0, this.#deps.clock.now() - at);
   }
@@ -245,7 +251,7 @@ export class PollingPlan {
     return new Set((["nodes", "sessions"] as const).filter(isUnknown));
   }
 
-  /** Returns the stored run; null: there is none, or it is unreadable. */
+  /** Returns the stored run, or null if there is none, or it is unreadable. */
   #readRun(collector: Collector): StoredRun | null {
     const { at, calls } = parseFact(this.#deps.facts.read(runFactKey(collector))) as Partial<StoredRun>;
     return Number.isFinite(at) && Number.isFinite(calls) ? { at: at!, calls: calls! } : null;

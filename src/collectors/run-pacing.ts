@@ -24,8 +24,8 @@ interface RunPaceDeps {
 }
 
 /**
- * Returns a client for one run. If the month limits polling, calls beyond {@link RunBudget.callsAtOnce} are sent at the planned
- * rate. A call beyond {@link RunBudget.calls} fails with the kind `budget` without being sent.
+ * Returns a client for one run. If the month limits polling, calls beyond {@link RunBudget.callsAtOnce} are sent at the
+ * planned rate. A call beyond {@link RunBudget.calls} fails with the kind `budget` without being sent.
  */
 export function pacedClient(client: ApiClient, run: CollectorRun, { clock, budget, plan }: RunPaceDeps): ApiClient {
   let lastAt: MonotonicMs = run.startedAt;

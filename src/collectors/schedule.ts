@@ -6,14 +6,14 @@ import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import type { RequestedInterval } from "../scheduling/polling-capacity.ts";
 
 /**
- * When a collector runs: an interval after its last start, or at the times of a cron schedule. `minIntervalMs`: times sooner
- * than this after the last start are skipped; absent: no times are skipped.
+ * When a collector runs: an interval after its last start, or at the times of a cron schedule. Times less than
+ * `minIntervalMs` after the last start are skipped; if it is absent, none are.
  */
 export type Schedule =
   | { readonly kind: "every"; readonly intervalMs: DurationMs }
   | { readonly kind: "cron"; readonly expression: string; readonly minIntervalMs?: DurationMs };
 
-/** Schedule of each collector; null: not collected. For details, the interval is the maximum age. */
+/** Schedule of each collector, or null if not collected. For details, the interval is the maximum age. */
 export type Schedules = Readonly<Record<Collector, Schedule | null>>;
 
 /** Dependencies of schedules. */
@@ -28,9 +28,11 @@ const JITTER_SHARE = 0.1;
 const JITTER_MS_MAX: DurationMs = 2 * SECOND_MS;
 /** A wait is recomputed this often, since the plan may have changed. */
 const SLEEP_STEP_MS_MAX: DurationMs = 10 * SECOND_MS;
-/** Shortest sleep: rounding errors must not cause a busy loop. */
+/** Shortest sleep, so that rounding errors don't cause a busy loop. */
 const SLEEP_STEP_MS_MIN: DurationMs = 1;
-/** A failed run of a cron schedule is retried after this, doubled each time, until the next scheduled time. */
+/**
+ * A failed run of a cron schedule is retried after this time, doubled with each failure, until the next scheduled time.
+ */
 const FAILED_RUN_RETRY_MS: DurationMs = MINUTE_MS;
 
 /** When the last run of a job started, on both clocks, and how many runs have failed since the last success. */
@@ -45,16 +47,16 @@ interface JobSchedule {
   readonly schedule: () => Schedule;
   /** Wait before the first run. */
   readonly firstWait: () => DurationMs;
-  /** The last run before this schedule started; absent or null: none. */
+  /** The last run before this schedule started; absent or null if there is none. */
   readonly lastStart?: LastStart | null;
   /** Called after each run with its start. */
   readonly onRun?: (lastStart: LastStart) => void;
 }
 
 /**
- * Runs `job` until `signal` aborts: first shortly after the start, or when it is due after `lastStart`, then by its schedule.
- * Runs never overlap; a run that takes longer than the interval is followed immediately by the next.
- * `job` returns whether it succeeded, and never throws.
+ * Runs `job` until `signal` aborts. It runs first shortly after the start, or when it is due after `lastStart`, and
+ * then by its schedule. Runs never overlap; a run that takes longer than the interval is followed immediately by the
+ * next. `job` returns whether it succeeded, and never throws.
  */
 export async function runOnSchedule(
   deps: ScheduleDeps,
@@ -129,7 +131,7 @@ export function schedulePeriodMs(schedule: Schedule, deps: Pick<ScheduleDeps, "c
   return next === null || after === null ? Number.POSITIVE_INFINITY : after - next;
 }
 
-/** Returns the requested interval of each collector; null: not collected. */
+/** Returns the requested interval of each collector, or null if not collected. */
 export function requestedIntervalsOf(
   schedules: Schedules,
   deps: Pick<ScheduleDeps, "clock" | "cron">,

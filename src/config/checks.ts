@@ -12,9 +12,9 @@ import type { YamlSource } from "./yaml/document.ts";
 /** A field that an expression reads. */
 export interface FieldUse {
   readonly name: string;
-  /** The collector that reads it. */
+  /** The collector that reads its value. */
   readonly source: "nodes" | "details" | "sessions";
-  /** Known only where `service.usage_scale` is set. */
+  /** Whether it is a usage, which is known only if `service.usage_scale` is set. */
   readonly isUsage: boolean;
 }
 
@@ -24,25 +24,28 @@ export interface SkippedRuns {
   readonly message: string;
 }
 
-/** Checks that the loader gets from outside. */
+/** Checks that are passed to the loader. */
 export interface ConfigChecks {
-  /** Returns what is wrong with a cron expression; null: it is valid. */
+  /** Returns what is wrong with a cron expression, or null if it is valid. */
   cron(expression: string): string | null;
   /** The names of all metric families. */
   readonly families: readonly string[];
-  /** Returns what is wrong with a CEL expression, and at which character (from 0); null: it is valid. */
+  /** Returns what is wrong with a CEL expression, and at which character (from 0), or null if it is valid. */
   expression(text: string): { readonly message: string; readonly offset: number } | null;
   /** The fields that a valid CEL expression reads. */
   fields(text: string): readonly FieldUse[];
-  /** Returns the cron schedules with more runs than the limits allow; absent: not checked. */
+  /** Returns the cron schedules with more runs than the limits allow. Absent if not checked. */
   skippedRuns?(config: Config): readonly SkippedRuns[];
 }
 
 /** A configuration file, and what is needed to check it. */
 export interface ConfigSource extends YamlSource {
-  /** Reads a file that the configuration names; absent: such files are not checked. */
+  /** Reads a file that the configuration names. Absent if such files are not checked. */
   readonly readFile?: (path: string) => Result<string, string>;
-  /** Returns the files that match a glob relative to `folder`, as paths for `readFile`; absent: no policies are loaded. */
+  /**
+   * Returns the files that match a glob relative to `folder`, as paths for `readFile`. Absent if no policies are
+   * loaded.
+   */
   readonly listFiles?: (glob: string, folder: string) => readonly string[];
   readonly checks: ConfigChecks;
 }
@@ -72,7 +75,7 @@ export interface CheckContext {
   resolvePath(path: string): string;
   /** Paths of the files that match a glob. */
   find(glob: string): readonly string[];
-  /** Null: the configuration is invalid, so its names are unknown. */
+  /** Null if the configuration is invalid, so its names are unknown. */
   readonly names: DefinedNames | null;
 }
 
@@ -97,13 +100,13 @@ export const readOptionsOf = (checkContext: CheckContext): ReadOptions => ({
   resolvePath: checkContext.resolvePath,
 });
 
-/** Runs a check that the schema leaves to the loader; null: the value is valid. */
+/** Runs a check that the schema leaves to the loader. Returns null if the value is valid. */
 export function checkValue(check: LoaderCheck, value: string, checkContext: CheckContext): ValueProblem | null {
   const { source, names } = checkContext;
   switch (check) {
     case "cron": {
-      const why = source.checks.cron(value);
-      return why === null ? null : { expected: `must be a cron expression of five or six fields: ${why}` };
+      const problem = source.checks.cron(value);
+      return problem === null ? null : { expected: `must be a cron expression of five or six fields: ${problem}` };
     }
     case "expression": {
       const problem = source.checks.expression(value);
@@ -142,12 +145,12 @@ export function checkValue(check: LoaderCheck, value: string, checkContext: Chec
 /** Longer lists of names are left out of a message, which then only suggests the nearest one. */
 const LISTED_NAMES_MAX = 20;
 
-/** `section`: the section that defines such names. */
-function checkName(what: string, value: string, known: readonly string[], section?: string): ValueProblem | null {
+/** Checks a name. `section` is the section that defines such names. */
+function checkName(kind: string, value: string, known: readonly string[], section?: string): ValueProblem | null {
   if (known.includes(value)) return null;
   const list = section === undefined || known.length > LISTED_NAMES_MAX ? "" : `: ${known.join(", ")}`;
-  if (known.length === 0) return { expected: `must be the name of a ${what}; the section ${section} has none` };
-  return { expected: `must be the name of a ${what}${list}`, suggest: () => nearest(value, known) };
+  if (known.length === 0) return { expected: `must be the name of a ${kind}; the section ${section} has none` };
+  return { expected: `must be the name of a ${kind}${list}`, suggest: () => nearest(value, known) };
 }
 
 const requireSection = (section: string, isThere: boolean | undefined): ValueProblem | null =>

@@ -14,8 +14,8 @@ export interface SubstitutedText {
 const NAME_EXPECTED = `must name an environment variable, as in \${NAME}; for a literal \${ write $\${`;
 
 /**
- * Replaces `${NAME}` by the variable's value, which is not expanded again; `$${` stands for a literal `${`. The error is what
- * was found and what is expected; it never contains a variable's value.
+ * Replaces `${NAME}` by the variable's value, which is not expanded again; `$${` stands for a literal `${`. The error
+ * says what was found and what is expected, and never contains a variable's value.
  */
 export function substitute(
   text: string,
@@ -49,7 +49,7 @@ export function substitute(
   return ok({ text: result + text.slice(done), variables, originalIndex: writtenIndex });
 }
 
-/** A replacement: `from` to `to` in the original text, `start` to `end` in the result. */
+/** A replacement of `from` to `to` in the original text by `start` to `end` in the result. */
 interface Replacement {
   readonly start: number;
   readonly end: number;

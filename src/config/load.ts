@@ -10,16 +10,16 @@ import { readWebFile, type WebFile } from "./web-file.ts";
 /** A valid configuration, and the warnings about it. */
 export interface LoadedConfig {
   readonly config: Config;
-  /** Ordered by the paths of their files, then by position. If several fire on a node, the first one acts. */
+  /** Policies, ordered by the paths of their files, then by position. If several fire on a node, the first one acts. */
   readonly policies: readonly LoadedPolicy[];
-  /** Null: no web configuration file is named. */
+  /** Null if no web configuration file is named. */
   readonly webFile: WebFile | null;
   readonly warnings: readonly ConfigProblem[];
 }
 
 /**
  * Loads a configuration, its policies and its web configuration. Fails with every error of every file, ordered by line.
- * Paths are relative to the folder of the configuration; in the web configuration, to its own folder.
+ * Paths are relative to the folder of the configuration; those in the web configuration to its own folder.
  */
 export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly ConfigProblem[]> {
   const checkContext = createCheckContext(source);

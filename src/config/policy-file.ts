@@ -25,7 +25,7 @@ export interface PolicyFile {
   readonly read: ReadDocument<{ readonly policies: readonly PolicyRule[] }>;
 }
 
-/** A glob that matches more files is most likely wrong. */
+/** Maximum number of policy files. A glob that matches more files is most likely wrong. */
 const FILES_MAX = 200;
 
 /** Reads policy files, in the given order. Fails with every problem of all of them. */
@@ -57,7 +57,10 @@ export function readPolicyFiles(
   return all.length === 0 ? ok(valid) : fail(all);
 }
 
-/** The limit is for all files together, because they are compiled together. */
+/**
+ * Returns the problem of policy files that are too large. The limit is for all files together, because they are
+ * compiled together.
+ */
 function sizeProblem(file: string, length: number): ConfigProblem {
   const found = `${length} characters`;
   const expected = `must have at most ${TEXT_LENGTH_MAX}`;
@@ -85,7 +88,10 @@ export const policiesInOrder = (files: readonly PolicyFile[]): LoadedPolicy[] =>
     })),
   );
 
-/** Policy names are unique across files: timers and episodes refer to them. */
+/**
+ * Returns the problems of names that are used twice. Names are unique across files because timers and episodes refer to
+ * them.
+ */
 function duplicateNames(files: readonly PolicyFile[]): ConfigProblem[] {
   const firstPositions = new Map<string, string>();
   return files.flatMap(({ file, read }) =>

@@ -7,15 +7,15 @@ import type { LoaderCheck, ValueKind } from "./schema/value-types.ts";
 import { parseYaml, type YamlSource } from "./yaml/document.ts";
 import type { Mark, Marks } from "./yaml/position.ts";
 
-/** What is wrong with a value: what is expected, and a search for the nearest valid value. */
+/** What is wrong with a value: what is expected, and a function that finds the nearest valid value. */
 export interface ValueProblem extends Pick<Finding, "expected" | "suggest"> {
-  /** Index of the wrong character; absent: the whole value is wrong. */
+  /** Index of the wrong character. Absent if the whole value is wrong. */
   readonly offset?: number;
 }
 
-/** What reading needs besides the schema. */
+/** Functions that reading needs besides the schema. */
 export interface ReadOptions {
-  /** Runs a check of the loader; null: the value is valid. */
+  /** Runs a check of the loader. Returns null if the value is valid. */
   check(check: LoaderCheck, value: string): ValueProblem | null;
   /** Resolves a path in the file. */
   resolvePath(path: string): string;
@@ -28,8 +28,8 @@ export interface ReadDocument<T> {
 }
 
 /**
- * Reads a YAML file by a schema: returns the value, or the problems of the file, ordered by line. Runs in linear time, and
- * returns a bounded number of problems.
+ * Reads a YAML file by a schema: returns the value, or the problems of the file, ordered by line. Runs in linear time,
+ * and returns a bounded number of problems.
  */
 export function readYaml<S extends z.ZodType>(
   schema: S,
@@ -62,7 +62,10 @@ function scalarKind(schema: z.ZodType, mark: Mark, raw: unknown): ValueKind | nu
   return here === null ? null : kindOf(here);
 }
 
-/** Whether a value is in an item beyond its list's maximum: the list is rejected anyway, and a check may be slow. */
+/**
+ * Returns whether a value is in an item beyond its list's maximum. The list is rejected anyway, and a check may be
+ * slow.
+ */
 const isPastListMax = (schema: z.ZodType, { path }: Mark, raw: unknown): boolean =>
   path.some((step, index) => {
     const list = typeof step === "number" && step > 0 ? schemaAt(schema, path.slice(0, index), raw) : null;
@@ -80,7 +83,7 @@ function runCheck(kind: ValueKind, mark: Mark, raw: unknown, rules: ReadOptions)
   return [{ ...position, path: mark.path, found: quoteFrom(mark, value, offset ?? 0), ...finding }];
 }
 
-/** Quotes a text from one of its characters on. */
+/** Quotes a text starting at one of its characters. */
 function quoteFrom(mark: Mark, value: string, offset: number): string {
   if (offset === 0) return mark.found;
   return offset >= value.length ? `the end of ${mark.found}` : quote(value.slice(offset));
@@ -103,8 +106,8 @@ function adaptValue(schema: z.ZodType, kind: ValueKind, mark: Mark, raw: unknown
 }
 
 /**
- * Reads a value as Go's yaml.v2 does: a key without a value is absent, and where text is expected, a number or boolean is
- * read as the text in the file.
+ * Reads a value as Go's yaml.v2 does: a key without a value is absent, and where text is expected, a number or boolean
+ * is read as the text in the file.
  */
 function adaptToGo(schema: z.ZodType, mark: Mark, raw: unknown): void {
   const last = mark.path.at(-1);
@@ -114,18 +117,18 @@ function adaptToGo(schema: z.ZodType, mark: Mark, raw: unknown): void {
   const owner = valueAt(raw, ownerPath) as Record<string | number, unknown>;
   const value = owner[last];
   if (value === null || (value === "" && kindOf(here)?.mayBeBlank)) {
-    // Not in a mapping from names: a user without a hash must not vanish.
+    // In a mapping from names the key stays, because a user without a hash must not vanish.
     if (sectionKeys(schemaAt(schema, ownerPath, raw) ?? schema) !== null) delete owner[last];
   } else if (typeof value !== "string" && innermost(here)._zod.def.type === "string") {
     owner[last] = mark.found;
   }
 }
 
-/** The number or boolean that a variable's text stands for, if the schema expects one. */
+/** Returns the number or boolean that a variable's text stands for, if the schema expects one. */
 function parseVariable(schema: z.core.$ZodType, text: string): unknown {
   const { def } = innermost(schema)._zod;
   const numeric =
-    def.type === "number" || (def.type === "literal" && def.values.every((one) => typeof one === "number"));
+    def.type === "number" || (def.type === "literal" && def.values.every((option) => typeof option === "number"));
   if (numeric && /^[-+]?\d+(?:\.\d+)?$/.test(text)) return Number(text);
   if (def.type === "boolean" && /^(?:true|false)$/i.test(text)) return text.toLowerCase() === "true";
   return text;

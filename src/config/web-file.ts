@@ -7,7 +7,7 @@ import { type WebConfig, webSchema } from "./schema/web-file.ts";
 import { readYaml } from "./schema-reader.ts";
 import { type Marks, markKey } from "./yaml/position.ts";
 
-/** Reads a file; the error names the file and the reason. */
+/** Reads a file. The error names the file and the reason. */
 export type ReadFile = (path: string) => Result<string, string>;
 
 /** A valid web configuration, which can be read again. */
@@ -24,7 +24,7 @@ export interface LoadedWebFile {
   readonly warnings: readonly ConfigProblem[];
 }
 
-/** Reads a web configuration file; fails with every problem in it. Relative paths start at its own folder. */
+/** Reads a web configuration file. Fails with every problem in it. Paths are relative to its own folder. */
 export function readWebFile(file: string, from: CheckContext): Result<LoadedWebFile, readonly ConfigProblem[]> {
   const read = loadWebFile(file, from, from.source.readFile);
   if (!read.ok) return read;
@@ -41,9 +41,15 @@ export function toWebFile({ file, config }: Pick<WebFile, "file" | "config">, fr
   return { file, config, reread };
 }
 
-/** A thousand users need 8,000. The file is read on the main thread, which more tokens would block for over 50 ms. */
+/**
+ * Maximum number of tokens. A thousand users need 8,000. The file is read on the main thread, which more tokens would
+ * block for over 50 ms.
+ */
 const TOKENS_MAX = 10_000;
-/** A thousand users are a thousand values. Aliases of aliases turn few tokens into many values. */
+/**
+ * Maximum number of values. A thousand users are a thousand values. Aliases of aliases turn few tokens into many
+ * values.
+ */
 const VALUES_MAX = 3_000;
 
 function loadWebFile(file: string, from: CheckContext, readFile: ReadFile | undefined) {
@@ -78,7 +84,7 @@ function findWebWarnings(config: WebConfig, marks: Marks, file: string): ConfigP
   return warningProblems(warnings, marks, file);
 }
 
-/** A stolen hash of a lower cost can be guessed quickly. */
+/** Minimum cost that is advised, because a stolen hash of a lower cost can be guessed quickly. */
 const BCRYPT_COST_ADVISED_MIN = 10;
 
 function usersWarnings({ basic_auth_users: users, tls_server_config: tls }: WebConfig): Warning[] {

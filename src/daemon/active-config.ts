@@ -23,8 +23,8 @@ export interface ActiveConfig {
 }
 
 /**
- * What {@link LeaderConfig.stop} stops. `remediation`: the collectors go on under the next configuration; `leading`: the resources
- * stay open, for the daemon to stand by; `all`: everything.
+ * What {@link LeaderConfig.stop} stops. With `remediation` the collectors keep running under the next configuration;
+ * with `leading` the resources stay open, so that the daemon can stand by; `all` stops everything.
  */
 export type StopScope = "remediation" | "leading" | "all";
 
@@ -33,12 +33,12 @@ export interface LeaderConfig extends ActiveConfig {
   readonly isLeading: true;
   readonly collection: Collection;
   readonly term: Term;
-  /** Notifications that are not resolved: the next configuration takes them over. */
+  /** Notifications that are not resolved, which the next configuration takes over. */
   activeNotifications(): readonly Notification[];
   stop(scope: StopScope, budget: ShutdownBudget): Promise<void>;
 }
 
-/** Starts remediation and rendering on a collection. `activeNotifications`: those of the previous configuration. */
+/** Starts remediation and rendering on a collection. `activeNotifications` are those of the previous configuration. */
 export function activateConfig(
   resources: ConfigResources,
   collection: Collection,

@@ -11,8 +11,8 @@ export const limitsOf = ({ limits }: Config): Limits => ({
 });
 
 /**
- * The settings of the collectors. `exported`: collectors whose data an exported family shows; `reads`: those whose data a
- * policy reads.
+ * The settings of the collectors. `exported` are the collectors whose data an exported family shows; `reads` are those
+ * whose data a policy reads.
  */
 export function collectionSettingsOf(
   config: Config,

@@ -26,9 +26,9 @@ export interface Collection {
   readonly client: ApiClient;
   readonly knownService: KnownService;
   readonly collectorManager: CollectorManager;
-  /** The last snapshot; null before the first. */
+  /** The last snapshot, or null before the first. */
   snapshot(): Snapshot | null;
-  /** Replaces the listener. It gets every snapshot with its plan, and at once the last one. */
+  /** Replaces the listener. It immediately receives the last snapshot with its plan, and then every new one. */
   setListener(listener: (snapshot: Snapshot, plan: Plan) => void): void;
   /** Stops the collectors. */
   stop(): Promise<void>;
@@ -36,7 +36,7 @@ export interface Collection {
   close(): Promise<void>;
 }
 
-/** Starts the collectors. `knownService`: what is known of the same service; null: nothing. */
+/** Starts the collectors. `knownService` is what is known of the same service, or null. */
 export function startCollection(
   resources: ConfigResources,
   knownService: KnownService | null,
@@ -80,15 +80,15 @@ export function startCollection(
 }
 
 /**
- * Returns a transport that sends a request only while this daemon leads. A request may wait for its connection after the last check
- * of its caller, so this is asked again right before it is written.
+ * Returns a transport that sends a request only while this daemon leads. A request may wait for its connection after
+ * its caller's last check, so leadership is checked again right before it is written.
  */
 const transportOfLeader = (transport: Transport, lease: Lease): Transport => ({
   ...transport,
   request: (request, signal) => transport.request({ ...request, mayBeSent: () => lease.isLeader() }, signal),
 });
 
-/** Whether two configurations have the same service and the same settings of the collectors. */
+/** Returns whether two configurations have the same service and the same settings of the collectors. */
 export const collectTheSame = (one: ConfigResources, other: ConfigResources): boolean =>
   isDeepStrictEqual(collectedSettings(one), collectedSettings(other));
 

@@ -30,11 +30,14 @@ export interface ConfigResources {
   readonly isTrustedProxy: IsTrustedProxy;
   readonly secret: Secret;
   readonly transport: Transport;
-  /** Null: no web configuration file is named. */
+  /** Null if no web configuration file is named. */
   readonly webConfig: WebConfig | null;
 }
 
-/** Reads the secrets and certificates that a configuration names, and creates its clients. Does not affect the active configuration. */
+/**
+ * Reads the secrets and certificates that a configuration names, and creates its clients. Does not affect the active
+ * configuration.
+ */
 export function openConfigResources(
   loaded: LoadedConfig,
   {
@@ -98,18 +101,18 @@ const serviceTransport = (service: Config["service"], tls: IntegrationTls): Tran
     proxyFromEnvironment: service.proxy_from_environment,
   }));
 
-/** The settings of the collectors, by what is exported and what the policies read. */
+/** Returns the settings of the collectors, which depend on what is exported and what policies read. */
 export const settingsOf = (config: Config, rules: RemediationRules): CollectionSettings =>
   collectionSettingsOf(config, neededCollectors(new Set(config.export.deny)), new Set(collectorsReadBy(rules)));
 
-/** The collectors whose data the policies read. With any policy, the node list is one of them. */
+/** Returns the collectors whose data the policies read. If there is any policy, the node list is one of them. */
 function collectorsReadBy({ policies, safety }: RemediationRules): Collector[] {
   const guard = safety.protected === null ? null : mustCompile(safety.protected);
   const sources = expressionSources([...expressionsOf(policies), guard]);
   return [...(policies.length === 0 ? [] : (["nodes"] as const)), ...sources];
 }
 
-/** Whether two configurations are equal in everything that a reload replaces. */
+/** Returns whether two configurations are equal in everything that a reload replaces. */
 export const hasSameResources = (one: ConfigResources, other: ConfigResources): boolean =>
   isDeepStrictEqual([one.config, one.rules, one.webConfig], [other.config, other.rules, other.webConfig]);
 

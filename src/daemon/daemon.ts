@@ -19,21 +19,27 @@ import type { Term } from "./term.ts";
 export interface Daemon {
   url(): string;
   /**
-   * Loads the configuration again and activates it; an invalid configuration is rejected, and the previous one stays active.
-   * The journal records the result as a SIGHUP.
+   * Loads the configuration again and activates it; an invalid configuration is rejected, and the previous one stays
+   * active. The journal records the result as a SIGHUP.
    */
   readonly reload: Reload;
-  /** What the JSON routes show, now. */
+  /** Returns what the JSON routes show now. */
   statusSnapshot(): StatusSnapshot;
-  /** The state of remediation, now. */
+  /** Returns the current state of remediation. */
   remediation(): RemediationView;
-  /** Resolves with the reason if the state can't be used, although that was not known at the start: the daemon should be stopped. */
+  /**
+   * Resolves with the reason if it turns out after the start that the state can't be used. The daemon should then be
+   * stopped.
+   */
   readonly unusable: Promise<string> | null;
   /** Stops the daemon, in reverse order of the start, within {@link SHUTDOWN_BUDGET}. */
   stop(): Promise<void>;
 }
 
-/** Starts the daemon: secrets and clients, state, web server, collectors, remediation. The error is every problem, a line each. */
+/**
+ * Starts the daemon: secrets and clients, state, web server, collectors, remediation. The error lists every problem,
+ * one per line.
+ */
 export async function startDaemon(deps: DaemonDeps): Promise<Result<Daemon, readonly string[]>> {
   const read = await deps.readConfig();
   if (!read.ok) return read;
@@ -68,7 +74,7 @@ class RunningDaemon implements Daemon {
     this.unusable = runtime.shared?.unusable ?? null;
   }
 
-  /** `term`: that of a daemon which is alone; null: it shares its state, and stands by. */
+  /** `term` belongs to a daemon that is alone, or null if the daemon shares its state and stands by. */
   async start(resources: ConfigResources, term: Term | null): Promise<Result<void, readonly string[]>> {
     const { config } = resources;
     const web = await this.#listen(resources);
@@ -127,7 +133,7 @@ class RunningDaemon implements Daemon {
     await this.#waitUpTo(SHUTDOWN_BUDGET.handOverMs, this.#modes.close());
   }
 
-  /** A database that is away must not delay the stop. */
+  /** Waits for `work`, but at most `ms`, because a database that can't be reached must not delay the stop. */
   async #waitUpTo(ms: DurationMs, work: Promise<void>): Promise<void> {
     const done = new AbortController();
     const logged = work.catch((error: unknown) => this.#deps.log.warn({ err: error }, "state not closed"));
@@ -154,8 +160,8 @@ class RunningDaemon implements Daemon {
   }
 
   /**
-   * Opens the new configuration beside the active one, and replaces it only if all of it opens. An equal configuration
-   * replaces nothing; collectors with the same settings keep running.
+   * Opens the new configuration while the old one is active, and replaces the old one only if all of the new one opens.
+   * An equal configuration replaces nothing; collectors with the same settings keep running.
    */
   async #replaceConfig(): Promise<Result<"replaced" | "unchanged", readonly string[]>> {
     if (this.#isStopping) return fail(["the daemon is stopping"]);
@@ -233,7 +239,7 @@ class RunningDaemon implements Daemon {
 const schemeOf = (webConfig: WebConfig | null): "http" | "https" =>
   webConfig?.tls_server_config === undefined ? "http" : "https";
 
-/** What can't change while the daemon runs. */
+/** Settings that can't change while the daemon runs. */
 interface FixedSettings {
   readonly config: ConfigResources["config"];
   readonly scheme: "http" | "https";
@@ -261,7 +267,7 @@ const fixedKeyProblems = (old: FixedSettings, next: FixedSettings): string[] =>
 function leaderView(modes: ModeSwitch): LeaderView {
   if (modes.leadership === null) return null;
   const { holder = null, url = null } = modes.leadership.leader() ?? {};
-  // Another daemon wrote it, so it is not trusted to be a link.
+  // Another daemon wrote the URL, so it is not trusted to be a link.
   const link = url !== null && /^https?:\/\//.test(url) ? url : null;
   return { is_this: modes.isLeading(), name: holder, url: link };
 }

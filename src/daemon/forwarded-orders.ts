@@ -14,13 +14,13 @@ export interface ForwardingDeps {
   leader(): string;
 }
 
-/** The reply is asked for this often, and for this long: less than the time-out of the CLI. */
+/** How often to ask for the reply, and for how long, which is less than the time-out of the CLI. */
 const REPLY_INTERVAL_MS: DurationMs = SECOND_MS / 4;
 const REPLY_WAIT_MS: DurationMs = 5 * SECOND_MS;
 /** The leader looks for commands this often. */
 const TAKE_INTERVAL_MS: DurationMs = SECOND_MS / 2;
 
-/** The commands of operators at a standby: it writes them to the shared state, and returns the leader's reply. */
+/** The operator commands of a standby, which writes them to the shared state and returns the leader's reply. */
 export class ForwardingCommands implements OperatorCommands {
   readonly #deps: ForwardingDeps;
   readonly #operator: string | null;
@@ -43,7 +43,10 @@ export class ForwardingCommands implements OperatorCommands {
   resetBreaker = () => this.#forward("reset-breaker");
   acceptInventory = () => this.#forward("accept-inventory");
 
-  /** A reload concerns this daemon only, and only the leader writes the journal. The log has it. */
+  /**
+   * Does nothing, because a reload concerns only this daemon, and only the leader writes the journal. The log records
+   * it.
+   */
   noteReload(): void {}
 
   async #forward(
@@ -83,9 +86,9 @@ export interface OrderTakerDeps {
 }
 
 /**
- * Executes the commands that standbys forward, one after another, until the returned function is called, which waits for the last.
- * After a crash between a command and its reply, the next leader executes it again, which changes nothing more, except that a pause
- * or hold with a duration ends later.
+ * Executes the commands that standbys forward, one after another, until the returned function is called, which waits
+ * for the last command. After a crash between a command and its reply, the next leader executes the command again. This
+ * changes nothing more, except that a pause or hold with a duration ends later.
  */
 export function takeForwardedOrders(deps: OrderTakerDeps): () => Promise<void> {
   const stop = new AbortController();
@@ -98,7 +101,7 @@ export function takeForwardedOrders(deps: OrderTakerDeps): () => Promise<void> {
 
 async function takeUntilAborted(deps: OrderTakerDeps, signal: AbortSignal): Promise<void> {
   const { orders, clock, log, isLeader } = deps;
-  /** Replies that could not be written yet: their commands are not executed again. */
+  /** Replies that could not be written yet. Their commands are not executed again. */
   const unwritten = new Map<number, CommandReply>();
   let isFailing = false;
   while (!signal.aborted) {

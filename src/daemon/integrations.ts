@@ -17,7 +17,7 @@ import { createExternalBlockers } from "../remediation/evaluation/blocker-querie
 export interface Integrations {
   readonly externalBlockers: ExternalBlockers;
   readonly receivers: readonly Receiver[];
-  /** Operators who may send commands; none: the API is read-only. */
+  /** Operators who may send commands. Without any, the API is read-only. */
   readonly operators: readonly Operator[];
   close(): Promise<void>;
 }
@@ -25,14 +25,14 @@ export interface Integrations {
 /** Reads the file that a configuration key names. */
 export type ReadSecret = (key: string, path: string, read?: typeof fileSecret) => Secret;
 
-/** Stands in for a secret that could not be read; what uses it is discarded. */
+/** Stands in for a secret that could not be read. Everything that uses it is discarded. */
 const UNREADABLE = inlineSecret("unread");
 
 type Endpoint = HttpClient & { readonly url: string };
 interface IntegrationDeps {
   readonly clock: Clock;
   readonly agent: string;
-  /** Where receivers with `log` write; absent: nowhere, for commands that send no notifications. */
+  /** The log to which receivers with `log` write; absent for commands that send no notifications. */
   readonly log?: Log;
 }
 
@@ -48,7 +48,7 @@ export const secretReader =
     return found.ok ? found.value : UNREADABLE;
   };
 
-/** Reads the secrets of all integrations; fails with every one that can't be read. Opens no connection. */
+/** Reads the secrets of all integrations. Fails with every secret that can't be read. Opens no connection. */
 export function openIntegrations(config: Config, deps: IntegrationDeps): Result<Integrations, readonly string[]> {
   const problems: string[] = [];
   const secret = secretReader(deps.clock, problems);
@@ -75,7 +75,7 @@ export function openIntegrations(config: Config, deps: IntegrationDeps): Result<
     receivers,
     operators,
     async close() {
-      await Promise.all([externalBlockers, ...receivers].map((each) => each.close()));
+      await Promise.all([externalBlockers, ...receivers].map((integration) => integration.close()));
     },
   });
 }
@@ -91,7 +91,7 @@ function operatorsOf({ web }: Config, secret: ReadSecret): readonly Operator[] {
   ];
 }
 
-/** Operators must have different tokens: a shared one identifies neither. */
+/** Returns the problems of tokens that several operators share: a shared token identifies none of them. */
 function sharedTokens(operators: readonly Operator[]): readonly string[] {
   return operators.flatMap(({ name, token }, index) => {
     const first = operators.findIndex((other) => other.token.value().trim() === token.value().trim());

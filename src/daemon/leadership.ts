@@ -17,7 +17,7 @@ export interface LeadershipDeps {
 
 /** Wait between two attempts to acquire the lease. */
 const ACQUIRE_INTERVAL_MS: DurationMs = SECOND_MS;
-/** The lease is renewed this often per lease. */
+/** Number of renewals per duration of the lease. */
 const RENEWALS_PER_LEASE = 3;
 /** Wait after a renewal that failed. */
 const RETRY_INTERVAL_MS: DurationMs = SECOND_MS;
@@ -28,8 +28,8 @@ const RETRY_INTERVAL_MS: DurationMs = SECOND_MS;
  *     standby ── acquired ──▶ leader ── deadline passed ──▶ expired ── renewed ──▶ leader
  *        ▲                      └────── deposed ───────────────┴─────────────────────▶ standby
  *
- * An expired leader neither polls nor acts: see {@link Lease.isLeader}. It keeps what it knows, because it goes on as the leader if
- * no other daemon has taken the lease.
+ * An expired leader neither polls nor acts (see {@link Lease.isLeader}). It keeps what it knows, because it remains the
+ * leader if no other daemon has taken the lease.
  */
 export class Leadership {
   readonly #deps: LeadershipDeps;
@@ -42,7 +42,7 @@ export class Leadership {
     this.#deps = deps;
   }
 
-  /** The leader as far as this daemon knows, or the last one; null: unknown. */
+  /** Returns the leader as far as this daemon knows, or the last one, or null if unknown. */
   leader(): LeaseHolder | null {
     return this.#leader;
   }
@@ -52,7 +52,7 @@ export class Leadership {
     this.#running = this.#run();
   }
 
-  /** Stops acquiring and renewing. A lease that was kept until now stays as it is. */
+  /** Stops acquiring and renewing the lease. A lease that is held is not released. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#running;
@@ -63,7 +63,7 @@ export class Leadership {
     const { signal } = this.#stop;
     while (!signal.aborted) {
       if (await this.#acquire()) {
-        // It was acquired while this daemon stopped.
+        // The lease was acquired while this daemon was stopping.
         if (signal.aborted) return this.#release();
         log.info({ epoch: lease.epoch() }, "elected leader");
         const kept = this.#keep();

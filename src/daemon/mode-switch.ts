@@ -11,17 +11,19 @@ import { openSharedTerm, type Term } from "./term.ts";
 /**
  * Runs the active configuration, as a leader or as a standby, and replaces it at a reload and when leadership changes.
  *
- *     what survives a change of mode    web server, metrics (counters go on), status page, configuration and its resources
- *     what is new in each term          image of the journal, call counts, knowledge of the limits, inventory, timers' trust
+ * - A change of mode keeps the web server, the metrics with their counts, the status page, the configuration and its
+ *   resources.
+ * - Each term starts with a new image of the journal, new call counts, an empty inventory, and without knowledge of the
+ *   limits or trust in timers.
  *
- * A daemon that shares its state with no other leads from the start, and always.
+ * A daemon that shares its state with no other always leads.
  */
 export class ModeSwitch {
   readonly #deps: DaemonDeps;
   readonly #runtime: Runtime;
   #active!: LeaderConfig | StandbyConfig;
   #leadership: Leadership | null = null;
-  /** The last change, or the current one: they must not overlap. */
+  /** The last or current change. Changes must not overlap. */
   #changing: Promise<unknown> = Promise.resolve();
   #isStopping = false;
   #stopOrders: () => Promise<void> = async () => {};
@@ -35,12 +37,12 @@ export class ModeSwitch {
     return this.#active;
   }
 
-  /** Acquires and renews the lease of this daemon; null: it shares its state with no other. */
+  /** What acquires and renews the lease of this daemon, or null if it shares its state with no other. */
   get leadership(): Leadership | null {
     return this.#leadership;
   }
 
-  /** Leads with the term of a daemon that is alone. */
+  /** Starts to lead with the term of a daemon that is alone. */
   lead(resources: ConfigResources, term: Term): void {
     const collection = startCollection(resources, null, this.#deps, this.#runtime, term);
     this.#active = activateConfig(resources, collection, [], this.#deps, this.#runtime, term);
@@ -64,7 +66,7 @@ export class ModeSwitch {
     return this.#active.isLeading && (shared === null || shared.lease.isLeader());
   }
 
-  /** Stops what the active configuration runs, and starts the same with new resources. */
+  /** Stops what the active configuration runs, and restarts it with new resources. */
   activate(resources: ConfigResources): Promise<void> {
     return this.#exclusively(() => {
       const old = this.#active;
@@ -73,7 +75,7 @@ export class ModeSwitch {
     });
   }
 
-  /** Stops the active configuration, and changes it no more. */
+  /** Stops the active configuration. It does not change any more. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     await this.#exclusively(async () => {
@@ -83,7 +85,10 @@ export class ModeSwitch {
     });
   }
 
-  /** Writes what is still to be written, after {@link stop}, and gives the lease up, so that another daemon can lead at once. */
+  /**
+   * Writes what is still to be written and releases the lease, so that another daemon can lead immediately. Call it
+   * after {@link stop}.
+   */
   async handOver(): Promise<void> {
     const { shared } = this.#runtime;
     const term = this.#active.isLeading ? this.#active.term : null;
@@ -93,7 +98,7 @@ export class ModeSwitch {
     await term?.store.close();
   }
 
-  /** Closes the state, after {@link handOver}. */
+  /** Closes the state. Call it after {@link handOver}. */
   async close(): Promise<void> {
     const { shared } = this.#runtime;
     if (shared !== null) await shared.close();
@@ -115,7 +120,7 @@ export class ModeSwitch {
     });
   }
 
-  /** Ends the term. What was not written is discarded: the new leader settles it by observation. */
+  /** Ends the term. What was not written is discarded, and the new leader settles it by observation. */
   async #depose(shared: SharedState): Promise<void> {
     const leader = this.#active;
     if (this.#isStopping || !leader.isLeading) return;

@@ -18,13 +18,13 @@ export interface ShutdownBudget {
   readonly postMs: DurationMs;
   /** For queued notifications. */
   readonly notificationsMs: DurationMs;
-  /** For what is still to be written to a shared state, and for giving the lease up. */
+  /** For what is still to be written to a shared state, and for releasing the lease. */
   readonly handOverMs: DurationMs;
   /** For HTTP responses under way. */
   readonly webMs: DurationMs;
 }
 
-/** After a SIGTERM the process exits within 10 s: these parts run one after another. */
+/** The parts run one after another. After a SIGTERM the process exits within 10 s. */
 export const SHUTDOWN_BUDGET: ShutdownBudget = {
   postMs: 7 * SECOND_MS,
   notificationsMs: SECOND_MS / 2,
@@ -37,14 +37,14 @@ export const userAgentOf = (version: string): string => `proxywarden/${version}`
 
 type OpenedState = Result<StateStore | SharedState, { readonly kind?: string; readonly message: string }>;
 
-/** What the daemon needs from outside; the demo and tests pass their own. */
+/** What the daemon needs from outside. The demo and tests pass their own. */
 export interface DaemonDeps {
   readonly clock: Clock;
   readonly cron: Cron;
   readonly random: Random;
   readonly log: Log & { setLevel(level: Config["log"]["level"]): void };
   readonly version: string;
-  /** Loads the configuration; the error is every problem, a line each. It should not block the event loop. */
+  /** Loads the configuration. The error lists every problem, one per line. It should not block the event loop. */
   readConfig(): Result<LoadedConfig, readonly string[]> | Promise<Result<LoadedConfig, readonly string[]>>;
   readFile(path: string): Result<string, string>;
   /** Opens the state of one daemon, or one that several daemons share. */
@@ -56,7 +56,7 @@ export interface DaemonDeps {
 /** What survives reloads and changes of leadership. */
 export interface Runtime {
   readonly startedAt: EpochMs;
-  /** The state that this daemon shares with others; null: it is alone, and always leads. */
+  /** The state that this daemon shares with others, or null if it is alone and always leads. */
   readonly shared: SharedState | null;
   readonly metrics: DaemonMetrics;
   readonly exposition: MetricsEndpoint;
@@ -66,7 +66,10 @@ export interface Runtime {
   readonly history: History;
 }
 
-/** Opens the state, and creates the runtime. `term`: that of a daemon which is alone; null: it shares its state, and stands by. */
+/**
+ * Opens the state, and creates the runtime. `term` belongs to a daemon that is alone, or null if the daemon shares its
+ * state and stands by.
+ */
 export async function openRuntime(
   deps: DaemonDeps,
   config: Config,

@@ -21,12 +21,12 @@ import { ForwardingCommands } from "./forwarded-orders.ts";
 import { RowFeed } from "./row-feed.ts";
 import type { DaemonDeps } from "./runtime.ts";
 
-/** The journal is asked this often whether it has changed. */
+/** How often to check whether the journal has changed. */
 const REFRESH_INTERVAL_MS: DurationMs = 2 * SECOND_MS;
-/** A large journal is read less often: the next read waits for this many times the duration of the last. */
+/** A large journal is read less often: after a read, the next one waits for this many times its duration. */
 const REFRESH_WAIT_FACTOR = 10;
 
-/** What a standby shares with the modes before and after it. */
+/** What a standby shares with the term before and after it. */
 export interface StandbyDeps {
   readonly shared: SharedState;
   readonly eventLog: EventLog;
@@ -41,8 +41,8 @@ const EMPTY_JOURNAL: JournalContents = {
 };
 
 /**
- * The active configuration of a daemon that stands by. It has no collectors and takes no step. It shows what the leader has journaled,
- * and hands commands to the leader.
+ * The active configuration of a daemon that stands by. It has no collectors and takes no step. It shows what the leader
+ * has journaled, and hands commands to the leader.
  */
 export class StandbyConfig implements ActiveConfig {
   readonly isLeading = false;
@@ -57,7 +57,7 @@ export class StandbyConfig implements ActiveConfig {
   /** Replaced when the journal has changed. */
   #journaled: RemediationView;
   #clockFact: string | undefined;
-  /** Why the journal could not be read last time; null: it was read. */
+  /** Why the journal could not be read last time, or null if it was read. */
   #problem: string | null = "it has not been read yet";
 
   constructor(resources: ConfigResources, deps: DaemonDeps, { shared, eventLog, leader }: StandbyDeps) {
@@ -83,7 +83,9 @@ export class StandbyConfig implements ActiveConfig {
     return { ...journaled, status: () => ({ ...journaled.status(), journal: this.#problem }) };
   }
 
-  /** Reads the journal, and again whenever it has changed until {@link stop}. Resolves after the first attempt. */
+  /**
+   * Reads the journal, and reads it again whenever it has changed until {@link stop}. Resolves after the first attempt.
+   */
   async start(): Promise<void> {
     await this.#refresh();
     void this.#keepFresh();
@@ -104,7 +106,7 @@ export class StandbyConfig implements ActiveConfig {
     };
   }
 
-  /** `all`: closes the resources too. A read of the journal that is under way is not waited for. */
+  /** With `all` the resources are closed too. It does not wait for a read of the journal that is under way. */
   async stop(scope: "standing by" | "all"): Promise<void> {
     this.#stop.abort();
     if (scope === "all") await closeResources(this.resources);

@@ -10,9 +10,9 @@ import { limitsOf } from "./collection-settings.ts";
 import type { DaemonDeps, Runtime } from "./runtime.ts";
 
 /**
- * What a daemon needs to poll and to act, from the time at which it begins to lead until it does not any more. A reload keeps it.
- * A daemon that shares its state with no other has one term. A new term knows what is in the store and nothing else: the windows of
- * the limits count as used, as after a restart.
+ * What a daemon needs to poll and to act, from the time at which it begins to lead until it stops leading. A reload
+ * keeps it. A daemon that shares its state with no other has one term. A new term knows only what is in the store. The
+ * windows of the limits count as used, as after a restart.
  */
 export interface Term {
   readonly store: StateStore;
@@ -47,8 +47,8 @@ export async function openSharedTerm(
 }
 
 /**
- * Opens the term of a daemon that is alone, and reads its journal. If the journal is damaged, the daemon runs on a state in memory:
- * it exports metrics and takes no action until an operator repairs the journal.
+ * Opens the term of a daemon that is alone, and reads its journal. If the journal is damaged, the daemon runs with a
+ * state in memory. It exports metrics and takes no action until an operator repairs the journal.
  */
 export async function openOnlyTerm(
   deps: DaemonDeps,
@@ -77,12 +77,12 @@ async function readJournal(
     return ok({ store, remediationState: await openRemediationState({ ...options, assumesEarlierActions: true }) });
   } catch (error) {
     await store.close();
-    const why = errorMessage(error);
-    return fail(`the journal in ${state.path} can't be read (${why}); put a backup in its place, or move it away`);
+    const problem = errorMessage(error);
+    return fail(`the journal in ${state.path} can't be read (${problem}); put a backup in its place, or move it away`);
   }
 }
 
-/** `mayCall`: whether calls may be sent now; absent: always. */
+/** `mayCall` says whether calls may be sent now. Absent means always. */
 function startRateLimiter(
   { clock, log, random }: DaemonDeps,
   config: Config,
@@ -120,7 +120,10 @@ function addCallsUsedBefore({ calls, facts }: StateStore, config: Config, clock:
   };
 }
 
-/** Calls since `day` (UTC) that were made before the state was created, according to {@link CALLS_USED_BEFORE_FACT}. */
+/**
+ * Returns the calls since `day` (UTC) that were made before the state was created, according to {@link
+ * CALLS_USED_BEFORE_FACT}.
+ */
 export function callsUsedBefore(fact: string | null, day: string): number {
   const before = JSON.parse(fact ?? '{"day":"","used":0}') as { day: string; used: number };
   return day <= before.day ? before.used : 0;

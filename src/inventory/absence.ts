@@ -3,26 +3,27 @@ import { growColumn } from "../base/typed-column.ts";
 /** Result of a lookup of a node by id. `gone`: the service answered 404. `unknown`: it could not be read. */
 export type LookupResult = "alive" | "gone" | "unknown";
 
-/** What a walk proves about the nodes that it did not show. `blind`: nothing. */
+/** What a walk proves about the nodes that it did not show. `blind` means nothing. */
 export type WalkEvidence = "exact" | "inexact" | "blind";
 
 /**
- * A node is gone when its absence points reach this: after two exact walks in a row, or ten inexact ones, which may have
- * missed it. A list that is never exact therefore does not keep vanished nodes forever.
+ * A node is gone when its absence points reach this number: after two exact walks in a row, or after ten inexact ones,
+ * each of which may have missed it. Nodes that vanish from a list that is never exact are therefore removed in the end.
  */
 const ABSENCE_POINTS_MAX = 10;
 const ABSENCE_POINTS = { exact: 5, inexact: 1, blind: 0 } as const;
-/** The interval in walks between two lookups of a hidden node doubles up to two to the power of this. */
+/** The number of walks between two lookups of a hidden node is doubled at most this many times. */
 const LOOKUP_DOUBLINGS_MAX = 5;
 
 /**
- * Tracks, by slot, which nodes the walks of the list do not show, and which of them are gone. A lookup that returns 404 proves
- * that a node is gone. Otherwise absences are counted, but only for nodes whose own lookup failed, or if every lookup during the
- * walk showed that unlisted nodes are gone: absence from a list that hides existing nodes proves nothing.
+ * Tracks, by slot, which nodes the walks of the list do not show, and which of them are gone. A lookup that returns 404
+ * proves that a node is gone. Otherwise absences are counted, but only for nodes whose own lookup failed, or if every
+ * lookup during the walk showed that unlisted nodes are gone, because absence from a list that hides existing nodes
+ * proves nothing.
  */
 export class AbsenceTracker {
   #walk = 1;
-  /** Number of the last walk that showed the node. */
+  /** Number of the last walk that showed each node. */
   #lastShownWalk = new Float64Array(0);
   #absencePoints = new Uint8Array(0);
   /** Lookups since the node was last shown, and the number of the walk in which the next one is due. */
@@ -62,7 +63,9 @@ export class AbsenceTracker {
     return this.#hidden[slot] === 1;
   }
 
-  /** Returns those of `slots` that the current walk has not shown and that are due for a lookup, longest absent first. */
+  /**
+   * Returns those of `slots` that the current walk has not shown and that are due for a lookup, longest absent first.
+   */
   dueForLookup(slots: Iterable<number>): number[] {
     return [...slots]
       .filter((slot) => !this.isShown(slot) && this.#nextLookup[slot]! <= this.#walk)

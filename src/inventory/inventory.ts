@@ -18,13 +18,16 @@ import { NodeColumns } from "./node-columns.ts";
 import { createUsageScaleCheck, type UsageScale, type UsageScaleCheck } from "./usage-scale.ts";
 import { WalkHistory, type WalkSummary } from "./walk-completeness.ts";
 
-/** The node whose detail is read next, and why out of turn; null: it is its turn. */
+/** The node whose detail is read next, and why it is read out of turn, or null if it is its turn. */
 export interface DetailPick {
   readonly id: NodeId;
   readonly cause: SuspectCause | null;
 }
 
-/** A node that the list hides is gone if its last_seen has not changed for this long, even if its detail is still returned. */
+/**
+ * A node that the list hides is gone if its last_seen has not changed for this long, even if its detail is still
+ * returned.
+ */
 const UNLISTED_MS_MAX: DurationMs = DAY_MS;
 
 /** Numbers of a detail that are stored unchanged; usages are converted to ratios. */
@@ -69,7 +72,10 @@ export class Inventory {
     return isNew;
   }
 
-  /** Returns at most `max` nodes that the current walk has not shown and that are due for a lookup by id, longest absent first. */
+  /**
+   * Returns at most `max` nodes that the current walk has not shown and that are due for a lookup by id, longest absent
+   * first.
+   */
   nodesToLookUp(max: number): readonly NodeId[] {
     const due = this.#absences.dueForLookup(this.#slots.values());
     return due.slice(0, max).map((slot) => this.#columns.id(slot));
@@ -84,7 +90,7 @@ export class Inventory {
     if (isGone) this.#removeNode(id, slot);
   }
 
-  /** Returns a node that the current walk has shown; null: none yet. */
+  /** Returns a node that the current walk has shown, or null if it has not shown any. */
   anyListed(): NodeId | null {
     for (const [id, slot] of this.#slots) if (this.#absences.isShown(slot)) return id;
     return null;
@@ -137,7 +143,7 @@ export class Inventory {
     return this.#priority.failingNodes();
   }
 
-  /** Returns when a detail was last read; null: never. */
+  /** Returns when a detail was last read, or null if never. */
   lastDetailAt(): MonotonicMs | null {
     return this.#lastDetailAt;
   }
@@ -152,22 +158,27 @@ export class Inventory {
     return this.#detailed.size === this.#slots.size && this.failingDetails() === 0;
   }
 
-  /** Takes the node whose detail is due next, if a round is planned to take `roundMs`. Null: no nodes. */
+  /** Takes the node whose detail is due next, if a round is planned to take `roundMs`. Null if there are no nodes. */
   takeNextDetail(now: MonotonicMs, roundMs: DurationMs): DetailPick | null {
     return this.#toDetailPick(this.#priority.takeNext(now, roundMs));
   }
 
-  /** Takes any node, to find out whether the service returns its detail. Null: no nodes. */
+  /** Takes any node, to find out whether the service returns its detail. Null if there are no nodes. */
   takeProbe(now: MonotonicMs): DetailPick | null {
     return this.#toDetailPick(this.#priority.takeProbe(now));
   }
 
-  /** Returns from when on {@link takeNextDetail} takes a node out of turn; Infinity: not without a new observation. */
+  /**
+   * Returns the time from which {@link takeNextDetail} takes a node out of turn; Infinity if it does not without a new
+   * observation.
+   */
   suspectAt(): MonotonicMs {
     return this.#priority.suspectAt();
   }
 
-  /** Sets the nodes whose details policies wait for, and from when on each is wanted. Replaces the previous ones. */
+  /**
+   * Sets the nodes whose details policies wait for, and the time from which each is wanted. Replaces the previous ones.
+   */
   setDetailDeadlines(deadlines: ReadonlyMap<NodeId, MonotonicMs>): void {
     const bySlot = new Map<number, MonotonicMs>();
     for (const [id, due] of deadlines) {
@@ -182,7 +193,7 @@ export class Inventory {
     this.#priority.setThresholds(thresholds);
   }
 
-  /** Declares the usage scale (after a reload). If it changed, all usage is missing until it is read again. */
+  /** Declares the usage scale, after a reload. If it changed, all usage is missing until it is read again. */
   declareScale(scale: UsageScale): void {
     if (this.#usageScale.declare(scale)) this.#clearUsage();
   }
@@ -226,13 +237,16 @@ export class Inventory {
     this.#columns.setNumber("listedAt", slot, at);
   }
 
-  /** Whether the node has this location already, as in nearly all records. */
+  /** Returns whether the node has this location already, as in nearly all records. */
   #isLocatedIn(slot: number, country: string, region: string): boolean {
     const location = this.#locations.list()[this.#columns.location(slot)];
     return location !== undefined && location.country === country && location.region === region;
   }
 
-  /** Whether the last_seen of a hidden node has not changed for so long that the service merely still has its record. */
+  /**
+   * Returns whether the last_seen of a hidden node has been unchanged for so long that the service merely keeps its
+   * record.
+   */
   #isUnlistedTooLong(id: NodeId, slot: number, at: MonotonicMs): boolean {
     const lastSeenMs = this.#columns.number("lastSeenMs", slot);
     const hidden = this.#hiddenSince.get(id);

@@ -1,6 +1,6 @@
 import { type CappedFamily, LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-values.ts";
 
-/** Counts by the value of one label: at most as many values as the cap of the family, and `other`. */
+/** Counts by the value of one label, for at most as many values as the cap of the family, and `other`. */
 interface LabelCounts {
   /** Begins a read: resets every count to 0. */
   begin(): void;
@@ -19,12 +19,12 @@ interface LabelCount {
 /** Creates counts for a family. `onFolded` is called at the end of each read that counted records under `other`. */
 export function createLabelCounts(family: CappedFamily, onFolded: OnLabelsFolded): LabelCounts {
   const { values: valuesMax } = LABEL_CAPS[family];
-  /** Values keep their place from read to read, whatever the order of the records. */
+  /** Values keep their count from one read to the next, regardless of the order of the records. */
   const counts = new Map<string, LabelCount>();
   const other: LabelCount = { count: 0, occurs: false };
   let foldedCount = 0;
 
-  /** Returns the count of a value without one: that of `other` if the cap is reached. */
+  /** Returns the count of a value that has none yet. It is that of `other` if the cap is reached. */
   function newCount(value: string): LabelCount {
     if (value === OTHER_LABEL) return other;
     if (counts.size >= valuesMax) {

@@ -1,11 +1,11 @@
 import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-values.ts";
 import type { Location } from "../model/snapshot.ts";
 
-/** Numbers pairs of country and region, so that the location of a node is one integer. */
+/** Assigns numbers to pairs of country and region, so that the location of a node is one integer. */
 interface LocationTable {
-  /** Returns the number of a location; beyond the cap of `proxynet_nodes`, that of the location `other`. */
+  /** Returns the number of a location, or beyond the cap of `proxynet_nodes` the number of the location `other`. */
   index(country: string, region: string): number;
-  /** Removes the locations without nodes. Returns the new number of each old one; null: all are kept. */
+  /** Removes the locations without nodes. Returns the new number of each old one, or null if all are kept. */
   compact(occupied: ReadonlySet<number>): readonly number[] | null;
   list(): readonly Location[];
 }
@@ -14,7 +14,10 @@ interface LocationTable {
 const OTHER_LOCATION: Location = { country: OTHER_LABEL, region: OTHER_LABEL };
 const { values: LOCATIONS_MAX } = LABEL_CAPS.proxynet_nodes;
 
-/** Creates an empty table. `compact` calls `onFolded` with the number of records counted under `other` since the last call. */
+/**
+ * Creates an empty table. `compact` calls `onFolded` with the number of records counted under `other` since the last
+ * call.
+ */
 export function createLocationTable(onFolded: OnLabelsFolded): LocationTable {
   let locations: Location[] = [];
   let byName = new Map<string, number>();

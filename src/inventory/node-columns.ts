@@ -26,7 +26,7 @@ export const TEXT_COLUMNS = LISTED_TEXT_NAMES.filter(
 
 const UNKNOWN_STATUS = NODE_STATUSES.indexOf("unknown");
 
-/** A column, and its last copy while the column has not changed since: a snapshot copies only what changed. */
+/** A column, and its last copy if the column has not changed since, so that a snapshot copies only what changed. */
 interface Column<A> {
   values: A;
   shared: A | null;
@@ -51,7 +51,7 @@ export class NodeColumns {
     return this.#numbers[name].values[slot]!;
   }
 
-  /** Null is stored as NaN: missing. */
+  /** Sets a number. Null, which means missing, is stored as NaN. */
   setNumber(name: NumberColumn, slot: number, value: number | null): void {
     write(this.#numbers[name], slot, value ?? Number.NaN);
   }
@@ -74,7 +74,7 @@ export class NodeColumns {
     write(this.#locationIndex, slot, index);
   }
 
-  /** `index`: of NODE_STATUSES. */
+  /** `index` is an index into NODE_STATUSES. */
   setStatus(slot: number, index: number): void {
     write(this.#status, slot, index);
   }
@@ -82,14 +82,18 @@ export class NodeColumns {
   /** Adds a slot and returns it. */
   grow(): number {
     const slot = this.#slots++;
-    for (const each of [...Object.values(this.#numbers), this.#locationIndex, this.#status] as Column<TypedColumn>[]) {
-      each.values = growColumn(each.values, slot);
-      each.shared = null;
+    for (const column of [
+      ...Object.values(this.#numbers),
+      this.#locationIndex,
+      this.#status,
+    ] as Column<TypedColumn>[]) {
+      column.values = growColumn(column.values, slot);
+      column.shared = null;
     }
     return slot;
   }
 
-  /** Assigns the slot to `id`, with all other fields missing; "" frees the slot. */
+  /** Assigns the slot to `id`, with all other fields missing. An empty `id` frees the slot. */
   clear(slot: number, id: NodeId): void {
     this.setText("ids", slot, id);
     for (const name of TEXT_COLUMNS) this.setText(name, slot, "");
@@ -115,7 +119,7 @@ export class NodeColumns {
     return occupied;
   }
 
-  /** Renumbers the locations; null: nothing changes. Empty slots get 0. */
+  /** Renumbers the locations. Empty slots get 0. Null changes nothing. */
   renumberLocations(renumbered: readonly number[] | null): void {
     if (renumbered === null) return;
     for (let slot = 0; slot < this.#slots; slot++) {

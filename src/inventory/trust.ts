@@ -8,9 +8,12 @@ export interface InventoryStatus {
   readonly completeWalks: number;
   /** Whether the last walk was complete: it reached the end of the list and missed no more nodes than allowed. */
   readonly lastComplete: boolean;
-  /** Nodes that the last walk missed, of those that the list counts; null: it was complete, or did not reach the end of the list. */
+  /**
+   * Nodes that the last walk missed, out of those that the list counts, or null if it was complete or did not reach the
+   * end of the list.
+   */
   readonly missing: { readonly nodes: number; readonly of: number } | null;
-  /** Age of the last complete walk; null: there was none. */
+  /** Age of the last complete walk, or null if there was none. */
   readonly completeWalkAgeMs: DurationMs | null;
   /** How long a walk counts as fresh: three planned intervals, or three measured durations if that is longer. */
   readonly freshMs: DurationMs;
@@ -18,11 +21,11 @@ export interface InventoryStatus {
   readonly nodes: number;
   /** Records of the last walk, unreadable ones included. */
   readonly recordsRead: number;
-  /** Nodes of the largest complete walk of the last days; 0: none yet. */
+  /** Nodes of the largest complete walk of the last days, or 0 before the first one. */
   readonly largestWalkNodes: number;
   /** Records of the last walk that could not be read, and nodes with an unknown status. */
   readonly unknownRecords: number;
-  /** Age of the latest last_seen of the fleet when it was observed; null: no node has one. */
+  /** Age of the latest last_seen of the fleet when it was observed, or null if no node has one. */
   readonly freshestLastSeenMs: DurationMs | null;
   /** Whether a response of the service had a Date header. */
   readonly hasServiceTime: boolean;
@@ -31,7 +34,7 @@ export interface InventoryStatus {
 /** Blockers that hold every action, and whether fleet data is untrusted rather than just incomplete. */
 export interface TrustAssessment {
   readonly blockers: readonly Blocker[];
-  /** Whether the data is untrusted: pending timers restart from zero, and a cooldown follows. */
+  /** Whether the data is untrusted. Then pending timers restart from zero, and a cooldown follows. */
   readonly isUntrusted: boolean;
 }
 

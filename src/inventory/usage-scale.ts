@@ -1,14 +1,14 @@
 import type { NodeDetail, NodeId } from "../model/node.ts";
 import type { UsageReading } from "../scheduling/usage-trend.ts";
 
-/** Scale of the usages that the service reports, which the spec does not define. `null`: none is declared. */
+/** Scale of the usages that the service reports, which the spec does not define. `null` means that none is declared. */
 export type UsageScale = "ratio" | "percent" | null;
 
 /** Checks the usages of details against the declared scale. */
 export interface UsageScaleCheck {
   /** Whether a scale is declared and nothing contradicts it. */
   isKnown(): boolean;
-  /** Checks a detail and returns its usages as ratios; NaN: missing, or the scale is unknown. */
+  /** Checks a detail and returns its usages as ratios. A usage that is missing, or whose scale is unknown, is NaN. */
   normalize(detail: NodeDetail): UsageReading;
   /** Declares a scale. Returns whether it changed. */
   declare(scale: UsageScale): boolean;
@@ -16,7 +16,10 @@ export interface UsageScaleCheck {
 
 /** A usage above this is not a ratio. */
 const RATIO_MAX = 1.5;
-/** If this many different nodes in a row have percentages below {@link RATIO_MAX}, they are ratios; fewer may be idle. */
+/**
+ * If this many different nodes in a row have percentages below {@link RATIO_MAX}, the usages are ratios. Fewer nodes
+ * may be idle.
+ */
 const LOW_NODES_MAX = 20;
 const UNKNOWN_USAGE: UsageReading = { cpuUsage: Number.NaN, memoryUsage: Number.NaN, diskUsage: Number.NaN };
 

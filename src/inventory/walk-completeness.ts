@@ -5,20 +5,26 @@ import type { WalkEvidence } from "./absence.ts";
 
 /** What a walk of a list counted. */
 interface WalkCounts {
-  /** Records that the list says it has. */
+  /** Number of records that the list states. */
   readonly total: number;
   /** Distinct records that the walk has seen, unreadable ones included. */
   readonly seen: number;
 }
 
-/** Returns how many records a walk missed, without `explained` ones; negative: it showed more than the total. */
+/**
+ * Returns how many records a walk missed, less the `explained` ones. It is negative if the walk showed more than the
+ * total.
+ */
 export const missingRecords = ({ total, seen }: WalkCounts, explained = 0): number => total - seen - explained;
 
-/** Returns how many records a complete walk may miss: `share` of the larger count, and at least one if the share is above 0. */
+/**
+ * Returns how many records a complete walk may miss: `share` of the larger count, and at least one if the share is
+ * above 0.
+ */
 export const allowedMissing = ({ total, seen }: WalkCounts, share: Share): number =>
   share === 0 ? 0 : Math.max(1, Math.floor(Math.max(total, seen) * share));
 
-/** Returns the share of the records that a walk showed, 0 to 1; 1 for an empty list. */
+/** Returns the share of the records that a walk showed, 0 to 1, or 1 for an empty list. */
 export function shownShare({ total, seen }: WalkCounts, missing: number): Share {
   const all = Math.max(total, seen + missing);
   return all === 0 ? 1 : Math.max(0, Math.min(1, 1 - missing / all));
@@ -28,7 +34,7 @@ export function shownShare({ total, seen }: WalkCounts, missing: number): Share 
 export interface WalkSummary extends WalkCounts {
   /** `exact`: every record is accounted for. `inexact`: the list was read to its end. `cut`: it was not. */
   readonly end: "exact" | "inexact" | "cut";
-  /** Records without a readable id: each may be one of the nodes not shown. */
+  /** Records without a readable id. Each may be one of the nodes that the walk did not show. */
   readonly rejected: number;
   /** Share of the total that a complete walk may miss. */
   readonly maxMissing: Share;
@@ -43,7 +49,9 @@ interface NodeCounts {
   readonly hidden: number;
 }
 
-/** After this many complete walks in a row within `max_missing`, an accepted number of missing nodes no longer applies. */
+/**
+ * After this many complete walks in a row within `max_missing`, an accepted number of missing nodes no longer applies.
+ */
 const WALKS_TO_RECOVER = 10;
 
 /** Decides which walks of the nodes are complete. */
@@ -60,7 +68,7 @@ export class WalkHistory {
     this.#recoveredWalks = 0;
   }
 
-  /** Records a walk; returns its result and what it proves about nodes that it did not show. */
+  /** Records a walk. Returns its result and what it proves about nodes that it did not show. */
   endWalk(
     { end, total, seen, rejected, maxMissing }: WalkSummary,
     { known, shown, hidden }: NodeCounts,

@@ -3,11 +3,14 @@ import { dirname } from "node:path";
 import { fail } from "../base/result.ts";
 
 /**
- * Why the store can't be opened. `held`: another process uses it; `newer`: a later version of proxywarden wrote it;
- * `damaged`: it is corrupt or not a proxywarden database; `unusable`: the folder can't be read or written, or the database
- * refuses; `unreachable`: the server of the database does not answer now. Only when opened for reading: `missing`: there is no
- * store; `older`: an earlier version wrote it, and it was not migrated yet.
- * The message names the file or folder and what to do.
+ * Why the store can't be opened. The message names the file or folder and what to do.
+ * - `held`: another process uses it.
+ * - `newer`: a later version of proxywarden wrote it.
+ * - `damaged`: it is corrupt, or not a proxywarden database.
+ * - `unusable`: the folder can't be read or written, or the database refuses access.
+ * - `unreachable`: the database server does not answer now.
+ * - `missing`, only when opened for reading: there is no store.
+ * - `older`, only when opened for reading: an earlier version wrote it, and it was not migrated yet.
  */
 export interface StoreFailure {
   readonly kind: "held" | "newer" | "damaged" | "unusable" | "unreachable" | "missing" | "older";
@@ -31,16 +34,18 @@ export const damagedFailure = (path: string, problem: string): StoreFailure => (
   message: `${path} is damaged (${problem}); put a backup in its place, or move it away together with its -wal and -shm files: a new one is created without episodes, actions and holds, and limits.month.used sets the calls already used`,
 });
 
-/** Creates the failure of a database from a later version. `known`: the newest schema version that this version knows. */
+/**
+ * Creates the failure of a database from a later version. `known` is the newest schema version that this version knows.
+ */
 export const newerVersionFailure = (path: string, version: number, known: number): StoreFailure => ({
   kind: "newer",
   message: `${path} has schema version ${version}, and this proxywarden knows ${known} at most; run the version that wrote it, or a later one`,
 });
 
-/** Whether the error says that another process has locked the database. */
+/** Returns whether the error says that another process has locked the database. */
 export const isLocked = (error: unknown): boolean => sqliteCode(error) === SQLITE_BUSY;
 
-/** Whether the error says that the file is corrupt or not a database. */
+/** Returns whether the error says that the file is corrupt or not a database. */
 export function isCorruption(error: unknown): boolean {
   const code = sqliteCode(error);
   return code === SQLITE_CORRUPT || code === SQLITE_NOTADB;
@@ -53,8 +58,8 @@ function sqliteCode(error: unknown): number | null {
 }
 
 /**
- * Returns why a store can't be created in `folder`; null: it can. The folder, or its nearest existing parent, must be
- * writable. Creates nothing.
+ * Returns why a store can't be created in `folder`, or null if it can. The folder, or its nearest existing parent, must
+ * be writable. Creates nothing.
  */
 export function stateFolderProblem(folder: string): string | null {
   const existing = nearestExisting(folder);

@@ -5,11 +5,12 @@ export const PRUNE_ROWS_MAX = 2_000;
 export const DECISIONS_MAX = 200_000;
 
 /**
- * SQL that deletes old rows of the schema `s`, quoted: what ended or was decided before `$1`, up to `$2` rows of each table, oldest
- * first. Actions are deleted before their episodes.
+ * Returns the SQL that deletes rows that ended or were decided before `$1`, up to `$2` rows of each table, oldest
+ * first. `s` is the quoted name of the schema. Actions are deleted before their episodes.
  */
 export const deleteOldRows = (s: string): readonly string[] => [
-  // Actions of an open or recent episode are kept. The row with the highest number stays, so that no number is used twice.
+  // Actions of an open or recent episode are kept. The row with the highest number stays, so that no number is used
+  // twice.
   `DELETE FROM ${s}.actions WHERE number IN (
      SELECT number FROM ${s}.actions AS old
      WHERE over_at < $1 AND number < (SELECT max(number) FROM ${s}.actions) AND NOT EXISTS (
@@ -33,7 +34,7 @@ export const deleteOldRows = (s: string): readonly string[] => [
      SELECT seq FROM ${s}.orders WHERE at < $1 ORDER BY at LIMIT $2)`,
 ];
 
-/** SQL that deletes the oldest decisions beyond the newest `$1`, up to `$2` rows. */
+/** Returns the SQL that deletes the oldest decisions beyond the newest `$1`, up to `$2` rows. */
 export const deleteExcessDecisions = (s: string): string =>
   `DELETE FROM ${s}.decisions WHERE seq IN (
      SELECT seq FROM ${s}.decisions WHERE seq <= (SELECT max(seq) FROM ${s}.decisions) - $1 ORDER BY seq LIMIT $2)`;

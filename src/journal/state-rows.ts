@@ -19,8 +19,8 @@ const KINDS: ReadonlySet<string> = new Set<StateRow["kind"]>([
 ]);
 
 /**
- * Yields an exported state as lines of JSON: a header with the version of the format, a line for each row, and an end with the
- * number of rows, which shows that nothing is missing.
+ * Yields an exported state as lines of JSON: a header with the version of the format, a line for each row, and a last
+ * line with the number of rows, which shows that nothing is missing.
  */
 export async function* exportLines(rows: AsyncIterable<StateRow>): AsyncGenerator<string> {
   yield `${JSON.stringify({ proxywarden_state: FORMAT_VERSION })}\n`;

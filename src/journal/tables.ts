@@ -23,12 +23,12 @@ export const TIMED_TABLES = {
   orders: { table: "orders", kind: "order", at: "at", sequence: "seq" },
 } as const satisfies Readonly<Record<TimedTable["table"], TimedTable>>;
 
-/** Returns the SQL that selects all timers of the schema `s`, quoted. */
+/** Returns the SQL that selects all timers. `s` is the quoted name of the schema. */
 export const selectTimers = (s: string): string =>
   `SELECT policy, node, state, true_ms AS "trueMs", clear_ms AS "clearMs", since,
      node_created_at AS "nodeCreatedAt" FROM ${s}.timers`;
 
-/** Returns the timers of rows of {@link selectTimers}. */
+/** Returns the timers in the rows of {@link selectTimers}. */
 export const timersOf = (rows: readonly Readonly<Record<string, unknown>>[]): TimerRow[] =>
   rows.map(({ nodeCreatedAt, ...row }) => {
     const timer = row as unknown as TimerRow;

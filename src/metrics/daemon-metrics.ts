@@ -12,7 +12,7 @@ type CounterName = NameOf<"counter">;
 type GaugeName = NameOf<"gauge">;
 type HistogramName = NameOf<"histogram">;
 
-/** The labels of a family: exactly its keys, with one of the values if the list of values is closed. */
+/** The labels of a family, with exactly its keys, and with one of its values if the list of values is closed. */
 export type LabelsOf<Name extends FamilyName> = {
   readonly [Label in keyof DaemonFamilies[Name]["labels"]]: DaemonFamilies[Name]["labels"][Label] extends readonly (infer Value)[]
     ? Value
@@ -21,7 +21,7 @@ export type LabelsOf<Name extends FamilyName> = {
 
 /** The `proxywarden_*` metrics. The compiler checks names, labels and closed label values against the table. */
 export interface DaemonMetrics {
-  /** Adds `by` to a counter; 1 if absent. Throws if `by` is negative. */
+  /** Adds `by`, which defaults to 1, to a counter. Throws if `by` is negative. */
   inc<Name extends CounterName>(name: Name, labels: LabelsOf<Name>, by?: number): void;
   /** Sets a gauge. NaN leaves the sample out. */
   set<Name extends GaugeName>(name: Name, labels: LabelsOf<Name>, value: number): void;
@@ -31,19 +31,19 @@ export interface DaemonMetrics {
   clear(name: GaugeName): void;
   /** Removes all series of all gauges that only a leader sets. */
   clearLeaderGauges(): void;
-  /** Renders all metrics, without an end mark: they are a part of the page. */
+  /** Renders all metrics, without an end marker, because they are part of a page. */
   render(format: Format): Promise<string>;
 }
 
 /** Options of {@link createDaemonMetrics}. */
 interface DaemonMetricsOptions {
-  /** Whether to include the metrics of the process (`process_*`, `nodejs_*`); true if absent. */
+  /** Whether to include the metrics of the process (`process_*`, `nodejs_*`). Defaults to true. */
   readonly process?: boolean;
 }
 
 /**
- * Gauges whose name ends in _total, which promtool rejects and which a sum over the other gauges gives; and a minimum that is 292
- * years before the first sample.
+ * Gauges whose names end in _total, which promtool rejects and which are sums of other gauges, and a minimum that is
+ * 292 years before the first sample.
  */
 const EXCLUDED_METRICS: ReadonlySet<string> = new Set([
   "nodejs_active_handles_total",
@@ -63,7 +63,7 @@ const STANDBY_GAUGES: ReadonlySet<string> = new Set<GaugeName>([
   "proxywarden_export_families_dropped",
 ]);
 
-/** Creates metrics in a registry of their own: nothing is shared with other users of prom-client. */
+/** Creates metrics in a registry of their own, so that nothing is shared with other users of prom-client. */
 export function createDaemonMetrics({ process: withProcess = true }: DaemonMetricsOptions = {}): DaemonMetrics {
   const registry = new Registry();
   const counters = new Map<string, Counter>();
@@ -95,16 +95,16 @@ export function createDaemonMetrics({ process: withProcess = true }: DaemonMetri
     clearLeaderGauges() {
       for (const [name, gauge] of gauges) if (!STANDBY_GAUGES.has(name)) gauge.clear();
     },
-    // Not registry.metrics(), whose format is a setting of the registry rather than an argument.
+    // registry.metrics() is not used, because its format is a setting of the registry rather than an argument.
     render: (format) =>
       registry.getMetricsAsJSON().then((families) => families.map((family) => familyText(family, format)).join("")),
   };
 }
 
-// prom-client stores the object that is passed.
+// prom-client keeps the object that it is passed.
 const copyLabels = (labels: object) => ({ ...labels }) as Record<string, string>;
 
-/** Returns every combination of label values; empty if a label has no closed list. */
+/** Returns every combination of label values, or empty if a label has no closed list. */
 function combinationsOf(labels: DaemonFamily["labels"]): Record<string, string>[] {
   let combinations: Record<string, string>[] = [{}];
   for (const [label, values] of Object.entries(labels)) {
@@ -113,7 +113,10 @@ function combinationsOf(labels: DaemonFamily["labels"]): Record<string, string>[
   return combinations;
 }
 
-/** A gauge that passes a value to prom-client only if it changed, since prom-client takes much longer than the comparison. */
+/**
+ * A gauge that passes a value to prom-client only if it changed, since prom-client takes much longer than the
+ * comparison.
+ */
 class ChangedGauge {
   readonly #gauge: Gauge;
   readonly #labelNames: readonly string[];
@@ -128,7 +131,7 @@ class ChangedGauge {
 
   set(labels: object, value: number): void {
     const texts = labels as Readonly<Record<string, string>>;
-    // A single label is its own key: a text that is put together takes longer to look up.
+    // A single label is its own key, because a concatenated text takes longer to look up.
     let key = texts[this.#labelNames[0] ?? ""] ?? "";
     for (let index = 1; index < this.#labelNames.length; index++) key += `\0${texts[this.#labelNames[index]!]}`;
     if (Object.is(this.#values.get(key), value)) return;

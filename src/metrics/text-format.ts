@@ -6,7 +6,7 @@ export type FamilyType = "gauge" | "counter" | "histogram";
 
 /** The header of a family. */
 export interface FamilyHead {
-  /** The name in text 0.0.4: that of a counter ends in `_total`. */
+  /** The name in text 0.0.4, in which the name of a counter ends in `_total`. */
   readonly name: string;
   readonly type: FamilyType;
   readonly help: string;
@@ -18,7 +18,7 @@ export const endMarker = (format: Format): string => (format === "openmetrics" ?
 /** Units of families. OpenMetrics states the unit only if the name ends in it. */
 const UNITS = ["seconds", "bytes", "ratio"] as const;
 
-/** Returns the unit with which the name of a family ends; null: none. */
+/** Returns the unit with which the name of a family ends, or null if there is none. */
 export const unitOf = (name: string): (typeof UNITS)[number] | null =>
   UNITS.find((unit) => openMetricsName(name).endsWith(`_${unit}`)) ?? null;
 
@@ -49,16 +49,17 @@ const escapeLine = (text: string) => text.replace(/[\\\n]/g, (character) => ESCA
 const NEEDS_ESCAPE = /["\\\n]/;
 const ESCAPES: Readonly<Record<string, string>> = { '"': '\\"', "\\": "\\\\", "\n": "\\n" };
 
-/**
- * Returns the text of a sample's value: the shortest one that parses to the same number; +Inf, -Inf and NaN as Prometheus spells them.
- */
+/** Returns the shortest text that parses to the value of a sample. +Inf, -Inf and NaN are spelled as in Prometheus. */
 export function valueText(value: number): string {
   if (Number.isFinite(value)) return String(value);
   if (Number.isNaN(value)) return "NaN";
   return value > 0 ? "+Inf" : "-Inf";
 }
 
-/** Returns the text of a bucket's bound: a float as OpenMetrics requires, and the same in text, so that both are one series. */
+/**
+ * Returns the text of a bucket's bound. It is a float in both formats, as OpenMetrics requires, so that both show the
+ * same series.
+ */
 export function boundText(bound: number): string {
   return Number.isInteger(bound) && Math.abs(bound) < 1e15 ? `${bound}.0` : valueText(bound);
 }

@@ -69,13 +69,19 @@ export type WebRefusal = keyof typeof WEB_REFUSAL_MEANINGS;
 /** The reasons, in the order of the table. */
 export const WEB_REFUSALS = Object.keys(WEB_REFUSAL_MEANINGS) as readonly WebRefusal[];
 
-/** Values of the label `reason` of `proxywarden_decisions_total`: the reasons to hold, and `all_clear` for an action. */
+/**
+ * Values of the label `reason` of `proxywarden_decisions_total`: the reasons to hold a node, and `all_clear` for an
+ * action.
+ */
 export const DECISION_REASONS = [...HOLD_REASONS, "all_clear"] as const;
 
 /** Values of the label `state` of `proxywarden_inventory_nodes`: listed by the last walk, or only by an earlier one. */
 export const INVENTORY_STATES = ["listed", "unlisted"] as const;
 
-/** Values of the label `state` of `proxywarden_episodes`: pending timers, open episodes, and nodes given up that still fire. */
+/**
+ * Values of the label `state` of `proxywarden_episodes`: pending timers, open episodes, and nodes given up that still
+ * fire.
+ */
 export const EPISODE_STATES = ["pending", ...OPEN_STATES, "given_up"] as const;
 
 /** Values of the label `action` of `proxywarden_node_episode`: the last action sent, or `none`. */
@@ -90,8 +96,8 @@ export const OTHER_LABEL = "other";
 
 /**
  * Maximum number of label values per family, for labels whose values come from the service. Further values are counted
- * under {@link OTHER_LABEL}, which bounds memory and the size of a scrape. A value that has a series keeps it while it is
- * listed. Families with one series per node are bounded by the size of the fleet.
+ * under {@link OTHER_LABEL}, which bounds memory and the size of a scrape. A value that has a series keeps it while it
+ * is listed. Families with one series per node are bounded by the size of the fleet.
  */
 export const LABEL_CAPS = {
   proxynet_nodes: { values: 2_000, of: "pairs of country and region, each with one series per status" },

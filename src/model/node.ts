@@ -6,8 +6,8 @@ export type NodeStatus = (typeof NODE_STATUSES)[number];
 export type NodeId = string;
 
 /**
- * Text fields of both forms of a node (spec, section 2.1) by their names in the API, which are also their names as labels of
- * `proxynet_node_info`. The decoder, the inventory, the snapshot and the labels follow from these rows.
+ * Text fields of both forms of a node (spec, section 2.1) by their names in the API, which are also their names as
+ * labels of `proxynet_node_info`. The decoder, the inventory, the snapshot and the labels follow from these rows.
  */
 export const LISTED_TEXTS = {
   name: "name",
@@ -23,15 +23,18 @@ export type ListedText = keyof typeof LISTED_TEXTS;
 export type NodeLabel = (typeof LISTED_TEXTS)[ListedText];
 export const NODE_LABELS: readonly NodeLabel[] = Object.values(LISTED_TEXTS);
 
-/** A numeric field of a node: its name in the API and its content. A `time` is converted to milliseconds since the epoch. */
+/**
+ * A numeric field of a node: its name in the API and its kind. A `time` is converted to milliseconds since the Unix
+ * epoch.
+ */
 export interface NumberField {
   readonly field: string;
   readonly kind: "quantity" | "time";
 }
 
 /**
- * Numeric fields of both forms of a node (spec, section 2.1). The decoder, the inventory and the snapshot follow from these
- * rows; the gauge is a row in `metrics/families/node-families.ts`.
+ * Numeric fields of both forms of a node (spec, section 2.1). The decoder, the inventory and the snapshot follow from
+ * these rows; the gauge is a row in `metrics/families/node-families.ts`.
  */
 export const LISTED_NUMBERS = {
   /** On the service's clock. */
@@ -72,5 +75,5 @@ export interface NodeDetail extends NodeRecord, Readonly<Record<DetailNumber, nu
 export const FAILURE_DOMAINS = ["region", "country"] as const;
 export type FailureDomain = (typeof FAILURE_DOMAINS)[number];
 
-/** A number of nodes for each kind of failure domain; null: no limit. */
+/** A number of nodes for each kind of failure domain. Null means no limit. */
 export type PerFailureDomain = Readonly<Record<FailureDomain, number | null>>;

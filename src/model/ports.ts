@@ -5,17 +5,17 @@ import type { EpochMs, MonotonicMs } from "./time.ts";
 
 /** The clock. Tests use a virtual one, and the demo may use a faster one. */
 export interface Clock {
-  /** The wall clock, which may jump. For timestamps. */
+  /** Returns the time of the wall clock, which may jump. Use it for timestamps. */
   now(): EpochMs;
-  /** Never jumps. For ages, intervals and pacing. */
+  /** Returns a time that never jumps. Use it for ages, intervals and pacing. */
   monotonic(): MonotonicMs;
-  /** Resolves after `ms`, or at once when `signal` aborts; never rejects. */
+  /** Resolves after `ms`, or immediately when `signal` aborts. Never rejects. */
   sleep(ms: DurationMs, signal?: AbortSignal): Promise<void>;
 }
 
 /** Computes the times of cron expressions. */
 export interface Cron {
-  /** The first time after `after` of `expression` (UTC, five or six fields); null: there is none. */
+  /** Returns the first time of `expression` (UTC, five or six fields) after `after`, or null if there is none. */
   nextAfter(expression: string, after: EpochMs): EpochMs | null;
 }
 
@@ -25,7 +25,10 @@ export interface TransportRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Called right before the request is written to its connection. If it returns false, nothing is sent. Absent: true. */
+  /**
+   * Called right before the request is written to its connection. If it returns false, nothing is sent. Absent means
+   * true.
+   */
   mayBeSent?(): boolean;
 }
 
@@ -37,13 +40,13 @@ export interface TransportResponse {
 }
 
 /**
- * Why there is no response. `unreachable`: no connection, so the service received nothing; `reset`: the connection broke;
- * `aborted`: by the caller's signal; `too_large`: the body exceeded the limit and was discarded.
+ * Why there is no response. `unreachable`: there was no connection, so the service received nothing; `reset`: the
+ * connection broke; `aborted`: the caller's signal aborted; `too_large`: the body exceeded the limit and was discarded.
  */
 export interface TransportFailure {
   readonly kind: "unreachable" | "reset" | "aborted" | "too_large";
   readonly message: string;
-  /** With `aborted`: nothing was sent. Absent: the service may have received the request. */
+  /** Set with `aborted` if nothing was sent. Absent if the service may have received the request. */
   readonly unsent?: true;
 }
 
@@ -55,20 +58,20 @@ export interface Transport {
 
 /** Durable count of API calls by day (UTC, such as `2026-11-21`). */
 export interface CallCounter {
-  /** Calls added on `day` and after it. Throws if the state can't be read. */
+  /** Returns the number of calls added on and after `day`. Throws if the state can't be read. */
   since(day: string): number;
   /**
-   * Adds calls to a day, or takes back earlier ones (negative); resolves once they are durably counted. Rejects if the state can't be
-   * written; none is added then.
+   * Adds calls to a day, or takes back earlier ones if negative. Resolves once they are durably counted. Rejects if the
+   * state can't be written; then none are added.
    */
   add(day: string, calls: number): Promise<void>;
 }
 
 /** Small durable values, by key. */
 export interface FactStore {
-  /** The last value that was written; null: none. */
+  /** Returns the last value that was written, or null if there is none. */
   read(key: string): string | null;
-  /** Stores a value, at once or as soon as the store can be written. Throws if the state can't be written. */
+  /** Stores a value, immediately or as soon as the store can be written. Throws if the state can't be written. */
   write(key: string, value: string): void;
 }
 
@@ -77,7 +80,7 @@ export interface StateStore {
   readonly calls: CallCounter;
   readonly facts: FactStore;
   readonly journal: Journal;
-  /** Writes what is still to be written, if it can be, and closes the store. May be called again. */
+  /** Writes what is still to be written, if possible, and closes the store. Further calls have no effect. */
   close(): Promise<void>;
 }
 
@@ -94,18 +97,24 @@ export interface Log {
 
 /** A secret in the configuration or in a file; a file may change while the daemon runs. */
 export interface Secret {
-  /** The current value; never empty. */
+  /** Returns the current value, which is never empty. */
   value(): string;
-  /** Reads the file again. True if the value changed. An unreadable file keeps the old value and is a failure. */
+  /**
+   * Reads the file again, and returns whether the value changed. If the file can't be read, this fails, and the old
+   * value stays.
+   */
   refresh(): Result<boolean, string>;
 }
 
 /**
- * Asks Prometheus and Alertmanager whether they block a policy: it is blocked by true and by an error. Results are not cached.
+ * Asks Prometheus and Alertmanager whether they block a policy. Both true and an error block it. Results are not
+ * cached.
  */
 export interface ExternalBlockers {
-  /** Whether a Prometheus query has a result. */
+  /** Returns whether a Prometheus query has a result. */
   hasQueryResult(query: string, signal: AbortSignal): Promise<Result<boolean, string>>;
-  /** Whether Alertmanager has a firing alert that matches all matchers and is neither silenced nor inhibited. */
+  /**
+   * Returns whether Alertmanager has a firing alert that matches all matchers and is neither silenced nor inhibited.
+   */
   hasFiringAlerts(matchers: readonly string[], signal: AbortSignal): Promise<Result<boolean, string>>;
 }

@@ -1,7 +1,7 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 
-/** How the simulated service counts requests (the spec names limits, not the algorithm). */
+/** How the simulated service counts requests. The spec defines limits, but no algorithm. */
 export type LimiterKind = "token_bucket" | "fixed_window" | "sliding_window";
 
 /** Fields by which the node list can be sorted, other than the order of joining. */
@@ -38,7 +38,7 @@ export type Ordering<Field extends string> = Field | `-${Field}`;
 /** How one of the lists is served. */
 export interface ListOptions<Order extends string> {
   readonly order: Order;
-  /** A page that begins after this many records is answered with 400; Infinity: none. */
+  /** A page that begins after this many records is answered with 400; Infinity if none is. */
   readonly recordsMax: number;
   /** Whether `total` counts the records of the list or those of the page. */
   readonly totalCounts: "list" | "page";
@@ -46,14 +46,14 @@ export interface ListOptions<Order extends string> {
   readonly totalLagMs: DurationMs;
   /** Added to `total`, which is at least 0. */
   readonly totalOffBy: number;
-  /** Fixed `total`, whatever the list holds. */
+  /** Fixed `total`, regardless of the list. */
   readonly totalFixed?: number;
 }
 
 /** Every choice that the spec leaves open. The client must work with each of them. */
 export interface ServiceOptions {
   readonly limiter: LimiterKind;
-  /** `off`: X-RateLimit headers only on a 429. `category` or `plan`: the limit that they describe. */
+  /** The limit that X-RateLimit headers describe, or `off` to send them only with a 429. */
   readonly rateLimitHeaders: "category" | "plan" | "off";
   /** Number of the first page. */
   readonly firstPage: 0 | 1;
@@ -74,12 +74,13 @@ export interface ServiceOptions {
   /** Whether a call over the concurrent cap or the monthly cap gets 429 or 403. */
   readonly planCapStatus: 429 | 403;
   /**
-   * Compression of bodies. `accepted`: gzip if Accept-Encoding contains it; `gzip` and `br`: always, whatever was requested.
+   * Compression of bodies. `accepted` uses gzip if Accept-Encoding contains it; `gzip` and `br` are always used,
+   * regardless of the request.
    */
   readonly compression: "off" | "accepted" | "gzip" | "br";
   /** Whether X-RateLimit-Reset of a token bucket is the time at which it is full or that of the next token. */
   readonly tokenBucketReset: "full" | "next_token";
-  /** `joined`: the order in which nodes joined the fleet, oldest first. */
+  /** `joined` is the order in which nodes joined the fleet, oldest first. */
   readonly nodeList: ListOptions<"joined" | Ordering<(typeof NODE_ORDERS)[number]>>;
   readonly sessionList: ListOptions<Ordering<(typeof SESSION_ORDERS)[number]>>;
 }
@@ -95,17 +96,20 @@ export type FaultKind =
       readonly status: number;
       /** Value of the Retry-After header. */
       readonly retryAfter?: string;
-      /** Instead of `retryAfter`: Retry-After as an HTTP-date, this much later than the response on the service's clock. */
+      /** Replaces `retryAfter` by an HTTP-date that is this much later than the response, by the service's clock. */
       readonly retryAfterDateMs?: DurationMs;
-      /** Sent by a gateway in front of the service: without X-RateLimit headers, and not counted by the service. */
+      /**
+       * Whether a gateway in front of the service sends it, without X-RateLimit headers and without counting the
+       * request.
+       */
       readonly bare?: boolean;
     }
-  /** A gateway in front of the service limits requests with a token bucket. Its 429 has no X-RateLimit headers. */
+  /** Limits requests in a gateway in front of the service, with a token bucket. Its 429 has no X-RateLimit headers. */
   | {
       readonly kind: "gateway_limit";
       readonly requestsPerMinute: number;
       readonly burst: number;
-      /** Seconds in the Retry-After header of its 429; absent: no header. */
+      /** Seconds in the Retry-After header of its 429. Absent means no header. */
       readonly retryAfterSeconds?: number;
     }
   /** Sends these X-RateLimit headers instead of the correct ones. */
@@ -121,9 +125,9 @@ export type FaultKind =
   | { readonly kind: "bad_json" }
   | { readonly kind: "html" }
   | { readonly kind: "wrong_shape" }
-  /** This share of a list's records is invalid: an unknown status, a number out of range, no id, an unusual name. */
+  /** Makes this share of a list's records invalid: an unknown status, a number out of range, no id, an unusual name. */
   | { readonly kind: "bad_records"; readonly share: Share }
-  /** Each label of a list's records and of the top lists has this many different values. */
+  /** Gives each label of a list's records and of the top lists this many different values. */
   | { readonly kind: "many_labels"; readonly values: number }
   | { readonly kind: "slow_drip"; readonly bytesPerSecond: number }
   | { readonly kind: "huge_body"; readonly bytes: number }
@@ -131,11 +135,11 @@ export type FaultKind =
   | { readonly kind: "lost_reply" }
   | { readonly kind: "vanished"; readonly share: Share }
   | { readonly kind: "empty_list" }
-  /** The first `records` of a list are repeated at its end, and counted in its total. */
+  /** Repeats the first `records` of a list at its end, and counts them in its total. */
   | { readonly kind: "duplicates"; readonly records: number }
-  /** Every page of a list has the records of the first page. `states`: the page number in the response. */
+  /** Gives every page of a list the records of the first page. `states` is the page number in the response. */
   | { readonly kind: "page_ignored"; readonly states: "requested" | "first" }
-  /** The details of this share of the nodes can't be read, always of the same nodes. */
+  /** Makes the details of this share of the nodes unreadable, always of the same nodes. */
   | { readonly kind: "bad_details"; readonly share: Share; readonly answer: BadDetail }
   | { readonly kind: "stale_last_seen" }
   | { readonly kind: "region_dark"; readonly region: string }
@@ -146,20 +150,21 @@ export type BadDetail = "not_found" | "unreadable" | "server_error";
 
 /** One fault of a scenario. */
 export interface Fault {
-  /** Since the start of the simulation. */
+  /** Time from the start of the simulation until the fault begins. */
   readonly afterMs: DurationMs;
   readonly forMs: DurationMs;
   /**
-   * Method, path prefix or both of the requests affected, such as `GET /v1/nodes`; absent: every request. The query belongs to the
-   * path: `GET /v1/nodes?` matches only the list. `region_dark` and `clock_skew` affect no requests, so they have no match.
+   * Method, path prefix or both of the requests affected, such as `GET /v1/nodes`. Absent means every request. The
+   * query belongs to the path: `GET /v1/nodes?` matches only the list. `region_dark` and `clock_skew` affect no
+   * requests, so they have no match.
    */
   readonly match?: string;
-  /** Share of the matching requests that are affected; 1 if absent. */
+  /** Share of the matching requests that are affected. Defaults to 1. */
   readonly share?: Share;
   readonly fault: FaultKind;
 }
 
-/** How often a simulated node fails, on average; Infinity: never. */
+/** How often a simulated node fails, on average; Infinity means never. */
 export interface FleetRates {
   /** Mean time from healthy to a fault. */
   readonly faultEveryMs: DurationMs;
@@ -169,7 +174,7 @@ export interface FleetRates {
   readonly incurable: Share;
   /** Share of the outages that start and stop every few minutes instead of lasting. */
   readonly flapping: Share;
-  /** How long a reboot takes. */
+  /** Duration of a reboot. */
   readonly rebootMs: DurationMs;
   /** Mean time between two scheduled maintenances of a node. */
   readonly maintenanceEveryMs: DurationMs;
@@ -179,15 +184,17 @@ export interface FleetRates {
 
 /** How the fleet changes while the simulation runs. */
 export interface ChurnRates {
-  /** Mean time between two nodes joining the fleet; Infinity: none. */
+  /** Mean time between two nodes joining the fleet; Infinity if none do. */
   readonly joinEveryMs: DurationMs;
-  /** Mean time between two nodes leaving the fleet for good; Infinity: none. */
+  /** Mean time between two nodes leaving the fleet for good; Infinity if none do. */
   readonly leaveEveryMs: DurationMs;
   /** Share of reboots after which the node leaves the fleet instead of coming back. */
   readonly vanishAfterReboot: Share;
-  /** How long such a node is gone; Infinity: for good. */
+  /** How long such a node is gone; Infinity means for good. */
   readonly vanishForMs: DurationMs;
-  /** Whether a node that returns is another machine with the same id; its `created_at` is then the time of its return. */
+  /**
+   * Whether a node that returns is another machine with the same id; its `created_at` is then the time of its return.
+   */
   readonly reuseIds: boolean;
 }
 

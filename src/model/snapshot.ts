@@ -3,9 +3,7 @@ import type { DetailNumber, ListedNumber, ListedText } from "./node.ts";
 import type { HourlyEntry, SessionStatistics } from "./session.ts";
 import type { MonotonicMs } from "./time.ts";
 
-/**
- * The collectors; also the values of the label `collector`. Each has its own interval, age and failures.
- */
+/** The collectors, which are also the values of the label `collector`. Each has its own interval, age and failures. */
 export const COLLECTORS = ["nodes", "details", "sessions", "stats", "hourly"] as const;
 export type Collector = (typeof COLLECTORS)[number];
 
@@ -14,16 +12,16 @@ export const perCollector = <Value>(create: (collector: Collector) => Value) =>
   Object.fromEntries(COLLECTORS.map((collector) => [collector, create(collector)])) as Record<Collector, Value>;
 
 /**
- * The nodes, in columns: index `slot` of every column is about the node `ids[slot]`. A slot with the id "" is empty, and its other
- * columns are undefined. A node keeps its slot while it is in the fleet, so two snapshots can be compared column by column. A missing
- * number is NaN, a missing string "". Usages are ratios, and all of them are NaN while {@link usageKnown} is false. A published fleet
- * is never modified.
+ * The nodes, in columns. Index `slot` of every column belongs to the node `ids[slot]`. A slot with the id "" is empty,
+ * and its other columns are undefined. A node keeps its slot while it is in the fleet, so two snapshots can be compared
+ * column by column. A missing number is NaN, a missing string "". Usages are ratios, and all of them are NaN while
+ * {@link usageKnown} is false. A published fleet is never modified.
  */
 export interface Fleet
   extends Readonly<Record<ListedNumber | DetailNumber, Float64Array> & Record<TextColumn, readonly string[]>> {
   /** Length of every column. */
   readonly slots: number;
-  /** Number of nodes: slots that are not empty. */
+  /** Number of nodes, which is the number of slots that are not empty. */
   readonly count: number;
   readonly ids: readonly string[];
   /** Indexes into {@link locations}. */
@@ -32,23 +30,23 @@ export interface Fleet
   readonly locations: readonly Location[];
   /** Indexes into NODE_STATUSES. */
   readonly status: Uint8Array;
-  /** When the list record was observed: MonotonicMs. */
+  /** When the list record was observed, in MonotonicMs. */
   readonly listedAt: Float64Array;
-  /** When the detail was observed: MonotonicMs; NaN: never. */
+  /** When the detail was observed, in MonotonicMs, or NaN if never. */
   readonly detailedAt: Float64Array;
-  /** The same time as {@link detailedAt} on the daemon's wall clock: EpochMs; NaN: never. */
+  /** The same time as {@link detailedAt} by the daemon's wall clock, in EpochMs, or NaN if never. */
   readonly detailedAtEpochMs: Float64Array;
   /** False if no scale is declared, or a value contradicted it. */
   readonly usageKnown: boolean;
-  /** When the last complete walk ended; null before the first. */
+  /** When the last complete walk ended, or null before the first. */
   readonly settledAt: MonotonicMs | null;
-  /** When the last walk ended that showed any node, complete or not; null before the first. */
+  /** When the last walk ended that showed any node, complete or not, or null before the first. */
   readonly walkedAt: MonotonicMs | null;
-  /** Result of the last walk; null before the first. */
+  /** Result of the last walk, or null before the first. */
   readonly lastWalk: WalkResult | null;
 }
 
-/** Text fields with a column of their own; country and region are columns of the locations. */
+/** Text fields with a column of their own. Country and region are part of the locations instead. */
 export type TextColumn = Exclude<ListedText, keyof Location>;
 
 /** Result of a walk of the nodes. */
@@ -59,7 +57,10 @@ export interface WalkResult {
   readonly completeWalks: number;
   /** Nodes that it showed. */
   readonly seenNodes: number;
-  /** Nodes that the list counts or that were known before, and that it did not show; or by how many it exceeded its total. */
+  /**
+   * Number of nodes that the list counts, or that were known before, and that it did not show; or the number by which
+   * it exceeded its total.
+   */
   readonly missing: number;
   /** Nodes that the list counts. */
   readonly total: number;
@@ -76,7 +77,10 @@ export interface Location {
   readonly region: string;
 }
 
-/** Cumulative histogram as in Prometheus. `counts[i]`: observations of at most `SESSION_DURATION_BUCKETS_SECONDS[i]`. */
+/**
+ * Cumulative histogram as in Prometheus. `counts[i]` is the number of observations of at most
+ * `SESSION_DURATION_BUCKETS_SECONDS[i]`.
+ */
 export interface Histogram {
   readonly counts: Float64Array;
   readonly count: number;
@@ -86,17 +90,23 @@ export interface Histogram {
 /** Upper bounds in seconds of `proxynet_session_duration_seconds`, without +Inf: a second to a day. */
 export const SESSION_DURATION_BUCKETS_SECONDS = [1, 5, 15, 60, 300, 900, 1_800, 3_600, 14_400, 43_200, 86_400] as const;
 
-/** Totals of the sessions; single sessions are not kept. */
+/** Totals of the sessions. Single sessions are not kept. */
 export interface SessionSummary {
   /** When the walk that the counts are from ended. */
   readonly settledAt: MonotonicMs;
   /** Whether that walk accounted for all sessions. Policies don't read sessions otherwise. */
   readonly complete: boolean;
-  /** `counts[status * SESSION_TYPES.length + type]`, both as indexes of SESSION_STATUSES and SESSION_TYPES. */
+  /**
+   * Count of each status and type, at `status * SESSION_TYPES.length + type`, as indexes of SESSION_STATUSES and
+   * SESSION_TYPES.
+   */
   readonly counts: Float64Array;
-  /** Whether the list has ever shown a failed session (error or timeout). Until then the number of failures is unknown, not 0. */
+  /**
+   * Whether the list has ever shown a failed session (error or timeout). Until then the number of failures is unknown,
+   * not 0.
+   */
   readonly failedListed: boolean;
-  /** Sessions by country; "": sessions without a country. */
+  /** Sessions by country. The key "" is for sessions without a country. */
   readonly countries: ReadonlyMap<string, number>;
   /** Sessions by customer, most first. */
   readonly customers: readonly { readonly customerId: string; readonly sessions: number }[];
@@ -117,8 +127,8 @@ export interface SessionNodes {
   /** The same without sessions that ended more than {@link RECENT_SESSION_MS} ago, which a list may show for days. */
   readonly recent: readonly (Uint32Array | Float64Array)[];
   /**
-   * Consecutive complete walks without a new session of the node that failed within the last minute; 0: the last walk had one, so
-   * the node's sessions are failing. Failed sessions stay listed after the node recovers.
+   * Consecutive complete walks without a new session of the node that failed within the last minute. It is 0 if the
+   * last walk had one, so that the node's sessions are failing. Failed sessions stay listed after the node recovers.
    */
   readonly quietWalks: Uint8Array;
   /** Bytes of the node's sessions since this process started. */

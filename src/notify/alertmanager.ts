@@ -9,8 +9,8 @@ import type { EpochMs } from "../model/time.ts";
 import { createHttpReceiver, formatIsoTime, type HttpReceiver } from "./http-receiver.ts";
 
 /**
- * Returns whether Alertmanager has a firing alert that is neither silenced nor inhibited and that all matchers match. Matchers use
- * amtool's syntax; without matchers, every alert matches. Fails if Alertmanager does not answer.
+ * Returns whether Alertmanager has a firing alert that is neither silenced nor inhibited and that all matchers match.
+ * Matchers use amtool's syntax; without matchers, every alert matches. Fails if Alertmanager does not answer.
  */
 export async function hasFiringAlerts(
   client: IntegrationClient,
@@ -40,9 +40,12 @@ interface AlertmanagerDeps extends IntegrationClientDeps {
 
 /** Active alerts are repeated this often, as Prometheus does. */
 const REPEAT_MS: DurationMs = MINUTE_MS;
-/** An alert expires after this without repetition: some repetitions may fail, and none comes after the daemon stopped. */
+/**
+ * An alert expires after this time without repetition, since some repetitions may fail, and none follow after the
+ * daemon has stopped.
+ */
 const ALERT_LIFETIME_MS: DurationMs = 5 * MINUTE_MS;
-/** How long an alert about a single event fires: longer than any common group_interval. */
+/** Duration of an alert about a single event, which is longer than any common group_interval. */
 const EVENT_ALERT_MS: DurationMs = HOUR_MS;
 
 /** The label `alertname` of each kind of notification. */
@@ -61,7 +64,10 @@ export const ALERT_NAMES: Readonly<Record<NotificationKind, string>> = {
   approval: "ProxywardenApprovalWanted",
 };
 
-/** Creates a receiver that sends alerts. The label `key` distinguishes alerts that are otherwise equal; empty labels are left out. */
+/**
+ * Creates a receiver that sends alerts. The label `key` distinguishes alerts that are otherwise equal; empty labels are
+ * left out.
+ */
 export const createAlertmanager = ({ name, generatorUrl, ...deps }: AlertmanagerDeps): HttpReceiver =>
   createHttpReceiver(
     {

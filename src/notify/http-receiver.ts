@@ -11,11 +11,11 @@ export interface HttpReceiver extends Receiver {
 
 /** What distinguishes the receivers that are reached over HTTP. */
 interface HttpReceiverOptions extends Pick<Receiver, "name" | "repeatMs"> {
-  /** Appended to the path of the URL; null: the URL is used as it is. */
+  /** Appended to the path of the URL, or null if the URL is used as it is. */
   readonly path: string | null;
   /** Returns the body of a request, which is sent as JSON. */
   readonly payload: (notifications: readonly Notification[]) => unknown;
-  /** Whether errors quote the response. Not if it may contain the URL and the URL is a secret. */
+  /** Whether errors quote the response. They must not if it may contain the URL and the URL is a secret. */
   readonly quotesResponse: boolean;
 }
 

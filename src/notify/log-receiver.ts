@@ -4,7 +4,10 @@ import { formatIsoTime, type HttpReceiver } from "./http-receiver.ts";
 
 const LOG_METHODS = { info: "info", warning: "warn", critical: "error" } as const;
 
-/** Creates a receiver that writes each notification to the log: `critical` as an error. It needs no other server, and never fails. */
+/**
+ * Creates a receiver that writes each notification to the log, with `critical` as an error. It needs no other server
+ * and never fails.
+ */
 export const createLogReceiver = (name: string, log: Log): HttpReceiver => ({
   name,
   async send(notifications) {

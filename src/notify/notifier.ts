@@ -13,13 +13,16 @@ export interface Notifier {
    * receivers that want repetitions, until it is resolved.
    */
   notify(notification: Notification, receiver?: string): void;
-  /** Adopts notifications that an earlier notifier sent and that are still active: they are repeated, not sent anew. */
+  /**
+   * Adopts notifications that an earlier notifier sent and that are still active. They are repeated, not sent as new
+   * ones.
+   */
   resume(notifications: readonly Notification[]): void;
   /** Active notifications that were sent to all receivers, for the next notifier to resume. */
   activeNotifications(): readonly Notification[];
   /**
-   * Sends what is queued for at most `graceMs`, then stops. Active notifications are not resolved: the daemon resumes them,
-   * or receivers that expect repetitions let them expire.
+   * Sends what is queued for at most `graceMs`, then stops. Active notifications are not resolved. The daemon resumes
+   * them, or receivers that expect repetitions let them expire.
    */
   stop(graceMs: DurationMs): Promise<void>;
 }
@@ -33,18 +36,18 @@ interface NotifierDeps {
   readonly metrics?: Pick<DaemonMetrics, "inc">;
 }
 
-/** Maximum number of active notifications; beyond it the oldest is no longer repeated. */
+/** Maximum number of active notifications. Beyond it the oldest is no longer repeated. */
 const ACTIVE_NOTIFICATIONS_MAX = 10_000;
 
 interface ActiveNotification {
   readonly notification: Notification;
-  /** The only receiver; undefined: all. */
+  /** The only receiver; undefined means all. */
   readonly receiver: string | undefined;
 }
 
 /** Creates a notifier with a retry queue per receiver, and starts it. */
 export function createNotifier({ receivers, clock, random, log, metrics }: NotifierDeps): Notifier {
-  /** By key, oldest first. */
+  /** Active notifications by key, oldest first. */
   const active = new Map<string, ActiveNotification>();
   const retryQueues = new Map(receivers.map((receiver) => [receiver.name, startRetryQueue(receiver)]));
 
@@ -55,7 +58,7 @@ export function createNotifier({ receivers, clock, random, log, metrics }: Notif
     // Counters start at zero, so that increase() sees the first notification.
     for (const outcome of NOTIFICATION_OUTCOMES) count(outcome, 0);
     const activeNotifications = () =>
-      [...active.values()].filter((each) => (each.receiver ?? name) === name).map(({ notification }) => notification);
+      [...active.values()].filter((entry) => (entry.receiver ?? name) === name).map(({ notification }) => notification);
     return new RetryQueue({ receiver, clock, random, log, count, activeNotifications });
   }
 

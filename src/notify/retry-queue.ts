@@ -15,11 +15,11 @@ interface RetryQueueDeps {
   readonly count: (outcome: NotificationOutcome, notifications: number) => void;
 }
 
-/** Maximum length of the queue: enough for a storm, and small in memory. */
+/** Maximum length of the queue, which suffices for a storm and takes little memory. */
 export const QUEUED_NOTIFICATIONS_MAX = 1_000;
 /** Maximum number of notifications per request. */
 export const NOTIFICATIONS_PER_REQUEST_MAX = 100;
-/** Attempts per batch: about six minutes with the waits below. */
+/** Maximum number of attempts per batch. With the waits below they take about six minutes. */
 export const ATTEMPTS_MAX = 12;
 /** Wait after the first failure, doubled up to the maximum, times a random factor of 0.5 to 1.5. */
 const RETRY_MS: DurationMs = SECOND_MS;
@@ -52,7 +52,9 @@ export class RetryQueue {
     this.#finished = this.#run();
   }
 
-  /** Queues a notification and returns immediately; beyond {@link QUEUED_NOTIFICATIONS_MAX} the oldest one is dropped. */
+  /**
+   * Queues a notification and returns immediately. Beyond {@link QUEUED_NOTIFICATIONS_MAX} the oldest one is dropped.
+   */
   add(notification: Notification): void {
     const { count, log } = this.#deps;
     if (this.#isDraining) {
@@ -72,7 +74,7 @@ export class RetryQueue {
     this.#idle.abort();
   }
 
-  /** Sends what is queued, one attempt each, until `cut` aborts; then the loop ends. */
+  /** Sends what is queued, with one attempt each, until `cut` aborts. The loop then ends. */
   async drain(cut: AbortSignal): Promise<void> {
     this.#isDraining = true;
     const end = () => this.#cut.abort();
@@ -117,7 +119,9 @@ export class RetryQueue {
     }
   }
 
-  /** Repeats the active notifications. A failure is neither retried nor counted: the next repetition follows. */
+  /**
+   * Repeats the active notifications. A failure is neither retried nor counted, because the next repetition follows.
+   */
   async #repeat(): Promise<void> {
     this.#repeatAt = this.#deps.clock.monotonic() + this.#repeatMs;
     const notifications = this.#deps.activeNotifications();

@@ -5,7 +5,7 @@ import { createHttpReceiver, formatIsoTime, type HttpReceiver } from "./http-rec
 /** Dependencies of a webhook. */
 interface WebhookDeps {
   readonly name: string;
-  /** Never logged or quoted: it may contain a token. */
+  /** The URL. It is never logged or quoted, because it may contain a token. */
   readonly url: Secret;
   readonly clock: Pick<Clock, "sleep">;
   /** Sent as User-Agent. */
@@ -13,8 +13,8 @@ interface WebhookDeps {
 }
 
 /**
- * Posts notifications to a webhook, as JSON. The overall status is `firing` if any notification fires. A field that does not
- * apply is null; times are ISO 8601 in UTC. Adding a field does not change the version.
+ * Posts notifications to a webhook, as JSON. The overall status is `firing` if any notification fires. A field that
+ * does not apply is null; times are ISO 8601 in UTC. Adding a field does not change the version.
  *
  *     {
  *       "version": "1",
@@ -36,7 +36,7 @@ interface WebhookDeps {
  *       ]
  *     }
  *
- * Any 2xx accepts them. A notification may arrive twice: it is sent again if the response was lost.
+ * Any 2xx accepts them. A notification may arrive twice, because it is sent again if the response was lost.
  */
 export const createWebhook = ({ name, url, ...deps }: WebhookDeps): HttpReceiver =>
   createHttpReceiver(

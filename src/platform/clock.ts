@@ -2,10 +2,12 @@ import type { DurationMs } from "../base/duration.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
 
-/** Maximum timer: setTimeout fires at once for a longer one, so a longer sleep uses several. */
+/** Longest timer. With a longer one setTimeout fires immediately, so a longer sleep uses several. */
 const TIMER_MS_MAX: DurationMs = 2 ** 31 - 1;
 
-/** Creates the system clock. A sleep never ends early by the monotonic clock; `Infinity` lasts until the signal aborts. */
+/**
+ * Creates the system clock. A sleep never ends early by the monotonic clock; `Infinity` lasts until the signal aborts.
+ */
 export function createSystemClock(): Clock {
   const monotonic = (): MonotonicMs => performance.now();
   return {
@@ -25,7 +27,8 @@ function sleepUntil(end: MonotonicMs, monotonic: () => MonotonicMs, signal?: Abo
       resolve();
     };
     const arm = (rest: DurationMs) => {
-      // Timers are in whole milliseconds since the start of the event loop iteration: rounding down would wake up early.
+      // Timers are in whole milliseconds since the start of the event loop iteration, so rounding down would wake up
+      // early.
       timer = setTimeout(wake, Math.min(Math.ceil(rest), TIMER_MS_MAX));
     };
     const wake = () => {

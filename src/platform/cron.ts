@@ -3,9 +3,9 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Cron } from "../model/ports.ts";
 import type { EpochMs } from "../model/time.ts";
 
-/** A leap day is at most eight years away: 1896 to 1904, 2096 to 2104. */
+/** A leap day is at most eight years away, as from 1896 to 1904 and from 2096 to 2104. */
 const LOOKAHEAD_DAYS_MAX = 8 * 366;
-/** A leap day falls on each weekday within this time: an expression without a time until then never runs. */
+/** Within this time a leap day falls on each weekday, so an expression without a time until then never runs. */
 const CYCLE_DAYS_MAX = 40 * 366;
 /** Maximum number of cached schedules. Each collector has at most one, but reloads may add others. */
 const SCHEDULES_MAX = 64;
@@ -15,16 +15,16 @@ interface CronFields {
   readonly hours: readonly number[];
   readonly minutes: readonly number[];
   readonly seconds: readonly number[];
-  /** Months, 1 to 12: a cheap check before {@link runsOn}. */
+  /** Months, 1 to 12, which are a cheap check before {@link runsOn}. */
   readonly months: readonly number[];
   /** Whether it runs on the UTC day that begins at `day`. */
   runsOn(day: EpochMs): boolean;
 }
 
 /**
- * Creates the cron port, in UTC. The grammar is node-cron's: names, ranges, steps, lists, `L`, `W`, `#` and nicknames such as
- * `@hourly`. Unlike in Vixie cron, a day must fit both its day of month and its day of week.
- * `nextAfter` throws on an expression that {@link cronError} rejects; null: not within eight years.
+ * Creates the cron port, in UTC. The grammar is node-cron's: names, ranges, steps, lists, `L`, `W`, `#` and nicknames
+ * such as `@hourly`. Unlike in Vixie cron, a day must fit both its day of month and its day of week. `nextAfter` throws
+ * on an expression that {@link cronError} rejects. It returns null if there is no time within eight years.
  */
 export function createCron(): Cron {
   const schedules = new Map<string, CronFields>();
@@ -39,7 +39,7 @@ export function createCron(): Cron {
   return { nextAfter: (expression, after) => nextRunAt(scheduleOf(expression), after, LOOKAHEAD_DAYS_MAX) };
 }
 
-/** Returns everything that is wrong with a cron expression; null: it is valid. */
+/** Returns everything that is wrong with a cron expression, or null if it is valid. */
 export function cronError(expression: string): string | null {
   const { valid, errors } = validateDetailed(expression);
   if (!valid) {
@@ -53,10 +53,10 @@ function parseSchedule(expression: string): CronFields {
   const { second, minute, hour, month } = parse(expression);
   const [hours, minutes, seconds] = [ascending(hour), ascending(minute), ascending(second)];
   const task = createTask(expression, () => {}, { timezone: "UTC" });
-  // Only `match` is used: otherwise node-cron would keep the task for the life of the process.
+  // Only `match` is used. Without this, node-cron would keep the task for the life of the process.
   task.destroy();
   const firstMs = timeOfDay(hours[0] ?? 0, minutes[0] ?? 0, seconds[0] ?? 0);
-  // The next time is asked for every few seconds, mostly on the same day, and `match` is slow.
+  // The next time is computed every few seconds, mostly on the same day, and `match` is slow.
   let last = { day: Number.NaN, runs: false };
   const runsOn = (day: EpochMs): boolean => {
     if (last.day !== day) last = { day, runs: task.match(new Date(day + firstMs)) };
@@ -76,7 +76,7 @@ function nextRunAt(schedule: CronFields, after: EpochMs, daysMax: number): Epoch
   return null;
 }
 
-/** First time of the schedule on `day` that is not before `from`; skips hours and minutes that are over. */
+/** Returns the first time of the schedule on `day` that is not before `from`. Skips hours and minutes that are over. */
 function firstTimeOfDay(schedule: CronFields, day: EpochMs, from: EpochMs): EpochMs | null {
   for (const hour of schedule.hours) {
     if (day + (hour + 1) * HOUR_MS <= from) continue;

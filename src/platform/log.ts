@@ -32,8 +32,8 @@ const redact = (line: string) => REDACTIONS.reduce((text, [pattern, instead]) =>
 
 /**
  * The structured log. JSON lines carry `level` as a word, `time` in ISO 8601 (UTC), the fields, and `msg`. Without a
- * destination they go to stderr, asynchronously so that a blocked pipe blocks nothing, and are flushed at exit. Fields named
- * like secrets, bearer tokens and passwords in URLs are redacted.
+ * destination they are written to stderr, asynchronously so that a blocked pipe blocks nothing, and flushed at exit.
+ * Fields named like secrets, bearer tokens and passwords in URLs are redacted.
  */
 export function createLog(
   { level, format }: LogOptions,
@@ -70,7 +70,7 @@ function stderrDestination(): LogDestination {
   return Object.assign(stream, { isTTY: process.stderr.isTTY === true && process.stderr.hasColors() });
 }
 
-/** Creates a log that keeps only the first error, which fails what is run. */
+/** Creates a log that keeps only the first error, with which the run fails. */
 export function createFailureLog(): Log & { readonly defect: { found: unknown } } {
   const defect: { found: unknown } = { found: null };
   return {

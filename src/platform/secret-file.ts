@@ -7,9 +7,9 @@ import { readRegularFile } from "./text-file.ts";
 
 /** Interval of checks for a changed file. Each check is a system call. */
 const CHECK_INTERVAL_MS: DurationMs = SECOND_MS;
-/** Maximum size of a secret: keys, tokens and URLs are far smaller. */
+/** Maximum size of a secret. Keys, tokens and URLs are far smaller. */
 const SECRET_BYTES_MAX = 16_384;
-/** Maximum size of a PEM file: the whole CA bundle of a system is smaller. */
+/** Maximum size of a PEM file. The whole CA bundle of a system is smaller. */
 const PEM_BYTES_MAX = 1_048_576;
 
 /** A secret in the configuration itself. `value` must not be empty. */
@@ -20,8 +20,8 @@ export function inlineSecret(value: string): Secret {
 
 /**
  * A secret in a file of one line, without its trailing line break. It is read now, on `refresh`, and when the file's
- * identity, size or times have changed (also through a symbolic link, as Kubernetes mounts secrets), which `value` checks at
- * most once a second. The error names the file and what is wrong with it.
+ * identity, size or times have changed (also through a symbolic link, as Kubernetes mounts secrets), which `value`
+ * checks at most once a second. The error names the file and what is wrong with it.
  */
 export function fileSecret(path: string, clock: Pick<Clock, "monotonic">): Result<Secret, string> {
   return watchedSecretFile(path, { findProblem: singleLineProblem, bytesMax: SECRET_BYTES_MAX }, clock);
@@ -34,7 +34,7 @@ export function pemFile(path: string, clock: Pick<Clock, "monotonic">): Result<S
 
 /** Format of a secret file. */
 interface SecretFormat {
-  /** Returns what is wrong with a text; null: it is valid. */
+  /** Returns what is wrong with a text, or null if it is valid. */
   findProblem(text: string): string | null;
   readonly bytesMax: number;
 }
@@ -96,7 +96,7 @@ function singleLineProblem(text: string): string | null {
 const pemProblem = (text: string): string | null =>
   text.includes("-----BEGIN ") ? null : "holds no PEM; it should begin with a line such as -----BEGIN CERTIFICATE-----";
 
-/** A stamp of a file's identity, size and times, to detect changes; `unreadable` if it has none. */
+/** Returns a stamp of a file's identity, size and times, to detect changes; `unreadable` if it can't be read. */
 export function fileStampAt(path: string): string {
   try {
     return fileStampOf(statSync(path, { bigint: true }));

@@ -4,7 +4,7 @@ import { fail, ok, type Result } from "../base/result.ts";
 
 /** The content of a file, and its status when it was read. */
 export interface TextFile {
-  /** With its byte order mark, if it has one. */
+  /** The text, with its byte order mark if it has one. */
   readonly text: string;
   readonly stats: BigIntStats;
 }
@@ -37,7 +37,9 @@ export function readRegularFile(path: string, bytesMax: number): Result<TextFile
   }
 }
 
-/** Reads a stream, such as standard input, to its end, as UTF-8 of at most `bytesMax` bytes. The error is the reason. */
+/**
+ * Reads a stream, such as standard input, to its end, as UTF-8 of at most `bytesMax` bytes. The error is the reason.
+ */
 export async function readTextStream(
   stream: AsyncIterable<Uint8Array>,
   bytesMax: number,
@@ -71,7 +73,7 @@ function kindOf(stats: BigIntStats): string | null {
 const tooLargeMessage = (size: string, bytesMax: number) =>
   `it is too large: it has ${size}, and may have at most ${bytesMax}`;
 
-/** Reads a whole file; null: it has more than `bytesMax` bytes. */
+/** Reads a whole file, or null if it has more than `bytesMax` bytes. */
 function readAll(file: number, bytesMax: number): Buffer | null {
   const buffer = Buffer.alloc(bytesMax + 1);
   let length = 0;
@@ -95,11 +97,11 @@ function encodingProblem(bytes: Buffer): string | null {
   return `it is not UTF-8: line ${lines.length}, column ${lines.at(-1)!.length + 1} has the byte ${byte}`;
 }
 
-/** What the decoder puts in place of invalid bytes. A file may also contain it. */
+/** The character with which the decoder replaces invalid bytes. A file may also contain it. */
 const REPLACEMENT_CHARACTER = "\ufffd";
 const REPLACEMENT_BYTES = Buffer.from(REPLACEMENT_CHARACTER, "utf8");
 
-/** Offset of the first byte that is not part of a UTF-8 character. `bytes` must not be UTF-8. */
+/** Returns the offset of the first byte that is not part of a UTF-8 character. `bytes` must not be valid UTF-8. */
 function firstInvalidByte(bytes: Buffer): number {
   const text = bytes.toString("utf8");
   let [index, offset] = [0, 0];

@@ -8,7 +8,7 @@ import { type Candidate, nextStep } from "./guards/guard.ts";
 import type { Policy } from "./policy.ts";
 import type { RemediationRecords } from "./remediation-records.ts";
 
-/** Longest reason of a quarantine that is sent, in characters. */
+/** Maximum number of characters of a quarantine's reason. */
 const QUARANTINE_REASON_CHARACTERS_MAX = 500;
 
 /** Returns every blocker of the candidate's next step. */
@@ -20,9 +20,9 @@ export function findBlockers(candidate: Candidate, facts: GuardFacts): readonly 
 }
 
 /**
- * Returns the canary episode of a policy whose current version is not proven: the episode with an action in flight, even if
- * its node has left the list; otherwise the oldest episode that has sent an action and can proceed. Null: the next episode to
- * act becomes the canary.
+ * Returns the canary episode of a policy whose current version is not proven. This is the episode with an action in
+ * flight, even if its node has left the list, or otherwise the oldest episode that has sent an action and can proceed.
+ * Null means that the next episode to act becomes the canary.
  */
 export function findCanary(
   { rule, fingerprint }: Policy,
@@ -38,18 +38,18 @@ export function findCanary(
   return candidates.find((episode) => sentActionsOf(episode).some(isInFlight)) ?? candidates.find(canProceed) ?? null;
 }
 
-/** Whether a canary can proceed: its next step is due, and only blockers that hold every node of its policy hold it. */
+/** Returns whether a canary can proceed: its next step is due, and all its blockers hold every node of its policy. */
 export const canProceed = (candidate: Candidate, facts: GuardFacts): boolean =>
   isDue(candidate) &&
   findBlockers(candidate, { ...facts, canaryEpisode: () => null }).every(
     ({ reason }) => HOLD_REASON_ROWS[reason].policyWide,
   );
 
-/** Whether a step is due: the timer is firing, `when` is still true, and no step is in progress. */
+/** Returns whether a step is due: the timer is firing, `when` is still true, and no step is in progress. */
 const isDue = ({ evaluation, timer, episode }: Candidate): boolean =>
   evaluation.verdict === "true" && timer.state === "firing" && (episode === null || episode.state === "firing");
 
-/** Decides on a candidate with a firing timer: act if there are no blockers, otherwise hold. */
+/** Decides on a candidate with a firing timer: to act if there are no blockers, and otherwise to hold. */
 export function decide(candidate: Candidate, facts: GuardFacts): Decision {
   const { active, node, episode, evaluation } = candidate;
   const blockers = findBlockers(candidate, facts);
@@ -66,7 +66,7 @@ export function decide(candidate: Candidate, facts: GuardFacts): Decision {
   };
 }
 
-/** Whether the decision allows an episode to begin. */
+/** Returns whether the decision allows an episode to begin. */
 export const mayBeginEpisode = ({ blockers }: Decision): boolean =>
   blockers.every(({ reason }) => !HOLD_REASON_ROWS[reason].preventsEpisode);
 
@@ -126,8 +126,8 @@ function actionRequestOf(candidate: Candidate): ActionRequest {
 }
 
 /**
- * Returns why a planned action must not be sent; null: it may be sent. `candidate`: the node under its policy as observed after
- * the decision; null: the node is gone.
+ * Returns why a planned action must not be sent, or null if it may be sent. `candidate` is the node under its policy as
+ * observed after the decision, or null if the node is gone.
  */
 export function precondition(action: Action, candidate: Candidate | null, facts: GuardFacts): string | null {
   if (candidate === null) return "the node is gone";

@@ -24,25 +24,27 @@ export interface ActivePolicy {
   readonly proven: boolean;
 }
 
-/** Whether a policy only records actions. Dry runs have separate limits and are never counted with real actions. */
+/**
+ * Returns whether a policy only records actions. Dry runs have separate limits and are never counted with real actions.
+ */
 export const isDryRun = ({ mode }: ActivePolicy): boolean => mode === "dry_run";
 
 /** Node counts of one region or country, including lost nodes. */
 export interface DomainCount {
   readonly nodes: number;
-  /** Online and not disrupted: a node that we disrupted recently may still be listed as online. */
+  /** Nodes that are online and not disrupted. A node that we disrupted recently may still be listed as online. */
   readonly online: number;
   readonly disrupted: number;
 }
 
-/** Node counts of the fleet, as the limits use them. */
+/** Node counts of the fleet that the limits use. */
 export interface FleetCounts {
-  /** Nodes of the fleet and lost nodes. Nodes that left without an action of ours don't count. */
+  /** Number of nodes of the fleet and of lost nodes. Nodes that left without an action of ours don't count. */
   readonly nodes: number;
-  /** Offline, of unknown status, firing or disrupted. */
+  /** Number of nodes that are offline, of unknown status, firing or disrupted. */
   readonly unhealthy: number;
   readonly disrupted: ReadonlySet<NodeId>;
-  /** Episodes whose node is lost: see {@link isLost}. */
+  /** Episodes whose node is lost (see {@link isLost}). */
   readonly lost: readonly Episode[];
   readonly domains: Readonly<Record<FailureDomain, ReadonlyMap<string, DomainCount>>>;
 }
@@ -50,17 +52,19 @@ export interface FleetCounts {
 /** What guards read besides the candidate, either for real actions or for dry runs. */
 export interface GuardFacts {
   readonly now: EpochMs;
-  /** The time on our clock and on the service's: a window must be open on both. */
+  /** The time by our clock and by the service's. A window must be open by both. */
   readonly instants: readonly EpochMs[];
   readonly dryRun: boolean;
   readonly safety: Safety;
   readonly limits: EffectiveLimits;
   readonly fleetCounts: FleetCounts;
   readonly records: RemediationRecords;
+  /** Returns the name of a node; its id if it has none or is not listed. */
+  nameOf(node: NodeId): string;
   readonly pauseDetail: string | null;
-  /** Why the journal can't be written; null: it can. */
+  /** Why the journal can't be written, or null if it can. */
   readonly journalError: string | null;
-  /** Why the service rejects our actions; null: it has not rejected one recently. */
+  /** Why the service rejects our actions, or null if it has not rejected one recently. */
   readonly credentialsError: string | null;
   readonly trustBlockers: readonly Blocker[];
   readonly storm: Storm | null;
@@ -74,26 +78,26 @@ export interface GuardFacts {
   readonly assumedActionCount: number;
   /** Returns the blockers from the windows and external blockers of a policy. */
   policyBlockers(policy: Policy): readonly Blocker[];
-  /** Returns the canary episode of an unproven policy; null: there is none, and the next episode to act becomes it. */
+  /** Returns the canary episode of an unproven policy. If it is null, the next episode to act becomes the canary. */
   canaryEpisode(active: ActivePolicy): Episode | null;
 }
 
-/** Whether an action is being sent, or was sent and is not yet verified. */
+/** Returns whether an action is being sent, or was sent and is not yet verified. */
 export const isInFlight = ({ state }: Action): boolean => state === "posting" || state === "sent";
 
-/** Whether the node of an episode has left the list. */
+/** Returns whether the node of an episode has left the list. */
 export const isUnlisted = ({ state, unlistedAt }: Episode): boolean =>
   state === "suspended" && unlistedAt !== null && unlistedAt !== undefined;
 
 /**
- * Whether the node of an episode is lost: it left the list after an action of ours. It counts as disrupted, as unhealthy and
- * as a failure of its policy until it returns or an operator accepts the loss.
+ * Returns whether the node of an episode is lost, which means that it left the list after an action of ours. It counts
+ * as disrupted, as unhealthy and as a failure of its policy until it returns or an operator accepts the loss.
  */
 export const isLost = (episode: Episode): boolean => !episode.shadow && episode.acted > 0 && isUnlisted(episode);
 
 /**
- * Returns the episodes whose node is disrupted: a step is in progress, our quarantine lasts, or the node is lost. One for each
- * node, because several policies may have lost the same one.
+ * Returns the episodes whose node is disrupted: a step is in progress, our quarantine lasts, or the node is lost. There
+ * is one for each node, although several policies may have lost the same node.
  */
 export function disruptedEpisodes(records: RemediationRecords, dryRun: boolean): readonly Episode[] {
   const episodes = records.openEpisodes().filter((episode) => {
@@ -104,10 +108,10 @@ export function disruptedEpisodes(records: RemediationRecords, dryRun: boolean):
   return [...new Map(episodes.map((episode) => [episode.node, episode])).values()];
 }
 
-/** For this long, a reboot that we sent explains a rebooting node or a lower uptime. */
+/** Time for which a reboot that we sent explains a rebooting node or a lower uptime. */
 const OWN_REBOOT_MS: DurationMs = HOUR_MS;
 
-/** Whether an action is a reboot that may have been executed recently. */
+/** Returns whether an action is a reboot that may have been executed recently. */
 export const isRecentReboot = ({ request, sentAt, outcome }: Action, now: EpochMs): boolean =>
   request.kind === "reboot" &&
   sentAt !== null &&
@@ -115,14 +119,16 @@ export const isRecentReboot = ({ request, sentAt, outcome }: Action, now: EpochM
   outcome !== "failed" &&
   outcome !== "refused";
 
-/** Whether we rebooted a node recently, under any policy. */
+/** Returns whether we rebooted a node recently, under any policy. */
 export function wasRebootedByUs(records: RemediationRecords, node: NodeId, now: EpochMs): boolean {
   return [...records.closedEpisodesOf(node, false), ...records.openEpisodesOf(node, false)]
     .flatMap(({ id }) => records.actionsOf(id))
     .some((action) => isRecentReboot(action, now));
 }
 
-/** Whether the node was offline before the first action of its episode. Then a quarantine does not disrupt it. */
+/**
+ * Returns whether the node was offline before the first action of its episode. If so, a quarantine does not disrupt it.
+ */
 const wasOffline = (records: RemediationRecords, { id }: Episode): boolean =>
   records.actionsOf(id).find(({ sentAt }) => sentAt !== null)?.statusBefore === "offline";
 
@@ -131,8 +137,9 @@ const UNKNOWN = NODE_STATUSES.indexOf("unknown");
 const ONLINE = NODE_STATUSES.indexOf("online");
 
 /**
- * Counts the nodes of a fleet. Nodes count as unhealthy if a timer of `policies` is firing on them; unless `dryRun` is set,
- * policies in dry_run are ignored. Counts by location first: this blocks the event loop, and a fleet has few locations.
+ * Counts the nodes of a fleet. Nodes count as unhealthy if a timer of `policies` is firing on them. Unless `dryRun` is
+ * set, policies in dry_run are ignored. Counts by location first, because this blocks the event loop, and a fleet has
+ * few locations.
  */
 export function countFleet(
   fleet: Fleet,
@@ -162,7 +169,7 @@ export function countFleet(
     totals.disrupted[locationIndex[slot]!]!++;
     if (status[slot] === ONLINE) totals.online[locationIndex[slot]!]!--;
   }
-  for (const { policy } of policies.filter((each) => dryRun || !isDryRun(each))) {
+  for (const { policy } of policies.filter((policy) => dryRun || !isDryRun(policy))) {
     for (const [node, { state }] of records.timersOf(policy.rule.name)) {
       const slot = slots.get(node);
       if (slot !== undefined && state === "firing") isUnhealthy[slot] = 1;
@@ -176,7 +183,7 @@ export function countFleet(
   }
   return {
     nodes: fleet.count + notListed.length,
-    unhealthy: isUnhealthy.reduce((sum, each) => sum + each, notListed.length),
+    unhealthy: isUnhealthy.reduce((sum, unhealthy) => sum + unhealthy, notListed.length),
     disrupted: new Set(disrupted.map(({ node }) => node)),
     lost: disrupted.filter(isLost),
     domains,

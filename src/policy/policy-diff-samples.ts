@@ -8,18 +8,18 @@ import { fieldsOfTerm, type Value, walkTerms } from "./cel/term.ts";
 /** A sampled state of a node: a value for each field that the expressions read. */
 export type SampledState = ReadonlyMap<Field, Value>;
 
-/** The time of every sample; timestamps are before it. */
+/** The time of every sample. Timestamps are before it. */
 export const SAMPLE_NOW = Date.UTC(2026, 0, 5, 12);
 
-/** Number of combinations up to which all are sampled; of more, this many random ones. */
+/** Maximum number of samples. If there are more combinations, this many random ones are sampled. */
 const STATES_MAX = 20_000;
 const SEED = 1;
 /** Distance of a sample from a constant that it is compared with. */
 const BOUND_OFFSET = 0.001;
 
 /**
- * Yields states of a node with values on both sides of every constant in the expressions, where two versions of a condition are
- * most likely to differ. The same expressions yield the same states.
+ * Yields states of a node with values on both sides of every constant in the expressions, where two versions of a
+ * condition are most likely to differ. The same expressions yield the same states.
  */
 export function* sampleStates(expressions: readonly Expression[]): Generator<SampledState> {
   const named = new Set(expressions.flatMap(({ fields }) => fields));
@@ -39,7 +39,7 @@ export function* sampleStates(expressions: readonly Expression[]): Generator<Sam
   }
 }
 
-/** Whether an expression is true in a state; false if it is unknown. */
+/** Returns whether an expression is true in a state. If it is unknown, this is false. */
 export const isTrueIn = ({ fields, evaluate }: Expression, state: SampledState): boolean =>
   evaluate(fields.map((field) => state.get(field)!)) === true;
 
@@ -58,7 +58,7 @@ function sampledValues({ name, type, range }: Field, bounds: readonly Value[]): 
   switch (type) {
     case "string": {
       const texts = bounds.filter((value) => typeof value === "string");
-      // Strings that contain a constant at their beginning or end.
+      // Strings that begin or end with a constant.
       const withNeighbours = texts.flatMap((text) => [`${text}-x`, `x-${text}`]);
       return range === "status" ? KNOWN_STATUSES : [...new Set([...texts, "another", ...withNeighbours])];
     }
@@ -81,7 +81,7 @@ function sampledValues({ name, type, range }: Field, bounds: readonly Value[]): 
   }
 }
 
-/** An unknown status counts as missing. */
+/** The statuses to sample. An unknown status counts as missing. */
 const KNOWN_STATUSES = NODE_STATUSES.filter((status) => status !== "unknown");
 
 const ascending = (values: readonly number[]): readonly number[] => [...new Set(values)].sort((a, b) => a - b);

@@ -7,9 +7,11 @@ import { actionText } from "./test-expectation.ts";
 /** One difference between two versions of a policy. */
 export interface PolicyDifference {
   readonly policy: string;
-  /** The key that differs; `policy`: the whole policy. */
+  /** The key that differs; `policy` means the whole policy. */
   readonly key: string;
-  /** `more`: the policy may act on more nodes, or sooner; `less`: on fewer, or later; `other`: neither is certain. */
+  /**
+   * `more` if the policy may act on more nodes, or sooner; `less` if on fewer, or later; `other` if neither is certain.
+   */
   readonly effect: "more" | "less" | "other";
   readonly text: string;
 }
@@ -38,12 +40,15 @@ export function comparePolicies(
   ];
 }
 
-/** A policy in dry_run, or with notify steps only, acts on no node whether or not it exists. */
-const describePresence = (rule: PolicyRule, effect: Effect, what: string): PolicyDifference => ({
+/**
+ * Describes a policy that was added or removed. In dry_run, or with notify steps only, a policy acts on no node whether
+ * or not it exists.
+ */
+const describePresence = (rule: PolicyRule, effect: Effect, change: string): PolicyDifference => ({
   policy: rule.name,
   key: "policy",
   effect: rule.mode !== "dry_run" && rule.steps.some(({ action }) => action !== "notify") ? effect : "other",
-  text: `${what}: ${rule.mode}, ${stepsText(rule.steps)}, when ${rule.when}`,
+  text: `${change}: ${rule.mode}, ${stepsText(rule.steps)}, when ${rule.when}`,
 });
 
 const comparePolicy = (was: PolicyRule, is: PolicyRule): readonly KeyDifference[] => [
@@ -90,7 +95,7 @@ function compareSelection(was: PolicyRule, is: PolicyRule): KeyDifference[] {
   const key = was.when === is.when ? "match" : was.match === is.match ? "when" : "match and when";
   const [before, after] = [compilePolicy(was), compilePolicy(is)];
   const states = [
-    ...sampleStates([before.match, before.when, after.match, after.when].filter((each) => each !== null)),
+    ...sampleStates([before.match, before.when, after.match, after.when].filter((expression) => expression !== null)),
   ];
   const added = states.find((state) => selects(after, state) && !selects(before, state));
   const removed = states.find((state) => selects(before, state) && !selects(after, state));
@@ -118,7 +123,7 @@ function compareSteps(was: readonly Step[], is: readonly Step[]): KeyDifference[
   return [{ key: "steps", effect: "other", text }];
 }
 
-/** A policy without windows may act at any time. */
+/** Compares windows. A policy without windows may act at any time. */
 function compareWindows(was: readonly string[], is: readonly string[]): KeyDifference[] {
   if ((was.length === 0) === (is.length === 0)) return compareLists("windows", was, is, "more");
   const windowsText = (names: readonly string[]) => names.join(", ") || "always";
@@ -128,15 +133,17 @@ function compareWindows(was: readonly string[], is: readonly string[]): KeyDiffe
 
 /** Compares two lists regardless of order and repetition. */
 function compareLists(key: string, was: readonly string[], is: readonly string[], ifAdded: Effect): KeyDifference[] {
-  const added = [...new Set(is)].filter((each) => !was.includes(each));
-  const removed = [...new Set(was)].filter((each) => !is.includes(each));
+  const added = [...new Set(is)].filter((value) => !was.includes(value));
+  const removed = [...new Set(was)].filter((value) => !is.includes(value));
   return [
-    ...added.map((each) => ({ key, effect: ifAdded, text: `newly ${each}` })),
-    ...removed.map((each) => ({ key, effect: opposite(ifAdded), text: `no longer ${each}` })),
+    ...added.map((value) => ({ key, effect: ifAdded, text: `newly ${value}` })),
+    ...removed.map((value) => ({ key, effect: opposite(ifAdded), text: `no longer ${value}` })),
   ];
 }
 
-/** The first policy that fires acts on the node, so another order may change which policy that is. */
+/**
+ * Compares the order. The first policy that fires acts on the node, so another order may change which policy that is.
+ */
 function compareOrder(before: readonly PolicyRule[], after: readonly PolicyRule[]): readonly PolicyDifference[] {
   const sharedNames = (rules: readonly PolicyRule[], others: readonly PolicyRule[]) =>
     rules.map(({ name }) => name).filter((name) => others.some((other) => other.name === name));

@@ -7,7 +7,7 @@ export interface Policy {
   readonly rule: PolicyRule;
   readonly match: Expression | null;
   readonly when: Expression;
-  /** The `expect` of each step; null: the default of its action. */
+  /** The `expect` of each step. Null means the default of its action. */
   readonly expects: readonly (Expression | null)[];
   /** Canonical text of the policy without its mode. Canary and efficacy start over when it changes. */
   readonly fingerprint: string;
@@ -39,7 +39,7 @@ export function mustCompile(text: string): Expression {
 
 /** Returns the collectors that read the fields of some expressions. */
 export const expressionSources = (expressions: readonly (Expression | null)[]): Collector[] => [
-  ...new Set(expressions.flatMap((each) => each?.fields.map(({ source }) => source) ?? [])),
+  ...new Set(expressions.flatMap((expression) => expression?.fields.map(({ source }) => source) ?? [])),
 ];
 
 /** Returns the collectors that read the fields of a policy. */

@@ -4,25 +4,26 @@ import { formatId, type JournalChange, type JournalContents } from "../model/rem
 import type { EpochMs } from "../model/time.ts";
 import { INACTIVE, restoreTimer, type Timer } from "./timers/timer.ts";
 
-/** Whether there is something left to do or to observe for an action. */
+/** Returns whether there is something left to do or to observe for an action. */
 export const isUnfinished = ({ state }: Action): boolean =>
   state === "awaiting" || state === "approved" || state === "intended" || state === "posting" || state === "sent";
 
 const NO_TIMERS: ReadonlyMap<NodeId, Timer> = new Map();
 
 /**
- * The content of the journal in memory, for decisions to read. A change is written to the journal first and applied here
- * afterwards. Timers are the exception: they change here at once, because what a crash loses of them is only counted again.
+ * The content of the journal in memory, which decisions read. A change is first written to the journal and then applied
+ * here. Timers are the exception: they change here immediately, because after a crash their lost time is just counted
+ * again.
  */
 export class RemediationRecords {
   /**
-   * `created_at` of nodes with timers as the journal had it at the start. An entry is removed once it has been compared with
-   * the value that the service returns.
+   * The `created_at` of nodes with timers that the journal had at the start. An entry is removed once it has been
+   * compared with the value that the service returns.
    */
   readonly loadedCreatedAt = new Map<NodeId, EpochMs>();
   readonly #timers = new Map<string, Map<NodeId, Timer>>();
   readonly #openEpisodes = new Map<string, Episode>();
-  /** In the order in which they closed. */
+  /** Closed episodes, in the order in which they closed. */
   readonly #closedEpisodes = new Map<string, Episode>();
   readonly #openByNode = new Map<NodeId, readonly Episode[]>();
   readonly #closedByNode = new Map<NodeId, readonly Episode[]>();
@@ -65,18 +66,25 @@ export class RemediationRecords {
     return [...this.#timers.keys()];
   }
 
-  /** The episode that a node is in, the real one or that of a dry run; null: none, or only suspended ones. */
+  /**
+   * The open episode of a node, either the real one or that of a dry run, or null if there is none, or only suspended
+   * ones.
+   */
   openEpisode(node: NodeId, dryRun: boolean): Episode | null {
     const episodes = this.#openByNode.get(node);
-    return episodes?.findLast((each) => each.shadow === dryRun && each.state !== "suspended") ?? null;
+    return episodes?.findLast((episode) => episode.shadow === dryRun && episode.state !== "suspended") ?? null;
   }
 
-  /** The suspended episode of a node under a policy; null: there is none. */
+  /** The suspended episode of a node under a policy, or null if there is none. */
   suspendedEpisode(policy: string, node: NodeId, dryRun: boolean): Episode | null {
-    return this.openEpisodesOf(node, dryRun).findLast((each) => isSuspended(each) && each.policy === policy) ?? null;
+    return (
+      this.openEpisodesOf(node, dryRun).findLast((episode) => isSuspended(episode) && episode.policy === policy) ?? null
+    );
   }
 
-  /** Open episodes of a node, including suspended ones. `dryRun` absent: real ones and those of dry runs. */
+  /**
+   * Open episodes of a node, including suspended ones. If `dryRun` is absent, they are real ones and those of dry runs.
+   */
   openEpisodesOf(node: NodeId, dryRun?: boolean): readonly Episode[] {
     return (this.#openByNode.get(node) ?? []).filter(({ shadow }) => shadow === (dryRun ?? shadow));
   }
@@ -91,8 +99,8 @@ export class RemediationRecords {
   }
 
   /**
-   * Closed episodes of a node, oldest first, without those of an earlier node with the same id. `dryRun` absent: real ones and
-   * those of dry runs.
+   * Closed episodes of a node, oldest first, without those of an earlier node with the same id. If `dryRun` is absent,
+   * they are real ones and those of dry runs.
    */
   closedEpisodesOf(node: NodeId, dryRun?: boolean): readonly Episode[] {
     const closed = this.#closedByNode.get(node) ?? [];
@@ -197,7 +205,7 @@ export class RemediationRecords {
     setList(this.#openByNode, node, open);
     this.#closedEpisodes.set(id, episode);
     const closed = this.#closedByNode.get(node) ?? [];
-    const index = closed.findIndex((each) => each.id === id);
+    const index = closed.findIndex((episode) => episode.id === id);
     this.#closedByNode.set(node, index < 0 ? [...closed, episode] : closed.with(index, episode));
   }
 
@@ -221,7 +229,7 @@ export class RemediationRecords {
 const isSuspended = ({ state }: Episode): boolean => state === "suspended";
 
 const without = (episodes: readonly Episode[] = [], id: string): readonly Episode[] =>
-  episodes.filter((each) => each.id !== id);
+  episodes.filter((episode) => episode.id !== id);
 
 /** Sets the list of a node, and removes an empty one. */
 function setList<T>(lists: Map<NodeId, readonly T[]>, node: NodeId, list: readonly T[]): void {

@@ -30,22 +30,27 @@ export type WaitReason =
   | "concurrency"
   | "month";
 
-/** When a call may be sent, and what delays it until then. Infinity: not before a call in flight ends or limits change. */
+/**
+ * When a call may be sent, and what delays it until then. It is Infinity if a call in flight must end or limits must
+ * change first.
+ */
 export interface Availability {
   readonly at: MonotonicMs;
   readonly waitReason: WaitReason | null;
 }
 
 /**
- * Share of the polling calls of a window that may be sent at once if the service states that they are available. Not in the
- * first window of a process, and not while others use the key. All further calls are spaced evenly, since only responses
- * show external usage.
+ * Share of the polling calls of a window that may be sent at once if the service states that they are available. This
+ * does not apply in the first window of a process, or while others use the key. All further calls are spaced evenly,
+ * since only responses show external usage.
  */
 const BURST_SHARE = 0.25;
-/** How many times per window a wait for external usage is recomputed. */
+/** Number of times per window that a wait for external usage is recomputed. */
 const RECHECKS_PER_WINDOW = 12;
 
-/** When a call of `lane` in `category` may be sent, and what delays it: the constraint that opens last. */
+/**
+ * Returns when a call of `lane` in `category` may be sent, and what delays it, which is the constraint that opens last.
+ */
 export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
   const { headers } = ledger.categories[category];
   settleLostCalls(headers, now);
@@ -60,7 +65,7 @@ export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, n
     { at: hasConcurrency(ledger, lane) ? now : Number.POSITIVE_INFINITY, waitReason: "concurrency" },
     { at: hasMonthlyBudget(ledger, lane) ? now : Number.POSITIVE_INFINITY, waitReason: "month" },
   ];
-  const last = constraints.reduce((latest, each) => (each.at > latest.at ? each : latest));
+  const last = constraints.reduce((latest, constraint) => (constraint.at > latest.at ? constraint : latest));
   if (last.at <= now) return { at: now, waitReason: null };
   // Other users may need less than expected, which only a call of ours can show.
   const isExternal = last.waitReason === "others" || last.waitReason === "remaining";
@@ -69,8 +74,9 @@ export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, n
 }
 
 /**
- * Whether actions may exceed the pace and use the reserve without a stated limit. Not in the first window of a process: the
- * previous process may have done so just before it ended, and a window has room for that only once.
+ * Returns whether actions may exceed the pace and use the reserve without a stated limit. They may not in the first
+ * window of a process, because the previous process may have done so just before it ended, and a window has room for
+ * that only once.
  */
 const mayUseReserve = (ledger: Ledger, lane: Lane, windowMs: DurationMs, now: MonotonicMs): boolean =>
   lane === "action" && !isFirstWindow(ledger, windowMs, now);
@@ -78,11 +84,11 @@ const mayUseReserve = (ledger: Ledger, lane: Lane, windowMs: DurationMs, now: Mo
 const isFirstWindow = ({ startedAt }: Ledger, windowMs: DurationMs, now: MonotonicMs): boolean =>
   now - startedAt < windowMs;
 
-/** Whether the service states the remaining calls of the category, so that a burst is safe. */
+/** Returns whether the service states the remaining calls of the category, so that a burst is safe. */
 function isLimitStated(ledger: Ledger, category: Category, now: MonotonicMs): boolean {
   const { lastStatement } = ledger.categories[category].headers;
   const { requests, windowMs } = ledger.limits.categories[category];
-  // A limit above the category's covers more than the category: it binds, but does not allow bursts.
+  // A limit above the category's covers more than the category. It applies, but does not allow bursts.
   return lastStatement !== null && lastStatement.limit <= requests && now - lastStatement.at <= windowMs;
 }
 
@@ -120,7 +126,7 @@ function statedLimitAvailability(ledger: Ledger, category: Category, lane: Lane,
   const expiresAt = at + windowMs + ROUNDING_MS;
   // If almost nothing remains, another user may well be the first to call after the reset.
   const isSpent = remaining <= externalFloorOf(limit);
-  // If the remaining calls are reserved for other users, one call now and then shows whether they still need them.
+  // If the remaining calls are reserved for other users, an occasional call shows whether they still need them.
   const provenCalls = ledger.externalUsage[category].callsInWindow(now);
   const isLeftToOthers = !isSpent && remaining + provenCalls > reservedCalls(limit, ledger.limits.reserve);
   const recheckAt = isLeftToOthers ? at + windowMs / OBSERVATIONS_PER_WINDOW : expiresAt;
@@ -128,7 +134,10 @@ function statedLimitAvailability(ledger: Ledger, category: Category, lane: Lane,
   return now < reopensAt ? { at: reopensAt, waitReason: "remaining" } : aloneInFlight;
 }
 
-/** Remaining calls that must be left to other users. What they have already used in this window is not reserved again. */
+/**
+ * Returns how many remaining calls must be left to other users. What they have already used in this window is not
+ * reserved again.
+ */
 function callsToLeave(
   { limits, externalUsage }: Ledger,
   category: Category,

@@ -2,22 +2,27 @@ import type { DurationMs } from "../base/duration.ts";
 import { type Limits, pollingConcurrency } from "./limits.ts";
 
 /**
- * Maximum number of concurrent calls of one collector, even if the plan allows more: 77 calls per second at 2 s each need
- * 154. Each uses a socket here and at the service.
+ * Maximum number of concurrent calls of one collector, even if the plan allows more. 77 calls per second that take 2 s
+ * each need 154. Each call uses a socket here and at the service.
  */
 export const IN_FLIGHT_MAX = 256;
-/** Minimum number of concurrent calls, if the plan allows them: enough to measure the latency of a slow service. */
+/**
+ * Minimum number of concurrent calls, if the plan allows them, which suffices to measure the latency of a slow service.
+ */
 const IN_FLIGHT_MIN = 4;
-/** Latency varies, and retried calls take many times the mean. */
+/** Factor on the calls needed, since latency varies and retried calls take many times the mean. */
 const HEADROOM = 2;
 
-/** Maximum number of concurrent calls of one collector, at least 1: the plan's concurrency less the reserve. */
+/**
+ * Returns the maximum number of concurrent calls of one collector, which is the plan's concurrency less the reserve,
+ * but at least 1.
+ */
 export const callsInFlightMax = (limits: Limits): number =>
   Math.min(IN_FLIGHT_MAX, pollingConcurrency(limits) ?? IN_FLIGHT_MAX);
 
 /**
- * Number of concurrent calls, 1 to `max`, that is needed to start one every `spacingMs` if each takes `latencyMs` on
- * average (Little's law, with headroom).
+ * Returns the number of concurrent calls, 1 to `max`, that are needed to start one every `spacingMs` if each takes
+ * `latencyMs` on average (Little's law, with headroom).
  */
 export function callsInFlightNeeded(spacingMs: DurationMs, latencyMs: DurationMs, max: number): number {
   const needed = spacingMs > 0 ? Math.ceil((HEADROOM * latencyMs) / spacingMs) : Number.POSITIVE_INFINITY;
@@ -30,17 +35,19 @@ const QUEUE_FACTOR = 2;
 const QUEUE_DECREASE = 0.1;
 
 /**
- * Number of pages of a list that the service processes at the same time without a queue. It grows by one with each page, and shrinks with
- * each page that waited in a queue: if the service can't keep up, more concurrent calls only lengthen its queue, until all calls
- * time out.
+ * Number of pages of a list that the service processes at the same time without a queue. It grows by one with each
+ * page, and shrinks with each page that waited in a queue. If the service can't keep up, more concurrent calls only
+ * lengthen its queue until all calls time out.
  */
 export interface PagesInFlight {
-  /** Records the latency of a page. `isFirst`: the first page of a walk, with which no other page is in flight. */
+  /**
+   * Records the latency of a page. `isFirst` is true for the first page of a walk, while no other page is in flight.
+   */
   record(tookMs: DurationMs, isFirst: boolean): void;
   max(): number;
 }
 
-/** Creates a state without pages. It survives a walk: the next one continues with the same number. */
+/** Creates a state without pages. It survives a walk, so the next walk continues with the same number. */
 export function createPagesInFlight(): PagesInFlight {
   const first = createMeanLatency();
   let max = IN_FLIGHT_MIN;

@@ -10,19 +10,19 @@ import type { Ledger } from "./ledger.ts";
 import { CATEGORIES, type Category, type Lane } from "./limits.ts";
 import { categoryPaceRates, payForCall } from "./pacing.ts";
 
-/** Maximum and window of the learned limit of `category`. */
+/** Returns the maximum and the window of the learned limit of `category`. */
 export const limitBasisOf = ({ limits }: Ledger, category: Category): LimitBasis => ({
   maximum: categoryPaceRates(limits, category).polling,
   windowMs: limits.categories[category].windowMs,
 });
 
-/** The limit learned from 429s in `category`, in calls per window; null: none. */
+/** Returns the limit learned from 429s in `category`, in calls per window, or null if there is none. */
 export function learnedLimitOf(ledger: Ledger, category: Category, now: MonotonicMs): number | null {
   const { learned } = ledger.categories[category];
   return hasLearnedLimit(learned) ? currentLearnedLimit(learned, limitBasisOf(ledger, category), now) : null;
 }
 
-/** When the learned limits allow the next call. */
+/** Returns when the learned limits allow the next call. */
 export function gatewayAvailableAt(ledger: Ledger, category: Category, lane: Lane): MonotonicMs {
   const availableAt = learnedLimitAvailableAt(ledger.categories[category].learned, lane);
   return hasGatewayLimit(ledger) ? Math.max(availableAt, ledger.gatewayPace.paidUntil) : availableAt;
@@ -38,7 +38,7 @@ export function payGatewayLimit(ledger: Ledger, category: Category, lane: Lane, 
 const hasGatewayLimit = ({ categories }: Ledger): boolean =>
   CATEGORIES.some((category) => hasLearnedLimit(categories[category].learned));
 
-/** Calls per millisecond over all categories. */
+/** Returns the calls per millisecond over all categories. */
 function gatewayRate(ledger: Ledger, now: MonotonicMs): number {
   return CATEGORIES.reduce((sum, category) => {
     const { maximum, windowMs } = limitBasisOf(ledger, category);

@@ -4,17 +4,20 @@ import type { Lane } from "./limits.ts";
 import { ACTION_SHARE, type Pace, payForCall } from "./pacing.ts";
 
 /**
- * A limit that no header states, such as that of a gateway in front of the service. It is learned from 429s that headers
- * do not explain: each decreases it by a factor, and time without one increases it again.
+ * A limit that no header states, such as that of a gateway in front of the service. It is learned from 429s that
+ * headers do not explain: each 429 decreases it by a factor, and time without one increases it again.
  */
 export interface LearnedLimit {
-  /** Calls per window right after the last decrease; Infinity: no limit. */
+  /** Calls per window right after the last decrease; Infinity if there is no limit. */
   calls: number;
   /** When it was last decreased. */
   decreasedAt: MonotonicMs;
   /** Whether a call has succeeded since then. */
   hasSucceeded: boolean;
-  /** The limit before decreases without a success in between; restored quickly once calls succeed again. 0: none. */
+  /**
+   * The limit before decreases without a success in between, which is restored quickly once calls succeed again, or 0
+   * if there is none.
+   */
   previousCalls: number;
   /** Spaces calls evenly, since the gateway may allow no burst. */
   readonly pace: Pace;
@@ -31,19 +34,24 @@ export interface LimitBasis {
 
 /** Factor of one decrease if the call rate is close to what is allowed. */
 const DECREASE_FACTOR = 0.9;
-/** Minimum factor of one decrease: a rejected burst says little about the allowed rate. */
+/** Minimum factor of one decrease, since a rejected burst says little about the allowed rate. */
 const DECREASE_FACTOR_MIN = 0.5;
-/** Calls after which one decrease is recovered: one 429 in this many is 0.25 %. */
+/** Number of calls after which one decrease is recovered. One 429 in this many calls is 0.25 %. */
 const CALLS_PER_CYCLE = 400;
 /** After this time without a 429 the rate is known to be allowed, and the limit increases faster. */
 const PROVEN_MS: DurationMs = HOUR_MS;
 /** From then on the limit doubles in this time, so it is usually fully restored within two hours. */
 const DOUBLING_MS: DurationMs = 10 * MINUTE_MS;
-/** Time without a 429 after which the limit is forgotten and bursts are allowed again: one burst may cost hundreds of 429s. */
+/**
+ * Time without a 429 after which the limit is forgotten and bursts are allowed again. One burst may cost hundreds of
+ * 429s.
+ */
 const FORGET_MS: DurationMs = 6 * HOUR_MS;
-/** Minimum limit, in calls per window, after 429s in a row: an outage may have caused them, not the rate. */
+/**
+ * Minimum limit, in calls per window, after 429s in a row, because an outage rather than the rate may have caused them.
+ */
 const UNANSWERED_CALLS_MIN = 1;
-/** Minimum limit, in calls per window: it bounds the wait for a call to ten windows. */
+/** Minimum limit, in calls per window, which bounds the wait for a call to ten windows. */
 const CALLS_MIN = 0.1;
 
 /** Creates the state without a learned limit. */
@@ -56,17 +64,20 @@ export const createLearnedLimit = (): LearnedLimit => ({
   actions: { paidUntil: Number.NEGATIVE_INFINITY },
 });
 
-/** Whether a limit was learned and not forgotten. */
+/** Returns whether a limit was learned and not forgotten. */
 export const hasLearnedLimit = ({ calls }: LearnedLimit): boolean => calls !== Number.POSITIVE_INFINITY;
 
-/** The learned limit in calls per window, at most the maximum of `basis`; Infinity: none. */
+/** Returns the learned limit in calls per window, at most the maximum of `basis`; Infinity if there is none. */
 export function currentLearnedLimit(learned: LearnedLimit, basis: LimitBasis, now: MonotonicMs): number {
   if (!hasLearnedLimit(learned)) return learned.calls;
   const doublings = Math.max(0, now - learned.decreasedAt - PROVEN_MS) / DOUBLING_MS;
   return Math.min(basis.maximum, raisedLimit(learned, basis, now) * 2 ** doublings);
 }
 
-/** The limit after slow growth for at most {@link PROVEN_MS}: each {@link CALLS_PER_CYCLE} calls recover one decrease. */
+/**
+ * Returns the limit after slow growth for at most {@link PROVEN_MS}. Each {@link CALLS_PER_CYCLE} calls recover one
+ * decrease.
+ */
 function raisedLimit({ calls, decreasedAt }: LearnedLimit, { windowMs }: LimitBasis, now: MonotonicMs): number {
   const cycles = ((Math.min(now - decreasedAt, PROVEN_MS) / windowMs) * calls) / CALLS_PER_CYCLE;
   return calls * DECREASE_FACTOR ** -cycles;
@@ -82,9 +93,9 @@ export interface UnexplainedRejection {
 }
 
 /**
- * Decreases the limit after a 429. The 429s of concurrent calls decrease it once. So do 429s in a row, since the backoff
- * applies, unless calls of other categories succeed in between: a gateway that counts all categories together and allows
- * no burst rejects a category whose calls always come right after those of another one.
+ * Decreases the limit after a 429. The 429s of concurrent calls decrease it once. So do 429s in a row, since the
+ * backoff applies, unless calls of other categories succeed in between. A gateway that counts all categories together
+ * and allows no burst rejects a category whose calls always follow those of another one.
  */
 export function learnFromRejection(
   learned: LearnedLimit,
@@ -123,7 +134,7 @@ export function learnFromAnswer(learned: LearnedLimit, sentAt: MonotonicMs, basi
   }
 }
 
-/** When the learned limit allows the next call. */
+/** Returns when the learned limits allow the next call. */
 export function learnedLimitAvailableAt(learned: LearnedLimit, lane: Lane): MonotonicMs {
   if (!hasLearnedLimit(learned)) return Number.NEGATIVE_INFINITY;
   const { pace, actions } = learned;

@@ -6,7 +6,7 @@ import type { Category, Lane, Limits } from "./limits.ts";
 import { categoryPaceRates, createPace, type Pace, planPaceRates } from "./pacing.ts";
 import { createRouteHistory, ROUTES, type Route, type RouteHistory } from "./route-rejections.ts";
 
-/** Permission for one call. It must be returned with `settlePermit`, however the call ends. */
+/** Permission for one call. It must be returned with `settlePermit`, regardless of how the call ends. */
 export interface Permit {
   readonly category: Category;
   readonly lane: Lane;
@@ -22,9 +22,9 @@ export interface CategoryState {
   readonly actions: Pace;
   /** Whether the last response stated the limit. If it did not, and none has for a window, only the pace applies. */
   wasStated: boolean;
-  /** No call may be sent before: headers or an overloaded service said so. */
+  /** No call may be sent before this time, because of headers or an overloaded service. */
   rejectedUntil: MonotonicMs;
-  /** Last hold after a 429, of any category, that does not say what it concerns. */
+  /** Last hold after a 429 that does not say which category it concerns. */
   readonly uncertainHold: { at: MonotonicMs; until: MonotonicMs };
   /** Recent calls by route. */
   readonly routes: Readonly<Record<Route, RouteHistory>>;
@@ -39,7 +39,7 @@ export interface CategoryState {
   readonly learned: LearnedLimit;
 }
 
-/** State of all limits. Owned by one rate limiter; every function on it is deterministic. */
+/** State of all limits. It is owned by one rate limiter, and every function on it is deterministic. */
 export interface Ledger {
   limits: Limits;
   readonly startedAt: MonotonicMs;
@@ -47,17 +47,23 @@ export interface Ledger {
   readonly plan: Pace;
   /** Paces actions among themselves, in addition to `plan`. */
   readonly planActions: Pace;
-  /** No call of any category may be sent before: headers said so. */
+  /** No call of any category may be sent before this time, because of headers. */
   planRejectedUntil: MonotonicMs;
-  /** Spaces the calls of all categories while a limit is learned: a gateway may count them together and allow no burst. */
+  /**
+   * Spaces the calls of all categories while a limit is learned, since a gateway may count them together and allow no
+   * burst.
+   */
   readonly gatewayPace: Pace;
   inFlight: number;
-  /** Calls in the plan's current month: ours and detected external ones. The rate limiter persists them. */
+  /** Calls in the plan's current month, ours and detected external ones. The rate limiter persists them. */
   monthUsed: number;
   readonly externalUsage: ExternalUsage;
 }
 
-/** Creates a ledger without observations: each bucket starts empty, and one call per category goes out to learn its limit. */
+/**
+ * Creates a ledger without observations. Each bucket starts empty, and one call per category is sent to learn its
+ * limit.
+ */
 export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs): Ledger {
   const planRates = planPaceRates(limits);
   return {

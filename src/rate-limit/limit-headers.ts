@@ -5,24 +5,24 @@ import type { EpochMs, MonotonicMs } from "../model/time.ts";
 export interface LimitReading {
   readonly limit: number;
   readonly remaining: number;
-  /** When the limit is certainly reset; null: not stated, or implausible. */
+  /** When the limit is certainly reset, or null if not stated or implausible. */
   readonly resetAt: MonotonicMs | null;
 }
 
 /** Added to times that the service states, since its clock shows whole seconds. */
 export const ROUNDING_MS: DurationMs = SECOND_MS;
 
-/** Maximum plausible limit, in requests per window: a larger one is a placeholder or a fault. */
+/** Maximum plausible limit, in requests per window. A larger one is a placeholder or a fault. */
 const LIMIT_MAX = 1e9;
 /** Maximum plausible ratio of remaining calls to the limit. The burst in the spec is twice the limit. */
 const REMAINING_LIMITS_MAX = 10;
-/** Maximum plausible time until a reset: the month of a plan is the longest window. */
+/** Maximum plausible time until a reset. The month of a plan is the longest window. */
 const RESET_MS_MAX: DurationMs = 31 * DAY_MS;
 
 /**
- * Converts rate limit headers (spec, section 8.1) to a reading; null if they are implausible, which counts as not stated.
- * The reset is on the service's clock, so it is measured from the Date of the same response. Both are truncated to seconds,
- * hence the rounding.
+ * Converts rate limit headers (spec, section 8.1) to a reading. Returns null if they are implausible, which counts as
+ * not stated. The reset is on the service's clock, so it is measured from the Date of the same response. Both are
+ * truncated to seconds, hence the rounding.
  */
 export function parseLimitReading(
   stated: { limit: number; remaining: number; resetEpochSeconds: number | null; dateEpochMs: EpochMs | null },
@@ -39,9 +39,9 @@ export function parseLimitReading(
 }
 
 /**
- * What the service last stated about one limit, adjusted for concurrent calls. Each response is a lower bound of the
- * remaining calls: all calls sent so far may still count against what it stated, except those that were settled before its
- * own call was sent. So the bound is a constant, `base`, less the number of calls sent.
+ * What the service last stated about one limit, adjusted for concurrent calls. Each response gives a lower bound of the
+ * remaining calls. All calls sent so far may still count against what it stated, except those that were settled before
+ * its own call was sent. The bound is therefore a constant, `base`, less the number of calls sent.
  */
 export interface StatedLimit {
   /** Calls sent. */
@@ -56,7 +56,10 @@ export interface StatedLimit {
 interface AcceptedStatement extends LimitReading {
   readonly base: number;
   readonly at: MonotonicMs;
-  /** {@link StatedLimit.settled} after this response: the response to a call sent later is newer, whatever it states. */
+  /**
+   * {@link StatedLimit.settled} after this response. The response to a call sent later is newer, regardless of what it
+   * states.
+   */
   readonly settled: number;
 }
 
@@ -79,7 +82,7 @@ export function recordUnsent(statedLimit: StatedLimit): void {
   statedLimit.sent--;
 }
 
-/** Records a response. `reading`: what it stated; null: nothing. */
+/** Records a response. `reading` is what it stated, or null. */
 export function recordAnswered(
   statedLimit: StatedLimit,
   mark: SendMark,
@@ -94,7 +97,7 @@ export function recordAnswered(
     statedLimit.lastStatement = { ...reading, base, at: now, settled };
 }
 
-/** Records that a call got no response: the service counts it by `countedBy`, or never. */
+/** Records that a call got no response. The service counts it by `countedBy`, or never. */
 export function recordLost(statedLimit: StatedLimit, countedBy: MonotonicMs): void {
   statedLimit.lost.push(countedBy);
 }
@@ -107,10 +110,10 @@ export function settleLostCalls(statedLimit: StatedLimit, now: MonotonicMs): voi
   }
 }
 
-/** Number of calls that are neither answered nor lost. */
+/** Returns the number of calls that are neither answered nor lost. */
 export const callsInFlight = (statedLimit: StatedLimit): number =>
   statedLimit.sent - statedLimit.settled - statedLimit.lost.length;
 
-/** Lower bound of the remaining calls; null: not stated. */
+/** Returns a lower bound of the remaining calls, or null if not stated. */
 export const remainingAtLeast = (statedLimit: StatedLimit): number | null =>
   statedLimit.lastStatement === null ? null : statedLimit.lastStatement.base - statedLimit.sent;

@@ -8,21 +8,24 @@ export type Category = (typeof CATEGORIES)[number];
 /** Purpose of a call. Actions have priority; all other calls share the permits by the weights of the plan. */
 export type Lane = "action" | "walk" | "suspect" | "detail" | "stats";
 
-/** Limit of one category: `requests` per window. `burst`: calls that a full bucket holds (spec, section 8.2). */
+/**
+ * Limit of one category: `requests` per window. `burst` is the number of calls that a full bucket holds (spec, section
+ * 8.2).
+ */
 export interface CategoryLimit {
   readonly requests: number;
   readonly burst: number;
   readonly windowMs: DurationMs;
 }
 
-/** Caps of the plan over all categories (spec, section 8.3); null: no cap. */
+/** Caps of the plan over all categories (spec, section 8.3). Null means no cap. */
 export interface PlanLimits {
   readonly requestsPerMinute: number | null;
   readonly concurrentRequests: number | null;
   readonly callsPerMonth: number | null;
 }
 
-/** The plans of the spec, section 8.3. Enterprise limits are "custom": the configuration states them. */
+/** The plans of the spec, section 8.3. Enterprise limits are "custom", so the configuration states them. */
 export const PLANS = {
   starter: { requestsPerMinute: 100, concurrentRequests: 10, callsPerMonth: 100_000 },
   business: { requestsPerMinute: 500, concurrentRequests: 50, callsPerMonth: 1_000_000 },
@@ -40,24 +43,27 @@ export interface Limits {
 /** Share of the month's calls that is reserved for actions. */
 export const MONTH_ACTION_SHARE: Share = 0.01;
 
-/** Polling calls per month. */
+/** Returns the polling calls per month. */
 export const pollingCallsPerMonth = (callsPerMonth: number): number =>
   Math.floor(callsPerMonth * (1 - MONTH_ACTION_SHARE));
 
-/** Minimum reserve, even if less is configured: it covers the calls in flight of a killed process. */
+/** Minimum reserve, even if less is configured. It covers the calls in flight of a killed process. */
 const RESERVE_MIN: Share = 0.12;
 
-/** Calls per window that polling leaves unused, rounded up. */
+/** Returns the calls per window that polling leaves unused, rounded up. */
 export const reservedCalls = (requests: number, reserve: Share): number =>
   Math.ceil(requests * Math.max(RESERVE_MIN, reserve) - 1e-9);
 
 /** Share of the reserve that actions may use. The rest is always left to other users of the key. */
 const ACTION_RESERVE_SHARE: Share = 0.5;
 
-/** Calls of a reserve that actions may use, rounded down. */
+/** Returns the calls of a reserve that actions may use, rounded down. */
 export const actionReserveOf = (reserved: number): number => Math.floor(reserved * ACTION_RESERVE_SHARE);
 
-/** Division of a limit into polling calls and unused reserve. `actionReserve`: part of the reserve that actions may use. */
+/**
+ * Division of a limit into polling calls and unused reserve. `actionReserve` is the part of the reserve that actions
+ * may use.
+ */
 export interface Allowance {
   readonly polling: number;
   readonly reserved: number;
@@ -65,8 +71,8 @@ export interface Allowance {
 }
 
 /**
- * Divides the `requests` of a window. `externalCalls`: calls expected from other users of the key. The reserve is for
- * them and grows if they need more; actions use only what they leave.
+ * Divides the `requests` of a window. `externalCalls` are the calls expected from other users of the key. The reserve
+ * is for them and grows if they need more. Actions use only what they leave.
  */
 export function allowanceOf(requests: number, reserve: Share, externalCalls: number): Allowance {
   const configured = reservedCalls(requests, reserve);
@@ -81,12 +87,12 @@ export function allowanceOf(requests: number, reserve: Share, externalCalls: num
 /** Share of a limit that is always left to other users of the key. */
 const EXTERNAL_FLOOR_SHARE: Share = 0.02;
 
-/** Calls of a limit that are always left to other users of the key. */
+/** Returns the calls of a limit that are always left to other users of the key. */
 export const externalFloorOf = (limit: number): number => Math.ceil(limit * EXTERNAL_FLOOR_SHARE);
 
 /**
- * Polling calls per window of `category`: its requests less the reserve, less the calls of other users beyond the reserve,
- * and at most `learned`, the limit learned from 429s (null: none).
+ * Returns the polling calls per window of `category`. They are its requests, less the reserve, less the calls of other
+ * users beyond the reserve, and at most `learned`, the limit learned from 429s (null if none).
  */
 export function pollingCallsPerWindow(
   limits: Limits,
@@ -98,13 +104,13 @@ export function pollingCallsPerWindow(
   return Math.min(polling, learned ?? Number.POSITIVE_INFINITY);
 }
 
-/** Polling calls per minute over all categories; null: the plan has no such limit. */
+/** Returns the polling calls per minute over all categories, or null if the plan has no such limit. */
 export function pollingCallsPerMinute(limits: Limits, externalCalls = 0): number | null {
   const requests = limits.plan.requestsPerMinute;
   return requests === null ? null : allowanceOf(requests, limits.reserve, externalCalls).polling;
 }
 
-/** Maximum number of concurrent polling calls; null: unlimited. */
+/** Returns the maximum number of concurrent polling calls, or null if unlimited. */
 export function pollingConcurrency(limits: Limits): number | null {
   const cap = limits.plan.concurrentRequests;
   return cap === null ? null : Math.max(1, cap - reservedCalls(cap, limits.reserve));

@@ -2,7 +2,7 @@ import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { EpochMs } from "../model/time.ts";
 import { type Limits, MONTH_ACTION_SHARE, pollingCallsPerMonth } from "./limits.ts";
 
-/** A month of the plan: from the day (UTC) on which the count of calls starts again, to the next such day. */
+/** A month of the plan, from the day (UTC) on which the count of calls starts again to the next such day. */
 export interface BillingMonth {
   /** Its first day (UTC), such as `2026-11-01`. */
   readonly firstDay: string;
@@ -10,7 +10,10 @@ export interface BillingMonth {
   readonly endMs: EpochMs;
 }
 
-/** The plan's month at `now`. `startsOn`: its first day, 1 to 31; in a shorter calendar month, the last day. */
+/**
+ * Returns the plan's month at `now`. `startsOn` is its first day, 1 to 31; in a shorter calendar month it is the last
+ * day.
+ */
 export function billingMonthOf(now: EpochMs, startsOn: number): BillingMonth {
   const date = new Date(now);
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
@@ -19,7 +22,7 @@ export function billingMonthOf(now: EpochMs, startsOn: number): BillingMonth {
   return { firstDay: utcDay(startMs), startMs, endMs };
 }
 
-/** The day (UTC) of a time, such as `2026-11-21`. */
+/** Returns the day (UTC) of a time, such as `2026-11-21`. */
 export const utcDay = (at: EpochMs): string => new Date(at).toISOString().slice(0, 10);
 
 function monthStart(year: number, month: number, startsOn: number): EpochMs {
@@ -47,8 +50,8 @@ export interface LastRun {
 const ACTION_SHARE_MAX = 0.5;
 
 /**
- * Calls that polling may still make in the month; null: the plan has no such cap. Actions keep their share of the month,
- * or what they need at the rate of the last day, whichever is more.
+ * Returns the calls that polling may still make in the month, or null if the plan has no such cap. Actions keep their
+ * share of the month, or what they need at the rate of the last day, whichever is more.
  */
 export function pollingCallsLeft(
   limits: Limits,
@@ -64,9 +67,9 @@ export function pollingCallsLeft(
 }
 
 /**
- * Calls that a run has made ahead of `callsPerMinute`: a walk of a large list spends the calls of its whole interval at
- * once. Adding them to what is left keeps the plan constant before, during and after a run. Calls for time after the end of
- * the month don't count.
+ * Returns the calls that a run has made ahead of `callsPerMinute`, since a walk of a large list spends the calls of its
+ * whole interval at once. Adding them to the calls left keeps the plan constant before, during and after a run. Calls
+ * for time after the end of the month don't count.
  */
 export function callsPaidAhead(
   { sinceMs, callsMade }: LastRun,
@@ -79,22 +82,28 @@ export function callsPaidAhead(
 
 /** Number of calls that a run may make. */
 export interface RunBudget {
-  /** Calls at the full rate of the rate limits; further ones are made at the planned rate of the collector. */
+  /** Calls at the full rate that the limits allow. Further calls are made at the planned rate of the collector. */
   readonly callsAtOnce: number;
   /** Calls in total, after which the run ends incomplete. */
   readonly calls: number;
 }
 
-/** Share of the polling calls left in the month that any run may make at once: before its first walk a list's length is unknown. */
+/**
+ * Share of the polling calls left in the month that any run may make at once, since a list's length is unknown before
+ * its first walk.
+ */
 const AT_ONCE_SHARE = 0.02;
-/** Share of the polling calls left in the month that any run may make in total, whatever total a list states. */
+/**
+ * Share of the polling calls left in the month that any run may make in total, regardless of the total that a list
+ * states.
+ */
 const RUN_SHARE_MAX = 0.1;
-/** A run may make this many times the expected calls: lists grow, and missing records are looked up. */
+/** A run may make this many times the expected calls, since lists grow and missing records are looked up. */
 const EXPECTED_CALLS_FACTOR = 2;
-/** Calls that any run may make: even a list of one page needs some lookups. */
+/** Calls that any run may make, since even a list of one page needs some lookups. */
 const RUN_CALLS_MIN = 20;
 
-/** The budget of a run. `expected`: its planned calls; `left`: the result of {@link pollingCallsLeft}. */
+/** Returns the budget of a run. `expected` are its planned calls; `left` is the result of {@link pollingCallsLeft}. */
 export function runBudgetOf(expected: number, left: number | null): RunBudget {
   if (left === null) return { callsAtOnce: Number.POSITIVE_INFINITY, calls: Number.POSITIVE_INFINITY };
   return {

@@ -5,12 +5,12 @@ import type { LimitScope } from "./external-usage/external-usage.ts";
 import { allowanceOf, type Category, type Limits } from "./limits.ts";
 
 /**
- * Spreads calls evenly by the generic cell rate algorithm (ITU-T I.371). This is safe under every kind of limiter: if
- * `capacity` plus the even calls of a window are within the limit, no window exceeds it, whenever the window starts and
- * even if the process restarts within it.
+ * Spreads calls evenly by the generic cell rate algorithm (ITU-T I.371). This is safe under every kind of limiter. If
+ * `capacity` plus the even calls of a window are within the limit, no window exceeds it, regardless of when the window
+ * starts, and even if the process restarts within it.
  */
 export interface Pace {
-  /** When all calls so far are paid for: the theoretical arrival time of the next one. */
+  /** When all calls so far are paid for, which is the theoretical arrival time of the next one. */
   paidUntil: MonotonicMs;
 }
 
@@ -22,12 +22,12 @@ export interface PaceRate {
   readonly capacity: number;
 }
 
-/** Creates a pace that starts empty: even the first call waits, so that a daemon in a crash loop keeps the pace. */
+/** Creates a pace that starts empty. Even the first call waits, so that a daemon in a crash loop keeps the pace. */
 export const createPace = (rate: PaceRate, now: MonotonicMs): Pace => ({
   paidUntil: now + rate.capacity * rate.costMs,
 });
 
-/** When the next call may be sent. */
+/** Returns when the next call may be sent. */
 export const paceAvailableAt = (pace: Pace, rate: PaceRate): MonotonicMs =>
   pace.paidUntil - (rate.capacity - 1) * rate.costMs;
 
@@ -47,25 +47,28 @@ export interface PaceRates {
 
 /** Share of the polling calls of a window that may be sent back to back; the others are spaced evenly. */
 const BURST_SHARE: Share = 0.02;
-/** Share of the polling calls that actions may use in the long run, so that polling continues however many there are. */
+/**
+ * Share of the polling calls that actions may use in the long run, so that polling continues regardless of their
+ * number.
+ */
 export const ACTION_SHARE: Share = 0.5;
 
-/** Rates of a plan without a limit: calls cost nothing. */
+/** Rates of a plan without a limit, under which calls cost nothing. */
 const UNLIMITED: PaceRates = {
   polling: 1,
   evenPace: { costMs: 0, capacity: 1 },
   actionPace: { costMs: 0, capacity: 1 },
 };
 
-/** Rates of a category. */
+/** Returns the rates of a category. */
 export const categoryPaceRates = (limits: Limits, category: Category): PaceRates => allPaceRates(limits)[category];
 
-/** Rates of the plan over all categories. */
+/** Returns the rates of the plan over all categories. */
 export const planPaceRates = (limits: Limits): PaceRates => allPaceRates(limits).plan;
 
 const cache = new WeakMap<Limits, Readonly<Record<LimitScope, PaceRates>>>();
 
-/** Cached: read at every call, and constant while the limits are. */
+/** Returns all rates. They are cached, because they are read at every call and constant while the limits are. */
 function allPaceRates(limits: Limits): Readonly<Record<LimitScope, PaceRates>> {
   const cached = cache.get(limits);
   if (cached !== undefined) return cached;
@@ -81,7 +84,10 @@ function allPaceRates(limits: Limits): Readonly<Record<LimitScope, PaceRates>> {
   return rates;
 }
 
-/** The even pace never exceeds the polling calls in any window, back-to-back and even calls together. */
+/**
+ * Returns the rates under a limit. The even pace never exceeds the polling calls in any window, counting back-to-back
+ * and even calls together.
+ */
 function paceRatesOf(requests: number, reserve: Share, windowMs: DurationMs): PaceRates {
   const { polling, actionReserve } = allowanceOf(requests, reserve, 0);
   const capacity = Math.max(1, Math.floor(polling * BURST_SHARE));

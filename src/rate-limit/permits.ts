@@ -15,8 +15,9 @@ import { categoryPaceRates, payForCall, planPaceRates } from "./pacing.ts";
 import { headersExplainRejection, recordAnswer, recordTooManyRequests } from "./too-many-requests.ts";
 
 /**
- * Outcome of a call. `answered`: any status but 429; `retryAfterMs`: wait requested by an overloaded service. `refused`: 429.
- * `lost`: no response, the service may have counted it. `unused`: not sent, and not counted.
+ * Outcome of a call. `answered` is any status but 429, with the wait that an overloaded service requested; `refused` is
+ * a 429; `lost` means no response, although the service may have counted the call; `unused` means not sent and not
+ * counted.
  */
 export type CallOutcome =
   | { readonly kind: "answered"; readonly reading: LimitReading | null; readonly retryAfterMs?: DurationMs | null }
@@ -55,7 +56,7 @@ export function settlePermit(
   const state = ledger.categories[category];
   ledger.inFlight--;
   if (outcome.kind === "unused") {
-    // The pace is not refunded: calls granted since then rely on it.
+    // The pace is not refunded, because calls granted since then rely on it.
     ledger.monthUsed--;
     recordUnsent(state.headers);
     recordCallUnsent(externalUsage, category, permit.at);

@@ -5,18 +5,20 @@ import type { Lane } from "./limits.ts";
 export const ROUTES = ["action", "walk", "detail", "stats"] as const;
 export type Route = (typeof ROUTES)[number];
 
-/** The route of a lane. */
+/** Returns the route of a lane. */
 export const routeOf = (lane: Lane): Route => (lane === "suspect" ? "detail" : lane);
 
 /** Outcomes of the recent calls of one route. */
 export interface RouteHistory {
-  /** No call of the route may be sent before. */
+  /** No call of the route may be sent before this time. */
   rejectedUntil: MonotonicMs;
   /** 429s in a row; those of concurrent calls count once. */
   rejectionsInRow: number;
   /** When the last of them was counted. */
   rejectedAt: MonotonicMs;
-  /** Recent calls with a response, and those with 429. Both are halved when `calls` reaches {@link RECORDED_CALLS_MAX}. */
+  /**
+   * Recent calls with a response, and those with 429. Both are halved when `calls` reaches {@link RECORDED_CALLS_MAX}.
+   */
   calls: number;
   rejected: number;
 }
@@ -25,7 +27,10 @@ export interface RouteHistory {
 const RECORDED_CALLS_MAX = 400;
 /** Minimum number of 429s from which a route is compared with others. */
 const REJECTIONS_MIN = 3;
-/** Minimum number of 429s expected of the others, at the route's rate: having none by chance is then below 2 %. */
+/**
+ * Minimum number of 429s expected of the others, at the route's rate. The probability of having none by chance is then
+ * below 2 %.
+ */
 const EXPECTED_MIN = 4;
 /** The other routes must have at most this share of the expected 429s. */
 const REJECTED_SHARE_MAX = 0.25;
@@ -61,7 +66,7 @@ function recordRouteCall(record: RouteHistory, rejected: 0 | 1): void {
   record.rejected /= 2;
 }
 
-/** Whether `own` calls get 429 so much more often than `others` that a common limit is ruled out. */
+/** Returns whether `own` calls get 429 so much more often than `others` that a common limit is ruled out. */
 export function isRejectedAlone(own: readonly RouteHistory[], others: readonly RouteHistory[]): boolean {
   const rejected = sum(own, "rejected");
   const expected = (rejected / Math.max(1, sum(own, "calls"))) * sum(others, "calls");

@@ -15,11 +15,14 @@ import {
   routeOf,
 } from "./route-rejections.ts";
 
-/** Maximum backoff: 1 s, doubled with each 429 in a row, with full jitter. A longer Retry-After takes precedence. */
+/**
+ * Maximum backoff. It starts at 1 s and is doubled with each 429 in a row, with full jitter. A longer Retry-After takes
+ * precedence.
+ */
 const BACKOFF_MS_MAX: DurationMs = 5 * MINUTE_MS;
-/** Maximum Retry-After: the length of a month. A longer one is a fault. */
+/** Maximum Retry-After, which is the length of a month. A longer one is a fault. */
 const RETRY_AFTER_MS_MAX: DurationMs = 31 * DAY_MS;
-/** Maximum wait after a 5xx with Retry-After: an overloaded service may recover earlier. */
+/** Maximum wait after a 5xx with Retry-After, since an overloaded service may recover earlier. */
 const OVERLOAD_MS_MAX: DurationMs = 15 * MINUTE_MS;
 
 /** Maximum hold of routes that a 429 may not concern. */
@@ -28,15 +31,18 @@ const UNCERTAIN_HOLD_MS_MAX: DurationMs = 5 * MINUTE_MS;
 /** A 429. */
 export interface Rejection {
   readonly reading: LimitReading | null;
-  /** Null: not stated. */
+  /** The stated wait, or null if there is none. */
   readonly retryAfterMs: DurationMs | null;
-  /** Whether headers explain it: see {@link headersExplainRejection}. */
+  /** Whether headers explain it (see {@link headersExplainRejection}). */
   readonly isExplained: boolean;
   /** Random number from 0 to 1 for the backoff. */
   readonly jitter: number;
 }
 
-/** Records a response other than 429. `retryAfterMs`: wait requested by an overloaded service; null: none. */
+/**
+ * Records a response other than 429. `retryAfterMs` is the wait requested by an overloaded service, or null if there is
+ * none.
+ */
 export function recordAnswer(
   ledger: Ledger,
   { category, lane, at }: Permit,
@@ -54,7 +60,7 @@ export function recordAnswer(
   holdPace(state, state.rejectedUntil);
 }
 
-/** Records a 429: holds what it may concern, and lowers the learned limit if headers do not explain it. */
+/** Records a 429. Holds the calls that it may concern, and lowers the learned limit if headers do not explain it. */
 export function recordTooManyRequests(ledger: Ledger, permit: Permit, rejection: Rejection, now: MonotonicMs): void {
   const { category, lane, at } = permit;
   const state = ledger.categories[category];
@@ -92,14 +98,14 @@ export function recordTooManyRequests(ledger: Ledger, permit: Permit, rejection:
   learnFromRejection(state.learned, { sentAt: at, callsMade, othersAnsweredAt }, basis, now);
 }
 
-/** When earlier 429s allow the next call. */
+/** Returns when earlier 429s allow the next call. */
 export function rejectedUntil({ categories, planRejectedUntil }: Ledger, category: Category, lane: Lane): MonotonicMs {
   const state = categories[category];
   const route = state.routes[routeOf(lane)];
   return Math.max(planRejectedUntil, state.rejectedUntil, state.uncertainHold.until, route.rejectedUntil);
 }
 
-/** Wait after this many 429s in a row: the longest of a second, the backoff and Retry-After. */
+/** Returns the wait after this many 429s in a row, which is the longest of a second, the backoff and Retry-After. */
 function rejectionWaitMs({ retryAfterMs, jitter }: Rejection, rejections: number): DurationMs {
   const backoff = Math.min(BACKOFF_MS_MAX, SECOND_MS * 2 ** Math.max(0, Math.min(rejections - 1, 30))) * jitter;
   const requested = retryAfterMs === null ? 0 : Math.min(RETRY_AFTER_MS_MAX, retryAfterMs + ROUNDING_MS);
@@ -107,12 +113,12 @@ function rejectionWaitMs({ retryAfterMs, jitter }: Rejection, rejections: number
 }
 
 const otherRoutesThan = ({ routes }: CategoryState, route: RouteHistory): RouteHistory[] =>
-  Object.values(routes).filter((each) => each !== route);
+  Object.values(routes).filter((row) => row !== route);
 
 /**
- * Holds a category that a 429 may concern, for {@link UNCERTAIN_HOLD_MS_MAX} at most. After such a hold the category stays
- * available for as long, and until a call was tried, so that a route that always gets 429 cannot stop the others. Returns
- * whether the category is held.
+ * Holds a category that a 429 may concern, for {@link UNCERTAIN_HOLD_MS_MAX} at most. After such a hold the category
+ * stays available for the same time, and until a call was tried, so that a route that always gets 429 can't stop the
+ * others. Returns whether the category is held.
  */
 function holdUncertain(state: CategoryState, until: MonotonicMs, now: MonotonicMs): boolean {
   const { uncertainHold } = state;
@@ -132,7 +138,7 @@ function holdPace(state: CategoryState, until: MonotonicMs): void {
   state.pace.paidUntil = Math.max(state.pace.paidUntil, until);
 }
 
-/** Allows one action right after a hold and spaces the others: how many calls remain by then is unknown. */
+/** Allows one action right after a hold and spaces the others, since it is unknown how many calls will remain. */
 function holdActions(ledger: Ledger, category: Category, until: MonotonicMs): void {
   const state = ledger.categories[category];
   holdPace(state, until);
@@ -140,7 +146,9 @@ function holdActions(ledger: Ledger, category: Category, until: MonotonicMs): vo
   state.actions.paidUntil = Math.max(state.actions.paidUntil, until + (actions.capacity - 1) * actions.costMs);
 }
 
-/** Whether headers say that a 429 concerns its category alone. Without headers it may concern the whole account. */
+/**
+ * Returns whether headers say that a 429 concerns only its category. Without headers it may concern the whole account.
+ */
 const isCategoryLimit = (
   { limits, externalUsage }: Ledger,
   category: Category,
@@ -150,7 +158,9 @@ const isCategoryLimit = (
   reading.limit === limits.categories[category].requests &&
   limitScopeOf(externalUsage, limits, category, reading.limit) === category;
 
-/** Whether headers explain a 429: nothing remains of a limit that is configured or was stated before. */
+/**
+ * Returns whether headers explain a 429, because nothing remains of a limit that is configured or was stated before.
+ */
 export function headersExplainRejection(
   { limits, categories }: Ledger,
   category: Category,

@@ -8,7 +8,7 @@ import type { PolicyRule } from "../model/policy/policy.ts";
 import type { TimeInterval } from "../model/policy/time-interval.ts";
 import type { Clock, ExternalBlockers, Log } from "../model/ports.ts";
 import type { Journal } from "../model/remediation/journal.ts";
-import type { Collector, Fleet, Snapshot } from "../model/snapshot.ts";
+import type { Collector, Fleet, Location, Snapshot } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import { slotsById } from "../policy/cel/field-readers.ts";
@@ -29,7 +29,7 @@ export interface RemediationRules {
 /** Dependencies of the remediation controller. */
 export interface RemediationControllerDeps {
   readonly rules: RemediationRules;
-  /** `service.base_url`: the service that the nodes belong to. */
+  /** `service.base_url`, which identifies the service that the nodes belong to. */
   readonly serviceUrl: string;
   readonly remediationState: RemediationState;
   readonly journal: Journal;
@@ -40,7 +40,7 @@ export interface RemediationControllerDeps {
   readonly clock: Clock;
   readonly metrics: DaemonMetrics;
   readonly log: Log;
-  /** Called after a read of a node: a new snapshot should be published soon. */
+  /** Called after a read of a node, so that a new snapshot is published soon. */
   readonly onRead: () => void;
 }
 
@@ -63,7 +63,7 @@ export const createRemediationContext = (deps: RemediationControllerDeps): Remed
 
 /** The last snapshot, and how policies read it. */
 export class ObservedFleet {
-  /** The last snapshot, and the plan by which it was collected; null before the first. */
+  /** The last snapshot, and the plan under which it was collected, or null before the first. */
   latest: { readonly snapshot: Snapshot; readonly plan: Plan } | null = null;
   readonly #client: Pick<ApiClient, "serviceTime">;
 
@@ -82,24 +82,43 @@ export class ObservedFleet {
     this.latest = { snapshot: { ...snapshot, fleet }, plan };
   }
 
-  /** Returns the slot of a node; null: it is not listed. */
+  /** Returns the slot of a node, or null if it is not listed. */
   slotOf(node: NodeId): number | null {
     return this.latest === null ? null : (slotsById(this.fleet.ids).get(node) ?? null);
   }
 
-  /** Returns when the node was created, on the service's clock; null: unknown, for example because its detail was not read. */
+  /** Returns the name of a node; its id if it has none or is not listed. */
+  nameOf(node: NodeId): string {
+    const slot = this.slotOf(node);
+    return (slot === null ? "" : this.fleet.name[slot]) || node;
+  }
+
+  /** Returns the country and region of a node, which are empty if it is not listed. */
+  locationOf(node: NodeId): Location {
+    const slot = this.slotOf(node);
+    const location = slot === null ? undefined : this.fleet.locations[this.fleet.locationIndex[slot]!];
+    return location ?? { country: "", region: "" };
+  }
+
+  /**
+   * Returns when the node was created, on the service's clock, or null if unknown, for example because its detail was
+   * not read.
+   */
   createdAtOf(node: NodeId): EpochMs | null {
     const slot = this.slotOf(node);
     const at = slot === null ? Number.NaN : this.fleet.createdAtMs[slot]!;
     return Number.isNaN(at) ? null : at;
   }
 
-  /** Returns the `max_age` of a policy for each source; without one, how long the plan considers the data fresh. */
+  /**
+   * Returns the `max_age` of a policy for each source. Without one, it is the time for which the plan considers the
+   * data fresh.
+   */
   maxAgeOf(rule: PolicyRule | null): (source: Collector) => DurationMs {
     return (source) => rule?.maxAgeMs ?? this.latest?.plan[source]?.freshMs ?? 0;
   }
 
-  /** Returns the last snapshot, as expressions read it. */
+  /** Returns the last snapshot in the form that expressions read. */
   scope(): EvaluationScope {
     return createEvaluationScope(this.latest!.snapshot, this.#client.serviceTime);
   }

@@ -13,14 +13,14 @@ import { bindJournalToService } from "./service-identity.ts";
 import { clearPolicyGauges, initializeCounters } from "./status/gauges.ts";
 import type { OperatorCommands, RemediationView } from "./status/views.ts";
 
-/** Starts a controller. It first settles what the last process left under way. */
+/** Starts a controller. It first settles what the last process left unfinished. */
 export function startRemediationController(deps: RemediationControllerDeps): RemediationController {
   const context = createRemediationContext(deps);
   bindJournalToService(context);
   return new RemediationController(context);
 }
 
-/** Remediates nodes: for each snapshot it evaluates policies, decides, acts and verifies. */
+/** Remediates nodes. For each snapshot it evaluates policies, decides, acts and verifies. */
 export class RemediationController {
   readonly view: RemediationView;
   readonly operatorCommands: OperatorCommands;
@@ -53,15 +53,15 @@ export class RemediationController {
     this.#verificationReads = startVerificationReads(context, signals.noNewSteps);
   }
 
-  /** Schedules a round over a new snapshot. Returns at once; rounds run one after another. */
+  /** Schedules a round over a new snapshot. Returns immediately. Rounds run one after another. */
   update(snapshot: Snapshot, plan: Plan): void {
     this.#context.observed.latest = { snapshot, plan };
     this.#requestRound();
   }
 
   /**
-   * Starts nothing new, waits up to `postGraceMs` for the response to a POST in flight, then aborts it and journals it as
-   * in doubt.
+   * Starts nothing new, waits up to `postGraceMs` for the response to a POST in flight, then aborts it and journals it
+   * as in doubt.
    */
   async stop(postGraceMs: DurationMs): Promise<void> {
     this.#noNewSteps.abort();

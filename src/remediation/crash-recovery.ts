@@ -12,8 +12,9 @@ import { conditionFactKey } from "./policy-set.ts";
 type RecoveryDeps = TransitionDeps & Pick<RemediationContext, "observed">;
 
 /**
- * Settles what a stop or a crash left, before anything new is decided. An intended action was not sent, and is withdrawn. An
- * action that was being sent may have been executed: it is in doubt, counts as sent and is verified, but is never sent again.
+ * Settles what a stop or a crash left unfinished, before anything new is decided. An intended action was not sent, and
+ * is withdrawn. An action that was being sent may have been executed. It is in doubt, counts as sent and is verified,
+ * but is never sent again.
  */
 export function recoverFromCrash(context: RecoveryDeps): void {
   const { remediationState } = context;
@@ -43,8 +44,8 @@ function markInDoubt({ remediationState, metrics }: RecoveryDeps, action: Action
 }
 
 /**
- * Continues timers and episodes under the current policies. Timers of a policy whose condition changed start over. A longer
- * `for` withdraws episodes that would not have begun under it, unless an action was sent.
+ * Continues timers and episodes under the current policies. Timers of a policy whose condition changed start over. A
+ * longer `for` withdraws episodes that would not have begun under it, unless an action was sent.
  */
 function adoptPolicyChanges(context: RecoveryDeps): void {
   const { remediationState, policies } = context;
@@ -73,6 +74,9 @@ function adoptPolicyChanges(context: RecoveryDeps): void {
   for (const episode of withdrawn) commitTransition(context, episode, withdrawEpisode(episode, remediationState.now()));
 }
 
-/** Returns the timer under the current rule of its policy. It stays as it is while an episode with a sent action needs it. */
+/**
+ * Returns the timer under the current rule of its policy. It stays as it is while an episode with a sent action needs
+ * it.
+ */
 const adoptRule = (timer: Timer, { rule: { forMs, clearForMs } }: Policy, hasActed: boolean): Timer =>
   hasActed ? timer : applyRuleChange(timer, { forMs, clearForMs, gapMsMax: 0 });

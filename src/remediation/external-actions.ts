@@ -6,16 +6,16 @@ import { wasRebootedByUs } from "../policy/facts.ts";
 import type { RemediationContext } from "./context.ts";
 
 /**
- * How long a node is held after others acted on it: the longest time that the shipped policies allow for the verification of a
- * reboot. A node that restarted after a crash is held as well, because it looks the same.
+ * Time for which a node is held after others acted on it, which is the longest time that the shipped policies allow for
+ * the verification of a reboot. A node that restarted after a crash is held as well, because it looks the same.
  */
 export const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
 /** A hold is extended by at least this much at a time, because nodes are checked every few seconds. */
 const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
 
 /**
- * Returns a function that compares the fleet with that of the previous call, and holds each node with a timer on which others
- * acted: an operator, or another daemon with its own state.
+ * Returns a function that compares the fleet with that of the previous call, and holds each node with a timer on which
+ * others acted, such as an operator or another daemon with its own state.
  */
 export function createExternalActions(
   context: Pick<RemediationContext, "log" | "observed" | "remediationState">,
@@ -23,10 +23,10 @@ export function createExternalActions(
   const { remediationState } = context;
   const { records } = remediationState;
   let previousFleet: Fleet | null = null;
-  /** Nodes that had timers at the previous call: a reboot by others ends a pending timer. */
+  /** Nodes that had timers at the previous call. They are kept because a reboot by others ends a pending timer. */
   let previousNodes: ReadonlySet<NodeId> = new Set();
 
-  /** Returns what others did to a node; null: nothing visible. */
+  /** Returns what others did to a node, or null if nothing is visible. */
   function detectAction(node: NodeId, slot: number, fleet: Fleet): string | null {
     const status = NODE_STATUSES[fleet.status[slot]!]!;
     if (status === "quarantined") {
@@ -61,6 +61,6 @@ export function createExternalActions(
   };
 }
 
-/** Returns the uptime of a node in hours; NaN: unknown. */
+/** Returns the uptime of a node in hours, or NaN if unknown. */
 const uptimeOf = (fleet: Fleet | null, node: NodeId, slot: number): number =>
   fleet !== null && fleet.ids[slot] === node ? fleet.uptimeHours[slot]! : Number.NaN;

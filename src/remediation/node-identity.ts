@@ -7,13 +7,13 @@ import { type TransitionDeps, withdraw } from "./execution/episode-transitions.t
 
 type IdentityDeps = Pick<RemediationContext, "observed" | "remediationState">;
 
-/** Returns a node's `created_at` from its detail, or else from the journal at the start; null: unknown. */
+/** Returns a node's `created_at` from its detail, or else from the journal at the start, or null if unknown. */
 export const knownCreatedAt = (context: IdentityDeps, node: NodeId): EpochMs | null =>
   context.observed.createdAtOf(node) ?? context.remediationState.records.loadedCreatedAt.get(node) ?? null;
 
 /**
- * Detects that an id belongs to another node by now: its `created_at` (spec, section 2.1) differs. Only the detail of a node
- * has it, which is read in turn, and before each action.
+ * Detects by a different `created_at` (spec, section 2.1) that an id now belongs to another node. Only the detail of a
+ * node has this field. It is read in turn, and before each action.
  */
 export class NodeIdentities {
   readonly #context: IdentityDeps;
@@ -23,7 +23,7 @@ export class NodeIdentities {
     this.#context = context;
   }
 
-  /** Returns the ids that belong to another node since the last call, or since the journal was written. */
+  /** Returns the ids that have come to belong to another node since the last call, or since the journal was written. */
   findReplaced(): ReadonlySet<NodeId> {
     const { observed, remediationState } = this.#context;
     const { records } = remediationState;
@@ -63,7 +63,10 @@ export class NodeIdentities {
     return known !== undefined && current !== null && known !== current;
   }
 
-  /** Records `created_at` in open episodes once it is known. The id of a suspended one may belong to another node by now. */
+  /**
+   * Records `created_at` in open episodes once it is known. The id of a suspended one may already belong to another
+   * node.
+   */
   #recordCreatedAt(): void {
     const { observed, remediationState } = this.#context;
     const changes = remediationState.records.openEpisodes().flatMap((row): JournalChange[] => {
@@ -75,15 +78,15 @@ export class NodeIdentities {
   }
 }
 
-/** Whether a slot has the same id but another node. An unknown `created_at` is NaN, and shows nothing. */
+/** Returns whether a slot has the same id but another node. An unknown `created_at` is NaN, and shows nothing. */
 function isChanged(previous: Fleet, current: Fleet, slot: number): boolean {
   const [one, other] = [previous.createdAtMs[slot]!, current.createdAtMs[slot]!];
   return one !== other && previous.ids[slot] === current.ids[slot] && !Number.isNaN(one) && !Number.isNaN(other);
 }
 
 /**
- * Drops what the journal holds about the previous node of an id. Open episodes are withdrawn, because they may have begun on the
- * previous node, but those with the current `created_at` still count as attempts.
+ * Drops what the journal holds about the previous node of an id. Open episodes are withdrawn, because they may have
+ * begun on the previous node, but those with the current `created_at` still count as attempts.
  */
 export function forgetReplacedNode(context: TransitionDeps & Pick<RemediationContext, "observed">, node: NodeId): void {
   const { remediationState } = context;

@@ -4,7 +4,7 @@ import type { NodeId } from "../model/node.ts";
 import type { Action, NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { CommandRejection, OperatorCommandName } from "../model/remediation/operator-command.ts";
-import type { EpochMs } from "../model/time.ts";
+import { type EpochMs, formatTime } from "../model/time.ts";
 import type { RemediationContext } from "./context.ts";
 import { approvalExpiry } from "./evaluation/candidates.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";
@@ -31,9 +31,9 @@ interface CommandTarget {
   readonly action?: string;
 }
 
-/** What a command changes and replies; `apply` adopts what is not a row of the journal. */
+/** What a command changes, and its reply. `apply` adopts changes that are not rows of the journal. */
 interface CommandPlan {
-  /** Null: there is nothing to change. */
+  /** What to journal the command for, or null if there is nothing to change. */
   readonly target: CommandTarget | null;
   readonly changes: readonly JournalChange[];
   readonly reply: string;
@@ -44,19 +44,21 @@ type Planned = Result<CommandPlan, CommandRejection>;
 type Reply = Promise<Result<string, CommandRejection>>;
 
 /**
- * Maximum number of holds on nodes that are not listed. A hold lasts until it is released, and a mistyped id is never listed.
+ * Maximum number of holds on nodes that are not listed. A hold may last until it is released, and a mistyped id is
+ * never listed.
  */
 export const UNLISTED_HOLDS_MAX = 100;
 
 /**
- * The commands of one operator; null: no operators are configured. A command that can't be journaled is rejected, because a
- * restart would lose it. It is planned on the state after all earlier commits, and takes effect once it is journaled.
+ * The commands of one operator, or null if no operators are configured. A command that can't be journaled is rejected,
+ * because a restart would lose it. A command is planned with the state after all earlier commits, and takes effect once
+ * it is journaled.
  */
 export class JournaledCommands implements OperatorCommands {
   readonly #deps: OperatorCommandsDeps;
   readonly #state: RemediationState;
   readonly #operator: string | null;
-  /** How replies and reasons call the operator. */
+  /** The operator, as replies and reasons name them. */
   readonly #name: string;
 
   constructor(deps: OperatorCommandsDeps, operator: string | null = null) {
@@ -127,7 +129,7 @@ export class JournaledCommands implements OperatorCommands {
     const action = this.#awaitingAction(id);
     if (!action.ok) return action;
     const { request, node } = action.value;
-    const reply = `${id} is approved: ${request.kind} of ${node}, once nothing else holds it`;
+    const reply = `${id} is approved: ${request.kind} of ${this.#nameOf(node)}, once nothing else holds it`;
     const row: Action = { ...action.value, ...this.#answer(), state: "approved", approvedAt: this.#state.now() };
     return plan({ command: "approve", node, action: id }, [actionChange(row)], reply);
   }
@@ -135,10 +137,10 @@ export class JournaledCommands implements OperatorCommands {
   #planReject(id: string, reason: string): Planned {
     const action = this.#awaitingAction(id);
     if (!action.ok) return action;
-    const { node } = action.value;
+    const { node, request } = action.value;
     const detail = `${this.#name} rejected ${id}${suffix(reason)}`;
     const row: Action = { ...action.value, ...this.#answer(), state: "rejected", endedAt: this.#state.now(), detail };
-    const reply = `${id} is rejected${suffix(reason)}; the step is not asked for again in this episode`;
+    const reply = `${id}, ${request.kind} of ${this.#nameOf(node)}, is rejected${suffix(reason)}; the step is not asked for again in this episode`;
     return plan({ command: "reject", node, action: id }, [actionChange(row)], reply);
   }
 
@@ -149,20 +151,20 @@ export class JournaledCommands implements OperatorCommands {
       return reject("conflict", message);
     }
     const at = this.#state.now();
-    // The row replaces one of `ownership`, which must not end earlier for it.
+    // The row replaces one of `ownership`, which must not end earlier because of it.
     const owned = this.#state.records.holdsOn(node).find(({ kind }) => kind === "ownership")?.until ?? 0;
     const until = forMs === null ? null : Math.max(at + forMs, owned);
     const base = { node, policy: null, kind: "held", at, until } as const;
     const row = { ...base, reason: `${this.#name} holds it${suffix(reason)}`, ...this.#operatorField() };
     const note = isListed ? "" : "; no node of that id is listed now, and the hold applies once it is";
-    const reply = `${node} is held${suffix(reason)}; it is not touched until ${endOf(until, "release")}${note}`;
+    const reply = `${this.#nameOf(node)} is held${suffix(reason)}; it is not touched until ${endOf(until, "release")}${note}`;
     return plan({ command: "hold", node }, [{ kind: "hold", row }], reply);
   }
 
   #planRelease(node: NodeId): Planned {
     const now = this.#state.now();
     const holds = this.#state.records.holdsOn(node).filter(({ until }) => until === null || until > now);
-    if (holds.length === 0) return reject("not_found", `${JSON.stringify(node)} is not held`);
+    if (holds.length === 0) return reject("not_found", `${JSON.stringify(this.#nameOf(node))} is not held`);
     // The row of a given-up node stays: its attempts are counted from the release.
     const changes = holds.map((hold): JournalChange => {
       if (hold.kind === "given_up") return { kind: "hold", row: { ...hold, until: now } };
@@ -170,7 +172,7 @@ export class JournaledCommands implements OperatorCommands {
     });
     const policies = holds.flatMap(({ kind, policy }) => (kind === "given_up" ? (policy ?? []) : []));
     const retries = policies.length === 0 ? "" : `; ${policies.join(" and ")} may try it again`;
-    return plan({ command: "release", node }, changes, `${node} is released${retries}`);
+    return plan({ command: "release", node }, changes, `${this.#nameOf(node)} is released${retries}`);
   }
 
   #planResetBreaker(): Planned {
@@ -242,17 +244,21 @@ export class JournaledCommands implements OperatorCommands {
 
   #awaitingAction(id: string): Result<Action, CommandRejection> {
     const action = this.#state.records.action(id);
-    if (action === null) return reject("not_found", `there is no action ${id}`);
+    if (action === null) return reject("not_found", `there is no action ${id}: approvals lists those that wait`);
     if (action.state !== "awaiting")
       return reject("conflict", `${id} does not wait for approval: it is ${action.state}`);
     const expiry = approvalExpiry(this.#deps.context, action);
     return expiry === null ? ok(action) : reject("conflict", `${id} has expired: ${expiry}`);
   }
 
-  /** Holds of operators on nodes other than this one that are not listed. */
+  /** Returns the number of operators' holds on nodes other than this one that are not listed. */
   #unlistedHolds(node: NodeId): number {
     const isCounted = (hold: NodeHold) => hold.kind === "held" && hold.node !== node && !this.#isListed(hold.node);
     return this.#state.records.allHolds().filter(isCounted).length;
+  }
+
+  #nameOf(node: NodeId): string {
+    return this.#deps.context.observed.nameOf(node);
   }
 
   #isListed(node: NodeId): boolean {
@@ -271,9 +277,9 @@ export class JournaledCommands implements OperatorCommands {
 const plan = (target: CommandTarget, changes: readonly JournalChange[], reply: string, apply = () => {}): Planned =>
   ok({ target, changes, reply, apply });
 
-/** Formats when something ends: at a time or with a command; null: only with the command. */
+/** Formats when something ends, which is at a time or with a command. `until` is null if only the command ends it. */
 const endOf = (until: EpochMs | null, command: string): string =>
-  until === null ? command : `${new Date(until).toISOString()}, or ${command}`;
+  until === null ? command : `${formatTime(until)}, or ${command}`;
 
 const suffix = (reason: string): string => (reason === "" ? "" : `: ${reason}`);
 

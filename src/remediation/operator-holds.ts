@@ -11,14 +11,14 @@ export const PAUSED = "warden.paused";
 /** A pause of all actions by an operator. */
 export interface Pause {
   readonly at: EpochMs;
-  /** When it ends by itself; absent or null: with `resume` only. */
+  /** When it ends by itself; absent or null if only `resume` ends it. */
   readonly until?: EpochMs | null;
   readonly reason: string;
-  /** Absent: no operators were configured. */
+  /** Absent if no operators were configured. */
   readonly operator?: string;
 }
 
-/** Returns the pause in force; null: there is none, or it has expired. */
+/** Returns the pause in force, or null if there is none or it has expired. */
 export function pauseAt(records: RemediationRecords, now: EpochMs): Pause | null {
   const pause = recordedPause(records);
   return pause === null || (pause.until ?? now + 1) <= now ? null : pause;
@@ -29,7 +29,7 @@ const recordedPause = (records: RemediationRecords): Pause | null =>
 
 type ExpiryDeps = Pick<RemediationContext, "log" | "metrics" | "remediationState">;
 
-/** Ends the pause and the holds of operators that have expired: journals, logs and counts each. */
+/** Ends the pause and the holds of operators that have expired. Journals, logs and counts each. */
 export function endExpiredHolds({ remediationState, metrics, log }: ExpiryDeps): void {
   const { records } = remediationState;
   const now = remediationState.now();
@@ -55,7 +55,7 @@ export function endExpiredHolds({ remediationState, metrics, log }: ExpiryDeps):
 
 const byOperator = ({ operator }: Pick<Pause, "operator">): string => (operator === undefined ? "" : ` by ${operator}`);
 
-/** Returns the time until the next pause or hold of an operator expires; null: none does. */
+/** Returns the time until the next pause or hold of an operator expires, or null if none does. */
 export function nextExpiryMs({ remediationState }: ExpiryDeps): DurationMs | null {
   const { records } = remediationState;
   const ends = [

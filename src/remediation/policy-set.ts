@@ -8,9 +8,13 @@ import type { RemediationRules } from "./context.ts";
 
 /** Key of the fact that holds the fingerprint of the policy under which an action was verified. */
 export const canaryFactKey = (policy: string): string => `warden.proven.${policy}`;
-/** Key of the fact that holds the fingerprint of the policy that fell back to `dry_run` because it healed too few nodes. */
+/**
+ * Key of the fact that holds the fingerprint of the policy that fell back to `dry_run` because it healed too few nodes.
+ */
 export const fallbackFactKey = (policy: string): string => `warden.fallen.${policy}`;
-/** Key of the fact that holds the time from which the policy's efficacy is measured; absent: no operator has reset it. */
+/**
+ * Key of the fact that holds the time from which the policy's efficacy is measured. Absent if no operator has reset it.
+ */
 export const efficacySinceFactKey = (policy: string): string => `warden.efficacy_since.${policy}`;
 /** Key of the fact that holds the {@link Policy.conditionKey} that the policy's timers last ran under. */
 export const conditionFactKey = (policy: string): string => `warden.about.${policy}`;
@@ -19,14 +23,16 @@ export const conditionFactKey = (policy: string): string => `warden.about.${poli
 export interface SentUnder {
   readonly policy: Policy;
   readonly verify: StepVerification;
-  /** The `expect` of the step; null: it has none. */
+  /** The `expect` of the step, or null if it has none. */
   readonly expect: Expression | null;
 }
 
-/** The policies of the configuration, the modes that are in force, and earlier versions that episodes still refer to. */
+/**
+ * The policies of the configuration, the modes that are in force, and earlier versions that episodes still refer to.
+ */
 export class PolicySet {
   readonly all: readonly Policy[];
-  /** `safety.protected`; null: no node is protected. */
+  /** The expression in `safety.protected`, or null if no node is protected. */
   readonly protectedNodes: Expression | null;
   readonly #ceiling: Mode;
   readonly #records: Pick<RemediationRecords, "fact">;
@@ -42,12 +48,12 @@ export class PolicySet {
     this.#records = records;
   }
 
-  /** Returns the policy of that name; null: the configuration has none. */
+  /** Returns the policy of that name, or null if the configuration has none. */
   find(name: string): Policy | null {
     return this.all.find(({ rule }) => rule.name === name) ?? null;
   }
 
-  /** Returns the policy of that name with the mode that is in force; null: the configuration has none. */
+  /** Returns the policy of that name with the mode that is in force, or null if the configuration has none. */
   findActive(name: string): ActivePolicy | null {
     const policy = this.find(name);
     return policy === null ? null : this.activate(policy);
@@ -71,7 +77,7 @@ export class PolicySet {
   }
 
   /**
-   * Returns the policy under which an action was sent, which is the one that verifies it, with the action's step. Null: this
+   * Returns the policy under which an action was sent and by which it is verified, with the action's step. Null if this
    * version can't read it.
    */
   sentUnder({ fingerprint, step: index }: Action): SentUnder | null {
@@ -81,7 +87,7 @@ export class PolicySet {
     return { policy, verify: step.verify, expect: policy.expects[index] ?? null };
   }
 
-  /** Returns the policy as it was when it had that fingerprint; null: this version can't read it. */
+  /** Returns the policy as it was when it had that fingerprint, or null if this version can't read it. */
   withFingerprint(fingerprint: string): Policy | null {
     const current = this.all.find((policy) => policy.fingerprint === fingerprint);
     if (current !== undefined) return current;

@@ -28,11 +28,13 @@ import type { RemediationView } from "./status/views.ts";
 
 /** Rows of the journal are deleted this long after they ended. */
 const JOURNAL_RETENTION_MS: DurationMs = 90 * DAY_MS;
-/** Rows in memory are deleted this long after they ended: longer than any policy looks back. */
+/** Rows in memory are deleted this long after they ended, which is longer than any policy looks back. */
 const MEMORY_RETENTION_MS: DurationMs = 30 * DAY_MS;
 const PRUNE_INTERVAL_MS: DurationMs = 10 * MINUTE_MS;
 
-/** One round over the latest snapshot: evaluates the policies, plans and takes steps. Rounds must not overlap. */
+/**
+ * One round over the latest snapshot. It evaluates the policies, and plans and takes steps. Rounds must not overlap.
+ */
 export class RemediationRound {
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: InventoryTrustTracker;
@@ -46,7 +48,7 @@ export class RemediationRound {
   readonly #identities: NodeIdentities;
   readonly #detectExternalActions: () => void;
   readonly #sendFleetAlerts: (trust: TrustAssessment) => void;
-  /** Sequence of the snapshot that was assessed last. */
+  /** Sequence number of the snapshot that was assessed last. */
   #assessed = 0;
   #prunedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
 
@@ -140,7 +142,7 @@ export class RemediationRound {
     let factsOf = plannedOn;
     for (const planned of steps) {
       if (this.#signals.noNewSteps.aborted) return;
-      // A step may wait for minutes, and the data that came meanwhile may show a storm, or that a node recovered.
+      // A step may wait for minutes, and newer data may show a storm, or that a node has recovered.
       if (this.#context.observed.latest!.snapshot.sequence !== this.#assessed) {
         await this.#assess();
         factsOf = this.#guardFacts.collectOnce();
@@ -163,10 +165,10 @@ export class RemediationRound {
     }
   }
 
-  /** Returns why the action must not be sent, by what is known at this moment; null: it may be sent. */
+  /** Returns why the action must not be sent according to what is known now, or null if it may be sent. */
   #preconditionOf(action: Action): string | null {
     if (this.#identities.isReplaced(action.node)) return "the node is gone";
-    // The node has just been read: others may have acted on it since the last walk.
+    // The node has just been read, and others may have acted on it since the last walk.
     this.#detectExternalActions();
     const candidate = findCandidate(this.#context, action.policy, action.node);
     return precondition(action, candidate, this.#guardFacts.collect(action.shadow));
@@ -177,7 +179,7 @@ export class RemediationRound {
     const isDue = clock.monotonic() - this.#prunedAt >= PRUNE_INTERVAL_MS;
     if (!isDue || remediationState.journalProblem() !== null || !remediationState.clock.isSettled()) return;
     this.#prunedAt = clock.monotonic();
-    // Not waited for, since nothing depends on it.
+    // This is not waited for, since nothing depends on it.
     journal
       .prune(remediationState.now() - JOURNAL_RETENTION_MS)
       .catch((error: unknown) => log.warn({ err: error }, "journal prune failed"));

@@ -13,16 +13,16 @@ import { canaryFactKey } from "./policy-set.ts";
 
 type ServiceDeps = TransitionDeps & Pick<RemediationContext, "serviceUrl">;
 
-/** Key of the fact that holds the base URL of the service that the journal is about. */
+/** Key of the fact that holds the base URL of the service that the journal belongs to. */
 const SERVICE_FACT = "warden.service";
 
 /** Facts that apply only to the fleet of one service. */
 const FACTS_OF_SERVICE: readonly string[] = [BASELINE, ACCEPTED_MISSING, STORM, INCIDENTS];
 
 /**
- * Binds the journal to the configured service. If it was bound to another one, everything open ends, because nodes of the
- * same ids are other nodes. What limits actions (closed episodes, sent actions, holds, a pause, an open breaker) stays: it can
- * only hold.
+ * Binds the journal to the configured service. If it was bound to another one, everything open ends, because nodes with
+ * the same ids are other nodes. What limits actions (closed episodes, sent actions, holds, a pause, an open breaker)
+ * stays, because it can only prevent actions.
  */
 export function bindJournalToService(context: ServiceDeps): void {
   const { remediationState, log } = context;

@@ -10,11 +10,11 @@ interface Heap {
 }
 
 /**
- * Deadlines of slots. Each slot has at most one deadline, for one of several causes, which are numbered from 0. Setting and
- * clearing a deadline takes O(log n). Equal deadlines are ordered by slot.
+ * Deadlines of slots. Each slot has at most one deadline, for one of several causes, which are numbered from 0. Setting
+ * and clearing a deadline takes O(log n). Equal deadlines are ordered by slot.
  */
 export class DeadlineQueue {
-  /** By cause. */
+  /** One heap for each cause. */
   readonly #heaps: readonly Heap[];
   #deadlines = new Float64Array(0);
   /** Index of each slot in its heap. */
@@ -54,23 +54,23 @@ export class DeadlineQueue {
     this.#siftDown(heap, this.#siftUp(heap, position));
   }
 
-  /** The slot with the earliest deadline of a cause; -1: none. */
+  /** Returns the slot with the earliest deadline of a cause, or -1 if there is none. */
   first(cause: number): number {
     const { count, slots } = this.#heaps[cause]!;
     return count === 0 ? NONE : slots[0]!;
   }
 
-  /** The deadline of a slot; Infinity: none. */
+  /** Returns the deadline of a slot, or Infinity if it has none. */
   dueOf(slot: number): MonotonicMs {
     return this.causeOf(slot) === NONE ? Number.POSITIVE_INFINITY : this.#deadlines[slot]!;
   }
 
-  /** The cause of a slot's deadline; -1: it has none. */
+  /** Returns the cause of a slot's deadline, or -1 if it has none. */
   causeOf(slot: number): number {
     return this.#causes[slot] ?? NONE;
   }
 
-  /** All slots with a deadline of a cause, in no particular order. */
+  /** Returns all slots with a deadline of a cause, in no particular order. */
   slotsOf(cause: number): number[] {
     const { count, slots } = this.#heaps[cause]!;
     return [...slots.subarray(0, count)];

@@ -2,36 +2,45 @@ import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { NodeId } from "../model/node.ts";
 
 /**
- * Distinguishes failures of single nodes from failures of the service by the results of other reads. A read that succeeds
- * shows that the service works, so the failures before it were caused by the nodes. After several failures in a row the
- * service is suspected. Then probes, which are reads of nodes from all over the fleet, are sent one at a time; each failed
- * one doubles the wait for the next. After a probe succeeds, the service is not suspected again for some reads. A node that
- * is not found is not a failure, since the service answered.
+ * Distinguishes failures of single nodes from failures of the service by the results of other reads. A read that
+ * succeeds shows that the service works, so the failures before it were caused by the nodes. After several failures in
+ * a row the service is suspected. Then probes, which are reads of nodes from all over the fleet, are sent one at a
+ * time, and each failed probe doubles the wait for the next. After a probe succeeds, the service is not suspected again
+ * for some reads. A node that is not found is not a failure, since the service answered.
  */
 export interface DetailFailures {
   /** Records a successful read. Returns the nodes that caused the failures since the last success. */
   recordSuccess(id: NodeId): readonly NodeId[];
-  /** Records a failed read. `mayBeNode`: the node may have caused it. */
+  /** Records a failed read. `mayBeNode` says whether the node may have caused it. */
   recordFailure(id: NodeId, mayBeNode: boolean): void;
   /** Records a failed probe. */
   recordProbeFailure(): void;
-  /** Whether the next read must be a probe, with no other read in flight. */
+  /** Returns whether the next read must be a probe, with no other read in flight. */
   isServiceSuspected(): boolean;
-  /** Time between two probes: `spacingMs`, the planned time between reads, doubled with each probe that failed in a row. */
+  /**
+   * Returns the time between two probes, which is `spacingMs`, the planned time between reads, doubled for each probe
+   * that failed in a row.
+   */
   probeSpacingMs(spacingMs: DurationMs): DurationMs;
 }
 
-/** Number of failures in a row from which the service is suspected. */
+/** Number of failures in a row from which on the service is suspected. */
 const FAILURES_BEFORE_PROBE = 4;
-/** Maximum time between two probes, unless reads are planned further apart: a recovered service must be noticed. */
+/**
+ * Maximum time between two probes, unless reads are planned further apart, so that a recovery of the service is
+ * noticed.
+ */
 const SPACING_MS_MAX: DurationMs = 5 * MINUTE_MS;
 const DOUBLINGS_MAX = 20;
-/** Number of reads after a successful probe in which failures do not suspect the service: most nodes may be faulty. */
+/**
+ * Number of reads after a successful probe during which failures don't make the service suspect, since most nodes may
+ * be faulty.
+ */
 const READS_AFTER_PROBE = 60;
 
 /** Creates a state without failures. */
 export function createDetailFailures(): DetailFailures {
-  // Bounded by the reads after a probe and those in flight when the service became suspect.
+  // This is bounded by the reads after a probe and those in flight when the service became suspect.
   const unattributed = new Set<NodeId>();
   let failuresInRow = 0;
   let failedProbes = 0;

@@ -9,13 +9,13 @@ import { RoundRobin } from "./round-robin.ts";
 import { type UsageReading, UsageTrends } from "./usage-trend.ts";
 
 /**
- * Why a node is suspect and read before its turn: a policy waits for a read, a usage rises towards a threshold or is near
- * one, its list record changed abruptly, or its last read failed.
+ * Why a node is suspect and read before its turn: a policy waits for a read, a usage rises towards a threshold or is
+ * near one, its list record changed abruptly, or its last read failed.
  */
 export const SUSPECT_CAUSES = ["awaited", "rising", "near", "changed", "failed"] as const;
 export type SuspectCause = (typeof SUSPECT_CAUSES)[number];
 
-/** A node whose detail to read. `cause`: why it is read before its turn; null: it is its turn. */
+/** A node whose detail to read. `cause` says why it is read before its turn, or is null if it is its turn. */
 export interface DetailChoice {
   readonly slot: number;
   readonly cause: SuspectCause | null;
@@ -27,38 +27,41 @@ const ROUTINE_PER_SUSPECT = 5;
 const SAVED_SUSPECT_READS_SHARE = 0.05;
 /** Suspect reads are saved up to at least this number in a small fleet. */
 const SAVED_SUSPECT_READS_MIN = 8;
-/** Maximum reads of a node per round, whatever the causes. */
+/** Maximum number of reads of a node per round, regardless of the causes. */
 const READS_MAX = 64;
 /** Share of a round after which a failed read is retried, doubled with each failure. */
 const RETRY_SHARE = 1 / 8;
 /** Number of failures in a row after which the time between reads no longer grows. */
 const FAILURES_MAX = 4;
-/** Number of failures in a row from which a node counts as failing. */
+/** Number of failures in a row from which on a node counts as failing. */
 const FAILURES_OF_FAILING = 2;
-/** Attempts to find a node whose last read succeeded for a probe. */
+/** Number of attempts to find a node for a probe whose last read succeeded. */
 const PROBE_PICKS_MAX = 8;
-/** The golden ratio: the fractional parts of its multiples are spread evenly between 0 and 1. */
+/** The golden ratio, the fractional parts of whose multiples are spread evenly between 0 and 1. */
 const ROUND_SPREAD = 0.618033988749895;
 /** Length of a round until one is planned. */
 const ROUND_MS_FIRST: DurationMs = 15 * MINUTE_MS;
 
-/** Maximum number of reads of other nodes between two reads of a node in a fleet of `nodes`, if `joined` join meanwhile. */
+/**
+ * Returns the maximum number of reads of other nodes between two reads of a node in a fleet of `nodes`, if `joined`
+ * nodes join in between.
+ */
 export const readsBetweenMax = (nodes: number, joined: number): number =>
   (nodes + joined) * (1 + 1 / ROUTINE_PER_SUSPECT) + savedReadsMax(nodes) + 2;
 
-/** Maximum number of saved suspect reads. */
+/** Returns the maximum number of saved suspect reads. */
 const savedReadsMax = (nodes: number): number => Math.max(SAVED_SUSPECT_READS_MIN, SAVED_SUSPECT_READS_SHARE * nodes);
 
 /**
- * Chooses whose detail is read next, by earliest deadline. The regular deadline of a node is one planned round after its
- * last read, so nodes are in the order of their reads, after those that were never read. A suspect has an earlier deadline
- * and is read once that has passed.
+ * Chooses whose detail is read next, by earliest deadline. The regular deadline of a node is one planned round after
+ * its last read, so nodes are in the order of their reads, after those that were never read. A suspect has an earlier
+ * deadline and is read once that has passed.
  *
- * Suspects get only a share of the reads, since routine reads alone find what nothing announces. At least every second read
- * is routine, and five of six in the long run, so between two reads of a node there are never more than
- * {@link readsBetweenMax} others, however many are suspect.
+ * Suspects get only a share of the reads, since routine reads alone find what nothing announces. At least every second
+ * read is routine, and five of six in the long run, so between two reads of a node there are never more than {@link
+ * readsBetweenMax} others, regardless of the number of suspects.
  *
- * Deterministic. A slot is a node's index in the fleet. Calls with an unknown slot have no effect.
+ * The choice is deterministic. A slot is a node's index in the fleet. Calls with an unknown slot have no effect.
  */
 export class DetailPriority {
   readonly #unread = new RoundRobin();
@@ -67,7 +70,7 @@ export class DetailPriority {
   readonly #trends = new UsageTrends();
   readonly #baselines = new ListBaselines();
   #triedAt = new Float64Array(0);
-  /** 1: the last try succeeded. */
+  /** 1 if the last try succeeded. */
   #succeeded = new Uint8Array(0);
   /** Failures in a row, up to {@link FAILURES_MAX}, and turns that the node still has to skip. */
   #failures = new Uint8Array(0);
@@ -106,7 +109,7 @@ export class DetailPriority {
     if (this.#baselines.recordAndCheck(slot, record, at)) this.#markSuspect(slot, "changed", at);
   }
 
-  /** Records a detail, also one that was not read as chosen here. */
+  /** Records a detail, including one that was not chosen here. */
   recordRead(slot: number, reading: UsageReading, at: MonotonicMs): void {
     if (!this.#has(slot)) return;
     this.#finishTurn(slot, at);
@@ -117,8 +120,8 @@ export class DetailPriority {
   }
 
   /**
-   * Records that a read failed because of the node. It is retried early once. After 2, 3 and 4 failures in a row the node
-   * skips 1, 3 and 7 turns, until a read succeeds.
+   * Records that a read failed because of the node. It is retried early once. After 2, 3 and 4 failures in a row the
+   * node skips 1, 3 and 7 turns, until a read succeeds.
    */
   recordFailure(slot: number): void {
     if (!this.#inTurn.has(slot)) return;
@@ -153,7 +156,9 @@ export class DetailPriority {
     this.#clearOutlooks();
   }
 
-  /** Takes the node to read now; null: there are no nodes. `roundMs`: planned time for one read of each node. */
+  /**
+   * Takes the node to read now, or null if there are no nodes. `roundMs` is the planned time for one read of each node.
+   */
   takeNext(now: MonotonicMs, roundMs: DurationMs): DetailChoice | null {
     if (roundMs > 0 && roundMs < Number.POSITIVE_INFINITY) this.#roundMs = roundMs;
     const slot = this.#maySuspect() ? this.#dueSuspect(now) : -1;
@@ -161,8 +166,8 @@ export class DetailPriority {
   }
 
   /**
-   * Takes a node from anywhere in the fleet, to find out whether the service answers; if possible one whose last read
-   * succeeded. Null: there are no nodes.
+   * Takes a node from anywhere in the fleet, if possible one whose last read succeeded, to find out whether the service
+   * answers. Null if there are no nodes.
    */
   takeProbe(now: MonotonicMs): DetailChoice | null {
     let chosen = -1;
@@ -179,7 +184,7 @@ export class DetailPriority {
     return { slot: chosen, cause: null };
   }
 
-  /** When {@link takeNext} will return a suspect; Infinity: not before anything else changes. */
+  /** Returns when {@link takeNext} will return a suspect, or Infinity if not before something else changes. */
   suspectAt(): MonotonicMs {
     if (!this.#maySuspect()) return Number.POSITIVE_INFINITY;
     return Math.min(...SUSPECT_CAUSES.map((_, cause) => this.#deadlines.dueOf(this.#deadlines.first(cause))));
@@ -190,7 +195,7 @@ export class DetailPriority {
     return this.#unread.count() > 0;
   }
 
-  /** Number of nodes of which at least the last two reads failed because of the node. */
+  /** Returns the number of nodes of which at least the last two reads failed because of the node. */
   failingNodes(): number {
     return this.#failingNodes;
   }
@@ -236,12 +241,15 @@ export class DetailPriority {
     this.#succeeded[slot] = 0;
   }
 
-  /** Whether a suspect may be read: not twice in a row, and only if enough routine reads are saved. */
+  /** Returns whether a suspect may be read, which is not twice in a row, and only if enough routine reads are saved. */
   #maySuspect(): boolean {
     return !this.#wasSuspect && this.#savedReads >= ROUTINE_PER_SUSPECT;
   }
 
-  /** A suspect whose deadline has passed; -1: none. Causes take turns, so that none crowds out the others. */
+  /**
+   * Returns a suspect whose deadline has passed, or -1 if there is none. Causes take turns, so that none displaces the
+   * others.
+   */
   #dueSuspect(now: MonotonicMs): number {
     for (let step = 1; step <= SUSPECT_CAUSES.length; step++) {
       const slot = this.#deadlines.first((this.#lastCause + step) % SUSPECT_CAUSES.length);

@@ -19,7 +19,7 @@ export interface TrafficShare {
 /** Shares of all traffic classes. */
 export type TrafficShares = Readonly<Record<TrafficClass, TrafficShare>>;
 
-/** The traffic class of a call; null: an action, which precedes all classes. */
+/** Returns the traffic class of a call, or null for an action, which precedes all classes. */
 export function trafficClassOf(category: Category, lane: Lane): TrafficClass | null {
   switch (lane) {
     case "action":
@@ -41,13 +41,13 @@ const WEIGHT_MIN = 0.01;
 const EQUAL_SHARE: TrafficShare = { weight: 1, savedMax: 0 };
 
 /**
- * Decides which traffic class is served next, by start-time fair queueing (Goyal, Vin and Cheng, 1996). Classes with waiting
- * calls are served in the ratio of their weights, and a class that needs less than its share leaves the rest to the others.
- * All classes have the same weight until shares are set.
+ * Decides which traffic class is served next, by start-time fair queueing (Goyal, Vin and Cheng, 1996). Classes with
+ * waiting calls are served in the ratio of their weights, and a class that needs less than its share leaves the rest to
+ * the others. All classes have the same weight until shares are set.
  */
 export class FairQueue {
   #shares: TrafficShares = { nodes: EQUAL_SHARE, sessions: EQUAL_SHARE, details: EQUAL_SHARE, stats: EQUAL_SHARE };
-  /** Virtual time: when the last served call was due. */
+  /** When the last served call was due, in virtual time. */
   #now = 0;
   /** When the next call of each class starts at the rate of its weight, in virtual time. */
   readonly #starts: Record<TrafficClass, number> = { nodes: 0, sessions: 0, details: 0, stats: 0 };
@@ -74,12 +74,12 @@ export class FairQueue {
     );
   }
 
-  /** Virtual time that one call takes. */
+  /** Returns the virtual time that one call takes. */
   #costOf(trafficClass: TrafficClass): number {
     return 1 / Math.max(WEIGHT_MIN, this.#shares[trafficClass].weight);
   }
 
-  /** When the next call is due: saved calls come earlier. */
+  /** Returns when the next call is due. Saved calls are due earlier. */
   #dueAt(trafficClass: TrafficClass): number {
     return this.#starts[trafficClass] - this.#shares[trafficClass].savedMax * this.#costOf(trafficClass);
   }
@@ -88,12 +88,16 @@ export class FairQueue {
 /** Weight of a list of unknown length, as a multiple of what its category allows per minute. */
 const UNKNOWN_LENGTH_FACTOR = 4;
 
-/** Maximum part of a walk to read at once, as a share of what the category allows per minute: other classes wait meanwhile. */
+/**
+ * Maximum part of a walk to read at once, as a share of what the category allows per minute, because other classes wait
+ * in the meantime.
+ */
 const SAVED_MINUTES_MAX = 0.15;
 
 /**
- * Shares that implement the plan: the planned calls per minute of each class. A list of unknown length (`unseen`) precedes
- * routine reads, since everything else depends on it. `capacity`: polling calls per minute of each category; null: no limit.
+ * Returns the shares that implement the plan, which are the planned calls per minute of each class. A list of unknown
+ * length (`unseen`) precedes routine reads, since everything else depends on it. `capacity` is in polling calls per
+ * minute of each category, or null if unlimited.
  */
 export function trafficSharesOf(
   plan: Plan,

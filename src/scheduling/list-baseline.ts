@@ -3,17 +3,22 @@ import { growColumn } from "../base/typed-column.ts";
 import type { NodeRecord } from "../model/node.ts";
 import type { MonotonicMs } from "../model/time.ts";
 
-/** A value is abnormal if it is off the mean by this many mean deviations, plus this share of the mean, plus a minimum. */
+/**
+ * A value is abnormal if it differs from the mean by this many mean deviations, plus this share of the mean, plus a
+ * minimum.
+ */
 const DEVIATIONS = 5;
 const SHARE_OF_MEAN = 0.3;
 const SESSIONS_MIN = 4;
 const GIGABYTES_PER_HOUR_MIN = 0.5;
 /** Number of records in the mean and the deviation. */
 const WEIGHT_RECORDS = 16;
-/** Number of records from which mean and deviation are known well enough. */
+/** Number of records from which on mean and deviation are known well enough. */
 const RECORDS_MIN = 6;
 
-/** Cells of a slot: uptime, then mean and deviation of the session count, then those of the bandwidth rate. */
+/**
+ * Number of cells of a slot: uptime, then mean and deviation of the session count, then those of the bandwidth rate.
+ */
 const CELLS_PER_NODE = 5;
 const UPTIME = 0;
 const SESSIONS = 1;
@@ -71,7 +76,9 @@ export class ListBaselines {
     this.#listedAt = growColumn(this.#listedAt, slot);
   }
 
-  /** Whether a value is abnormal. It then becomes the new mean; otherwise it is added to mean and deviation. */
+  /**
+   * Returns whether a value is abnormal. If so, it becomes the new mean; otherwise it is added to mean and deviation.
+   */
   #isAbnormal(cell: number, value: number, known: number, minimum: number): boolean {
     const mean = this.#cells[cell]!;
     const deviation = this.#cells[cell + 1]!;

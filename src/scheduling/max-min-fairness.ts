@@ -13,7 +13,7 @@ export interface Constraint<Name, Bound> {
   holds(name: Name): boolean;
 }
 
-/** What a demand gets. `boundBy`: the constraint that limits it; null: it gets all that it wants. */
+/** What a demand gets. `boundBy` is the constraint that limits it, or null if it gets all that it wants. */
 export interface Grant<Bound> {
   readonly given: number;
   readonly boundBy: Bound | null;
@@ -21,7 +21,7 @@ export interface Grant<Bound> {
 
 interface Level<Name, Bound> extends Demand<Name> {
   given: number;
-  /** Undefined: the level may still rise. */
+  /** Undefined if the level may still rise. */
   boundBy: Bound | null | undefined;
 }
 
@@ -45,7 +45,7 @@ export function shareFairly<Name, Bound>(
 function raiseLevels<Name, Bound>(levels: Level<Name, Bound>[], constraints: readonly Constraint<Name, Bound>[]): void {
   const open = levels.filter(({ boundBy }) => boundBy === undefined);
   const rooms = constraints.map(({ capacity, holds }) => {
-    const weight = open.reduce((sum, each) => sum + (holds(each.name) ? each.weight : 0), 0);
+    const weight = open.reduce((sum, demand) => sum + (holds(demand.name) ? demand.weight : 0), 0);
     const used = levels.reduce((sum, { name, given }) => sum + (holds(name) ? given : 0), 0);
     return weight === 0 ? Number.POSITIVE_INFINITY : Math.max(0, capacity - used) / weight;
   });

@@ -25,16 +25,16 @@ export interface ExpectedAge {
 /** Plan of one collector. */
 export interface CollectorPlan {
   readonly requestedMs: DurationMs;
-  /** Time between two runs; for details, one round of the fleet. Infinity if no calls are left. */
+  /** Time between two runs or, for details, of one round of the fleet. Infinity if no calls are left. */
   readonly intervalMs: DurationMs;
   /**
-   * The interval without a wait for the next month. Always finite: if no calls are left, the last finite one, or the
-   * requested interval.
+   * The interval without a wait for the next month. It is always finite: if no calls are left, it is the last finite
+   * one, or the requested interval.
    */
   readonly pacedMs: DurationMs;
   /**
-   * How long data of this collector counts as fresh: {@link FRESH_INTERVALS} times the longer of `pacedMs` and the measured
-   * duration of a run, at most {@link FRESH_MS_MAX} or {@link FRESH_INTERVALS} requested intervals.
+   * Time for which data of this collector counts as fresh: {@link FRESH_INTERVALS} times the longer of `pacedMs` and
+   * the measured duration of a run, at most {@link FRESH_MS_MAX} or {@link FRESH_INTERVALS} requested intervals.
    */
   readonly freshMs: DurationMs;
   /** `intervalMs` divided by `requestedMs`, at least 1. */
@@ -44,23 +44,24 @@ export interface CollectorPlan {
   readonly age: ExpectedAge;
 }
 
-/** Plan of each collector; null: not collected. */
+/** Plan of each collector, or null if not collected. */
 export type Plan = Readonly<Record<Collector, CollectorPlan | null>>;
 
 /**
- * Weights by which collectors share a scarce limit. Lists find offline nodes and everything else depends on them, details
- * show what lists do not, and statistics repeat what sessions show. With three quarters for lists against details, an outage
- * is found in at most 1.5 times the time that lists alone would take.
+ * Weights by which collectors share a scarce limit. Lists find offline nodes and everything else depends on them,
+ * details show what lists do not, and statistics repeat what sessions show. With three quarters for lists against
+ * details, an outage is found in at most 1.5 times the time that lists alone would take.
  */
 const WEIGHTS: Readonly<Record<Collector, number>> = { nodes: 15, details: 5, sessions: 5, stats: 2, hourly: 2 };
-/** Factor on the weight of collectors whose data policies read: late data delays remediation. */
+/** Factor on the weight of collectors whose data policies read, since late data delays remediation. */
 const READ_WEIGHT = 2;
 
-/** Data counts as stale after this many intervals: two runs may fail or be late. */
+/** Data counts as stale after this many intervals, so two runs may fail or be late. */
 export const FRESH_INTERVALS = 3;
 /**
- * Maximum time that data counts as fresh, however slow the limits make polling, unless less frequent reads are configured. Sessions take many pages, and details one call per node: on the Starter plan a round of 5,000 nodes takes about ten
- * days.
+ * Maximum time for which data counts as fresh even if the limits slow down polling, unless less frequent reads are
+ * configured. Sessions take many pages, and details one call per node. On the Starter plan a round of 5,000 nodes takes
+ * about ten days.
  */
 export const FRESH_MS_MAX: Readonly<Record<Collector, DurationMs>> = {
   nodes: DAY_MS,
@@ -70,11 +71,11 @@ export const FRESH_MS_MAX: Readonly<Record<Collector, DurationMs>> = {
   hourly: DAY_MS,
 };
 
-/** Iterations until the rates and the calls paid ahead converge. */
+/** Number of iterations until the rates and the calls paid ahead converge. */
 const PAID_AHEAD_ROUNDS = 8;
 /** Maximum factor by which repeated pages and lookups lengthen the interval of a list. */
 const REPAIR_SLOWDOWN_MAX = 1.15;
-/** So small that the other demands are met first. */
+/** A weight so small that the other demands are met first. */
 const REPAIR_WEIGHT = 1e-9;
 /** Maximum share of the calls left in the month that one run may spend on time after the end of the month. */
 const OVERRUN_SHARE_MAX = 0.2;
@@ -91,20 +92,21 @@ export function planPolling(input: PlanInput): Plan {
 
 type Grants = ReadonlyMap<Collector, Grant<Bound>>;
 
-/** A part of the calls of a collector: `repairs` gets what the others leave. */
+/** A part of the calls of a collector. `repairs` gets what the others leave. */
 interface CallShare {
   readonly collector: Collector;
   readonly part: "pages" | "repairs";
 }
 
-/** Shares the limits out among the collectors. */
+/** Divides the limits among the collectors. */
 function shareCalls(input: PlanInput): Grants {
   const demands = COLLECTORS.flatMap((collector) => demandsOf(collector, input));
   const share = (paidAhead: number) => sumOfParts(shareFairly(demands, planConstraints(input, paidAhead)));
   let grants = share(0);
-  // Calls paid ahead only add to the calls of the month, which change nothing for collectors that the month doesn't limit.
+  // Calls paid ahead only add to the calls of the month, which change nothing for collectors that the month doesn't
+  // limit.
   if (![...grants.values()].some(({ boundBy }) => boundBy === "month")) return grants;
-  // Calls paid ahead depend on the rates, and the rates on them: iterate until they converge.
+  // Calls paid ahead depend on the rates, and the rates on them, so this iterates until they converge.
   for (let round = 0, paidAhead = 0; round < PAID_AHEAD_ROUNDS && input.runs !== undefined; round++) {
     const next = (paidAhead + callsAheadOf(input, grants)) / 2;
     if (next === paidAhead) break;
@@ -115,9 +117,9 @@ function shareCalls(input: PlanInput): Grants {
 }
 
 /**
- * Demands of a collector in calls per minute. If calls are scarce, a list pays for its repeated pages and lookups with a longer
- * interval, up to {@link REPAIR_SLOWDOWN_MAX}. Otherwise the other collectors would pay for all of them. A cron schedule can't
- * be slowed down a little: it would skip runs.
+ * Returns the demands of a collector in calls per minute. If calls are scarce, a list pays for its repeated pages and
+ * lookups with a longer interval, up to {@link REPAIR_SLOWDOWN_MAX}. Otherwise the other collectors would pay for all
+ * of them. A cron schedule can't be slowed down a little, because it would skip runs.
  */
 function demandsOf(collector: Collector, input: PlanInput): Demand<CallShare>[] {
   const requestedInterval = input.requestedIntervals[collector];
@@ -190,8 +192,9 @@ function freshMsOf(collector: Collector, requestedMs: DurationMs, actualMs: Dura
 }
 
 /**
- * Whether to postpone a run to the next month: this month has too few calls to finish it, or it would spend calls of other
- * collectors on time after the end of the month. Details are read one by one, so they are never postponed.
+ * Returns whether to postpone a run to the next month, because this month has too few calls to finish it, or because it
+ * would spend calls of other collectors on time after the end of the month. Details are read one by one, so they are
+ * never postponed.
  */
 function isPostponed(collector: Collector, intervalMs: DurationMs, input: PlanInput): boolean {
   const left = monthlyCallsLeft(input);
@@ -208,7 +211,7 @@ function isPostponed(collector: Collector, intervalMs: DurationMs, input: PlanIn
 function expectedAgeOf(collector: Collector, intervalMs: DurationMs, grants: Grants, input: PlanInput): ExpectedAge {
   switch (collector) {
     case "details": {
-      // If a limit binds, reads of suspects delay the others. This bounds the wait of every node.
+      // If a limit applies, reads of suspects delay the others. This bounds the wait of every node.
       const nodes = Math.max(1, input.nodes);
       const worstMs =
         grants.get(collector)!.boundBy === null ? intervalMs : (intervalMs * readsBetweenMax(nodes, 0)) / nodes;
@@ -219,7 +222,8 @@ function expectedAgeOf(collector: Collector, intervalMs: DurationMs, grants: Gra
       const { session_monitoring, plan } = pollingCapacityOf(input);
       const others = COLLECTORS.filter((other) => other !== collector);
       const inCategory = others.filter((other) => CATEGORY_OF_COLLECTOR[other] === "session_monitoring");
-      const given = (of: readonly Collector[]) => of.reduce((sum, other) => sum + (grants.get(other)?.given ?? 0), 0);
+      const given = (collectors: readonly Collector[]) =>
+        collectors.reduce((sum, other) => sum + (grants.get(other)?.given ?? 0), 0);
       const left = Math.min(
         session_monitoring! - given(inCategory),
         (plan ?? Number.POSITIVE_INFINITY) - given(others),

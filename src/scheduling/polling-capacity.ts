@@ -14,36 +14,36 @@ import type { RecentCalls } from "../rate-limit/recent-calls.ts";
 
 /** Schedule of a collector as configured. */
 export interface RequestedInterval {
-  /** Time between two runs; for details, the maximum age of a node's detail. */
+  /** Time between two runs or, for details, the maximum age of a node's detail. */
   readonly intervalMs: DurationMs;
-  /** Whether it is a cron schedule: a longer planned interval skips some of its times. */
+  /** Whether it is a cron schedule, in which case a longer planned interval skips some of its times. */
   readonly isCron: boolean;
 }
 
-/** Input of the planner. An unknown count is taken as the minimum, one call. */
+/** Input of the planner. An unknown count is assumed to be the minimum, one call. */
 export interface PlanInput {
-  /** Null: not collected. */
+  /** Requested interval of each collector, or null if not collected. */
   readonly requestedIntervals: Readonly<Record<Collector, RequestedInterval | null>>;
   readonly nodes: number;
   readonly nodePages: number;
   readonly sessionPages: number;
   readonly limits: Limits;
   readonly month: MonthUsage;
-  /** Last started run by collector; absent: none known. */
+  /** Last started run by collector. Absent if none known. */
   readonly runs?: Readonly<Partial<Record<Collector, LastRun>>>;
-  /** Mean calls of a walk, including repeated pages and lookups; absent: one call per page. */
+  /** Mean calls of a walk, including repeated pages and lookups. Absent means one call per page. */
   readonly walkCalls?: Readonly<Partial<Record<"nodes" | "sessions", number>>>;
-  /** Duration of the last complete run by collector; absent: not measured. */
+  /** Duration of the last complete run by collector. Absent if not measured. */
   readonly measuredDurations?: Readonly<Partial<Record<Collector, DurationMs>>>;
-  /** The `pacedMs` of each collector in the last plan; absent: none. */
+  /** The `pacedMs` of each collector in the last plan. Absent if there is none. */
   readonly pacedIntervals?: Readonly<Partial<Record<Collector, DurationMs>>>;
-  /** Recent calls of actions; absent: none. */
+  /** Recent calls of actions. Absent if there are none. */
   readonly actions?: Readonly<Record<Category, RecentCalls>>;
-  /** Calls expected from other users of the key per window; for the plan, per minute. Absent: none. */
+  /** Calls expected from other users of the key per window; for the plan, per minute. Absent if there are none. */
   readonly externalCalls?: Readonly<Record<LimitScope, number>>;
-  /** Limits learned from 429s, in calls per window; null: the stated limit applies. Absent: none known. */
+  /** Limits learned from 429s, in calls per window, or null if the stated limit applies. Absent if none known. */
   readonly learnedLimits?: Readonly<Record<Category, number | null>>;
-  /** Collectors whose data the loaded policies read; absent: none. */
+  /** Collectors whose data the loaded policies read. Absent if there are none. */
   readonly reads?: ReadonlySet<Collector>;
 }
 
@@ -60,7 +60,7 @@ export const CATEGORY_OF_COLLECTOR: Readonly<Record<Collector, Category>> = {
   hourly: "session_monitoring",
 };
 
-/** Mean calls of one run, at least its pages; for details, of one round. */
+/** Returns the mean calls of one run or, for details, of one round, which are at least its pages. */
 export function callsPerRun(
   collector: Collector,
   input: Pick<PlanInput, "nodes" | "nodePages" | "sessionPages" | "walkCalls">,
@@ -69,7 +69,7 @@ export function callsPerRun(
   return Math.max(pagesOf(collector, input), walkCalls);
 }
 
-/** Calls of one run without repeated pages and lookups. */
+/** Returns the calls of one run without repeated pages and lookups. */
 export function pagesOf(collector: Collector, input: Pick<PlanInput, "nodes" | "nodePages" | "sessionPages">): number {
   switch (collector) {
     case "nodes":
@@ -86,13 +86,13 @@ export function pagesOf(collector: Collector, input: Pick<PlanInput, "nodes" | "
   }
 }
 
-/** Whether a limit applies to a collector. */
+/** Returns whether a limit applies to a collector. */
 export const isLimitedBy = (collector: Collector, bound: Bound): boolean =>
   bound === "plan" || bound === "month" || CATEGORY_OF_COLLECTOR[collector] === bound;
 
 /**
- * Polling calls per minute under each limit, after the calls of actions and other users; null: no such limit.
- * `paidAhead`: calls of the month that runs have made ahead of their rate.
+ * Returns the polling calls per minute under each limit, after the calls of actions and other users, or null if there
+ * is no such limit. `paidAhead` is the number of calls of the month that runs have made ahead of their rate.
  */
 export function pollingCapacityOf(input: PlanInput, paidAhead = 0): Readonly<Record<Bound, number | null>> {
   const { limits, month, externalCalls } = input;
@@ -113,13 +113,13 @@ export function pollingCapacityOf(input: PlanInput, paidAhead = 0): Readonly<Rec
   };
 }
 
-/** Calls that polling may still make in the month; null: the plan has no such cap. */
+/** Returns the calls that polling may still make in the month, or null if the plan has no such cap. */
 export function monthlyCallsLeft({ limits, month, actions }: PlanInput): number | null {
   const actionsPerDay = CATEGORIES.reduce((sum, category) => sum + (actions?.[category].day ?? 0), 0);
   return pollingCallsLeft(limits, month, actionsPerDay);
 }
 
-/** Rate of actions in the last hour or the last day, whichever is higher. */
+/** Returns the rate of actions in the last hour or the last day, whichever is higher. */
 function actionsPerMinute({ actions }: PlanInput, category: Category): number {
   const { hour, day } = actions?.[category] ?? { hour: 0, day: 0 };
   return Math.max((hour * MINUTE_MS) / HOUR_MS, (day * MINUTE_MS) / DAY_MS);

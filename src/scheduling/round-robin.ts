@@ -5,7 +5,7 @@ const END = -1;
 /** Link of a slot that is not in the queue. */
 const NOT_QUEUED = -2;
 
-/** A queue of slots: a linked list in typed arrays, with all operations in O(1). */
+/** A queue of slots, stored as a linked list in typed arrays, with all operations in O(1). */
 export class RoundRobin {
   #previous = new Int32Array(0);
   #next = new Int32Array(0);
@@ -13,7 +13,7 @@ export class RoundRobin {
   #last = END;
   #count = 0;
 
-  /** Puts a slot at the end, wherever it was. */
+  /** Puts a slot at the end, regardless of where it was. */
   enqueue(slot: number): void {
     this.#previous = growColumn(this.#previous, slot, NOT_QUEUED);
     this.#next = growColumn(this.#next, slot, NOT_QUEUED);
@@ -38,7 +38,7 @@ export class RoundRobin {
     this.#count--;
   }
 
-  /** The first slot; -1: the queue is empty. */
+  /** Returns the first slot, or -1 if the queue is empty. */
   first(): number {
     return this.#first;
   }

@@ -3,13 +3,16 @@ import { growColumn } from "../base/typed-column.ts";
 import { type Threshold, USAGES, type Usage } from "../model/policy/policy.ts";
 import type { MonotonicMs } from "../model/time.ts";
 
-/** Usages of a node in one detail, 0 to 1; NaN: missing. */
+/** Usages of a node in one detail, 0 to 1, or NaN if missing. */
 export type UsageReading = Readonly<Record<Usage, number>>;
 
-/** `rising`: a usage is predicted to cross a threshold; `near`: it is close to one. */
+/**
+ * Whether a usage is predicted to cross a threshold (`rising`) or is close to one (`near`), and when to read the node
+ * again.
+ */
 export interface UsageOutlook {
   readonly kind: "rising" | "near";
-  /** When to read the node again, from its last read. */
+  /** Time from the last read of the node to the next one. */
   readonly afterMs: DurationMs;
 }
 
@@ -17,18 +20,18 @@ export interface UsageOutlook {
 const NEAR_MARGIN = 0.05;
 /** Maximum reads per round of a node near a threshold; the minimum is {@link READS_MIN}. */
 const NEAR_READS_MAX = 4;
-/** Minimum reads per round of an outlook: with fewer, the regular turn comes soon enough. */
+/** Minimum reads per round of an outlook. With fewer, the regular turn comes soon enough. */
 const READS_MIN = 2;
 /**
- * The next read of a rising usage comes after this share of the time to the threshold, the one after that after the same
- * share of the rest. This corrects errors of the prediction at the cost of a few reads per crossing.
+ * The next read of a rising usage comes after this share of the time to the threshold, and the one after it after the
+ * same share of the rest. This corrects errors of the prediction at the cost of a few reads per crossing.
  */
 const LEAD_SHARE = 1 / 3;
 /** Maximum reads per round of a rising usage. */
 const RISING_READS_MAX = 64;
 /**
- * Reads per round after an unexpected rise: it may have just begun and be steeper than the slope over a round. A second read
- * shows that.
+ * Reads per round after an unexpected rise, which may have just begun and be steeper than the slope over a round. A
+ * second read shows whether it is.
  */
 const SURPRISE_READS = 16;
 /** Over less than this share of a round, a small change is mostly noise and has less weight in the slope. */
@@ -36,18 +39,18 @@ const SLOPE_SHARE = 0.5;
 /** A change by more than this many usual changes per round is not noise. */
 const UNUSUAL_DEVIATIONS = 3;
 /**
- * A change by this many usual changes is worth extra reads. If a round takes days, disks that fill and are cleaned weekly
- * rise like failing ones: what all nodes do must not use up the reads of failing ones.
+ * A change by this many usual changes is worth extra reads. If a round takes days, disks that fill and are cleaned
+ * weekly rise like failing ones. What all nodes do must not use up the reads for failing nodes.
  */
 const ALARMING_DEVIATIONS = 8;
 /** Minimum of the usual change per round. */
 const USUAL_CHANGE_MIN = 0.01;
-/** Number of reads in the usual change, over all nodes: if all usages rise, as in the morning, none is unusual. */
+/** Number of reads, over all nodes, in the usual change. If all usages rise, as in the morning, none is unusual. */
 const USUAL_READS = 2_048;
 /** Number of reads that the minimum initially counts for, so that one fault among the first reads changes little. */
 const USUAL_READS_MIN = 32;
 
-/** A threshold of a usage. `sign`: 1 if a policy matches above it, -1 if below. */
+/** A threshold of a usage. `sign` is 1 if a policy matches above it, -1 if below. */
 interface ThresholdLine {
   readonly value: number;
   readonly sign: 1 | -1;
@@ -95,7 +98,7 @@ export class UsageTrends {
     );
   }
 
-  /** When to read a slot before its turn, and why; null: not before its turn. */
+  /** Returns when to read a slot before its turn, and why, or null if it is not read before its turn. */
   outlook(slot: number, roundMs: DurationMs): UsageOutlook | null {
     if (Number.isNaN(this.#readAt[slot] ?? Number.NaN)) return null;
     let rising = 0;
@@ -119,7 +122,7 @@ export class UsageTrends {
     return (ALARMING_DEVIATIONS / UNUSUAL_DEVIATIONS) * this.#unusualChange(usage);
   }
 
-  /** Updates a cell with a value read `elapsed` after the last one; NaN: there was none. */
+  /** Updates a cell with a value that was read `elapsed` after the last one, which is NaN if there was none. */
   #updateSlope(cell: number, usage: number, value: number, elapsed: DurationMs, roundMs: DurationMs): void {
     const change = value - this.#values[cell]!;
     this.#values[cell] = value;
@@ -147,10 +150,10 @@ export class UsageTrends {
     usual.change += (Math.abs(change) - usual.change) / usual.reads;
   }
 
-  /** How many reads per round a cell is worth because of a threshold. */
+  /** Returns how many reads per round a cell is worth because of a threshold. */
   #readsFor(cell: number, usage: number, line: ThresholdLine, roundMs: DurationMs): { rising: number; near: number } {
     const distance = line.sign * (line.value - this.#values[cell]!);
-    // Beyond the threshold the policy's timer asks for reads. NaN: the value is missing.
+    // Beyond the threshold the policy's timer requests reads. The distance is NaN if the value is missing.
     if (!(distance >= 0)) return { rising: 0, near: 0 };
     const movement = line.sign * this.#slopes[cell]! * roundMs;
     const isRising = movement > this.#alarmingChange(usage);

@@ -6,14 +6,14 @@ import { createEventQueue } from "./event-queue.ts";
 /** A clock that advances only on request. */
 export interface VirtualClock extends Clock {
   /**
-   * Advances time by `ms` and wakes the sleepers that are due, in the order of their times and, for equal times, of their
-   * calls. All promises and `setImmediate` callbacks settle before the next sleeper wakes, so that whatever a sleeper does
-   * next happens at its wake-up time. Throws if another call is in progress.
+   * Advances time by `ms` and wakes the sleepers that are due, in the order of their times and, for equal times, of
+   * their calls. All promises and `setImmediate` callbacks settle before the next sleeper wakes, so that everything a
+   * sleeper does next happens at its wake-up time. Throws if another call is in progress.
    */
   advance(ms: DurationMs): Promise<void>;
-  /** Number of sleepers that were not woken yet. */
+  /** Returns the number of sleepers that were not woken yet. */
   sleeperCount(): number;
-  /** Steps only the wall clock, as NTP does; negative: backwards. */
+  /** Steps only the wall clock, as NTP does; backwards if negative. */
   stepWallClock(epochDeltaMs: number): void;
 }
 

@@ -65,7 +65,10 @@ export const defaultScenario: Scenario = {
   keys: [{ key: SIMULATION_KEY, scopes: SCOPES }],
 };
 
-/** The same network with about four failures and crashes a minute, so that five minutes show failures, recoveries and reboots. */
+/**
+ * The same network with about four failures and crashes a minute, so that five minutes show failures, recoveries and
+ * reboots.
+ */
 export const demoScenario: Scenario = {
   ...defaultScenario,
   service: { ...defaultServiceOptions, listEndedSessions: true },

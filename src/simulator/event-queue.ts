@@ -1,12 +1,12 @@
 const CAPACITY_MIN = 64;
 
 /**
- * A queue of future events, ordered by time: a binary heap in typed arrays for hundreds of thousands of events. An event
- * is a number with a meaning for the caller, such as a slot. Events with equal times are returned in the order of their
- * numbers, regardless of the order in which they were added, so that runs are reproducible.
+ * A queue of future events, ordered by time. It is a binary heap in typed arrays for hundreds of thousands of events.
+ * An event is a number with a meaning for the caller, such as a slot. Events with equal times are returned in the order
+ * of their numbers, regardless of the order in which they were added, so that runs are reproducible.
  */
 export interface EventQueue {
-  /** Time of the earliest event; Infinity: the queue is empty. */
+  /** Returns the time of the earliest event, or Infinity if the queue is empty. */
   nextAt(): number;
   add(at: number, event: number): void;
   /** Removes the earliest event and returns it. Throws if the queue is empty. */

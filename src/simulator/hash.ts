@@ -24,14 +24,17 @@ export function unscramble(word: Uint32): Uint32 {
  * Hashes a seed with up to two numbers, such as a node and its number of draws. Unlike the next number of a generator,
  * the result does not depend on earlier draws, so that a request to one node never affects the others.
  */
-export const hash = (seed: Uint32, what: Uint32, which: Uint32 = 0): Uint32 =>
-  scramble(scramble(scramble(seed) ^ what) ^ Math.imul(which, 0x9e3779b1));
+export const hash = (seed: Uint32, first: Uint32, second: Uint32 = 0): Uint32 =>
+  scramble(scramble(scramble(seed) ^ first) ^ Math.imul(second, 0x9e3779b1));
 
 /** Returns {@link hash} as a number from 0 (included) to 1 (excluded). */
-export const hashUnit = (seed: Uint32, what: Uint32, which: Uint32 = 0): number =>
-  hash(seed, what, which) / UINT32_COUNT;
+export const hashUnit = (seed: Uint32, first: Uint32, second: Uint32 = 0): number =>
+  hash(seed, first, second) / UINT32_COUNT;
 
-/** Converts a uniform draw to an exponential one: the time to the next random event. With a mean of Infinity it is Infinity. */
+/**
+ * Converts a uniform draw to an exponential one, which is the time to the next random event. With a mean of Infinity it
+ * is Infinity.
+ */
 export const exponential = (mean: number, unit: number): number =>
   mean === Number.POSITIVE_INFINITY ? mean : -Math.log(1 - unit) * mean;
 

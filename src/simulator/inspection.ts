@@ -9,9 +9,9 @@ import { SESSION_STATES } from "./sessions/sessions.ts";
 
 /** Number of replies of one kind. */
 export interface ReplyCount {
-  /** Method and path template of the spec; "other" for unknown paths. */
+  /** Method and path template in the spec, or "other" for unknown paths. */
   readonly endpoint: string;
-  /** The status, or the fault of an incomplete reply: hang, reset, truncate. */
+  /** The status, or the fault of an incomplete reply (hang, reset or truncate). */
   readonly status: number | string;
   readonly count: number;
 }
@@ -20,7 +20,7 @@ export interface ReplyCount {
 export interface ActualNode extends DetailedNode {
   readonly failureMode: FailureMode;
   readonly remedy: Remedy | null;
-  /** When the failure ends without an action; null: the node has no failure. */
+  /** When the failure ends without an action, or null if the node has no failure. */
   readonly recoversAt: EpochMs | null;
   /** Whether its region is cut off. */
   readonly isRegionDown: boolean;
@@ -45,7 +45,7 @@ export function* actualNodes(service: SimulatedService): Generator<ActualNode> {
   for (const node of service.world.fleet.nodes) yield toActualNode(service, node);
 }
 
-/** Returns the actual state of a node as of the last request; null: the fleet has no such node. */
+/** Returns the actual state of a node as of the last request, or null if the fleet has no such node. */
 export function actualNode(service: SimulatedService, id: string): ActualNode | null {
   const node = findNode(service.world.fleet, id);
   return node === null ? null : toActualNode(service, node);

@@ -10,7 +10,7 @@ import { advanceWorld } from "./network.ts";
 export interface Interventions {
   /** Starts a failure. Without times, it neither ends nor changes phase. */
   startFailure(id: string, failure: Pick<FailureStart, "failureMode" | "remedy"> & Partial<FailureStart>): void;
-  /** Sets a load on one of the node's resources, which replaces an earlier one. Null: no load. */
+  /** Sets the load on one of the node's resources, replacing any earlier one. Null removes it. */
   setLoad(id: string, load: ResourceLoad | null): void;
   /** Restarts an online node without a visible change of its status. */
   restart(id: string): void;

@@ -8,7 +8,7 @@ import { type CountHistory, createCountHistory, sampleCounts } from "./sessions/
 import { closeHour, createHourlyHistory, type HourlyHistory } from "./sessions/hourly-statistics.ts";
 import { createTraffic, cutSessions, nextTrafficEvent, runTrafficEvent, type Traffic } from "./sessions/traffic.ts";
 
-/** The network behind the service: nodes, sessions and history. It is determined by the scenario. */
+/** The nodes, sessions and history of the simulated network, which the scenario determines. */
 export interface World {
   readonly seed: Uint32;
   readonly startMs: EpochMs;
@@ -42,7 +42,7 @@ export function createWorld(scenario: Scenario, startMs: EpochMs): World {
   return world;
 }
 
-/** Executes all events that are due by `to`, each at its time. A `to` before an earlier one changes nothing. */
+/** Executes all events that are due by `to`, each at its time. Does nothing if `to` is before an earlier one. */
 export function advanceWorld(world: World, to: EpochMs): void {
   const { fleet, traffic, churn, countHistory, hours, startMs } = world;
   for (;;) {

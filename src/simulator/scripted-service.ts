@@ -13,8 +13,8 @@ const ONGOING_STATUSES: ReadonlySet<string> = new Set(["active", "connecting"]);
 const CALL_LIMIT = 1_000_000;
 
 /**
- * Creates a transport to a service that returns the scripted nodes of a policy test. It accepts every action and executes
- * none. The test starts now, on the monotonic time of `clock`.
+ * Creates a transport to a service that returns the scripted nodes of a policy test. It accepts every action and
+ * executes none. The test starts now, on the monotonic time of `clock`.
  */
 export function createScriptedTransport(test: PolicyTest, clock: Clock): Transport {
   const startedAt = clock.monotonic();
@@ -43,13 +43,13 @@ function responseOf(test: PolicyTest, { method, path }: TransportRequest, elapse
     },
     body: Buffer.from(JSON.stringify(body)),
   });
-  const node = test.nodes.find((each) => each.id === id);
+  const node = test.nodes.find((node) => node.id === id);
   if (resource === "nodes" && id === undefined) {
     return answer(
       200,
       pageOf(
         url.searchParams,
-        test.nodes.map((each) => listed(test, each, elapsed)),
+        test.nodes.map((node) => listed(test, node, elapsed)),
       ),
     );
   }
@@ -58,7 +58,7 @@ function responseOf(test: PolicyTest, { method, path }: TransportRequest, elapse
       200,
       pageOf(
         url.searchParams,
-        test.nodes.flatMap((each) => sessionsOf(test, each, elapsed)),
+        test.nodes.flatMap((node) => sessionsOf(test, node, elapsed)),
       ),
     );
   }
@@ -120,14 +120,14 @@ function sessionsOf(
   );
 }
 
-/** Returns the node's last_seen, since the start of the test. */
+/** Returns the node's last_seen as time since the start of the test. */
 function lastSeenAt({ status, lastSeen }: ScriptedNode, elapsed: DurationMs): DurationMs {
   return lastSeen === null
     ? lastInstantWhere(status, elapsed, (value) => value === "online")
     : lastInstantWhere(lastSeen, elapsed, (value) => value === "now");
 }
 
-/** Returns the last time up to `elapsed` at which a matching value applied; 0: none did. */
+/** Returns the last time up to `elapsed` at which a matching value applied, or 0 if none did. */
 function lastInstantWhere<Value>(
   series: Series<Value>,
   elapsed: DurationMs,
@@ -142,7 +142,7 @@ function lastInstantWhere<Value>(
   return last;
 }
 
-/** Returns the time of the last boot, since the start of the test: the end of the last reboot, or long before the start. */
+/** Returns the time of the last boot since the start of the test. Without a reboot it is long before the start. */
 function bootedAt(status: Series<NodeStatus>, elapsed: DurationMs): DurationMs {
   let [end, booted] = [0, -INITIAL_UPTIME_MS];
   for (const { value, forMs } of status.slice(0, -1)) {

@@ -14,7 +14,7 @@ import { businessLimits, createRecordingLog, fixedKey, START_MS } from "../harne
 /** A key that may read sessions, and nothing else. */
 export const SESSIONS_KEY = "key-of-sessions";
 
-/** What a test changes about the client and its service. */
+/** Settings of the client and its service that a test changes. */
 export interface ClientSetup {
   readonly fault?: FaultKind;
   readonly match?: string;

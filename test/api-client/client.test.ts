@@ -113,7 +113,7 @@ describe("the API key", () => {
     expect(rateLimiter.ledger.categories.session_monitoring.headers.lastStatement).toBeNull();
   });
 
-  test("after a 401 the key file is read again, and a renewed key is used at once", async () => {
+  test("after a 401 the key file is read again, and a renewed key is used immediately", async () => {
     let key = "old-key";
     const { get, calls } = createClientSetup({
       secret: {
@@ -199,7 +199,7 @@ test("the service's clock is known from its Date headers to within a second", as
   expect(Math.abs(client.clockSkewMs()! - 90_000)).toBeLessThanOrEqual(1_000);
 });
 
-test("setting our wall clock does not change the service's time, and shows in the skew at once", async () => {
+test("setting our wall clock does not change the service's time, and shows in the skew immediately", async () => {
   const { get, client, clock } = createClientSetup();
   expect(client.serviceTime(clock.monotonic())).toBeNull();
   await get();

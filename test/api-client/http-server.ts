@@ -10,7 +10,7 @@ export interface ReceivedRequest {
   readonly body: string;
 }
 
-/** What the server answers; null: nothing, ever; reset: it breaks the connection. */
+/** Response of the server. Null means it never responds, and `reset` that it breaks the connection. */
 export type HttpAnswer = { readonly status?: number; readonly body?: string } | "reset" | null;
 
 /** A real server on the loopback that ends with the test. `came` resolves when so many requests are there. */
@@ -34,7 +34,7 @@ export async function startHttpServer(
       const { method, url, headers } = request;
       const came = { method: method!, url: url!, headers, body: Buffer.concat(chunks).toString("utf8") };
       seen.push(came);
-      for (const each of waiting) if (seen.length >= each.requests) each.resolve();
+      for (const request of waiting) if (seen.length >= request.requests) request.resolve();
       const given = answer(came, seen.length);
       if (given === "reset") request.socket.resetAndDestroy();
       else if (given !== null) response.writeHead(given.status ?? 200).end(given.body ?? "");

@@ -20,7 +20,9 @@ function startCount() {
     },
   };
   const month = new MonthCallCount({ clock, calls: counter, log: createRecordingLog() }, ledger, 1);
-  /** Counts `count` calls as the rate limiter does. Returns the most calls that were counted in the store and not sent. */
+  /**
+   * Counts `count` calls as the rate limiter does. Returns the most calls that were counted in the store and not sent.
+   */
   async function send(count: number, everyMs: number): Promise<number> {
     let aheadMax = 0;
     for (let call = 0; call < count; call++) {

@@ -44,7 +44,7 @@ function open(setting: ClientSetup = {}) {
     replyCounts(setup.service)
       .filter(({ endpoint }) => endpoint.startsWith("POST"))
       .reduce((sum, { count }) => sum + count, 0);
-  const statusOf = (id: string) => [...actualNodes(setup.service)].find((each) => each.id === id)!.status;
+  const statusOf = (id: string) => [...actualNodes(setup.service)].find((node) => node.id === id)!.status;
   return { ...setup, sent, node, post, posts, statusOf };
 }
 

@@ -6,7 +6,7 @@ import type { Lane } from "../../src/rate-limit/limits.ts";
 
 /** A client that never runs out of calls to make. */
 export interface SaturatingLoad {
-  /** Stops asking; calls under way go on. */
+  /** Stops making calls. Calls under way continue. */
   stop(): void;
   /** Moments at which answers came, of GETs that succeeded or failed. */
   readonly answers: readonly { readonly at: number; readonly error: string | null }[];

@@ -22,7 +22,7 @@ describe.each(limiters)("a second client of the key, under a %s", (limiter) => {
     expect(report.reported.node_management).toBeLessThanOrEqual(report.externalCalls);
   });
 
-  test("calls that start and stop are left room at once, and we use it again within six minutes", async () => {
+  test("calls that start and stop are left room immediately, and we use it again within six minutes", async () => {
     const visit = { ...steady, everyMs: 1_000, fromMinute: 10, untilMinute: 20 };
     const report = await runSharedHours({ service: byCategory(limiter), minutes: 35, seconds: [visit] });
     expect(report.rejected).toEqual({ ownPerMinute: [], externalPerMinute: [] });

@@ -14,12 +14,12 @@ import { createPlanLimits, createRecordingLog, fixedKey, START_MS } from "../har
 
 const MINUTE = 60_000;
 
-/** What another client of the same key does, from `fromMinute` on and until `untilMinute`. */
+/** Behavior of another client of the same key from `fromMinute` until `untilMinute`. */
 export interface SecondClient {
   readonly category: Category;
-  /** So many calls at once … */
+  /** Number of concurrent calls. */
   readonly calls: number;
-  /** … and again after so long, give or take `jitter` of it. */
+  /** Interval of the calls, which varies by `jitter`. */
   readonly everyMs: number;
   readonly jitter?: number;
   readonly fromMinute?: number;
@@ -34,9 +34,9 @@ export interface SharedHours {
   readonly categories?: readonly Category[];
 }
 
-/** What came of it. */
+/** Results of the run. */
 export interface SharedReport {
-  /** Calls of ours by minute, and of the others. */
+  /** Our calls by minute. */
   readonly ownCalls: readonly number[];
   readonly externalCalls: number;
   /** Minutes in which one side was refused, by side. */
@@ -132,7 +132,7 @@ async function callRepeatedly(client: ApiClient, call: Call, signal: AbortSignal
   while (!signal.aborted) await client.get(call, "detail", signal);
 }
 
-/** Calls by its own clock, whatever the answers say. */
+/** Makes calls by its own clock, regardless of the responses. */
 async function callOnInterval(
   { category, calls, everyMs, jitter = 0, fromMinute = 0, untilMinute = Number.POSITIVE_INFINITY }: SecondClient,
   { clock, random, signal }: { clock: VirtualClock; random: () => number; signal: AbortSignal },

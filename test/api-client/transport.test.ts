@@ -154,7 +154,7 @@ describe("a request that certainly did not reach the service is reported as such
     }
   });
 
-  test("canceled during the handshake: fails at once, and is not sent when the handshake ends", async () => {
+  test("canceled during the handshake: fails immediately, and is not sent when the handshake ends", async () => {
     let arrived = () => {};
     const hello = new Promise<void>((resolve) => {
       arrived = resolve;

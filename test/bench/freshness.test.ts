@@ -74,7 +74,7 @@ test("the list model agrees with the service while nodes join and leave", () => 
     const pages = Array.from({ length: listing.pages(at) }, (_, page) => idsOn(service, page, limit, at));
     expect(pages.at(-1)!.length).toBeGreaterThan(0);
     expect(idsOn(service, pages.length, limit, at)).toEqual([]);
-    for (const index of script.eligible.filter((each) => each % 40 === 0)) {
+    for (const index of script.eligible.filter((index) => index % 40 === 0)) {
       expect(pages[listing.pageOf(index, at)]).toContain(script.idOf(index));
     }
     node = listing.next(node, at);

@@ -45,12 +45,12 @@ export class LargeFleet {
     this.#fleet = withStatus(this.#fleet, statuses);
   }
 
-  /** How many nodes are online. */
+  /** Number of online nodes. */
   online(): number {
     return this.#fleet.status.reduce((online, status) => online + (status === 0 ? 1 : 0), 0);
   }
 
-  /** What a web server of a daemon with this fleet shows. */
+  /** Data for the web server of a daemon with this fleet. */
   webDeps(): Pick<WebDeps, "status" | "budget" | "fleet" | "remediation"> {
     return {
       ...quietStatus(),

@@ -46,7 +46,7 @@ for (const nodes of SIZES) {
 await browser.close();
 
 interface Paint {
-  /** From the navigation to the frame after the one in which the fleet was painted. */
+  /** Time from the navigation to the frame after the one in which the fleet was painted. */
   readonly ms: number;
   readonly cpuMs: number;
 }

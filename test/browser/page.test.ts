@@ -125,7 +125,11 @@ test("commands need a valid token, which is kept for the tab", async () => {
   setup.interventions.startFailure(node!, OUTAGE);
   await pendingApproval(daemon, node!);
   expect(setup.serviceProxy.postRequests).toEqual([]);
-  await page.locator("#approvals").getByRole("button", { name: "Approve" }).click();
+  await page.locator("#approvals").getByRole("button", { name: "Approve" }).waitFor();
+  // The panel of the node shows the same request, and its buttons do the same.
+  await page.locator("#attention a").click();
+  await page.locator("#panel .approval").getByText("expires in").waitFor();
+  await page.locator("#panel").getByRole("button", { name: "Approve" }).click();
   await page.locator("dialog .primary").click();
   // The message names the node, not its id.
   await page
@@ -134,6 +138,11 @@ test("commands need a valid token, which is kept for the tab", async () => {
     .waitFor();
   await page.locator("#activity").getByText("verified", { exact: true }).waitFor();
   await page.locator("#activity").getByText("approved by admin").waitFor();
+  const commands = page.locator("#activity > li").filter({ hasText: "by admin" });
+  expect((await commands.locator(".badge").allTextContents()).filter((badge) => badge !== "verified")).toEqual([
+    ...["approve", "resume", "pause"],
+  ]);
+  expect(await commands.last().innerText()).toContain("a deploy");
   expect(setup.serviceProxy.postRequests.map(({ path }) => path)).toEqual([`/v1/nodes/${node}/reboot`]);
   const stores = await page.evaluate<string[]>(
     "[JSON.stringify(sessionStorage), JSON.stringify(localStorage), document.cookie]",

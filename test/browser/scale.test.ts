@@ -10,7 +10,9 @@ import { openPage } from "./page-visit.ts";
 
 /** `npm run world` adds larger fleets. */
 const SIZES = process.env.PROXYWARDEN_LONG_TESTS === undefined ? [500] : [500, 10_000, 100_000];
-/** The number of elements does not depend on the fleet: cells are painted, lists are paged or show the rows in sight. */
+/**
+ * The number of elements does not depend on the fleet: cells are painted, lists are paged or show the rows in sight.
+ */
 const ELEMENTS_MAX = 1_500;
 /** The changes of a fleet arrive together, or in a few messages. */
 const PAINTS_MAX = 10;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { runApprovals } from "../../src/cli/approvals.ts";
-import { awaitingAction, idleRemediation, sampleRemediation } from "../web/api/remediation-view-fixture.ts";
+import { idleRemediation, sampleApproval, sampleRemediation } from "../web/api/remediation-view-fixture.ts";
 import { startTestServer } from "../web/http/test-server.ts";
 import { captureOutput } from "./terminal.ts";
 
@@ -10,12 +10,12 @@ test("approvals lists the waiting actions with their time and evidence", async (
     code: 0,
     err: "",
     out: `act-3  quarantine for 1d node_1 (DE, eu-west)
-    by reboot-offline, step 3 of ep-1, waiting since 2026-11-21 03:30:00 UTC
+    by reboot-offline, step 3 of ep-1, waiting since 2026-11-21 03:30:00 UTC until 2026-11-21 07:30:00 UTC
     based on data observed 2026-11-21 03:00:00 UTC:
       node.status = offline
-      node.last_seen = 2026-11-21T02:40:00.000Z
+      node.last_seen = 20m old
 
-proxywarden approve act-3, or reject. An action expires when its evidence no longer holds.
+npm start -- approve act-3, or reject. An action also expires when its evidence no longer holds.
 `,
   });
 });
@@ -28,7 +28,7 @@ test("approvals reports that no action is waiting", async () => {
 
 test("approvals shows ids if the names of nodes can't be read", async () => {
   const { url } = await startTestServer({
-    remediation: () => ({ ...idleRemediation, approvals: () => [awaitingAction] }),
+    remediation: () => ({ ...idleRemediation, approvals: () => [sampleApproval] }),
     fleet() {
       throw new Error("the fleet can't be read");
     },
@@ -48,7 +48,7 @@ test("approvals --output json prints the rows of the API", async () => {
 });
 
 test("approvals replaces control characters in node names", async () => {
-  const odd = { ...awaitingAction, node: "node\u001b[31m\r\u202e" };
+  const odd = { ...sampleApproval, node: "node\u001b[31m\r\u202e" };
   const { url } = await startTestServer({ remediation: () => ({ ...idleRemediation, approvals: () => [odd] }) });
   const { out } = await captureOutput((context) => runApprovals({ url, output: "text" }, context));
   expect(out).toContain("node\u{fffd}[31m\u{fffd}\u{fffd} (DE");

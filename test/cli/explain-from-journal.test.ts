@@ -60,10 +60,10 @@ describe("explain reads the journal", () => {
     expect(paragraph(out, "reboot-offline")).toEqual([
       "reboot-offline",
       "  read      node.status = offline",
-      "            node.last_seen = 2026-11-21T02:40:00.000Z",
-      "            (observed 2026-11-21 03:00:00 UTC)",
+      "            node.last_seen = 20m old",
+      "            (when decided, 2026-11-21 03:00:00 UTC)",
       "  timer     pending for 4m of 15m, since 2026-11-21 03:00:00 UTC",
-      "  episode   ep-1: firing since 2026-11-21 03:15:00 UTC",
+      "  episode   ep-1: waiting since 2026-11-21 03:15:00 UTC",
       "            opened 2026-11-21 03:15:00 UTC",
       "            at step 2 of 2 (forced reboot), 1 sent",
       "  decision  hold on step 2, 2026-11-21 03:15:00 UTC, mode enforce",
@@ -91,13 +91,13 @@ describe("explain reads the journal", () => {
     expect(paragraph(out, "reboot-offline")).toEqual(
       expect.arrayContaining([
         "  episode   ep-1 (dry run): quarantined since 2026-11-21 03:15:00 UTC",
-        "            at step 2 of 2 (forced reboot), 1 sent, 2 failed attempts",
+        "            at step 2 of 2 (forced reboot), 1 would have been sent, 2 failed attempts",
         "            waits until 2026-11-21 03:17:00 UTC",
         "            our quarantine (act-2) ends 2026-11-22 03:00:00 UTC, overdue",
       ]),
     );
     expect(out).toContain("no clear response: the outcome is determined by observation");
-    expect(out).toContain("dry_run (dry run: nothing was sent)");
+    expect(out).toContain("dry run: not sent");
   });
 
   test("at a past time, without later decisions", async () => {

@@ -23,10 +23,11 @@ describe("explain asks the running daemon", () => {
     expect(await run("node_1", { url })).toEqual({
       code: 0,
       err: "",
-      out: `node_1, at 2026-11-21 03:40:00 UTC
-  status    offline (de-1, DE, eu-west)
-  last seen 2026-11-21 02:40:00 UTC
+      out: `de-1 (node_1), at 2026-11-21 03:40:00 UTC
+  status    offline (DE, eu-west)
+  last seen 2026-11-21 02:40:00 UTC, 1h ago
   observed  12s ago
+  approval  quarantine for 1d by reboot-offline waits until 2026-11-21 07:30:00 UTC: npm start -- approve act-3, or reject
   source    the running daemon
 
 reboot-offline (enforce)
@@ -34,7 +35,7 @@ reboot-offline (enforce)
   read      node.status = offline
             node.last_seen = 2026-11-21T02:40:00.000Z
   timer     firing since 2026-11-21 03:15:00 UTC, true for 40m
-  episode   ep-1: firing since 2026-11-21 03:15:00 UTC
+  episode   ep-1: waiting since 2026-11-21 03:15:00 UTC
             opened 2026-11-21 03:15:00 UTC
             at step 2 of 4 (forced reboot), 1 sent
   decision  hold on step 2, 2026-11-21 03:15:00 UTC, mode enforce
@@ -109,7 +110,7 @@ decisions, newest first
     expect(out).toMatch(/\n\nno actions\n\nno decisions\n$/);
   });
 
-  test("and shows what is recorded of a removed policy", async () => {
+  test("and shows the records of a removed policy", async () => {
     const { url } = await startTestServer({
       remediation: () => ({
         ...sampleRemediation(),

@@ -36,7 +36,7 @@ test.each([...(await commandNames()), "policy diff", "policy test", "policy back
   async (name) => {
     const { code, out, err } = await runCommandLine(`${name} --help`);
     expect({ code, err }).toEqual({ code: 0, err: "" });
-    const examples = [...out.matchAll(/^ {2}\$ proxywarden (.*)$/gm)].map(([, usage]) => usage!.replace(/ > .*/, ""));
+    const examples = [...out.matchAll(/^ {2}\$ npm start -- (.*)$/gm)].map(([, usage]) => usage!.replace(/ > .*/, ""));
     expect(examples.length).toBeGreaterThan(0);
     for (const example of examples)
       expect((await parseCommand(words(example))).name).toMatch(new RegExp(`^${name}( |$)`));
@@ -46,7 +46,7 @@ test.each([...(await commandNames()), "policy diff", "policy test", "policy back
 test("--help lists every command, examples and the exit codes", async () => {
   const { out } = await runCommandLine("--help");
   for (const name of await commandNames()) expect(out).toMatch(new RegExp(`^  ${name} `, "m"));
-  const examples = [...out.matchAll(/^ {2}\$ proxywarden (.*?) {2,}/gm)].map(([, usage]) => usage!);
+  const examples = [...out.matchAll(/^ {2}\$ npm start -- (.*?) {2,}/gm)].map(([, usage]) => usage!);
   expect(examples.length).toBeGreaterThan(2);
   for (const example of examples) await parseCommand(words(example));
   expect(out).toContain("0 success; 1 the check or operation failed; 2 usage error");
@@ -64,14 +64,14 @@ test("help COMMAND prints the command's --help; help alone prints the program's"
 });
 
 test.each<readonly [usage: string, message: string]>([
-  ["chek", "unknown command 'chek'; did you mean check? (see proxywarden --help)"],
-  ["help chek", "unknown command 'chek'; did you mean check? (see proxywarden --help)"],
-  ["help zzz", "unknown command 'zzz' (see proxywarden --help)"],
-  ["check --confg x", "unknown option '--confg'; did you mean --config? (see proxywarden check --help)"],
-  ["explain", "missing required argument 'node' (see proxywarden explain --help)"],
+  ["chek", "unknown command 'chek'; did you mean check? (see npm start -- --help)"],
+  ["help chek", "unknown command 'chek'; did you mean check? (see npm start -- --help)"],
+  ["help zzz", "unknown command 'zzz' (see npm start -- --help)"],
+  ["check --confg x", "unknown option '--confg'; did you mean --config? (see npm start -- check --help)"],
+  ["explain", "missing required argument 'node' (see npm start -- explain --help)"],
   [
     "completion tcsh",
-    "command-argument value 'tcsh' is invalid for argument 'shell'. Allowed choices are bash, zsh, fish (see proxywarden completion --help)",
+    "command-argument value 'tcsh' is invalid for argument 'shell'. Allowed choices are bash, zsh, fish (see npm start -- completion --help)",
   ],
 ])("a usage error is one line on standard error that says what to do: %s", async (usage, message) => {
   expect(await runCommandLine(usage)).toEqual({ code: 2, out: "", err: `proxywarden: ${message}\n` });

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { FaultKind, Scenario, ServiceOptions } from "../../src/model/scenario.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
@@ -70,6 +71,21 @@ test("announces its calls, prints what the service showed, and ends with the num
   expect(replyCounts(network.service).filter(({ endpoint }) => !endpoint.startsWith("GET "))).toEqual([]);
 });
 
+test("the limits are for the nodes that the service reports, and no hint recommends the probe that runs", async () => {
+  const folder = createTempFolder();
+  folder.write(
+    "p.yaml",
+    "policies: [{ name: p, when: node.status == 'offline', for: 15m, steps: [{ action: reboot }] }]",
+  );
+  const { file: started } = await startService({});
+  const config = JSON.parse(readFileSync(started, "utf8")) as object;
+  const file = folder.write("proxywarden.yaml", JSON.stringify({ ...config, policies: ["p.yaml"] }));
+  const { out, err } = await runInProcess("check", "--config", file, "--probe");
+  expect(out).toContain("limits on 260 nodes (as reported by the service)\n");
+  expect(err).toContain("unknown in policies; see usage scale below\n");
+  expect(out + err).not.toContain("--probe");
+});
+
 describe("usage scale", () => {
   test("percent is certain: a usage is no ratio", async () => {
     const { code, findings } = await probe({ options: { usageScale: "percent" } });
@@ -92,10 +108,10 @@ describe("usage scale", () => {
     );
   });
 
-  test("can't be told from an empty fleet", async () => {
+  test("can't be determined from an empty fleet", async () => {
     const { findings } = await probe({ scenario: { nodes: 0, sessions: 0 } });
-    expect(findings.usage_scale).toMatchObject({ value: null, text: "can't be told: no node could be read" });
-    expect(findings.first_page).toMatchObject({ value: null, text: "can't be told: the fleet has no nodes" });
+    expect(findings.usage_scale).toMatchObject({ value: null, text: "can't be determined: no node could be read" });
+    expect(findings.first_page).toMatchObject({ value: null, text: "can't be determined: the fleet has no nodes" });
   });
 });
 
@@ -120,12 +136,14 @@ describe("pages", () => {
     expect(calls).toHaveLength(5);
   });
 
-  test("can't be told if the service ignores the page number", async () => {
+  test("can't be determined if the service ignores the page number", async () => {
     const { findings, calls } = await probe({
       options: { firstPage: 0 },
       fault: { kind: "page_ignored", states: "requested" },
     });
-    expect(findings.first_page).toMatchObject({ text: "can't be told: every page number returns the same nodes" });
+    expect(findings.first_page).toMatchObject({
+      text: "can't be determined: every page number returns the same nodes",
+    });
     expect(calls).toHaveLength(7);
   });
 
@@ -150,11 +168,11 @@ describe("pages", () => {
 describe("scopes", () => {
   const withScopes = (...scopes: string[]) => ({ scenario: { keys: [{ key: SIMULATION_KEY, scopes }] } });
 
-  test("what may be read is told, and that writing can't be", async () => {
+  test("the scopes to read are named, and that to write can't be determined", async () => {
     const { findings } = await probe(withScopes("nodes:read", "sessions:read"));
     expect(findings.scopes).toMatchObject({
       value: { "nodes:read": true, "sessions:read": true, "nodes:write": null },
-      text: "nodes:read, sessions:read; nodes:write can't be told without an action",
+      text: "nodes:read, sessions:read; nodes:write can't be determined without an action",
     });
   });
 
@@ -183,7 +201,7 @@ describe("scopes", () => {
     const { code, findings } = await probe({ fault: { kind: "reset" }, faultAt: "/v1/sessions" });
     expect(findings.scopes).toMatchObject({ value: { "nodes:read": true, "sessions:read": null }, certain: false });
     expect(findings.scopes!.text).toMatch(
-      /^nodes:read; sessions:read can't be told: GET \/v1\/sessions: .*; nodes:write/,
+      /^nodes:read; sessions:read can't be determined: GET \/v1\/sessions: .*; nodes:write/,
     );
     expect(code).toBe(0);
   });
@@ -212,7 +230,7 @@ describe("limits and headers", () => {
     });
   });
 
-  test("a service without these headers is described, and what follows", async () => {
+  test("a service without these headers is described with the consequences", async () => {
     const { findings } = await probe({ options: { rateLimitHeaders: "off" } });
     expect(findings.limits).toMatchObject({ value: null, certain: false });
     expect(findings.headers!.text).toBe(

@@ -88,7 +88,9 @@ test("at most 256 reads are concurrent, however slow the service is", async () =
   expect(readsMade).toBeLessThanOrEqual(1.1 * possible);
 });
 
-/** Starts a service that answers one request after the other: 50 ms of work for a page, and 2 ms for any other answer. */
+/**
+ * Starts a service that answers one request after the other: 50 ms of work for a page, and 2 ms for any other answer.
+ */
 async function startSerialService() {
   const clock = createVirtualClock(START_MS);
   const limit = { ...wideLimit, limit: wideLimit.requests };

@@ -91,7 +91,7 @@ test.each(inexact)(
     expect(unknownNodes(daemon)).toEqual({ extra: 0, unseen: 0 });
     expect(daemon.collectorManager.collectorHealth().nodes).toMatchObject({ complete: true, failure: null });
     expect(daemon.snapshots.last!.fleet.lastWalk!.completeWalks).toBeGreaterThan(25);
-    const calls = (each: VirtualDaemon) => replyCounts(each.service).reduce((sum, { count }) => sum + count, 0);
+    const calls = (daemon: VirtualDaemon) => replyCounts(daemon.service).reduce((sum, { count }) => sum + count, 0);
     expect(calls(daemon)).toBeLessThan(calls(exact) * 1.1);
     expect(replyCounts(daemon.service).filter(({ status }) => Number(status) >= 400)).toEqual([]);
   },

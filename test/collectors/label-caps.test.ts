@@ -63,7 +63,7 @@ test("a service with different labels in every record exhausts neither page nor 
   await stopVirtualDaemon(daemon);
 });
 
-test("a value that has its own series keeps it while it is listed, whatever the order", () => {
+test("a value that has its own series keeps it while it is listed, regardless of the order", () => {
   const folded: number[] = [];
   const counts = createLabelCounts("proxynet_country_sessions", (_, records) => void folded.push(records));
   const { values: cap } = LABEL_CAPS.proxynet_country_sessions;

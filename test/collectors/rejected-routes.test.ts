@@ -22,8 +22,8 @@ const refusal = (match: string, retryAfter: string | undefined, share = 1): Faul
 });
 
 /**
- * Runs a daemon over 300 nodes for half an hour and a minute, and returns its calls for the node list in the next half hour.
- * `later`: faults from the second minute on, by the nodes that are known then.
+ * Runs a daemon over 300 nodes for half an hour and a minute, and returns its calls for the node list in the next half
+ * hour. `later`: faults from the second minute on, by the nodes that are known then.
  */
 async function listCalls(faults: readonly Fault[], later?: (ids: readonly string[]) => readonly Fault[]) {
   const clock = createVirtualClock(START_MS);

@@ -43,7 +43,7 @@ test("a list that repeats its first page and claims a billion records leaves cal
   const { service, transport } = lyingService(clock);
   const daemon = await startVirtualDaemon({ clock, service, transport, settings: { limits: starter } });
   await clock.advance(3 * HOUR_MS);
-  // A fiftieth of the month at once, then the planned rate.
+  // A fiftieth of the month immediately, then the planned rate.
   expect(service.serial).toBeLessThan(0.02 * 99_000 + 1.3 * (99_000 / 31 / 8));
   await stopVirtualDaemon(daemon);
 }, 120_000);

@@ -53,7 +53,7 @@ test("follows a plan that changes during the wait", async () => {
   expect((await beginnings(cadence, 3 * MINUTE)).length).toBeGreaterThanOrEqual(3);
 });
 
-test("delays the first run by the first wait, which may change meanwhile", async () => {
+test("delays the first run by the first wait, which may change in the meantime", async () => {
   let asked = 0;
   const firstWait = () => (asked++ < 3 ? 60 * MINUTE : 0);
   expect(await beginnings(every(MINUTE), 2 * MINUTE, { firstWait })).toEqual([30, 90]);

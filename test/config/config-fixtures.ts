@@ -67,7 +67,9 @@ export function configWarnings(text: string, env: TestEnvironment = {}): string[
   return loaded.ok ? formatProblems(loaded.value.warnings) : ["not loaded"];
 }
 
-/** What a configuration with these policy files around it is; the glob `*.yaml` finds them all. Secrets hold something. */
+/**
+ * What a configuration with these policy files around it is; the glob `*.yaml` finds them all. Secrets hold something.
+ */
 export function loadWith(text: string, files: Readonly<Record<string, string>>, env: TestEnvironment = {}): LoadResult {
   return loadConfig({
     ...sourceOf(text, env),
@@ -81,7 +83,7 @@ export function loadWith(text: string, files: Readonly<Record<string, string>>, 
 
 type LoadResult = ReturnType<typeof loadConfig>;
 
-/** What a configuration of one policy file comes to; it must be fine. */
+/** Loads a configuration with one policy file, which must be valid. */
 export function loadPolicyText(text: string, sections = ""): LoadedConfig {
   const loaded = loadWith(withService(`policies: [a.yaml]\n${sections}`), { "a.yaml": text });
   if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));

@@ -102,7 +102,7 @@ describe("any file is loaded, or rejected with a position:", () => {
     );
   });
 
-  test("a policy, its expressions included", () => {
+  test("a policy, including its expressions", () => {
     const main = withService(
       "policies: [a.yaml]\nalertmanager: { url: 'http://h' }\nreceivers: [{ name: oncall, alertmanager: true }]\n",
     );

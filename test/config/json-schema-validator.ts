@@ -1,6 +1,8 @@
 import { fastify } from "fastify";
 
-/** Judges values by a JSON Schema with a validator that is not ours: the one inside fastify. Null: the value is fine. */
+/**
+ * Judges values by a JSON Schema with a validator that is not ours: the one inside fastify. Null: the value is fine.
+ */
 export async function validatorOf(schema: object): Promise<(value: unknown) => Promise<string | null>> {
   const customOptions = { coerceTypes: false, removeAdditional: false, useDefaults: false } as const;
   const server = fastify({ ajv: { customOptions } });

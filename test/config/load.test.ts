@@ -119,10 +119,9 @@ describe("an invalid value is reported with the expected one:", () => {
       "limits: { plan: { calls_per_month: 0 } }",
       "2:36: limits.plan.calls_per_month: found 0; must be a whole number from 1 to 10000000000",
     ],
-    [
-      "limits: { plan: { calls: 5 } }",
-      "2:19: limits.plan.calls: unknown key; must be one of requests_per_minute, concurrent_requests, calls_per_month",
-    ],
+    ["limits: { plan: { calls: 5 } }", '2:19: limits.plan.calls: unknown key; did you mean "calls_per_month"?'],
+    ["max_in_flight: 2", '2:1: max_in_flight: unknown key; did you mean "safety.max_in_flight"?'],
+    ["web: { listen_address: 0.0.0.0:1 }", '2:8: web.listen_address: unknown key; did you mean "listen"?'],
     [
       "limits: { node_management: { burst: 99 } }",
       "2:37: limits.node_management.burst: found 99; must be at least requests, which is 100",

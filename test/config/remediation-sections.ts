@@ -104,7 +104,9 @@ const step = fc.oneof(
   fc.constant({ action: "notify", receiver: "oncall" }),
 );
 
-/** A policy that is fine where there are a Prometheus, an Alertmanager, the window `nights` and the receiver `oncall`. */
+/**
+ * A policy that is fine where there are a Prometheus, an Alertmanager, the window `nights` and the receiver `oncall`.
+ */
 export const validPolicy = fc.record(
   {
     name: fc.constantFrom("reboot-offline", "a", "9_.x"),

@@ -63,7 +63,7 @@ function schemaOf(path: string): object {
   return JSON.parse(fileText(pathname.slice(1)));
 }
 
-test.each(files)("%s is what it says it is", async (path) => {
+test.each(files)("%s is valid", async (path) => {
   if (path.endsWith(".schema.json")) {
     const schema = JSON.parse(fileText(path));
     expect(schema.$schema).toBe("http://json-schema.org/draft-07/schema#");

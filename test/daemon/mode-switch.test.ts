@@ -20,7 +20,7 @@ function expectLaws(group: DaemonGroup): void {
   expect(group.rejectedCalls()).toBe(0);
 }
 
-test("one daemon leads and heals, and the others stand by without a call", async () => {
+test("one daemon leads and heals, and the others stand by without calls", async () => {
   const group = await startDaemonGroup({ daemons: 3 });
   await group.advance(WARM_UP_MS);
   expect(group.leaders()).toEqual(["one"]);
@@ -34,7 +34,7 @@ test("one daemon leads and heals, and the others stand by without a call", async
   expectLaws(group);
 });
 
-test("a daemon that stops hands over at once, and the next one goes on from its journal", async () => {
+test("a daemon that stops hands over immediately, and the next one continues from its journal", async () => {
   const group = await startDaemonGroup();
   await group.advance(WARM_UP_MS);
   const node = group.failNode();
@@ -144,7 +144,7 @@ test("a standby shows episodes, actions and decisions of the leader, and follows
   expect(view.status().journal).toBe("the database can't be reached");
 });
 
-test("a leader that can't renew stops polling before its lease ends, and goes on if no other daemon took over", async () => {
+test("a leader that can't renew stops polling before its lease ends, and continues if no other daemon took over", async () => {
   const group = await startDaemonGroup({ daemons: 1 });
   await group.advance(WARM_UP_MS);
   const [one] = group.daemons;
@@ -189,7 +189,7 @@ test("a reload takes effect in both modes", async () => {
   await one!.reload({ settings: { pageLimit: 500 } });
   await two!.reload({ settings: { pageLimit: 500 } });
   expect(group.leaders()).toEqual(["one"]);
-  expect([one, two].map((each) => each!.modes.active.resources.settings.pageLimit)).toEqual([500, 500]);
+  expect([one, two].map((member) => member!.modes.active.resources.settings.pageLimit)).toEqual([500, 500]);
   one!.database.isReachable = false;
   await group.advance(MINUTE_MS);
   one!.database.isReachable = true;

@@ -41,7 +41,7 @@ function mountOf(volume: string) {
   return { source: source!, target: target!, isReadOnly: mode === "ro", isNamed: !source!.startsWith(".") };
 }
 
-/** Where a file of a container lies in the repository; null: it is not mounted from there. */
+/** Returns the path of a container's file in the repository, or null if it is not mounted from there. */
 function mountedFrom({ volumes }: Service, path: string): string | null {
   const mount = volumes
     .map(mountOf)
@@ -54,7 +54,7 @@ const withProfile = (profile: string) =>
   services.filter(([, { profiles = [profile] }]) => profiles.includes(profile)).map(([name]) => name);
 const PAIR = ["proxywarden-1", "proxywarden-2"];
 
-/** Where each program listens: ours by its own configuration and options, the others by their defaults. */
+// Each program has a port: ours from its configuration and options, the others by default.
 const ownConfig = parseRepositoryConfig("deploy/compose/proxywarden.yaml", service("proxywarden").environment);
 const pairConfig = parseRepositoryConfig("deploy/compose/proxywarden-ha.yaml", service("proxywarden-1").environment);
 const portsOf: Readonly<Record<string, () => Promise<number>>> = {
@@ -69,7 +69,7 @@ const portsOf: Readonly<Record<string, () => Promise<number>>> = {
 };
 
 describe.each(services)("%s", (name, made) => {
-  test("is of a pinned version, and has no right that it does not need", () => {
+  test("has a pinned version and no unnecessary privileges", () => {
     // The second part of a version of PostgreSQL is the patch.
     expect(made.image).toMatch(name === "postgres" ? /^postgres:\d+\.\d+$/ : /^[a-z/]+:v?\d+\.\d+\.\d+$/);
     if (made.build !== undefined) expect(made.image).toBe(`proxywarden:${VERSION}`);
@@ -81,20 +81,20 @@ describe.each(services)("%s", (name, made) => {
     });
   });
 
-  test("is published where it listens, on this machine alone", async () => {
+  test("is published on the port that it listens on, for this machine only", async () => {
     const port = await portsOf[name]!();
     const published = name === "proxywarden-2" ? 9715 : port;
     expect(made.ports).toEqual([`127.0.0.1:${published}:${port}`]);
   });
 
-  test("mounts what exists, and writes to a declared volume alone", () => {
+  test("mounts existing files, and writes only to a declared volume", () => {
     for (const { source, isNamed, isReadOnly } of made.volumes.map(mountOf)) {
       expect({ source, isReadOnly }).toEqual({ source, isReadOnly: !isNamed });
       expect(isNamed ? source in compose.volumes : isInRepository(source), source).toBe(true);
     }
   });
 
-  test("says whether it is well, and waits for those that say so", () => {
+  test("has a health check, and waits for services that have one", () => {
     expect(made.healthcheck.test[0]).toBe("CMD");
     for (const [other, { condition }] of Object.entries(made.depends_on ?? {})) {
       expect(Object.keys(compose.services)).toContain(other);
@@ -103,7 +103,7 @@ describe.each(services)("%s", (name, made) => {
   });
 });
 
-test("every declared volume is somebody's, at the place where that program writes", () => {
+test("every declared volume is mounted where its program writes", () => {
   const writers = services.flatMap(([name, { volumes }]) =>
     volumes
       .map(mountOf)
@@ -161,7 +161,7 @@ test("the two daemons are configured as the single one, except for their state, 
   expect(parseDatabaseUrl(textOf("deploy/compose/postgres_url").trim())).toMatchObject({ ok: true });
 });
 
-test("our commands are read by our own command line, and find the mounted configuration", async () => {
+test("our commands are parsed by our own command line, and find the mounted configuration", async () => {
   const simulate = await parseCommand(service("simulator").command!);
   expect(simulate).toMatchObject({ name: "simulate", options: { host: "0.0.0.0" } });
   const run = await parseCommand(service("proxywarden").command!);
@@ -177,7 +177,7 @@ test("our commands are read by our own command line, and find the mounted config
   });
 });
 
-test("the configuration is fine, acts, and reaches the others where they listen", async () => {
+test("the configuration is valid, acts, and uses the ports of the other services", async () => {
   const { config, warnings, policies } = ownConfig;
   expect(warnings).toEqual([]);
   expect(config.safety.mode).toBe("enforce");
@@ -191,7 +191,7 @@ test("the configuration is fine, acts, and reaches the others where they listen"
   expect(textOf("deploy/compose/simulation_token").trim()).not.toBe("");
 });
 
-test("the scenario is fine: it has the daemon's key, the daemon's plan, and regions that exist", () => {
+test("the scenario is valid: it has the daemon's key, the daemon's plan, and regions that exist", () => {
   const file = "deploy/compose/scenario.yaml";
   const scenario = loadScenario({ file, text: textOf(file), env: {} }, defaultScenario);
   if (!scenario.ok) throw new Error(scenario.error.map(formatProblem).join("\n"));
@@ -217,7 +217,7 @@ test("the simulator's health check sees a service that answers, and one that doe
   expect([well.code, gone.code]).toEqual([0, 1]);
 });
 
-test("the daemon has more time to end than it needs", () => {
+test("the daemon has more time to stop than it needs", () => {
   const grace = parseDuration(service("proxywarden").stop_grace_period!);
   expect(grace.ok && grace.value).toBeGreaterThan(10 * SECOND_MS);
 });

@@ -29,7 +29,7 @@ priorityClassName: high
 `;
 
 const ofKind = <T extends Resource>(resources: readonly Resource[], kind: string): readonly T[] =>
-  resources.filter((each): each is T => each.kind === kind);
+  resources.filter((resource): resource is T => resource.kind === kind);
 type ConfigMap = Resource & { readonly data: Labels };
 const kindsOf = (resources: readonly Resource[]) => resources.map(({ kind }) => kind).toSorted();
 
@@ -99,7 +99,7 @@ interface Spec {
   readonly strategy: object;
   readonly minReadySeconds?: number;
 }
-/** Of network policies, in one order. */
+/** Keys of network policies in a fixed order. */
 const KEYS = [
   ...["from", "to", "ports", "protocol", "port", "namespaceSelector", "podSelector", "matchLabels"],
   ...["kubernetes.io/metadata.name", "k8s-app"],

@@ -17,8 +17,8 @@ export async function runHelm(...args: readonly string[]): Promise<ProcessResult
 }
 
 /**
- * The objects that `helm template` makes of the chart with a file of values, in the namespace `proxywarden`. Throws with Helm's
- * output if it fails. `chart`: path of a packaged chart.
+ * The objects that `helm template` makes of the chart with a file of values, in the namespace `proxywarden`. Throws
+ * with Helm's output if it fails. `chart`: path of a packaged chart.
  */
 export async function renderChart(values: string, chart = inRepository(CHART)): Promise<readonly Resource[]> {
   const file = createTempFolder().write("values.yaml", values);

@@ -34,7 +34,7 @@ const execForm = (text: string): readonly string[] => JSON.parse(text) as string
 const shipped = parseRepositoryConfig("config/proxywarden.yaml", { PROXYWARDEN_API_KEY: "sesame" }).config;
 const manifest = JSON.parse(textOf("package.json")) as { devDependencies: Record<string, string> };
 
-test("it is built by the Node.js that the package is tested with, and runs on the same major one, without a shell or root", () => {
+test("it is built with the tested version of Node.js and runs on the same major version, without a shell or root", () => {
   const { node } = manifest.devDependencies;
   const bases = stages.map(([from]) => from!.rest.split(" ")[0]);
   expect(bases).toEqual([
@@ -47,8 +47,8 @@ test("it is built by the Node.js that the package is tested with, and runs on th
   expect(final.map(({ name }) => name)).not.toContain("RUN");
 });
 
-describe("as process 1 it gets signals itself:", () => {
-  test("the entrypoint is in exec form, and what follows is a command of ours", async () => {
+describe("it receives signals directly as process 1:", () => {
+  test("the entrypoint is in exec form, followed by one of our commands", async () => {
     expect(execForm(onlyInstruction("ENTRYPOINT"))).toEqual(["/usr/local/bin/proxywarden"]);
     expect(await parseCommand(execForm(onlyInstruction("CMD")))).toMatchObject({
       name: "run",
@@ -57,7 +57,7 @@ describe("as process 1 it gets signals itself:", () => {
     expect(onlyInstruction("STOPSIGNAL")).toBe("SIGTERM");
   });
 
-  test("the health check is in exec form, and asks the port that is exposed", async () => {
+  test("the health check is in exec form, and requests the exposed port", async () => {
     const [, interval, command] = /--interval=(\S+).*\sCMD (.*)$/.exec(onlyInstruction("HEALTHCHECK"))!;
     expect(interval).toBe("30s");
     const [program, ...args] = execForm(command!);
@@ -67,12 +67,12 @@ describe("as process 1 it gets signals itself:", () => {
   });
 });
 
-test("port and volume are those of the configuration that is shipped", () => {
+test("port and volume are those of the shipped configuration", () => {
   expect(onlyInstruction("EXPOSE")).toBe(String(shipped.web.listen.port));
   expect(onlyInstruction("VOLUME")).toBe(shipped.state.path);
 });
 
-test("the labels say what it is", () => {
+test("the labels describe the image", () => {
   const labels = Object.fromEntries(
     [...onlyInstruction("LABEL").matchAll(/org\.opencontainers\.image\.([\w.]+)="([^"]*)"/g)].map(([, key, value]) => [
       key,
@@ -89,7 +89,7 @@ test("the labels say what it is", () => {
   });
 });
 
-test("the builder gets what is copied, and nothing that is secret, tested or generated", () => {
+test("the builder gets the copied files, but no secrets, tests or generated files", () => {
   const sources = stages.flatMap((stage) =>
     stage
       .filter(({ name, rest }) => name === "COPY" && !rest.includes("--from="))
@@ -107,7 +107,7 @@ test("the builder gets what is copied, and nothing that is secret, tested or gen
   expect(allowed.filter((path) => !isInRepository(path))).toEqual([]);
 });
 
-test("all that the daemon is made of belongs to root, and its state to whom it runs as", () => {
+test("the daemon's files belong to root, and its state to the user it runs as", () => {
   const owners = final
     .filter(({ name }) => name === "COPY")
     .map(({ rest }) => `${rest.split(" ").at(-1)} ${/--chown=(\S+)/.exec(rest)?.[1]}`);

@@ -23,10 +23,11 @@ const BASE = `${SINGLE}/base`;
 const PAIR = `${SINGLE}/ha`;
 const MONITORING = `${SINGLE}/monitoring`;
 
-/** What `kubectl apply -k` makes of a folder. */
+/** Returns the objects that `kubectl apply -k` creates from a folder. */
 function deployed(folder: string, secretFile: string) {
   const resources = renderKustomization(folder);
-  const all = <T extends Resource>(kind: string) => resources.filter((each): each is T => each.kind === kind);
+  const all = <T extends Resource>(kind: string) =>
+    resources.filter((resource): resource is T => resource.kind === kind);
   const deployment = all<Deployment>("Deployment")[0]!;
   const pod = deployment.spec.template.spec;
   const container = pod.containers[0]!;
@@ -44,8 +45,8 @@ function deployed(folder: string, secretFile: string) {
     configText,
     loaded: parseConfigText(`${BASE}/proxywarden.yaml`, configText),
     secret: documentOf<Resource & { readonly stringData: Labels }>(secretFile),
-    volume: (name: string) => pod.volumes.find((each) => each.name === name),
-    mountOf: (name: string) => container.volumeMounts.find((each) => each.name === name),
+    volume: (name: string) => pod.volumes.find((entry) => entry.name === name),
+    mountOf: (name: string) => container.volumeMounts.find((volumeMount) => volumeMount.name === name),
   };
 }
 
@@ -68,7 +69,7 @@ test.each([
   },
 );
 
-test("every resource has a kind, a version and the name that others know it by", () => {
+test("every resource has a kind, a version and the name that others refer to", () => {
   expect(single.names).toEqual([
     "v1 Namespace proxywarden",
     "v1 PersistentVolumeClaim proxywarden",
@@ -94,7 +95,7 @@ describe("a single daemon", () => {
     expect(single.deployment.spec).toMatchObject({ replicas: 1, strategy: { type: "Recreate" } });
   });
 
-  test("has a state that outlives the pod, and is all that it may write to", () => {
+  test("has a state that outlives the pod, and can write nowhere else", () => {
     const [claim] = single.all<Resource & { readonly spec: object }>("PersistentVolumeClaim");
     expect(single.volume("state")!.persistentVolumeClaim?.claimName).toBe(claim!.metadata.name);
     expect(claim!.spec).toMatchObject({ accessModes: ["ReadWriteOnce"] });
@@ -128,7 +129,7 @@ describe("a pair", () => {
     expect(pair.container.volumeMounts.filter(({ readOnly }) => readOnly !== true)).toEqual([]);
   });
 
-  test("differs from a single daemon in nothing but its state", () => {
+  test("differs from a single daemon only in its state", () => {
     const withoutState = (text: string) => text.replace(/^(?:# One of the daemons .*\n)?state: .*$/m, "");
     expect(withoutState(pair.configText)).toBe(withoutState(single.configText));
     const shown = ({ deployment: { spec } }: typeof pair) => {
@@ -199,7 +200,7 @@ describe.each([
     });
   });
 
-  test("it has more time to end than it needs", () => {
+  test("it has more time to stop than it needs", () => {
     expect(made.pod.terminationGracePeriodSeconds).toBeGreaterThan(10);
   });
 
@@ -208,7 +209,7 @@ describe.each([
     expect(kustomizationOf(BASE).images).toMatchObject([{ name: "proxywarden", newTag: VERSION }]);
   });
 
-  test("its arguments are read by our own command line, and name a mounted file that the configuration map has", async () => {
+  test("its arguments are parsed by our own command line, and name a mounted file of the config map", async () => {
     const { name, options } = await parseCommand(made.container.args);
     expect(name).toBe("run");
     const config = String(options.config);
@@ -250,7 +251,7 @@ describe.each([
     }
   });
 
-  test("the service leads to the pod", () => {
+  test("the service selects the pod", () => {
     const [service] = made.all<
       Resource & { readonly spec: { readonly selector: Labels; readonly ports: readonly { targetPort: Port }[] } }
     >("Service");
@@ -259,7 +260,7 @@ describe.each([
     expect(service!.spec.ports.map(({ targetPort }) => targetPort)).toEqual(made.portNames);
   });
 
-  test("the network policy is about the pod, and lets all pass that the configuration needs", () => {
+  test("the network policy selects the pod, and allows all connections that the configuration needs", () => {
     const { spec } = made.all<NetworkPolicy>("NetworkPolicy")[0]!;
     expect(made.podLabels).toMatchObject(spec.podSelector.matchLabels);
     expect(spec.policyTypes).toEqual(["Ingress", "Egress"]);

@@ -74,7 +74,7 @@ export interface NetworkPolicy extends Resource {
   };
 }
 
-/** What the repository uses of a kustomization. */
+/** The parts of a kustomization that the repository uses. */
 export interface Kustomization {
   readonly namespace?: string;
   readonly resources?: readonly string[];
@@ -134,8 +134,8 @@ export function renderKustomization(folder: string): readonly Resource[] {
     rendered = patchOne(rendered, documentOf<Resource>(posix.join(folder, path)));
   }
   if (namespace === undefined) return rendered;
-  return rendered.map((each) =>
-    each.kind === "Namespace" ? each : { ...each, metadata: { ...each.metadata, namespace } },
+  return rendered.map((resource) =>
+    resource.kind === "Namespace" ? resource : { ...resource, metadata: { ...resource.metadata, namespace } },
   );
 }
 
@@ -143,10 +143,10 @@ export function renderKustomization(folder: string): readonly Resource[] {
 function patchOne(resources: readonly Resource[], patch: Resource): Resource[] {
   const isTarget = ({ kind, metadata }: Resource) => kind === patch.kind && metadata.name === patch.metadata.name;
   if (resources.filter(isTarget).length !== 1) throw new Error(`no single ${patch.kind} ${patch.metadata.name}`);
-  return resources.flatMap((each) => (isTarget(each) ? patched(each, patch) : [each]));
+  return resources.flatMap((resource) => (isTarget(resource) ? patched(resource, patch) : [resource]));
 }
 
-/** The patched object; none: the patch deletes it. */
+/** Returns the patched object, or nothing if the patch deletes it. */
 const patched = <T extends object>(target: T, patch: object): T[] =>
   "$patch" in patch ? [] : [merged(target as JsonObject, patch as JsonObject) as T];
 
@@ -166,7 +166,7 @@ function mergedValue(key: string, target: Json | undefined, patch: Json): Json {
 function mergedList(key: string, target: readonly JsonObject[], patches: readonly JsonObject[]): JsonObject[] {
   const added = patches.filter((patch) => target.every((entry) => entry[key] !== patch[key]));
   const kept = target.flatMap((entry) => {
-    const patch = patches.find((each) => each[key] === entry[key]);
+    const patch = patches.find((candidate) => candidate[key] === entry[key]);
     return patch === undefined ? [entry] : patched(entry, patch);
   });
   return [...added, ...kept];

@@ -25,8 +25,8 @@ const moduleOf = (apiVersion: string): string =>
   `${apiVersion.startsWith("monitoring.coreos.com/") ? "@kubernetes-models/prometheus-operator" : "kubernetes-models"}/${apiVersion}`;
 
 /**
- * What is wrong with objects by the schemas of their kinds. The schemas' validators find missing keys and malformed values, but
- * accept unknown keys. The compiler finds these by the types of the same schemas.
+ * What is wrong with objects by the schemas of their kinds. The schemas' validators find missing keys and malformed
+ * values, but accept unknown keys. The compiler finds these by the types of the same schemas.
  */
 export async function schemaProblems(resources: readonly Resource[]): Promise<readonly string[]> {
   const found = await Promise.all(resources.map(problemsOf));

@@ -11,7 +11,7 @@ import type { LoadedConfig } from "../../src/config/load.ts";
 /** A path of the repository, as an absolute one. */
 export const inRepository = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 
-/** Whether the repository has a file or folder at `path`. */
+/** Returns whether the repository has a file or folder at `path`. */
 export const isInRepository = (path: string): boolean => existsSync(inRepository(path));
 
 /** Text of a file of the repository. */
@@ -69,7 +69,7 @@ export async function parseCommand(args: readonly string[]): Promise<ParsedComma
   );
   let read: ParsedCommand | null = null;
   const listen = (command: Command, path: readonly string[]) => {
-    for (const each of command.commands) listen(each, [...path, each.name()]);
+    for (const subcommand of command.commands) listen(subcommand, [...path, subcommand.name()]);
     if (command.commands.length > 0) return;
     command.action(() => {
       read = { name: path.join(" "), options: command.opts() };

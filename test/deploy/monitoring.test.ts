@@ -8,7 +8,7 @@ import { NETWORK_FAMILIES } from "../../src/metrics/families/network-families.ts
 import { type Deployment, type Labels, type Resource, renderKustomization } from "./kustomize.ts";
 import { inRepository, textOf } from "./manifest.ts";
 
-/** What the Prometheus Operator sets on every series of a PodMonitor. */
+/** Labels that the Prometheus Operator sets on every series of a PodMonitor. */
 const TARGET_LABELS = ["job", "instance", "namespace", "pod", "container", "endpoint"];
 /** `kubectl apply` stores the object in an annotation, whose size Kubernetes limits. */
 const ANNOTATION_MAX_BYTES = 256 * 1_024;
@@ -26,7 +26,8 @@ interface PodMonitor extends Resource {
 }
 
 const resources = renderKustomization("deploy/kubernetes/monitoring");
-const ofKind = <T extends Resource>(kind: string) => resources.filter((each): each is T => each.kind === kind);
+const ofKind = <T extends Resource>(kind: string) =>
+  resources.filter((resource): resource is T => resource.kind === kind);
 const [monitor] = ofKind<PodMonitor>("PodMonitor");
 const [endpoint, ...otherEndpoints] = monitor!.spec.podMetricsEndpoints;
 
@@ -37,7 +38,9 @@ test("everything is in the namespace of the daemon", () => {
 test.each(["deploy/kubernetes", "deploy/kubernetes/ha"])(
   "the pods of %s are scraped, as the job of the alerts",
   (folder) => {
-    const deployment = renderKustomization(folder).find((each): each is Deployment => each.kind === "Deployment")!;
+    const deployment = renderKustomization(folder).find(
+      (resource): resource is Deployment => resource.kind === "Deployment",
+    )!;
     const { metadata, spec } = deployment.spec.template;
     expect(metadata.labels).toMatchObject(monitor!.spec.selector.matchLabels);
     expect(spec.containers[0]!.ports.map(({ name }) => name)).toContain(endpoint!.port);

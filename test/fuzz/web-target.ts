@@ -258,7 +258,9 @@ const SILENCE_MS = 30;
 /** The longest time to answer a complete request on a busy machine. */
 const ANSWER_MS_MAX = 5_000;
 
-/** Sends the bytes and returns everything received until the server closes; of an event stream, only the first chunk. */
+/**
+ * Sends the bytes and returns everything received until the server closes; of an event stream, only the first chunk.
+ */
 function exchange(port: number, request: Buffer, isFramed: boolean): Promise<string> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];

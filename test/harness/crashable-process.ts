@@ -18,7 +18,7 @@ export interface InjectedFailures {
   } | null;
 }
 
-/** What one process uses of the outside: all of it stops working when the process is killed. */
+/** External dependencies of one process. All of them stop working when the process is killed. */
 export interface CrashableProcess {
   readonly clock: VirtualClock;
   readonly transport: Transport;
@@ -28,7 +28,7 @@ export interface CrashableProcess {
   kill(): void;
 }
 
-/** What a killed process waits for never arrives. */
+/** Promises of a killed process never resolve. */
 const neverSettles = new Promise<never>(() => {});
 
 /** Creates a process over a clock, a transport and a store that outlive it. Appends what happens to `events`. */

@@ -42,7 +42,7 @@ export interface GroupedDaemon {
   readonly runtime: Runtime;
   readonly database: DatabaseConnection;
   readonly log: ReturnType<typeof createRecordingLog>;
-  /** Stops the process, as SIGSTOP does: nothing of it goes on until {@link resume}. */
+  /** Suspends the process until {@link resume}, as SIGSTOP does. */
   pause(): void;
   resume(): void;
   /** Stops it as SIGTERM does. */
@@ -52,7 +52,7 @@ export interface GroupedDaemon {
   scrape(): Promise<string>;
 }
 
-/** What a reload may change. */
+/** Settings that a reload may change. */
 export interface DaemonSettings {
   readonly rules: RemediationRules;
   readonly settings: Partial<CollectionSettings>;
@@ -205,7 +205,7 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
 
 /** The clock of a process that can be stopped: its sleepers wake only while it runs. */
 function createPausableProcess(clock: Clock) {
-  /** Resolves when the process goes on; null: it runs. */
+  /** Resolves when the process resumes. Null while it runs. */
   let resumed: PromiseWithResolvers<void> | null = null;
   const running = async () => resumed?.promise;
   return {

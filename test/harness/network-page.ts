@@ -12,10 +12,9 @@ export function createNetworkPage(daemon: VirtualDaemon, options: ExportOptions)
     const snapshot = daemon.snapshots.last;
     if (snapshot === null) return "";
     const plan = daemon.collectorManager.plan();
-    const staleAfterMs = Object.fromEntries(COLLECTORS.map((each) => [each, plan[each]?.freshMs ?? 0])) as Record<
-      Collector,
-      DurationMs
-    >;
+    const staleAfterMs = Object.fromEntries(
+      COLLECTORS.map((collector) => [collector, plan[collector]?.freshMs ?? 0]),
+    ) as Record<Collector, DurationMs>;
     const [now, serviceNowMs] = [daemon.clock.monotonic(), daemon.clock.now()];
     return textOf(render(renderer, { snapshot, now, serviceNowMs, staleAfterMs, options }));
   };

@@ -30,8 +30,8 @@ export interface ServerTls {
 }
 
 /**
- * Creates and starts a cluster. `settings`: lines of postgresql.conf; `parent`: where its folder is created. Debian's package
- * `postgresql` must be installed.
+ * Creates and starts a cluster. `settings`: lines of postgresql.conf; `parent`: where its folder is created. Debian's
+ * package `postgresql` must be installed.
  */
 export async function startPostgres(
   settings: readonly string[] = [],

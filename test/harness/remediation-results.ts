@@ -1,7 +1,10 @@
 import type { Notification, NotificationKind } from "../../src/model/remediation/notification.ts";
 import type { QuietNetwork } from "./quiet-network.ts";
 
-/** Returns all actions as lines, such as `forced reboot: verified`. The outcome is null if it has not ended or was never sent. */
+/**
+ * Returns all actions as lines, such as `forced reboot: verified`. The outcome is null if it has not ended or was never
+ * sent.
+ */
 export const actionLines = (network: Pick<QuietNetwork, "actions">): readonly string[] =>
   network.actions().map(({ request, outcome }) => {
     const kind = request.kind === "reboot" && request.force ? "forced reboot" : request.kind;

@@ -98,10 +98,10 @@ export function createSharedDatabase(clock: Clock, leaseMs: DurationMs = 15 * SE
       const readers: SharedState["journal"] = {
         load: (since) => query(() => journal.load(since)),
         facts: () => query(() => journal.facts()),
-        decisions: (each) => query(() => journal.decisions(each)),
-        actions: (each) => query(() => journal.actions(each)),
-        episodes: (each) => query(() => journal.episodes(each)),
-        operatorCommands: (each) => query(() => journal.operatorCommands(each)),
+        decisions: (filter) => query(() => journal.decisions(filter)),
+        actions: (filter) => query(() => journal.actions(filter)),
+        episodes: (filter) => query(() => journal.episodes(filter)),
+        operatorCommands: (filter) => query(() => journal.operatorCommands(filter)),
       };
       async function commit(changes: readonly JournalChange[]): Promise<void> {
         await query(() => {

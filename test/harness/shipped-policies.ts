@@ -6,7 +6,9 @@ import { settingsOf } from "../../src/daemon/config-resources.ts";
 import type { RemediationRules } from "../../src/remediation/context.ts";
 import { inRepository, textOf } from "../monitoring/repository-files.ts";
 
-/** The shipped configuration with a usage scale and `enforce` for each `dry_run`: the rules, and what the collectors do. */
+/**
+ * The shipped configuration with a usage scale and `enforce` for each `dry_run`: the rules, and what the collectors do.
+ */
 export function enforcedShippedPolicies(): { readonly rules: RemediationRules; readonly settings: CollectionSettings } {
   const file = "config/proxywarden.yaml";
   const text = textOf(file).replace("# usage_scale: ratio", "usage_scale: ratio");

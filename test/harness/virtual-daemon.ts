@@ -109,7 +109,7 @@ export interface VirtualDaemonOptions {
   readonly externalBlockers?: ExternalBlockers;
   /** Why the journal is lost at exit; absent: it is durable. */
   readonly lostReason?: string;
-  /** Whether a new journal may lack actions that were sent before; absent: it does not. */
+  /** Whether a new journal may lack actions that were sent before. Defaults to false. */
   readonly isNewJournal?: boolean;
   /** `service.base_url`. */
   readonly serviceUrl?: string;

@@ -23,7 +23,9 @@ export interface RunningProcess {
   readonly ended: Promise<ProcessResult>;
 }
 
-/** Starts a program that is killed after the test. `environment`: variables in addition to those of every test process. */
+/**
+ * Starts a program that is killed after the test. `environment`: variables in addition to those of every test process.
+ */
 export function startProcess(
   program: string,
   args: readonly string[],
@@ -38,7 +40,7 @@ export function startProcess(
   return started;
 }
 
-/** As {@link startProcess}, but the caller ends the process. */
+/** Like {@link startProcess}, but the caller ends the process. */
 export function spawnProcess(
   program: string,
   args: readonly string[],
@@ -70,7 +72,7 @@ export function spawnProcess(
   };
 }
 
-/** Not the environment of the test, because the test runner sets variables that change what Node prints. */
+/** A separate environment, because the test runner sets variables that change Node's output. */
 const baseEnvironment = () => ({ PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR });
 
 /** The environment of processes that share compiled code, with which they start in less than half the time. */

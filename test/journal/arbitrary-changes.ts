@@ -104,10 +104,10 @@ const text = fc.string({ unit: "binary", maxLength: 12 });
 const node = fc.constantFrom(...NODES);
 const policy = fc.constantFrom(...POLICIES);
 // JSON has no negative zero.
-const number = fc.double({ noNaN: true, noDefaultInfinity: true }).map((each) => each + 0);
+const number = fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0);
 // Often whole and near to each other, so that instants meet as well.
 const instant = fc.oneof(fc.nat({ max: 20 }), fc.double({ min: 0, max: 20, noNaN: true }), fc.nat());
-const orNull = <T>(each: fc.Arbitrary<T>) => fc.option(each, { nil: null });
+const orNull = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: null });
 const evidence = fc.record({
   fields: fc.dictionary(text, fc.oneof(text, number, fc.boolean()), { noNullPrototype: true }),
   observedAt: instant,
@@ -129,7 +129,7 @@ const timer: fc.Arbitrary<TimerRow> = fc.record(
 
 const episode: fc.Arbitrary<Episode> = fc
   .record({
-    id: serial.map((each) => formatId("ep", each)),
+    id: serial.map((number) => formatId("ep", number)),
     policy,
     node,
     shadow: fc.boolean(),
@@ -163,8 +163,8 @@ const episode: fc.Arbitrary<Episode> = fc
   );
 
 const action: fc.Arbitrary<Action> = fc.record({
-  id: serial.map((each) => formatId("act", each)),
-  episode: serial.map((each) => formatId("ep", each)),
+  id: serial.map((number) => formatId("act", number)),
+  episode: serial.map((number) => formatId("ep", number)),
   policy,
   node,
   country: text,
@@ -204,7 +204,7 @@ const decision: fc.Arbitrary<Decision> = fc.record({
   at: instant,
   policy,
   node,
-  episode: orNull(serial.map((each) => formatId("ep", each))),
+  episode: orNull(serial.map((number) => formatId("ep", number))),
   step: fc.nat(),
   mode: fc.constantFrom(...MODES),
   verdict: fc.constantFrom("act", "hold"),
@@ -226,12 +226,12 @@ const operatorCommand: fc.Arbitrary<OperatorCommandRow> = fc.record({
   order: fc.constantFrom(...OPERATOR_COMMANDS),
   operator: orNull(text),
   node: orNull(node),
-  action: orNull(serial.map((each) => formatId("act", each))),
+  action: orNull(serial.map((number) => formatId("act", number))),
   detail: text,
 });
 
 const rowChange = <K extends JournalChange["kind"], R>(kind: K, row: fc.Arbitrary<R>) =>
-  row.map((each) => ({ kind, row: each }));
+  row.map((value) => ({ kind, row: value }));
 
 /** Any one change; keys are few, so that changes meet. */
 export const anyChange: fc.Arbitrary<JournalChange> = fc.oneof(

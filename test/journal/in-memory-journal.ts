@@ -3,7 +3,7 @@ import type { Action, Episode, NodeHold, TimerRow } from "../../src/model/remedi
 import type { Journal, JournalChange, JournalContents, JournalQuery } from "../../src/model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../../src/model/remediation/operator-command.ts";
 
-/** Whether an action has come to its end. */
+/** Returns whether an action has come to its end. */
 export const isFinished = ({ state }: Action): boolean => ["ended", "withdrawn", "rejected", "lapsed"].includes(state);
 
 /** The number in an id. */
@@ -16,7 +16,7 @@ type InMemoryJournal = {
   ) => Awaited<ReturnType<Journal[Method]>>;
 };
 
-/** What a journal is, said as plainly as can be: maps and lists, and a search through all of them. */
+/** A journal in its simplest form: maps and lists that are searched completely. */
 export function createInMemoryJournal(): InMemoryJournal {
   const timers = new Map<string, TimerRow>();
   const episodes = new Map<string, Episode>();

@@ -143,7 +143,7 @@ describe.each(STORE_KINDS)("$name:", ({ runs, open, createDurable, stored }) => 
     test("returns the newest rows first, even if the clock was set back", async () => {
       const { journal } = await open();
       const at = [10, 30, 20, 30];
-      await journal.commit(at.map((each, step) => ({ kind: "decision", row: decisionOf(each, { step }) })));
+      await journal.commit(at.map((time, step) => ({ kind: "decision", row: decisionOf(time, { step }) })));
       expect((await journal.decisions({ limit: 9 })).map(({ at, step }) => [at, step])).toEqual([
         [30, 3],
         [30, 1],
@@ -153,7 +153,7 @@ describe.each(STORE_KINDS)("$name:", ({ runs, open, createDurable, stored }) => 
       expect((await journal.decisions({ limit: 1, until: 29 })).map(({ step }) => step)).toEqual([2]);
     });
 
-    test("is limited, whatever limit is requested", async () => {
+    test("is limited regardless of the requested limit", async () => {
       const { journal } = await open();
       const changes = Array.from(
         { length: QUERY_ROWS_MAX + 1 },

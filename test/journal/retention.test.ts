@@ -157,7 +157,7 @@ test("a commit deletes the oldest decisions beyond the maximum", async () => {
   migrate(database);
   const journal = createJournal(database);
   const commit = async (...at: number[]) =>
-    await journal.commit(at.map((each) => ({ kind: "decision", row: decisionOf(each) }) as const));
+    await journal.commit(at.map((time) => ({ kind: "decision", row: decisionOf(time) }) as const));
   await commit(1, 2, 3, 4, 5);
   // As if all between had been written.
   database.exec(`UPDATE sqlite_sequence SET seq = ${DECISIONS_MAX} + 3 WHERE name = 'decisions'`);

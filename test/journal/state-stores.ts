@@ -50,7 +50,7 @@ export function newSchema(): string {
   return `state ${schemas}`;
 }
 
-/** What opening a store of the tests needs; overridden by a test. */
+/** Returns the dependencies for opening a store. */
 export async function postgresDeps(schema = newSchema(), url?: string) {
   return {
     url: fixedSecret(url ?? (await sharedCluster()).url()),

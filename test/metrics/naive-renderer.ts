@@ -11,7 +11,7 @@ import { type Format, familyHeader, seriesText, valueText } from "../../src/metr
 import type { Snapshot } from "../../src/model/snapshot.ts";
 import { renderInput } from "./snapshot-fixtures.ts";
 
-/** Renders a snapshot to its end, at once. */
+/** Renders a whole snapshot without interruption. */
 export function render(renderer: NetworkRenderer, input: RenderInput): NetworkExposition {
   const steps = renderer.refresh(input);
   for (;;) {
@@ -36,7 +36,7 @@ export const renderedLines = (prefix: string, snapshot: Partial<Snapshot>, aroun
     .split("\n")
     .filter((line) => line.startsWith(prefix));
 
-/** What the renderer is to give: the same rows from nothing, line by line, strings joined. */
+/** Renders the expected exposition from scratch, line by line, by joining strings. */
 export function referenceRender(input: RenderInput, format: Format = "text"): string {
   return NETWORK_FAMILIES.filter(({ name }) => !input.options.deny.has(name))
     .map((family) => {

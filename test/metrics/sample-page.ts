@@ -72,7 +72,7 @@ export function fullDaemonMetrics(): ReturnType<typeof createDaemonMetrics> {
   return daemonMetrics;
 }
 
-/** Returns what promtool's linter finds in a page in text format; empty if nothing. */
+/** Returns what promtool's linter finds in a page in text format, or empty if nothing. */
 export const promtoolFindings = (text: string): string => run("promtool", ["check", "metrics"], text);
 
 const STRICT_PARSER = `
@@ -82,7 +82,10 @@ text = sys.stdin.buffer.read().decode()
 print(sum(len(family.samples) for family in text_string_to_metric_families(text)))
 `;
 
-/** Returns the number of samples that the reference parser reads from an OpenMetrics page. Throws if it rejects the page. */
+/**
+ * Returns the number of samples that the reference parser reads from an OpenMetrics page. Throws if it rejects the
+ * page.
+ */
 export const openMetricsSamples = (text: string): number =>
   Number(run("/usr/bin/python3", ["-c", STRICT_PARSER], text));
 

@@ -7,7 +7,7 @@ import { textOf } from "./repository-files.ts";
 
 const queries = sqlQueriesOf("audit.json", dashboards.get("audit.json")!);
 
-/** What is selected in Grafana: all policies. */
+/** Selection in Grafana: all policies. */
 const ALL = { ...SAMPLE_RANGE, policies: ["reboot-offline", "full-disk"], node: "" };
 
 /** Sends a query as Grafana does, with the role that compose.yaml gives it. */
@@ -68,7 +68,7 @@ test("every macro and variable in the queries is replaced", () => {
   expect(queries.length).toBeGreaterThan(10);
 });
 
-test("who approved and who rejected is shown, and what became of it", async () => {
+test("the operator who approved or rejected an action is shown with its outcome", async () => {
   const rows = await rowsOf("Approvals and rejections", ALL);
   expect(
     rows.map(({ operator, answer, node, state, outcome }) => ({ operator, answer, node, state, outcome })),
@@ -86,7 +86,7 @@ test("the outcomes of each policy are counted", async () => {
   ]);
 });
 
-test("a chosen node, and a chosen policy, leave the others out", async () => {
+test("a selected node or policy excludes the others", async () => {
   const nodes = async (selected: Partial<typeof ALL>) =>
     (await rowsOf("Episodes", { ...ALL, ...selected })).map(({ node }) => node);
   expect(await nodes({})).toEqual(["node_3", "node_2", "node_1"]);

@@ -107,7 +107,7 @@ export const interpolatedSql = (
     .replaceAll(/\$\{node:sqlstring\}/g, `'${node}'`)
     .replaceAll(/\$policy\b/g, policies.map((policy) => `'${policy}'`).join(","));
 
-/** What the variables stand for where nothing is chosen. */
+/** Values of the variables if nothing is selected. */
 export const ANY = {
   ...{ instance: ".*", region: ".*", country: ".*", node: "node_1" },
   ...{ __rate_interval: "15s", __interval: "5s" },

@@ -16,12 +16,12 @@ import { seriesReadBy } from "./rule-files.ts";
 const inGrafana = (path: string) => fileURLToPath(new URL(`../../grafana/${path}`, import.meta.url));
 const everyBoard = [...dashboards];
 
-test("the committed dashboards are what the sources say: npm run dashboards writes them", () => {
+test("the committed dashboards match the sources: npm run dashboards writes them", () => {
   expect(staleFiles(dashboardFiles()).map(({ path }) => path)).toEqual([]);
   expect(readdirSync(inGrafana("dashboards")).toSorted()).toEqual(compiledDashboards().map(({ file }) => file));
 });
 
-test("every query is PromQL, and names only families, labels and label values that there are", async () => {
+test("every query is PromQL, and names only existing families, labels and label values", async () => {
   const catalogue = await catalogOfRules();
   const problems = allDashboardQueries.flatMap(({ where, expr }) =>
     findExpressionProblems(interpolated(expr, ANY), catalogue).map((problem) => `${where}: ${problem}`),
@@ -30,7 +30,7 @@ test("every query is PromQL, and names only families, labels and label values th
   expect(allDashboardQueries.length).toBeGreaterThan(100);
 });
 
-test("a query that names what there is not is found out", async () => {
+test("a query with an unknown name is detected", async () => {
   const catalogue = await catalogOfScrape();
   expect(
     [
@@ -57,7 +57,7 @@ test("a query that names what there is not is found out", async () => {
   ]);
 });
 
-test("every family is on some dashboard, and all that is known of a node is on the node's", () => {
+test("every family is on a dashboard, and every family of nodes is on the node's dashboard", () => {
   const named = (queries: typeof allDashboardQueries) => {
     const series = [...seriesReadBy(queries.map(({ expr }) => interpolated(expr, ANY)))];
     return new Set([...series, ...series.map(familyOf)]);
@@ -83,20 +83,20 @@ const AUDIT_SOURCE = { type: "grafana-postgresql-datasource", uid: ["$", "{journ
 describe.each(everyBoard)("%s", (file, dashboard) => {
   const panels = panelsOf(dashboard);
 
-  test("every panel says what it shows, in which unit, from the chosen data source", () => {
+  test("every panel has a description, a unit and the selected data source", () => {
     for (const { title, description, fieldConfig, datasource, targets = [] } of panels) {
       expect(title).toMatch(/^\S.*\S$/);
       expect(description, title).toMatch(/^[A-Z].{20,}\.$/s);
       expect(fieldConfig?.defaults.unit, title).toBeTruthy();
       const source = file === "audit.json" ? AUDIT_SOURCE : { type: "prometheus", uid: ["$", "{datasource}"].join("") };
-      for (const each of [{ datasource }, ...targets]) expect(each, title).toMatchObject({ datasource: source });
+      for (const target of [{ datasource }, ...targets]) expect(target, title).toMatchObject({ datasource: source });
       expect(targets.length, title).toBeGreaterThan(0);
     }
     expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length);
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
   });
 
-  test("panels fill the grid without lying upon one another", () => {
+  test("panels fill the grid without overlapping", () => {
     const top = dashboard.panels ?? [];
     for (const shown of [top, ...top.flatMap((panel) => ("panels" in panel ? [panel.panels] : []))]) {
       const taken = new Set<string>();
@@ -113,7 +113,7 @@ describe.each(everyBoard)("%s", (file, dashboard) => {
     }
   });
 
-  test("every panel says what is missing if it has no value, and every legend of lines has figures", () => {
+  test("every panel has a text for missing values, and every legend of lines has values", () => {
     for (const { title, type, fieldConfig, options } of panels) {
       expect(fieldConfig?.defaults.noValue, title).toMatch(/^[A-Z].*[^.]$/);
       if (type === "timeseries") expect(legendCalcs(options), title).not.toEqual([]);
@@ -133,7 +133,7 @@ describe.each(everyBoard)("%s", (file, dashboard) => {
     }
   });
 
-  test("nothing that is left is negative", () => {
+  test("remaining amounts are never negative", () => {
     for (const { title, targets = [] } of panels.filter((panel) => /resets? in|ends in/.test(panel.title!))) {
       for (const { expr } of targets as readonly { readonly expr?: string }[])
         expect(expr, title).toMatch(/^clamp_min\(/);
@@ -152,7 +152,7 @@ describe.each(everyBoard)("%s", (file, dashboard) => {
     expect(marked).toEqual(file === "audit.json" ? [] : ["Actions", "Alerts"]);
   });
 
-  test("it has the variables that its queries name, and leads to the other dashboards with them", () => {
+  test("it has the variables of its queries, and links to the other dashboards with them", () => {
     const variables = dashboard.templating.list!.map(({ name }) => name);
     const used = new Set(JSON.stringify(dashboard).match(/(?<=\$\{?)[a-z]\w*/g));
     expect([...used].toSorted()).toEqual(variables.toSorted());
@@ -161,7 +161,7 @@ describe.each(everyBoard)("%s", (file, dashboard) => {
   });
 });
 
-test("the lists of nodes lead to the node's dashboard and to its explanation, and so does that dashboard", () => {
+test("the lists of nodes link to the node's dashboard and to its explanation, and so does that dashboard", () => {
   const linkedTo = (address: string) =>
     everyBoard.flatMap(([file, dashboard]) =>
       panelsOf(dashboard)

@@ -8,7 +8,7 @@ import { textOf } from "./repository-files.ts";
 
 const { safety } = enforcedShippedPolicies().rules;
 
-/** How long a hold lasts at most that has no alert, with the shipped configuration. */
+/** Maximum duration of a hold without an alert, with the shipped configuration. */
 const LASTS_MS: Partial<Record<HoldReason, number>> = {
   sight_cooldown: safety.stormCooldownMs,
   storm_cooldown: safety.stormCooldownMs,

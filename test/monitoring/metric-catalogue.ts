@@ -8,16 +8,16 @@ import { SESSION_STATUSES, SESSION_TYPES } from "../../src/model/session.ts";
 import { parsePromql } from "./promql.ts";
 import { ruleGroups } from "./rule-files.ts";
 
-/** By label the values that it can have; null: they are not known beforehand. */
+/** Possible values of each label, or null if they are not known beforehand. */
 type Labels = Readonly<Record<string, readonly string[] | null>>;
 
-/** By name of a series, as a query has it, its labels; null: any. */
+/** Labels by the name of a series in queries. Null means any labels. */
 export type SeriesCatalog = ReadonlyMap<string, Labels | null>;
 
-/** What Prometheus gives every series of a target; `pod`: with the Prometheus Operator. */
+/** Labels that Prometheus adds to every series of a target. `pod` is added by the Prometheus Operator. */
 const TARGET_LABELS: Labels = { instance: null, job: null, pod: null };
 
-/** Every series that a scrape of the daemon brings: the tables' own, those of the process, and those of the scrape. */
+/** Returns every series of a scrape of the daemon: those of the tables, of the process and of the scrape itself. */
 export async function catalogOfScrape(): Promise<SeriesCatalog> {
   const own = Object.entries<DaemonFamily>(DAEMON_FAMILIES).map(
     ([name, { type, labels }]) => [name, type, labels] as const,
@@ -88,7 +88,7 @@ function matcherProblems(name: string, labels: Labels, { label, op, value }: Mat
   if (values === undefined) return [`${name} has no label ${label}`];
   if (values === null || !/^[\w|]+$/.test(value)) return [];
   const wanted = op.endsWith("~") ? value.split("|") : [value];
-  return wanted.filter((each) => !values.includes(each)).map((each) => `${label} of ${name} is never ${each}`);
+  return wanted.filter((value) => !values.includes(value)).map((value) => `${label} of ${name} is never ${value}`);
 }
 
 /** The family that a series is of, as the tables call it. */

@@ -7,9 +7,9 @@ export interface Matcher {
   readonly value: string;
 }
 
-/** What an expression selects, and by which labels it groups or joins. */
+/** The selectors of an expression and the labels by which it groups or joins. */
 export interface ParsedExpression {
-  /** Where the text is no PromQL: what could not be read; null: all of it could. */
+  /** The unreadable part of an invalid text, or null if the text is valid PromQL. */
   readonly error: string | null;
   readonly selectors: readonly { readonly name: string; readonly matchers: readonly Matcher[] }[];
   readonly groupings: readonly string[];

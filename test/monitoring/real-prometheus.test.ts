@@ -76,7 +76,7 @@ async function startShippedStack() {
   return { network, daemon, prometheus, alertmanager };
 }
 
-/** What a query gave, over the last minute or at its end. */
+/** Result of a query over the last minute or at its end. */
 async function ask(
   prometheus: Prometheus,
   { expr, instant }: DashboardQuery,
@@ -161,7 +161,7 @@ test("on the shipped configuration of a real Prometheus every query of the dashb
 async function expectNodeChosenByName(prometheus: Prometheus, node: string): Promise<void> {
   const { regex } = dashboards.get("node.json")!.templating.list!.find(({ name }) => name === "node")!;
   const { result } = await prometheus.get<{ result: readonly Series[] }>("query?query=proxynet_node_info");
-  const { metric } = result.find((each) => each.metric.node_id === node)!;
+  const { metric } = result.find((series) => series.metric.node_id === node)!;
   const { __name__: name, ...labels } = metric;
   const text = (of: object) =>
     `${name}{${Object.entries(of)

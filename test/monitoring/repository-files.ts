@@ -8,7 +8,7 @@ export const inRepository = (path: string): string => fileURLToPath(new URL(`../
 /** Its text. */
 export const textOf = (path: string): string => readFileSync(inRepository(path), "utf8");
 
-/** Where what the shipped files name is to be found here. */
+/** Local locations of the addresses in the shipped files. */
 export interface Addresses {
   readonly proxywarden: string;
   readonly prometheus: string;
@@ -31,11 +31,16 @@ interface PrometheusConfig {
   })[];
 }
 
-/** Shipped rules that are evaluated every second, and whose alerts fire a second after one that is due a minute after. */
+/**
+ * Shipped rules that are evaluated every second, and whose alerts fire a second after one that is due a minute after.
+ */
 export const hastyRules = (text: string): string =>
   text.replaceAll(/^ +interval: .*\n/gm, "").replaceAll("for: 1m\n", "for: 1s\n");
 
-/** The shipped configuration of Prometheus, but for the addresses, the files of rules, TLS, and its haste: it looks every second. */
+/**
+ * The shipped configuration of Prometheus, but for the addresses, the files of rules, TLS, and its haste: it looks
+ * every second.
+ */
 export function hastyPrometheus(
   { proxywarden, prometheus, alertmanager }: Addresses,
   ruleFiles: readonly string[],
@@ -51,7 +56,7 @@ export function hastyPrometheus(
   const ours = config.scrape_configs.find(({ job_name }) => job_name === "proxywarden")!;
   Object.assign(ours, { scheme: "https", tls_config: { insecure_skip_verify: true }, dns_sd_configs: undefined });
   for (const { static_configs } of [...config.scrape_configs, ...config.alerting.alertmanagers]) {
-    for (const each of static_configs) each.targets = each.targets.map((target) => here[target]!);
+    for (const config of static_configs) config.targets = config.targets.map((target) => here[target]!);
   }
   return JSON.stringify(config, null, 2);
 }

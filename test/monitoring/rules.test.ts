@@ -32,13 +32,13 @@ const ALERTMANAGER = inRepository("config/prometheus/alertmanager.yml");
 const promtool = (...args: readonly string[]) =>
   runProgram(requireProgram("/usr/bin/promtool", "prometheus"), args, "");
 
-test("promtool finds nothing wrong with any rule, and none is there twice", async () => {
+test("promtool finds no errors in the rules, and no rule is duplicated", async () => {
   const output = await promtool("check", "rules", "--lint=all", "--lint-fatal", ...ruleFiles.map(inRepository));
   expect(output.match(/SUCCESS: \d+ rules found/g)).toHaveLength(ruleFiles.length);
   expect(new Set([...names, ...recorded]).size).toBe(rules.length);
 });
 
-test("promtool takes the configuration of Prometheus, and amtool that of Alertmanager; there is nothing else", async () => {
+test("promtool accepts the configuration of Prometheus, amtool that of Alertmanager, and there are no other files", async () => {
   const known = ["alertmanager.yml", "prometheus.yml", "rules", "tests"];
   expect(readdirSync(inRepository("config/prometheus")).toSorted()).toEqual(known);
   expect(await promtool("check", "config", inRepository("config/prometheus/prometheus.yml"))).toContain(
@@ -59,7 +59,7 @@ test.each([
   expect(await runProgram(amtool, args, "")).toMatch(new RegExp(`^${receiver}\n`));
 });
 
-test("every unit test evaluates all groups, and what is recorded before what reads it", () => {
+test("every unit test evaluates all groups, and recording rules before the rules that read them", () => {
   for (const { group_eval_order: order } of testFiles.map((file) => parse(textOf(file)) as RuleTests)) {
     expect(order.toSorted()).toEqual(ruleGroups.map(({ name }) => name).toSorted());
     const recording = order.filter((name) => name.endsWith("-recording"));
@@ -72,17 +72,17 @@ test("promtool's unit tests of the rules pass", async () => {
   for (const each of output) expect(each).toMatch(/^Unit Testing: .*\n {2}SUCCESS\n\n$/);
 });
 
-test("each alert has a test in which it fires and one in which it does not, and each recorded name a value", () => {
-  const cases = tests.flatMap(({ alert_rule_test: each = [] }) => each);
+test("each alert has a test in which it fires and one in which it does not, and each recorded name has a tested value", () => {
+  const cases = tests.flatMap(({ alert_rule_test: entry = [] }) => entry);
   const withAlerts = (some: boolean) =>
-    new Set(cases.filter((each) => each.exp_alerts.length > 0 === some).map(({ alertname }) => alertname));
+    new Set(cases.filter((entry) => entry.exp_alerts.length > 0 === some).map(({ alertname }) => alertname));
   expect(names.filter((name) => !withAlerts(true).has(name))).toEqual([]);
   expect(names.filter((name) => !withAlerts(false).has(name))).toEqual([]);
-  const asked = tests.flatMap(({ promql_expr_test: each = [] }) => each.map(({ expr }) => expr)).join("\n");
+  const asked = tests.flatMap(({ promql_expr_test: entry = [] }) => entry.map(({ expr }) => expr)).join("\n");
   expect(recorded.filter((name) => !asked.includes(name))).toEqual([]);
 });
 
-test("expressions name only families, labels and label values that there are", async () => {
+test("expressions name only existing families, labels and label values", async () => {
   const known = await catalogOfRules();
   const problems = rules.flatMap(({ record, alert, expr }) =>
     findExpressionProblems(expr, known).map((problem) => `${record ?? alert}: ${problem}`),
@@ -90,7 +90,7 @@ test("expressions name only families, labels and label values that there are", a
   expect(problems).toEqual([]);
 });
 
-test("each alert says for how long, how bad it is, what is so, and where the runbook has it", () => {
+test("each alert has a duration, a severity, a description and a link to the runbook", () => {
   for (const { alert, for: lasts, labels, annotations } of alerts) {
     expect(lasts, alert).toMatch(/^[1-9]\d*[mh]$/);
     expect(labels, alert).toEqual({ severity: expect.stringMatching(/^(?:critical|warning|info)$/) });
@@ -111,7 +111,7 @@ describe("the runbook", () => {
     expect(headings.toSorted()).toEqual(names.toSorted());
   });
 
-  test("says of each alert what it means, its impact, what to check and what to do", () => {
+  test("describes the meaning, the impact, the checks and the remedy of each alert", () => {
     for (const section of sections) {
       for (const part of ["Means", "Impact", "Check", "Do"]) expect(section).toContain(`\n**${part}:** `);
     }
@@ -122,7 +122,7 @@ describe("the runbook", () => {
     expect(rows?.toSorted()).toEqual(Object.values(ALERT_NAMES).toSorted());
   });
 
-  test("names only commands that there are", async () => {
+  test("names only existing commands", async () => {
     const output = await captureOutput((context) => {
       const known = createProgram(context, () => {}).commands.map((command) => command.name());
       const named = [...text.matchAll(/(?:`|^)proxywarden ([a-z-]+)/gm)].map(([, name]) => name!);
@@ -133,7 +133,7 @@ describe("the runbook", () => {
     expect(output).toMatchObject({ code: EXIT_OK });
   });
 
-  test("links to what there is", () => {
+  test("has no broken links", () => {
     const anchors = text.match(/^#+ (.*)$/gm)!.map((line) => line.replace(/^#+ /, "").toLowerCase());
     for (const [, anchor] of text.matchAll(/\]\(#([^)]*)\)/g)) expect(anchors).toContain(anchor);
     for (const [, path] of text.matchAll(/\]\((?!#)([^)#]*)\)/g)) {

@@ -1,8 +1,8 @@
-/** What promtool puts after each sample of a series that a scrape no longer has. */
+/** Marker in promtool's notation for a series that a scrape no longer has. */
 const STALE = "stale";
 const MISSING = "_";
 
-/** A series as promtool's unit tests read it: a value for each scrape, equal ones counted. */
+/** A series in the notation of promtool's unit tests, with a value for each scrape and repetitions counted. */
 export interface InputSeries {
   readonly series: string;
   readonly values: string;

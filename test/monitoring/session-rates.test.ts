@@ -8,7 +8,10 @@ const BYTES_PER_SECOND = 418e6;
 
 const labels = 'job="proxywarden",instance="a"';
 
-/** Series of a daemon that walks the sessions of constant traffic; each walk ends up to a tenth of the interval off its time. */
+/**
+ * Series of a daemon that walks the sessions of constant traffic; each walk ends up to a tenth of the interval off its
+ * time.
+ */
 function inputOf(intervalSeconds: number, scrapes: number) {
   const walkedAt: number[] = [];
   for (let scrape = 0; scrape <= scrapes; scrape++) {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { DAY_MS } from "../../src/base/duration.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
 
-/** Whether a promise is settled once everything that waits for nothing has run. */
+/** Returns whether a promise is settled after all pending microtasks have run. */
 async function isSettled(promise: Promise<void>): Promise<boolean> {
   let settled = false;
   promise.then(() => {
@@ -32,7 +32,7 @@ describe("the system clock's sleep", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test("ends at once when the signal aborts, and leaves neither timer nor listener", async () => {
+  test("ends immediately when the signal aborts, and leaves neither timer nor listener", async () => {
     const controller = new AbortController();
     const sleep = createSystemClock().sleep(DAY_MS, controller.signal);
     controller.abort();
@@ -41,7 +41,7 @@ describe("the system clock's sleep", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test("ends at once if the signal has already aborted", async () => {
+  test("ends immediately if the signal has already aborted", async () => {
     await expect(createSystemClock().sleep(Number.POSITIVE_INFINITY, AbortSignal.abort())).resolves.toBeUndefined();
     expect(vi.getTimerCount()).toBe(0);
   });

@@ -23,21 +23,21 @@ describe("a JSON line", () => {
     expect(rest).toEqual({ level: "warn", collector: "nodes", failures: 3, msg: "Collection failed." });
   });
 
-  test("stays one line whatever a field holds", () => {
+  test("stays one line for any value of a field", () => {
     const { log, lines } = recordedLog();
     log.info({ name: 'we"ird\na' }, "Node seen.");
     expect(lines[0]?.trimEnd()).not.toContain("\n");
     expect(JSON.parse(lines[0]!).name).toBe('we"ird\na');
   });
 
-  test("carries an error with its message and its stack", () => {
+  test("contains an error with its message and its stack", () => {
     const { log, lines } = recordedLog();
     log.error({ error: new TypeError("no such thing") }, "Internal error.");
     expect(JSON.parse(lines[0]!).error).toMatchObject({ type: "TypeError", message: "no such thing" });
     expect(JSON.parse(lines[0]!).error.stack).toContain("log.test.ts");
   });
 
-  test("carries an error that is a plain text as it is", () => {
+  test("contains an error that is plain text unchanged", () => {
     const { log, lines } = recordedLog();
     log.error({ error: "connection refused" }, "Request failed.");
     expect(JSON.parse(lines[0]!).error).toBe("connection refused");
@@ -45,7 +45,7 @@ describe("a JSON line", () => {
 });
 
 describe("the level", () => {
-  test("leaves out what is below it, and may change", () => {
+  test("suppresses lower levels, and may change", () => {
     const { log, lines } = recordedLog();
     const messages = () => lines.map((line) => JSON.parse(line).msg);
     log.debug({}, "first");

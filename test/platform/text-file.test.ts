@@ -53,7 +53,7 @@ test("follows symbolic links", () => {
   expect(reason(at("link"))).toMatchObject({ ok: true, value: { text: "x" } });
 });
 
-describe("says why it can't be read:", () => {
+describe("explains why it can't be read:", () => {
   test("one byte over the limit", () => {
     expect(written("x".repeat(1_001))).toEqual({
       ok: false,

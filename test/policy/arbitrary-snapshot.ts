@@ -3,7 +3,7 @@ import { NODE_STATUSES } from "../../src/model/node.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
 import { buildFleet, buildSessions, type NodeFixture } from "../metrics/snapshot-fixtures.ts";
 
-/** What a daemon may know of some nodes at one moment: complete or not, fresh or not, odd or not. */
+/** Possible knowledge of a daemon about some nodes: complete or not, fresh or not, valid or not. */
 export interface SampledFleet {
   readonly nodes: readonly NodeFixture[];
   readonly sessions: {
@@ -17,7 +17,7 @@ export interface SampledFleet {
   } | null;
   readonly usageKnown: boolean;
   readonly settledAt: number | null;
-  /** How far the service's clock is ahead of the monotonic one; null: unknown. */
+  /** How far the service's clock is ahead of the monotonic one, or null if unknown. */
   readonly skewMs: number | null;
 }
 
@@ -29,7 +29,7 @@ export const SKEW_MS = Date.parse("2026-03-01T12:00:00Z");
 /** In an odd world one datum of so many is lacking: an expression names several. */
 const GAP_EVERY = 15;
 
-/** A datum's age: fresh, or, in an odd world, around its limit and far beyond it. */
+/** Age of a datum, which in an odd world may be around its limit or far beyond it. */
 function dataAge(source: string, withGaps: boolean): fc.Arbitrary<number> {
   const max = MAX_AGES[source]!;
   const fresh = fc.constantFrom(0, max - 1, max);
@@ -49,7 +49,7 @@ function nodesOf(withGaps: boolean) {
   const node = fc.record({
     listedAge: dataAge("nodes", withGaps),
     detailedAge: maybeMissing(dataAge("details", withGaps), withGaps),
-    // In milliseconds before the observation; a negative one lies in the future.
+    // In milliseconds before the observation. A negative one is in the future.
     seenAge: fc.constantFrom(0, 30_000, 600_000, 600_001, -60_000, ...(withGaps ? [-60_001] : [])),
     createdAge: fc.constantFrom(1_000_000, 5_400_000, ...(withGaps ? [-60_001] : [])),
     lastSeen: maybeMissing(fc.constant(true), withGaps),

@@ -36,7 +36,7 @@ describe("every reason to hold", () => {
   test.each(CAUSED_REASONS)("%s alone holds the node and is the only reason reported", (reason) => {
     const { verdict, blockers } = decideWith([reason]);
     expect(verdict).toBe("hold");
-    expect(blockers.map((each) => each.reason)).toEqual([reason]);
+    expect(blockers.map((blocker) => blocker.reason)).toEqual([reason]);
     expect(blockers[0]!.detail).not.toBe("");
   });
 

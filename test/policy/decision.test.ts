@@ -157,18 +157,17 @@ describe("the mode approve", () => {
 describe("the canary of a changed policy", () => {
   const changed = activePolicy({}, { proven: false });
   const tried = (episode: Partial<Episode>, candidate: Partial<Candidate> = {}, facts: GuardCaseOptions = {}) => {
-    const canary = () => episodeOf(5, { node: "node_7", ...episode });
-    return decisionText({ active: changed, ...candidate }, { ...facts, facts: { canaryEpisode: canary } });
+    const canaryEpisode = () => episodeOf(5, { node: "node_7", ...episode });
+    const nameOf = () => "iad-0007";
+    return decisionText({ active: changed, ...candidate }, { ...facts, facts: { canaryEpisode, nameOf } });
   };
-  const held = "canary: the policy is new or changed, and node_7 (ep-5) is the canary";
+  const held = "canary: the policy is new or changed, and iad-0007 (ep-5) is the canary";
 
-  test("holds all other nodes and reports how that ends", () => {
-    expect(tried({ state: "acting" })).toEqual([
-      `${held}; the hold ends when an action on it is verified, or when it can't proceed`,
-    ]);
+  test("holds all other nodes and is named once, by its name", () => {
+    expect(tried({ state: "acting" })).toEqual([held]);
     expect(tried({ state: "acting" }, { node: buildObservation({ id: "node_7" }) })).toEqual(NO_BLOCKERS);
     expect(tried({ state: "suspended" })).toEqual([
-      `${held}; it left the list after our action: the hold ends when it is back, or 1d after it left`,
+      `${held}; it left the list after our action, and is forgotten 1d later`,
     ]);
   });
 

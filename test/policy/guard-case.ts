@@ -133,6 +133,7 @@ export function buildFacts(overrides: GuardCaseOptions = {}): GuardFacts {
     limits: effectiveLimits(safety, fleetCounts.nodes),
     fleetCounts,
     records,
+    nameOf: (node) => node,
     pauseDetail: null,
     journalError: null,
     credentialsError: null,

@@ -36,7 +36,7 @@ describe("sampled values are on both sides of the compared constants:", () => {
     expect(seen("30s")).toEqual(["1y", "1m30s", "30s", "0s"]);
   });
 
-  test("strings, and strings that begin or end with them", () => {
+  test("strings, and strings that begin or end with the constants", () => {
     expect(valuesOf("node.version", 'node.version == "1.2"')).toEqual(["1.2", "another", "1.2-x", "x-1.2"]);
     expect(valuesOf("node.version", 'node.version in ["1.2", "1.3"]')).toEqual([
       ...["1.2", "1.3", "another", "1.2-x", "x-1.2", "1.3-x", "x-1.3"],

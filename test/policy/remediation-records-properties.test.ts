@@ -101,7 +101,7 @@ function runMoves(all: readonly Move[]) {
     }
   }
 
-  /** Changes a timer in the records at once, and in the journal. */
+  /** Changes a timer in the records immediately, and in the journal. */
   function changeTimer(policy: string, node: string, pick: number): void {
     const row = { ...timerOf(node, pick), policy };
     const timer = pick % 3 === 0 ? { ...firingTimer(), state: "inactive" as const } : { ...firingTimer(), ...row };

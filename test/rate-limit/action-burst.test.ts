@@ -18,7 +18,7 @@ const services = LIMITER_SETUPS.flatMap((limiting, index) =>
 );
 const NEVER = Number.MAX_SAFE_INTEGER;
 
-/** A thousand actions at once in each category, repeatedly, besides constant polling. */
+/** A thousand simultaneous actions in each category, repeatedly, besides constant polling. */
 const withActions = (
   parts: Pick<SaturatedDay, "limiter" | "headers"> & { plan: keyof typeof PLANS } & Partial<SaturatedDay>,
 ): SaturatedDay => ({
@@ -38,7 +38,7 @@ describe.each(services)("1,000 actions at once, $limiter with headers: $headers,
     const report = simulateDay(withActions(service));
     expect(report.rejected).toBe(0);
     expect(report.actions).toBeGreaterThan(39 * 40);
-    // A full bucket that was used up at once is paid for first: 180 calls at 80 per minute.
+    // A full bucket that was used up immediately is paid for first: 180 calls at 80 per minute.
     const isBucket = service.limiter === "token_bucket" && service.headers !== "off" && service.plan === "enterprise";
     expect(report.pollingGapMs).toBeLessThan((isBucket ? 2.5 : 1.1) * MINUTE);
   });
@@ -63,7 +63,7 @@ const answered = (remaining: number) => ({
   reading: { limit: 100, remaining, resetAt: null },
 });
 
-/** Number of actions that may be sent at once. */
+/** Number of actions that may be sent together. */
 function actionsAtOnce(limits: Limits, category: Category, remaining: number | null): number {
   const ledger = createLedger(limits, 0, 0);
   const now = 30 * MINUTE;
@@ -75,7 +75,7 @@ function actionsAtOnce(limits: Limits, category: Category, remaining: number | n
   return calls;
 }
 
-test("as many actions as half of the reserve may be sent at once, however many calls remain", () => {
+test("as many actions as half of the reserve may be sent together, however many calls remain", () => {
   expect(actionsAtOnce(limitsWithoutPlan("enterprise"), "node_management", null)).toBe(10);
   expect(actionsAtOnce(limitsWithoutPlan("enterprise"), "node_management", 199)).toBe(10);
   expect(actionsAtOnce(limitsWithoutPlan("enterprise"), "session_monitoring", null)).toBe(50);

@@ -10,8 +10,8 @@ import { limitsWithoutPlan } from "./limited-service.ts";
 
 const START_MS = Date.UTC(2026, 2, 1);
 /**
- * Maximum wait without a 429: a window and its rounding, ten windows of a learned limit, or a quarter of an hour after a 5xx
- * with Retry-After.
+ * Maximum wait without a 429: a window and its rounding, ten windows of a learned limit, or a quarter of an hour after
+ * a 5xx with Retry-After.
  */
 const WAIT_MS_MAX = 15 * MINUTE_MS + 2 * SECOND_MS;
 /** Maximum wait after a 429. */

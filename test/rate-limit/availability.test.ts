@@ -28,7 +28,7 @@ const ACTION_COST_MS = WINDOW_MS / 40;
 const nodeAvailability = (ledger: Ledger, lane: Lane, now: number) =>
   availabilityOf(ledger, "node_management", lane, now);
 
-/** Makes a call that is answered at once. */
+/** Makes a call that is answered immediately. */
 function answer(ledger: Ledger, now: number, reading: LimitReading | null): void {
   settlePermit(ledger, takePermit(ledger, "node_management", "walk", now), { kind: "answered", reading }, 0, now);
 }
@@ -47,7 +47,7 @@ interface LedgerState {
   readonly externalUsage?: Partial<ExternalUsageOfLimit>;
 }
 
-/** A ledger after one call, whose paces allow calls at once unless set otherwise. */
+/** A ledger after one call, whose paces allow calls immediately unless set otherwise. */
 function ledgerWith({ reading = null, statedAt = LATER, from = LATER, ...overrides }: LedgerState = {}): Ledger {
   const ledger = createLedger(limitsWith(overrides.requestsPerMinute), 0, 0);
   answer(ledger, statedAt, reading);
@@ -124,7 +124,7 @@ describe("with a stated limit", () => {
   const hold = (overrides: LedgerState, lane: Lane = "walk", now = LATER) =>
     nodeAvailability(ledgerWith(overrides), lane, now).waitReason;
 
-  test("calls that a bucket saved beyond the limit may be sent at once, and ten more for actions", () => {
+  test("calls that a bucket saved beyond the limit may be sent together, and ten more for actions", () => {
     const reading = stated(180);
     expect([hold({ reading, ahead: 79 }), hold({ reading, ahead: 79.5 })]).toEqual([null, "pace"]);
     expect([hold({ reading, ahead: 88.9 }, "action"), hold({ reading, ahead: 89.1 }, "action")]).toEqual([
@@ -137,7 +137,7 @@ describe("with a stated limit", () => {
     ]);
   });
 
-  test("a quarter of the polling calls may be sent at once, but not in the first window or with external usage", () => {
+  test("a quarter of the polling calls may be sent together, but not in the first window or with external usage", () => {
     const reading = stated(90);
     expect([hold({ reading, ahead: 19 }), hold({ reading, ahead: 19.5 })]).toEqual([null, "pace"]);
     const first = { reading, statedAt: 10_000, from: 20_000 };
@@ -182,7 +182,7 @@ describe("with a stated limit", () => {
     expect(left(10, "walk", { resetAt, limit: 50 }).waitReason).toBe("remaining");
   });
 
-  test("if almost nothing remains, polling waits for a window, whatever the reset", () => {
+  test("if almost nothing remains, polling waits for a window, regardless of the reset", () => {
     const left = (remaining: number) =>
       nodeAvailability(ledgerWith({ reading: stated(remaining, { resetAt: LATER + 30_000 }) }), "walk", LATER).at;
     expect([left(2), left(3)]).toEqual([LATER + 61_000, LATER + 30_000]);

@@ -9,7 +9,7 @@ export interface LimiterSetup {
   readonly limiter: LimiterKind;
   readonly headers: "category" | "plan" | "off";
   readonly reset: "full" | "next_token";
-  /** Gateway in front of the service; absent: none. */
+  /** Gateway in front of the service. Absent if there is none. */
   readonly gateway?: Gateway;
 }
 

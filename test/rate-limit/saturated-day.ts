@@ -23,7 +23,7 @@ export interface SaturatedDay extends LimiterSetup {
   readonly areExternalCallsEven?: boolean;
   /** When external calls start and end; default: the whole time. */
   readonly externalCallsDuring?: readonly [fromMs: number, untilMs: number];
-  /** Number of actions that are requested at once in each category, and how often. */
+  /** Number of actions that are requested together in each category, and how often. */
   readonly actionFlood?: { readonly calls: number; readonly everyMs: number };
 }
 

@@ -28,7 +28,7 @@ interface RejectionOptions {
   readonly retryAfterMs?: number | null;
 }
 
-/** Makes a call that gets 429 at once, with the maximum backoff. */
+/** Makes a call that gets 429 immediately, with the maximum backoff. */
 function reject(ledger: Ledger, now: number, options: RejectionOptions = {}): void {
   const { category = "node_management", lane = "walk", reading = null, retryAfterMs = null } = options;
   settlePermit(ledger, takePermit(ledger, category, lane, now), { kind: "refused", reading, retryAfterMs }, 1, now);
@@ -69,7 +69,7 @@ describe("a 429 that headers explain", () => {
     return ledger;
   };
 
-  test("holds its category, after which calls are paced and one action is sent at once", () => {
+  test("holds its category, after which calls are paced and one action is sent immediately", () => {
     const ledger = held(usedUp(100));
     expect([untilOf(ledger), untilOf(ledger, "walk", "session_monitoring")]).toEqual([
       31_000,

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { formatTime } from "../../src/model/time.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 
@@ -29,7 +30,7 @@ test("a pause for half an hour holds every node, and then ends by itself: journa
     .controller()
     .operatorCommands.as("alice")
     .pause("a release", 30 * MINUTE_MS);
-  const end = new Date(until).toISOString();
+  const end = formatTime(until);
   expect(reply).toEqual({ ok: true, value: `paused: a release; no action is taken until ${end}, or resume` });
   network.failNode(node!);
   await network.advance(29 * MINUTE_MS);

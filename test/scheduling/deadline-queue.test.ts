@@ -7,7 +7,7 @@ const SLOTS = 200;
 const CAUSES = 3;
 const slots = fc.nat(SLOTS - 1);
 
-test("returns deadlines in the order of a sorted list, by cause, whatever was set and cleared", () => {
+test("returns deadlines in the order of a sorted list, by cause, after any sequence of changes", () => {
   const steps = fc.array(
     fc.record({
       slot: slots,

@@ -144,7 +144,7 @@ describe("a suspect", () => {
     ]);
   });
 
-  test("is read at once even if five hundred nodes have another cause", () => {
+  test("is read immediately even if five hundred nodes have another cause", () => {
     const manyChanged = prioritiesAfterWalk(1_000);
     changed(manyChanged.priority, range(0, 500), manyChanged.now);
     manyChanged.priority.setPolicyDeadlines(new Map([[900, manyChanged.now + 10]]));
@@ -173,7 +173,7 @@ describe("with many suspects", () => {
     expect(suspects).toBeGreaterThan(1_200 / 6);
   });
 
-  test("no readable node waits for more than readsBetweenMax reads, whatever happens to the fleet", () => {
+  test("no readable node waits for more than readsBetweenMax reads, regardless of changes to the fleet", () => {
     const NODES = 40;
     const slot = fc.nat(NODES - 1);
     const event = fc.oneof(
@@ -192,7 +192,7 @@ describe("with many suspects", () => {
     fc.assert(
       fc.property(fc.array(event, { minLength: 100, maxLength: 600 }), (events) => {
         const { priority, now } = prioritiesAfterWalk(NODES);
-        /** By slot: reads of others since its own, and nodes that joined since. */
+        /** Number of reads of other nodes and of joined nodes since the node's own read, by slot. */
         const waits = new Map(range(0, NODES).map((each) => [each, { reads: 0, joined: 0 }]));
         let versions = 0;
         let longest = Number.NEGATIVE_INFINITY;

@@ -23,7 +23,7 @@ export interface DetectionTrial {
   readonly callsPerMinute: number;
   readonly hours: number;
   readonly faultsPerHour: number;
-  /** How long a creep takes to fill what it fills. */
+  /** Time a slow rise takes to reach its end. */
   readonly creepMs: { readonly min: DurationMs; readonly max: DurationMs };
   readonly seed: number;
 }

@@ -51,7 +51,7 @@ test("a class without saved calls gets only its share after it was idle", () => 
   expect(order.slice(0, 2)).toContain("details");
 });
 
-test("an idle class gets its saved calls at once, and its share from then on", () => {
+test("an idle class gets its saved calls immediately, and its share from then on", () => {
   const share = new FairQueue();
   share.setShares(sharesOf({ nodes: 1, sessions: 1, details: 1, stats: 1 }, 5));
   for (let call = 0; call < 100; call++) share.recordServed("details");
@@ -66,7 +66,7 @@ test("an idle class gets its saved calls at once, and its share from then on", (
   expect(order.slice(5).filter((flow) => flow === "nodes").length).toBeLessThanOrEqual(11);
 });
 
-test("runs within their share are served at once", () => {
+test("runs within their share are served immediately", () => {
   const share = new FairQueue();
   const pages = 5;
   const callsPerRun = 100;

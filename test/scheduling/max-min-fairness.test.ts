@@ -5,7 +5,7 @@ type Name = "a" | "b" | "c";
 type Bound = "all" | "first";
 
 const demand = (name: Name, wanted: number, weight = 1) => ({ name, wanted, weight });
-/** What `a`, or all of them, may have together. */
+/** Creates constraints on `a` alone and on all demands together. */
 const constraints = (all: number, first = Number.POSITIVE_INFINITY) => [
   { bound: "first" as Bound, capacity: first, holds: (name: Name) => name === "a" },
   { bound: "all" as Bound, capacity: all, holds: () => true },

@@ -73,19 +73,21 @@ test("never plans beyond a limit except for cron schedules, and slows a collecto
       const room = pollingCapacityOf(input);
       for (const bound of ["node_management", "session_monitoring", "plan", "month"] as const) {
         const held = running(planned).filter(
-          (each) => bound === "plan" || bound === "month" || CATEGORY_OF_COLLECTOR[each] === bound,
+          (collector) => bound === "plan" || bound === "month" || CATEGORY_OF_COLLECTOR[collector] === bound,
         );
         const spent = rateOf(planned, input, held);
         const isCron = rateOf(
           planned,
           input,
-          held.filter((each) => input.requestedIntervals[each]!.isCron),
+          held.filter((collector) => input.requestedIntervals[collector]!.isCron),
         );
         const most = room[bound] ?? Number.POSITIVE_INFINITY;
         expect(spent).toBeLessThanOrEqual(Math.max(isCron, most) * (1 + 1e-6) + 1e-6);
         // A run that comes too late for its month leaves some of it to details alone.
-        const isLate = held.some((each) => planned[each]!.callsPerMinute > 1.001 * rateOf(planned, input, [each]));
-        const isBinding = held.some((each) => planned[each]!.boundBy === bound);
+        const isLate = held.some(
+          (collector) => planned[collector]!.callsPerMinute > 1.001 * rateOf(planned, input, [collector]),
+        );
+        const isBinding = held.some((collector) => planned[collector]!.boundBy === bound);
         if (isBinding && !isLate) expect(spent).toBeGreaterThanOrEqual(most * (1 - 1e-6) - 1e-6);
       }
     }),
@@ -137,7 +139,7 @@ test("more calls of a category make none of its intervals longer; external usage
       const first = planPolling(input);
       const { categories } = input.limits;
       const node_management = { ...categories.node_management, requests: categories.node_management.requests + more };
-      const ofNodes = running(first).filter((each) => CATEGORY_OF_COLLECTOR[each] === "node_management");
+      const ofNodes = running(first).filter((collector) => CATEGORY_OF_COLLECTOR[collector] === "node_management");
       const larger = { ...input.limits, categories: { ...categories, node_management } };
       expectNoLonger(first, planPolling({ ...input, limits: larger }), ofNodes);
       const idle = { hour: 0, day: 0 };

@@ -57,7 +57,7 @@ test("a list gets the calls that the others leave before it is slowed down", () 
   expect(planned.nodes!.intervalMs).toBeLessThan(1.05 * MINUTE);
 });
 
-test("a list on a cron schedule keeps its schedule whatever its repeated pages and lookups", () => {
+test("a list on a cron schedule keeps its schedule despite its repeated pages and lookups", () => {
   const requestedIntervals = { ...input({}).requestedIntervals, nodes: { intervalMs: 10 * MINUTE, isCron: true } };
   const planned = planPolling(
     input({

@@ -6,7 +6,7 @@ import { type UsageOutlook, UsageTrends } from "../../src/scheduling/usage-trend
 const ROUND = 100;
 const nines: readonly Threshold[] = [{ usage: "diskUsage", value: 0.9, side: "above" }];
 
-/** Where a disk goes after some reads; the others stand still. */
+/** Usage of a disk after some reads. The others stay constant. */
 function outlookAfter(reads: readonly (readonly [at: number, disk: number])[], lines = nines): UsageOutlook | null {
   const trends = new UsageTrends();
   trends.setThresholds(lines);

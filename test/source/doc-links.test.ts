@@ -7,14 +7,14 @@ const ROOT = join(import.meta.dirname, "../..");
 const pages = globSync(["*.md", "docs/**/*.md", "src/**/*.md", "deploy/**/*.md"], { cwd: ROOT }).toSorted();
 const textOf = (path: string): string => readFileSync(join(ROOT, path), "utf8");
 
-test("every relative link of the documentation leads to a file that there is, and to a heading of it", () => {
+test("every relative link of the documentation leads to an existing file and heading", () => {
   expect(pages).toEqual(
     expect.arrayContaining(["README.md", "SECURITY.md", "docs/operate.md", "src/model/glossary.md"]),
   );
   expect(pages.flatMap((path) => brokenLinksOf(ROOT, path))).toEqual([]);
 });
 
-test("a link to no file, and one to no heading, of another page or of the same, are found out", () => {
+test("links to missing files, and to missing headings of the same or another page, are detected", () => {
   const text = [
     "# A page: of `links`, and more",
     "[well](#a-page-of-links-and-more) [well](../README.md#run-it) [well](https://proxy.example.net/none)",

@@ -4,10 +4,10 @@ import { dirname, join, normalize } from "node:path";
 const FENCED = /^ *```[\s\S]*?^ *```$/gm;
 const LINK = /\]\(([^)\s]*)[^)]*\)|<(?:a|img)\b[^>]*?(?:href|src)="([^"]*)"/g;
 
-/** What is in a fenced block or in backticks is no link, and no heading. */
+/** Removes fenced blocks and text in backticks, which contain no links or headings. */
 const proseOf = (text: string): string => text.replace(FENCED, "").replace(/`[^`\n]*`/g, "``");
 
-/** The anchors of a page's headings, as GitHub makes them; the second of a name is followed by `-1`. */
+/** Returns the anchors of a page's headings as GitHub creates them. The second of a name ends with `-1`. */
 function anchorsOf(text: string): ReadonlySet<string> {
   const anchors = new Set<string>();
   for (const [, heading] of text.replace(FENCED, "").matchAll(/^#+ (.*)$/gm)) {
@@ -21,7 +21,10 @@ function anchorsOf(text: string): ReadonlySet<string> {
   return anchors;
 }
 
-/** The relative links of a page that lead to no file below `root`, or to no heading of it. `path`: of the page, relative to `root`. */
+/**
+ * The relative links of a page that lead to no file below `root`, or to no heading of it. `path`: of the page, relative
+ * to `root`.
+ */
 export function brokenLinksOf(
   root: string,
   path: string,

@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { importsOf, type Source } from "./source-file.ts";
 
-/** Returns one line for each violation in a file; empty if there is none. */
+/** Returns one line for each violation in a file. */
 type Rule = (source: Source) => readonly string[];
 
 /**
@@ -34,7 +34,7 @@ const PURE_TIER_MAX = tierOf.get("metrics")!;
 const SIMULATOR_IMPORTS: readonly string[] = ["base", "model"];
 const SIMULATOR_IMPORTERS: readonly string[] = ["cli"];
 const FILE_LINES_MAX = 300;
-/** More files than this hide the one that is looked for: the folder needs subfolders. */
+/** Maximum number of files in a folder. With more, it needs subfolders. */
 export const FOLDER_FILES_MAX = 16;
 
 /** The folders or files that may import each package, and each builtin that is as good as a package. */

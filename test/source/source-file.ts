@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 /** A source file as the rules read it. */
 export interface Source {
-  /** From the repository's root, such as `src/web/http/server.ts`. */
+  /** Path from the repository's root, such as `src/web/http/server.ts`. */
   readonly path: string;
   readonly text: string;
   /** The text with comments and the insides of strings and regular expressions blanked; every offset is kept. */
@@ -30,7 +30,7 @@ const importForms = [
   /\brequire\s*\(\s*(["'])/g,
 ];
 
-/** What a file imports, types too, by whatever form. */
+/** Returns the imports of a file in any form, including types. */
 export function importsOf({ text, code }: Source): readonly string[] {
   return importForms.flatMap((form) =>
     [...code.matchAll(form)].map((match) => {

@@ -58,7 +58,10 @@ async function slowDatabase({ database }: Member, choices: RandomChoices): Promi
 
 const disturbances: readonly Disturbance[] = [cut, stop, pause, restartDatabase, slowDatabase];
 
-/** Disturbs a daemon when its next POST arrives, or when it was executed. Returns a function that waits for the end of that. */
+/**
+ * Disturbs a daemon when its next POST arrives, or when it was executed. Returns a function that waits for the end of
+ * that.
+ */
 function disturbNextPost(group: ProcessGroup, choices: RandomChoices): () => Promise<void> {
   const disturbance = choices.pick([cut, stop, pause]);
   const at = choices.pick(["arrived", "answered"]);
@@ -78,7 +81,7 @@ function disturbNextPost(group: ProcessGroup, choices: RandomChoices): () => Pro
   return async () => disturbed ?? undefined;
 }
 
-/** Whether a node is healed, or was given up because both of its steps are in doubt. */
+/** Returns whether a node is healed, or was given up because both of its steps are in doubt. */
 async function isSettled(group: ProcessGroup, node: string): Promise<boolean> {
   const actions = await cluster.query(
     `SELECT outcome, in_doubt FROM ${group.schema}.proxywarden_actions WHERE node = $1 AND outcome IS NOT NULL`,

@@ -12,9 +12,12 @@ const WARM_UP_MS: DurationMs = 4 * MINUTE_MS;
 const DISTURBED_MS: DurationMs = HOUR_MS;
 /** Share of disturbances beside which a node fails. */
 const FAILURES_SHARE = 0.15;
-/** With more failures the circuit breaker would open. */
+/** Number of failures. With more, the circuit breaker would open. */
 const FAILURES_MAX = 8;
-/** Every node is healed within this time: a hold because of the wall clock, of up to two hours, and the steps of all episodes. */
+/**
+ * Every node is healed within this time: a hold because of the wall clock, of up to two hours, and the steps of all
+ * episodes.
+ */
 const QUIET_MS: DurationMs = 3 * HOUR_MS;
 /** Time until a standby has taken the lease of a leader that is gone: its lease, and one attempt to acquire it. */
 const LEADERLESS_MS_MAX: DurationMs = 20 * SECOND_MS;
@@ -40,9 +43,9 @@ const disturbances: readonly Disturbance[] = [
     });
   },
   function stopDatabase(group, _daemon, choices) {
-    for (const each of group.daemons) each.database.isReachable = false;
+    for (const daemon of group.daemons) daemon.database.isReachable = false;
     later(group, choices.pick([3, 16, 60, 240]) * SECOND_MS, () => {
-      for (const each of group.daemons) each.database.isReachable = true;
+      for (const daemon of group.daemons) daemon.database.isReachable = true;
     });
   },
   // The next commit is written, and its reply comes late or after the connection was lost.

@@ -6,8 +6,8 @@ import { holdsWithoutAlert, type MonthOptions, monthTable, runMonth, unexplained
 const seed = Number(process.env.WORLD_SEED ?? 1);
 const DAYS = Number(process.env.WORLD_DAYS ?? 30);
 /**
- * A simulated day takes 7 s of one core for 20 nodes, 17 s for 200, and 150 s for 2,000: large fleets run for fewer days unless
- * WORLD_DAYS is set.
+ * A simulated day takes 7 s of one core for 20 nodes, 17 s for 200, and 150 s for 2,000: large fleets run for fewer
+ * days unless WORLD_DAYS is set.
  */
 const daysOfLargeFleet = process.env.WORLD_DAYS === undefined ? 4 : DAYS;
 

@@ -27,7 +27,7 @@ const clients: Readonly<Record<string, SecondClient>> = {
     untilMinute: 60,
   },
 };
-/** The plan Business allows 50 requests at once. */
+/** The plan Business allows 50 concurrent requests. */
 const AT_ONCE_MAX = 50;
 const cases = limiters.flatMap((limiter) =>
   (["enterprise", "business"] as const).flatMap((plan) =>

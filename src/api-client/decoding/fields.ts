@@ -2,17 +2,17 @@ import { parseTimestamp } from "./timestamp.ts";
 
 /** Maximum length of a text in a record. */
 const TEXT_CHARACTERS_MAX = 256;
-/** Replaces bytes that are not UTF-8, so two ids that contain it may have been different. */
+/** Stands for bytes that are not UTF-8, so two ids that contain it may have been different. */
 const REPLACEMENT_CHARACTER = "\ufffd";
 
 type FieldCheck = (value: unknown) => boolean;
-/** Check of each field of a record. Absent and null fields are missing, which all checks accept. */
+/** The check of each field of a record. A field that is absent or null is missing, which all checks accept. */
 export type FieldChecks = Readonly<Record<string, FieldCheck>>;
 
 /** A record before its fields are checked. */
 export type RawRecord = Readonly<Record<string, unknown>>;
 
-/** A value as a record; an empty record if it is not an object. */
+/** Returns a value as a record, or an empty record if it is not an object. */
 export const asRawRecord = (json: unknown): RawRecord =>
   (typeof json === "object" && json !== null ? json : {}) as RawRecord;
 
@@ -36,13 +36,16 @@ export const isIdentifier = (value: unknown): value is string =>
   value.isWellFormed() &&
   !value.includes(REPLACEMENT_CHARACTER);
 
-/** What {@link isIdentifier} accepts, in words. */
+/** Describes what {@link isIdentifier} accepts. */
 export const IDENTIFIER_EXPECTED = `a text of 1 to ${TEXT_CHARACTERS_MAX} characters of valid Unicode`;
 
-/** The identifier of another record, or missing; some services use an empty text for none. */
+/** The identifier of another record, or missing. Some services send an empty text if there is none. */
 export const isReference: FieldCheck = (value) => isMissing(value) || value === "" || isIdentifier(value);
 
-/** A text that can be a label value, or missing. Lone surrogates are invalid: encoded as UTF-8, two labels could be equal. */
+/**
+ * A text that can be a label value, or missing. Lone surrogates are invalid: encoded as UTF-8, two labels could be
+ * equal.
+ */
 export const isText: FieldCheck = (value) =>
   isMissing(value) || (typeof value === "string" && value.length <= TEXT_CHARACTERS_MAX && value.isWellFormed());
 
@@ -53,7 +56,7 @@ export const isQuantity: FieldCheck = (value) =>
 /** An ISO 8601 timestamp, or missing. */
 export const isTime: FieldCheck = (value) => !Number.isNaN(readTime(value));
 
-/** A timestamp in milliseconds since the Unix epoch; null: missing; NaN: invalid. */
+/** Returns a timestamp in milliseconds since the Unix epoch, or null if it is missing, or NaN if it is invalid. */
 export function readTime(value: unknown): number | null {
   if (isMissing(value)) return null;
   return typeof value === "string" ? parseTimestamp(value) : Number.NaN;
@@ -73,7 +76,7 @@ const expectations = new Map<FieldCheck, Pick<InvalidField, "reason" | "expected
   [isList, { reason: "wrong_type", expected: "it is a list" }],
 ]);
 
-/** The invalid fields, in the order of `fields`; null: none. */
+/** The invalid fields, in the order of `fields`, or null if there is none. */
 export function findInvalidFields(
   raw: RawRecord,
   fields: FieldChecks,
@@ -95,15 +98,15 @@ export const withoutFields = (raw: RawRecord, invalid: readonly InvalidField[]):
   ...Object.fromEntries(invalid.map(({ field }) => [field, null])),
 });
 
-/** A checked text; null: missing. */
+/** Returns a checked text, or null if missing. */
 export const textOrNull = (value: unknown): string | null => (value as string | null | undefined) ?? null;
 
-/** A checked reference; null: missing or empty. */
+/** Returns a checked reference, or null if missing or empty. */
 export const referenceOrNull = (value: unknown): string | null => (value as string | null | undefined) || null;
 
-/** A checked number; null: missing. */
+/** Returns a checked number, or null if missing. */
 export const quantityOrNull = (value: unknown): number | null => (value as number | null | undefined) ?? null;
 
-/** A checked timestamp in milliseconds since the Unix epoch; null: missing. */
+/** Returns a checked timestamp in milliseconds since the Unix epoch, or null if missing. */
 export const timeOrNull = (value: unknown): number | null =>
   isMissing(value) ? null : parseTimestamp(value as string);

@@ -38,7 +38,7 @@ import {
   withoutFields,
 } from "./fields.ts";
 
-/** A problem with one record. `id`: null if it could not be read. */
+/** A problem with one record. `id` is null if it could not be read. */
 export interface RecordRemark {
   readonly reason: RejectReason;
   readonly id: string | null;
@@ -49,14 +49,19 @@ export interface RecordRemark {
 /** Called with each remark while records are decoded. */
 export type OnRemark = (remark: RecordRemark) => void;
 
-/** One page of a list (spec, section 2.5) with records that are not decoded yet. `limit`: page size as stated; null: none. */
+/**
+ * One page of a list (spec, section 2.5) with records that are not decoded yet. `limit` is the page size as stated, or
+ * null if there is none.
+ */
 export interface RawPage {
   readonly records: readonly unknown[];
   readonly limit: number | null;
   readonly total: number;
 }
 
-/** Maximum number of records in a page, which are processed at once: a body of maximum size has fewer ordinary records. */
+/**
+ * Maximum number of records in a page, which are processed at once. A body of maximum size has fewer ordinary records.
+ */
 const PAGE_RECORDS_MAX = 50_000;
 
 /** Decodes the envelope of a list. */
@@ -72,7 +77,7 @@ export function decodePage(json: unknown): Result<RawPage, ApiError> {
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
-/** Returns the error for a body that is not `what`. `problem`: the field, what was expected and what was found. */
+/** Returns the error for a body that is not `what`. `problem` names the field, what was expected and what was found. */
 export const wrongShape = (what: string, problem: string): Result<never, ApiError> =>
   fail({ kind: "wrong_shape", message: `this is not ${what}: ${problem}` });
 
@@ -116,15 +121,15 @@ const sessionFields: FieldChecks = {
   country: isText,
 };
 
-/** Decodes a node of the list (spec, section 2.1); null, with a remark, if it is unreadable. */
+/** Decodes a node of the list (spec, section 2.1), or null, with a remark, if it is unreadable. */
 export const decodeNodeRecord = (json: unknown, onRemark: OnRemark): NodeRecord | null =>
   decodeNode<NodeRecord>(json, listForm, onRemark);
 
-/** Decodes the detail of a node (spec, section 2.1); null, with a remark, if it is unreadable. */
+/** Decodes the detail of a node (spec, section 2.1), or null, with a remark, if it is unreadable. */
 export const decodeNodeDetail = (json: unknown, onRemark: OnRemark): NodeDetail | null =>
   decodeNode<NodeDetail>(json, detailForm, onRemark);
 
-/** Decodes a session of the list (spec, section 2.2); null, with a remark, if it is unreadable. */
+/** Decodes a session of the list (spec, section 2.2), or null, with a remark, if it is unreadable. */
 export function decodeSessionRecord(json: unknown, onRemark: OnRemark): SessionRecord | null {
   const raw = decodeRecord(json, sessionFields, onRemark);
   if (raw === null) return null;
@@ -143,7 +148,7 @@ export function decodeSessionRecord(json: unknown, onRemark: OnRemark): SessionR
   };
 }
 
-/** Response to an action (spec, sections 4.3 to 4.5). Null: not stated. */
+/** Response to an action (spec, sections 4.3 to 4.5). Null if not stated. */
 export interface ActionReply {
   readonly success: boolean | null;
   readonly message: string | null;
@@ -164,13 +169,16 @@ export function decodeActionReply(json: unknown): ActionReply {
   };
 }
 
-/** Checks a record and removes invalid fields, with a remark; null, with a remark, if it is not an object or has no id. */
+/**
+ * Checks a record and removes invalid fields with a remark. Returns null with a remark if it is not an object or has no
+ * id.
+ */
 function decodeRecord(json: unknown, fields: FieldChecks, onRemark: OnRemark): RawRecord | null {
   const raw = identifyRecord(json, onRemark);
   return raw === null ? null : dropInvalidFields(raw, fields, raw.id as string, onRemark);
 }
 
-/** Returns the record; null, with a remark, if it is not an object or has no id. */
+/** Returns the record, or null, with a remark, if it is not an object or has no id. */
 function identifyRecord(json: unknown, onRemark: OnRemark): RawRecord | null {
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
     onRemark({ reason: "not_an_object", id: null, detail: `found ${describeJson(json)}; a record is an object` });
@@ -210,8 +218,8 @@ function decodeNode<N extends NodeRecord>(json: unknown, form: NodeForm, onRemar
 }
 
 /**
- * Checks and reads the fields; false if one is invalid. A list has millions of fields, so each is looked up once, and each kind
- * has a loop of its own.
+ * Checks and reads the fields. Returns false if one is invalid. A list has millions of fields, so each is looked up
+ * once, and each kind has a loop of its own.
  */
 function readFields(raw: RawRecord, form: NodeForm, node: Record<string, unknown>): boolean {
   for (const { name, field } of form.texts) {

@@ -24,7 +24,10 @@ const statisticsFields: FieldChecks = {
   top_protocols: isList,
 };
 
-/** Decodes the aggregate statistics (spec, section 2.3). Invalid fields are null and invalid entries omitted, with a remark. */
+/**
+ * Decodes the aggregate statistics (spec, section 2.3). Invalid fields are null and invalid entries omitted, with a
+ * remark.
+ */
 export function decodeStatistics(json: unknown, onRemark: OnRemark): Result<SessionStatistics, ApiError> {
   const raw = dropInvalidFields(asRawRecord(json), statisticsFields, null, onRemark);
   if (Object.keys(statisticsFields).every((field) => (raw[field] ?? null) === null)) {
@@ -56,7 +59,7 @@ function decodeTopList<Field extends string>(entries: unknown, field: Field, onR
   });
 }
 
-/** Maximum number of hours in the hourly statistics: a service may show several days. */
+/** Maximum number of hours in the hourly statistics. A service may return several days. */
 const HOURS_MAX = 300;
 
 const hourFields: FieldChecks = {
@@ -66,8 +69,8 @@ const hourFields: FieldChecks = {
 };
 
 /**
- * Decodes the hourly statistics (spec, section 2.4), sorted by time. Invalid numbers are null, and entries with an invalid
- * hour are omitted, with a remark.
+ * Decodes the hourly statistics (spec, section 2.4), sorted by time. Invalid numbers are null, and entries with an
+ * invalid hour are omitted, with a remark.
  */
 export function decodeHourly(json: unknown, onRemark: OnRemark): Result<readonly HourlyEntry[], ApiError> {
   const { data } = asRawRecord(json);

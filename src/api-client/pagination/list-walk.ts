@@ -10,7 +10,9 @@ import type { RawPage } from "../decoding/records.ts";
 import type { PageQuery } from "../endpoints.ts";
 import type { ApiError } from "../errors.ts";
 
-/** What walks have shown about a list. The spec defines neither the maximum page size nor the first page number. */
+/**
+ * What walks have shown about a list. The spec defines neither the largest page size nor the number of the first page.
+ */
 export interface ListBehaviour {
   /** Page size as configured. */
   readonly requestedLimit: number;
@@ -18,15 +20,17 @@ export interface ListBehaviour {
   limit: number;
   /** Number of walks so far. */
   walks: number;
-  /** Number of records of a full page; null before the first walk. */
+  /** Number of records of a full page, or null before the first walk. */
   pageSize: number | null;
-  /** Greatest length of a first page that was proven to be the only one: a shorter one is the only one as well. */
+  /**
+   * Length of the longest first page that was proven to be the only page. A shorter first page is the only one as well.
+   */
   singlePageMax: number;
-  /** A total that was proven to match the records of the list; null: none. */
+  /** A total that was proven to match the records of the list, or null if there is none. */
   provenTotal: number | null;
   /** Whether the service returned the first page for every page number. */
   ignoresPage: boolean;
-  /** Number of the first page; 1 until a page 0 is found. */
+  /** Number of the first page, or 1 until a page 0 is found. */
   first: 0 | 1;
   /** Whether {@link first} is proven. */
   firstKnown: boolean;
@@ -39,11 +43,11 @@ export interface ListBehaviour {
   readonly pagesInFlight: PagesInFlight;
 }
 
-/** How many more records a list states than it shows; negative: fewer. */
+/** How many more records a list states than it shows, negative if fewer. */
 interface TotalDifference {
   /** Difference in the last walk. */
   readonly records: number;
-  /** Difference in the first of the walks in a row with a similar one. */
+  /** Difference in the first of the latest walks in a row that had a similar one. */
   readonly first: number;
   /** Number of walks in a row with exactly this difference. */
   readonly same: number;
@@ -81,8 +85,8 @@ export interface ListWalk {
 /** Result of a walk. */
 export interface WalkReport {
   /**
-   * `reached`: the walk reached the end of the list. `refused`: the service answered 4xx to all pages after a certain record.
-   * `cut`: the walk was stopped before the end.
+   * `reached`: the walk reached the end of the list. `refused`: the service answered 4xx to all pages after a certain
+   * record. `cut`: the walk was stopped before the end.
    */
   readonly end: "reached" | "refused" | "cut";
   /** Number of records in the list, as the last response stated it. */
@@ -91,10 +95,10 @@ export interface WalkReport {
   readonly seen: number;
   /** Whether no record is missing: no page failed, and the total matches the records or has its constant difference. */
   readonly isExact: boolean;
-  /** The constant difference between total and records, as of the walks before; 0: none. */
+  /** The constant difference between total and records in earlier walks, or 0 if there is none. */
   readonly difference: number;
   /** Number of pages read, including those read twice. */
   readonly pages: number;
-  /** The first failure of a page; null: none. */
+  /** The first failure of a page, or null if there is none. */
   readonly error: ApiError | null;
 }

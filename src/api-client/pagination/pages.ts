@@ -3,11 +3,15 @@ import { type ApiError, isRequestRejected } from "../errors.ts";
 import type { ListBehaviour, ListWalk, WalkReport } from "./list-walk.ts";
 import { type FetchedPage, WalkProgress } from "./walk-progress.ts";
 
-/** Requested in this order if the service rejects a larger limit: the spec shows no largest one. */
+/** Limits to request, in this order, if the service rejects a larger one. The spec states no largest limit. */
 export const PAGE_LIMIT_FALLBACKS = [100, 50, 20] as const;
-/** The configured page size is tried again after this many walks: its rejection may have been a temporary fault. */
+/**
+ * The configured page size is tried again after this many walks, since its rejection may have been a temporary fault.
+ */
 const WALKS_PER_PAGE_SIZE = 100;
-/** The end of a list is proven again, with one more page, after this many walks: its total may have become wrong. */
+/**
+ * The end of a list is proven again, with one more page, after this many walks, since its total may have become wrong.
+ */
 const WALKS_PER_PROVEN_END = 30;
 
 /** Reads a list to its end (spec, section 2.5). Fails only if the first page fails. */
@@ -61,7 +65,7 @@ async function fetchFirstPage(walk: ListWalk, signal: AbortSignal): Promise<Fetc
 async function fetchPage(walk: ListWalk, page: number, signal: AbortSignal): Promise<FetchedPage> {
   const { behaviour } = walk;
   let fetched = await walk.fetch({ page, limit: behaviour.limit }, signal);
-  for (const limit of PAGE_LIMIT_FALLBACKS.filter((each) => each < behaviour.limit)) {
+  for (const limit of PAGE_LIMIT_FALLBACKS.filter((size) => size < behaviour.limit)) {
     if (fetched.ok || fetched.error.kind !== "client_error") return fetched;
     fetched = await walk.fetch({ page, limit }, signal);
     if (fetched.ok) setPageLimit(behaviour, limit);
@@ -81,8 +85,8 @@ function forgetEnd(behaviour: ListBehaviour): void {
 }
 
 /**
- * Finds out whether a walk that misses a page began on the second page because the service counts from 0: then most records
- * of page 0 are new. If the service treats page 0 as page 1, they are not.
+ * Finds out whether a walk that misses a page began on the second page because the service counts from 0. If so, most
+ * records of page 0 are new; if the service treats page 0 as page 1, they are not.
  */
 async function probePageZero(walk: ListWalk, progress: WalkProgress, signal: AbortSignal): Promise<void> {
   const { behaviour } = walk;

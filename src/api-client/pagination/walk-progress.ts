@@ -4,11 +4,11 @@ import type { ListWalk, WalkReport } from "./list-walk.ts";
 
 /** Maximum pages of one walk: ten million sessions at 500 per page. */
 const PAGES_MAX = 20_000;
-/** A walk ends after this many repeated pages in a row: the total is wrong, or the service ignores `page`. */
+/** A walk ends after this many repeated pages in a row, since the total is wrong or the service ignores `page`. */
 const REPEATED_PAGES_MAX = 3;
-/** A page is repeated if it has fewer new records than this share: a few are added while a list is walked. */
+/** A page counts as repeated if less than this share of its records is new. A few are added while a list is walked. */
 const NEW_RECORDS_SHARE = 0.05;
-/** Maximum number of pages to read again because the list shifted: a share of all pages, or a minimum. */
+/** Maximum number of pages to read again because the list shifted, as a share of all pages but at least a minimum. */
 const REREADS_SHARE = 0.1;
 const REREADS_MIN = 2;
 /** Walks in a row that must show the same difference between total and records before it is accepted. */
@@ -22,12 +22,14 @@ const FAILURES_SHARE_MAX = 0.25;
 /** A page, or why it could not be read. */
 export type FetchedPage = Awaited<ReturnType<ListWalk["fetch"]>>;
 
-/** Progress of one walk: whether there are more pages, where the list shifted, and what to remember for the next walk. */
+/**
+ * Progress of one walk: whether there are more pages, where the list shifted, and what to remember for the next walk.
+ */
 export class WalkProgress {
   readonly #walk: ListWalk;
   readonly #failures: ApiError[] = [];
   #failedInARow = 0;
-  /** The 4xx of a page after the last one: after the end of the list, or after the last record that the service shows. */
+  /** The 4xx of a page after the end of the list, or after the last record that the service shows. */
   #rejection: ApiError | null = null;
   /** Total that each page stated, by page number. */
   readonly #totals = new Map<number, number>();
@@ -133,14 +135,19 @@ export class WalkProgress {
     return missingRecords({ total: this.#total, seen: this.#seen }, this.#acceptedDifference());
   }
 
-  /** The constant difference between total and records; 0: none, or a small one that varies as the list changes. */
+  /**
+   * The constant difference between total and records, or 0 if there is none, or if it is small and varies as the list
+   * changes.
+   */
   #acceptedDifference(): number {
     const { records, same, similar } = this.#walk.behaviour.difference;
     const isLarge = Math.abs(records) > this.#pageSize / 2;
     return same >= CONSTANT_WALKS || (isLarge && similar >= CONSTANT_WALKS) ? records : 0;
   }
 
-  /** Whether about a page of records is missing: if the service counts pages from 0, the walk began on the second one. */
+  /**
+   * Whether about a page of records is missing: if the service counts pages from 0, the walk began on the second one.
+   */
   missesAPage(): boolean {
     return this.#fillsAPage(this.#total - this.#seen);
   }
@@ -155,8 +162,8 @@ export class WalkProgress {
   }
 
   /**
-   * Pages to read again because a record was removed during the walk: if the total fell from one page to the next, the first
-   * record of the next page may have moved to the end of the one before. Empty if too many pages shifted.
+   * Pages to read again because a record was removed during the walk: if the total fell from one page to the next, the
+   * first record of the next page may have moved to the end of the one before. Empty if too many pages shifted.
    */
   gaps(): readonly number[] {
     if (!this.#canRepair()) return [];
@@ -191,7 +198,7 @@ export class WalkProgress {
     this.#end = "cut";
   }
 
-  /** Ends the walk and remembers its results for the next one. `echo`: the page size that the service states. */
+  /** Ends the walk and remembers its results for the next one. `echo` is the page size that the service states. */
   close(echo: number | null): WalkReport {
     const difference = this.#acceptedDifference();
     this.#learn(echo);

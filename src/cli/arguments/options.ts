@@ -77,8 +77,8 @@ export const parseServerUrl = (text: string) => {
 const MOMENT_PATTERN = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(Z|[+-]\d\d:\d\d)?)?$/;
 
 /**
- * Parses a time in the past: ISO 8601, in UTC unless it has an offset, or a duration ago, such as `2h`. The error says what
- * is accepted.
+ * Parses a time in the past: ISO 8601, in UTC unless it has an offset, or a duration ago, such as `2h`. The error says
+ * what is accepted.
  */
 export function parseTime(text: string, now: EpochMs): Result<EpochMs, string> {
   const ago = parseDuration(text);

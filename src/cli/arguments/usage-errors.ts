@@ -1,10 +1,10 @@
 import { styleText } from "node:util";
-import type { Command } from "commander";
+import { type Command, Help } from "commander";
 import { nearest } from "../../base/nearest-word.ts";
-import type { CommandContext } from "../context.ts";
+import { type CommandContext, PROGRAM } from "../context.ts";
 import { type ColorOption, supportsColor, withColorOption } from "../output/color.ts";
 
-/** Sets what all commands share: output streams, colors and the format of usage errors. */
+/** Applies the settings that all commands share: output streams, colors and the format of usage errors. */
 export function withSharedBehavior(
   command: Command,
   { out, err, env }: CommandContext,
@@ -13,7 +13,10 @@ export function withSharedBehavior(
   const styleTitle = (text: string) => styleText("bold", text, { validateStream: false });
   return command
     .exitOverride()
-    .configureHelp({ styleTitle })
+    .configureHelp({
+      styleTitle,
+      commandUsage: (each) => new Help().commandUsage(each).replace(/^proxywarden/, PROGRAM),
+    })
     .configureOutput({
       writeOut: (text) => out.write(text),
       writeErr: (text) => err.write(text),
@@ -30,19 +33,19 @@ export function printHelp(command: Command, [name, ...rest]: readonly string[]):
     command.outputHelp();
     return;
   }
-  const next = command.commands.find((each) => each.name() === name);
+  const next = command.commands.find((subcommand) => subcommand.name() === name);
   if (next !== undefined) {
     printHelp(next, rest);
     return;
   }
-  const names = command.commands.map((each) => each.name());
+  const names = command.commands.map((subcommand) => subcommand.name());
   const meant = nearest(name, names);
   command.error(`error: unknown command '${name}'${meant === null ? "" : `\n(Did you mean ${meant}?)`}`);
 }
 
-/** The full command, such as `proxywarden check`. */
+/** The full command, such as `npm start -- check`. */
 const commandPath = (command: Command): string =>
-  command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
+  command.parent === null ? PROGRAM : `${commandPath(command.parent)} ${command.name()}`;
 
 /** Puts commander's error and suggestion on one line. */
 function formatUsageError(text: string): string {

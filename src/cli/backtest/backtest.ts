@@ -20,14 +20,14 @@ import { LOOKBACK_MS, ReplayedFleet } from "./replayed-fleet.ts";
 /** What a backtest replays. */
 export interface BacktestRequest {
   readonly prometheus: IntegrationClient;
-  /** Selects the daemon's series, such as `job="proxywarden"`; "": all. */
+  /** Selects the daemon's series, such as `job="proxywarden"`. An empty text selects all. */
   readonly matchers: string;
   readonly fromMs: EpochMs;
   readonly untilMs: EpochMs;
-  /** Time between two points of the history; null: as fits the history. */
+  /** Time between two points of the history; null to choose it by the size of the history. */
   readonly stepMs: DurationMs | null;
   readonly inForce: RemediationRules;
-  /** Policies to compare with those in force; null: none. */
+  /** Policies to compare with those in force, or null if there are none. */
   readonly candidate: RemediationRules | null;
 }
 
@@ -53,12 +53,16 @@ export interface BacktestResult {
   readonly candidate: ReplayOutcome | null;
 }
 
-/** Steps between two points, of which the first that fits the history is chosen. */
+/** Possible times between two points. The first that fits the history is chosen. */
 const STEPS_MS: readonly DurationMs[] = [1, 2, 5, 10, 15, 30, 60, 120, 360, 720].map((minutes) => minutes * MINUTE_MS);
-/** Observations of single nodes that are replayed unless a step is given: they take about ten minutes. */
+/**
+ * Maximum number of observations of single nodes that are replayed unless a step is given. They take about ten minutes.
+ */
 const OBSERVATIONS_MAX = 50_000_000;
 
-/** Replays the history that Prometheus holds under the policies. `onProgress` gets the share that is done, 0 to 1. */
+/**
+ * Replays the history that Prometheus holds under the policies. `onProgress` receives the share that is done, 0 to 1.
+ */
 export async function runBacktest(
   request: BacktestRequest,
   onProgress: (share: number) => void,
@@ -108,7 +112,7 @@ const allExpressions = ({ policies, safety }: RemediationRules): (Expression | n
 const protectedNodes = (safety: RemediationRules["safety"]): Expression | null =>
   safety.protected === null ? null : mustCompile(safety.protected);
 
-/** Starts a replay of each of some rules over the same fleet. */
+/** Starts one replay for each set of rules, all over the same fleet. */
 async function startReplay({ prometheus }: BacktestRequest, rules: readonly RemediationRules[], startMs: EpochMs) {
   const clock = new ReplayClock(startMs);
   const fleet = new ReplayedFleet(startMs);
@@ -137,14 +141,16 @@ async function startReplay({ prometheus }: BacktestRequest, rules: readonly Reme
         clock.set(atMs);
         const seen = fleet.advance(chunk, point);
         if (seen.length === 0) fleetHistory.addGap(atMs, stepMs);
-        for (const each of seen) for (const replay of replays) await replay.run(each);
+        for (const observation of seen) for (const replay of replays) await replay.run(observation);
       }
       fleetHistory.addChunk(chunk);
     },
   };
 }
 
-/** What `blocked_by` would have found: alerts as Prometheus evaluated them, since Alertmanager keeps no history. */
+/**
+ * What `blocked_by` would have found. Alerts are those that Prometheus evaluated, since Alertmanager keeps no history.
+ */
 const pastBlockers = (prometheus: IntegrationClient, clock: ReplayClock): ExternalBlockers => ({
   hasQueryResult: (query, signal) => queryHasResult(prometheus, query, signal, clock.now()),
   hasFiringAlerts: (matchers, signal) =>
@@ -198,8 +204,8 @@ function missingFields(
     }),
   );
   // A policy in force and a candidate of its name may read the same field.
-  return [...new Map(missing.map((each) => [`${each.read_by} ${each.field}`, each])).values()];
+  return [...new Map(missing.map((field) => [`${field.read_by} ${field.field}`, field])).values()];
 }
 
 const fieldsOf = (expressions: readonly (Expression | null)[]): ReadonlySet<Field> =>
-  new Set(expressions.flatMap((each) => each?.fields ?? []));
+  new Set(expressions.flatMap((expression) => expression?.fields ?? []));

@@ -7,20 +7,20 @@ import type { EpochMs } from "../../model/time.ts";
 import { NODE_SESSIONS } from "./history-sources.ts";
 import type { RangeSeries, TimeGrid } from "./prometheus-range.ts";
 
-/** Labels of a node's info; null: the history has none. */
+/** Labels of a node's info, or null if the history has none. */
 export type NodeLabels = Readonly<Record<NodeLabel, string | null>>;
 
-/** What the history shows of a node. Arrays are by point of the chunk; NaN: no sample. */
+/** What the history shows of a node. Arrays have an element for each point of the chunk, NaN if there is no sample. */
 interface NodeHistory {
-  /** Indexes of NODE_STATUSES; {@link NO_STATUS}: the history does not show the node at this point. */
+  /** Indexes of NODE_STATUSES; {@link NO_STATUS} if the history does not show the node at this point. */
   readonly status: Uint8Array;
-  /** Indexes of the chunk's labels; 0: none. */
+  /** Indexes of the chunk's labels, or 0 if it has none. */
   readonly labels: Uint32Array;
   readonly columns: Map<ColumnRow["column"], Float64Array>;
   readonly sessions: Map<SessionStatus, Float64Array>;
 }
 
-/** Families that say when and how the daemon collected, which decides what a value is worth. */
+/** Families that say when and how the daemon collected, which determines how old and how complete values are. */
 export const COLLECTOR_FAMILIES = [
   "proxywarden_collect_last_success_timestamp_seconds",
   "proxywarden_collect_complete",
@@ -82,12 +82,12 @@ export class HistoryChunk {
     this.#scrapedAt = values;
   }
 
-  /** Returns when the daemon was scraped; NaN: unknown, because the history does not have its own metrics. */
+  /** Returns when the daemon was scraped, or NaN if unknown, because the history does not have its own metrics. */
   scrapedAt(point: number): EpochMs {
     return (this.#scrapedAt?.[point] ?? Number.NaN) * SECOND_MS;
   }
 
-  /** Returns what the daemon's own metrics say about a collector; NaN: nothing. */
+  /** Returns what the daemon's own metrics say about a collector, or NaN if they say nothing. */
   collector(family: CollectorFamily, collector: Collector, point: number): number {
     return this.#collectors.get(`${family} ${collector}`)?.[point] ?? Number.NaN;
   }
@@ -103,7 +103,7 @@ export class HistoryChunk {
         labels: this.#labels[node.labels[point]!]!,
         number: (column) => node.columns.get(column)?.[point] ?? Number.NaN,
         // Either the series or the sample may be missing.
-        sessions: (of) => node.sessions.get(of)?.[point] || 0,
+        sessions: (wanted) => node.sessions.get(wanted)?.[point] || 0,
       };
     }
   }
@@ -145,7 +145,7 @@ export interface HistoricalNode {
   readonly id: NodeId;
   readonly status: (typeof NODE_STATUSES)[number];
   readonly labels: NodeLabels;
-  /** The value of a column of the fleet; NaN: no sample. */
+  /** The value of a column of the fleet, or NaN if there is no sample. */
   number(column: ColumnRow["column"]): number;
   /** Sessions of one status; 0 also if there is no sample. */
   sessions(status: SessionStatus): number;

@@ -14,13 +14,16 @@ export interface HistoryRequest {
   /** Largest number of nodes. */
   readonly nodes: number;
   readonly families: HistoryFamilies;
-  /** PromQL label matchers that select the daemon, such as `job="proxywarden"`; "": none. */
+  /** PromQL label matchers that select the daemon, such as `job="proxywarden"`. An empty text selects all. */
   readonly matchers: string;
 }
 
-/** Prometheus answers at most 11,000 points a series. */
+/** Prometheus returns at most 11,000 points per series. */
 const POINTS_MAX = 10_000;
-/** Samples of one query: about 7 MB of JSON, or 25 MB if each is of another node, and far fewer than Prometheus' 50 million. */
+/**
+ * Maximum number of samples of one query. They take about 7 MB of JSON, or 25 MB if each is of another node. Prometheus
+ * allows 50 million.
+ */
 const SAMPLES_MAX = 250_000;
 
 /** A query, and where its series go. */
@@ -30,8 +33,8 @@ interface ChunkQuery {
 }
 
 /**
- * Reads the history in chunks, in the order of time, so that neither Prometheus nor this process holds much of it at once. A
- * chunk that is too much for a limit of the server is read again in halves.
+ * Reads the history in chunks, in the order of time, so that neither Prometheus nor this process holds much of it at
+ * once. A chunk that exceeds a limit of the server is read again in halves.
  */
 export async function* readHistory(
   prometheus: IntegrationClient,
@@ -60,11 +63,14 @@ export async function* readHistory(
 export interface HistorySize {
   /** Largest number of nodes. */
   readonly nodes: number;
-  /** Median of the planned intervals of the node list; null: the daemon's own metrics are not in the history. */
+  /** Median of the planned intervals of the node list, or null if the daemon's own metrics are not in the history. */
   readonly walkIntervalMs: DurationMs | null;
 }
 
-/** Points at which the size is sampled, and how many times fewer they become while they are too many for the server. */
+/**
+ * Number of points at which the size is sampled. While they are too many for the server, it is divided by the second
+ * number.
+ */
 const SIZE_POINTS_MAX = 500;
 const SIZE_POINTS_DIVISOR = 4;
 
@@ -82,8 +88,8 @@ export async function measureHistory(
   );
   if (!nodes.ok) return nodes;
   if (nodes.value.length === 0) {
-    const which = matchers === "" ? "" : ` with ${matchers}`;
-    return fail(`Prometheus has no samples of ${NODE_STATUS.name}${which} in this time`);
+    const selection = matchers === "" ? "" : ` with ${matchers}`;
+    return fail(`Prometheus has no samples of ${NODE_STATUS.name}${selection} in this time`);
   }
   const planned = `max(${select("proxywarden_plan_interval_seconds", matchers, 'collector="nodes"')})`;
   const intervals = await sampleValues(prometheus, planned, { fromMs, untilMs }, signal);
@@ -118,12 +124,15 @@ async function readChunk(
   for (const { query, add } of queries) {
     const series = await queryRange(prometheus, query, grid, signal);
     if (!series.ok) return series;
-    for (const each of series.value) add(chunk, each);
+    for (const found of series.value) add(chunk, found);
   }
   return ok(chunk);
 }
 
-/** Several daemons may be scraped, of which one leads, and a daemon changes its address: all of them are one history. */
+/**
+ * Several daemons may be scraped, one of which leads, and the address of a daemon may change. All of them form one
+ * history.
+ */
 const chunkQueries = ({ columns, sessions }: HistoryFamilies, matchers: string): readonly ChunkQuery[] => [
   {
     query: `max by (node_id, status) (${select(NODE_STATUS.name, matchers)} == 1)`,
@@ -156,4 +165,4 @@ const chunkQueries = ({ columns, sessions }: HistoryFamilies, matchers: string):
 ];
 
 const select = (family: string, ...matchers: readonly string[]): string =>
-  `${family}{${matchers.filter((each) => each !== "").join(",")}}`;
+  `${family}{${matchers.filter((matcher) => matcher !== "").join(",")}}`;

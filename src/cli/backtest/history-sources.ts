@@ -10,7 +10,7 @@ export const NODE_SESSIONS = "proxynet_node_sessions";
 /** Where the metrics hold the value of a field. */
 interface FieldSource {
   readonly family: string;
-  /** The label that is the value; absent: the sample is. */
+  /** The label that holds the value. Absent if the sample is the value. */
   readonly label?: NodeLabel;
 }
 
@@ -24,8 +24,8 @@ export const DETAIL_TIMES: ColumnRow = columnRows.get("detailedAtEpochMs")!;
 export const LAST_SEEN: ColumnRow = columnRows.get("lastSeenMs")!;
 
 /**
- * The source of every field that the metrics hold. Sessions that ended are not among them: the metrics count those that are listed,
- * policies those that ended within the last minutes.
+ * The source of every field that the metrics hold. Ended sessions have no source: the metrics count those that are
+ * listed, while policies count those that ended within the last minutes.
  */
 const FIELD_SOURCES: ReadonlyMap<string, FieldSource> = new Map<string, FieldSource>([
   ...["node.id", "node.status", "now"].map((name) => [name, { family: NODE_STATUS.name }] as const),
@@ -42,7 +42,7 @@ const FIELD_SOURCES: ReadonlyMap<string, FieldSource> = new Map<string, FieldSou
   ...["sessions.active", "sessions.connecting"].map((name) => [name, { family: NODE_SESSIONS }] as const),
 ]);
 
-/** What is read of the history. */
+/** The part of the history that is read. */
 export interface HistoryFamilies {
   readonly columns: readonly ColumnRow[];
   readonly sessions: boolean;
@@ -50,7 +50,7 @@ export interface HistoryFamilies {
 
 /** Returns what expressions need of the history, besides status, labels and `last_seen`, which are always read. */
 export function familiesOf(expressions: readonly (Expression | null)[]): HistoryFamilies {
-  const fields = expressions.flatMap((each) => each?.fields ?? []);
+  const fields = expressions.flatMap((expression) => expression?.fields ?? []);
   const names = new Set(fields.map(({ name }) => FIELD_SOURCES.get(name)?.family));
   const columns = NODE_COLUMN_ROWS.filter(
     (row) => row === LAST_SEEN || names.has(row.name) || (row === DETAIL_TIMES && fields.some(isOfDetail)),
@@ -61,8 +61,8 @@ export function familiesOf(expressions: readonly (Expression | null)[]): History
 const isOfDetail = ({ source }: Field): boolean => source === "details";
 
 /**
- * Returns why a field has no value in the history; null: it has one. `hasSamples`: whether the history has any sample of a family;
- * `hasLabel`: whether it has any value of a label of {@link NODE_INFO}.
+ * Returns why a field has no value in the history, or null if it has one. `hasSamples` says whether the history has any
+ * sample of a family, `hasLabel` whether it has any value of a label of {@link NODE_INFO}.
  */
 export function missingFieldReason(
   { name, source }: Field,

@@ -19,7 +19,7 @@ export interface ReplayedAction {
 export interface ReplayedHold {
   readonly policy: string;
   readonly reason: HoldReason;
-  /** Times that a node's reasons changed to ones with this reason. */
+  /** How often the reasons for a node changed to ones that include this reason. */
   readonly times: number;
   readonly nodes: number;
   /** Detail of the first one. */
@@ -32,7 +32,7 @@ interface HoldCount {
   readonly example: string;
 }
 
-/** Collects what the policies of a replay decided. */
+/** Collects the decisions of the policies in a replay. */
 export class ReplayOutcome {
   readonly rules: readonly PolicyRule[];
   readonly actions: ReplayedAction[] = [];

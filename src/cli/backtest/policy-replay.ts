@@ -37,7 +37,7 @@ export class ReplayClock implements Clock {
     return Promise.resolve();
   }
 
-  /** The service's clock: the history does not say how far it was off. */
+  /** The service's clock, which is assumed to be exact: the history does not show its offset. */
   readonly serviceTime = (at: number): EpochMs => this.#startMs + at;
 }
 
@@ -52,8 +52,8 @@ export interface PolicyReplayDeps {
 }
 
 /**
- * The daemon's remediation over the fleet of a replay, as a dry run: everything is evaluated, guarded and decided as usual, and
- * steps are verified by what the history shows afterwards. Nothing is sent or kept.
+ * The daemon's remediation over the fleet of a replay, as a dry run: everything is evaluated, guarded and decided as
+ * usual, and steps are verified by what the history shows afterwards. Nothing is sent or kept.
  */
 export class PolicyReplay {
   readonly #context: RemediationContext;

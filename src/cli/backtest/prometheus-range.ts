@@ -5,7 +5,7 @@ import { SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { EpochMs } from "../../model/time.ts";
 
-/** The times of a range query: `points` of them, one each `stepMs`. */
+/** The times of a range query: `points` of them, every `stepMs`. */
 export interface TimeGrid {
   readonly startMs: EpochMs;
   readonly stepMs: number;
@@ -15,7 +15,7 @@ export interface TimeGrid {
 /** One series of the result of a range query. */
 export interface RangeSeries {
   readonly labels: Readonly<Record<string, string | undefined>>;
-  /** By point of the grid; NaN: no sample. */
+  /** A value for each point of the grid, or NaN if there is no sample. */
   readonly values: Float64Array;
 }
 
@@ -28,7 +28,7 @@ export interface RangeFailure {
 
 /** Messages about limits of Prometheus and of servers with its API, whose types and statuses do not tell them apart. */
 const TOO_MUCH_PATTERN = /too many samples|maximum resolution|exceed|too large|larger than/i;
-/** Statuses of proxies that limit the size of a request or response, or its time. */
+/** Statuses of proxies that limit the size of a request or response, or the time for it. */
 const TOO_MUCH_STATUSES: ReadonlySet<number | null> = new Set([413, 504]);
 
 /** Runs a range query. Never rejects. */

@@ -17,7 +17,10 @@ export interface ReplayedPoint {
 /** Prometheus shows the last sample for this long, so that targets are scraped at least as often. */
 export const LOOKBACK_MS: DurationMs = 5 * MINUTE_MS;
 
-/** Statuses of which the metrics count the same sessions as policies do. A session of unknown state makes all counts missing. */
+/**
+ * Statuses for which the metrics count the same sessions as policies do. A session of unknown status makes all counts
+ * unknown.
+ */
 const COMPARABLE_STATUSES: ReadonlySet<SessionStatus> = new Set(["active", "connecting", "unknown"]);
 
 /** Brings an inventory up to date with the history, point by point. */
@@ -29,20 +32,21 @@ export class ReplayedFleet {
   readonly #detailedAt = new Map<NodeId, MonotonicMs>();
   #sequence = 0;
   #scrapedAt: EpochMs = Number.NEGATIVE_INFINITY;
-  /** How often each time between two scrapes occurred, by seconds. */
+  /** Number of occurrences of each time between two scrapes, by seconds. */
   readonly #scrapeIntervals = new Map<number, number>();
   #walkedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   #sessionsWalkedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   #sessions: SessionSummary | null = null;
 
-  /** `startMs`: the time of the first point, at which the monotonic clock shows 0. */
+  /** `startMs` is the time of the first point, at which the monotonic clock shows 0. */
   constructor(startMs: EpochMs) {
     this.#startMs = startMs;
   }
 
   /**
-   * Moves to a point of a chunk, and returns what the daemon saw since the last one, in order. Empty: nothing new was scraped. While
-   * the daemon is in the history and no node is, it saw nothing new: the nodes keep what they had.
+   * Moves to a point of a chunk, and returns what the daemon saw since the last one, in order. The result is empty if
+   * nothing new was scraped. While the history shows the daemon but no node, the daemon saw nothing new, and the nodes
+   * keep their values.
    */
   advance(chunk: HistoryChunk, point: number): readonly ReplayedPoint[] {
     const at = chunk.grid.startMs + point * chunk.grid.stepMs - this.#startMs;
@@ -65,12 +69,15 @@ export class ReplayedFleet {
     return points;
   }
 
-  /** Returns the time between two observations: the step of the chunk, or the median of the scrape intervals so far if it is longer. */
+  /**
+   * Returns the time between two observations: the step of the chunk, or the median of the scrape intervals so far if
+   * it is longer.
+   */
   resolutionMs({ grid }: Pick<HistoryChunk, "grid">): DurationMs {
     return Math.max(grid.stepMs, medianOf(this.#scrapeIntervals) * SECOND_MS);
   }
 
-  /** Whether a point shows a scrape that no earlier one did: Prometheus shows the last one for some minutes. */
+  /** Whether a point shows a scrape that no earlier point showed. Prometheus shows the last one for some minutes. */
   #isScraped(chunk: HistoryChunk, point: number, hasNodes: boolean): boolean {
     const scrapedAt = chunk.scrapedAt(point);
     if (Number.isNaN(scrapedAt)) return hasNodes;
@@ -95,7 +102,10 @@ export class ReplayedFleet {
     this.inventory.recordListed(toDetail(node), Math.max(walkedAt, detailedAt));
   }
 
-  /** Records the details of known nodes that were read since the last ones and before `until`. Returns whether there were any. */
+  /**
+   * Records the details of known nodes that were read since the last ones and before `until`. Returns whether there
+   * were any.
+   */
   #recordDetails(nodes: readonly HistoricalNode[], until: MonotonicMs): boolean {
     let hasAny = false;
     for (const node of nodes) {
@@ -120,8 +130,9 @@ export class ReplayedFleet {
   }
 
   /**
-   * Nodes that the history no longer shows after a complete walk are gone: the daemon exports a node until it is sure of that. After a
-   * walk that was cut they keep what they had, because the daemon stops exporting values that are too old.
+   * Nodes that the history no longer shows after a complete walk are gone: the daemon exports a node until it is sure
+   * of that. After a walk that was cut they keep their values, because the daemon stops exporting values that are too
+   * old.
    */
   #endWalk(nodes: readonly HistoricalNode[], walkedAt: MonotonicMs, isComplete: boolean): void {
     const shown = new Set(nodes.map(({ id }) => id));
@@ -176,7 +187,10 @@ function summarizeSessions(nodes: readonly HistoricalNode[], at: MonotonicMs, co
   };
 }
 
-/** The plan of the daemon, over data that is observed every `resolutionMs` and so counts as fresh for at least three times that. */
+/**
+ * The plan of the daemon, over data that is observed every `resolutionMs`, and therefore counts as fresh for at least
+ * three times that.
+ */
 function planAt(chunk: HistoryChunk, point: number, resolutionMs: DurationMs): Plan {
   return perCollector((collector): CollectorPlan => {
     const intervalMs = atLeast(resolutionMs, chunk.collector("proxywarden_plan_interval_seconds", collector, point));
@@ -189,7 +203,7 @@ function planAt(chunk: HistoryChunk, point: number, resolutionMs: DurationMs): P
   });
 }
 
-/** Returns the median of values that are given with how often each occurs; 0: there are none. */
+/** Returns the median of values, given how often each occurs, or 0 if there are none. */
 function medianOf(counts: ReadonlyMap<number, number>): number {
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
   let below = 0;

@@ -40,8 +40,8 @@ export const CONFIG_CHECKS: ConfigChecks = {
 };
 
 /**
- * Lists the files that match a glob. A link counts as a file, because Kubernetes mounts files as links. Repeated `**` are
- * merged: they match the same files as one, and take many times as long.
+ * Lists the files that match a glob. A link counts as a file, because Kubernetes mounts files as links. Repeated `**`
+ * are merged: they match the same files as one, and take many times as long.
  */
 const listFiles = (glob: string, folder: string): readonly string[] =>
   globSync(glob.replace(/(?<=^|\/)(?:\*\*\/)+/g, "**/"), { cwd: folder, withFileTypes: true })
@@ -61,8 +61,8 @@ export const parseConfig = (...text: Parameters<typeof sourceOf>) => loadConfig(
 export const parsePolicyTests = (...text: Parameters<typeof sourceOf>) => loadPolicyTests(sourceOf(...text));
 
 /**
- * Loads the policies from the text of a policy file, or of a configuration, which has the section `service`. `names`: the names
- * that policies may refer to; null: any.
+ * Loads the policies from the text of a policy file, or of a configuration, which has the section `service`. `names`:
+ * the names that policies may refer to. Null means any.
  */
 export function parsePolicies(
   file: string,
@@ -105,10 +105,10 @@ export function readConfigText(file: string): Result<string, string> {
   return fail(`${text.error}; set the configuration file with --config`);
 }
 
-/** Domains for examples (RFC 2606), of which no service exists. */
+/** Domains for examples (RFC 2606), on which no service exists. */
 const PLACEHOLDER_HOST = /(?:^|\.)example(?:\.(?:com|net|org))?$/;
 
-/** Returns why a valid configuration is an example that was not filled in; null: it was. */
+/** Returns why a valid configuration is an example that was not filled in, or null if it was. */
 export function placeholderProblem(file: string, { config }: LoadedConfig): string | null {
   const { base_url: url } = config.service;
   if (!PLACEHOLDER_HOST.test(new URL(url).hostname)) return null;

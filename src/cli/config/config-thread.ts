@@ -23,15 +23,15 @@ export type ConfigThreadOutput = Result<
 /** In a built package the thread's file is JavaScript, in a checkout TypeScript. */
 const WORKER_URL = new URL(`./config-worker.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url);
 
-/** Three times what the largest accepted files need. */
+/** Three times the memory that the largest accepted files need. */
 const HEAP_MB_MAX = 512;
 
 /** The largest accepted files take a few seconds. */
 const READ_TIMEOUT_MS: DurationMs = MINUTE_MS;
 
 /**
- * Loads a configuration file in a separate thread, because the largest accepted files take seconds and must not delay scrapes,
- * polling and verification. Also fails if `stop` aborts, and after a minute.
+ * Loads a configuration file in a separate thread, because the largest accepted files take seconds and must not delay
+ * scrapes, polling and verification. Also fails if `stop` aborts, and after a minute.
  */
 export function readConfigInThread(
   file: string,

@@ -5,13 +5,13 @@ import type { PolicyRule } from "../../model/policy/policy.ts";
 import { compileExpression } from "../../policy/cel/expression.ts";
 import { actsOnNodes, zeroLimits } from "../../policy/guards/worst-case.ts";
 
-/** Returns why no policy acts without an operator; empty: at least one policy may act. */
+/** Returns why no policy acts without an operator. The list is empty if at least one policy may act. */
 export function enforcementObstacles({ config, policies }: LoadedConfig): readonly string[] {
   const rules = policyRulesOf(policies);
   if (rules.length === 0) return ["no policy is in force: policies names no file"];
   const obstacles = fleetObstacles(config);
   const ofPolicies = rules.map((rule) => policyObstacles(rule, config));
-  if (ofPolicies.every((each) => each.length > 0)) {
+  if (ofPolicies.every((reasons) => reasons.length > 0)) {
     obstacles.push(...rules.map(({ name }, index) => `policy ${name} ${ofPolicies[index]!.join(", and ")}`));
   }
   return obstacles;
@@ -37,6 +37,6 @@ function policyObstacles(rule: PolicyRule, { service }: Config): string[] {
   ];
 }
 
-/** Formats the obstacles; an empty text if there are none. */
+/** Formats the obstacles. Returns an empty text if there are none. */
 export const formatObstacles = (obstacles: readonly string[]): string =>
-  obstacles.length === 0 ? "" : `enforces nothing because\n${obstacles.map((each) => `  ${each}\n`).join("")}`;
+  obstacles.length === 0 ? "" : `enforces nothing because\n${obstacles.map((obstacle) => `  ${obstacle}\n`).join("")}`;

@@ -13,7 +13,7 @@ import { type DaemonAccessOptions, readDaemonAccess } from "./connection.ts";
 
 /** Address of the daemon, and the operator token. */
 export interface DaemonConnectionOptions extends DaemonAccessOptions {
-  /** File of the operator token; absent: {@link TOKEN_VARIABLE} may hold it. */
+  /** File of the operator token. Absent if {@link TOKEN_VARIABLE} may hold it. */
   readonly tokenFile?: string;
 }
 
@@ -21,7 +21,7 @@ export interface DaemonConnectionOptions extends DaemonAccessOptions {
 export interface DaemonRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
-  /** The operator token; null: none is sent. */
+  /** The operator token, or null if none is sent. */
   readonly token: string | null;
   readonly body?: object;
 }
@@ -35,7 +35,10 @@ export const TOKEN_VARIABLE = "PROXYWARDEN_ADMIN_TOKEN";
 const TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 const QUOTED_CHARS_MAX = 300;
 
-/** Reads the operator token from the file, or else from the environment; null: there is none. The error says what is wrong. */
+/**
+ * Reads the operator token from the file, or else from the environment, or null if there is none. The error says what
+ * is wrong.
+ */
 export function readToken(
   { tokenFile }: DaemonConnectionOptions,
   env: CommandContext["env"],
@@ -50,8 +53,8 @@ export function readToken(
 }
 
 /**
- * Sends a request to the daemon, with the operator token or else the credentials of `--http-config-file`, and returns its
- * JSON if `isExpected` accepts it. A terminal shows the wait. Never rejects.
+ * Sends a request to the daemon, with the operator token or else the credentials of `--http-config-file`, and returns
+ * its JSON if `isExpected` accepts it. If it takes long, a terminal shows that the command waits. Never rejects.
  */
 export async function requestDaemon<T>(
   options: DaemonAccessOptions,
@@ -82,7 +85,7 @@ export async function requestDaemon<T>(
   return fail(responseError(url, request, authorization, response.value, json));
 }
 
-/** Whether a response is a list of rows. The rows are not checked. */
+/** Returns whether a response is a list of rows. The rows are not checked. */
 export const isRowList = <T>(response: JsonObject): response is JsonObject & { readonly data: readonly T[] } =>
   Array.isArray(response.data);
 

@@ -12,14 +12,14 @@ import { type CommandContext, readTextFile } from "../context.ts";
 /** How a command reaches the daemon. */
 export interface DaemonAccess {
   readonly options: TransportOptions;
-  /** Authorization header of requests without an operator token; null: none. */
+  /** Authorization header of requests without an operator token, or null if there is none. */
   readonly authorization: string | null;
 }
 
 /** The options `--url` and `--http-config-file`. */
 export interface DaemonAccessOptions {
   readonly url: string;
-  /** File with `tls_config`, `basic_auth` and `authorization`; absent: none of them. */
+  /** File with `tls_config`, `basic_auth` and `authorization`. Absent means none of them. */
   readonly httpConfigFile?: string;
 }
 

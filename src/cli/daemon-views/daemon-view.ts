@@ -8,7 +8,7 @@ import { stripControlCharacters } from "../output/text.ts";
 
 /** Options of the commands that show what the running daemon knows. */
 export interface DaemonViewOptions extends DaemonConnectionOptions, OutputOption {
-  /** Whether to read it again until the process is asked to stop; absent: once. */
+  /** Whether to read it again until the process is asked to stop. Absent means once. */
   readonly watch?: boolean;
 }
 
@@ -16,7 +16,7 @@ export interface DaemonViewOptions extends DaemonConnectionOptions, OutputOption
 export interface DaemonView<T> {
   read(): Promise<Result<T, string>>;
   format(value: T): string;
-  /** Returns what the value that was last read lacks, for standard error. */
+  /** Returns notes for standard error about what the value that was last read lacks. */
   notes?(): readonly string[];
 }
 
@@ -25,8 +25,8 @@ const WATCH_INTERVAL_MS: DurationMs = 2 * SECOND_MS;
 const CLEAR_SCREEN = "\u{1b}[2J\u{1b}[H";
 
 /**
- * Prints a view. With `watch` it is read again every 2 s and printed when it has changed: a terminal is cleared before, and JSON is on
- * one line each time. A failure is then shown like a change, and reading goes on.
+ * Prints a view. With `watch` it is read again every 2 s and printed when it has changed. A terminal is cleared first,
+ * and JSON is printed on one line. A failure is then printed like a change, and reading continues.
  */
 export async function showView<T>(
   { read, format, notes = () => [] }: DaemonView<T>,

@@ -4,15 +4,16 @@ import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { isoAt } from "../../web/api/notation.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
+import { countNoun } from "../../web/ui/page/format.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { isRowList } from "../daemon-api/client.ts";
 import { createPaint } from "../output/color.ts";
-import { countNoun, formatTable } from "../output/text.ts";
+import { formatTable } from "../output/text.ts";
 import { type DaemonViewOptions, readRoute, searchOf, showView } from "./daemon-view.ts";
 import type { JournalView, Named } from "./journal-views.ts";
 import { emptyFleetReason, findNode, type NodeDirectory, readDirectory } from "./node-directory.ts";
 
-/** Filters of `decisions` and `actions`. */
+/** Filters of `decisions`, `actions` and `orders`. */
 export interface JournalRowOptions extends DaemonViewOptions {
   /** Id or name. */
   readonly node?: string;
@@ -24,8 +25,8 @@ export interface JournalRowOptions extends DaemonViewOptions {
   readonly limit: number;
 }
 
-/** `decisions` and `actions`: lists the latest rows of a view that match the options, newest first. */
-export function runJournalView<Row extends { readonly node: NodeId }>(
+/** `decisions`, `actions` and `orders`: lists the latest rows of a view that match the options, newest first. */
+export function runJournalView<Row extends { readonly node: NodeId | null }>(
   view: JournalView<Row>,
   options: JournalRowOptions,
   context: CommandContext,
@@ -40,8 +41,8 @@ export function runJournalView<Row extends { readonly node: NodeId }>(
 /** Rows that do not match are skipped, up to this many requests. */
 const REQUESTS_MAX = 20;
 
-/** Reads the rows of a view, as often as it is shown. */
-class JournalSearch<Row extends { readonly node: NodeId }> {
+/** Reads the rows of a view each time it is shown. */
+class JournalSearch<Row extends { readonly node: NodeId | null }> {
   readonly #view: JournalView<Row>;
   readonly #options: JournalRowOptions;
   readonly #context: CommandContext;
@@ -65,10 +66,10 @@ class JournalSearch<Row extends { readonly node: NodeId }> {
     const directory = read.value;
     const rows = await this.#search(directory);
     if (!rows.ok) return rows;
-    const unknown = rows.value.map(({ node }) => node).filter((node) => !directory.has(node));
+    const unknown = rows.value.flatMap(({ node }) => (node === null || directory.has(node) ? [] : [node]));
     if (isReadAgain) this.#unknown = new Set(unknown);
     this.#directory = unknown.every((node) => this.#unknown.has(node)) ? directory : null;
-    return ok(rows.value.map((row) => ({ ...row, name: directory.nameOf(row.node) })));
+    return ok(rows.value.map((row) => ({ ...row, name: row.node && directory.nameOf(row.node) })));
   }
 
   /** Returns what the rows that were last read may lack. */
@@ -118,7 +119,7 @@ class JournalSearch<Row extends { readonly node: NodeId }> {
       }
       const last = rows.length < pageRows ? null : view.sortedBy(rows.at(-1)!);
       if (last === null || last < oldest) break;
-      // More rows than a page has may share a time. Those beyond a page can't be read.
+      // More rows may have the same time than fit on a page. Those beyond the page can't be read.
       const isStuck: boolean = last === until;
       this.#isCut ||= isStuck || request === REQUESTS_MAX;
       if (request === REQUESTS_MAX) break;

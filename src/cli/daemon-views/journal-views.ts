@@ -1,25 +1,25 @@
 import { DAY_MS, type DurationMs } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Location } from "../../model/snapshot.ts";
-import type { ActionView, DecisionView } from "../../web/api/row-views.ts";
+import type { ActionView, DecisionView, OperatorCommandView } from "../../web/api/row-views.ts";
 import { requestText, stateText } from "../output/node-explanation-text.ts";
 import { formatTime, nodeLabel } from "../output/text.ts";
 import type { NodeDirectory } from "./node-directory.ts";
 
-/** A row with the name of its node; null: the node has none, or is not in the fleet. */
+/** A row with the name of its node, or null if the node has none, or is not in the fleet. */
 export type Named<Row> = Row & { readonly name: string | null };
 
 /** A command that lists rows of the journal, newest first. */
-export interface JournalView<Row extends { readonly node: NodeId }> {
+export interface JournalView<Row extends { readonly node: NodeId | null }> {
   /** Name of the route, and what the rows are. */
-  readonly route: "decisions" | "actions";
+  readonly route: "decisions" | "actions" | "orders";
   /** The time by which the journal sorts rows, in ISO 8601. */
   sortedBy(row: Row): string;
   /** The time that is shown, in ISO 8601. */
   shownTime(row: Row): string;
   /** How much later than `sortedBy` the shown time of a row may be for `--since` to find it. */
   readonly shownLaterMs: DurationMs;
-  /** Where the node is, or was at the time of the row; null: unknown. */
+  /** Where the node is, or was at the time of the row, or null if unknown. */
   locationOf(row: Row, directory: NodeDirectory): Location | null;
   /** Whether `locationOf` needs the directory. */
   readonly isLocatedByDirectory: boolean;
@@ -67,6 +67,24 @@ export const ACTIONS: JournalView<ActionView> = {
     String(row.step + 1),
     requestText(row),
     stateText(row),
-    row.detail ?? "",
+    (row.detail ?? "").replaceAll(row.node, row.name ?? row.node),
+  ],
+};
+
+/** `orders`. */
+export const ORDERS: JournalView<OperatorCommandView> = {
+  route: "orders",
+  sortedBy: ({ at }) => at,
+  shownTime: ({ at }) => at,
+  shownLaterMs: 0,
+  locationOf: ({ node }, directory) => (node === null ? null : directory.locationOf(node)),
+  isLocatedByDirectory: true,
+  titles: ["time", "command", "operator", "node", "result"],
+  cellsOf: ({ at, order, operator, node, name, detail }) => [
+    formatTime(at),
+    order,
+    operator ?? "-",
+    node === null ? "-" : nodeLabel(node, name),
+    node === null ? detail : detail.replaceAll(node, name ?? node),
   ],
 };

@@ -2,7 +2,7 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { LeaderView } from "../../web/api/status-views.ts";
-import type { CommandContext } from "../context.ts";
+import { type CommandContext, PROGRAM } from "../context.ts";
 import type { DaemonConnectionOptions, JsonObject } from "../daemon-api/client.ts";
 import { stripControlCharacters } from "../output/text.ts";
 import { readRoute } from "./daemon-view.ts";
@@ -11,7 +11,7 @@ import { readRoute } from "./daemon-view.ts";
 interface FleetColumns {
   readonly ids: readonly NodeId[];
   readonly names: readonly string[];
-  /** Indexes of `places`. */
+  /** Index into `places`, by slot. */
   readonly place: readonly number[];
   readonly places: readonly Location[];
 }
@@ -38,13 +38,13 @@ export class NodeDirectory {
     return this.#slots.has(id);
   }
 
-  /** Returns the name of a node; null: it has none, or is not in the fleet. */
+  /** Returns the name of a node, or null if it has none, or is not in the fleet. */
   nameOf(id: NodeId): string | null {
     const slot = this.#slots.get(id);
     return slot === undefined ? null : this.#columns.names[slot] || null;
   }
 
-  /** Returns the country and region of a node; null: it is not in the fleet. */
+  /** Returns the country and region of a node, or null if it is not in the fleet. */
   locationOf(id: NodeId): Location | null {
     const slot = this.#slots.get(id);
     return slot === undefined ? null : (this.#columns.places[this.#columns.place[slot]!] ?? null);
@@ -70,8 +70,8 @@ const isFleet = (response: JsonObject): response is JsonObject & FleetColumns =>
   ["ids", "names", "place", "places"].every((key) => Array.isArray(response[key]));
 
 /**
- * Returns the id of the node that an operator named, by its id or its name. A text with the prefix of ids may be the id of a node that
- * has left the fleet. Fails if there is no such node, or several have the name.
+ * Returns the id of the node that an operator named, by its id or its name. A text with the prefix of ids may be the id
+ * of a node that has left the fleet. Fails if there is no such node, or several have the name.
  */
 export async function resolveNode(
   node: string,
@@ -84,7 +84,7 @@ export async function resolveNode(
   return findNode(node, directory.value, options, context);
 }
 
-/** As {@link resolveNode}, in a directory that was already read. */
+/** Like {@link resolveNode}, with a directory that was already read. */
 export async function findNode(
   node: string,
   directory: NodeDirectory,
@@ -97,7 +97,7 @@ export async function findNode(
   if (ids.length > 1) return fail(`several nodes have the name ${shown}: use one of the ids ${ids.join(", ")}`);
   if (node.startsWith(ID_PREFIX)) return ok(node);
   if (directory.isEmpty) return fail(`${await emptyFleetReason(options, context)}, or name the node by its id`);
-  return fail(`no node "${shown}" in the fleet`);
+  return fail(`no node "${shown}" in the fleet: find it with ${PROGRAM} nodes --search`);
 }
 
 /** Returns why the daemon knows no nodes, and where to ask instead. */

@@ -2,10 +2,11 @@ import { SECOND_MS } from "../../base/duration.ts";
 import { ok, type Result } from "../../base/result.ts";
 import type { nodesView } from "../../web/api/node-views.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
+import { formatUptime } from "../../web/ui/page/format.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 import type { JsonObject } from "../daemon-api/client.ts";
 import { createPaint, type Paint } from "../output/color.ts";
-import { formatTable, formatTime, formatWholeSeconds } from "../output/text.ts";
+import { formatLength, formatTable, formatTime } from "../output/text.ts";
 import { type DaemonViewOptions, readRoute, searchOf, showView } from "./daemon-view.ts";
 
 /** Filters of `nodes`. */
@@ -65,9 +66,9 @@ function formatNodes({ nodes, total }: FoundNodes, paint: Paint): string {
     node.country ?? "-",
     node.region ?? "-",
     node.last_seen === null ? "-" : formatTime(node.last_seen),
-    node.uptime_hours === null ? "-" : `${node.uptime_hours}h`,
+    node.uptime_hours === null ? "-" : formatUptime(node.uptime_hours),
     node.active_sessions === null ? "-" : String(node.active_sessions),
-    node.age_seconds === null ? "-" : `${formatWholeSeconds(node.age_seconds * SECOND_MS)} ago`,
+    node.age_seconds === null ? "-" : `${formatLength(node.age_seconds * SECOND_MS)} ago`,
   ]);
   const rest = total > nodes.length ? `${nodes.length} of ${total} nodes: see --limit and the filters\n` : "";
   return formatTable(TITLES, cells, paint) + rest;

@@ -1,12 +1,14 @@
-import { DAY_MS, formatDuration, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { ok, type Result } from "../../base/result.ts";
-import type { PolicyView, remediationStatusView } from "../../web/api/remediation-views.ts";
+import type { HeldNodeView, PolicyView, remediationStatusView } from "../../web/api/remediation-views.ts";
 import type { budgetView, LeaderView, statusView } from "../../web/api/status-views.ts";
-import type { CommandContext, ExitCode } from "../context.ts";
+import { countNoun, episodeState, formatCount } from "../../web/ui/page/format.ts";
+import { type CommandContext, type ExitCode, PROGRAM } from "../context.ts";
 import { isRowList, type JsonObject } from "../daemon-api/client.ts";
 import { createPaint, type Paint } from "../output/color.ts";
-import { countNoun, formatTable, formatTime, stripControlCharacters } from "../output/text.ts";
+import { formatLength, formatTable, formatTime, stripControlCharacters } from "../output/text.ts";
 import { type DaemonViewOptions, readRoute, showView } from "./daemon-view.ts";
+import { formatHeldNodes, readHeldNodes } from "./held-nodes.ts";
 
 type Status = ReturnType<typeof statusView> & {
   readonly warden: ReturnType<typeof remediationStatusView>;
@@ -18,7 +20,12 @@ interface DaemonStatus {
   readonly status: Status;
   readonly budget: ReturnType<typeof budgetView>;
   readonly policies: readonly PolicyView[];
+  /** Those that are held longest. */
+  readonly held: readonly HeldNodeView[];
 }
+
+/** Nodes that are listed with what holds them. */
+const HELD_NODES_LISTED = 10;
 
 /** `status`: shows the state of the running daemon: nodes, what holds actions, collectors, limits and policies. */
 export function runStatus(options: DaemonViewOptions, context: CommandContext): Promise<ExitCode> {
@@ -37,7 +44,9 @@ async function readStatus(options: DaemonViewOptions, context: CommandContext): 
   if (!budget.ok) return budget;
   const policies = await readRoute("/api/v1/policies", isRowList<PolicyView>, options, context);
   if (!policies.ok) return policies;
-  return ok({ status: status.value, budget: budget.value, policies: policies.value.data });
+  const held = await readHeldNodes(HELD_NODES_LISTED, options, context);
+  if (!held.ok) return held;
+  return ok({ status: status.value, budget: budget.value, policies: policies.value.data, held: held.value });
 }
 
 const isStatus = (response: JsonObject): response is JsonObject & Status =>
@@ -46,23 +55,26 @@ const isStatus = (response: JsonObject): response is JsonObject & Status =>
 const isBudget = (response: JsonObject): response is JsonObject & DaemonStatus["budget"] =>
   ["categories", "month"].every((key) => typeof response[key] === "object" && response[key] !== null);
 
-function formatStatus({ status, budget, policies }: DaemonStatus, paint: Paint): string {
+function formatStatus({ status, budget, policies, held }: DaemonStatus, paint: Paint): string {
   const { warden } = status;
   const upMs = Date.parse(status.now) - Date.parse(status.started_at);
   const summary = [
-    ["daemon", `proxywarden ${status.version}, up ${agoText(upMs)}${leaderText(status.leader ?? null)}`],
+    ["daemon", `proxywarden ${status.version}, up ${formatLength(upMs)}${leaderText(status.leader ?? null)}`],
     ["nodes", countsText(status.nodes) + failureText(status, "nodes")],
     ["sessions", countsText(status.sessions) + failureText(status, "sessions")],
     [
       "mode",
-      `safety.mode is ${warden.mode}; ${countNoun(warden.in_flight, "action")} in flight, ${countNoun(warden.awaiting_approval, "approval")} waiting`,
+      `safety.mode is ${warden.mode}; ${countNoun(warden.in_flight, "action")} in flight, ${countNoun(warden.awaiting_approval, "approval")} waiting${warden.awaiting_approval === 0 ? "" : `: ${PROGRAM} approvals`}`,
     ],
     ...holdTexts(warden).map((text) => ["actions held", text]),
     ...Object.entries(budget.categories).map(([category, row]) => ["limits", `${category}: ${categoryText(row)}`]),
     ["month", monthText(budget.month)],
   ];
   const lines = summary.map(([label, text]) => `${label!.padEnd(14)}${stripControlCharacters(text!)}\n`);
-  return [lines.join(""), collectorTable(status, paint), policyTable(policies, paint)].filter(Boolean).join("\n");
+  const heldNodes = heldTable(held, warden.held_nodes, paint);
+  return [lines.join(""), collectorTable(status, paint), policyTable(policies, paint), heldNodes]
+    .filter(Boolean)
+    .join("\n");
 }
 
 function leaderText(leader: LeaderView): string {
@@ -75,19 +87,21 @@ function leaderText(leader: LeaderView): string {
 function countsText(counts: Readonly<Record<string, number>> | null): string {
   if (counts === null) return "not known yet";
   const { total = 0, ...byStatus } = counts;
-  const parts = Object.entries(byStatus).flatMap(([status, count]) => (count > 0 ? [`${count} ${status}`] : []));
-  return parts.length === 0 ? String(total) : `${total}: ${parts.join(", ")}`;
+  const parts = Object.entries(byStatus).flatMap(([status, count]) =>
+    count > 0 ? [`${formatCount(count)} ${status}`] : [],
+  );
+  return parts.length === 0 ? formatCount(total) : `${formatCount(total)}: ${parts.join(", ")}`;
 }
 
-/** Why the counts are old; empty: the last read succeeded. */
+/** Returns why the counts are old, or an empty text if the last read succeeded. */
 function failureText({ collectors, now }: Status, collector: "nodes" | "sessions"): string {
   const { failure, last_success_at: readAt } = collectors[collector];
   if (failure === null) return "";
-  const age = readAt === null ? "" : `, ${agoText(Date.parse(now) - Date.parse(readAt))} ago`;
+  const age = readAt === null ? "" : `, ${formatLength(Date.parse(now) - Date.parse(readAt))} ago`;
   return `${age} (can't be read now: ${failure.reason}: ${failure.message})`;
 }
 
-/** What holds all actions. */
+/** Returns what holds all actions. */
 function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Status["warden"]): readonly string[] {
   return [
     ...(paused === null
@@ -111,21 +125,21 @@ function categoryText({
   remaining_at_least: left,
 }: DaemonStatus["budget"]["categories"]["node_management"]): string {
   const { requests, burst, window_seconds: window } = configured;
-  const every = window === MINUTE_MS / SECOND_MS ? "a minute" : `in ${formatDuration(window * SECOND_MS)}`;
-  return `${left ?? "unknown"} left of ${requests} ${every}, burst ${burst}`;
+  const every = window === MINUTE_MS / SECOND_MS ? "a minute" : `in ${formatLength(window * SECOND_MS)}`;
+  return `${left === null ? "unknown" : formatCount(left)} left of ${formatCount(requests)} ${every}, burst ${formatCount(burst)}`;
 }
 
 function monthText({ calls, calls_limit: limit, ends_at: end }: DaemonStatus["budget"]["month"]): string {
-  const of = limit === null ? " (no limit)" : ` of ${limit.toLocaleString("en")}`;
-  return `${calls.toLocaleString("en")} calls${of}, until ${formatTime(end)}`;
+  const of = limit === null ? " (no limit)" : ` of ${formatCount(limit)}`;
+  return `${formatCount(calls)} calls${of}, until ${formatTime(end)}`;
 }
 
 function collectorTable({ collectors }: Status, paint: Paint): string {
   const cells = Object.entries(collectors).map(([collector, { planned, age_seconds: age, failure }]) => [
     collector,
-    planned === null ? "not collected" : `every ${agoText(planned.interval_seconds * SECOND_MS)}`,
-    age === null ? "-" : agoText(age.median * SECOND_MS),
-    age === null ? "-" : agoText(age.max * SECOND_MS),
+    planned === null ? "not collected" : `every ${formatLength(planned.interval_seconds * SECOND_MS)}`,
+    age === null ? "-" : formatLength(age.median * SECOND_MS),
+    age === null ? "-" : formatLength(age.max * SECOND_MS),
     failure === null ? "ok" : `${failure.reason}: ${failure.message}`,
   ]);
   return formatTable(["collector", "planned", "age: median", "oldest", "state"], cells, paint);
@@ -139,21 +153,15 @@ function policyTable(policies: readonly PolicyView[], paint: Paint): string {
     String(pending),
     String(firing),
     Object.entries(episodes)
-      .flatMap(([state, count]) => (count > 0 ? [`${count} ${state}`] : []))
+      .flatMap(([state, count]) => (count > 0 ? [`${count} ${episodeState(state)}`] : []))
       .join(", "),
   ]);
   return formatTable(["policy", "mode", "pending", "firing", "episodes"], cells, paint);
 }
 
-/** Durations below the first value are rounded to the second. */
-const ROUNDING_STEPS = [
-  [HOUR_MS, SECOND_MS],
-  [DAY_MS, MINUTE_MS],
-  [Number.POSITIVE_INFINITY, HOUR_MS],
-] as const;
-
-/** Formats a duration in about its two largest units. */
-function agoText(ms: number): string {
-  const unit = ROUNDING_STEPS.find(([below]) => ms < below)![1];
-  return formatDuration(Math.round(ms / unit) * unit);
+function heldTable(held: readonly HeldNodeView[], total: number, paint: Paint): string {
+  if (held.length === 0) return "";
+  const rest = total - held.length;
+  const more = rest <= 0 ? "" : `and ${formatCount(rest)} more: ${PROGRAM} nodes --held\n`;
+  return formatHeldNodes(held, more, paint);
 }

@@ -2,13 +2,14 @@ import type { Option } from "commander";
 import { NODE_STATUSES } from "../../model/node.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
 import { type CommandRow, OPERATOR, option, parseTimeOption, wholeNumberParser } from "../arguments/options.ts";
+import { runHeldNodes } from "./held-nodes.ts";
 import { type JournalRowOptions, runJournalView } from "./journal-rows.ts";
-import { ACTIONS, DECISIONS } from "./journal-views.ts";
-import { runNodes } from "./nodes.ts";
+import { ACTIONS, DECISIONS, ORDERS } from "./journal-views.ts";
+import { type NodesOptions, runNodes } from "./nodes.ts";
 import { runStatus } from "./status.ts";
 
 const NODES_MAX = 1_000_000;
-/** Rows that fit on a screen. */
+/** Number of rows that fit on a screen. */
 const ROWS_DEFAULT = 20;
 const NODES_DEFAULT = 100;
 
@@ -22,10 +23,9 @@ const PLACE: readonly Option[] = [
   option("--country <code>", "only nodes of this country, such as DE"),
 ];
 
-const JOURNAL_ROWS: readonly Option[] = [
-  option("--node <node>", "only this node, by its id or name"),
-  option("--policy <name>", "only this policy"),
-  ...PLACE,
+const NODE = option("--node <node>", "only this node, by its id or name");
+
+const LATEST_ROWS: readonly Option[] = [
   option(
     "--since <time>",
     "only since this time, such as 2026-11-21T03:12:00Z, or this long ago, such as 2h",
@@ -34,6 +34,8 @@ const JOURNAL_ROWS: readonly Option[] = [
   option("--limit <count>", "maximum number of rows", wholeNumberParser(1, ROWS_MAX), ROWS_DEFAULT),
   ...WATCH,
 ];
+
+const JOURNAL_ROWS: readonly Option[] = [NODE, option("--policy <name>", "only this policy"), ...PLACE, ...LATEST_ROWS];
 
 /** The commands that show what the running daemon knows. */
 export const VIEW_COMMANDS: readonly CommandRow[] = [
@@ -49,13 +51,15 @@ export const VIEW_COMMANDS: readonly CommandRow[] = [
     description: "list the nodes that the daemon knows",
     example: "nodes --status offline --region eu-west",
     options: [
-      option("--status <status>", "only nodes with this status").choices(NODE_STATUSES),
+      option("--status <status>", "only nodes with this status").choices(NODE_STATUSES).conflicts("held"),
+      option("--held", "only nodes that are held, with the reasons and how each ends; held longest first"),
       ...PLACE,
       option("--search <text>", "only nodes with this text in their id, name or IP address"),
       option("--limit <count>", "maximum number of nodes", wholeNumberParser(1, NODES_MAX), NODES_DEFAULT),
       ...WATCH,
     ],
-    run: runNodes,
+    run: (options: NodesOptions & { readonly held?: boolean }, context) =>
+      options.held === true ? runHeldNodes(options, context) : runNodes(options, context),
   },
   {
     usage: "decisions",
@@ -70,5 +74,12 @@ export const VIEW_COMMANDS: readonly CommandRow[] = [
     example: "actions --region eu-west --since 1d",
     options: JOURNAL_ROWS,
     run: (options: JournalRowOptions, context) => runJournalView(ACTIONS, options, context),
+  },
+  {
+    usage: "orders",
+    description: "list the latest commands of operators and reloads, with who gave them, newest first",
+    example: "orders --since 1d",
+    options: [NODE, ...LATEST_ROWS],
+    run: (options: JournalRowOptions, context) => runJournalView(ORDERS, options, context),
   },
 ];

@@ -11,7 +11,7 @@ import { billingMonthOf } from "../../rate-limit/monthly-budget.ts";
 import { openConfiguredReader } from "../state-store.ts";
 import { createServiceAccess, SERVICE_TIMEOUT_MS } from "./service-access.ts";
 
-/** Number of nodes and sessions given on the command line; absent: not given. */
+/** Numbers of nodes and sessions given on the command line. Absent if not given. */
 export interface GivenCounts {
   readonly nodes?: number;
   readonly sessions?: number;
@@ -19,7 +19,7 @@ export interface GivenCounts {
 
 /** Network size and API calls from the state of a daemon. */
 export interface StoredState {
-  /** The size last seen; null: no complete walk was recorded. */
+  /** The size last seen, or null if no complete walk was recorded. */
   readonly networkSize: NetworkSize | null;
   /** API calls made in the billing month. */
   readonly callsUsed: number;
@@ -53,7 +53,7 @@ interface ListTotal {
   readonly perPage: number;
 }
 
-/** Asks the service for the network's size: the first page of each list, two calls. */
+/** Asks the service for the network's size. This reads the first page of each list, and takes two calls. */
 export async function queryNetworkSize(
   resources: ConfigResources,
   agent: string,
@@ -75,7 +75,10 @@ export async function queryNetworkSize(
   return ok(networkSizeOf({ nodes: nodes.value, sessions: sessions.value }));
 }
 
-/** Returns the network size from the given counts, else from those seen. Page sizes are as seen, else the page limit. */
+/**
+ * Returns the network size by the given counts, or by those seen if they are not given. Page sizes are those seen, or
+ * else the page limit.
+ */
 export function givenNetworkSize(given: GivenCounts, seen: NetworkSize | null, pageLimit: number): NetworkSize {
   const size = (count: number | undefined, pages: number | undefined): number =>
     count !== undefined && pages !== undefined && pages > 1 ? Math.ceil(count / pages) : pageLimit;

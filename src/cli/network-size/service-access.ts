@@ -10,8 +10,8 @@ import { createSystemClock } from "../../platform/clock.ts";
 export const SERVICE_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 
 /**
- * Returns what a command needs to call the service within the configured limits. Its calls are not counted in the state of the
- * daemon, which sees them as external usage.
+ * Returns what a command needs to call the service within the configured limits. Its calls are not counted in the state
+ * of the daemon, which sees them as external usage.
  */
 export function createServiceAccess(
   { settings, secret, transport }: ConfigResources,

@@ -94,7 +94,7 @@ function tooShort({ resolutionMs, inForce, candidate }: BacktestResult) {
       return keys.map((key) => ({ policy, key }));
     },
   );
-  return [...new Map(found.map((each) => [`${each.policy} ${each.key}`, each])).values()];
+  return [...new Map(found.map((row) => [`${row.policy} ${row.key}`, row])).values()];
 }
 
 const dayOf = (at: number): string => isoAt(at).slice(0, 10);

@@ -1,12 +1,13 @@
-import { formatDuration, SECOND_MS } from "../../base/duration.ts";
+import { SECOND_MS } from "../../base/duration.ts";
+import { countNoun } from "../../web/ui/page/format.ts";
 import type { BacktestReport, OutcomeReport } from "./backtest-report.ts";
 import type { Paint } from "./color.ts";
-import { alignColumns, countNoun, formatTime, nodeLabel, stripControlCharacters } from "./text.ts";
+import { alignColumns, formatLength, formatTime, nodeLabel, stripControlCharacters } from "./text.ts";
 
-/** Rows of each list; JSON has all of them. */
+/** Maximum number of rows of each list. JSON has all of them. */
 const LISTED_MAX = 10;
 
-/** What a replay can't know, whatever the history holds. */
+/** What a replay can never know. */
 const LIMITS_OF_REPLAY = [
   "every policy is replayed as if it acted, whatever its mode; approvals, canaries and efficacy are left out",
   "a circuit breaker that opens closes again after safety.breaker.within, as in a dry run: the real one holds all actions until reset-breaker",
@@ -35,7 +36,7 @@ function historyLines(history: BacktestReport["history"], paint: Paint): readonl
   const longest = gaps.toSorted((a, b) => lengthOf(b) - lengthOf(a))[0];
   return [
     paint("title", `history from ${formatTime(from)} to ${formatTime(until)}`),
-    `  ${countNoun(history.nodes, "node")}; resolution ${durationOf(history.resolution_seconds)}: what lasts less may be missed, and times are that exact`,
+    `  ${countNoun(history.nodes, "node")}; resolution ${durationOf(history.resolution_seconds)}: shorter events may be missed, and times are only that exact`,
     walks === null
       ? "  the daemon's own metrics are not in the history: every point counts as a complete walk of the node list"
       : `  the node list was read every ${durationOf(walks)}`,
@@ -58,7 +59,7 @@ function historyLines(history: BacktestReport["history"], paint: Paint): readonl
 const lengthOf = ({ from, until }: { readonly from: string; readonly until: string }): number =>
   Date.parse(until) - Date.parse(from);
 
-const durationOf = (seconds: number): string => formatDuration(Math.round(seconds) * SECOND_MS);
+const durationOf = (seconds: number): string => formatLength(seconds * SECOND_MS);
 
 function outcomeBlocks(prefix: string, outcome: OutcomeReport, paint: Paint): readonly (readonly string[])[] {
   const title = (text: string) => paint("title", `${prefix}${text}`);
@@ -81,11 +82,11 @@ function dayTable({ policies }: OutcomeReport): readonly string[] {
   return [...table.map((line) => `  ${line}`), ...kinds].map(stripControlCharacters);
 }
 
-const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0);
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 
 const countsText = (counts: Readonly<Record<string, number>>): string =>
   Object.entries(counts)
-    .map(([what, count]) => `${count} × ${what}`)
+    .map(([name, count]) => `${count} × ${name}`)
     .join(", ");
 
 function holdLines({ policies }: OutcomeReport): readonly string[] {

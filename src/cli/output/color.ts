@@ -7,14 +7,14 @@ export type Tone = "good" | "bad" | "warning" | "title";
 /** Colors a text, or returns it unchanged if the stream has no colors. */
 export type Paint = (tone: Tone, text: string) => string;
 
-/** True for --color, false for --no-color. */
+/** True for --color, false for --no-color, undefined if neither is given. */
 export type ColorOption = boolean | undefined;
 
 const TONE_FORMATS = { good: "green", bad: "red", warning: "yellow", title: "bold" } as const;
 
 /**
- * Whether a stream gets colors: never if NO_COLOR is set and not empty (no-color.org), always if FORCE_COLOR is set, else if
- * it is a terminal with colors.
+ * Returns whether a stream gets colors: never if NO_COLOR is set and not empty (no-color.org), always if FORCE_COLOR is
+ * set, and otherwise if it is a terminal with colors.
  */
 export function supportsColor({ isTTY }: Output, { NO_COLOR, FORCE_COLOR, TERM }: CommandContext["env"]): boolean {
   if (NO_COLOR !== undefined && NO_COLOR !== "") return false;

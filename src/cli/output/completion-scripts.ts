@@ -59,7 +59,7 @@ function bashCases(commands: readonly CompletedCommand[]): string {
     .join("\n");
 }
 
-/** Completion script for zsh: for a folder in `fpath`, or to be sourced. */
+/** Completion script for zsh, which can be stored in a folder in `fpath` or sourced. */
 export function zshScript(commands: readonly CompletedCommand[]): string {
   return `#compdef proxywarden
 # zsh completion of proxywarden, as \`proxywarden completion zsh\` writes it.

@@ -7,9 +7,11 @@ import type { MonotonicMs } from "../../model/time.ts";
 import { remainingAtLeast } from "../../rate-limit/limit-headers.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
+import { isoAt } from "../../web/api/notation.ts";
 import { type StatusSnapshot, sessionsByStatus, statusLine } from "../../web/api/status-views.ts";
+import { formatFields } from "../../web/ui/page/format.ts";
 import { actionText } from "./node-explanation-text.ts";
-import { formatWholeSeconds } from "./text.ts";
+import { formatLength } from "./text.ts";
 
 /** One line of output, and what it means for the node. */
 interface ReportLine {
@@ -22,7 +24,7 @@ const SUMMARY_INTERVAL_MS: DurationMs = 15 * SECOND_MS;
 /** Node changes listed in one report. The others are only counted. */
 const CHANGES_LISTED_MAX = 8;
 
-/** Creates a reporter, which turns the daemon's state into lines of text. `startedAt`: the lines show the time since then. */
+/** Creates a reporter, which turns the daemon's state into lines of text. Lines show the time since `startedAt`. */
 export function createConsoleReporter(startedAt: MonotonicMs) {
   const statuses = new Map<string, number>();
   const activity = createActivityReporter();
@@ -47,7 +49,7 @@ export function createConsoleReporter(startedAt: MonotonicMs) {
   }
 
   return {
-    /** Returns lines on what is new since the last call. */
+    /** Returns lines about what is new since the last call. */
     async report(statusSnapshot: StatusSnapshot, remediation: RemediationView): Promise<ReportLine[]> {
       const elapsed = formatElapsed(statusSnapshot.monotonic - startedAt);
       const lines = statusSnapshot.snapshot === null ? [] : statusChanges(statusSnapshot.snapshot.fleet);
@@ -85,9 +87,9 @@ function formatElapsed(ms: DurationMs): string {
   return `${two(Math.floor(total / 3_600))}:${two(Math.floor(total / 60) % 60)}:${two(total % 60)}`;
 }
 
-/** Rows read at each poll: more than a demo produces in a second. */
+/** Rows read at each poll, which is more than a demo produces in a second. */
 const ROWS_PER_POLL = 200;
-/** Reported rows that are remembered: far more than a poll reads. */
+/** Reported rows that are remembered, which is far more than a poll reads. */
 const REPORTED_KEYS_MAX = 5_000;
 
 /** Reports decisions and actions. */
@@ -103,7 +105,7 @@ function createActivityReporter() {
   }
 
   return {
-    /** Returns lines on what is new since the last call. `nameOf` returns a node's name. */
+    /** Returns lines about what is new since the last call. `nameOf` returns a node's name. */
     async report(remediation: RemediationView, nameOf: (node: NodeId) => string): Promise<ReportLine[]> {
       const decisions = (await remediation.decisions({ limit: ROWS_PER_POLL }))
         .toReversed()
@@ -116,7 +118,7 @@ function createActivityReporter() {
           const line = formatAction(action, nameOf);
           return line === null ? [] : [{ at: action.endedAt ?? action.sentAt ?? action.createdAt, line }];
         });
-      return [...decisions, ...actions].sort((a, b) => a.at - b.at).map((each) => each.line);
+      return [...decisions, ...actions].sort((a, b) => a.at - b.at).map((event) => event.line);
     },
   };
 }
@@ -126,8 +128,8 @@ function formatDecision(
   nameOf: (node: NodeId) => string,
 ) {
   const label = `${nameOf(node)} (${node})`;
-  const fields = Object.entries(evidence.fields)
-    .map(([field, value]) => `${field} ${typeof value === "number" ? Number(value.toFixed(3)) : value}`)
+  const fields = formatFields(evidence.fields, isoAt(evidence.observedAt))
+    .map(([field, value]) => `${field} ${value}`)
     .join(", ");
   const dry = mode === "dry_run" ? " (dry run)" : "";
   if (verdict === "act") return { text: `${policy}: acts on ${label}${dry}: ${fields}`, tone: "change" } as const;
@@ -148,7 +150,7 @@ function formatAction(action: Action, nameOf: (node: NodeId) => string): ReportL
       const took =
         action.sentAt === null || action.endedAt === null
           ? ""
-          : ` after ${formatWholeSeconds(action.endedAt - action.sentAt)}`;
+          : ` after ${formatLength(action.endedAt - action.sentAt)}`;
       const shown = proof === null ? "" : `, proof: ${proof}`;
       const cause = outcome === "refused" || outcome === "failed" ? `: ${detail}` : "";
       return { text: `${what}: ${outcome}${took}${shown}${cause}`, tone: outcome === "verified" ? "good" : "bad" };

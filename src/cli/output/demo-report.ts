@@ -2,11 +2,12 @@ import type { Daemon } from "../../daemon/daemon.ts";
 import type { SimulatedService } from "../../simulator/http/service.ts";
 import { rateLimitedCount, replyCounts } from "../../simulator/inspection.ts";
 import { statusView } from "../../web/api/status-views.ts";
+import { formatDuration } from "../../web/ui/page/format.ts";
 
-/** The scrape time is the median of this many scrapes. */
+/** Number of scrapes whose median is the scrape time. */
 const SCRAPES_MEASURED = 21;
 
-/** The report at the end of a demo: API calls, actions, age of the data, scrape time and memory. */
+/** Returns the report at the end of a demo: API calls, actions, age of the data, scrape time and memory. */
 export async function demoReport(daemon: Daemon, service: SimulatedService): Promise<string> {
   const calls = replyCounts(service).map(
     ({ endpoint, status, count }) => `  ${String(count).padStart(6)}  ${endpoint}  ${status}`,
@@ -23,7 +24,7 @@ ${calls.join("\n")}
 actions, by policy, kind and outcome
 ${actions.length === 0 ? "  none" : actions.join("\n")}
 
-age of the data in seconds, median and maximum
+age of the data, median and maximum
 ${ages.join("\n")}
 
 scrape: ${plain.ms.toFixed(1)} ms for ${plain.bytes} bytes, ${packed.ms.toFixed(1)} ms for ${packed.bytes} bytes with gzip
@@ -36,7 +37,7 @@ function formatAges(daemon: Daemon): Record<string, string> {
   return Object.fromEntries(
     Object.entries(collectors).map(([name, { age_seconds: age }]) => [
       name,
-      age === null ? "no data yet" : `${age.median.toFixed(1)}  ${age.max.toFixed(1)}`,
+      age === null ? "no data yet" : `${formatDuration(age.median)}  ${formatDuration(age.max)}`,
     ]),
   );
 }

@@ -1,11 +1,13 @@
 import { SECOND_MS } from "../../base/duration.ts";
 import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OperatorCommandView } from "../../web/api/row-views.ts";
+import { countNoun, episodeState, formatFields } from "../../web/ui/page/format.ts";
+import { PROGRAM } from "../context.ts";
 import type { Paint } from "./color.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
-import { countNoun, formatTime, formatWholeSeconds, stripControlCharacters } from "./text.ts";
+import { formatLength, formatTime, nodeLabel, stripControlCharacters } from "./text.ts";
 
-/** Rows that the text lists; JSON has all of them. */
+/** Maximum numbers of rows that the text lists. JSON has all of them. */
 const DECISIONS_MAX = 10;
 const ACTIONS_MAX = 10;
 const OPERATOR_COMMANDS_MAX = 10;
@@ -29,35 +31,38 @@ export const formatNodeReport = (report: NodeReport, paint = plain): string =>
     .map(([title, ...lines]) => [paint("title", title!), ...lines].join("\n"))
     .join("\n\n")}\n`;
 
-/** An action in a few words, such as `forced reboot`; of a quarantine the duration is added. */
+/** Formats an action, such as `forced reboot`. A quarantine is followed by its duration. */
 export const requestText = ({ request }: ActionView): string =>
   request.kind === "quarantine"
-    ? `quarantine for ${formatWholeSeconds(request.duration_minutes * 60 * SECOND_MS)}`
+    ? `quarantine for ${formatLength(request.duration_minutes * 60 * SECOND_MS)}`
     : actionText(request);
 
-/** The kind of an action in words, such as `forced reboot`. */
+/** Formats the kind of an action, such as `forced reboot`. */
 export const actionText = (request: { readonly kind: string; readonly force?: boolean }): string =>
   request.force === true ? `forced ${request.kind}` : request.kind;
 
-/** The fields that an expression read, a line each. */
-export const fieldLines = (fields: Evidence["fields"]): readonly string[] =>
-  Object.entries(fields).map(([name, value]) => `${name} = ${value}`);
+/** The fields that an expression read, a line each. `observedAt`: see {@link formatFields}. */
+export const fieldLines = (fields: Evidence["fields"], observedAt: string | null): readonly string[] =>
+  formatFields(fields, observedAt).map(([name, value]) => `${name} = ${value}`);
 
 function summaryLines(report: NodeReport): readonly string[] {
   const { id, explained_at, seen, holds, policies } = report;
   const isTimed = policies.some(({ timer }) => timer !== null);
   const isEmpty = !isTimed && seen === null && [report.episodes, report.actions, report.decisions].every(hasNoRows);
-  const place = [seen?.name, seen?.country, seen?.region].filter((part) => part !== null && part !== undefined);
+  const place = [seen?.country, seen?.region].filter((part) => part !== null && part !== undefined);
   const state = seen === null ? [] : [`${seen.status}${place.length === 0 ? "" : ` (${place.join(", ")})`}`];
-  const lastSeen = seen === null || seen.last_seen === null ? [] : [formatTime(seen.last_seen)];
-  const age =
-    seen === null || seen.age_seconds === null ? [] : [`${formatWholeSeconds(seen.age_seconds * SECOND_MS)} ago`];
+  const lastSeen =
+    seen === null || seen.last_seen === null
+      ? []
+      : [`${formatTime(seen.last_seen)}, ${formatLength(Date.parse(explained_at) - Date.parse(seen.last_seen))} ago`];
+  const age = seen === null || seen.age_seconds === null ? [] : [`${formatLength(seen.age_seconds * SECOND_MS)} ago`];
   return [
-    `${id}, at ${formatTime(explained_at)}`,
+    `${nodeLabel(id, seen?.name ?? null)}, at ${formatTime(explained_at)}`,
     ...withLabel("status", state),
     ...withLabel("last seen", lastSeen),
     ...withLabel("observed", age),
     ...withLabel("held", holds.map(holdText)),
+    ...withLabel("approval", report.actions.filter(({ state }) => state === "awaiting").map(approvalText)),
     ...withLabel("source", [sourceTexts[report.source]]),
     ...withLabel("policies", policies.length === 0 ? ["no policy was ever relevant"] : []),
     ...withLabel("journal", isEmpty ? ["has no records: the node was always healthy, or does not exist"] : []),
@@ -77,6 +82,12 @@ const holdText = ({ kind, policy, at, until, reason }: HoldView): string => {
   const end = until === null ? "until it is released" : `until ${formatTime(until)}`;
   return `${kind} from ${from} since ${formatTime(at)}, ${end}: ${reason}`;
 };
+
+const approvalText = (action: ActionView): string =>
+  `${requestText(action)} by ${action.policy} waits ${expiryText(action)}: ${PROGRAM} approve ${action.id}, or reject`;
+
+/** When a request for approval expires; empty: unknown. */
+export const expiryText = ({ expires_at: at }: ActionView): string => (at === null ? "" : `until ${formatTime(at)}`);
 
 function policyLines(policy: PolicyReport, report: NodeReport): readonly string[] {
   const own = <T extends { readonly policy: string }>(rows: readonly T[]) =>
@@ -102,23 +113,22 @@ function verdictLines({ verdict, matched, unknowns }: PolicyReport): readonly st
   return [shown, ...match, ...unknowns.map(({ field, why }) => `- ${field}: ${why}`)];
 }
 
-/** The fields it reads now, or else those of the last decision. */
+/** Returns the fields that the policy reads now, or else those of the last decision. */
 function fieldsOf({ fields }: PolicyReport, decision: DecisionView | null): readonly string[] {
-  if (fields !== null) return fieldLines(fields);
+  if (fields !== null) return fieldLines(fields, null);
   if (decision === null) return [];
   const { evidence } = decision;
-  return [...fieldLines(evidence.fields), `(observed ${formatTime(evidence.observed_at)})`];
+  return [...fieldLines(evidence.fields, evidence.observed_at), `(when decided, ${formatTime(evidence.observed_at)})`];
 }
 
 function timerText({ timer, for_seconds: needed }: PolicyReport): string {
   if (timer === null) return "inactive";
-  const ofTotal = needed === null ? "" : ` of ${formatWholeSeconds(needed * SECOND_MS)}`;
+  const ofTotal = needed === null ? "" : ` of ${formatLength(needed * SECOND_MS)}`;
   const since = formatTime(timer.since);
   if (timer.state === "pending")
-    return `pending for ${formatWholeSeconds(timer.true_seconds * SECOND_MS)}${ofTotal}, since ${since}`;
-  const clearing =
-    timer.clear_seconds > 0 ? `, false again for ${formatWholeSeconds(timer.clear_seconds * SECOND_MS)}` : "";
-  return `firing since ${since}, true for ${formatWholeSeconds(timer.true_seconds * SECOND_MS)}${clearing}`;
+    return `pending for ${formatLength(timer.true_seconds * SECOND_MS)}${ofTotal}, since ${since}`;
+  const clearing = timer.clear_seconds > 0 ? `, false again for ${formatLength(timer.clear_seconds * SECOND_MS)}` : "";
+  return `firing since ${since}, true for ${formatLength(timer.true_seconds * SECOND_MS)}${clearing}`;
 }
 
 function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly string[] {
@@ -127,9 +137,9 @@ function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly s
   const name = steps[episode.step] === undefined ? "" : ` (${steps[episode.step]})`;
   const failed = episode.failures === 0 ? "" : `, ${episode.failures} failed attempts`;
   return [
-    `${episode.id}${episode.shadow ? " (dry run)" : ""}: ${episode.state} since ${formatTime(episode.state_at)}`,
+    `${episode.id}${episode.shadow ? " (dry run)" : ""}: ${episodeState(episode.state)} since ${formatTime(episode.state_at)}`,
     `opened ${formatTime(episode.opened_at)}${episode.closed_at === null ? "" : `, closed ${formatTime(episode.closed_at)}`}`,
-    `at step ${episode.step + 1}${count}${name}, ${episode.acted} sent${failed}`,
+    `at step ${episode.step + 1}${count}${name}, ${episode.acted} ${episode.shadow ? "would have been sent" : "sent"}${failed}`,
     ...(retryAt === null ? [] : [`waits until ${formatTime(retryAt)}`]),
     ...(quarantine === null
       ? []
@@ -167,17 +177,20 @@ const stateTexts: Readonly<Record<string, string>> = {
 };
 
 /** The outcome of an action, or the state that it is in. */
-export const stateText = ({ outcome, state }: ActionView): string => outcome ?? stateTexts[state] ?? state;
+export const stateText = ({ outcome, state, shadow }: ActionView): string =>
+  shadow ? "dry run: not sent" : (outcome ?? stateTexts[state] ?? state);
 
 function actionLines(action: ActionView): readonly string[] {
   const { proof, sent_at: sentAt, ended_at: endedAt } = action;
   const times = [
-    ...(sentAt === null ? [`recorded ${formatTime(action.created_at)}`] : [`sent ${formatTime(sentAt)}`]),
+    ...(sentAt === null
+      ? [`recorded ${formatTime(action.created_at)}`]
+      : [`${action.shadow ? "decided" : "sent"} ${formatTime(sentAt)}`]),
     ...(endedAt === null ? [] : [`ended ${formatTime(endedAt)}`]),
   ];
   return [
     `${action.id}  ${requestText(action)} by ${action.policy}, step ${action.step + 1} of ${action.episode}`,
-    `    ${stateText(action)}${proof === null ? "" : `, proof: ${proof}`}${action.shadow ? " (dry run: nothing was sent)" : ""}`,
+    `    ${stateText(action)}${proof === null ? "" : `, proof: ${proof}`}`,
     `    ${times.join(", ")}`,
     ...answerLines(action),
     ...(action.in_doubt ? ["    no clear response: the outcome is determined by observation"] : []),
@@ -185,7 +198,7 @@ function actionLines(action: ActionView): readonly string[] {
   ];
 }
 
-/** Who approved or rejected an action. */
+/** Says who approved or rejected an action. */
 function answerLines({ operator, answered_at: at, state }: ActionView): readonly string[] {
   if (operator === null || at === null) return [];
   return [`    ${state === "rejected" ? "rejected" : "approved"} by ${operator}, ${formatTime(at)}`];

@@ -3,7 +3,7 @@ import type { ExplanationView, PolicyExplanationView } from "../../web/api/remed
 import type { ActionView, EpisodeView } from "../../web/api/row-views.ts";
 import type { JsonObject } from "../daemon-api/client.ts";
 
-/** The state of a policy on a node; null: unknown at that time. No steps: they are unknown. */
+/** The state of a policy on a node. What was unknown at that time is null; `steps` is then empty. */
 export type PolicyReport = KnownOfPolicy & {
   readonly [Key in Exclude<keyof PolicyExplanationView, keyof KnownOfPolicy>]: PolicyExplanationView[Key] | null;
 };
@@ -19,10 +19,10 @@ const ROW_KINDS = ["holds", "episodes", "actions", "decisions", "orders"] as con
 export interface NodeReport extends NodeRows {
   readonly id: string;
   readonly explained_at: string;
-  /** Source of the report: only the running daemon knows verdicts, and the timers of the `past` are not kept. */
+  /** Source of the report. Only the running daemon knows verdicts, and past timers are not kept. */
   readonly source: "daemon" | "journal" | "past";
   readonly policies: readonly PolicyReport[];
-  /** The node in the fleet; null: unknown, or not in the fleet. */
+  /** The node in the fleet, or null if it is unknown or not in the fleet. */
   readonly seen: ReportedNode | null;
 }
 
@@ -38,7 +38,7 @@ export const emptyPolicyReport = (policy: string): PolicyReport => ({
   ...{ for_seconds: null, timer: null, episode: null, steps: [], blockers: null },
 });
 
-/** Returns the policies, followed by those that only the rows name. */
+/** Returns the policies, followed by those that only rows name. */
 export function withRecordedPolicies(policies: readonly PolicyReport[], rows: NodeRows): readonly PolicyReport[] {
   const known = new Set(policies.map(({ policy }) => policy));
   const named = [...rows.episodes, ...rows.decisions, ...rows.actions].map(({ policy }) => policy);
@@ -46,7 +46,7 @@ export function withRecordedPolicies(policies: readonly PolicyReport[], rows: No
   return [...policies, ...rest.map(emptyPolicyReport)];
 }
 
-/** Returns the rows as they were at a time: later changes are undone, as far as a row records them. */
+/** Returns the rows as they were at a time. Later changes are undone as far as a row records them. */
 export function rowsAsOf(rows: NodeRows, at: string): NodeRows {
   const decisions = rows.decisions.filter((decision) => decision.at <= at);
   const actions = rows.actions.filter(({ created_at }) => created_at <= at).map((action) => actionAsOf(action, at));
@@ -80,7 +80,7 @@ function actionAsOf(action: ActionView, at: string): ActionView {
   };
 }
 
-/** The state at that time is not recorded; the step follows from the episode's decisions and actions. */
+/** Returns an episode as of a time. Its state is not recorded, but its step follows from its decisions and actions. */
 function episodeAsOf(
   episode: EpisodeView,
   at: string,

@@ -1,11 +1,12 @@
-import { DAY_MS, type DurationMs, formatDuration, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { DAY_MS, type DurationMs, formatDuration, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { formatPercent } from "../../base/percent.ts";
 import type { NetworkSize } from "../../collectors/polling-plan.ts";
 import { COLLECTORS, type Collector } from "../../model/snapshot.ts";
 import { pollingCallsPerMonth } from "../../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../../scheduling/planner.ts";
 import type { Bound, PlanInput } from "../../scheduling/polling-capacity.ts";
-import { alignColumns } from "./text.ts";
+import { countNoun, formatCount, formatSlowdown } from "../../web/ui/page/format.ts";
+import { alignColumns, formatLength } from "./text.ts";
 
 /** Source of the network's size: the command line, the daemon's state, or the service. */
 export type CountSource = "options" | "state" | "service";
@@ -31,13 +32,14 @@ const ENDPOINTS: Readonly<Record<Collector, string>> = {
   hourly: "GET /v1/sessions/stats/hourly",
 };
 
-const SOURCE_TEXTS: Readonly<Record<CountSource, string>> = {
+/** The source of a size in words. */
+export const SOURCE_TEXTS: Readonly<Record<CountSource, string>> = {
   options: "from the command line",
   state: "as last seen by the daemon",
   service: "as reported by the service",
 };
 
-/** The limit that binds, in words. */
+/** Names of the limits that may bind a plan. */
 export const BOUND_TEXTS: Readonly<Record<Bound, string>> = {
   node_management: "limits.node_management",
   session_monitoring: "limits.session_monitoring",
@@ -53,10 +55,10 @@ const COLUMN_TITLES = "collector,endpoint,requested,planned,slowdown,calls/min,c
 export function formatPlan({ size, source, input, plan, isFullMonth }: PlanReport): string {
   const rows = COLLECTORS.map((collector) => [collector, ENDPOINTS[collector], ...cellsOf(plan[collector])]);
   const perMinute = totalOf(plan);
-  const total = ["total", "", "", "", "", rate(perMinute), count(perMinute * MINUTES_A_MONTH), "", ""];
+  const total = ["total", "", "", "", "", rate(perMinute), formatCount(perMinute * MINUTES_A_MONTH), "", ""];
   const slowed = COLLECTORS.flatMap((collector) => slowdownText(collector, plan[collector], input));
   return [
-    `network  ${count(size.nodes)} nodes in ${pages(size.nodePages)}, ${count(size.sessions)} sessions in ${pages(size.sessionPages)}, ${SOURCE_TEXTS[source]}`,
+    `network  ${formatCount(size.nodes)} nodes in ${pages(size.nodePages)}, ${formatCount(size.sessions)} sessions in ${pages(size.sessionPages)}, ${SOURCE_TEXTS[source]}`,
     `limits   ${limitsText(input)}`,
     `month    ${monthText(input, isFullMonth)}`,
     "",
@@ -66,7 +68,7 @@ export function formatPlan({ size, source, input, plan, isFullMonth }: PlanRepor
   ].join("\n");
 }
 
-/** The plan as JSON: keys in snake_case, durations in seconds. */
+/** Returns the plan as JSON, with keys in snake_case and durations in seconds. */
 export function planJson({ size, source, input, plan, isFullMonth }: PlanReport): object {
   const { limits, month } = input;
   const collectors = COLLECTORS.map((collector) => {
@@ -78,7 +80,7 @@ export function planJson({ size, source, input, plan, isFullMonth }: PlanReport)
       {
         endpoint: ENDPOINTS[collector],
         wish_seconds: requestedMs / SECOND_MS,
-        // JSON has no Infinity. Null: no calls are left.
+        // JSON has no Infinity, so this is null if no calls are left.
         interval_seconds: finite(intervalMs / SECOND_MS),
         stretch: finite(slowdown),
         bound_by: boundBy,
@@ -108,17 +110,17 @@ function cellsOf(planned: CollectorPlan | null): string[] {
   if (planned === null) return ["not collected", "", "", "", "", "", ""];
   const { requestedMs, intervalMs, slowdown, callsPerMinute, age } = planned;
   return [
-    formatDurationCoarsely(requestedMs),
-    formatDurationCoarsely(intervalMs),
-    Number.isFinite(slowdown) ? `${slowdown.toFixed(slowdown < 10 ? 1 : 0)}x` : "-",
+    intervalText(requestedMs),
+    intervalText(intervalMs),
+    Number.isFinite(slowdown) ? formatSlowdown(slowdown) : "-",
     rate(callsPerMinute),
-    count(callsPerMinute * MINUTES_A_MONTH),
-    formatDurationCoarsely(age.medianMs),
-    formatDurationCoarsely(age.worstMs),
+    formatCount(callsPerMinute * MINUTES_A_MONTH),
+    intervalText(age.medianMs),
+    intervalText(age.worstMs),
   ];
 }
 
-/** Explains why a collector polls less often than requested; empty if it does not. */
+/** Explains why a collector polls less often than requested, or empty if it does not. */
 function slowdownText(
   collector: Collector,
   planned: CollectorPlan | null,
@@ -135,7 +137,7 @@ function slowdownText(
     ];
   }
   return [
-    `${collector}: ${formatDurationCoarsely(requestedMs)} is slowed down to ${formatDurationCoarsely(intervalMs)}: within ${BOUND_TEXTS[boundBy]} it gets ${grant}`,
+    `${collector}: ${intervalText(requestedMs)} is slowed down to ${intervalText(intervalMs)}: within ${BOUND_TEXTS[boundBy]} it gets ${grant}`,
   ];
 }
 
@@ -147,46 +149,33 @@ export const skippedText = (slowdown: number): string => {
 
 function limitsText({ limits }: PlanInput): string {
   const { categories, plan, reserve } = limits;
-  const each = Object.entries(categories).map(
+  const ofCategories = Object.entries(categories).map(
     ([category, { requests, windowMs }]) =>
-      `${category} ${count(requests)} a ${windowMs === MINUTE_MS ? "minute" : formatDuration(windowMs)}`,
+      `${category} ${formatCount(requests)} a ${windowMs === MINUTE_MS ? "minute" : formatDuration(windowMs)}`,
   );
-  const ofPlan = plan.requestsPerMinute === null ? [] : [`the plan ${count(plan.requestsPerMinute)} a minute`];
-  return `${[...each, ...ofPlan].join(", ")}; ${formatPercent(reserve)} of each is reserved for actions and other users of the key`;
+  const ofPlan = plan.requestsPerMinute === null ? [] : [`the plan ${formatCount(plan.requestsPerMinute)} a minute`];
+  return `${[...ofCategories, ...ofPlan].join(", ")}; ${formatPercent(reserve)} of each is reserved for actions and other users of the key`;
 }
 
 function monthText({ limits, month }: PlanInput, isFullMonth: boolean): string {
   const cap = limits.plan.callsPerMonth;
   const days = (month.leftMs / DAY_MS).toFixed(isFullMonth ? 0 : 1);
   if (isFullMonth) {
-    const may = cap === null ? "the plan sets no limit" : `polling may make ${count(pollingCallsPerMonth(cap))} calls`;
+    const may =
+      cap === null ? "the plan sets no limit" : `polling may make ${formatCount(pollingCallsPerMonth(cap))} calls`;
     return `a full month of ${days} days; ${may}`;
   }
-  const used = `${count(month.callsUsed)} calls used`;
+  const used = `${formatCount(month.callsUsed)} calls used`;
   if (cap === null) return `${used}; the plan sets no limit`;
   const left = Math.max(0, pollingCallsPerMonth(cap) - month.callsUsed);
-  return `${used} of ${count(cap)}; polling may make ${count(left)} more in the remaining ${days} days`;
+  return `${used} of ${formatCount(cap)}; polling may make ${formatCount(left)} more in the remaining ${days} days`;
 }
 
 const totalOf = (plan: Plan): number =>
   COLLECTORS.reduce((sum, collector) => sum + (plan[collector]?.callsPerMinute ?? 0), 0);
 
-const count = (number: number): string => Math.round(number).toLocaleString("en");
-const pages = (number: number): string => `${count(number)} ${number === 1 ? "page" : "pages"}`;
+const pages = (number: number): string => countNoun(number, "page");
 const rate = (perMinute: number): string => (perMinute < 10 ? perMinute.toFixed(2) : perMinute.toFixed(1));
 const finite = (number: number): number | null => (Number.isFinite(number) ? number : null);
 
-/** Durations below the first value are rounded to the second. */
-const ROUNDING_STEPS = [
-  [10 * SECOND_MS, SECOND_MS / 10],
-  [HOUR_MS, SECOND_MS],
-  [DAY_MS, MINUTE_MS],
-  [Number.POSITIVE_INFINITY, HOUR_MS],
-] as const;
-
-/** Formats a duration in about its two largest units. */
-function formatDurationCoarsely(duration: DurationMs): string {
-  if (!Number.isFinite(duration)) return "never";
-  const unit = ROUNDING_STEPS.find(([below]) => duration < below)![1];
-  return formatDuration(Math.round(duration / unit) * unit);
-}
+const intervalText = (duration: DurationMs): string => (Number.isFinite(duration) ? formatLength(duration) : "never");

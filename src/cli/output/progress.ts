@@ -8,18 +8,18 @@ const QUIET_PERIOD_MS: DurationMs = 2 * SECOND_MS;
 const CLEAR_LINE = "\r\u{1b}[K";
 
 /**
- * Waits for `work`. After two seconds a terminal shows what the wait is for and how long it has lasted; the line is cleared
- * at the end.
+ * Waits for `work`. After two seconds a terminal shows what the wait is for and how long it has lasted; the line is
+ * cleared at the end.
  */
 export async function withProgress<T>(
-  what: string,
+  label: string,
   work: Promise<T>,
   { err }: Pick<CommandContext, "err">,
   clock: Pick<Clock, "monotonic" | "sleep"> = createSystemClock(),
 ): Promise<T> {
   if (err.isTTY !== true) return work;
   const done = new AbortController();
-  const shown = showElapsed(what, err, clock, done.signal);
+  const shown = showElapsed(label, err, clock, done.signal);
   try {
     return await work;
   } finally {
@@ -28,26 +28,26 @@ export async function withProgress<T>(
   }
 }
 
-async function showElapsed(what: string, err: Output, clock: Pick<Clock, "monotonic" | "sleep">, done: AbortSignal) {
+async function showElapsed(label: string, err: Output, clock: Pick<Clock, "monotonic" | "sleep">, done: AbortSignal) {
   const beganAt = clock.monotonic();
   await clock.sleep(QUIET_PERIOD_MS, done);
   if (done.aborted) return;
   while (!done.aborted) {
-    err.write(`${CLEAR_LINE}${what}: ${Math.round((clock.monotonic() - beganAt) / SECOND_MS)} s`);
+    err.write(`${CLEAR_LINE}${label}: ${Math.round((clock.monotonic() - beganAt) / SECOND_MS)} s`);
     await clock.sleep(SECOND_MS, done);
   }
   err.write(CLEAR_LINE);
 }
 
-/** Runs work that blocks the process. If `isLong`, a terminal shows a status line meanwhile. */
+/** Runs work that blocks the process. If `isLong`, a terminal shows a status line while it runs. */
 export function withStatusLine<T>(
-  what: string,
+  text: string,
   isLong: boolean,
   work: () => T,
   { err }: Pick<CommandContext, "err">,
 ): T {
   if (!isLong || err.isTTY !== true) return work();
-  err.write(what);
+  err.write(text);
   try {
     return work();
   } finally {
@@ -55,20 +55,20 @@ export function withStatusLine<T>(
   }
 }
 
-/** Steps in which progress is written where a line can't be rewritten, in percent. */
+/** Interval in percent at which progress is written if a line can't be rewritten. */
 const WRITTEN_PERCENT = 10;
 
-/** Returns what shows the share of long work that is done: a terminal rewrites one line, a file gets a line each 10 %. */
-export function showShare(what: string, { err }: Pick<CommandContext, "err">) {
+/** Creates a progress display. A terminal rewrites one line; a file gets a line every 10 %. */
+export function showShare(label: string, { err }: Pick<CommandContext, "err">) {
   let shown = 0;
   return {
-    /** `share`: 0 to 1. */
+    /** `share` ranges from 0 to 1. */
     show(share: number): void {
       const percent = Math.floor(share * 100);
-      if (err.isTTY === true) err.write(`${CLEAR_LINE}${what}: ${percent} %`);
+      if (err.isTTY === true) err.write(`${CLEAR_LINE}${label}: ${percent} %`);
       else if (percent >= shown + WRITTEN_PERCENT) {
         shown = percent - (percent % WRITTEN_PERCENT);
-        err.write(`${what}: ${shown} %\n`);
+        err.write(`${label}: ${shown} %\n`);
       }
     },
     end(): void {

@@ -1,24 +1,23 @@
-import { type DurationMs, formatDuration, SECOND_MS } from "../../base/duration.ts";
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
+import { formatTime as formatEpoch } from "../../model/time.ts";
+import { formatDuration } from "../../web/ui/page/format.ts";
 import type { Paint } from "./color.ts";
 
-/** Formats a number of things, such as `1 node` or `3 nodes`. */
-export const countNoun = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
-
 /** Formats an ISO 8601 time to the second, in UTC. */
-export const formatTime = (iso: string): string => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
+export const formatTime = (iso: string): string => formatEpoch(Date.parse(iso));
 
-/** Formats a duration, rounded to the second. */
-export const formatWholeSeconds = (ms: DurationMs): string => formatDuration(Math.round(ms / SECOND_MS) * SECOND_MS);
+/** Formats a duration in its two largest units, as the status page does. */
+export const formatLength = (ms: DurationMs): string => formatDuration(ms / SECOND_MS);
 
-/** Replaces control characters: text from the daemon or the service must not control the terminal. */
+/** Replaces control characters, because text from the daemon or the service must not control the terminal. */
 export const stripControlCharacters = (text: string): string =>
   text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
 
-/** Returns the name of a node with its id; without a name the id alone. */
+/** Returns the name of a node with its id, or only the id if it has no name. */
 export const nodeLabel = (id: NodeId, name: string | null): string => (name === null ? id : `${name} (${id})`);
 
-/** Pads columns: the first `textColumns` to the left, the others, which are numbers, to the right. */
+/** Pads columns. The first `textColumns` are aligned left; the others are numbers and aligned right. */
 export function alignColumns(rows: readonly (readonly string[])[], textColumns: number): string[] {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   return rows.map((row) =>

@@ -39,7 +39,7 @@ export interface FailedExpectation {
 const STOP_TIME_MS: DurationMs = MINUTE_MS;
 const TIMEOUT_MS: DurationMs = MINUTE_MS / 6;
 const ROWS = 1_000;
-/** Effectively unlimited: tests are about policies, not limits. */
+/** Effectively unlimited, since these tests are about policies, not limits. */
 const CALLS = 1_000_000;
 const SEED = 1;
 
@@ -53,8 +53,9 @@ const limits: Limits = {
 };
 
 /**
- * Runs one policy test: collectors and remediation on virtual time, against a simulated service that shows the test's fleet.
- * Returns the expectations that were not met, ordered by time. Rejects with the first error that the daemon logged.
+ * Runs one policy test: collectors and remediation on virtual time, against a simulated service that shows the test's
+ * fleet. Returns the expectations that were not met, ordered by time. Rejects with the first error that the daemon
+ * logged.
  */
 export async function runPolicyTest(test: PolicyTest, rules: RemediationRules): Promise<readonly FailedExpectation[]> {
   const clock = createVirtualClock(test.startsAt);
@@ -147,7 +148,7 @@ async function observedOutcome(
   { view }: RemediationController,
   { node, policy }: Expectation,
 ): Promise<ObservedOutcome> {
-  const explained = view.explain(node).policies.find((each) => each.policy === policy)!;
+  const explained = view.explain(node).policies.find((row) => row.policy === policy)!;
   return {
     verdict: explained.verdict,
     unknowns: explained.unknowns.map(({ field, why }) => `${field}: ${why}`),

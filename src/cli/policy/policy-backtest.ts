@@ -31,14 +31,14 @@ import { showShare } from "../output/progress.ts";
 /** Options of `policy backtest`. */
 interface BacktestOptions extends OutputOption {
   readonly config: string;
-  /** URL of Prometheus; absent: `prometheus.url` of the configuration. */
+  /** URL of Prometheus. Absent means `prometheus.url` of the configuration. */
   readonly prometheus?: string;
   readonly httpConfigFile?: string;
-  /** Absent: 30 days ago. */
+  /** Absent means 30 days ago. */
   readonly since?: EpochMs;
-  /** Absent: now. */
+  /** Absent means now. */
   readonly until?: EpochMs;
-  /** Absent: as fits the history. */
+  /** If absent, it is chosen by the size of the history. */
   readonly step?: DurationMs;
   /** Files of policies to compare with those of the configuration. */
   readonly policies?: readonly string[];
@@ -46,9 +46,9 @@ interface BacktestOptions extends OutputOption {
 }
 
 const SINCE_DEFAULT_MS: DurationMs = 30 * DAY_MS;
-/** A point of 100,000 nodes with all their labels has about 25 MB. */
+/** A point of 100,000 nodes with all their labels takes about 25 MB. */
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
-/** As long as Prometheus works on a query by default. */
+/** The default time limit of Prometheus for a query. */
 const QUERY_TIMEOUT_MS: DurationMs = 2 * MINUTE_MS;
 
 /** `policy backtest`: replays the history that Prometheus holds against policies. */
@@ -85,7 +85,7 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
   return EXIT_OK;
 }
 
-/** With `--prometheus` the credentials of the configuration are not used: they belong to its own server. */
+/** With `--prometheus` the credentials of the configuration are not used, because they belong to its own server. */
 function prometheusAccess(
   { prometheus: url, httpConfigFile, config: file }: BacktestOptions,
   { config }: LoadedConfig,
@@ -103,7 +103,10 @@ function prometheusAccess(
   return problems.length > 0 ? fail(problems) : ok(access);
 }
 
-/** Returns the rules in force, and those with the policies of `files`: each replaces the one of its name, or is added. */
+/**
+ * Returns the rules in force, and those with the policies of `files`: each replaces the policy with its name, or is
+ * added.
+ */
 async function rulesToReplay(
   files: readonly string[],
   loaded: LoadedConfig,

@@ -60,9 +60,9 @@ function formatDifferences(found: readonly PolicyDifference[], { out, env }: Com
   const paint = createPaint(out, env);
   const policies = Map.groupBy(found, ({ policy }) => policy);
   const blocks = [...policies].map(([policy, own]) => {
-    const lines = own.map(({ key, effect, text: what }) => {
+    const lines = own.map(({ key, effect, text }) => {
       const [sign, tone] = EFFECT_STYLES[effect];
-      const line = stripControlCharacters(`${sign} ${key}: ${what}`);
+      const line = stripControlCharacters(`${sign} ${key}: ${text}`);
       return `  ${tone === null ? line : paint(tone, line)}\n`;
     });
     return `${paint("title", stripControlCharacters(policy))}\n${lines.join("")}`;

@@ -6,6 +6,7 @@ import { camelKeys } from "../../config/schema/value-types.ts";
 import { positionIn } from "../../config/yaml/position.ts";
 import type { PolicyTest, ScriptedNode } from "../../model/policy/policy-test.ts";
 import type { RemediationRules } from "../../remediation/context.ts";
+import { countNoun } from "../../web/ui/page/format.ts";
 import { type Problem, parsePolicyTests, printProblems } from "../config/config-loading.ts";
 import {
   type CommandContext,
@@ -20,7 +21,7 @@ import {
 } from "../context.ts";
 import { createPaint, type Paint } from "../output/color.ts";
 import { withProgress } from "../output/progress.ts";
-import { countNoun, stripControlCharacters } from "../output/text.ts";
+import { stripControlCharacters } from "../output/text.ts";
 import { type FailedExpectation, runPolicyTest } from "../policy-tests/runner.ts";
 
 /** Result of one test. */
@@ -47,7 +48,7 @@ export async function runPolicyTests(
   if (problem !== null) return failUsage(context, problem);
   const results: FileResult[] = [];
   for (const file of files) results.push(await withProgress(`testing ${file}`, runFile(file, context), context));
-  const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((each) => each.passed));
+  const passed = results.every(({ errors, tests }) => errors.length === 0 && tests.every((test) => test.passed));
   if (options.output === "text")
     printProblems(
       context,
@@ -76,7 +77,7 @@ async function runFile(file: string, { env }: CommandContext): Promise<FileResul
   return { file, errors: [], tests };
 }
 
-/** The policies under test, all enforced unless the file says otherwise. */
+/** Returns the policies under test, all enforced unless the file says otherwise. */
 function rulesUnderTest({ file, policies }: LoadedPolicyTests): RemediationRules {
   const enforced = file.mode === "enforce";
   const rules = policyRulesOf(policies);

@@ -3,10 +3,10 @@ import type { Config } from "../../config/schema/config.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import { isPage, type ProbedCall, type ProbedPage, type ServiceObservation, sharesRecords } from "./service-probe.ts";
 
-/** What a probe says about one property of the service. */
+/** Result of a probe about one property of the service. */
 export interface Finding {
   readonly about: "scopes" | "usage_scale" | "page_limit" | "first_page" | "limits" | "headers";
-  /** Null: it can't be told. */
+  /** Null if it can't be determined. */
   readonly value: unknown;
   /** Whether the responses prove the value. */
   readonly certain: boolean;
@@ -15,7 +15,7 @@ export interface Finding {
   readonly problem?: true;
 }
 
-/** Returns what the observation shows about everything that the spec leaves open, compared with the configuration. */
+/** Returns findings about everything that the spec leaves open, compared with the configuration. */
 export const findingsOf = (observed: ServiceObservation, config: Config): readonly Finding[] => [
   scopesOf(observed),
   usageScaleOf(observed, config.service.usage_scale),
@@ -28,7 +28,7 @@ export const findingsOf = (observed: ServiceObservation, config: Config): readon
 const unknown = (about: Finding["about"], text: string): Finding => ({ about, value: null, certain: false, text });
 
 const READ_SCOPES = ["nodes:read", "sessions:read"] as const;
-const WRITE_NOTE = "nodes:write can't be told without an action";
+const WRITE_NOTE = "nodes:write can't be determined without an action";
 
 function scopesOf({ calls }: ServiceObservation): Finding {
   if (calls.some(({ status }) => status === 401))
@@ -44,7 +44,8 @@ function scopesOf({ calls }: ServiceObservation): Finding {
     granted.length === 0 ? "no scope to read" : granted.join(", "),
     ...denied.map((scope) => `${scope} is missing (403)`),
     ...others.map(
-      (scope) => `${scope} can't be told: ${describeCall(calls.findLast((call) => call.scope === scope) ?? failed)}`,
+      (scope) =>
+        `${scope} can't be determined: ${describeCall(calls.findLast((call) => call.scope === scope) ?? failed)}`,
     ),
     WRITE_NOTE,
   ];
@@ -67,7 +68,10 @@ function describeCall(call: ProbedCall | undefined): string {
   return status === null ? `GET ${path.replace(/\?.*/, "")}: ${error}` : `the service answered ${status}`;
 }
 
-/** A usage above this is not a ratio; between 1 and this it may be an overloaded node, or a percentage of an idle one. */
+/**
+ * A usage above this is not a ratio. Between 1 and this it may be the ratio of an overloaded node or a percentage of an
+ * idle one.
+ */
 const RATIO_MAX = 1.5;
 
 function usageScaleOf({ details }: ServiceObservation, configured: "ratio" | "percent" | undefined): Finding {
@@ -76,8 +80,8 @@ function usageScaleOf({ details }: ServiceObservation, configured: "ratio" | "pe
   );
   const highest = Math.max(0, ...usages);
   const nodes = `${details.length} ${details.length === 1 ? "node" : "nodes"}`;
-  if (details.length === 0) return unknown("usage_scale", "can't be told: no node could be read");
-  if (highest === 0) return unknown("usage_scale", `can't be told: ${nodes} read, none with a usage above 0`);
+  if (details.length === 0) return unknown("usage_scale", "can't be determined: no node could be read");
+  if (highest === 0) return unknown("usage_scale", `can't be determined: ${nodes} read, none with a usage above 0`);
   if (highest > RATIO_MAX) {
     const seen = `a node has a usage of ${highest}, which is no ratio`;
     const base = { about: "usage_scale", value: "percent", certain: true } as const;
@@ -88,7 +92,7 @@ function usageScaleOf({ details }: ServiceObservation, configured: "ratio" | "pe
   }
   if (highest > 1) {
     const either = "it may be the ratio of an overloaded node, or a percentage of an idle one";
-    return unknown("usage_scale", `can't be told: the highest usage of ${nodes} is ${highest}; ${either}`);
+    return unknown("usage_scale", `can't be determined: the highest usage of ${nodes} is ${highest}; ${either}`);
   }
   const reason = `no usage of the ${nodes} read is above 1, so ratio and percent can't be told apart for certain; as percent, none of them would use more than 1 %`;
   const advice = {
@@ -100,11 +104,11 @@ function usageScaleOf({ details }: ServiceObservation, configured: "ratio" | "pe
 }
 
 function pageLimitOf({ nodes, sessions }: ServiceObservation, requested: number): Finding {
-  if (nodes === null) return unknown("page_limit", "can't be told: no page of nodes could be read");
+  if (nodes === null) return unknown("page_limit", "can't be determined: no page of nodes could be read");
   const shown = [nodes, ...(sessions === null ? [] : [sessions])].map(fullPageOf).filter((size) => size !== null);
   const rejected = nodes.limit < requested ? `a limit of ${requested} is rejected with a 4xx; ` : "";
   if (shown.length === 0) {
-    const fits = `all ${nodes.page.total} nodes fit on a page of ${nodes.limit}, so the largest page can't be told`;
+    const fits = `all ${nodes.page.total} nodes fit on a page of ${nodes.limit}, so the largest page can't be determined`;
     return { ...unknown("page_limit", `${rejected}${fits}`), value: rejected === "" ? null : nodes.limit };
   }
   const size = Math.min(...shown);
@@ -115,7 +119,7 @@ function pageLimitOf({ nodes, sessions }: ServiceObservation, requested: number)
   return { about: "page_limit", value: size, certain: true, text: `${rejected}${text}` };
 }
 
-/** Returns the size of a page that was not the last one; null: it was, or is empty. */
+/** Returns the size of a page, or null if it is empty or the last one. */
 const fullPageOf = ({ limit, page: { records, total } }: ProbedPage): number | null =>
   records.length > 0 && (records.length < total || records.length === limit) ? records.length : null;
 
@@ -126,18 +130,18 @@ function firstPageOf({ nodes, pageZero, pageTwo }: ServiceObservation): Finding 
     certain: true,
     text: `${value}: ${text}`,
   });
-  if (nodes === null) return unknown("first_page", "can't be told: no page of nodes could be read");
+  if (nodes === null) return unknown("first_page", "can't be determined: no page of nodes could be read");
   const { records, total } = nodes.page;
-  if (total === 0) return unknown("first_page", "can't be told: the fleet has no nodes");
+  if (total === 0) return unknown("first_page", "can't be determined: the fleet has no nodes");
   if (total <= records.length) return is(1, "page 1 has all nodes");
   if (pageZero === "rejected") return is(1, "page 0 is rejected with a 4xx");
-  if (!isPage(pageZero)) return unknown("first_page", "can't be told: page 0 could not be read");
+  if (!isPage(pageZero)) return unknown("first_page", "can't be determined: page 0 could not be read");
   if (pageZero.records.length === 0) return is(1, "page 0 is empty");
   if (!sharesRecords(pageZero, nodes.page)) return is(0, "page 0 has nodes that page 1 has not");
   if (pageTwo === null)
-    return unknown("first_page", "can't be told: pages 0 and 1 are the same, and page 2 could not be read");
+    return unknown("first_page", "can't be determined: pages 0 and 1 are the same, and page 2 could not be read");
   return sharesRecords(pageTwo, nodes.page)
-    ? unknown("first_page", "can't be told: every page number returns the same nodes")
+    ? unknown("first_page", "can't be determined: every page number returns the same nodes")
     : is(1, "page 0 is answered with page 1");
 }
 
@@ -167,7 +171,7 @@ const HEADERS = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-rese
 function headersOf({ calls }: ServiceObservation): Finding {
   // A gateway in front of the service may send errors without its headers.
   const succeeded = calls.filter(({ status }) => status !== null && isSuccess(status));
-  if (succeeded.length === 0) return unknown("headers", "can't be told: no call succeeded");
+  if (succeeded.length === 0) return unknown("headers", "can't be determined: no call succeeded");
   const present = HEADERS.filter((name) => succeeded.every(({ headers }) => name in headers));
   const missing = HEADERS.filter((name) => !present.includes(name));
   const effects = [

@@ -2,11 +2,12 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { closeResources, openConfigResources } from "../../daemon/config-resources.ts";
 import { createSystemClock } from "../../platform/clock.ts";
+import { countNoun } from "../../web/ui/page/format.ts";
 import { type CommandContext, readTextFile } from "../context.ts";
 import { readStoredState } from "../network-size/network-size.ts";
 import { createServiceAccess } from "../network-size/service-access.ts";
 import { withProgress } from "../output/progress.ts";
-import { countNoun, stripControlCharacters } from "../output/text.ts";
+import { stripControlCharacters } from "../output/text.ts";
 import { type Finding, findingsOf } from "./findings.ts";
 import { DETAILS_READ, observeService, PROBE_CALLS_MAX, type ProbedCall } from "./service-probe.ts";
 
@@ -15,9 +16,11 @@ export interface ProbeReport {
   readonly url: string;
   readonly calls: readonly ProbedCall[];
   readonly findings: readonly Finding[];
+  /** Number of nodes that the service reports; null: no page of them could be read. */
+  readonly nodes: number | null;
 }
 
-/** Asks the service what the spec leaves open, within the limits. Announces its calls on standard error. */
+/** Finds out what the spec leaves open, within the rate limits. Announces its calls on standard error. */
 export async function probeService(
   loaded: LoadedConfig,
   context: CommandContext,
@@ -43,7 +46,8 @@ export async function probeService(
     );
     const access = createServiceAccess(resources.value, `proxywarden/${version}`);
     const observed = await withProgress(`asking ${url}`, observeService(access, settings.pageLimit, stop), { err });
-    return ok({ url, calls: observed.calls, findings: findingsOf(observed, config) });
+    const nodes = observed.nodes?.page.total ?? null;
+    return ok({ url, calls: observed.calls, findings: findingsOf(observed, config), nodes });
   } finally {
     await closeResources(resources.value);
   }

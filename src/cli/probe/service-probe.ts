@@ -12,39 +12,42 @@ export interface ProbedCall {
   readonly path: string;
   readonly category: Category;
   readonly scope: string;
-  /** Status of the response; null: none was received. */
+  /** Status of the response, or null if none was received. */
   readonly status: number | null;
-  /** Names in lower case; empty without a response. */
+  /** Headers by name in lower case. Empty if there is no response. */
   readonly headers: TransportResponse["headers"];
-  /** Why there is no response; null: there is one. */
+  /** Why there is no response, or null if there is one. */
   readonly error: string | null;
 }
 
-/** A page that was read: what was requested and what it showed. */
+/** A page that was read, and its requested size. */
 export interface ProbedPage {
   readonly limit: number;
   readonly page: RawPage;
 }
 
-/** What a service showed. */
+/** Observed behavior of a service. */
 export interface ServiceObservation {
   readonly calls: readonly ProbedCall[];
-  /** The first page number that is 1; null: not read, or no page. */
+  /** Page 1 of the nodes, or null if it was not read or is invalid. */
   readonly nodes: ProbedPage | null;
   readonly sessions: ProbedPage | null;
-  /** Page 0 of the nodes: `rejected` by a 4xx; null: not asked for, or no page. */
+  /** Page 0 of the nodes, `rejected` after a 4xx, or null if it was not requested or is invalid. */
   readonly pageZero: RawPage | "rejected" | null;
-  /** Page 2 of the nodes; null: not asked for, or no page. */
+  /** Page 2 of the nodes, or null if it was not requested or is invalid. */
   readonly pageTwo: RawPage | null;
   readonly details: readonly NodeDetail[];
 }
 
 /** Number of nodes whose detail is read. */
 export const DETAILS_READ = 3;
-/** Most calls of a probe: page 1 with each fallback of its size, pages 0 and 2, the details and a page of sessions. */
+/** Maximum number of calls: page 1 in each page size, pages 0 and 2, the details and a page of sessions. */
 export const PROBE_CALLS_MAX = 1 + PAGE_LIMIT_FALLBACKS.length + 2 + DETAILS_READ + 1;
 
-/** Asks a service what the spec leaves open. All calls read, and each has a permit of the rate limiter. Never rejects. */
+/**
+ * Finds out what the spec leaves open. All calls are read-only, and each has a permit of the rate limiter. Never
+ * rejects.
+ */
 export async function observeService(
   deps: CallAttemptDeps,
   pageLimit: number,
@@ -67,12 +70,15 @@ export async function observeService(
 
 const hasMore = ({ records, total }: RawPage): boolean => total > records.length;
 
-/** Whether page 0 is a page. */
+/** Returns whether page 0 could be read. */
 export const isPage = (page: RawPage | "rejected" | null): page is RawPage => page !== null && page !== "rejected";
 
 const idOf = (record: unknown): unknown => (record as { readonly id?: unknown } | null)?.id;
 
-/** Whether at least half of the records of a page are on the other one as well: both show the same part of a changing list. */
+/**
+ * Returns whether at least half of the records of a page are on the other one as well. If so, both show the same part
+ * of a changing list.
+ */
 export function sharesRecords(one: RawPage, other: RawPage): boolean {
   const ids = new Set(other.records.map(idOf));
   const shared = one.records.filter((record) => ids.has(idOf(record))).length;
@@ -86,7 +92,10 @@ function sampleOf(records: readonly unknown[]): readonly string[] {
   return [...new Set(spread)].filter((id) => id !== undefined);
 }
 
-/** Makes the calls. After a 401, a 429 or a call without a response it makes no further one, because that would fail as well. */
+/**
+ * Makes the calls. After a 401, a 429 or a call without a response it makes no further calls, because they would fail
+ * as well.
+ */
 class Prober {
   readonly calls: ProbedCall[] = [];
   readonly #deps: CallAttemptDeps;
@@ -99,7 +108,7 @@ class Prober {
 
   /** Reads page 1 of the nodes. If the service rejects the page size, it asks for smaller ones, as the daemon does. */
   async firstPage(pageLimit: number): Promise<ProbedPage | null> {
-    for (const limit of [pageLimit, ...PAGE_LIMIT_FALLBACKS.filter((each) => each < pageLimit)]) {
+    for (const limit of [pageLimit, ...PAGE_LIMIT_FALLBACKS.filter((size) => size < pageLimit)]) {
       const page = await this.page(listNodesCall({ page: 1, limit }));
       if (page !== null) return { limit, page };
       if (!this.#isLastRejected()) return null;
@@ -128,7 +137,7 @@ class Prober {
     return details;
   }
 
-  /** Returns the JSON of a 2xx response; null: there is none. */
+  /** Returns the JSON of a 2xx response, or null if there is none. */
   async #send(call: Call): Promise<{ readonly value: unknown } | null> {
     if (this.calls.some(({ status }) => status === null || status === 401 || status === 429)) return null;
     const attempt = await attemptCall(this.#deps, call, "walk", this.#stop);
@@ -144,7 +153,7 @@ class Prober {
     return status >= 200 && status < 300 && json.ok ? { value: json.value } : null;
   }
 
-  /** Whether the last call was answered with a 4xx that concerns its parameters. */
+  /** Returns whether the last call was answered with a 4xx because of its parameters. */
   #isLastRejected(): boolean {
     const status = this.calls.at(-1)?.status ?? 0;
     return status >= 400 && status < 500 && ![401, 403, 404, 429].includes(status);

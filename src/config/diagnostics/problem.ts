@@ -4,17 +4,17 @@ export type Path = readonly (string | number)[];
 /** An error or warning at a position in a file. */
 export interface ConfigProblem {
   readonly file: string;
-  /** From 1. */
+  /** Line, counted from 1. */
   readonly line: number;
-  /** From 1, in characters. */
+  /** Column in characters, counted from 1. */
   readonly column: number;
-  /** The key, such as `collect.nodes.every`; empty for the document as a whole. */
+  /** The key, such as `collect.nodes.every`, or empty for the document as a whole. */
   readonly path: string;
-  /** What was found, quoted; `nothing` if something is missing. Secrets are never shown. */
+  /** The value that was found, quoted; `nothing` if something is missing. Secrets are never shown. */
   readonly found: string;
   /** What is expected, as a clause: `must be a whole number from 1 to 10000`. */
   readonly expected: string;
-  /** Both in one sentence. */
+  /** `found` and `expected` in one sentence. */
   readonly message: string;
   /** The nearest valid value, if there is one. */
   readonly suggestion?: string;
@@ -22,7 +22,7 @@ export interface ConfigProblem {
   readonly omitted?: number;
 }
 
-/** A problem without its file and message. A file can have one for each value; most are never completed. */
+/** A problem without its file and message. A file can have one for each value, most of which are never completed. */
 export interface Finding {
   readonly line: number;
   readonly column: number;
@@ -31,7 +31,7 @@ export interface Finding {
   readonly expected: string;
   /** Replaces `found …; expected …`. Called with the result of {@link suggest}. */
   readonly message?: string | ((suggestion: string | null) => string);
-  /** Finds the nearest valid value, which is slow; null: none is near. */
+  /** Returns the nearest valid value, or null if none is near. This is slow. */
   readonly suggest?: () => string | null;
 }
 
@@ -41,11 +41,11 @@ export const DOCUMENT_START = { line: 1, column: 1, path: [] } as const;
 /** Largest number of problems listed. Later ones are often caused by earlier ones. */
 export const PROBLEMS_MAX = 50;
 
-/** Characters of a value that a message quotes. */
+/** Maximum number of characters of a value that a message quotes. */
 const QUOTE_LENGTH_MAX = 60;
-/** Characters of each part of a problem; a parser's own message may quote the file. */
+/** Maximum number of characters of each part of a problem, since a parser's own message may quote the file. */
 const PART_LENGTH_MAX = 1_000;
-/** Names that a message lists. */
+/** Maximum number of names that a message lists. */
 const LISTED_NAMES_MAX = 20;
 
 /** Completes a finding. */
@@ -60,8 +60,8 @@ export function toProblem(file: string, finding: Finding): ConfigProblem {
 }
 
 /**
- * Completes the findings of one file, ordered by position: only the first of each position and key, because the others
- * repeat it, and at most {@link PROBLEMS_MAX}.
+ * Completes the findings of one file, ordered by position and at most {@link PROBLEMS_MAX}. Only the first finding of
+ * each position and key is kept, because the others repeat it.
  */
 export function toProblems(file: string, findings: readonly Finding[]): readonly ConfigProblem[] {
   const first = new Map<string, Finding>();
@@ -85,12 +85,12 @@ export function mergeProblems(lists: readonly (readonly ConfigProblem[])[]): rea
 }
 
 function omittedProblem({ file, line, column }: Pick<ConfigProblem, "file" | "line" | "column">, omitted: number) {
-  const what = `${omitted} more ${omitted === 1 ? "problem" : "problems"}`;
+  const found = `${omitted} more ${omitted === 1 ? "problem" : "problems"}`;
   const expected = "must be corrected as well";
-  return { file, line, column, path: "", found: what, expected, message: `and ${what}`, omitted };
+  return { file, line, column, path: "", found, expected, message: `and ${found}`, omitted };
 }
 
-/** Characters searched for a URL's credentials: the search takes quadratic time. */
+/** Maximum number of characters searched for a URL's credentials, since the search takes quadratic time. */
 const URL_LENGTH_MAX = 1_000;
 
 const withoutCredentials = (text: string): string => text.slice(0, URL_LENGTH_MAX).replace(/\/\/[^@\s]*@/g, "//***@");

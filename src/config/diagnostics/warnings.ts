@@ -40,7 +40,10 @@ export function findWarnings(
     ...warningProblems(own, marks, file),
     ...policyFiles.flatMap(({ file: policyFile, read }) => {
       const warnings = read.value.policies.flatMap((policy, index) =>
-        policyWarnings(policy, config, checks).map((each) => ({ ...each, path: ["policies", index, ...each.path] })),
+        policyWarnings(policy, config, checks).map((warning) => ({
+          ...warning,
+          path: ["policies", index, ...warning.path],
+        })),
       );
       return warningProblems(warnings, read.marks, policyFile);
     }),
@@ -50,15 +53,18 @@ export function findWarnings(
 /** Adds the positions of warnings, and orders them by position. */
 export const warningProblems = (warnings: readonly Warning[], marks: Marks, file: string): ConfigProblem[] =>
   warnings
-    .map((each) => toProblem(file, { found: "nothing", ...each, ...positionIn(marks, each.path) }))
+    .map((warning) => toProblem(file, { found: "nothing", ...warning, ...positionIn(marks, warning.path) }))
     .toSorted(byPosition);
+
+/** What to do about a scale that is not set. */
+export const PROBE_HINT = "; check --probe shows which it is";
 
 function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warning[] {
   if (service.usage_scale !== undefined) return [];
   const unset = warning(
     ["service", "usage_scale"],
     "must be ratio or percent, whichever the service uses",
-    "not set: CPU, memory and disk usage are not exported, and unknown in policies; check --probe shows which it is",
+    `not set: CPU, memory and disk usage are not exported, and unknown in policies${PROBE_HINT}`,
   );
   const usage = safety.protected === null ? [] : usageOf(checks.fields(safety.protected));
   if (usage.length === 0) return [unset];
@@ -72,9 +78,9 @@ const usageOf = (fields: readonly FieldUse[]): string[] =>
 function secretWarnings(marks: Marks): Warning[] {
   return [...marks.values()].flatMap((mark) => {
     const here = mark.kind === "scalar" ? schemaAt(configSchema, mark.path, undefined) : null;
-    const what = here === null ? undefined : kindOf(here)?.secret;
-    if (what === undefined || mark.variables.length > 0) return [];
-    const message = `${what} is written in plain text; take it from the environment, or name its file as ${mark.path.at(-1)}_file`;
+    const secret = here === null ? undefined : kindOf(here)?.secret;
+    if (secret === undefined || mark.variables.length > 0) return [];
+    const message = `${secret} is written in plain text; take it from the environment, or name its file as ${mark.path.at(-1)}_file`;
     return [{ path: mark.path, found: SECRET_FOUND, expected: "must not be in the file", message }];
   });
 }
@@ -91,7 +97,7 @@ function limitWarnings({ safety }: Config): Warning[] {
     [["max_actions", "amount"], safety.maxActions.amount],
     [["breaker"], Math.max(breaker.amount, breaker.share)],
   ];
-  const everyNodeAllowed: readonly (readonly [path: Path, isOff: boolean, what: string])[] = [
+  const everyNodeAllowed: readonly (readonly [path: Path, isOff: boolean, effect: string])[] = [
     [["trust", "min_inventory"], trust.minInventory === 0, "a walk that shows no node is trusted"],
     [["trust", "max_missing"], trust.maxMissing === 1, "a walk that misses every node is trusted"],
     [["trust", "max_unknown"], trust.maxUnknown === 1, "records that can't be read never make a walk untrusted"],
@@ -103,7 +109,7 @@ function limitWarnings({ safety }: Config): Warning[] {
       .map(([path]) => warning(["safety", ...path], "must be more than 0", "is 0, so no action is taken")),
     ...everyNodeAllowed
       .filter(([, isOff]) => isOff)
-      .map(([path, , what]) => warning(["safety", ...path], "must limit something", `limits nothing: ${what}`)),
+      .map(([path, , effect]) => warning(["safety", ...path], "must limit something", `limits nothing: ${effect}`)),
   ];
 }
 
@@ -112,10 +118,10 @@ const cronWarnings = (config: Config, { skippedRuns }: ConfigChecks): Warning[] 
     warning(["collect", collector, "cron"], "must run less often", message),
   );
 
-/** Creates a warning that shows no value. */
+/** Creates a warning that does not quote a value. */
 export const warning = (path: Path, expected: string, message: string): Warning => ({ path, expected, message });
 
-/** If policies act, an operator must be able to pause them, approve actions and reset the breaker. */
+/** Warns if policies act and no operator is configured who could pause them, approve actions and reset the breaker. */
 function adminWarnings({ web, safety }: Config, policies: readonly PolicyRule[]): Warning[] {
   const acts = policies.some(({ mode }) => modeRank(mode) > 0 && modeRank(safety.mode) > 0);
   if (!acts || web.admin_token_file !== undefined || web.operators.length > 0) return [];
@@ -131,7 +137,9 @@ const DAYS_CHECKED = 366;
 const DAY_MINUTES = 24 * 60;
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"] as const;
 
-/** Warns about windows that are never open, and about windows that close at midnight because no range continues them. */
+/**
+ * Warns about windows that are never open, and about windows that close at midnight because no range continues them.
+ */
 function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks): Warning[] {
   const path = ["time_intervals", index];
   if (intervals.length === 0) return [warning(path, "must have an interval", "has no interval, so it is never open")];
@@ -153,7 +161,9 @@ function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks
   });
 }
 
-/** Warns about a range that ends at midnight and does not continue: often a night that was split incorrectly. */
+/**
+ * Warns about a range that ends at midnight and does not continue, which is often a night that was split incorrectly.
+ */
 function midnightWarnings(spec: IntervalSpec, specs: readonly IntervalSpec[], path: Path): Warning[] {
   const evening =
     spec.times?.findIndex(({ startMinute, endMinute }) => startMinute > 0 && endMinute === DAY_MINUTES) ?? -1;
@@ -172,7 +182,7 @@ function midnightWarnings(spec: IntervalSpec, specs: readonly IntervalSpec[], pa
   return [];
 }
 
-/** The warnings about a policy. Their paths are relative to it. */
+/** Returns the warnings about a policy, with paths relative to it. */
 function policyWarnings(policy: PolicyRule, config: Config, checks: ConfigChecks): Warning[] {
   const warnings: Warning[] = [];
   const ceiling = config.safety.mode;
@@ -204,7 +214,7 @@ function expressionsOf({ match, when, steps }: PolicyRule): (readonly [path: Pat
 
 const intervalOf = (schedule: Schedule): DurationMs => (schedule.kind === "every" ? schedule.intervalMs : 0);
 
-/** Data that is read less often than `max_age` is mostly too old for the policy. */
+/** Warns about data that is read less often than `max_age`, since it is too old for the policy most of the time. */
 function ageWarnings(maxAge: DurationMs | null, fields: readonly FieldUse[], { collect }: Config): Warning[] {
   if (maxAge === null) return [];
   const requestedIntervals = [

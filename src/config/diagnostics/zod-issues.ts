@@ -14,7 +14,7 @@ export interface IssueContext {
 /** Stands for a secret in messages. */
 export const SECRET_FOUND = "a secret that is not shown";
 
-/** Turns a zod issue into findings: one for each wrong value or key. */
+/** Turns a zod issue into findings, one for each wrong value or key. */
 export function toFindings(issue: z.core.$ZodIssue, context: IssueContext, base: Path = []): Finding[] {
   const path = [...base, ...issue.path.filter((step) => typeof step !== "symbol")];
   if (issue.code === "unrecognized_keys") return unknownKeys(path, issue.keys, context);
@@ -41,9 +41,26 @@ function unknownKeys(path: Path, keys: readonly string[], { schema, value, marks
       found: `the key ${quote(key)}`,
       expected,
       message,
-      suggest: () => nearest(key, known),
+      suggest: () => nearest(key, known) ?? longerOrShorter(key, known) ?? only(pathsOf(key, schema)),
     };
   });
+}
+
+const only = (words: readonly string[]): string | null => (words.length === 1 ? words[0]! : null);
+
+/**
+ * Returns the only key that begins with the words of `key`, or the other way round, such as `listen` for
+ * `listen_address`.
+ */
+const longerOrShorter = (key: string, known: readonly string[]): string | null =>
+  only(known.filter((each) => key.startsWith(`${each}_`) || each.startsWith(`${key}_`)));
+
+/** Returns the paths of the keys with this name in the sections of a file. */
+function pathsOf(key: string, schema: z.core.$ZodType): readonly string[] {
+  return Object.entries(sectionKeys(schema) ?? {}).flatMap(([name, inner]) => [
+    ...(name === key ? [name] : []),
+    ...pathsOf(key, inner).map((path) => `${name}.${path}`),
+  ]);
 }
 
 function invalidValue(path: Path, issue: z.core.$ZodIssue, context: IssueContext): Finding {
@@ -69,7 +86,7 @@ function expectedText(issue: z.core.$ZodIssue): string {
   return unmatched ? `must be one of ${allowedWords(issue).join(", ")}` : issue.message;
 }
 
-/** The allowed words, if they are a closed list. */
+/** Returns the allowed words, if they are a closed list. */
 function allowedWords(issue: z.core.$ZodIssue): readonly string[] {
   if (issue.code === "invalid_value") return issue.values.filter((value) => typeof value === "string");
   if (issue.code !== "invalid_union") return [];
@@ -85,7 +102,7 @@ function foundText(mark: Mark, issue: z.core.$ZodIssue, here: z.core.$ZodType | 
   return keys.length === 0 ? "no keys" : `the keys ${listNames(keys)}`;
 }
 
-/** The value at a path of a document; undefined where there is none. */
+/** Returns the value at a path of a document, or undefined if there is none. */
 export function valueAt(value: unknown, path: Path): unknown {
   let here = value;
   for (const step of path) here = (here as Record<string | number, unknown> | null | undefined)?.[step];

@@ -29,7 +29,7 @@ const categoryLimit = (requests: number, meaning: string) =>
     requests: wholeNumber(1, 1_000_000).default(requests).describe("Requests in each window."),
     burst: wholeNumber(1, 2_000_000)
       .exactOptional()
-      .describe("Largest number of requests at once, at least `requests`. Unset: twice `requests`."),
+      .describe("Largest number of requests at once, at least `requests`. Defaults to twice `requests`."),
     window: duration("1s", "1h").prefault("1m").describe("Length of the window."),
   })
     .transform((limit, context) => {
@@ -59,10 +59,12 @@ const limitsSection = section({
         oneOf(["starter", "business", "enterprise"]),
         section({
           requests_per_minute: planCap(1_000_000).describe(
-            "Maximum requests per minute over all categories; null: no limit.",
+            "Maximum requests per minute over all categories; null if unlimited.",
           ),
-          concurrent_requests: planCap(10_000).describe("Maximum requests in flight at the same time; null: no limit."),
-          calls_per_month: planCap(10_000_000_000).describe("Maximum calls per month; null: no limit."),
+          concurrent_requests: planCap(10_000).describe(
+            "Maximum requests in flight at the same time; null if unlimited.",
+          ),
+          calls_per_month: planCap(10_000_000_000).describe("Maximum calls per month; null if unlimited."),
         }).transform((section) => camelKeys(section)),
       ],
       { error: PLAN_EXPECTED },
@@ -204,7 +206,7 @@ const policies = list(
 )
   .default([])
   .describe(
-    "Globs of policy files, relative to this file; `*` does not match names that begin with a dot. A glob that matches no file is an error. Empty: the daemon exports metrics and takes no action.",
+    "Globs of policy files, relative to this file; `*` does not match names that begin with a dot. A glob that matches no file is an error. If empty, the daemon exports metrics and takes no action.",
   );
 
 const RECEIVERS_MAX = 100;
@@ -258,7 +260,10 @@ const sections = section({
   receivers,
 });
 
-/** The whole configuration with types, defaults, ranges and descriptions. The reference and the JSON Schema are generated from it. */
+/**
+ * The whole configuration with types, defaults, ranges and descriptions. The reference and the JSON Schema are
+ * generated from it.
+ */
 export const configSchema = sections.superRefine((config, context) => {
   config.receivers.forEach((receiver, index) => {
     if (receiver.alertmanager === undefined || config.alertmanager !== undefined) return;

@@ -51,7 +51,7 @@ export const tlsConfig = section({
   key_file: filePath().exactOptional().describe("PEM file of the key of the client certificate."),
   server_name: nonBlankText("the name of a server", { name: "string" })
     .exactOptional()
-    .describe("Name in the server's certificate. Unset: the host of the URL."),
+    .describe("Name in the server's certificate. Defaults to the host of the URL."),
   insecure_skip_verify: booleanFlag()
     .default(false)
     .describe("Disables the verification of the server's certificate. Not for production."),

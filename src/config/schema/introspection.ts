@@ -5,7 +5,7 @@ import { type ValueKind, valueKinds } from "./value-types.ts";
 /** Any zod schema, told apart by its `def.type`. */
 type Schema = z.core.$ZodTypes;
 
-/** The schema of the written value: without defaults, and before any transform. */
+/** Returns the schema of the value as written in the file, without defaults and before any transform. */
 export function innermost(schema: z.core.$ZodType): Schema {
   const { def } = (schema as Schema)._zod;
   switch (def.type) {
@@ -21,45 +21,45 @@ export function innermost(schema: z.core.$ZodType): Schema {
   }
 }
 
-/** The kind of value that a key takes; null for sections, lists and choices between shapes. */
+/** Returns the kind of value that a key takes, or null for sections, lists and choices between shapes. */
 export const kindOf = (schema: z.core.$ZodType): ValueKind | null => valueKinds.get(innermost(schema)) ?? null;
 
-/** Description of a key or section. */
+/** Returns the description of a key or section. */
 export function meaningOf(schema: z.core.$ZodType): string {
   return z.globalRegistry.get(schema)?.description ?? "";
 }
 
-/** The schema of each key of a section; null where the schema is no section. */
+/** Returns the schema of each key of a section, or null if the schema is not a section. */
 export function sectionKeys(schema: z.core.$ZodType): Readonly<Record<string, z.core.$ZodType>> | null {
   const { def } = innermost(schema)._zod;
   return def.type === "object" ? def.shape : null;
 }
 
-/** The alternatives of a choice; null where the schema is none. */
+/** Returns the alternatives of a choice, or null if the schema is not a choice. */
 export function alternatives(schema: z.core.$ZodType): readonly z.core.$ZodType[] | null {
   const { def } = innermost(schema)._zod;
   return def.type === "union" ? def.options : null;
 }
 
-/** The schema of a list's items; null where the schema is no list. */
+/** Returns the schema of a list's items, or null if the schema is not a list. */
 export function listItem(schema: z.core.$ZodType): z.core.$ZodType | null {
   const { def } = innermost(schema)._zod;
   return def.type === "array" ? def.element : null;
 }
 
-/** The most items that a list may have; Infinity: any number. */
+/** Returns the maximum number of items of a list; Infinity if it is unlimited. */
 export function itemsMax(schema: z.core.$ZodType): number {
   const bounds = (innermost(schema)._zod.def.checks ?? []).map(({ _zod }) => _zod.def);
   return Math.min(...bounds.map((bound) => ("maximum" in bound ? Number(bound.maximum) : Number.POSITIVE_INFINITY)));
 }
 
-/** The schema of the values of a mapping from names; null where the schema is none. */
+/** Returns the schema of the values of a mapping from names, or null if the schema is not such a mapping. */
 export function namedItem(schema: z.core.$ZodType): z.core.$ZodType | null {
   const { def } = innermost(schema)._zod;
   return def.type === "record" ? def.valueType : null;
 }
 
-/** The schema at `path`; null: there is none. `value` selects between alternatives. */
+/** Returns the schema at `path`, or null if there is none. `value` selects between alternatives. */
 export function schemaAt(schema: z.core.$ZodType, path: Path, value: unknown): z.core.$ZodType | null {
   const options = alternatives(schema);
   if (options !== null) {
@@ -79,7 +79,7 @@ export function schemaAt(schema: z.core.$ZodType, path: Path, value: unknown): z
   return schemaAt(next, rest, (value as Record<string | number, unknown> | null)?.[step]);
 }
 
-/** Whether `value` is meant for an alternative, by its type and its discriminating words. */
+/** Returns whether `value` is meant for an alternative, judging by its type and its discriminating words. */
 function matchesAlternative(option: z.core.$ZodType, value: unknown): boolean {
   const keys = sectionKeys(option);
   if (keys === null) return typeof value !== "object";

@@ -33,13 +33,13 @@ import {
 const TESTS_MAX = 1_000;
 const NODES_MAX = 1_000;
 const EXPECTATIONS_MAX = 1_000;
-/** Largest number of sessions of one node; each is a record. */
+/** Maximum number of sessions of one node. Each is a record. */
 const SESSIONS_MAX = 1_000;
 
 /** Ids of the healthy nodes that the fleet of a test adds. */
 const BACKGROUND_NODE_ID = /^fleet_\d+$/;
 
-const requiredText = (what: string) => nonBlankText(what, { name: "string" });
+const requiredText = (noun: string) => nonBlankText(noun, { name: "string" });
 const statuses = () => series("status", "online", wordOf(NODE_STATUSES));
 const ratio = () => series("ratio from 0 to 1", "0.5", numberUpTo(1));
 const count = (max: number) => series("whole number", "3", wholeUpTo(max));
@@ -47,19 +47,19 @@ const count = (max: number) => series("whole number", "3", wholeUpTo(max));
 /** A node of a test. By default it is healthy. */
 export const testNodeSchema = section({
   id: requiredText("a node's id").describe("Id of the node."),
-  name: requiredText("a name").exactOptional().describe("Name of the node. Unset: its id."),
-  country: requiredText("a country").exactOptional().describe("Country of the node. Unset: that of the fleet."),
-  region: requiredText("a region").exactOptional().describe("Region of the node. Unset: that of the fleet."),
+  name: requiredText("a name").exactOptional().describe("Name of the node. Defaults to its id."),
+  country: requiredText("a country").exactOptional().describe("Country of the node. Defaults to that of the fleet."),
+  region: requiredText("a region").exactOptional().describe("Region of the node. Defaults to that of the fleet."),
   version: requiredText("a version").default("1.0.0").describe("Software version of the node."),
   status: statuses()
     .prefault("online")
     .describe(`Status that the service reports: ${NODE_STATUSES.join(", ")}.`),
   last_seen: series("word, now or frozen", "now", wordOf(["now", "frozen"]))
     .exactOptional()
-    .describe("Whether last_seen advances. Unset: while the node is online."),
+    .describe("Whether last_seen advances. By default it advances while the node is online."),
   uptime_hours: count(1_000_000)
     .exactOptional()
-    .describe("Hours of uptime. Unset: 1000 at the start, and 0 after a reboot."),
+    .describe("Hours of uptime. Defaults to 1000 at the start, and to 0 after a reboot."),
   active_sessions: count(1_000_000).prefault(0).describe("Sessions in the node list."),
   bandwidth_gb: series("number", "1.5", numberUpTo(Number.MAX_VALUE))
     .prefault(0)
@@ -98,7 +98,7 @@ const expectation = section({
   timer: oneOf(["inactive", "pending", "firing"]).exactOptional().describe("State of the timer."),
   held: list(oneOf(HOLD_REASONS), "reasons", HOLD_REASONS.length)
     .exactOptional()
-    .describe("All reasons that would hold an action now; `[]`: none."),
+    .describe("All reasons that would hold an action now; `[]` if there are none."),
   actions: list(
     text("an action", { name: "action" }).regex(
       /^(?:disconnect|(?:forced )?reboot|quarantine)(?:: (?:verified|ineffective|refused|failed|in_doubt|dry_run))?$/,

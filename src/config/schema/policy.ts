@@ -24,7 +24,7 @@ const STEPS_MAX = 20;
 const WINDOWS_MAX = 20;
 const BLOCKED_BY_MAX = 20;
 const MATCHERS_MAX = 20;
-/** The service's limit is unknown; longer reasons are not useful. */
+/** Maximum length of a reason. The service's limit is unknown, and longer reasons are not useful. */
 const REASON_LENGTH_MAX = 500;
 
 const verify = (within: string, otherwise: string) =>
@@ -32,7 +32,9 @@ const verify = (within: string, otherwise: string) =>
     within: duration("1s", "1d").prefault(within).describe("Time after which the step ends."),
     expect: expression()
       .exactOptional()
-      .describe(`Condition that shows that the step worked. The step ends as soon as it holds. Unset: ${otherwise}.`),
+      .describe(
+        `Condition that shows that the step worked. The step ends as soon as it holds. By default: ${otherwise}.`,
+      ),
   })
     .transform(({ within, expect = null }) => ({ withinMs: within, expect }))
     .prefault({})
@@ -124,7 +126,7 @@ const policySection = section({
     .regex(NAME_PATTERN, NAME_EXPECTED)
     .describe("Name of the policy, unique across all files: at most 64 letters, digits, `-`, `_` and `.`."),
   mode: oneOf(MODES).default("dry_run").describe("What the policy may do, limited by `safety.mode`."),
-  match: expression().exactOptional().describe("Nodes that the policy applies to. Unset: every node."),
+  match: expression().exactOptional().describe("Nodes that the policy applies to. Defaults to every node."),
   when: expression().describe(
     "Condition that makes a node unhealthy. It is unknown if a field that it needs is unknown or too old.",
   ),
@@ -137,7 +139,7 @@ const policySection = section({
   max_age: duration("1s", "365d")
     .exactOptional()
     .describe(
-      "Maximum age of the data that the expressions read; older data is unknown. Unset: the time for which data of each source counts as fresh, usually three planned intervals (proxywarden_plan_fresh_seconds).",
+      "Maximum age of the data that the expressions read; older data is unknown. Defaults to the time for which data of each source counts as fresh, usually three planned intervals (proxywarden_plan_fresh_seconds).",
     ),
   steps: list(
     z.discriminatedUnion("action", steps, { error: "must be a step with an action" }).transform(toStep),
@@ -153,7 +155,7 @@ const policySection = section({
     WINDOWS_MAX,
   )
     .default([])
-    .describe("Time intervals in which the policy may act. Empty: always."),
+    .describe("Time intervals in which the policy may act. If empty, it may always act."),
   blocked_by: list(blockedByEntry, "mappings with query or alerts", BLOCKED_BY_MAX)
     .prefault([])
     .describe(
@@ -174,10 +176,10 @@ export const policyFileSchema = section({
   policies: list(policy, "policies", POLICIES_MAX).describe("Policies. If several fire on a node, the first one acts."),
 });
 
-/** The keys of a policy, for the reference. */
+/** Returns the keys of a policy, for the reference. */
 export const policyKeys = () => policySection.shape;
 
-/** The actions with their descriptions and their other keys, for the reference. */
+/** Returns the actions with their descriptions and their other keys, for the reference. */
 export const stepKinds = () =>
   steps.map((step) => {
     const { action, ...keys } = step.shape as z.core.$ZodShape & { action: z.ZodLiteral<string> };

@@ -13,7 +13,7 @@ import {
   wholeNumber,
 } from "./value-types.ts";
 
-/** Largest number of nodes in a limit, larger than any fleet. */
+/** Maximum number of nodes in a limit, which is larger than any fleet. */
 const NODES_MAX = 1_000_000;
 
 const nodes = (min = 0) => wholeNumber(min, NODES_MAX);
@@ -134,7 +134,7 @@ export const safetySchema = section({
     .describe("Whether the first action of a new or changed policy is verified before others are sent."),
   protected: expression()
     .exactOptional()
-    .describe("Nodes on which no action is ever taken. Unset: no node is protected."),
+    .describe("Nodes on which no action is ever taken. By default no node is protected."),
   efficacy: section({
     window: wholeNumber(1, 1_000).default(10).describe("Number of most recently treated nodes that are counted."),
     min_success: share(0, 100).prefault("50%").describe("Minimum share of them that were healed."),

@@ -32,12 +32,12 @@ const matchKeys = {
     .regex(/^(?:(?:GET|POST) )?\/\S*$|^(?:GET|POST)$/, `must be ${MATCH_EXPECTED}`)
     .exactOptional()
     .describe(
-      "Requests that the fault affects: a method, the beginning of a path, or both, as in `GET /v1/nodes`; with a trailing `?`, only the list. Unset: every request. Not for `region_dark` and `clock_skew`.",
+      "Requests that the fault affects: a method, the beginning of a path, or both, as in `GET /v1/nodes`; with a trailing `?`, only the list. Defaults to every request. Not for `region_dark` and `clock_skew`.",
     ),
   share: share(0, 100)
     .exactOptional()
     .describe(
-      "Share of those requests that the fault affects. Unset: all of them. Not for `region_dark` and `clock_skew`.",
+      "Share of those requests that the fault affects. Defaults to all of them. Not for `region_dark` and `clock_skew`.",
     ),
 };
 
@@ -83,7 +83,7 @@ const faults = [
     bare: booleanFlag()
       .exactOptional()
       .describe(
-        "Whether a gateway in front of the service responds, without X-RateLimit headers and without counting the request. Unset: false.",
+        "Whether a gateway in front of the service responds, without X-RateLimit headers and without counting the request. Defaults to false.",
       ),
   }),
   requestFault(
@@ -94,13 +94,13 @@ const faults = [
       burst: wholeNumber(1, 1_000_000).describe("Requests at once that it lets through."),
       retry_after: wholeNumber(0, 86_400)
         .exactOptional()
-        .describe("Seconds in the Retry-After header of its 429. Unset: no header."),
+        .describe("Seconds in the Retry-After header of its 429. By default there is no header."),
     },
   ),
   requestFault("limit_headers", "Replaces X-RateLimit headers.", {
-    limit: headerText().describe("X-RateLimit-Limit. Unset: the correct one."),
-    remaining: headerText().describe("X-RateLimit-Remaining. Unset: the correct one."),
-    reset: headerText().describe("X-RateLimit-Reset. Unset: the correct one."),
+    limit: headerText().describe("X-RateLimit-Limit. Defaults to the correct value."),
+    remaining: headerText().describe("X-RateLimit-Remaining. Defaults to the correct value."),
+    reset: headerText().describe("X-RateLimit-Reset. Defaults to the correct value."),
   }),
   requestFault("hang", "Accepts the request and never responds.", {}),
   requestFault("reset", "Breaks the connection before the response.", {}),
@@ -176,7 +176,7 @@ export const faultSchema = z
     return entry.share === undefined ? matched : { ...matched, share: entry.share };
   });
 
-/** The kinds of faults with their descriptions and keys, for the reference. */
+/** Returns the kinds of faults with their descriptions and keys, for the reference. */
 export function faultAlternatives() {
   const kinds = faults.map((fault) => {
     const keys = Object.entries(fault.shape).filter(([key]) => key !== "kind" && !Object.hasOwn(sharedKeys, key));
@@ -186,7 +186,7 @@ export function faultAlternatives() {
   return { common: sharedKeys, kinds };
 }
 
-/** The effect of a fault, without its time and requests. */
+/** Returns the effect of a fault, without its time and the requests that it affects. */
 function toFaultKind(entry: z.output<(typeof faults)[number]>): FaultKind {
   if (entry.kind === "region_dark") return { kind: entry.kind, region: entry.region };
   if (entry.kind === "clock_skew") return { kind: entry.kind, skewMs: entry.skew };

@@ -120,7 +120,7 @@ const listOptions = <Order extends string>(orders: readonly Order[], defaults: L
       .describe("Order of the records: ascending by a field, or descending with a leading `-`."),
     records_max: wholeNumber(1, 10_000_000)
       .exactOptional()
-      .describe("Pages that begin after this many records get 400. Unset: every page is served."),
+      .describe("Pages that begin after this many records get 400. By default every page is served."),
     total_counts: oneOf(["list", "page"])
       .default(defaults.totalCounts)
       .describe("Whether `total` counts the records of the list or those of the page."),
@@ -132,7 +132,7 @@ const listOptions = <Order extends string>(orders: readonly Order[], defaults: L
       .describe("Number added to `total`, which is at least 0."),
     total_fixed: wholeNumber(0, 1_000_000_000_000)
       .exactOptional()
-      .describe("Fixed value of `total`. Unset: the count."),
+      .describe("Fixed value of `total`. Defaults to the actual number of records."),
   })
     .transform(
       (options): ListOptions<Order> => ({ recordsMax: defaults.recordsMax, ...camelKeys(options, "total_lag") }),

@@ -35,7 +35,7 @@ export const serviceSchema = exactlyOneOf(
     usage_scale: oneOf(["ratio", "percent"])
       .exactOptional()
       .describe(
-        "Scale of cpu_usage, memory_usage and disk_usage, which the service does not state: `ratio` is 0 to 1, `percent` is 0 to 100. Unset: usage is not exported, and it is unknown in policies.",
+        "Scale of cpu_usage, memory_usage and disk_usage, which the service does not state: `ratio` is 0 to 1, `percent` is 0 to 100. If unset, usage is not exported, and it is unknown in policies.",
       ),
     page_limit: wholeNumber(1, 10_000)
       .default(1_000)

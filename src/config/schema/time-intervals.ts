@@ -11,7 +11,7 @@ import {
   valueKinds,
 } from "./value-types.ts";
 
-/** Most ranges of one list. */
+/** Maximum number of ranges in one list. */
 const RANGES_MAX = 100;
 const INTERVALS_MAX = 100;
 const HOUR_MINUTES = 60;
@@ -50,17 +50,17 @@ const timeRange = section({
 
 /** How the ends of a range are parsed and checked. */
 interface RangeEnds {
-  readonly what: string;
-  /** Null: not a valid end. */
+  readonly noun: string;
+  /** Null if it is not a valid end. */
   numberOf(word: string): number | null;
-  /** Returns why a range is invalid; null: it is valid. */
+  /** Returns why a range is invalid, or null if it is valid. */
   problem(range: NumberRange): string | null;
 }
 
 /** A list of ranges: `begin:end` or a single value, which may be a number. */
-function rangeList({ what, numberOf, problem: fault }: RangeEnds) {
-  const expected = `must be ${what}`;
-  const written = z.union([text(what, { name: what }), z.int().register(valueKinds, { name: "integer" })], {
+function rangeList({ noun, numberOf, problem: fault }: RangeEnds) {
+  const expected = `must be ${noun}`;
+  const written = z.union([text(noun, { name: noun }), z.int().register(valueKinds, { name: "integer" })], {
     error: expected,
   });
   const range = written.transform((value, context): NumberRange => {
@@ -69,8 +69,8 @@ function rangeList({ what, numberOf, problem: fault }: RangeEnds) {
       .map((word) => numberOf(word.toLowerCase()));
     if (typeof begin !== "number" || end === null || rest.length > 0) return rejectValue(context, value, expected);
     const read = { begin, end: end ?? begin };
-    const why = fault(read);
-    return why === null ? read : rejectValue(context, value, why);
+    const problem = fault(read);
+    return problem === null ? read : rejectValue(context, value, problem);
   });
   return list(range, "ranges", RANGES_MAX).nullable().exactOptional();
 }
@@ -83,14 +83,14 @@ const indexIn =
 /** Parses a whole number as Alertmanager does, of at most 15 digits. */
 const parseWholeNumber = (word: string): number | null => (/^[-+]?\d{1,15}$/.test(word) ? Number(word) : null);
 
-/** Rejects a range that ends before it begins, with advice on how to write it. */
+/** Creates a check that rejects a range that ends before it begins, with advice on how to write it. */
 const orderProblem =
   (advice = "") =>
   ({ begin, end }: NumberRange): string | null =>
     end >= begin ? null : `must not end before it begins${advice}`;
 
 const weekdays = rangeList({
-  what: "a weekday, or a range of them such as monday:friday",
+  noun: "a weekday, or a range of them such as monday:friday",
   numberOf: indexIn(WEEKDAYS, 0),
   problem: orderProblem(' (a week begins on sunday); write two ranges, such as "friday:saturday" and "sunday:monday"'),
 });
@@ -98,23 +98,23 @@ const weekdays = rangeList({
 const monthName = indexIn(MONTHS, 1);
 
 const months = rangeList({
-  what: "a month by its name or number, or a range of them such as 3:6",
+  noun: "a month by its name or number, or a range of them such as 3:6",
   numberOf: (word) => monthName(word) ?? parseWholeNumber(word),
   problem: orderProblem('; write two ranges, such as "november:december" and "january:february"'),
 });
 
 const years = rangeList({
-  what: "a year, or a range of them such as 2026:2027",
+  noun: "a year, or a range of them such as 2026:2027",
   numberOf: parseWholeNumber,
   problem: orderProblem(),
 });
 
 const MONTH_DAYS_MAX = 31;
-/** Ranges must be valid in the shortest month, in which days counted from the end are earliest. */
+/** Length of the shortest month, in which ranges must be valid: days counted from the end are earliest there. */
 const MONTH_DAYS_MIN = 28;
 
 const daysOfMonth = rangeList({
-  what: "a day of the month from 1 to 31, or from -1 (the last) to -31, or a range of them such as 1:5 or -3:-1",
+  noun: "a day of the month from 1 to 31, or from -1 (the last) to -31, or a range of them such as 1:5 or -3:-1",
   numberOf(word) {
     const day = parseWholeNumber(word);
     return day === null || day === 0 || Math.abs(day) > MONTH_DAYS_MAX ? null : day;
@@ -134,20 +134,20 @@ const specShape = {
   times: list(timeRange, "mappings with start_time and end_time", RANGES_MAX)
     .nullable()
     .exactOptional()
-    .describe("Times of day. Unset: all. Here and below, an empty list matches nothing."),
-  weekdays: weekdays.describe("Days of the week, by name; the week begins on sunday. Unset: all."),
+    .describe("Times of day. Defaults to all. Here and below, an empty list matches nothing."),
+  weekdays: weekdays.describe("Days of the week, by name; the week begins on sunday. Defaults to all."),
   days_of_month: daysOfMonth.describe(
-    "Days of the month; negative days count from the end: `-1` is the last. Unset: all.",
+    "Days of the month; negative days count from the end: `-1` is the last. Defaults to all.",
   ),
-  months: months.describe("Months, by name or number. Unset: all."),
-  years: years.describe("Years. Unset: all."),
+  months: months.describe("Months, by name or number. Defaults to all."),
+  years: years.describe("Years. Defaults to all."),
   location: z
     .string({ error: LOCATION_EXPECTED })
     .regex(/^$|\S/, LOCATION_EXPECTED)
     .register(valueKinds, { name: "time zone", check: "timezone" })
     .nullable()
     .exactOptional()
-    .describe("IANA time zone, or `Local` for that of the machine. Unset: UTC."),
+    .describe("IANA time zone, or `Local` for that of the machine. Defaults to UTC."),
 };
 
 const spec = section(specShape)

@@ -5,12 +5,12 @@ import { rejectValue, valueKinds } from "./value-types.ts";
 
 const SERIES_SPANS_MAX = 100;
 
-/** A span: `VALUE for DURATION`; the last one may be only `VALUE`. */
+/** A span is `VALUE for DURATION`; the last one may be only `VALUE`. */
 const SPAN_PATTERN = /^\s*(\S.*?)(?:\s+for\s+(\S+))?\s*$/;
 
 /**
- * A value over time: one value or a list of spans. `kind` is its name in the reference; `read` returns null if a value is
- * invalid.
+ * A value over time, written as one value or a list of spans. `kind` is its name in the reference; `read` returns null
+ * if a value is invalid.
  */
 export function series<Value>(kind: string, example: string, read: (text: string) => Value | null) {
   const expected = `must be a ${kind}, such as ${example}, or a list over time, such as [${example} for 10m, …]`;
@@ -19,7 +19,7 @@ export function series<Value>(kind: string, example: string, read: (text: string
     .union([scalar, z.array(scalar).min(1, expected).max(SERIES_SPANS_MAX)], { error: expected })
     .register(valueKinds, { name: `${kind}, or a list over time` });
   return written.transform((value, context): Series<Value> => {
-    const spans = [value].flat().map((each) => spanOf(String(each), read));
+    const spans = [value].flat().map((span) => spanOf(String(span), read));
     if (spans.includes(null)) return rejectValue(context, value, expected);
     const whole = spans as Span<Value>[];
     const isTimed = whole.slice(0, -1).every(({ forMs }) => Number.isFinite(forMs));

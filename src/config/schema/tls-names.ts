@@ -8,7 +8,10 @@ export const TLS13_SUITES = [
   "TLS_CHACHA20_POLY1305_SHA256",
 ] as const;
 
-/** OpenSSL's names of the cipher suites up to TLS 1.2 that Go considers secure, by Go's names and in Go's order of preference. */
+/**
+ * OpenSSL's names of the cipher suites up to TLS 1.2 that Go considers secure, by Go's names and in Go's order of
+ * preference.
+ */
 export const TLS12_SUITES = {
   TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: "ECDHE-ECDSA-AES128-GCM-SHA256",
   TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256: "ECDHE-RSA-AES128-GCM-SHA256",

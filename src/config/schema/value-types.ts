@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type DurationMs, parseDuration } from "../../base/duration.ts";
 import { parsePercent, type Share } from "../../base/percent.ts";
 
-/** Checks that the loader makes, because they need more than the schema. */
+/** Checks that the loader runs, because they need more than the schema. */
 export type LoaderCheck =
   | "cron"
   | "expression"
@@ -22,22 +22,22 @@ export type LoaderCheck =
 export interface ValueKind {
   /** Its name in the reference, such as `duration`. */
   readonly name: string;
-  /** The allowed values, in words; absent: any of the kind. */
+  /** The allowed values, in words. Absent means any of the kind. */
   readonly range?: string;
   readonly check?: LoaderCheck;
-  /** Description of a secret, such as `the API key`; absent: not a secret, so messages may show it. */
+  /** Description of a secret, such as `the API key`. Absent if it is not a secret, so messages may show it. */
   readonly secret?: string;
-  /** Whether an empty text counts as absent in a file that follows Go's rules. Absent: no. */
+  /** Whether an empty text counts as absent in a file that follows Go's rules. Absent means false. */
   readonly mayBeBlank?: boolean;
 }
 
-/** Kinds by the innermost zod schema of a key, which parses the written value. */
+/** The kind of each key, by its innermost zod schema, which parses the written value. */
 export const valueKinds = z.registry<ValueKind>();
 
 const DURATION_PATTERN = "(?:0|(?=\\d)(?:\\d+y)?(?:\\d+w)?(?:\\d+d)?(?:\\d+h)?(?:\\d+m)?(?:\\d+s)?(?:\\d+ms)?)";
 const DURATION_EXPECTED = "a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d";
 
-/** A duration in Prometheus' format from `min` to `max`, read as milliseconds. */
+/** A duration from `min` to `max` in Prometheus' format, converted to milliseconds. */
 export function duration(min: string, max: string) {
   const range = `${min} to ${max}`;
   const written = z.string({ error: DURATION_EXPECTED }).meta({ pattern: `^${DURATION_PATTERN}$` });
@@ -49,7 +49,7 @@ export function duration(min: string, max: string) {
   });
 }
 
-/** A duration that is not 0, or `never`, which is read as Infinity. */
+/** A duration that is not 0, or `never`, which becomes Infinity. */
 export function durationOrNever() {
   const expected = "must be a duration such as 30d, or never";
   const written = z.string({ error: expected }).meta({ pattern: `^(?:never|${DURATION_PATTERN})$` });
@@ -77,7 +77,7 @@ function durationBound(text: string): DurationMs {
   return read.value;
 }
 
-/** A percentage from `min` to `max` (both in percent); read as a share, 0 to 1. */
+/** A percentage from `min` to `max` percent, converted to a share from 0 to 1. */
 export function share(min: number, max: number) {
   const range = `${min}% to ${max}%`;
   const expected = `must be a percentage from ${range}, such as ${Math.min(20, max)}%`;
@@ -109,9 +109,9 @@ export function oneOf<const T extends string | number>(values: readonly T[]) {
   return schema;
 }
 
-/** A text that is not empty. `what` describes the expected value in the error message. */
-export function text(what: string, kind: ValueKind) {
-  const expected = `must be ${what}`;
+/** A text that is not empty. `noun` describes the expected value in the error message. */
+export function text(noun: string, kind: ValueKind) {
+  const expected = `must be ${noun}`;
   return z.string({ error: expected }).min(1, expected).register(valueKinds, kind);
 }
 
@@ -120,7 +120,7 @@ export const booleanFlag = () =>
   z.boolean({ error: "must be true or false" }).register(valueKinds, { name: "boolean" });
 
 /** A text that is not empty and not only blanks. */
-export const nonBlankText = (what: string, kind: ValueKind) => text(what, kind).regex(/\S/, `must be ${what}`);
+export const nonBlankText = (noun: string, kind: ValueKind) => text(noun, kind).regex(/\S/, `must be ${noun}`);
 
 /** A CEL expression. The loader checks the fields it names. */
 export const expression = () => nonBlankText("a CEL expression", { name: "CEL expression", check: "expression" });
@@ -134,9 +134,11 @@ export const webFilePath = () => text("the path of a file", { name: "file", chec
 /** Longest URL that browsers and proxies accept, in characters. */
 const URL_LENGTH_MAX = 2_048;
 
-/** An http or https URL, read without its trailing slash. `refusal` may return what else it must be. */
-export function httpUrl(what: string, refusal: (url: URL) => string | null, kind: ValueKind = { name: "URL" }) {
-  const expected = `must be ${what}`;
+/**
+ * An http or https URL, whose trailing slash is removed. `refusal` may return a further requirement that is not met.
+ */
+export function httpUrl(noun: string, refusal: (url: URL) => string | null, kind: ValueKind = { name: "URL" }) {
+  const expected = `must be ${noun}`;
   const written = z.string({ error: expected }).meta({ pattern: "^[hH][tT][tT][pP][sS]?://" });
   return written.register(valueKinds, kind).transform((value, context): string => {
     if (value.length > URL_LENGTH_MAX)
@@ -155,8 +157,8 @@ export function section<const Shape extends z.core.$ZodShape>(shape: Shape) {
 }
 
 /** A list of `item`s, at most `max` of them. */
-export function list<Item extends z.core.$ZodType>(item: Item, what: string, max: number) {
-  const expected = `must be a list of ${what}, at most ${max}`;
+export function list<Item extends z.core.$ZodType>(item: Item, noun: string, max: number) {
+  const expected = `must be a list of ${noun}, at most ${max}`;
   return z.array(item, { error: expected }).max(max, expected);
 }
 
@@ -166,7 +168,9 @@ export function rejectValue(context: z.core.$RefinementCtx, input: unknown, expe
   return z.NEVER;
 }
 
-/** Whether exactly one of some keys is given, even with a wrong value, which is reported separately. */
+/**
+ * Returns whether exactly one of some keys is given. A wrong value counts as given, since it is reported separately.
+ */
 export const hasExactlyOne = (value: object, ...keys: readonly string[]): boolean =>
   keys.filter((key) => key in value).length === 1;
 
@@ -179,7 +183,7 @@ export function exactlyOneOf<Section extends z.ZodObject>(section: Section, ...k
     .meta({ oneOf: keys.map((key) => ({ required: [key] })) });
 }
 
-/** For checks over several keys of a section: they run even if one of the keys is invalid. */
+/** Option of checks of several keys of a section, which run even if one of the keys is invalid. */
 export const RUN_ALWAYS = { when: ({ value }: { value: unknown }) => typeof value === "object" && value !== null };
 
 type CamelCase<Text extends string> = Text extends `${infer Head}_${infer Tail}`

@@ -33,14 +33,14 @@ const CERTIFICATE_REQUIRED_TYPES: readonly string[] = [
   "RequireAndVerifyClientCert",
 ];
 
-/** An optional file; an empty path counts as absent, as in Go programs. */
+/** An optional file. An empty path counts as absent, as in Go programs. */
 const optionalFile = () =>
   filePath().register(valueKinds, { name: "file", check: "file", mayBeBlank: true }).exactOptional();
 
-const certificate = (what: string) =>
-  text(`${what} in PEM`, { name: "PEM", mayBeBlank: true }).regex(
+const certificate = (noun: string) =>
+  text(`${noun} in PEM`, { name: "PEM", mayBeBlank: true }).regex(
     /-----BEGIN CERTIFICATE-----/,
-    `must be ${what} in PEM`,
+    `must be ${noun} in PEM`,
   );
 
 const tlsServerConfig = section({
@@ -58,7 +58,7 @@ const tlsServerConfig = section({
     .register(valueKinds, { name: CLIENT_AUTH_TYPES.join(", "), mayBeBlank: true })
     .exactOptional()
     .describe(
-      "Client authentication, by Go's names. Unset: `NoClientCert`. Only `RequireAndVerifyClientCert` rejects clients without a certificate signed by the authorities; `RequireClientCert` is the same as `RequireAnyClientCert`.",
+      "Client authentication, by Go's names. Defaults to `NoClientCert`. Only `RequireAndVerifyClientCert` rejects clients without a certificate signed by the authorities; `RequireClientCert` is the same as `RequireAnyClientCert`.",
     ),
   client_ca_file: optionalFile().describe(
     "PEM file of the authorities of client certificates. Either this or `client_ca`.",
@@ -74,14 +74,14 @@ const tlsServerConfig = section({
   cipher_suites: list(oneOf(suites), "cipher suites", suites.length)
     .default([])
     .describe(
-      "Cipher suites up to TLS 1.2, by Go's names. Empty: all that Go considers secure. TLS 1.3 always uses its own.",
+      "Cipher suites up to TLS 1.2, by Go's names. If empty, all that Go considers secure. TLS 1.3 always uses its own.",
     ),
   prefer_server_cipher_suites: booleanFlag()
     .default(true)
     .describe("Whether to prefer the server's order of cipher suites."),
   curve_preferences: list(oneOf(curves), "curves", curves.length)
     .default([])
-    .describe("Elliptic curves by preference. Empty: OpenSSL's default."),
+    .describe("Elliptic curves by preference. If empty, OpenSSL's default applies."),
 })
   .refine((value) => !isTls(value) || hasExactlyOne(value, "cert", "cert_file"), {
     ...RUN_ALWAYS,
@@ -116,13 +116,13 @@ const tlsServerConfig = section({
     return isTls(tls) ? { ...others, client_auth_type } : undefined;
   });
 
-/** Whether a section enables TLS. As in exporter-toolkit, versions and ciphers alone don't. */
+/** Returns whether a section enables TLS. As in exporter-toolkit, versions and cipher suites alone don't. */
 function isTls(section: object): boolean {
   const enabling = ["cert", "cert_file", "key", "key_file", "client_ca", "client_ca_file", "client_auth_type"];
   return enabling.some((key) => key in section);
 }
 
-/** The value of a header; a blank value counts as absent. */
+/** The value of a header. A blank value counts as absent. */
 function headerText(values: readonly string[] | null) {
   if (values !== null) return oneOf(values).exactOptional();
   const expected = "must be one line of ASCII characters";
@@ -165,10 +165,10 @@ const GO_UNITS = new Map(
   Object.entries({ ns: 1, us: 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, ms: 1e6, s: 1e9, m: 6e10, h: 3.6e12 }),
 );
 const GO_DURATION = /^\+?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)$/;
-/** Go stores nanoseconds in 64 bits: about 292 years. */
+/** Go stores nanoseconds in 64 bits, which is about 292 years. */
 const GO_NANOSECONDS_MAX = 2 ** 63;
 
-/** Parses a duration of Go, such as `1.5s`; null: it is invalid. */
+/** Parses a duration of Go, such as `1.5s`, or null if it is invalid. */
 function parseGoDuration(written: string): DurationMs | null {
   if (!GO_DURATION.test(written)) return null;
   const terms = [...written.matchAll(/([\d.]+)(\D+)/g)];
@@ -185,7 +185,7 @@ const interval = z
   .prefault(0);
 
 const rateLimit = section({
-  interval: interval.describe("Time after which one more request is allowed; `0`: no limit."),
+  interval: interval.describe("Time after which one more request is allowed; `0` means no limit."),
   burst: wholeNumber(0, 1_000_000)
     .default(0)
     .describe("Largest number of requests at once. With a limit, `0` rejects every request."),
@@ -215,12 +215,14 @@ const users = z
   .register(valueKinds, { name: "mapping of user names to bcrypt hashes", range: "cost 4 to 18" })
   .default({})
   .describe(
-    "Users of basic auth. Empty: no password is required. `/-/healthy` and `/-/ready` never require one, and an operator's token is accepted instead.",
+    "Users of basic auth. If empty, no password is required. `/-/healthy` and `/-/ready` never require one, and an operator's token is accepted instead.",
   );
 
-/** The web configuration file of Prometheus' exporter-toolkit. The reference and the JSON Schema are generated from it. */
+/**
+ * The web configuration file of Prometheus' exporter-toolkit. The reference and the JSON Schema are generated from it.
+ */
 export const webSchema = section({
-  tls_server_config: tlsServerConfig.exactOptional().describe("TLS settings. Unset: plain HTTP."),
+  tls_server_config: tlsServerConfig.exactOptional().describe("TLS settings. By default plain HTTP is served."),
   http_server_config: httpServerConfig,
   basic_auth_users: users,
   rate_limit: rateLimit,

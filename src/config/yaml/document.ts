@@ -10,32 +10,34 @@ export interface YamlSource {
   readonly text: string;
   readonly env: Environment;
   /**
-   * Whether the file is read as Go's yaml.v2 reads it: booleans of YAML 1.1, and a file without keys is an empty mapping.
-   * Absent: no.
+   * Whether the file is read as by Go's yaml.v2, with the booleans of YAML 1.1, and with a file without keys as an
+   * empty mapping. Absent means false.
    */
   readonly isGoYaml?: boolean;
-  /** YAML tokens that the text may have, where it is read in the thread that serves requests. Absent: any number. */
+  /**
+   * Maximum number of YAML tokens, for files that are read in the thread that serves requests. Absent means any number.
+   */
   readonly tokensMax?: number;
-  /** Values that it may hold with all aliases expanded. Absent: 50,000. */
+  /** Maximum number of values with all aliases expanded. Absent means 50,000. */
   readonly valuesMax?: number;
 }
 
 /** The content of a YAML file, before it is checked against a schema. */
 export interface YamlDocument {
   readonly value: unknown;
-  /** Position and text of each key, value and item; empty if the file could not be parsed. */
+  /** Position and text of each key, value and item, or empty if the file could not be parsed. */
   readonly marks: Marks;
   /** Problems such as duplicate keys and unset variables. */
   readonly findings: readonly Finding[];
 }
 
 /**
- * Characters of a file, and of all policy files together: ten times what large installations need. Parsing so many takes
- * up to a second, and compiling the expressions among them 40 ms.
+ * Maximum number of characters of a file, and of all policy files together, which is ten times what large installations
+ * need. Parsing that many takes up to a second, and compiling their expressions 40 ms.
  */
 export const TEXT_LENGTH_MAX = 131_072;
 
-/** Tokens of a line with a key and a value. */
+/** Number of tokens of a line with a key and a value. */
 const LINE_TOKENS = 8;
 
 /** Parses one YAML document. */
@@ -55,7 +57,7 @@ export function parseYaml({ text, env, tokensMax, valuesMax, isGoYaml = false }:
   const unprintable = text.search(UNPRINTABLE);
   if (unprintable >= 0) return broken(unprintableAt(text, unprintable));
   const lines = new LineCounter();
-  // Only plain values: no schema expects others, such as the bytes of !!binary.
+  // Only plain values are allowed, since no schema expects others, such as the bytes of !!binary.
   const document = parseDocument(text, {
     version: isGoYaml ? "1.1" : "1.2",
     lineCounter: lines,
@@ -99,7 +101,7 @@ function hasMoreTokens(text: string, max: number): boolean {
   return false;
 }
 
-/** Control characters that YAML forbids: a file that has one is not text, or is in another encoding. */
+/** Control characters that YAML forbids. A file with one of them is not text, or is in another encoding. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const UNPRINTABLE = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/;
 
@@ -134,7 +136,7 @@ function toFinding(fault: YAMLError, text: string, lines: LineCounter): Finding 
   return { ...at, found, expected, message: `not valid YAML: ${expected}` };
 }
 
-/** Characters of a tag that a message shows. */
+/** Maximum number of characters of a tag that a message shows. */
 const TAG_LENGTH_MAX = 60;
 
 function positionOf({ pos: [offset] }: YAMLError, lines: LineCounter): Pick<Finding, "line" | "column" | "path"> {
@@ -142,7 +144,7 @@ function positionOf({ pos: [offset] }: YAMLError, lines: LineCounter): Pick<Find
   return { line: Math.max(1, line), column: Math.max(1, col), path: [] };
 }
 
-/** The first error of each line: the others follow from it. */
+/** Returns the first error of each line, since the others follow from it. */
 function firstPerLine(findings: readonly Finding[]): Finding[] {
   const lines = new Map<number, Finding>();
   for (const finding of findings.toSorted((one, other) => one.line - other.line || one.column - other.column)) {

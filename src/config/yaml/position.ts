@@ -9,7 +9,7 @@ export interface Position {
 /** Position and text of one value in a file. */
 export interface Mark {
   readonly path: Path;
-  /** Position of its key; null for a list item and for the document. */
+  /** Position of its key, or null for a list item and for the document. */
   readonly key: Position | null;
   readonly position: Position;
   readonly kind: "mapping" | "list" | "scalar";
@@ -17,17 +17,17 @@ export interface Mark {
   readonly found: string;
   /** Environment variables in it. */
   readonly variables: readonly string[];
-  /** Position of one of its characters; absent if it is not text. */
+  /** Returns the position of one of its characters. Absent if it is not text. */
   positionAt?(index: number): Position;
 }
 
 /** Marks by {@link markKey} of their path. */
 export type Marks = ReadonlyMap<string, Mark>;
 
-/** The key of a path in {@link Marks}. */
+/** Returns the key of a path in {@link Marks}. */
 export const markKey = (path: Path): string => JSON.stringify(path);
 
-/** Position of a value; of an absent one, that of the nearest section around it. */
+/** Returns the position of a value. If the value is absent, this is the position of the nearest section around it. */
 export function positionIn(marks: Marks, path: Path): Position {
   const mark = marks.get(markKey(path));
   if (mark !== undefined) return mark.position;

@@ -1,9 +1,9 @@
 import type { Scalar } from "yaml";
 
-/** Blanks: YAML folds, indents and trims them, so their number differs between a text and its source. */
+/** Blanks, which YAML folds, indents and trims, so that their number differs between a text and its source. */
 const BLANK = /[ \t\r\n]/;
 
-/** What one character of a text is written as. */
+/** How one character of a text may be written. */
 const TOKENS = {
   QUOTE_DOUBLE: /\\(?:x[\da-fA-F]{2}|u[\da-fA-F]{4}|U[\da-fA-F]{8}|[\s\S])|[\s\S]/gy,
   QUOTE_SINGLE: /''|[\s\S]/gy,
@@ -11,8 +11,8 @@ const TOKENS = {
 } as const;
 
 /**
- * Returns the offset in `source` of the character `index` of the text of `node`, in any YAML style. Blanks and the end of
- * the text are located behind the character before them, because folding changes their number.
+ * Returns the offset in `source` of the character `index` of the text of `node`, in any YAML style. Blanks and the end
+ * of the text are located behind the character before them, because folding changes their number.
  */
 export function sourceOffset({ type, range, value }: Scalar, source: string, index: number): number {
   const text = String(value);
@@ -34,7 +34,7 @@ export function sourceOffset({ type, range, value }: Scalar, source: string, ind
     seen += nonBlank;
     if (nonBlank > 0) offset = bodyStart + at + token.length;
   }
-  // Count the blanks that are the same in the source and in the text.
+  // Skip the blanks that are the same in the source and in the text.
   for (const blank of /[ \t\r\n]*$/.exec(text.slice(0, index))?.[0] ?? "") {
     if (offset < end && source.charAt(offset) === blank) offset += 1;
     else break;
@@ -42,10 +42,10 @@ export function sourceOffset({ type, range, value }: Scalar, source: string, ind
   return offset;
 }
 
-/** Number of characters that are not blanks. */
+/** Returns the number of characters that are not blanks. */
 const nonBlankLength = (text: string): number => text.replace(/[ \t\r\n]/g, "").length;
 
-/** The text of a token. Of a one-letter escape only its length matters. */
+/** Returns the text of a token. For a one-letter escape only the length matters. */
 function unescaped(token: string, type: Scalar["type"]): string {
   if (type === "QUOTE_SINGLE") return token.charAt(0);
   if (type !== "QUOTE_DOUBLE" || !token.startsWith("\\")) return token;

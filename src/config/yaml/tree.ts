@@ -9,13 +9,13 @@ export interface Tree {
   readonly value: unknown;
   readonly marks: Marks;
   readonly findings: readonly Finding[];
-  /** The point at which the document is too large, and is not read further; null: it is not too large. */
+  /** The point from which a document that is too large is not read further, or null if it is not too large. */
   readonly overflow: Finding | null;
 }
 
-/** Largest number of values with all aliases expanded: aliases of aliases grow exponentially. */
+/** Maximum number of values with all aliases expanded, since aliases of aliases grow exponentially. */
 const VALUES_MAX = 50_000;
-/** Levels of nesting: the deepest valid file has about ten. */
+/** Maximum depth of nesting. The deepest valid file has about ten levels. */
 const DEPTH_MAX = 32;
 const SIZE_FOUND = "the file is too large";
 
@@ -27,9 +27,9 @@ interface TreeReader {
   readonly source: string;
   readonly lines: LineCounter;
   readonly env: Environment;
-  /** Anchors read so far: an alias can only name an earlier one. */
+  /** Anchors read so far, since an alias can only name an earlier one. */
   readonly anchors: Map<string, unknown>;
-  /** Nodes that are being read: an alias of one of them would never end. */
+  /** Nodes that are being read, since an alias of one of them would never end. */
   readonly open: Set<unknown>;
   readonly marks: Map<string, Mark>;
   readonly findings: Finding[];
@@ -46,7 +46,7 @@ export interface TreeSource {
   readonly source: string;
   readonly lines: LineCounter;
   readonly env: Environment;
-  /** Largest number of values with all aliases expanded; absent: 50,000. */
+  /** Maximum number of values with all aliases expanded. Absent means 50,000. */
   readonly valuesMax?: number;
 }
 
@@ -81,7 +81,10 @@ function readNode(reader: TreeReader, node: unknown, location: ValueLocation): u
   return value;
 }
 
-/** Returns the node, or the target of an alias; null, and reported, if there is none or the document is too large. */
+/**
+ * Returns the node, or the target of an alias. Reports a problem and returns null if there is none, or if the document
+ * is too large.
+ */
 function resolveNode(reader: TreeReader, node: unknown, location: ValueLocation): unknown {
   reader.values += 1;
   if (reader.values > reader.valuesMax) {
@@ -126,8 +129,8 @@ function readList(reader: TreeReader, items: readonly unknown[], location: Value
 }
 
 /**
- * Prototype of every mapping. Without the usual prototype a key such as `__proto__` is an ordinary key. Zod compares the
- * `length` of a value with the limits of lists: a mapping there must not throw.
+ * Prototype of every mapping. Without the usual prototype a key such as `__proto__` is an ordinary key. Zod compares
+ * the `length` of a value with the limits of lists, and must not throw if the value is a mapping.
  */
 const MAPPING: object = Object.assign(Object.create(null), { [Symbol.toPrimitive]: () => Number.NaN });
 
@@ -179,14 +182,14 @@ function mergeKeys(reader: TreeReader, node: unknown, location: ValueLocation, r
   reader.open.delete(target);
 }
 
-/** A key as written: `007` and `on` are names, not a number and a boolean. */
+/** Returns a key as written, so that `007` and `on` are names, not a number and a boolean. */
 const keyName = (key: Scalar): string => key.source ?? String(key.value ?? "");
 
 /** A quoted "<<" is an ordinary key. The parser returns a merge key as text or as a symbol. */
 const isMergeKey = (key: unknown): boolean =>
   isScalar(key) && (key.type ?? "PLAIN") === "PLAIN" && (key.value === "<<" || typeof key.value === "symbol");
 
-/** Characters of a number that a message shows. */
+/** Maximum number of characters of a number that a message shows. */
 const NUMBER_LENGTH_MAX = 40;
 
 function readScalar(reader: TreeReader, node: Scalar, location: ValueLocation): unknown {

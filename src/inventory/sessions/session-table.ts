@@ -1,16 +1,16 @@
-/** What is stored of each session, by row. */
+/** What is stored about each session, by row. */
 interface SessionColumns {
-  /** Bytes as last reported; NaN: never. */
+  /** Bytes as last reported, or NaN if they never were. */
   readonly sent: Float64Array;
   readonly received: Float64Array;
-  /** As last reported; NaN: never. */
+  /** Duration as last reported, or NaN if it never was. */
   readonly durationSeconds: Float64Array;
   /** Number of the last walk that showed the session. */
   readonly walk: Uint32Array;
   /** Complete walks in a row that did not show it. */
   readonly absences: Uint8Array;
   readonly type: Uint8Array;
-  /** Number of the first walk that showed it ended; 0: none. */
+  /** Number of the first walk that showed that it had ended, or 0 if there is none. */
   readonly endedWalk: Uint32Array;
 }
 
@@ -21,11 +21,11 @@ interface HashedColumns extends SessionColumns {
 }
 
 const ROWS_MIN = 1_024;
-/** Columns grow by this factor. A smaller one than 2 wastes less memory, and a large table hardly ever grows. */
+/** Columns grow by this factor, which wastes less memory than doubling. A large table hardly ever grows. */
 const GROWTH = 1.25;
 /** Columns shrink if a sweep leaves less than this share of their rows. */
 const ROWS_USED_MIN = 0.5;
-/** The index doubles above this share of used entries: linear probing slows down from here. */
+/** The index doubles above this share of used entries, from which linear probing slows down. */
 const LOAD_FACTOR_MAX = 0.7;
 /** Rows that a sweep checks in one step, in about a millisecond. */
 const ROWS_PER_STEP = 16_384;
@@ -33,14 +33,14 @@ const ROWS_PER_STEP = 16_384;
 const LOAD_FACTOR_MIN = 0.15;
 
 /**
- * Stores a few numbers per session between walks, in columns without gaps and an open-addressing hash index: 45 to 65 bytes per
- * session, a fifth of what a Map of objects takes. New sessions get the next rows, so a walk in the usual order reads memory in
- * order. Sessions are identified by a 64-bit hash of their id: among a million sessions, the probability of a collision is 1 in
- * 37 million.
+ * Stores a few numbers per session between walks, in columns without gaps and an open-addressing hash index. It takes 45
+ * to 65 bytes per session, a fifth of what a Map of objects takes. New sessions get the next rows, so a walk in the usual
+ * order reads memory in order. Sessions are identified by a 64-bit hash of their id. Among a million sessions, the
+ * probability of a collision is 1 in 37 million.
  */
 export class SessionTable {
   #columns = allocate(ROWS_MIN);
-  /** Where probing for a hash leads: a row plus 1; 0: an empty entry. Its length is a power of 2. */
+  /** The row plus 1 for each entry of the hash index, or 0 if it is empty. Its length is a power of 2. */
   #index = new Uint32Array(ROWS_MIN * 2);
   #size = 0;
   #isNew = false;
@@ -68,8 +68,8 @@ export class SessionTable {
   }
 
   /**
-   * Removes every row for which `isOver` returns true. `isOver` may read the columns. Yields after every few thousand rows; no
-   * row may be added before it is done.
+   * Removes every row for which `isOver` returns true. `isOver` may read the columns. Yields after every few thousand
+   * rows. No row may be added before it is done.
    */
   *sweep(isOver: (row: number) => boolean): Generator<void, void> {
     // From the end, because a removal moves the last row, which has been checked by then.
@@ -153,7 +153,7 @@ export class SessionTable {
     columns.endedWalk[row] = columns.endedWalk[last]!;
   }
 
-  /** Empties an entry, and moves up displaced entries behind it so that probing does not stop at the gap. */
+  /** Empties an entry, and moves displaced entries after it so that probing does not stop at the gap. */
   #removeEntry(entry: number): void {
     const index = this.#index;
     const { low } = this.#columns;

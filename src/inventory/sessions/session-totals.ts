@@ -12,21 +12,27 @@ import { SessionTable } from "./session-table.ts";
 import { SessionNodeTable, type SessionNodeTableDeps } from "./sessions-by-node.ts";
 
 /**
- * `complete`: the walk accounted for all sessions. `incomplete`: it missed some. `cut`: it stopped before the end of the list.
- * `failed`: it read nothing.
+ * `complete`: the walk accounted for all sessions. `incomplete`: it missed some. `cut`: it stopped before the end of
+ * the list. `failed`: it read nothing.
  */
 export type SessionWalkEnd = "complete" | "incomplete" | "cut" | "failed";
 
 /** After this many cut walks in a row, their counts replace older ones. */
 const CUT_WALKS_MAX = 3;
 
-/** A session has ended when this many complete walks in a row did not show it: a complete walk may miss one in a hundred. */
+/**
+ * A session has ended when this many complete walks in a row did not show it. One is not enough, since a complete walk
+ * may miss one session in a hundred.
+ */
 const ABSENCES_MAX = 2;
 
 /** A session that this many walks in a row did not show is forgotten, even if none of them was complete. */
 const WALKS_REMEMBERED = 20;
 
-/** A session that ended longer ago does not count as a current failure: failed sessions stay listed after the node recovers. */
+/**
+ * A session that ended longer ago does not count as a current failure, because failed sessions stay listed after the
+ * node recovers.
+ */
 const FAILING_MS_MAX: DurationMs = MINUTE_MS;
 
 const statusIndex = new Map<string, number>(SESSION_STATUSES.map((status, index) => [status, index]));
@@ -35,8 +41,8 @@ const endedStatuses: ReadonlySet<string> = new Set(["closed", "error", "timeout"
 const failedStatuses: ReadonlySet<string> = new Set(["error", "timeout"]);
 
 /**
- * Aggregates sessions page by page into counts, byte counters and a histogram of durations. Of each session only the last
- * numbers are stored. Byte counters and histogram start at 0 with each process, as Prometheus counters do.
+ * Aggregates sessions page by page into counts, byte counters and a histogram of durations. Only the last numbers of
+ * each session are stored. Byte counters and the histogram start at 0 in each process, as counters do in Prometheus.
  */
 export class SessionTotals {
   readonly #table = new SessionTable();
@@ -49,15 +55,18 @@ export class SessionTotals {
   #walk = 0;
   #walkBeganAt: EpochMs = 0;
   #lastCompleteWalk = 0;
-  /** When the last complete walk began: sessions that started later are new. */
+  /** When the last complete walk began. Sessions that started later are new. */
   #lastCompleteBeganAt: EpochMs = Number.POSITIVE_INFINITY;
-  /** Walks that began within {@link RECENT_SESSION_MS} before the current one, and the last walk before those; 0: none. */
+  /**
+   * Walks that began within {@link RECENT_SESSION_MS} before the current one, and the last walk before those, 0 if
+   * there is none.
+   */
   #recentWalks: { readonly walk: number; readonly at: EpochMs }[] = [];
   #lastOldWalk = 0;
   #cutWalks = 0;
   #view: SessionSummary | null = null;
 
-  /** `failedListed`: whether the list has shown a failed session before, in an earlier process. */
+  /** `failedListed` says whether the list has shown a failed session before, in an earlier process. */
   constructor(failedListed: boolean, deps: SessionNodeTableDeps) {
     this.#failedListed = failedListed;
     this.#nodes = new SessionNodeTable(deps);
@@ -65,7 +74,7 @@ export class SessionTotals {
     this.#customers = createLabelCounts("proxynet_customer_sessions", deps.onFolded);
   }
 
-  /** Returns the totals; null before the first walk. */
+  /** Returns the totals, or null before the first walk. */
   view(): SessionSummary | null {
     return this.#view;
   }
@@ -75,7 +84,7 @@ export class SessionTotals {
     return this.#table.size;
   }
 
-  /** Begins a walk. `serviceNow`: the service's clock. */
+  /** Begins a walk. `serviceNow` is the service's clock. */
   beginWalk(serviceNow: EpochMs): void {
     this.#walk++;
     this.#walkBeganAt = serviceNow;
@@ -150,7 +159,7 @@ export class SessionTotals {
     if (session.nodeId !== null) this.#nodes.count(session.nodeId, node, status, this.#isRecent(session, row));
   }
 
-  /** `initial`: bytes assumed before the first report; NaN: unknown. */
+  /** `initial` is the number of bytes assumed before the first report, or NaN if unknown. */
   #addBytes({ bytesSent, bytesReceived }: SessionRecord, row: number, node: number | null, initial: number): void {
     const sent = byteGain(this.#table.columns.sent, row, bytesSent, initial);
     const received = byteGain(this.#table.columns.received, row, bytesReceived, initial);
@@ -171,14 +180,17 @@ export class SessionTotals {
     );
   }
 
-  /** Whether the session ended within `ms` before the walk; without times, whether it was first seen ended after `lastOldWalk`. */
+  /**
+   * Returns whether the session ended within `ms` before the walk or, if its times are missing, whether a walk after
+   * `lastOldWalk` was the first to show that it had ended.
+   */
   #hasEndedWithin(session: SessionRecord, row: number, ms: DurationMs, lastOldWalk: number): boolean {
     if (this.#table.columns.endedWalk[row]! <= lastOldWalk) return false;
     if (session.startedAtMs === null || session.durationSeconds === null) return this.#lastCompleteWalk > 0;
     return session.startedAtMs + session.durationSeconds * SECOND_MS >= this.#walkBeganAt - ms;
   }
 
-  /** After a complete walk: removes the sessions that have left the list, and counts their durations. */
+  /** Removes the sessions that have left the list, and counts their durations. Called after a complete walk. */
   *#removeEnded(): Generator<void, void> {
     yield* this.#table.sweep((row) => {
       const { walk, absences, endedWalk, type, durationSeconds } = this.#table.columns;
@@ -196,8 +208,8 @@ export class SessionTotals {
 const createCounts = () => new Float64Array(SESSION_STATUSES.length * SESSION_TYPES.length);
 
 /**
- * Stores `value`, and returns by how much it exceeds the stored one, or `initial` if there is none (NaN: unknown). A missing
- * value keeps the stored one; a smaller value gains 0.
+ * Stores `value`, and returns by how much it exceeds the stored one, or `initial` if there is none (NaN if unknown). A
+ * missing value keeps the stored one. For a smaller value it returns 0.
  */
 function byteGain(column: Float64Array, row: number, value: number | null, initial: number): number {
   if (value === null) return 0;
@@ -207,8 +219,8 @@ function byteGain(column: Float64Array, row: number, value: number | null, initi
 }
 
 /**
- * Sorts by sessions, most first, then by id: the order does not depend on that of the list. Customers with the same number of
- * sessions are sorted in one step.
+ * Sorts by sessions, most first, then by id, so that the order does not depend on that of the list. Customers with the
+ * same number of sessions are sorted in one step.
  */
 function* rankCustomers(customers: ReadonlyMap<string, number>) {
   const idsByCount = new Map<number, string[]>();
@@ -233,7 +245,10 @@ class SessionDurations {
     sum: 0,
   }));
 
-  /** Adds a session that ended. `type`: index into SESSION_TYPES. NaN, a duration that was never reported, is ignored. */
+  /**
+   * Adds a session that ended. `type` is an index into SESSION_TYPES. A duration of NaN, which was never reported, is
+   * ignored.
+   */
   observe(type: number, seconds: number): void {
     if (Number.isNaN(seconds)) return;
     const histogram = this.#histograms[type]!;

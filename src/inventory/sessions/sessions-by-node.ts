@@ -3,7 +3,7 @@ import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../../model/label-
 import { SESSION_STATUSES } from "../../model/session.ts";
 import type { SessionNodes } from "../../model/snapshot.ts";
 
-/** Quiet walks are counted up to this. */
+/** Quiet walks are counted up to this number. */
 const QUIET_WALKS_MAX = 255;
 
 /** Nodes that are checked in one step, in about a millisecond. */
@@ -19,8 +19,8 @@ export interface SessionNodeTableDeps {
 }
 
 /**
- * Counts sessions and bytes by node: for all nodes of the fleet, and for other nodes that sessions name, up to the cap of the
- * label. Sessions of further nodes are counted under the node `other`.
+ * Counts sessions and bytes by node, for all nodes of the fleet and, up to the cap of the label, for other nodes that
+ * sessions name. Sessions of further nodes are counted under the node `other`.
  */
 export class SessionNodeTable {
   readonly #deps: SessionNodeTableDeps;
@@ -47,7 +47,10 @@ export class SessionNodeTable {
     this.#current = createCounts(this.#sent.length);
   }
 
-  /** Counts a session of the node under its slot. `status`: index into SESSION_STATUSES; `isRecent`: it is open, or ended recently. */
+  /**
+   * Counts a session of the node under its slot. `status` is an index into SESSION_STATUSES; `isRecent` is true if it is
+   * open or ended recently.
+   */
   count(nodeId: string, slot: number | null, status: number, isRecent: boolean): void {
     if (slot === null || this.#ids[slot] !== nodeId) this.#foldedCount++;
     if (slot === null) return;
@@ -66,7 +69,10 @@ export class SessionNodeTable {
     this.#received[slot]! += received;
   }
 
-  /** Accepts the counts of the walk, and calls {@link forgetIdle}. Only a complete walk proves that no session of a node fails. */
+  /**
+   * Accepts the counts of the walk, and calls {@link forgetIdle}. Only a complete walk proves that no session of a node
+   * fails.
+   */
   *acceptWalk(complete: boolean): Generator<void, void> {
     this.#accepted = this.#current;
     for (let slot = 0; slot < this.#ids.length; slot++) {
@@ -94,7 +100,7 @@ export class SessionNodeTable {
     }
   }
 
-  /** Returns an immutable copy: the accepted counts, and the bytes so far. */
+  /** Returns an immutable copy of the accepted counts and of the bytes so far. */
   view(): SessionNodes {
     const { length } = this.#ids;
     return {
@@ -110,8 +116,8 @@ export class SessionNodeTable {
   }
 
   /**
-   * Returns the slot of the node, or of `other`, and adds it if there is none. Null if the cap is reached and a node of the fleet has
-   * the id `other`.
+   * Returns the slot of the node, or of `other`, and adds it if there is none. Returns null if the cap is reached and a
+   * node of the fleet has the id `other`.
    */
   slotOf(nodeId: string): number | null {
     const slot = this.#slots.get(nodeId);

@@ -13,18 +13,22 @@ interface CallBlock {
 }
 
 /**
- * Counts calls in blocks: a block is counted as used in the database before a call of it is made. The next block is reserved when
- * half of the current one is used, so normally no call waits for the database. Reservations are fenced by the lease.
+ * Counts calls in blocks. A block counts as used in the database before one of its calls is made. The next block is
+ * reserved when half of the current one is used, so normally no call waits for the database. Reservations are fenced by
+ * the lease.
  */
 export class CallBlocks implements CallCounter {
   readonly #database: Database;
   readonly #lease: Lease;
-  /** Calls made by day: those of earlier leaders with their blocks, and ours without the rest of the current block. */
+  /**
+   * Calls made, by day. Those of earlier leaders include their whole blocks; ours exclude the rest of the current
+   * block.
+   */
   readonly #used: Map<string, number>;
   #block: CallBlock = { day: "", left: 0 };
   #reserving: Promise<void> | null = null;
 
-  /** `used`: calls by day that the database had when this daemon became the leader. */
+  /** `used` holds the calls by day that the database had when this daemon became the leader. */
   constructor(database: Database, lease: Lease, used: ReadonlyMap<string, number>) {
     this.#database = database;
     this.#lease = lease;
@@ -45,7 +49,10 @@ export class CallBlocks implements CallCounter {
     this.#reserving?.catch(() => undefined);
   };
 
-  /** Gives the rest of the block back. Call it when no more calls follow. Rejects if the database can't be reached. */
+  /**
+   * Returns the rest of the block to the database. Call it when no more calls follow. Rejects if the database can't be
+   * reached.
+   */
   async close(): Promise<void> {
     await this.#reserving?.catch(() => undefined);
     const { day, left } = this.#block;

@@ -24,7 +24,7 @@ export type Row = Readonly<Record<string, unknown>>;
 
 /** Runs statements on one connection. */
 export interface Connection {
-  /** `timeoutMs`: the connection is given up after this time. */
+  /** The attempt to connect ends after `timeoutMs`. */
   query(sql: string, parameters?: Parameters, timeoutMs?: DurationMs): Promise<readonly Row[]>;
 }
 
@@ -33,7 +33,7 @@ const CONNECTIONS_MAX = 4;
 const CONNECT_TIMEOUT_MS: DurationMs = 5 * SECOND_MS;
 /** The server ends a statement after this time. */
 const STATEMENT_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
-/** After this time the connection is given up. Longer than the server's, so that a statement is over by then. */
+/** The connection is closed after this time, which is longer than the server's, so that a statement is over by then. */
 const QUERY_TIMEOUT_MS: DurationMs = 15 * SECOND_MS;
 /** Wait before the next attempt to connect, doubled after each failure. */
 const RETRY_DELAY_MS: DurationMs = SECOND_MS / 4;
@@ -45,15 +45,16 @@ export const READ_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /** Why a database can't be used, as opposed to an error in a statement. */
 export class DatabaseUnavailable extends Error {}
 
-/** Codes of failed connections to a server that is not there, or not yet. */
+/** Error codes of connections to a server that is not running, or not yet. */
 const UNREACHABLE_CODES: ReadonlySet<unknown> = new Set([
   ...["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT", "ENOENT"],
   ...["EHOSTUNREACH", "EHOSTDOWN", "ENETUNREACH", "ENETDOWN", "ENOTFOUND", "EAI_AGAIN"],
 ]);
 
 /**
- * Whether an error shows that the server does not answer now: it can't be reached, starts, stops, or has no free connection. False: it
- * answers and refuses, for example the password or the certificate.
+ * Returns whether an error shows that the server does not answer now, because it can't be reached, is starting or
+ * stopping, or has no free connection. If it answers and refuses, for example the password or the certificate, this is
+ * false.
  */
 export function isUnreachable(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return isUnreachable(error.cause);
@@ -64,22 +65,23 @@ export function isUnreachable(error: unknown): boolean {
 }
 
 /**
- * A PostgreSQL database. A lost connection is replaced by the next statement. While no connection can be made, statements fail
- * at once, except one after each wait, which grows from {@link RETRY_DELAY_MS} to {@link RETRY_DELAY_MS_MAX}.
+ * A PostgreSQL database. A lost connection is replaced by the next statement. While no connection can be made, one
+ * statement after each wait tries to connect, and the others fail immediately. The wait grows from {@link
+ * RETRY_DELAY_MS} to {@link RETRY_DELAY_MS_MAX}.
  */
 export class Database implements Connection {
   /** The name of the schema, quoted, for statements. */
   readonly schema: string;
   /** The name of the schema. */
   readonly schemaName: string;
-  /** Names the database in messages, without a password. */
+  /** The database as messages name it, without a password. */
   readonly name: string;
   readonly #pool: pg.Pool;
   readonly #clock: Clock;
   readonly #log: Log;
   #failures = 0;
   #retryAt: MonotonicMs = Number.NEGATIVE_INFINITY;
-  /** Why the last connection could not be made; null: it was made. */
+  /** Why the last connection could not be made, or null if it was made. */
   #failure: DatabaseUnavailable | null = null;
   #closing: Promise<void> | null = null;
 
@@ -106,12 +108,14 @@ export class Database implements Connection {
     this.#pool.on("error", (error) => log.debug({ err: error }, "idle database connection lost"));
   }
 
-  /** Runs one statement. Rejects with {@link DatabaseUnavailable} if there is no connection, or with PostgreSQL's error. */
+  /**
+   * Runs one statement. Rejects with {@link DatabaseUnavailable} if there is no connection, or with PostgreSQL's error.
+   */
   query(sql: string, parameters?: Parameters, timeoutMs?: DurationMs): Promise<readonly Row[]> {
     return this.use((connection) => connection.query(sql, parameters, timeoutMs));
   }
 
-  /** Runs `work` in a transaction. `begin`: the statement that begins it. */
+  /** Runs `work` in a transaction. `begin` is the statement that begins it. */
   transaction<T>(work: (connection: Connection) => Promise<T>, begin = "BEGIN"): Promise<T> {
     return this.use(async (connection) => {
       await connection.query(begin);
@@ -143,7 +147,7 @@ export class Database implements Connection {
     }
   }
 
-  /** Closes all connections. May be called again. */
+  /** Closes all connections. Further calls have no effect. */
   close(): Promise<void> {
     this.#closing ??= this.#pool.end();
     return this.#closing;
@@ -172,7 +176,7 @@ export class Database implements Connection {
   }
 }
 
-/** Opens a database; connects with the first statement. The error says what is wrong with its URL. */
+/** Opens a database. Connects with the first statement. The error says what is wrong with its URL. */
 export function openDatabase(deps: DatabaseDeps): Result<Database, StoreFailure> {
   const address = parseDatabaseUrl(deps.url.value());
   if (address.ok) return ok(new Database(address.value, deps));
@@ -182,7 +186,7 @@ export function openDatabase(deps: DatabaseDeps): Result<Database, StoreFailure>
 /** Quotes an identifier. */
 const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
-/** PostgreSQL has no NUL in texts. */
+/** Replaces NUL, which texts of PostgreSQL can't contain. */
 const withoutNul = (value: Parameters[number]): Parameters[number] =>
   typeof value === "string" ? value.replaceAll("\0", "\ufffd") : value;
 
@@ -191,7 +195,10 @@ function currentPassword(url: Secret, first: DatabaseAddress): string {
   return (address.ok ? address.value : first).password ?? "";
 }
 
-/** Whether the server ended the connection: it shuts down, starts up, or an administrator ended it. */
+/**
+ * Returns whether the server ended the connection because it shuts down or starts up, or because an administrator ended
+ * it.
+ */
 const isShutdown = ({ code = "" }: pg.DatabaseError): boolean => code.startsWith("57P") || code.startsWith("08");
 
 const isConnectionFailure = (error: Error): boolean =>

@@ -3,7 +3,7 @@ import type { Database } from "./database.ts";
 import { toJsonText } from "./json-text.ts";
 import type { Lease } from "./lease.ts";
 
-/** Facts in memory, which are written to the database one flush at a time: the last value of each key. */
+/** Facts in memory. The last value of each key is written to the database, one flush at a time. */
 export class FactImage implements FactStore {
   readonly #database: Database;
   readonly #lease: Lease;
@@ -13,7 +13,7 @@ export class FactImage implements FactStore {
   #flushing: Promise<void> | null = null;
   #isFailing = false;
 
-  /** `facts`: those that the database had when this daemon became the leader. */
+  /** `facts` are those that the database had when this daemon became the leader. */
   constructor(database: Database, lease: Lease, facts: ReadonlyMap<string, string>, log: Log) {
     this.#database = database;
     this.#lease = lease;
@@ -29,7 +29,7 @@ export class FactImage implements FactStore {
     void this.flush();
   };
 
-  /** Adopts facts that a commit of the journal has written; null: the fact is gone. */
+  /** Adopts facts that a commit of the journal has written. Null means that the fact was deleted. */
   adopt(facts: ReadonlyMap<string, string | null>): void {
     for (const [key, value] of facts) {
       if (value === null) this.#facts.delete(key);
@@ -37,7 +37,9 @@ export class FactImage implements FactStore {
     }
   }
 
-  /** Writes what is still to be written. Never rejects: what fails is written with the next fact. */
+  /**
+   * Writes what is still to be written. Never rejects. Facts that could not be written are written with the next one.
+   */
   async flush(): Promise<void> {
     this.#flushing ??= this.#writeAll().finally(() => {
       this.#flushing = null;

@@ -5,7 +5,7 @@ import type { ForwardedOrder, ForwardedOrders } from "../../model/shared-state.t
 import type { Database } from "./database.ts";
 import { toJsonText } from "./json-text.ts";
 
-/** A command lapses if no leader takes it within this time: what it was about may have changed. */
+/** A command lapses if no leader takes it within this time, because its subject may have changed. */
 const LAPSE_MS: DurationMs = 10 * MINUTE_MS;
 /** Rows are deleted after this time. */
 const RETENTION = "1 day";

@@ -10,11 +10,11 @@ import { createJournalQueries } from "./row-queries.ts";
 const TRIM_INTERVAL_DECISIONS = 1_000;
 
 /**
- * Creates the journal in a database whose schema is current. Commits are fenced: they reject with `Deposed` once another daemon has
- * taken the lease, and write nothing. `onFacts` receives the facts of each commit.
+ * Creates the journal in a database whose schema is current. Commits are fenced: they reject with `Deposed` once
+ * another daemon has taken the lease, and write nothing. `onFacts` receives the facts of each commit.
  *
- * A commit whose connection is lost may still be written, until a later one is: see `last_commit` in the schema. So everything
- * that is recorded before an action must be valid even if the action was not taken.
+ * A commit whose connection is lost may still be written until a later commit is (see `last_commit` in the schema).
+ * Everything that is recorded before an action must therefore be valid even if the action was not taken.
  */
 export function createPostgresJournal(
   database: Database,
@@ -43,7 +43,7 @@ export function createPostgresJournal(
     if (facts.length > 0) onFacts(new Map(facts));
     untrimmed += changes.filter(({ kind }) => kind === "decision").length;
     if (untrimmed < TRIM_INTERVAL_DECISIONS) return;
-    // Not waited for: if it fails, the next one deletes twice as many.
+    // This is not waited for. If it fails, the next one deletes twice as many.
     database.query(deleteExcessDecisions(schema), [DECISIONS_MAX, 2 * untrimmed]).catch(() => undefined);
     untrimmed = 0;
   }

@@ -13,19 +13,20 @@ export interface LeaseDeps {
   readonly url: string | null;
   readonly leaseMs: DurationMs;
   readonly clock: Clock;
-  /** Called before each attempt to acquire the lease, which fails if it rejects. Absent: the schema is current. */
+  /** Called before each attempt to acquire the lease, which fails if it rejects. Absent if the schema is current. */
   prepare?(): Promise<void>;
 }
 
-/** This daemon does not lead, or no longer. */
+/** Thrown if this daemon does not lead, or no longer leads. */
 export class Deposed extends Error {}
 
-/** An attempt may take this share of the lease, which is the time until the next one. */
+/** Number of attempts per duration of the lease. An attempt may take the time until the next one. */
 const ATTEMPTS_PER_LEASE = 3;
 
 /**
- * The lease of the leader. Times are those of the database's clock; this daemon's deadline is by its monotonic clock, from before
- * it sent its last renewal, so it ends first. The epoch grows with every acquisition, and fences commits: see `journal.ts`.
+ * The lease of the leader. Times are those of the database's clock. This daemon's deadline is measured on its monotonic
+ * clock from before it sent its last renewal, so it ends first. The epoch grows with every acquisition and fences
+ * commits (see `journal.ts`).
  *
  *     standby ── acquire ──▶ leader ── deadline passed ──▶ expired ── renew ──▶ leader
  *        ▲                     └───── deposed, released ──────┴──────────────────▶ standby
@@ -43,7 +44,7 @@ export class Lease implements LeasePort {
     return this.#epoch;
   }
 
-  /** As {@link Lease.epoch}. Throws {@link Deposed} if this daemon does not lead. */
+  /** Like {@link Lease.epoch}. Throws {@link Deposed} if this daemon does not lead. */
   requireEpoch(): number {
     if (this.#epoch === null) throw new Deposed("this daemon does not lead");
     return this.#epoch;
@@ -89,7 +90,9 @@ export class Lease implements LeasePort {
     return true;
   }
 
-  /** Rejects with {@link Deposed} if this daemon does not lead, or another one has taken the lease. */
+  /**
+   * Renews the lease. Rejects with {@link Deposed} if this daemon does not lead, or if another one has taken the lease.
+   */
   async renew(): Promise<void> {
     const { database, leaseMs, clock } = this.#deps;
     const epoch = this.requireEpoch();

@@ -4,11 +4,11 @@ import type { Connection, Database } from "./database.ts";
 import { createViews } from "./views.ts";
 
 /**
- * The schema's history: entry n migrates a schema from version n to n + 1. `s`: the quoted name of the schema. Released entries
- * are never edited.
+ * The schema's history: entry n migrates a schema from version n to n + 1. `s` is the quoted name of the schema.
+ * Released entries are never edited.
  *
- * The tables of the journal are those of SQLite: see `src/journal/sqlite/migrations.ts`. Times are milliseconds since the Unix
- * epoch.
+ * The tables of the journal are the same as in SQLite (see `src/journal/sqlite/migrations.ts`). Times are milliseconds
+ * since the Unix epoch.
  */
 export const MIGRATIONS: readonly ((s: string) => string)[] = [
   (s) => `
@@ -109,8 +109,8 @@ export const MIGRATIONS: readonly ((s: string) => string)[] = [
 ];
 
 /**
- * Creates or migrates the schema, in one transaction and by one daemon at a time. Fails if a later version wrote it, or if this
- * user may not create it. Rejects if the database can't be reached.
+ * Creates or migrates the schema, in one transaction and by one daemon at a time. Fails if a later version wrote it, or
+ * if this user may not create it. Rejects if the database can't be reached.
  */
 export function migrate(database: Database, migrations = MIGRATIONS): Promise<Result<void, StoreFailure>> {
   const { schema: s, schemaName } = database;
@@ -133,7 +133,7 @@ export function migrate(database: Database, migrations = MIGRATIONS): Promise<Re
   });
 }
 
-/** Returns why a schema can't be read by this version; null: it can. */
+/** Returns why a schema can't be read by this version, or null if it can. */
 export async function schemaProblem(connection: Connection, database: Database): Promise<StoreFailure | null> {
   const version = await schemaVersion(connection, database);
   const known = MIGRATIONS.length;
@@ -146,7 +146,7 @@ export async function schemaProblem(connection: Connection, database: Database):
   return { kind: "older", message };
 }
 
-/** Null: there are no tables. */
+/** Returns the version of a schema, or null if it has no tables. */
 async function schemaVersion(connection: Connection, { schema: s }: Database): Promise<number | null> {
   const [table] = await connection.query("SELECT to_regclass($1) IS NOT NULL AS found", [`${s}.schema_version`]);
   if (table?.found !== true) return null;
@@ -154,7 +154,7 @@ async function schemaVersion(connection: Connection, { schema: s }: Database): P
   return Number(row?.version ?? 0);
 }
 
-/** Returns why this version, which knows the schema up to `known`, can't use one of `version`; null: it can. */
+/** Returns why this version, which knows the schema up to `known`, can't use one of `version`, or null if it can. */
 export function newerVersion(database: Database, version: number, known: number): StoreFailure | null {
   if (version <= known) return null;
   const message = `${named(database)} has version ${version}, and this proxywarden knows ${known} at most; run the version that wrote it, or a later one`;

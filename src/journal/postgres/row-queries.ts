@@ -12,7 +12,7 @@ import { type Connection, type Database, type Parameters, READ_SNAPSHOT, type Ro
 export interface RowQueries extends JournalQueries {
   timers(node: NodeId): Promise<readonly TimerRow[]>;
   holds(node: NodeId): Promise<readonly NodeHold[]>;
-  /** All facts, also those that are not the journal's. */
+  /** All facts, including those that are not the journal's. */
   allFacts(): Promise<ReadonlyMap<string, string>>;
   /** Calls by day (UTC). */
   calls(): Promise<ReadonlyMap<string, number>>;
@@ -20,7 +20,7 @@ export interface RowQueries extends JournalQueries {
   callsSince(day: string): Promise<number>;
 }
 
-/** Creates queries of the schema `s`, quoted, on a connection. */
+/** Creates queries on a connection. `s` is the quoted name of the schema. */
 export function createRowQueries(connection: Connection, s: string): RowQueries {
   const timed =
     <T>(table: TimedTable) =>
@@ -65,7 +65,10 @@ export function createJournalQueries(database: Database): RowQueries & Pick<Jour
   };
 }
 
-/** Loads the content of the journal of the schema `s`, quoted. The connection should be in a transaction with one snapshot. */
+/**
+ * Loads the content of the journal. `s` is the quoted name of the schema. The connection should be in a transaction
+ * with one snapshot.
+ */
 async function loadContents(connection: Connection, s: string, since: EpochMs): Promise<JournalContents> {
   const timers = await connection.query(selectTimers(s));
   const episodes = await connection.query(

@@ -9,13 +9,13 @@ import { toJsonText } from "./json-text.ts";
 import { createRowQueries } from "./row-queries.ts";
 import { openMigratedDatabase } from "./store.ts";
 
-/** Rows that are read, or written, at once. */
+/** Number of rows that are read or written at once. */
 const ROWS_AT_ONCE = 2_000;
 
 /** The order in which SQLite keeps rows of nodes. */
 const BY_NODE = 'ORDER BY node COLLATE "C", policy COLLATE "C"';
 
-/** Yields all rows of the schema `s`, quoted. The connection must be in a transaction with one snapshot. */
+/** Yields all rows of a schema, whose quoted name is `s`. The connection must be in a transaction with one snapshot. */
 export async function* exportRows(connection: Connection, s: string): AsyncGenerator<StateRow> {
   const queries = createRowQueries(connection, s);
   for (const [day, used] of await queries.calls()) yield { kind: "calls", day, used };
@@ -36,8 +36,8 @@ export async function* exportRows(connection: Connection, s: string): AsyncGener
 }
 
 /**
- * Writes rows in one transaction, for which the lease is held. Fails, and writes nothing, if a daemon leads, the schema has rows,
- * or a row is invalid.
+ * Writes rows in one transaction, during which the lease is held. Fails, and writes nothing, if a daemon leads, the
+ * schema has rows, or a row is invalid.
  */
 export async function importState(deps: DatabaseDeps, rows: readonly StateRow[]): Promise<Result<void, string>> {
   const opened = await openMigratedDatabase(deps);

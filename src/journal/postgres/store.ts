@@ -12,16 +12,18 @@ import { Lease } from "./lease.ts";
 import { migrate } from "./migrations.ts";
 import { createJournalQueries, createRowQueries } from "./row-queries.ts";
 
-/** What opening a store needs. */
+/** Dependencies of opening a store. */
 export interface PostgresStoreDeps extends DatabaseDeps {
   readonly leaseMs: DurationMs;
   /** Name of this daemon's instance. */
   readonly holder: string;
-  /** Where this daemon's web server is reached; null: not known. */
+  /** Where this daemon's web server is reached, or null if not known. */
   readonly publicUrl: string | null;
 }
 
-/** Opens the database and migrates its schema. The error says what is wrong with the URL, the database or the schema. */
+/**
+ * Opens the database and migrates its schema. The error says what is wrong with the URL, the database or the schema.
+ */
 export async function openMigratedDatabase(deps: DatabaseDeps): Promise<Result<Database, StoreFailure>> {
   const opened = openDatabase(deps);
   if (!opened.ok) return opened;
@@ -31,7 +33,7 @@ export async function openMigratedDatabase(deps: DatabaseDeps): Promise<Result<D
   return migrated;
 }
 
-/** As {@link migrate}, but never rejects. */
+/** Like {@link migrate}, but never rejects. */
 async function tryMigrate(database: Database): Promise<Result<void, StoreFailure>> {
   try {
     return await migrate(database);
@@ -41,8 +43,9 @@ async function tryMigrate(database: Database): Promise<Result<void, StoreFailure
 }
 
 /**
- * Opens the database that several daemons share, and migrates its schema. If the database can't be reached, that is tried again before
- * the lease is acquired. Does not acquire the lease. The error says what is wrong with the URL, the database or the schema.
+ * Opens the database that several daemons share, and migrates its schema. If the database can't be reached, the
+ * migration is tried again before the lease is acquired. Does not acquire the lease. The error says what is wrong with
+ * the URL, the database or the schema.
  */
 export async function openSharedState(deps: PostgresStoreDeps): Promise<Result<SharedState, StoreFailure>> {
   const opened = openDatabase(deps);
@@ -76,8 +79,9 @@ export async function openSharedState(deps: PostgresStoreDeps): Promise<Result<S
 }
 
 /**
- * Creates the store of the leader: `lease` must have been acquired. Loads facts and call counts. `close` writes what is left, gives
- * unused calls back and releases the lease, but leaves the database open. Rejects if the database can't be reached.
+ * Creates the store of the leader: `lease` must have been acquired. Loads facts and call counts. `close` writes what is
+ * left, returns unused calls and releases the lease, but leaves the database open. Rejects if the database can't be
+ * reached.
  */
 export async function createLeaderStore(
   database: Database,

@@ -8,9 +8,9 @@ export interface DatabaseAddress {
   readonly port: number;
   readonly database: string;
   readonly user: string;
-  /** Absent: the URL has none. */
+  /** Absent if the URL has none. */
   readonly password?: string;
-  /** False: without TLS. */
+  /** False if TLS is not used. */
   readonly tls: ConnectionOptions | false;
 }
 
@@ -21,8 +21,8 @@ const PARAMETERS = ["sslmode", "host", ...Object.values(TLS_FILES)];
 const EXAMPLE = "postgres://user:password@host:5432/database?sslmode=verify-full";
 
 /**
- * Reads the URL of a PostgreSQL database, and the PEM files that it names. The parameters are those of libpq; `host` may be the
- * folder of a Unix socket. The error does not contain the password.
+ * Reads the URL of a PostgreSQL database, and the PEM files that it names. The parameters are those of libpq; `host`
+ * may be the folder of a Unix socket. The error does not contain the password.
  */
 export function parseDatabaseUrl(text: string): Result<DatabaseAddress, string> {
   const url = URL.canParse(text) ? new URL(text) : null;

@@ -1,9 +1,9 @@
-/** SQL of a time in milliseconds since the Unix epoch as timestamptz. */
+/** Returns the SQL that converts milliseconds since the Unix epoch to timestamptz. */
 const time = (milliseconds: string): string => `to_timestamp((${milliseconds})::float8 / 1000)`;
 
 /**
- * SQL that creates the views for people and dashboards. They are documented in docs/high-availability.md: columns may be added, but
- * neither removed nor changed. `s`: the quoted name of the schema. Steps count from 1.
+ * Returns the SQL that creates the views for people and dashboards. They are documented in docs/high-availability.md,
+ * so columns may be added, but neither removed nor changed. `s` is the quoted name of the schema. Steps count from 1.
  */
 export const createViews = (s: string): string => `
   CREATE VIEW ${s}.proxywarden_episodes AS SELECT

@@ -5,7 +5,10 @@ import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
 import { assertJournalFact, endOf, numberOfId } from "../row-rules.ts";
 
-/** Creates a function that writes one change in the caller's transaction. It throws SQLite's errors, and for invalid changes. */
+/**
+ * Creates a function that writes one change in the caller's transaction. It throws SQLite's errors, and errors for
+ * invalid changes.
+ */
 export function createChangeWriter(database: DatabaseSync): (change: JournalChange) => void {
   const rows = createRowWriter(database);
   const deleteTimer = database.prepare("DELETE FROM timers WHERE node = ? AND policy = ?");
@@ -48,7 +51,7 @@ function createRowWriter(database: DatabaseSync) {
   const putTimer = database.prepare(
     "REPLACE INTO timers (node, policy, state, true_ms, clear_ms, since, node_created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
   );
-  // Not REPLACE: another id with the same number is a bug and must not overwrite its row.
+  // REPLACE is not used, because another id with the same number is a bug and must not overwrite its row.
   const putEpisode = database.prepare(
     `INSERT INTO episodes (number, id, policy, node, state, opened_at, closed_at, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (id) DO UPDATE SET policy = excluded.policy, node = excluded.node, state = excluded.state,

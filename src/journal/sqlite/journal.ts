@@ -6,8 +6,9 @@ import { createRowReader, queriesOver, SCHEMA } from "./rows.ts";
 import { runInTransaction } from "./transaction.ts";
 
 /**
- * Creates the journal in `database`, whose schema must be current. All its work is done before a method returns its promise, so a
- * commit is on disk by then. `assertInPlace` is called before each write; it throws if the database file was moved or replaced.
+ * Creates the journal in `database`, whose schema must be current. All its work is done before a method returns its
+ * promise, so a commit is on disk by then. `assertInPlace` is called before each write; it throws if the database file
+ * was moved or replaced.
  */
 export function createJournal(database: DatabaseSync, assertInPlace: () => void = () => {}): Journal {
   const write = createChangeWriter(database);
@@ -27,8 +28,8 @@ export function createJournal(database: DatabaseSync, assertInPlace: () => void 
 
   return {
     ...queriesOver(rows),
-    // Not limited, since no open episode or retry may be missing. Open ones are bounded by the fleet and its policies, the
-    // others by pruning.
+    // Not limited, since no open episode or retry may be missing. Open ones are bounded by the fleet and its policies,
+    // the others by pruning.
     load: async (closedSince) => ({
       timers: rows.timers(),
       episodes: rows.episodesSince(closedSince),

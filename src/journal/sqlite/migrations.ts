@@ -11,11 +11,10 @@ export const MIGRATIONS: readonly string[] = [
      key TEXT NOT NULL PRIMARY KEY,
      value TEXT NOT NULL
    ) STRICT, WITHOUT ROWID;`,
-  // The journal. `body` is the whole row as JSON; the other columns are for queries. Times are milliseconds since the Unix
-  // epoch. They are REAL because an accelerated clock returns fractions.
-  // number: the number in the id, which counts episodes and actions together.
-  // over_at: when an action ended in any way; null: it has not ended.
-  // holds.policy: '' if the hold is for all policies. ends_at: null if only an operator ends it.
+  // The journal. `body` is the whole row as JSON; the other columns are for queries. Times are milliseconds since the
+  // Unix epoch. They are REAL because an accelerated clock returns fractions. number is the number in the id, which
+  // counts episodes and actions together. over_at is when an action ended in any way, or null. holds.policy is '' if
+  // the hold is for all policies. ends_at is null if only an operator ends the hold.
   `CREATE TABLE timers (
      node TEXT NOT NULL,
      policy TEXT NOT NULL,
@@ -79,7 +78,7 @@ export const MIGRATIONS: readonly string[] = [
      PRIMARY KEY (node, policy)
    ) STRICT, WITHOUT ROWID;
    CREATE INDEX holds_by_end ON holds (ends_at);`,
-  // Commands of operators. node: null if a command does not concern a node.
+  // Commands of operators. node is null if a command does not concern a node.
   `CREATE TABLE orders (
      seq INTEGER PRIMARY KEY AUTOINCREMENT,
      at REAL NOT NULL,
@@ -88,18 +87,18 @@ export const MIGRATIONS: readonly string[] = [
    ) STRICT;
    CREATE INDEX orders_by_node ON orders (node, at);
    CREATE INDEX orders_by_time ON orders (at);`,
-  // node_created_at: created_at of the node of the timer; null: not known.
+  // node_created_at is the created_at of the timer's node, or null if not known.
   "ALTER TABLE timers ADD COLUMN node_created_at REAL",
 ];
 
-/** The schema version of a database; 0: it is new. */
+/** Returns the schema version of a database, 0 if it is new. */
 export function schemaVersion(database: DatabaseSync): number {
   return Number(database.prepare("PRAGMA user_version").get()?.user_version);
 }
 
 /**
- * Migrates a database to the newest version, each step in a transaction of its own: if a step fails or the process is
- * killed, the database stays at the version before it. Throws SQLite's errors.
+ * Migrates a database to the newest version, each step in a transaction of its own. If a step fails or the process is
+ * killed, the database stays at the version before that step. Throws SQLite's errors.
  */
 export function migrate(database: DatabaseSync, migrations: readonly string[] = MIGRATIONS): void {
   for (const [version, statements] of migrations.entries()) {

@@ -9,12 +9,12 @@ import { createRowReader, queriesOver } from "./rows.ts";
 import { exportRows } from "./state-transfer.ts";
 import { DATABASE_FILE } from "./store.ts";
 
-/** Maximum wait for a daemon that is just opening or closing its store, which takes less. */
+/** Maximum wait for a daemon that is opening or closing its store, which takes less time. */
 const BUSY_MS_MAX = 2_000;
 
 /**
- * Opens a snapshot of the store in `folder` for reading, even while a daemon uses the folder. Close it soon: until then the
- * daemon's write-ahead log can't be truncated.
+ * Opens a snapshot of the store in `folder` for reading, even while a daemon uses the folder. Close it soon, because
+ * the daemon's write-ahead log can't be truncated until then.
  */
 export function openSqliteReader(folder: string): Result<StateReader, StoreFailure> {
   const path = join(folder, DATABASE_FILE);
@@ -22,7 +22,7 @@ export function openSqliteReader(folder: string): Result<StateReader, StoreFailu
   try {
     statSync(path);
     database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS_MAX });
-    // All reads are in one transaction, since a daemon may be writing.
+    // All reads are in one transaction, because a daemon may be writing.
     database.exec("PRAGMA temp_store = MEMORY; BEGIN");
     const failure = schemaProblem(schemaVersion(database), path);
     if (failure === null) return ok(readerOver(database));

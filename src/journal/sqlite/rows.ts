@@ -26,7 +26,7 @@ export interface RowReader {
   holds(node?: NodeId): readonly NodeHold[];
   /** All facts of the journal. */
   facts(): ReadonlyMap<string, string>;
-  /** The value of any fact; null: none. */
+  /** The value of any fact, or null if there is none. */
   fact(key: string): string | null;
   /** Number of calls made on or after `day` (UTC). */
   callsSince(day: string): number;
@@ -34,7 +34,7 @@ export interface RowReader {
   episodesSince(since: EpochMs): readonly Episode[];
   /** Actions that are not over, belong to an open episode, or were created at or after `since`, by number. */
   actionsSince(since: EpochMs): readonly Action[];
-  /** The highest number of an episode or action; 0: none. */
+  /** The highest number of an episode or action, 0 if there is none. */
   lastNumber(): number;
 }
 
@@ -72,7 +72,7 @@ export function createRowReader(database: DatabaseSync): RowReader {
   };
 }
 
-/** Returns the queries of a journal: those of `rows`, as promises. */
+/** Returns the queries of `rows` as promises. */
 export const queriesOver = (rows: RowReader): JournalQueries => ({
   decisions: async (query) => rows.decisions(query),
   actions: async (query) => rows.actions(query),
@@ -81,8 +81,8 @@ export const queriesOver = (rows: RowReader): JournalQueries => ({
   facts: async () => rows.facts(),
 });
 
-// A plus keeps SQLite from using the index of a column: +number makes it search by the conditions instead of reading all
-// rows in order.
+// A plus keeps SQLite from using the index of a column: +number makes it search by the conditions instead of reading
+// all rows in order.
 const EPISODES_SINCE = "SELECT body FROM episodes WHERE closed_at IS NULL OR closed_at >= ? ORDER BY +number";
 const ACTIONS_SINCE = `SELECT body FROM actions
   WHERE over_at IS NULL OR created_at >= ? OR episode IN (SELECT id FROM episodes WHERE closed_at IS NULL)
@@ -92,7 +92,7 @@ const LAST_NUMBER = `SELECT MAX(
     COALESCE((SELECT MAX(number) FROM actions), 0)
   ) AS number`;
 
-/** A node has few rows, so the index of the node is used even if a policy is given as well. */
+/** Returns a query. A node has few rows, so the index of the node is used even if a policy is given as well. */
 function selectTimed({ table, at, sequence }: TimedTable, { node, policy, until }: JournalQuery): string {
   const conditions = [
     ...(node === undefined ? [] : ["node = ?"]),
@@ -103,9 +103,9 @@ function selectTimed({ table, at, sequence }: TimedTable, { node, policy, until 
   return `SELECT body FROM ${table} ${where} ORDER BY ${at} DESC, ${sequence} DESC LIMIT ?`;
 }
 
-/** Values of the placeholders, in order. SQLite would treat a negative limit as no limit. */
+/** Returns the values of the placeholders, in order. SQLite would treat a negative limit as no limit. */
 function parametersOf({ node, policy, until, limit }: JournalQuery): (string | number)[] {
-  const conditions = [node, policy, until].filter((each) => each !== undefined);
+  const conditions = [node, policy, until].filter((condition) => condition !== undefined);
   return [...conditions, rowLimit(limit)];
 }
 

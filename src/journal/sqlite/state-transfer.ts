@@ -20,7 +20,7 @@ export async function* exportRows(database: DatabaseSync): AsyncGenerator<StateR
   }
 }
 
-/** Writes rows in one transaction. Throws, and writes nothing, if the database has rows, or for invalid rows. */
+/** Writes rows in one transaction. Throws and writes nothing if the database has rows, or if a row is invalid. */
 export function importRows(database: DatabaseSync, rows: Iterable<StateRow>): void {
   const write = createChangeWriter(database);
   const addCalls = database.prepare("INSERT INTO calls (day, used) VALUES (?, ?)");

@@ -24,17 +24,17 @@ const LOCK_FILE = "proxywarden.lock";
 /** Size to which the write-ahead log is truncated, so that a large commit does not occupy disk space permanently. */
 const LOG_BYTES_KEPT_MAX = 16 * 1_024 * 1_024;
 
-/** A store in SQLite. Its methods do all their work before they return: what they write is on disk by then. */
+/** A store in SQLite. Its methods do all their work before they return, so what they write is on disk by then. */
 export interface SqliteStateStore extends StateStore {
   /** The rows of the journal, to be read without waiting. */
   readonly rows: RowReader;
-  /** Writes an exported state. Throws, and writes nothing, if this one is not empty, or for invalid rows. */
+  /** Writes an exported state. Throws and writes nothing if this state is not empty, or if a row is invalid. */
   importRows(rows: Iterable<StateRow>): void;
 }
 
 /**
- * Opens the store in `folder`, creates it if it does not exist, and migrates its schema. Only one process can open it: the
- * folder is locked until `close`, or until the process ends in any way. Writes fail if the disk does.
+ * Opens the store in `folder`, creates it if it does not exist, and migrates its schema. Only one process can open it.
+ * The folder is locked until `close`, or until the process ends in any way. Writes fail if the disk fails.
  */
 export function openSqliteStore(folder: string): Result<SqliteStateStore, StoreFailure> {
   const hold = lockFolder(folder);
@@ -74,9 +74,9 @@ function closeOnce(database: DatabaseSync): void {
 }
 
 /**
- * Locks the folder for this process. The lock is an exclusive transaction on a database of its own that is never committed.
- * The kernel releases it with the process, even if that is killed, so there are no stale locks. A lock on the store's own
- * database would also exclude readers.
+ * Locks the folder for this process. The lock is an exclusive transaction on a database of its own that is never
+ * committed. The kernel releases it with the process, even if that is killed, so there are no stale locks. A lock on
+ * the store's own database would also exclude readers.
  */
 function lockFolder(folder: string): Result<DatabaseSync, StoreFailure> {
   let lock: DatabaseSync | null = null;
@@ -120,8 +120,8 @@ function prepareDatabase(database: DatabaseSync, path: string): StoreFailure | n
   if (check !== "ok") return damagedFailure(path, check);
   const version = schemaVersion(database);
   if (version > MIGRATIONS.length) return newerVersionFailure(path, version, MIGRATIONS.length);
-  // FULL: a commit is synced before it returns, so that a power failure loses no call and no action. Temporary tables are in
-  // memory, since other folders of a container may be read-only.
+  // With FULL a commit is synced before it returns, so that a power failure loses no call and no action. Temporary
+  // tables are in memory, since other folders of a container may be read-only.
   database.exec(
     `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;
      PRAGMA journal_size_limit = ${LOG_BYTES_KEPT_MAX}`,
@@ -159,8 +159,9 @@ function createStoreOver(database: DatabaseSync, close: () => void, assertInPlac
 }
 
 /**
- * Returns a function that throws once a path no longer leads to the same file. A database that was moved or removed can still
- * be written, but its data is lost when the process ends. If the lock file was removed, a second daemon may be running.
+ * Returns a function that throws once a path no longer leads to the same file. A database that was moved or removed can
+ * still be written, but its data is lost when the process ends. If the lock file was removed, a second daemon may be
+ * running.
  */
 function assertSameFiles(paths: readonly string[]): () => void {
   const known = paths.map((path) => ({ path, identity: identityOf(path) }));

@@ -1,12 +1,14 @@
 import type { DatabaseSync } from "node:sqlite";
 
 /**
- * Runs `work` in one transaction. When this returns, all its writes are on disk; if `work` or SQLite throws, none of them is
- * in the database, and the error is rethrown. No transaction is left open, because later writes would become part of it and
- * be lost. If SQLite can't roll back, the database is closed, which rolls back, and all later uses throw.
+ * Runs `work` in one transaction. When this returns, all its writes are on disk; if `work` or SQLite throws, none of
+ * them is in the database, and the error is rethrown. No transaction is left open, because later writes would become
+ * part of it and be lost. If SQLite can't roll back, the database is closed, which rolls back, and all later uses
+ * throw.
  *
- * There is one exception: if syncing the disk fails and the process ends before the next transaction, the data may be there
- * after a restart. So everything that is recorded before an action must be valid even if the action was not taken.
+ * There is one exception: if syncing the disk fails and the process ends before the next transaction, the data may be
+ * there after a restart. Everything that is recorded before an action must therefore be valid even if the action was
+ * not taken.
  */
 export function runInTransaction(database: DatabaseSync, work: () => void): void {
   database.exec("BEGIN IMMEDIATE");

@@ -13,15 +13,16 @@ import { PLAN_BOUNDS } from "../../scheduling/polling-capacity.ts";
 import type { DaemonFamily } from "./family.ts";
 import { REMEDIATION_FAMILIES } from "./remediation-families.ts";
 
-/** From a response over loopback to the longest sensible time-out, in seconds. */
+/** Buckets from a response over loopback to the longest sensible time-out, in seconds. */
 const REQUEST_BUCKETS_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
 
 const COLLECTOR_LABEL = { collector: COLLECTORS } as const;
 const CATEGORY_LABEL = { category: LIMIT_SCOPES } as const;
 
 /**
- * Every `proxywarden_*` family, in the order of the page. A counter or histogram whose labels all have a closed list of values
- * starts at zero in every combination, so that `increase()` sees the first increase. A gauge is absent until it is first set.
+ * Every `proxywarden_*` family, in the order of the page. A counter or histogram whose labels all have a closed list of
+ * values starts at zero in every combination, so that `increase()` sees the first increase. A gauge is absent until it
+ * is first set.
  */
 export const DAEMON_FAMILIES = {
   proxywarden_collect_last_success_timestamp_seconds: {

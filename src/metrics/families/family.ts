@@ -19,7 +19,7 @@ export interface ExportOptions {
 export interface RenderInput {
   readonly snapshot: Snapshot;
   readonly now: MonotonicMs;
-  /** The same time on the service's clock, for the hourly statistics. */
+  /** The same time by the service's clock, for the hourly statistics. */
   readonly serviceNowMs: EpochMs;
   /** Age above which the data of a gauge is not exported. */
   readonly staleAfterMs: Readonly<Record<Collector, DurationMs>>;
@@ -37,8 +37,8 @@ interface FamilyRow extends FamilyHead {
 export type NodeSource = "fleet" | "session_nodes";
 
 /**
- * By slot, 1 if samples of the node are exported: its data is fresh. Counters do not become stale, so `sessionCounters` is 1 for
- * every node.
+ * By slot, 1 if samples of the node are exported because its data is fresh. Counters do not become stale, so
+ * `sessionCounters` is 1 for every node.
  */
 export interface Visibility {
   readonly listed: Uint8Array;
@@ -50,9 +50,11 @@ export interface Visibility {
 /** A family with one line per node, or one per node and value of another label. */
 export interface NodeFamily extends FamilyRow {
   readonly nodeSource: NodeSource;
-  /** The other label and its values; null: one line per node. */
+  /** The other label and its values. Null means one line per node. */
   readonly splitBy: { readonly label: string; readonly values: readonly string[] } | null;
-  /** Writes the values of the slots from `start` to before `end` into `out`, grouped by node. NaN leaves a sample out. */
+  /**
+   * Writes the values of the slots from `start` to before `end` into `out`, grouped by node. NaN leaves a sample out.
+   */
   fill(input: RenderInput, visibility: Visibility, start: number, end: number, out: Float64Array): void;
 }
 
@@ -71,7 +73,7 @@ export interface AggregateFamily extends FamilyRow {
   samples(input: RenderInput): Iterable<Sample>;
 }
 
-/** Whether data of `source`, observed at `at`, is fresh. */
+/** Returns whether data of `source` that was observed at `at` is fresh. */
 export const isFresh = (input: RenderInput, source: Collector, at: MonotonicMs): boolean =>
   input.now - at <= input.staleAfterMs[source];
 
@@ -79,7 +81,7 @@ export const isFresh = (input: RenderInput, source: Collector, at: MonotonicMs):
 export interface DaemonFamily {
   readonly type: FamilyType;
   readonly help: string;
-  /** By label the closed list of its values, or null if the values are not known in advance. */
+  /** For each label the closed list of its values, or null if the values are not known in advance. */
   readonly labels: Readonly<Record<string, readonly string[] | null>>;
   /** Upper bounds of a histogram's buckets, without +Inf. */
   readonly buckets?: readonly number[];

@@ -11,7 +11,10 @@ export interface ColumnRow {
   readonly help: string;
   readonly source: "nodes" | "details";
   readonly column: ListedNumber | DetailNumber | "detailedAtEpochMs";
-  /** The sample is the column's value times `multiplyBy`, divided by `divideBy`. Two numbers, since 1/1000 is not exact. */
+  /**
+   * The sample is the column's value times `multiplyBy`, divided by `divideBy`. There are two numbers because 1/1000 is
+   * not exact.
+   */
   readonly multiplyBy?: number;
   readonly divideBy?: number;
   /** Rounds the sample to a whole number. */
@@ -146,7 +149,7 @@ export const NODE_COLUMN_ROWS: readonly ColumnRow[] = [
 /** Families with at least one line per node. */
 export const NODE_FAMILIES: readonly NodeFamily[] = [NODE_INFO, NODE_STATUS, ...NODE_COLUMN_ROWS.map(columnFamily)];
 
-/** Converts a sample of a family back to the value of its column; milliseconds are rounded. */
+/** Converts a sample of a family back to the value of its column. Milliseconds are rounded. */
 export function columnValueOf({ multiplyBy = 1, divideBy = 1 }: ColumnRow, sample: number): number {
   const value = (sample * divideBy) / multiplyBy;
   return divideBy === 1 ? value : Math.round(value);

@@ -5,7 +5,7 @@ import { ACTION_OUTCOMES, OPEN_STATES } from "../../model/remediation/episode.ts
 import { OPERATOR_COMMANDS } from "../../model/remediation/operator-command.ts";
 import type { DaemonFamily } from "./family.ts";
 
-/** From a disconnect that works immediately to the longest usual step, in seconds. */
+/** Buckets from a disconnect that works immediately to the longest usual step, in seconds. */
 const ACTION_BUCKETS_SECONDS = [15, 30, 60, 120, 300, 600, 900, 1_800, 3_600] as const;
 
 /** The `proxywarden_*` families of decisions, actions, holds and limits, in the order of the page. */

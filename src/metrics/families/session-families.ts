@@ -9,7 +9,10 @@ import {
 import { boundText } from "../text-format.ts";
 import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput, type Sample } from "./family.ts";
 
-/** Whether the list shows sessions with this status. If it never shows failed ones, their number is unknown, not zero. */
+/**
+ * Returns whether the list shows sessions with this status. If it never shows failed ones, their number is unknown, not
+ * zero.
+ */
 const isListed = (status: SessionStatus, { failedListed }: SessionSummary): boolean =>
   failedListed || (status !== "error" && status !== "timeout");
 
@@ -132,7 +135,7 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
       let rest = 0;
       let seriesLeft = options.topCustomers;
       for (const { customerId, sessions } of customers) {
-        // A customer with the id `other` is added to the rest: a series must not occur twice.
+        // A customer with the id `other` is added to the rest, because a series must not occur twice.
         if (seriesLeft > 0 && customerId !== OTHER_LABEL) {
           seriesLeft--;
           yield { labels: { customer_id: customerId }, value: sessions };

@@ -10,7 +10,7 @@ const freshStatistics = (input: RenderInput): SessionStatistics | null => {
   return stats !== null && isFresh(input, "stats", stats.at) ? stats.value : null;
 };
 
-/** Returns the newest entry whose hour is over on the service's clock: the current hour would look like a drop. */
+/** Returns the newest entry whose hour is over by the service's clock. The current hour would look like a drop. */
 function lastFullHour(input: RenderInput): HourlyEntry | null {
   const { hourly } = input.snapshot;
   if (hourly === null || !isFresh(input, "hourly", hourly.at)) return null;

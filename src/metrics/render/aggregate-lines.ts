@@ -4,7 +4,10 @@ import { type Chunk, createChunk, release } from "./chunk.ts";
 import { SEGMENT_LINES_MAX } from "./render-buffers.ts";
 import type { FamilyRenderer } from "./render-frame.ts";
 
-/** Creates a renderer of one aggregate family. Its few lines are rendered each time; chunks with equal bytes are kept. */
+/**
+ * Creates a renderer of one aggregate family. Its few lines are rendered each time, and chunks whose bytes are
+ * unchanged are kept.
+ */
 export function createAggregateRenderer(family: AggregateFamily): FamilyRenderer {
   const chunks: Chunk[] = [];
   let series = 0;

@@ -1,11 +1,11 @@
 /**
- * Rendered bytes of the page. A reader that uses them later retains them. Retained bytes are not overwritten; after the last
- * release, their memory is reused.
+ * Rendered bytes of the page. A reader that uses them later retains them. Retained bytes are not overwritten. After the
+ * last release their memory is reused.
  */
 export interface Chunk {
   readonly bytes: Uint8Array;
   references: number;
-  /** Returns the memory for reuse; null: there is nothing to return. */
+  /** Returns the memory to its pool. Null if it has none. */
   readonly recycle: (() => void) | null;
 }
 
@@ -16,7 +16,7 @@ export const createChunk = (bytes: Uint8Array, recycle: Chunk["recycle"] = null)
   recycle,
 });
 
-/** Adds a reference. Throws if there is none left: the bytes may already be overwritten. */
+/** Adds a reference. Throws if there is none left, because the bytes may already be overwritten. */
 export function retain(chunk: Chunk): void {
   if (chunk.references <= 0) throw new Error("a released chunk can't be retained");
   chunk.references++;
@@ -34,7 +34,7 @@ export function retainAll(chunks: readonly Chunk[]): void {
   for (const chunk of chunks) retain(chunk);
 }
 
-/** Releases the bytes; call it once for every {@link retainAll}. */
+/** Releases the bytes. Call it once for every {@link retainAll}. */
 export function releaseAll(chunks: readonly Chunk[]): void {
   for (const chunk of chunks) release(chunk);
 }
@@ -48,8 +48,8 @@ export interface BufferPool {
 }
 
 /**
- * While a fleet is rendered, each segment reuses the memory of the previous one, so a few spare buffers suffice. A slow reader
- * may return many at once; the rest is left to the garbage collector.
+ * While a fleet is rendered, each segment reuses the memory of the previous one, so a few spare buffers suffice. A slow
+ * reader may return many at once; the rest is left to the garbage collector.
  */
 const SPARE_BUFFERS_MAX = 8;
 /** Extra room, so that a buffer still fits when values get longer. */

@@ -9,8 +9,8 @@ import { createSegment, type IsRelabelled, rewriteSegment, type Segment } from "
 import { linesPerNode } from "./selection.ts";
 
 /**
- * Creates a renderer of one node family, in segments of a fixed number of nodes. `nodeLabels`: labels of the info family; if they
- * change, a new renderer is needed.
+ * Creates a renderer of one node family, in segments of a fixed number of nodes. `nodeLabels` are the labels of the
+ * info family; if they change, a new renderer is needed.
  */
 export function createNodeRenderer(
   family: NodeFamily,
@@ -31,7 +31,10 @@ export function createNodeRenderer(
     return `${pairs.join("")}"} `;
   }
 
-  /** Returns which lines of the slots from `start` to before `end` are of another series than before; null: none. */
+  /**
+   * Returns which lines of the slots from `start` to before `end` belong to another series than before, or null if none
+   * do.
+   */
   function relabelledIn(
     { input, relabelled, previousFleet }: RenderFrame,
     start: number,

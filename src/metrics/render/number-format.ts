@@ -1,8 +1,8 @@
 import { valueText } from "../text-format.ts";
 
 /**
- * Writes sample values into a buffer in two steps: `measure` returns the length of the text, and `write` writes it once its place
- * is known. The text is that of {@link valueText}.
+ * Writes sample values into a buffer in two steps: `measure` returns the length of the text, and `write` writes it once
+ * its position is known. The text is that of {@link valueText}.
  */
 export interface NumberWriter {
   /** Stores `value` under `index`, which is below the capacity. Returns the length of its text in bytes. */
@@ -15,7 +15,7 @@ export interface NumberWriter {
 const DECIMAL_MAX = 1e15;
 /** Smaller numbers are written with an exponent. */
 const DECIMAL_MIN = 1e-6;
-/** Marks a value stored as text: negative, not finite, or with more digits than fit. */
+/** Marks a value that is stored as text because it is negative, not finite, or has too many digits. */
 const KEPT_AS_TEXT = 255;
 const LOW_DIGITS = 8;
 const LOW_FACTOR = 10 ** LOW_DIGITS;
@@ -27,7 +27,10 @@ export function createNumberWriter(capacity: number): NumberWriter {
   const decimals = new Uint8Array(capacity);
   const texts = new Array<string>(capacity).fill("");
 
-  /** Stores `value` if it has at most `places` decimals, and returns whether it has. `scale`: ten to the power of `places`. */
+  /**
+   * Stores `value` if it has at most `places` decimals, and returns whether it has. `scale` is ten to the power of
+   * `places`.
+   */
   function measureDecimal(index: number, value: number, places: number, scale: number): boolean {
     const scaled = Math.round(value * scale);
     // Division rounds correctly: if the quotient equals the value, the decimal parses to the same number.

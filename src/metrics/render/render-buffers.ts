@@ -1,12 +1,15 @@
 import { type BufferPool, createBufferPool } from "./chunk.ts";
 import { createNumberWriter, type NumberWriter } from "./number-format.ts";
 
-/** Lines per segment: some hundred kilobytes, rendered in well under a millisecond, and large enough to compress well. */
+/**
+ * Maximum number of lines per segment. They are some hundred kilobytes, are rendered in well under a millisecond, and
+ * compress well.
+ */
 export const SEGMENT_LINES_MAX = 4_096;
 
 /** Working memory that the segments of a renderer share. */
 export interface RenderBuffers {
-  /** New values of the lines; NaN: the line is left out. */
+  /** New values of the lines; NaN leaves a line out. */
   readonly values: Float64Array;
   readonly changes: LineChanges;
   /** The new values of the changes, by index of the change. */
@@ -35,7 +38,7 @@ export const VALUE_RESIZED = 1;
 export const LINE_REMOVED = 2;
 export const LINE_ADDED = 3;
 
-/** Room for labels of the usual length; it grows if they are longer. */
+/** Size of the buffer for labels of the usual length. It grows if they are longer. */
 const LABELS_BYTES = SEGMENT_LINES_MAX * 128;
 
 /** Creates buffers for segments of up to {@link SEGMENT_LINES_MAX} lines. */

@@ -3,11 +3,11 @@ import type { Fleet } from "../../model/snapshot.ts";
 import { isFresh, type NodeSource, type RenderInput, type Visibility } from "../families/family.ts";
 import type { Chunk } from "./chunk.ts";
 
-/** What one rendering knows of its snapshot and of the previous one. */
+/** What one rendering knows about its snapshot and the previous one. */
 export interface RenderFrame {
   readonly input: RenderInput;
   readonly visibility: Visibility;
-  /** Slots that hold another node than in the previous rendering are marked with 1; null: none. */
+  /** Marks with 1 the slots that hold another node than in the previous rendering, or null if none do. */
   readonly relabelled: Readonly<Record<NodeSource, Uint8Array | null>>;
   /** The fleet of the previous rendering. */
   readonly previousFleet: Fleet | null;
@@ -50,7 +50,7 @@ function freshSlots({ slots, ids }: Fleet, observedAt: Float64Array, since: numb
   return fresh;
 }
 
-/** Marks with 1 the slots that hold another node than in the previous rendering; null: none. */
+/** Returns marks of 1 for the slots that hold another node than in the previous rendering, or null if none do. */
 export function markRelabelled(previousIds: readonly string[], ids: readonly string[]): Uint8Array | null {
   if (previousIds === ids) return null;
   let marks: Uint8Array | null = null;
@@ -63,8 +63,8 @@ export function markRelabelled(previousIds: readonly string[], ids: readonly str
 }
 
 /**
- * Marks with 1 the slots from `start` to before `end` whose labels of `proxynet_node_info` changed, counted from `start`; null:
- * none. Slots that only one of the fleets has are not compared.
+ * Marks with 1 the slots from `start` to before `end` whose labels of `proxynet_node_info` changed, counted from
+ * `start`. Returns null if none changed. Slots that only one of the fleets has are not compared.
  */
 export function markInfoChanged(
   previous: Fleet,
@@ -85,14 +85,14 @@ export function markInfoChanged(
   return marks;
 }
 
-/** Whether all nodes surely have the same value of a label, because the fleets share the column. */
+/** Returns whether the fleets share the column of a label, so that all of its values are the same. */
 function hasSameLabels(previous: Fleet, fleet: Fleet, label: NodeLabel): boolean {
   const field = FIELD_OF_LABEL[label];
   if (field !== "country" && field !== "region") return previous[field] === fleet[field];
   return previous.locationIndex === fleet.locationIndex && previous.locations === fleet.locations;
 }
 
-/** Returns the value of a label of `proxynet_node_info`; "": the service reported none. */
+/** Returns the value of a label of `proxynet_node_info`, which is empty if the service reported none. */
 export function nodeLabel(fleet: Fleet, label: NodeLabel, slot: number): string {
   const field = FIELD_OF_LABEL[label];
   if (field === "country" || field === "region") return fleet.locations[fleet.locationIndex[slot]!]?.[field] ?? "";

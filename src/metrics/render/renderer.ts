@@ -16,7 +16,7 @@ export interface NetworkExposition {
   readonly series: number;
   /** Names of the families dropped because of `export.series_max`. */
   readonly droppedFamilies: readonly string[];
-  /** The bytes in order. Both formats share the chunks of sample lines; header lines differ. */
+  /** The bytes, in order. Both formats share the chunks of sample lines; the header lines differ. */
   readonly chunks: Readonly<Record<Format, readonly Chunk[]>>;
 }
 
@@ -30,9 +30,10 @@ export const EMPTY_NETWORK_EXPOSITION: NetworkExposition = {
 /** Renders snapshots, each from the changes since the previous one. */
 export interface NetworkRenderer {
   /**
-   * Renders a snapshot in short steps, about a millisecond each for a hundred thousand nodes, so that the caller can do other
-   * work in between. Run it to its end before the next one. The exposition is retained once, for the caller. Bytes of earlier
-   * expositions that are still retained are not overwritten. A renderer that threw must not be used again.
+   * Renders a snapshot in short steps, which take about a millisecond each for a hundred thousand nodes, so that the
+   * caller can do other work in between. Run the generator to its end before the next one. The exposition is retained
+   * once, for the caller. Bytes of earlier expositions that are still retained are not overwritten. A renderer that
+   * threw must not be used again.
    */
   refresh(input: RenderInput): Generator<void, NetworkExposition>;
 }
@@ -66,7 +67,10 @@ export function createNetworkRenderer(): NetworkRenderer {
     return frame;
   }
 
-  /** Drops the renderers of families that are no longer exported, and that of the node info if its labels changed. */
+  /**
+   * Drops the renderers of families that are no longer exported, and the renderer of the node info if its labels
+   * changed.
+   */
   function dropUnusedRenderers(wanted: readonly Family[], { options }: RenderInput): void {
     const labels = options.nodeLabels.join();
     for (const [family, familyRenderer] of familyRenderers) {
@@ -125,7 +129,7 @@ function retainExposition({ chunks }: NetworkExposition): void {
   retainAll(chunks.openmetrics);
 }
 
-/** Releases both formats; call it once for every {@link retainExposition}. */
+/** Releases both formats. Call it once for every {@link retainExposition}. */
 export function releaseExposition({ chunks }: NetworkExposition): void {
   releaseAll(chunks.text);
   releaseAll(chunks.openmetrics);

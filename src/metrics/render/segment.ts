@@ -11,22 +11,22 @@ import {
 
 /** Consecutive sample lines of a family, kept from one rendering to the next. */
 export interface Segment {
-  /** The finished lines; null while there are none. */
+  /** The finished lines, or null while there are none. */
   chunk: Chunk | null;
   /** Lines in the chunk. */
   series: number;
-  /** Values as rendered; NaN: left out. */
+  /** Values as rendered, or NaN if left out. */
   readonly values: Float64Array;
-  /** Bytes of each line; 0: left out. */
+  /** Length of each line in bytes, or 0 if it is left out. */
   readonly lengths: Uint32Array;
-  /** Bytes of each line's value. */
+  /** Length of each line's value in bytes. */
   readonly valueLengths: Uint8Array;
 }
 
 /** Returns the part of a line before the value, including the space. */
 type SeriesText = (line: number) => string;
 
-/** Whether the line is of another series than before. */
+/** Returns whether the line belongs to another series than before. */
 export type IsRelabelled = (line: number) => boolean;
 
 /** Creates an empty segment of at most `lines` lines. */
@@ -39,9 +39,9 @@ export const createSegment = (lines: number): Segment => ({
 });
 
 /**
- * Updates the segment to the values in the buffers. Unchanged bytes are copied in runs as long as possible; labels are written
- * only for added lines. If no line moves and no reader retains the chunk, its values are overwritten in place. If nothing
- * changed, the chunk stays the same; otherwise it is a new one.
+ * Updates the segment to the values in the buffers. Unchanged bytes are copied in runs as long as possible; labels are
+ * written only for added lines. If no line moves and no reader retains the chunk, its values are overwritten in place.
+ * If nothing changed, the chunk stays the same; otherwise it is a new one.
  */
 export function rewriteSegment(
   segment: Segment,
@@ -66,7 +66,7 @@ export function rewriteSegment(
 
 const EMPTY_BYTES = new Uint8Array(0);
 
-/** Whether no line is added, removed or moved. */
+/** Returns whether no line is added, removed or moved. */
 function keepsLayout({ kind }: LineChanges, count: number): boolean {
   for (let change = 0; change < count; change++) if (kind[change] !== VALUE_SAME_LENGTH) return false;
   return true;
@@ -89,7 +89,10 @@ function findChanges({ values, lengths }: Segment, { values: next, changes }: Re
   return count;
 }
 
-/** Like {@link findChanges}, including the lines of another series. Separate, to keep the usual case fast. */
+/**
+ * Like {@link findChanges}, but includes the lines of another series. It is a separate function to keep the usual case
+ * fast.
+ */
 function findAllChanges(
   { values, lengths }: Segment,
   { values: next, changes }: RenderBuffers,
@@ -112,7 +115,7 @@ function findAllChanges(
   return count;
 }
 
-/** Determines kind and lengths of each change. Returns the size of the new bytes. */
+/** Determines the kind and the lengths of each change. Returns the size of the new bytes. */
 function measureChanges(segment: Segment, buffers: RenderBuffers, count: number, seriesText: SeriesText): number {
   const { lengths, valueLengths } = segment;
   const { values: next, changes, numberWriter } = buffers;
@@ -145,9 +148,9 @@ function measureChanges(segment: Segment, buffers: RenderBuffers, count: number,
 const LINE_FEED = 10;
 
 /**
- * Writes the segment's new lines into `target`: the old lines with the changes applied. Updates the segment's values and lengths.
- * Values that keep their length are overwritten after the run of old bytes around them has been copied, so that one copy covers
- * as many lines as possible.
+ * Writes the segment's new lines into `target`, which are the old lines with the changes applied. Updates the segment's
+ * values and lengths. Values that keep their length are overwritten after the run of old bytes around them has been
+ * copied, so that one copy covers as many lines as possible.
  */
 function spliceLines(
   segment: Segment,
@@ -206,8 +209,8 @@ function spliceLines(
 }
 
 /**
- * Overwrites the values of the changes from `first` to before `last`, all of which keep their length, at their old offsets plus
- * `shift`.
+ * Overwrites the values of the changes from `first` to before `last`, all of which keep their length, at their old
+ * offsets plus `shift`.
  */
 function overwriteValues(
   { values, lengths }: Segment,

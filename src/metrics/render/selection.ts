@@ -10,8 +10,8 @@ interface FamilySelection {
 }
 
 /**
- * Selects every family that is not denied, and drops the largest ones while the total exceeds `seriesMax`. `knownCount` returns the
- * samples of a family if they are known to be as many as before; null: they are counted. Yields in between.
+ * Selects every family that is not denied, and drops the largest ones while the total exceeds `seriesMax`. `knownCount`
+ * returns the number of samples of a family, or null if they must be counted. Yields in between.
  */
 export function* selectFamilies(
   input: RenderInput,

@@ -12,7 +12,7 @@ export interface Span<Value> {
 /** Values over time from the start of a test; never empty. */
 export type Series<Value> = readonly Span<Value>[];
 
-/** What the service reports of a node over time. It follows the script and does not react to actions. */
+/** What the service reports about a node over time. It follows the script and does not react to actions. */
 export interface ScriptedNode {
   readonly id: NodeId;
   readonly name: string;
@@ -20,9 +20,9 @@ export interface ScriptedNode {
   readonly region: string;
   readonly version: string;
   readonly status: Series<NodeStatus>;
-  /** Null: current while the node is online. */
+  /** Null if it is current while the node is online. */
   readonly lastSeen: Series<"now" | "frozen"> | null;
-  /** Null: it increases, and restarts at 0 after a reboot. */
+  /** Null if it increases, and restarts at 0 after a reboot. */
   readonly uptimeHours: Series<number> | null;
   readonly activeSessions: Series<number>;
   readonly bandwidthGb: Series<number>;

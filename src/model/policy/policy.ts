@@ -1,16 +1,16 @@
 import type { DurationMs } from "../../base/duration.ts";
 
-/** What a policy may do, in ascending order: record what it would do; act once an operator approves; act. */
+/** What a policy may do, in ascending order: record what it would do, act after an operator's approval, or act. */
 export const MODES = ["dry_run", "approve", "enforce"] as const;
 export type Mode = (typeof MODES)[number];
 
 /** The actions on a node (spec, sections 4.3 to 4.5). */
 export const ACTION_KINDS = ["disconnect", "reboot", "quarantine"] as const;
 
-/** How a step is verified: until `expect` is true, for at most `withinMs`. */
+/** How a step is verified. Verification ends when `expect` is true, or after `withinMs`. */
 export interface StepVerification {
   readonly withinMs: DurationMs;
-  /** A CEL expression; null: the default of the action. */
+  /** A CEL expression. Null means the default of the action. */
   readonly expect: string | null;
 }
 
@@ -25,7 +25,7 @@ export type Step =
       readonly action: "quarantine";
       /** Whole minutes (spec, section 4.3). */
       readonly durationMs: DurationMs;
-      /** A template: see {@link REASON_PLACEHOLDERS}. */
+      /** A template with {@link REASON_PLACEHOLDERS}. */
       readonly reason: string;
       readonly verify: StepVerification;
     }
@@ -40,23 +40,26 @@ export type ExternalBlocker =
 export interface PolicyRule {
   readonly name: string;
   readonly mode: Mode;
-  /** CEL: which nodes it applies to; null: every node. */
+  /** CEL expression that selects the nodes. Null means every node. */
   readonly match: string | null;
-  /** CEL: the condition of an unhealthy node. */
+  /** CEL expression that is true for an unhealthy node. */
   readonly when: string;
   readonly forMs: DurationMs;
   readonly clearForMs: DurationMs;
-  /** Maximum age of the values that expressions read; null: as long as the plan counts the collector's data as fresh. */
+  /** Maximum age of the values that expressions read. Null means that the plan decides how long data is fresh. */
   readonly maxAgeMs: DurationMs | null;
   readonly steps: readonly Step[];
-  /** At most `episodes` within `forgetAfterMs`. After an episode that did not heal the node, the next one begins `everyMs` later. */
+  /**
+   * At most `episodes` within `forgetAfterMs`. After an episode that did not heal the node, the next one begins
+   * `everyMs` later.
+   */
   readonly retry: { readonly episodes: number; readonly everyMs: DurationMs; readonly forgetAfterMs: DurationMs };
-  /** Names of time intervals; empty: always. */
+  /** Names of the time intervals in which it may act; if empty, it always may. */
   readonly windows: readonly string[];
   readonly blockedBy: readonly ExternalBlocker[];
 }
 
-/** Usages, which only details contain, by the names of a fleet's columns. */
+/** Usages, by the names of the fleet's columns. Only details contain them. */
 export const USAGES = ["cpuUsage", "memoryUsage", "diskUsage"] as const;
 export type Usage = (typeof USAGES)[number];
 

@@ -6,9 +6,11 @@ export interface NumberRange {
   readonly end: number;
 }
 
-/** An interval as in Alertmanager's `time_intervals`. An absent list does not restrict; an empty list matches nothing. */
+/**
+ * An interval as in Alertmanager's `time_intervals`. An absent list does not restrict; an empty list matches nothing.
+ */
 export interface IntervalSpec {
-  /** Minutes since midnight, without the end; 1440 is midnight at the end of the day. */
+  /** Minutes since midnight. The end is exclusive, and 1440 is midnight at the end of the day. */
   readonly times?: readonly { readonly startMinute: number; readonly endMinute: number }[];
   /** 0 is Sunday. */
   readonly weekdays?: readonly NumberRange[];
@@ -17,7 +19,7 @@ export interface IntervalSpec {
   /** 1 is January. */
   readonly months?: readonly NumberRange[];
   readonly years?: readonly NumberRange[];
-  /** IANA time zone, or {@link LOCAL_ZONE}; absent: UTC. */
+  /** IANA time zone, or {@link LOCAL_ZONE}. Absent means UTC. */
   readonly location?: string;
 }
 
@@ -30,7 +32,10 @@ export interface TimeInterval {
 /** Name of the machine's time zone. */
 export const LOCAL_ZONE = "Local";
 
-/** Whether the lists of days match a day of the zone's calendar, counted from 1970-01-01. Times of day are ignored. */
+/**
+ * Returns whether the lists of days match a day of the zone's calendar, counted from 1970-01-01. Times of day are
+ * ignored.
+ */
 export function matchesDay({ weekdays, daysOfMonth, months, years }: IntervalSpec, day: number): boolean {
   const date = new Date(day * DAY_MS);
   const [year, month, dayOfMonth] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
@@ -42,7 +47,10 @@ export function matchesDay({ weekdays, daysOfMonth, months, years }: IntervalSpe
   );
 }
 
-/** Unlike Alertmanager, this does not clamp both ends to the month; for a day of that month the result is the same. */
+/**
+ * Returns whether a day of the month is within the ranges. Unlike Alertmanager, this does not clamp both ends to the
+ * month, but the result for a day of that month is the same.
+ */
 function isDayOfMonth(
   ranges: readonly NumberRange[] | undefined,
   dayOfMonth: number,

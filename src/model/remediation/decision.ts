@@ -2,7 +2,10 @@ import type { NodeId } from "../node.ts";
 import type { Mode } from "../policy/policy.ts";
 import type { EpochMs } from "../time.ts";
 
-/** The reasons to hold a node. The row of each is in `src/policy/guards`. All that apply are reported, not just the first. */
+/**
+ * The reasons to hold a node. Each is a row in `src/policy/guards`. All that apply are reported, not just the
+ * first.
+ */
 export const HOLD_REASONS = [
   ...([
     "paused",
@@ -49,7 +52,7 @@ export interface Blocker {
   readonly detail: string;
 }
 
-/** The basis of a decision: what the policy's expressions read of the node. */
+/** The basis of a decision: the values of the node that the policy's expressions read. */
 export interface Evidence {
   /** Values by field, such as `node.status`; timestamps in ISO 8601. */
   readonly fields: Readonly<Record<string, string | number | boolean>>;
@@ -62,7 +65,7 @@ export interface Decision {
   readonly at: EpochMs;
   readonly policy: string;
   readonly node: NodeId;
-  /** Null: none has begun because of a blocker. */
+  /** Id of the episode, or null if none has begun because of a blocker. */
   readonly episode: string | null;
   /** Index of the policy's step. */
   readonly step: number;

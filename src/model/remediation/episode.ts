@@ -11,26 +11,35 @@ export interface TimerRow {
   readonly state: "pending" | "firing" | "lapsed";
   /** Time for which `when` was observed to be true; compared with `for`. */
   readonly trueMs: DurationMs;
-  /** If firing or lapsed: time for which `when` was observed to be false again; compared with `clear_for`. */
+  /** If firing or lapsed, the time for which `when` was observed to be false again; compared with `clear_for`. */
   readonly clearMs: DurationMs;
   /** When the timer last became pending, on the journal's clock. */
   readonly since: EpochMs;
-  /** The node's `created_at`, on the service's clock; absent: unknown. If it changes, the id belongs to another node. */
+  /**
+   * The node's `created_at`, on the service's clock. Absent if unknown. If it changes, the id belongs to another node.
+   */
   readonly nodeCreatedAt?: EpochMs;
 }
 
 /**
- * The state of an episode.
- *
- * Open: `firing`: the next step waits until nothing holds the node; `acting`: a step is in progress; `recovering`: a step healed the
- * node, and `clear_for` runs; `quarantined`: our quarantine lasts; `probation`: our quarantine ended, and `clear_for` runs;
- * `suspended`: the node left the list, or its verdict was unknown for too long; other policies may act on the node.
- *
- * Closed: `healed`: by a step; `cleared`: the condition ended, but not because of a step; `given_up`: the service refused an action, or no
- * step was left; `freed`: an operator lifted our quarantine; `withdrawn`: the episode was suspended for too long, the id belongs to
- * another node, or the policy was removed or redefined.
+ * The states of an open episode:
+ * - `firing`: the next step waits until nothing holds the node.
+ * - `acting`: a step is in progress.
+ * - `recovering`: a step healed the node, and `clear_for` runs.
+ * - `quarantined`: our quarantine lasts.
+ * - `probation`: our quarantine has ended, and `clear_for` runs.
+ * - `suspended`: the node left the list, or its verdict was unknown for too long. Other policies may act on the node.
  */
 export const OPEN_STATES = ["firing", "acting", "recovering", "quarantined", "probation", "suspended"] as const;
+/**
+ * The states of a closed episode:
+ * - `healed`: a step healed the node.
+ * - `cleared`: the condition ended, but not because of a step.
+ * - `given_up`: the service refused an action, or no step was left.
+ * - `freed`: an operator lifted our quarantine.
+ * - `withdrawn`: the episode was suspended for too long, the id belongs to another node, or the policy was removed or
+ *   redefined.
+ */
 export const CLOSED_STATES = ["healed", "cleared", "given_up", "freed", "withdrawn"] as const;
 export type EpisodeState = (typeof OPEN_STATES)[number] | (typeof CLOSED_STATES)[number];
 
@@ -39,7 +48,7 @@ export interface Episode {
   readonly id: string;
   readonly policy: string;
   readonly node: NodeId;
-  /** Whether the policy is in dry_run: nothing is sent, and its limits are counted separately. */
+  /** Whether the policy is in dry_run. Then nothing is sent, and its limits are counted separately. */
   readonly shadow: boolean;
   /** Canonical text of the policy when the episode began. */
   readonly fingerprint: string;
@@ -57,21 +66,21 @@ export interface Episode {
   /** Consecutive attempts of this step that did not reach the service; the next one waits until `retryAt`. */
   readonly failures: number;
   readonly retryAt: EpochMs | null;
-  /** Attempts of this step that the service answered with 429; absent: none. */
+  /** Attempts of this step that the service answered with 429. Absent if there are none. */
   readonly limited?: number;
   /** Our quarantine, until it should have ended. */
   readonly quarantine: Quarantine | null;
   /** Whether the steps so far healed the node, at least for a while. */
   readonly healed: boolean;
-  /** If suspended: when the node left the list; null or absent: it is on the list. */
+  /** If suspended, when the node left the list; null or absent if it is on the list. */
   readonly unlistedAt?: EpochMs | null;
-  /** The node's `created_at`; absent: unknown. If it changes, the id belongs to another node. */
+  /** The node's `created_at`. Absent if unknown. If it changes, the id belongs to another node. */
   readonly nodeCreatedAt?: EpochMs;
-  /** Whether the id now belongs to another node, which the episode does not concern. Absent: no. */
+  /** Whether the id now belongs to another node, which the episode does not concern. Absent means false. */
   readonly replaced?: true;
   /**
-   * Whether the node was in maintenance, or in a quarantine that is not ours, before the last step was verified. An operator was
-   * working on it, so its recovery proves nothing about the policy. Absent: no.
+   * Whether the node was in maintenance, or in a quarantine that is not ours, before the last step was verified. An
+   * operator was working on it, so its recovery proves nothing about the policy. Absent means false.
    */
   readonly repaired?: boolean;
 }
@@ -93,10 +102,16 @@ export const ACTION_OUTCOMES = ["verified", "ineffective", "refused", "failed", 
 export type ActionOutcome = (typeof ACTION_OUTCOMES)[number];
 
 /**
- * The state of an action. `awaiting`: an operator must approve it; `approved`: by an operator; `intended`: journaled before it is
- * sent; `posting`: journaled that it is being sent; `sent`: a response arrived, or it is in doubt, and it is being verified; `ended`:
- * with an outcome. Never sent: `withdrawn`: the decision changed; `rejected`: by an operator; `lapsed`: its evidence no longer holds,
- * or the approval or the request for it expired.
+ * The state of an action:
+ * - `awaiting`: an operator must approve it.
+ * - `approved`: an operator approved it.
+ * - `intended`: it was journaled before it is sent.
+ * - `posting`: it was journaled that it is being sent.
+ * - `sent`: a response arrived, or the action is in doubt, and it is being verified.
+ * - `ended`: it has an outcome.
+ * - `withdrawn`: it was never sent, because the decision changed.
+ * - `rejected`: it was never sent, because an operator rejected it.
+ * - `lapsed`: it was never sent, because its evidence no longer holds, or the approval or the request for it expired.
  */
 export type ActionState =
   | "awaiting"
@@ -128,24 +143,24 @@ export interface Action {
   readonly evidence: Evidence;
   /** When it was first journaled. */
   readonly createdAt: EpochMs;
-  /** When an operator approved it; absent: it was not approved. */
+  /** When an operator approved it. Absent if it was not approved. */
   readonly approvedAt?: EpochMs;
-  /** When it was sent, or would have been; null: not yet, or it did not reach the service. */
+  /** When it was sent or would have been sent, or null if it was not yet, or did not reach the service. */
   readonly sentAt: EpochMs | null;
   readonly endedAt: EpochMs | null;
   readonly outcome: ActionOutcome | null;
-  /** Whether there was no conclusive response: observation settles the outcome. */
+  /** Whether there was no conclusive response, so that observation settles the outcome. */
   readonly inDoubt: boolean;
   /** The response of the service, or the error. */
   readonly detail: string | null;
-  /** Uptime before it was sent; null: unknown. */
+  /** Uptime before it was sent, or null if unknown. */
   readonly uptimeHoursBefore: number | null;
-  /** Status before it was sent; absent: not sent yet. */
+  /** Status before it was sent. Absent if not sent yet. */
   readonly statusBefore?: NodeStatus;
   /** Whether the node was observed rebooting after it was sent. */
   readonly rebootingSeen: boolean;
   readonly proof: RebootProof | null;
-  /** The operator's answer; absent: none yet, or no operators were configured. */
+  /** The operator's answer. Absent if there is none yet, or if no operators were configured. */
   readonly answered?: OperatorAnswer;
 }
 
@@ -162,19 +177,22 @@ export type ActionRequest =
   | { readonly kind: "quarantine"; readonly reason: string; readonly durationMinutes: number };
 
 /**
- * A node on which no action may be taken. `held`: by an operator until it is released or the hold expires; `vetoed`: for a time, after an operator
- * lifted our quarantine; `given_up`: by a policy that did not heal it, until the node is healthy or is released; with an `until`, it was
- * released then, and the policy's retries count from there. `ownership`: someone else acted on it recently.
+ * A node on which no action may be taken:
+ * - `held`: an operator holds it until it is released or the hold expires.
+ * - `vetoed`: an operator lifted our quarantine; this lasts for a time.
+ * - `given_up`: a policy did not heal it; this lasts until the node is healthy or is released. With an `until` it was
+ *   released then, and the policy's retries count from there.
+ * - `ownership`: someone else acted on it recently.
  */
 export interface NodeHold {
   readonly node: NodeId;
-  /** Null: every policy. */
+  /** Null means every policy. */
   readonly policy: string | null;
   readonly kind: "held" | "vetoed" | "given_up" | "ownership";
   readonly at: EpochMs;
-  /** Null: until it is released. */
+  /** Null until it is released. */
   readonly until: EpochMs | null;
   readonly reason: string;
-  /** The operator who holds it; absent: no operator, or none were configured. */
+  /** The operator who holds it. Absent if no operator does, or if none were configured. */
   readonly operator?: string;
 }

@@ -26,11 +26,11 @@ export interface JournalContents {
   readonly holds: readonly NodeHold[];
   /** Facts whose key begins with `warden.`. */
   readonly facts: ReadonlyMap<string, string>;
-  /** The largest number assigned to an episode or action: see {@link formatId}. */
+  /** The largest number assigned to an episode or action (see {@link formatId}). */
   readonly lastNumber: number;
 }
 
-/** Selects rows, newest first. `until`: written at or before this time. */
+/** Selects rows, newest first. `until` selects those written at or before that time. */
 export interface JournalQuery {
   readonly node?: NodeId;
   readonly policy?: string;
@@ -46,33 +46,39 @@ export interface JournalQueries {
   decisions(query: JournalQuery): Promise<readonly Decision[]>;
   actions(query: JournalQuery): Promise<readonly Action[]>;
   episodes(query: JournalQuery): Promise<readonly Episode[]>;
-  /** Operator commands have no policy: that of the query is ignored. */
+  /** Returns operator commands. They have no policy, so that of the query is ignored. */
   operatorCommands(query: JournalQuery): Promise<readonly OperatorCommandRow[]>;
 }
 
-/** The durable record of what was observed, decided and done. All methods reject if the journal can't be read or written. */
+/**
+ * The durable record of what was observed, decided and done. All methods reject if the journal can't be read or
+ * written.
+ */
 export interface Journal extends JournalQueries {
   load(closedSince: EpochMs): Promise<JournalContents>;
   /**
-   * Writes all changes or none, and resolves once they are on disk. Calls must not overlap: the order of two commits under way
-   * at the same time is undefined.
+   * Writes all changes or none, and resolves once they are on disk. Calls must not overlap, because the order of two
+   * commits at the same time is undefined.
    */
   commit(changes: readonly JournalChange[]): Promise<void>;
   /** Deletes rows that ended or were decided before `before`, a bounded number per call. */
   prune(before: EpochMs): Promise<void>;
 }
 
-/** Read-only access to a journal from another process, at one point in time. All methods reject if the journal is damaged. */
+/**
+ * Read-only access to a journal from another process, at one point in time. All methods reject if the journal is
+ * damaged.
+ */
 export interface JournalReader extends JournalQueries {
   /** Returns the timers of a node under every policy. */
   timers(node: NodeId): Promise<readonly TimerRow[]>;
   holds(node: NodeId): Promise<readonly NodeHold[]>;
-  /** The value of any fact; null: none. */
+  /** The value of any fact, or null if there is none. */
   fact(key: string): Promise<string | null>;
   /** Number of calls made on or after `day` (UTC). */
   callsSince(day: string): Promise<number>;
   close(): Promise<void>;
 }
 
-/** Returns the identifier of an episode or action: `ep-12`, `act-13`. Both share one sequence, from 1. */
+/** Returns the identifier of an episode or action, such as `ep-12` or `act-13`. Both share one sequence, from 1. */
 export const formatId = (kind: "ep" | "act", number: number): string => `${kind}-${number}`;

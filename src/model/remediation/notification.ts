@@ -2,16 +2,24 @@ import type { DurationMs } from "../../base/duration.ts";
 import type { NodeId } from "../node.ts";
 import type { EpochMs } from "../time.ts";
 
-/** A notification: an alert that begins and ends, as in Alertmanager. */
+/** A notification, which begins and ends as an alert in Alertmanager does. */
 export interface Notification {
   /**
-   * `episode`: one began or ended; `step`: a notify step was reached; `given_up`: a policy gave up on a node; `lost`: a node left the
-   * list after an action; `overdue`: a quarantine outlasts its end; `incident`: a correlated failure in one region or country; `storm`;
-   * `breaker`: it opened; `untrusted`: fleet data is not trusted; `credentials`: the service refuses the API key for actions;
-   * `efficacy`: a policy does not heal; `approval`: an action waits for an operator.
+   * - `episode`: an episode began or ended.
+   * - `step`: a notify step was reached.
+   * - `given_up`: a policy gave up on a node.
+   * - `lost`: a node left the list after an action.
+   * - `overdue`: a quarantine lasts beyond its end.
+   * - `incident`: there is a correlated failure in one region or country.
+   * - `storm`: too many nodes are unhealthy.
+   * - `breaker`: the circuit breaker opened.
+   * - `untrusted`: fleet data is not trusted.
+   * - `credentials`: the service refuses the API key for actions.
+   * - `efficacy`: a policy does not heal enough nodes.
+   * - `approval`: an action waits for an operator.
    */
   readonly kind: NotificationKind;
-  /** Equal for the beginning and the end of the same thing. */
+  /** Identifies what the notification is about: its beginning and its end have the same key. */
   readonly key: string;
   readonly severity: "info" | "warning" | "critical";
   /** One sentence. */
@@ -21,7 +29,9 @@ export interface Notification {
   readonly episode: string | null;
   readonly region: string | null;
   readonly startsAt: EpochMs;
-  /** Null: not over. A notification with the same key and an end resolves it; kinds that are events need none. */
+  /**
+   * When it ended, or null if it has not. A notification with the same key and an end resolves it. Events need none.
+   */
   readonly endsAt: EpochMs | null;
 }
 
@@ -43,8 +53,8 @@ const NOTIFICATION_KINDS = [
 export type NotificationKind = (typeof NOTIFICATION_KINDS)[number];
 
 /**
- * Kinds that last until a second notification resolves them. All others are sent once: they are events, or end by an operator's
- * command.
+ * Kinds that last until a second notification resolves them. All others are sent once, because they are events or end
+ * with an operator's command.
  */
 const RESOLVABLE_KINDS: ReadonlySet<NotificationKind> = new Set([
   "episode",
@@ -55,18 +65,18 @@ const RESOLVABLE_KINDS: ReadonlySet<NotificationKind> = new Set([
   "credentials",
 ]);
 
-/** Whether a notification is about a condition that lasts. */
+/** Returns whether a notification is about a condition that lasts. */
 export const isActive = ({ kind, endsAt }: Notification): boolean => endsAt === null && RESOLVABLE_KINDS.has(kind);
 
 /** A receiver of notifications. Each call is one attempt; the caller retries. Never rejects. */
 export interface Receiver {
   readonly name: string;
-  /** How often to repeat active notifications, so that the receiver does not resolve them; absent: never. */
+  /** How often to repeat active notifications, so that the receiver does not resolve them. Absent if never. */
   readonly repeatMs?: DurationMs;
   send(notifications: readonly Notification[], signal: AbortSignal): Promise<DeliveryResult>;
 }
 
-/** Result of an attempt. `isFinal`: the receiver refused the notifications, and would refuse them again. */
+/** Result of an attempt. `isFinal` is true if the receiver refused the notifications and would refuse them again. */
 export type DeliveryResult =
   | { readonly ok: true }
   | { readonly ok: false; readonly error: string; readonly isFinal: boolean };

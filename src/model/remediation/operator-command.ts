@@ -21,11 +21,14 @@ export type OperatorCommandName = (typeof OPERATOR_COMMANDS)[number];
 export interface OperatorCommandRow {
   readonly at: EpochMs;
   readonly order: OperatorCommandName;
-  /** Name of the operator whose token was used; null: no operators are configured, or the reload was requested by SIGHUP. */
+  /**
+   * Name of the operator whose token was used, or null if no operators are configured, or if SIGHUP requested the
+   * reload.
+   */
   readonly operator: string | null;
-  /** The node concerned, directly or through its action; null: none. */
+  /** The node concerned, directly or through its action, or null if there is none. */
   readonly node: NodeId | null;
-  /** The action concerned; null: none. */
+  /** The action concerned, or null if there is none. */
   readonly action: string | null;
   /** What changed, and the reason given. */
   readonly detail: string;
@@ -38,9 +41,9 @@ export interface Operator {
 }
 
 /**
- * Why an operator command was not executed. `not_found`: no such node or action; `conflict`: the state does not allow it, for
- * example an action that does not wait for approval; `journal`: it could not be journaled; `unanswered`: it was forwarded to the
- * leader, which has not replied yet and may still execute it.
+ * Why an operator command was not executed. `not_found`: there is no such node or action; `conflict`: the state does
+ * not allow it, for example an action that does not wait for approval; `journal`: it could not be journaled;
+ * `unanswered`: it was forwarded to the leader, which has not replied yet and may still execute it.
  */
 export interface CommandRejection {
   readonly kind: "not_found" | "conflict" | "journal" | "unanswered";

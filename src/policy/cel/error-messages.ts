@@ -79,7 +79,7 @@ const LIMIT_MESSAGES: ReadonlyMap<string, string> = new Map(
 export const withoutTypeNames = (message: string): string =>
   message.replaceAll("google.protobuf.Timestamp", "timestamp").replaceAll("google.protobuf.Duration", "duration");
 
-/** Adapts a message of CEL to the style of ours. */
+/** Adapts a message of CEL to our style. */
 function celMessage(summary: string): string {
   const message = withoutTypeNames(summary)
     .replace(/^no such overload: (.+)$/, "$1 is not supported")
@@ -87,7 +87,7 @@ function celMessage(summary: string): string {
   return message.charAt(0).toLowerCase() + message.slice(1);
 }
 
-/** Longest quotation of an expression in a message. */
+/** Maximum number of characters of an expression that a message quotes. */
 const QUOTED_CHARACTERS_MAX = 60;
 
 const truncated = (text: string): string =>

@@ -9,9 +9,9 @@ import {
   type Value,
 } from "./term.ts";
 
-/** Values of the fields, in the order of {@link Program.fields}; null: unknown. */
+/** Values of the fields, in the order of {@link Program.fields}, or null if unknown. */
 type FieldValues = readonly (Value | null)[];
-/** Computes a value; null: unknown. */
+/** Computes a value, or null if unknown. */
 type Reader<V extends Value> = (cells: FieldValues) => V | null;
 
 /** An executable condition. */
@@ -19,16 +19,18 @@ export interface Program {
   /** Every field in the text, including fields that evaluation may skip; at least one. */
   readonly fields: readonly Field[];
   /**
-   * Evaluates the condition. `values` has one value for each of {@link fields}, in that order; null: the field is unknown.
-   * Timestamps are milliseconds since the Unix epoch. Returns null, unknown, if any part is unknown, except where the other
-   * operand of `&&` or `||` determines the result, and except for the branch of `? :` that is not taken.
+   * Evaluates the condition. `values` has one value for each of {@link fields}, in that order, which is null if the
+   * field is unknown. Timestamps are milliseconds since the Unix epoch. Returns null (unknown) if any part is unknown,
+   * except where the other operand of `&&` or `||` determines the result, and except for the branch of `? :` that is
+   * not taken.
    */
   evaluate(values: FieldValues): boolean | null;
 }
 
 /**
- * Compiles a checked condition to closures over plain values. CEL's own evaluator is not used, because it needs a BigInt for
- * every int and an object for every timestamp. A number that is not finite (a ratio by 0, or an overflow) is unknown.
+ * Compiles a checked condition to closures over plain values. CEL's own evaluator is not used, because it needs a
+ * BigInt for every int and an object for every timestamp. A number that is not finite (a ratio by 0, or an overflow) is
+ * unknown.
  */
 export function compileProgram(condition: Term): Program {
   const fields = fieldsOfTerm(condition);
@@ -122,7 +124,7 @@ function binary<From extends Value, To extends Value>(
   };
 }
 
-/** `&&` and `||` of three values: an operand with the `dominant` value determines the result. */
+/** Evaluates `&&` or `||` with three values. An operand with the `dominant` value determines the result. */
 function threeValuedLogic(left: Reader<boolean>, right: Reader<boolean>, dominant: boolean): Reader<boolean> {
   return (cells) => {
     const one = left(cells);

@@ -14,12 +14,12 @@ export interface Expression extends Program {
   readonly condition: Term;
 }
 
-/** Longest text of an expression, in characters: enough for a list of two hundred node ids. */
+/** Maximum number of characters of an expression, which suffices for a list of two hundred node ids. */
 const TEXT_CHARACTERS_MAX = 8_192;
 
 /**
- * Compiles a condition in CEL. Rejects unknown fields, wrong types, unsupported syntax, expressions that are not a boolean,
- * and conditions that would always or never hold.
+ * Compiles a condition in CEL. Rejects unknown fields, wrong types, unsupported syntax, expressions that are not a
+ * boolean, and conditions that would always or never hold.
  */
 export function compileExpression(text: string): Result<Expression, ExpressionProblem> {
   if (text.trim() === "") return fail({ message: "the expression is empty", offset: 0 });

@@ -8,9 +8,9 @@ import type { FleetAggregates, NodeCounts } from "./fleet-aggregates.ts";
 import type { Value } from "./term.ts";
 
 /**
- * Why a field has no value: `missing`: the service did not report it; `undeclared_scale`: no usage scale is declared, or a
- * value contradicted it; `in_future`: the timestamp is later than its own observation, so one of the clocks is wrong; `past`:
- * sessions that are still listed failed, but none of them recently, so the node may have recovered.
+ * Why a field has no value: `missing`: the service did not report it; `undeclared_scale`: no usage scale is declared,
+ * or a value contradicted it; `in_future`: the timestamp is later than its own observation, so one of the clocks is
+ * wrong; `past`: sessions that are still listed failed, but none of them recently, so the node may have recovered.
  */
 export type MissingReason = "missing" | "undeclared_scale" | "in_future" | "past";
 
@@ -18,7 +18,7 @@ export type MissingReason = "missing" | "undeclared_scale" | "in_future" | "past
 export interface ScopeData {
   readonly fleet: Fleet;
   readonly sessions: SessionSummary | null;
-  /** Converts a time to the service's clock; null: that clock is unknown. */
+  /** Converts a time to the service's clock, or null if that clock is unknown. */
   readonly serviceTime: (at: MonotonicMs) => EpochMs | null;
   readonly aggregates: FleetAggregates;
 }
@@ -28,7 +28,7 @@ export type FieldReader = (data: ScopeData, slot: number, freshFrom: MonotonicMs
 
 const slotIndexesByIds = new WeakMap<readonly string[], ReadonlyMap<NodeId, number>>();
 
-/** Returns the slots by id; computed once for each column of ids. */
+/** Returns the slots by id. They are computed once for each column of ids. */
 export function slotsById(ids: readonly string[]): ReadonlyMap<NodeId, number> {
   const known = slotIndexesByIds.get(ids);
   if (known !== undefined) return known;
@@ -41,8 +41,8 @@ export function slotsById(ids: readonly string[]): ReadonlyMap<NodeId, number> {
 const occupiedSlotsByIds = new WeakMap<readonly string[], Uint8Array>();
 
 /**
- * Returns 1 for each slot that has a node, 0 for empty ones; computed once for each column of ids. Comparing a hundred thousand
- * strings with "" takes milliseconds, because each is read from another place in memory.
+ * Returns 1 for each slot that has a node, and 0 for empty ones. Computed once for each column of ids. Comparing a
+ * hundred thousand strings with "" takes milliseconds, because each is read from another place in memory.
  */
 export function occupiedSlots(ids: readonly string[]): Uint8Array {
   const known = occupiedSlotsByIds.get(ids);
@@ -66,7 +66,7 @@ export const listText =
 
 type NumberColumn = Exclude<ListedNumber | DetailNumber, Usage>;
 
-/** The column with the times at which the values of another one were observed. */
+/** Returns the column with the times at which the values of another column were observed. */
 const observationOf = (column: NumberColumn) => (column in LISTED_NUMBERS ? "listedAt" : "detailedAt");
 
 /** A number of the node list or a detail, except usage. */
@@ -88,7 +88,7 @@ export const nodeStatus: FieldReader = ({ fleet }, slot) => {
 };
 
 /**
- * How far a timestamp may lie after the observation that contained it: our estimate of the service's clock is off by
+ * How far a timestamp may lie after the observation that contained it. Our estimate of the service's clock is off by
  * milliseconds, and the clocks of nodes may be off by more.
  */
 const FUTURE_MS_MAX = MINUTE_MS;
@@ -124,7 +124,10 @@ interface SessionCounts {
   readonly at: MonotonicMs;
 }
 
-/** Sessions of a node by status; zero if none names the node. Null: the last walk of the sessions was not complete. */
+/**
+ * Returns the sessions of a node by status, which are zero if none names the node. Null if the last walk of the
+ * sessions was not complete.
+ */
 function countSessions({ fleet, sessions }: ScopeData, slot: number): SessionCounts | null {
   if (sessions?.complete !== true) return null;
   const { ids, recent, quietWalks } = sessions.nodes;
@@ -135,13 +138,13 @@ function countSessions({ fleet, sessions }: ScopeData, slot: number): SessionCou
   return { of, total, quietWalks: row === undefined ? 0 : quietWalks[row]!, at: sessions.settledAt };
 }
 
-/** All sessions of the node, whatever their state. */
+/** All sessions of the node, regardless of their status. */
 export const sessionTotal: FieldReader = (data, slot) => {
   const counts = countSessions(data, slot);
   return counts === null ? "missing" : numberValue(counts.total, counts.at);
 };
 
-/** Sessions of one status. A session of unknown state could have any status, so the count is then missing. */
+/** Sessions of one status. A session of unknown status could have any status, so the count is then missing. */
 export const sessionCount =
   (status: SessionStatus): FieldReader =>
   (data, slot) => {
@@ -149,13 +152,15 @@ export const sessionCount =
     return counts === null || counts.of("unknown") > 0 ? "missing" : numberValue(counts.of(status), counts.at);
   };
 
-/** After this many walks without a new failure, failed sessions no longer count: the list may show them for days. */
+/**
+ * After this many walks without a new failure, failed sessions no longer count, since the list may show them for days.
+ */
 const QUIET_WALKS_MAX = 3;
 
 /**
- * A number that depends on failed sessions. Missing until the list has shown a failed session, because it may leave them out.
- * While it shows failed sessions of which none is new, it is not known whether the node still fails; after some walks it
- * is known that it does not.
+ * A number that depends on failed sessions. It is missing until the list has shown a failed session, because the list
+ * may leave them out. While the list shows failed sessions but no new ones, it is not known whether the node still
+ * fails. After some walks it is known that it does not.
  */
 const failures =
   (statuses: readonly SessionStatus[], read: (failed: number, total: number) => number): FieldReader =>
@@ -171,13 +176,13 @@ const failures =
 /** Failed sessions of one status. */
 export const failedSessionCount = (status: SessionStatus): FieldReader => failures([status], (failed) => failed);
 
-/** Share of all sessions that failed; missing without sessions. */
+/** Share of all sessions that failed; missing if there are no sessions. */
 export const failedSessionShare: FieldReader = failures(["error", "timeout"], (failed, total) => failed / total);
 
 /** What an aggregate is over. */
 export type AggregateScope = "fleet" | "region";
 
-/** The key of an aggregate; undefined: the node's record names no region. */
+/** Returns the key of an aggregate, or undefined if the node's record names no region. */
 const aggregateKey = (scope: AggregateScope, { fleet }: ScopeData, slot: number): string | null | undefined =>
   scope === "fleet" ? null : fleet.locations[fleet.locationIndex[slot]!]?.region || undefined;
 

@@ -10,21 +10,24 @@ import type { Value } from "./term.ts";
 export interface EvaluatedNode {
   readonly id: NodeId;
   /**
-   * Returns the value of a field with the time at which it was observed, which may be before `freshFrom`. Medians leave out
-   * values from before `freshFrom`.
+   * Returns the value of a field with the time at which it was observed, which may be before `freshFrom`. Medians leave
+   * out values from before `freshFrom`.
    */
   read(field: Field, freshFrom: MonotonicMs): Dated<Value> | MissingReason;
 }
 
 /** A snapshot, as expressions read it. */
 export interface EvaluationScope {
-  /** The node in a slot that is not empty. */
+  /** Returns the node in a slot, which must not be empty. */
   nodeAt(slot: number): EvaluatedNode;
-  /** The node with this id; null: it is not in the fleet. */
+  /** Returns the node with this id, or null if it is not in the fleet. */
   find(id: NodeId): EvaluatedNode | null;
 }
 
-/** Creates the scope of a snapshot. `serviceTime` converts a time to the service's clock; null: that clock is unknown. */
+/**
+ * Creates the scope of a snapshot. `serviceTime` converts a time to the service's clock, or null if that clock is
+ * unknown.
+ */
 export function createEvaluationScope(
   { fleet, sessions }: Snapshot,
   serviceTime: (at: MonotonicMs) => EpochMs | null,

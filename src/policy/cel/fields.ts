@@ -21,13 +21,14 @@ import {
 export type FieldType = "string" | "int" | "double" | "timestamp";
 
 /**
- * The values that a field can have: `status`: a node status of the spec; `country`: two letters; `node_id`: begins with
- * node_; `ratio`: 0 to 1; null: any. A comparison with any other value would always or never hold, so it is rejected.
+ * The values that a field can have: for `status` the node statuses of the spec, for `country` two letters, for
+ * `node_id` texts that begin with node_, for `ratio` numbers from 0 to 1, and for null any value. A comparison with any
+ * other value would always or never hold, so it is rejected.
  */
 export type FieldRange = "status" | "country" | "node_id" | "ratio" | null;
 
 interface FieldRow<Name extends string> {
-  /** As expressions write it. */
+  /** Its name in expressions. */
   readonly name: Name;
   readonly type: FieldType;
   /** The collector that reads it, whose max_age applies. */
@@ -112,9 +113,9 @@ const rows = [
   nowRow,
 ] as const;
 
-/** Name of a field, as expressions write it. */
+/** Name of a field in expressions. */
 export type FieldName = (typeof rows)[number]["name"];
-/** A value that expressions can read of a node, its sessions, its region or the fleet. */
+/** A value of a node, its sessions, its region or the fleet that expressions can read. */
 export type Field = FieldRow<FieldName>;
 
 /** Every field, in the order of the documentation. */
@@ -122,7 +123,7 @@ export const FIELDS: readonly Field[] = rows;
 
 const fieldsByName: ReadonlyMap<string, Field> = new Map(FIELDS.map((field) => [field.name, field]));
 
-/** Returns the field of that name; null: there is none. */
+/** Returns the field of that name, or null if there is none. */
 export const findField = (name: string): Field | null => fieldsByName.get(name) ?? null;
 
 function sessionRow<Name extends string>(name: Name, status: "active" | "connecting" | "closed", help: string) {

@@ -7,31 +7,37 @@ import { occupiedSlots } from "./field-readers.ts";
 /** Node counts of a region or the fleet. */
 export interface NodeCounts {
   readonly nodes: number;
-  /** Without nodes of unknown status. */
+  /** Online nodes. Nodes of unknown status do not count. */
   readonly online: number;
 }
 
 /** Node counts and medians of a fleet, as a whole (`region: null`) and by region. */
 export interface FleetAggregates {
-  /** Returns node counts as of the end of the last complete walk. Null: no walk was complete yet, or the region has no node. */
+  /**
+   * Returns node counts as of the end of the last complete walk. Null if no walk was complete yet, or the region has no
+   * node.
+   */
   counts(region: string | null): Dated<NodeCounts> | null;
   /**
-   * Returns the median of the values observed since `freshFrom`, with the time of the oldest of them. Null: fewer than half of
-   * the nodes have such a value, no usage scale is declared, or no walk was complete yet.
+   * Returns the median of the values observed since `freshFrom`, with the time of the oldest of them. Null if fewer
+   * than half of the nodes have such a value, no usage scale is declared, or no walk was complete yet.
    */
   median(region: string | null, column: Usage, freshFrom: MonotonicMs): Dated<number> | null;
 }
 
-/** Share of the nodes that must have a fresh value: a median of fewer is not representative. */
+/** Share of the nodes that must have a fresh value. A median of fewer is not representative. */
 const FRESH_SHARE_MIN = 0.5;
-/** Cached sets of medians of one usage: policies with different max_age, over a few evaluations of one snapshot. */
+/**
+ * Maximum number of cached sets of medians of one usage. They are for policies with different max_age, over a few
+ * evaluations of one snapshot.
+ */
 const MEDIAN_SETS_MAX = 32;
 
 const ONLINE = NODE_STATUSES.indexOf("online");
 
 const aggregatesByFleet = new WeakMap<Fleet, FleetAggregates>();
 
-/** Returns the aggregates of a fleet; they are computed on first use and cached with the fleet. */
+/** Returns the aggregates of a fleet. They are computed on first use and cached with the fleet. */
 export function fleetAggregates(fleet: Fleet): FleetAggregates {
   const known = aggregatesByFleet.get(fleet);
   if (known !== undefined) return known;
@@ -48,7 +54,7 @@ interface MedianSet {
   readonly freshAfter: MonotonicMs;
   /** When the oldest selected value was observed. */
   readonly freshUpTo: MonotonicMs;
-  /** Returns the median of a region or, for null, of the fleet; null: too few nodes have a selected value. */
+  /** Returns the median of a region, or of the fleet for null. Returns null if too few nodes have a selected value. */
   of(region: string | null): Dated<number> | null;
 }
 
@@ -131,7 +137,7 @@ function findMedians(
   };
 }
 
-/** Slots whose value of a usage was observed since `freshFrom`, and when the newest other value was observed. */
+/** Returns the slots whose value of a usage was observed since `freshFrom`, and when the newest other value was. */
 function freshSlots(fleet: Fleet, column: Usage, freshFrom: MonotonicMs) {
   const { detailedAt } = fleet;
   const occupied = occupiedSlots(fleet.ids);
@@ -147,7 +153,7 @@ function freshSlots(fleet: Fleet, column: Usage, freshFrom: MonotonicMs) {
   return { slots: slots.subarray(0, count), freshAfter };
 }
 
-/** When the oldest value of these slots was observed; Infinity: there are none. */
+/** Returns when the oldest value of these slots was observed, or Infinity if there are none. */
 function oldest({ detailedAt }: Fleet, slots: ArrayLike<number>): MonotonicMs {
   let at = Number.POSITIVE_INFINITY;
   for (let index = 0; index < slots.length; index++) at = Math.min(at, detailedAt[slots[index]!]!);
@@ -169,7 +175,9 @@ function groupByRegion(
   return groups;
 }
 
-/** The middle value; of an even number of values, the mean of the two middle ones. Reorders the values. */
+/**
+ * Returns the middle value or, for an even number of values, the mean of the two middle ones. Reorders the values.
+ */
 function median(values: Float64Array): number {
   const middle = values.length >> 1;
   const upper = select(values, middle);
@@ -178,8 +186,8 @@ function median(values: Float64Array): number {
 }
 
 /**
- * Returns the value that sorting would put at `index`, and moves smaller ones before it (quickselect). Sorting the values of
- * 100,000 nodes would block the event loop for several milliseconds.
+ * Returns the value that sorting would put at `index`, and moves smaller ones before it (quickselect). Sorting the
+ * values of 100,000 nodes would block the event loop for several milliseconds.
  */
 function select(values: Float64Array, index: number): number {
   let first = 0;

@@ -41,7 +41,7 @@ export const FUNCTIONS: readonly FunctionRow[] = [
 const WRITE_OUT_CASES = "write each case and join them with || or &&";
 const MISSING_IS_UNKNOWN = "a missing field is already unknown";
 
-/** CEL features that policies do not support: why, and what to write instead. */
+/** CEL features that policies do not support, with the reason and what to write instead. */
 export const UNSUPPORTED_SYNTAX: ReadonlyMap<string, string> = new Map([
   ["/", "a division by 0 has no value; use ratio(a, b), which is unknown if b is 0"],
   ["%", "the remainder by 0 has no value"],
@@ -57,5 +57,5 @@ export const UNSUPPORTED_SYNTAX: ReadonlyMap<string, string> = new Map([
   ["null", MISSING_IS_UNKNOWN],
 ]);
 
-/** Returns the function of that name; null: there is none. */
+/** Returns the function of that name, or null if there is none. */
 export const findFunction = (name: string): FunctionRow | null => FUNCTIONS.find((row) => row.name === name) ?? null;

@@ -24,8 +24,8 @@ interface SyntaxNode {
 }
 
 /**
- * Converts CEL's syntax tree. Rejects the CEL features that policies don't support, with what to write instead. Types are not
- * checked here.
+ * Converts CEL's syntax tree. Rejects the CEL features that policies don't support, with what to write instead. Types
+ * are not checked here.
  */
 export function parseTerm(root: SyntaxNode): Result<Term, ExpressionProblem> {
   const problems: ExpressionProblem[] = [];
@@ -36,7 +36,7 @@ export function parseTerm(root: SyntaxNode): Result<Term, ExpressionProblem> {
   return term === null ? fail(problems[0]!) : ok(term);
 }
 
-/** Records a problem. Returns null, which every caller passes up to the root. */
+/** Records a problem. Returns null, which every caller returns up to the root. */
 type ReportProblem = (offset: number, message: string) => null;
 type TermReader = (node: SyntaxNode) => Term | null;
 

@@ -5,8 +5,8 @@ import type { Field, FieldRange } from "./fields.ts";
 import { childTerms, isText, type Term, type TermPair, type Value, walkTerms } from "./term.ts";
 
 /**
- * Returns the first part of a condition that always or never holds: a misspelled value, a percentage in place of a ratio, an
- * empty string. Null: there is none.
+ * Returns the first part of a condition that always or never holds, such as a misspelled value, a percentage in place
+ * of a ratio, or an empty string. Null if there is none.
  */
 export function findImplausible(condition: Term): ExpressionProblem | null {
   for (const term of walkTerms(condition)) {
@@ -42,7 +42,7 @@ function firstProblem<T>(items: readonly T[], find: (item: T) => ExpressionProbl
 
 const namesField = (term: Term): boolean => term.kind === "field" || childTerms(term).some(namesField);
 
-/** A condition that reads no field has the same result on every node. */
+/** Returns the problem of a condition that reads no field, which has the same result for every node. */
 function constantProblem(term: Term): ExpressionProblem | null {
   if (namesField(term)) return null;
   return { message: "this reads no field, so it has the same value for every node", offset: term.offset };
@@ -59,7 +59,7 @@ function emptyArgumentProblem([, argument]: TermPair): ExpressionProblem | null 
   return { message: "every string contains the empty string", offset: argument.offset };
 }
 
-/** A literal that the field on the other side can never have. */
+/** Returns the problem of a literal that the field on the other side can never have. */
 function rangeProblem([left, right]: TermPair): ExpressionProblem | null {
   const [field, literal] = left.kind === "field" ? [left, right] : [right, left];
   if (field.kind !== "field" || literal.kind !== "literal") return null;
@@ -74,7 +74,10 @@ function valueProblem({ name, range }: Field, value: Value): string | null {
 
 const knownStatuses: readonly string[] = NODE_STATUSES.filter((status) => status !== "unknown");
 
-/** Orders words so that of equally near ones the one with the longest common prefix is suggested: for "ofline" offline, not online. */
+/**
+ * Orders words so that of equally near ones the one with the longest common prefix is suggested, such as "offline"
+ * rather than "online" for "ofline".
+ */
 const byCommonPrefix = (words: readonly string[], word: string): readonly string[] =>
   words.toSorted((one, other) => commonPrefixLength(other, word) - commonPrefixLength(one, word));
 

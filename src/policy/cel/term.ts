@@ -1,6 +1,6 @@
 import type { Field } from "./fields.ts";
 
-/** A value. Timestamps are milliseconds since the Unix epoch, durations milliseconds; numbers are finite. */
+/** A value. Timestamps are in milliseconds since the Unix epoch, durations in milliseconds. Numbers are finite. */
 export type Value = string | number | boolean;
 
 /** Operators that compare two values. */
@@ -13,7 +13,7 @@ export type Arithmetic = (typeof ARITHMETIC)[number];
 export const METHODS = ["contains", "startsWith", "endsWith"] as const;
 export type Method = (typeof METHODS)[number];
 
-/** A node of the syntax tree, which has only supported syntax. `offset`: index in the text. */
+/** A node of the syntax tree, which has only supported syntax. `offset` is its index in the text. */
 export type Term =
   | LiteralTerm
   | { readonly kind: "field"; readonly offset: number; readonly field: Field }
@@ -26,17 +26,20 @@ export type Term =
   | { readonly kind: "method"; readonly offset: number; readonly method: Method; readonly sides: TermPair }
   | { readonly kind: "in"; readonly offset: number; readonly member: Term; readonly list: readonly LiteralTerm[] };
 
-/** Two terms, in the order of the text. Of a method: receiver and argument; of a choice: the values for true and false. */
+/**
+ * Two terms, in the order of the text. For a method they are the receiver and the argument; for a choice the values for
+ * true and false.
+ */
 export type TermPair = readonly [Term, Term];
 
-/** A constant, also one written as `duration("10m")` or `timestamp("…")`. */
+/** A constant, which may be written as `duration("10m")` or `timestamp("…")`. */
 export interface LiteralTerm {
   readonly kind: "literal";
   readonly offset: number;
   readonly value: Value;
 }
 
-/** The direct children of a term. */
+/** Returns the direct children of a term. */
 export function childTerms(term: Term): readonly Term[] {
   switch (term.kind) {
     case "literal":
@@ -73,7 +76,7 @@ export function fieldsOfTerm(term: Term): readonly Field[] {
   return [...fields];
 }
 
-/** Whether the value of a term is a string. */
+/** Returns whether the value of a term is a string. */
 export function isText(term: Term): boolean {
   if (term.kind === "literal") return typeof term.value === "string";
   if (term.kind === "field") return term.field.type === "string";

@@ -4,9 +4,9 @@ import type { FieldName } from "./fields.ts";
 import type { Arithmetic, Comparison, Term, TermPair } from "./term.ts";
 
 /**
- * Returns the usage thresholds of a condition: the constants that it compares a usage of the node with, and the side on which
- * the condition is more likely to hold. A comparison with anything but a constant, such as the fleet's median, has none. Each
- * threshold is returned once, in the order of the text.
+ * Returns the usage thresholds of a condition: the constants that it compares a usage of the node with, and the side on
+ * which the condition is more likely to hold. A comparison with anything but a constant, such as the fleet's median,
+ * has none. Each threshold is returned once, in the order of the text.
  */
 export function thresholdsOf({ condition }: Pick<Expression, "condition">): readonly Threshold[] {
   const thresholds = new Map<string, Threshold>();
@@ -65,7 +65,10 @@ const SIDE_WHERE_TRUE: Readonly<Record<Comparison, Threshold["side"] | null>> = 
 
 const OPPOSITE_SIDE = { above: "below", below: "above" } as const;
 
-/** The value of a usage at which a comparison changes its result; null: there is no constant one of a single usage. */
+/**
+ * Returns the value of a usage at which a comparison changes its result, or null if it does not compare a single usage
+ * with a constant.
+ */
 function crossingPoint(operator: Comparison, [left, right]: TermPair): Threshold | null {
   const side = SIDE_WHERE_TRUE[operator];
   const difference = addLinear(toLinear(left), toLinear(right), -1);
@@ -77,7 +80,7 @@ function crossingPoint(operator: Comparison, [left, right]: TermPair): Threshold
   return { usage, value, side: factor > 0 ? side : OPPOSITE_SIDE[side] };
 }
 
-/** `factor * usage + constant`; without a usage, only the constant. */
+/** `factor * usage + constant`, or only the constant if there is no usage. */
 interface LinearTerm {
   readonly usage: Usage | null;
   readonly factor: number;
@@ -90,7 +93,7 @@ const USAGE_FIELDS: Partial<Readonly<Record<FieldName, Usage>>> = {
   "node.disk_usage": "diskUsage",
 };
 
-/** Converts a term to a linear function of one usage; null: it is not one. */
+/** Converts a term to a linear function of one usage, or null if it is not one. */
 function toLinear(term: Term): LinearTerm | null {
   switch (term.kind) {
     case "literal":
@@ -119,7 +122,7 @@ function combineLinear(operator: Arithmetic, left: LinearTerm | null, right: Lin
   return right?.usage === null ? scaleLinear(left, right.constant) : null;
 }
 
-/** Adds a multiple of another term; null: the sum depends on two usages. */
+/** Adds a multiple of another term. Returns null if the sum depends on two usages. */
 function addLinear(one: LinearTerm | null, other: LinearTerm | null, times: 1 | -1): LinearTerm | null {
   const addend = scaleLinear(other, times);
   if (one === null || addend === null) return null;
@@ -130,7 +133,7 @@ function addLinear(one: LinearTerm | null, other: LinearTerm | null, times: 1 | 
 const scaleLinear = (number: LinearTerm | null, times: number): LinearTerm | null =>
   number === null ? null : normalizeLinear(number.usage, number.factor * times, number.constant * times);
 
-/** Drops a usage whose factor is 0; null: a number is not finite. */
+/** Drops a usage whose factor is 0. Returns null if a number is not finite. */
 function normalizeLinear(usage: Usage | null, factor: number, constant: number): LinearTerm | null {
   if (!Number.isFinite(factor) || !Number.isFinite(constant)) return null;
   return factor === 0 ? { usage: null, factor, constant } : { usage, factor, constant };

@@ -9,9 +9,9 @@ interface ParsedExpression {
   check(): { readonly type?: string; readonly error?: ParseError | TypeFault };
 }
 
-/** An AST node costs nanoseconds for each evaluation of a node. */
+/** Maximum size of the syntax tree. Each part of it takes nanoseconds in each evaluation. */
 const AST_NODES_MAX = 1_000;
-/** How deep parentheses, calls and selections may nest. */
+/** Maximum depth of nested parentheses, calls and selections. */
 const DEPTH_MAX = 32;
 const LIST_ELEMENTS_MAX = 256;
 const CALL_ARGUMENTS_MAX = 8;
@@ -26,7 +26,10 @@ export function parseCel(text: string): Result<ParsedExpression, ExpressionProbl
   }
 }
 
-/** Checks that operands fit their operators and that the expression is a boolean. Returns the first problem; null: none. */
+/**
+ * Checks that operands fit their operators and that the expression is a boolean. Returns the first problem, or null if
+ * there is none.
+ */
 export function checkTypes(parsed: ParsedExpression, text: string): ExpressionProblem | null {
   const { type = "dyn", error } = parsed.check();
   if (error !== undefined) return describeTypeError(error, text);
@@ -83,7 +86,10 @@ function fieldDeclarations(): Declarations {
   return roots;
 }
 
-/** Declares operators between ints and doubles. CEL itself only orders them; adding or equating them is a type error. */
+/**
+ * Declares operators between ints and doubles. CEL itself only orders them, and adding or equating them is a type
+ * error.
+ */
 function registerMixedNumbers(created: Environment): void {
   const mixed = [
     ["int", "double"],

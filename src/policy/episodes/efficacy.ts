@@ -13,8 +13,9 @@ export interface Efficacy {
 }
 
 /**
- * Measures how many nodes a policy heals. For each node the last real episode under this version of the policy counts that has
- * acted and closed after `since`, or whose node is lost. Episodes that an operator or a change of the policy ended don't count.
+ * Measures how many nodes a policy heals. For each node it counts the last real episode under this version of the
+ * policy that has acted and closed after `since`, or whose node is lost. Episodes that ended because of an operator or
+ * a change of the policy don't count.
  */
 export function measureEfficacy(
   closed: Iterable<Episode>,
@@ -22,10 +23,13 @@ export function measureEfficacy(
   { window, minSuccess }: Safety["efficacy"],
 ): Efficacy {
   const counted = [...closed]
-    .filter((each) => each.policy === policy && each.fingerprint === fingerprint && !each.shadow && each.acted > 0)
+    .filter(
+      (episode) =>
+        episode.policy === policy && episode.fingerprint === fingerprint && !episode.shadow && episode.acted > 0,
+    )
     .filter(({ repaired }) => repaired !== true)
     .filter(({ state }) => state === "healed" || state === "cleared" || state === "given_up" || state === "suspended")
-    .filter((each) => endedAt(each) > since)
+    .filter((episode) => endedAt(episode) > since)
     .sort((a, b) => endedAt(a) - endedAt(b));
   const lastOfNode = new Map<NodeId, Episode>();
   for (const episode of counted) {
@@ -39,5 +43,5 @@ export function measureEfficacy(
   return { nodes: last.length, healed, isTooLow };
 }
 
-/** When an episode closed or its node was lost. */
+/** Returns when an episode closed or its node was lost. */
 const endedAt = ({ closedAt, stateAt }: Episode): EpochMs => closedAt ?? stateAt;

@@ -11,13 +11,18 @@ const SEND_BACKOFF_MS = MINUTE_MS;
 const SEND_BACKOFF_MS_MAX = 30 * MINUTE_MS;
 /** Delay after the first 429 without Retry-After; it doubles with each. */
 const RATE_LIMIT_BACKOFF_MS: DurationMs = SECOND_MS;
-/** Attempts at one step that may be answered with 429, before the step is given up. */
+/** Maximum number of attempts at one step that are answered with 429 before the step is given up. */
 export const RATE_LIMITED_ATTEMPTS_MAX = 5;
-/** A quarantine that ends this early was not lifted by an operator: clocks differ, and durations are whole minutes. */
+/**
+ * A quarantine that ends this early was not lifted by an operator, since clocks differ and durations are whole minutes.
+ */
 const QUARANTINE_SLACK_MS = MINUTE_MS;
 /** A quarantine that lasts this long after its end is overdue. */
 const QUARANTINE_OVERDUE_MS = 5 * MINUTE_MS;
-/** A quarantine counts as lifted after this many consecutive observations of the node as online: one may be outdated. */
+/**
+ * A quarantine counts as lifted after this many consecutive observations of the node as online, since one may be
+ * outdated.
+ */
 const FREED_OBSERVATIONS_MIN = 2;
 
 /** Attempt counters at the beginning of a step. */
@@ -46,7 +51,7 @@ export function beginEpisode(active: ActivePolicy, node: NodeObservation, id: st
 }
 
 /**
- * An event in the life of an episode, from firing until it is closed.
+ * An event of an episode, from firing until it is closed.
  *
  * ```
  * firing ──sent──▶ acting ──verified──▶ recovering ──healed──▶ healed
@@ -67,9 +72,9 @@ export function beginEpisode(active: ActivePolicy, node: NodeObservation, id: st
  * any open state                          ──withdrawn──▶ withdrawn
  * ```
  *
- * `unseen` suspends an episode in any open state, because its node left the fleet or its timer lapsed. A suspended episode
- * frees its node for other policies. It resumes when its timer fires again. If its node left the list after an action, the
- * node is lost, and the episode stays suspended until the node returns or an operator accepts the loss.
+ * `unseen` suspends an episode in any open state, because its node left the fleet or its timer lapsed. A suspended
+ * episode frees its node for other policies. It resumes when its timer fires again. If its node left the list after an
+ * action, the node is lost, and the episode stays suspended until the node returns or an operator accepts the loss.
  */
 export type EpisodeEvent =
   | "sent"
@@ -91,7 +96,7 @@ export type EpisodeEvent =
 /** States in which an episode is open. */
 type OpenState = (typeof OPEN_STATES)[number];
 
-/** The state after an event, by the state before it; absent: the event can't happen in that state. */
+/** The state after an event, by the state before it. Absent if the event can't happen in that state. */
 export const EPISODE_TRANSITIONS: Readonly<Record<OpenState, Readonly<Partial<Record<EpisodeEvent, EpisodeState>>>>> = {
   firing: {
     ...{ sent: "acting", unsent: "firing", next_step: "firing", steps_over: "given_up", quarantined: "quarantined" },
@@ -145,7 +150,10 @@ export const markUnlisted = (episode: Episode, now: EpochMs): Episode => ({
   unlistedAt: now,
 });
 
-/** Updates an episode after a step was sent, or may have been. `minutes`: duration of a quarantine; null: as requested. */
+/**
+ * Updates an episode after a step was sent, or may have been. `minutes` is the duration of a quarantine, or null if it
+ * is the requested one.
+ */
 export function recordSent(episode: Episode, action: Action, minutes: number | null, now: EpochMs): Episode {
   const quarantine: Quarantine | null =
     action.request.kind !== "quarantine"
@@ -169,9 +177,9 @@ export function recordUnsent(episode: Episode, now: EpochMs): Episode {
 }
 
 /**
- * Updates an episode after a 429: nothing was executed, and the step is sent again. `retryAfterMs`: the delay that the service
- * asked for; null: none, so the delay doubles from 1 s (spec, section 7.1). After {@link RATE_LIMITED_ATTEMPTS_MAX} attempts the
- * episode is given up, or stays quarantined while our quarantine lasts.
+ * Updates an episode after a 429. Nothing was executed, and the step is sent again. `retryAfterMs` is the delay that
+ * the service asked for. If it is null, the delay doubles from 1 s (spec, section 7.1). After {@link
+ * RATE_LIMITED_ATTEMPTS_MAX} attempts the episode is given up, or stays quarantined while our quarantine lasts.
  */
 export function recordRateLimited(episode: Episode, retryAfterMs: DurationMs | null, now: EpochMs): Episode {
   const limited = (episode.limited ?? 0) + 1;
@@ -215,7 +223,7 @@ export function recordStepLost(episode: Episode, action: Action, now: EpochMs): 
   return transition(next, "step_lost", now);
 }
 
-/** Moves an episode to the next step; if none is left, ends its steps. */
+/** Moves an episode to the next step, or ends its steps if none is left. */
 export function advanceStep(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
   const next = { ...episode, step: episode.step + 1, ...NO_ATTEMPTS, healed: false };
   return next.step < rule.steps.length ? transition(next, "next_step", now) : recordRefused(next, rule, now);
@@ -245,21 +253,26 @@ export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs)
   return { ...episode, quarantine: { ...quarantine, seenOnline } };
 }
 
-/** Whether an observation is the first to show that an operator is working on the node during our step. */
+/** Returns whether an observation is the first to show that an operator is working on the node during our step. */
 const isOperatorRepair = ({ state, shadow: dryRun, repaired, quarantine }: Episode, status: NodeStatus): boolean =>
   (state === "acting" || state === "quarantined") &&
   !dryRun &&
   repaired !== true &&
   (status === "maintenance" || (status === "quarantined" && quarantine === null));
 
-/** Resumes an action or quarantine of a suspended episode whose node is seen again; anything else waits for the timer. */
+/**
+ * Resumes an action or quarantine of a suspended episode whose node is seen again. Anything else waits for the timer.
+ */
 export function resumeEpisode(before: Episode, hasActionInFlight: boolean, now: EpochMs): Episode {
   const episode = isUnlisted(before) ? { ...before, unlistedAt: null } : before;
   if (hasActionInFlight) return transition(episode, "acting", now);
   return episode.quarantine === null ? episode : transition(episode, "quarantined", now);
 }
 
-/** Resumes a suspended episode whose timer fires again. If a step had healed the node, this is a relapse: the next step follows. */
+/**
+ * Resumes a suspended episode whose timer fires again. If a step had healed the node, this is a relapse, and the next
+ * step follows.
+ */
 export function refireEpisode(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
   if (episode.healed) return advanceStep(episode, rule, now);
   return episode.step < rule.steps.length ? transition(episode, "proven", now) : recordRefused(episode, rule, now);

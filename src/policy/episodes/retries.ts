@@ -4,21 +4,21 @@ import type { Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { RemediationRecords } from "../remediation-records.ts";
 
-/** Whether an episode counts as an attempt: it has acted or was given up. */
+/** Returns whether an episode counts as an attempt because it has acted or was given up. */
 export const countsAsAttempt = ({ acted, state }: Episode): boolean => acted > 0 || state === "given_up";
 
-/** Returns the hold of a node that a policy has given up; null: there is none. */
+/** Returns the hold of a node that a policy has given up, or null if there is none. */
 export const givenUpHold = (records: RemediationRecords, node: NodeId, policy: string): NodeHold | null =>
   records.holdsOn(node).find((hold) => hold.kind === "given_up" && hold.policy === policy && hold.until === null) ??
   null;
 
-/** Returns when an operator released a node that a policy had given up; earlier attempts don't count. 0: never. */
+/** Returns when an operator released a node that a policy had given up, or 0 if never. Earlier attempts don't count. */
 export const releasedAt = (records: RemediationRecords, node: NodeId, policy: string): EpochMs =>
   records.holdsOn(node).find((hold) => hold.kind === "given_up" && hold.policy === policy)?.until ?? 0;
 
 /**
- * Returns the latest consecutive real episodes in which a policy did not heal a node, oldest first. They are consecutive if
- * none begins later than `retry.forget_after` after the end of the one before.
+ * Returns the latest consecutive real episodes in which a policy did not heal a node, oldest first. They are
+ * consecutive if none begins later than `retry.forget_after` after the end of the one before.
  */
 export function consecutiveFailures(
   records: RemediationRecords,

@@ -4,7 +4,7 @@ import type { StepVerification } from "../../model/policy/policy.ts";
 import type { Action, RebootProof } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 
-/** What was observed of a node after an action was sent. */
+/** What was observed about a node after an action was sent. */
 export interface StepObservation {
   /** The journal's clock. */
   readonly now: EpochMs;
@@ -13,19 +13,19 @@ export interface StepObservation {
   readonly status: NodeStatus;
   /** The verdict of `when` on data that was observed after the step was sent. */
   readonly when: "true" | "false" | "unknown";
-  /** The verdict of the step's `expect`; null: it has none. */
+  /** The verdict of the step's `expect`, or null if it has none. */
   readonly expect: "true" | "false" | "unknown" | null;
 }
 
-/** How a step ended. `in_doubt`: the result is still unknown after the extended time. */
+/** How a step ended. `in_doubt` means that the result is still unknown after the extended time. */
 export type StepResult = "verified" | "ineffective" | "in_doubt";
 
 /** Minimum extension of a step whose result is unknown when it times out. */
 const EXTENSION_MS_MIN: DurationMs = 10 * MINUTE_MS;
 
 /**
- * A step whose node is not observed stays in progress for this long after its time: within it, two walks even of a large fleet
- * on a small plan show whether the node has left the list.
+ * A step whose node is not observed stays in progress for this long after it timed out. Within this time, two walks of
+ * even a large fleet on a small plan show whether the node has left the list.
  */
 export const UNOBSERVED_MS_MAX: DurationMs = 6 * HOUR_MS;
 
@@ -39,8 +39,8 @@ export function stepDeadlines(
 }
 
 /**
- * Returns the result of a step; null: it is still in progress. The step ends as soon as its expectation is met, or when it
- * times out. It is then verified if `when` is false, and ineffective if `when` is true.
+ * Returns the result of a step, or null if it is still in progress. The step ends as soon as its expectation is met, or
+ * when it times out. It is then verified if `when` is false, and ineffective if `when` is true.
  */
 export function evaluateStep(action: Action, verify: StepVerification, seen: StepObservation): StepResult | null {
   const { end, last } = stepDeadlines(action, verify);
@@ -60,7 +60,7 @@ export function evaluateStep(action: Action, verify: StepVerification, seen: Ste
   return "verified";
 }
 
-/** Whether the default expectation of an action is met. No field shows that clients were disconnected. */
+/** Returns whether the default expectation of an action is met. No field shows that clients were disconnected. */
 function meetsDefaultExpectation({ request }: Action, { when, status }: StepObservation): boolean {
   switch (request.kind) {
     case "reboot":
@@ -79,14 +79,14 @@ export interface RebootEvidence {
   readonly uptimeHoursBefore: number | null;
   readonly uptimeHoursNow: number | null;
   readonly rebootingSeen: boolean;
-  /** When `uptimeHoursNow` was observed; null: the service's time is unknown. */
+  /** When `uptimeHoursNow` was observed, or null if the service's time is unknown. */
   readonly observedAt: EpochMs | null;
   readonly postedAt: EpochMs | null;
 }
 
 /**
- * Returns what proves that a reboot took place. Uptime is in whole hours (spec, section 2.1), so the time of the boot is known to
- * an hour: it is after the POST only if its earliest possible time is.
+ * Returns what proves that a reboot took place. Uptime is in whole hours (spec, section 2.1), so the time of the boot
+ * is only known to the hour. It is after the POST only if the earliest possible time is.
  */
 export function rebootProof({ uptimeHoursBefore, uptimeHoursNow, ...evidence }: RebootEvidence): RebootProof {
   const { rebootingSeen, observedAt, postedAt } = evidence;

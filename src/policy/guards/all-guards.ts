@@ -42,7 +42,7 @@ export const GUARDS: readonly GuardRow[] = [
 
 const rows: Partial<Record<HoldReason, HoldReasonRow>> = Object.assign({}, ...GUARDS.map(({ reasons }) => reasons));
 
-/** The row of every hold reason, with its alert: `explain`, the status page and the documentation read it. */
+/** The row of every hold reason, with its alert. `explain`, the status page and the documentation read it. */
 export const HOLD_REASON_ROWS = Object.fromEntries(
   HOLD_REASONS.map((reason) => [reason, { alert: HELD_TOO_LONG, ...rows[reason] }]),
 ) as Readonly<Record<HoldReason, HoldReasonRow>>;

@@ -3,8 +3,9 @@ import type { NodeId } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 
 /**
- * A node became unhealthy: the condition of a policy was observed to be false, then true. A condition that is true in its
- * first evaluation (after a start, a change of the policy or untrusted data) is not an onset.
+ * The moment at which a node became unhealthy: the condition of a policy was observed to be false, then true. A
+ * condition that is true in its first evaluation (after a start, a change of the policy or untrusted data) is not an
+ * onset.
  */
 export interface Onset {
   readonly policy: string;
@@ -30,14 +31,16 @@ export interface Incident {
   readonly to: EpochMs;
   /** All nodes that failed, including nodes that have recovered. */
   readonly nodes: ReadonlySet<NodeId>;
-  /** End of the cool-down; null: the incident is active. */
+  /** End of the cool-down, or null if the incident is active. */
   readonly until: EpochMs | null;
 }
 
 /** An incident ends this long after its last onset. After that, policies or an operator handle its nodes. */
 export const INCIDENT_MS_MAX: DurationMs = 6 * HOUR_MS;
 
-/** Returns how many of its nodes must be unhealthy for an incident to stay active: half of them, but at least `size`. */
+/**
+ * Returns how many of its nodes must be unhealthy for an incident to stay active: half of them, but at least `size`.
+ */
 export const nodesToContinue = ({ nodes }: Incident, size: number): number => Math.max(size, Math.ceil(nodes.size / 2));
 
 /** Returns the onsets that can still be part of a new incident. */
@@ -45,8 +48,8 @@ export const recentOnsets = (onsets: readonly Onset[], now: EpochMs, withinMs: D
   onsets.some(({ at }) => at < now - withinMs) ? onsets.filter(({ at }) => at >= now - withinMs) : onsets;
 
 /**
- * Returns the incidents after some onsets. `withinMs` must be at least the duration of two walks, because one walk may not show
- * all nodes that fail together. `sizeOf`: how many nodes of a region or country are an incident.
+ * Returns the incidents after some onsets. `withinMs` must be at least the duration of two walks, because one walk may
+ * not show all nodes that fail together. `sizeOf` returns how many nodes of a region or country are an incident.
  */
 export function addOnsets(
   incidentsBefore: readonly Incident[],
@@ -66,7 +69,7 @@ export function addOnsets(
   return incidents;
 }
 
-/** Adds an incident; it is merged with the incidents of its region or country that it overlaps. */
+/** Adds an incident, merged with the incidents of its region or country that it overlaps. */
 export function mergeIncident(incidents: readonly Incident[], more: Incident): readonly Incident[] {
   const isSame = ({ place, from, to }: Incident) => place === more.place && from <= more.to && more.from <= to;
   const same = incidents.filter(isSame);
@@ -77,7 +80,7 @@ export function mergeIncident(incidents: readonly Incident[], more: Incident): r
     nodes: new Set([...same.flatMap(({ nodes }) => [...nodes]), ...more.nodes]),
     until: more.until,
   };
-  return [...incidents.filter((each) => !isSame(each)), combined];
+  return [...incidents.filter((incident) => !isSame(incident)), combined];
 }
 
 /** Adds the nodes that failed during an incident, or at most `withinMs` before or after it. */
@@ -89,7 +92,7 @@ function extendIncident(incident: Incident, onsets: readonly Onset[], withinMs: 
     : { ...incident, nodes: new Set([...nodes, ...newOnsets.map(({ node }) => node)]) };
 }
 
-/** Returns the incidents that are not over. `isUnhealthy`: whether a node is unhealthy now. */
+/** Returns the incidents that are not over. `isUnhealthy` says whether a node is unhealthy now. */
 export function updateIncidents(
   incidents: readonly Incident[],
   isUnhealthy: (node: NodeId) => boolean,
@@ -115,7 +118,7 @@ export function updateIncidents(
   });
 }
 
-/** Returns the incident that a node is part of; null: none. */
+/** Returns the incident that a node is part of, or null if there is none. */
 export const findIncident = (incidents: readonly Incident[], node: NodeId): Incident | null =>
   incidents.find(({ nodes }) => nodes.has(node)) ?? null;
 
@@ -125,7 +128,7 @@ function findClusters(onsets: readonly Onset[], withinMs: DurationMs, size: numb
   // Fast path: usually there is none, and no nodes need to be counted.
   if (!sorted.some(({ at }, index) => index >= size - 1 && at - sorted[index - size + 1]!.at <= withinMs)) return [];
   const found: { from: EpochMs; to: EpochMs }[] = [];
-  // Number of onsets of each node within the window that ends with the current onset: a node counts once.
+  // Number of onsets of each node within the window that ends with the current onset. A node counts once.
   const inWindow = new Map<NodeId, number>();
   let begin = 0;
   for (const { node, at } of sorted) {

@@ -104,7 +104,7 @@ export const trustGuard: GuardRow = {
     sight_cooldown: {
       counts: "the time since fleet data became trusted again",
       condition: "it is shorter than `safety.storm_cooldown`",
-      ends: "automatically, after that time",
+      ends: "automatically, after `safety.storm_cooldown`",
       policyWide: true,
       alert: null,
     },

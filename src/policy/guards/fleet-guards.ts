@@ -1,9 +1,10 @@
 import { formatDuration, formatSecondsLeft } from "../../base/duration.ts";
+import { formatTime } from "../../model/time.ts";
 import { findIncident, INCIDENT_MS_MAX, nodesToContinue } from "./correlated-failure.ts";
 import type { GuardRow } from "./guard.ts";
 import { incidentNodesMin } from "./limits.ts";
 
-/** Holds every node while too many nodes are unhealthy at once, also nodes observed since the last evaluation. */
+/** Holds every node while too many nodes are unhealthy at once, including nodes observed since the last evaluation. */
 export const stormGuard: GuardRow = {
   reasons: {
     storm: {
@@ -17,7 +18,7 @@ export const stormGuard: GuardRow = {
     storm_cooldown: {
       counts: "the time since the storm",
       condition: "it is shorter than `safety.storm_cooldown`",
-      ends: "automatically, after that time",
+      ends: "automatically, after `safety.storm_cooldown`",
       policyWide: true,
       alert: null,
     },
@@ -60,10 +61,10 @@ export const correlatedGuard: GuardRow = {
     );
     const end =
       until === null
-        ? `it ends ${formatDuration(safety.stormCooldownMs)} after fewer than ${nodesMin} of them are unhealthy, and no later than ${new Date(latestEnd).toISOString()}`
+        ? `it ends ${formatDuration(safety.stormCooldownMs)} after fewer than ${nodesMin} of them are unhealthy, and no later than ${formatTime(latestEnd)}`
         : `it is over, and ends in ${formatSecondsLeft(Math.min(until, latestEnd) - now)}`;
-    const what = `${nodes.size} nodes of the ${by} ${place || "(none)"} failed together: treated as one incident`;
-    return [{ reason: "correlated", detail: `${what}; ${end}` }];
+    const summary = `${nodes.size} nodes of the ${by} ${place || "(none)"} failed together: treated as one incident`;
+    return [{ reason: "correlated", detail: `${summary}; ${end}` }];
   },
 };
 
@@ -85,7 +86,7 @@ export const breakerGuard: GuardRow = {
       : [
           {
             reason: "breaker",
-            detail: `it opened at ${new Date(breaker.open.openedAt).toISOString()} when ${breaker.open.nodes} nodes fired; reset-breaker closes it`,
+            detail: `it opened at ${formatTime(breaker.open.openedAt)} when ${breaker.open.nodes} nodes fired; reset-breaker closes it`,
           },
         ],
 };

@@ -12,7 +12,7 @@ export interface Candidate {
   readonly active: ActivePolicy;
   readonly node: NodeObservation;
   readonly timer: Timer;
-  /** Null: no episode has begun. */
+  /** The episode, or null if none has begun. */
   readonly episode: Episode | null;
   readonly evaluation: PolicyEvaluation;
   /** When the oldest datum of the evaluation was observed, on the journal's clock. */
@@ -21,14 +21,14 @@ export interface Candidate {
   readonly approved: boolean;
 }
 
-/** Returns the next step; null: none is left. */
+/** Returns the next step, or null if none is left. */
 export const nextStep = ({ active, episode }: Candidate): Step | null =>
   active.policy.rule.steps[episode?.step ?? 0] ?? null;
 
 /** A check that can hold a node, and the reasons that it returns. */
 export interface GuardRow {
   readonly reasons: Readonly<Partial<Record<HoldReason, HoldReasonRow>>>;
-  /** Whether it also holds notify steps; absent: it holds only steps that act on the node. */
+  /** Whether it also holds notify steps. Absent if it holds only steps that act on the node. */
   readonly appliesToNotify?: true;
   /** Returns what prevents the candidate's next step. */
   check(candidate: Candidate, facts: GuardFacts): readonly Blocker[];
@@ -42,11 +42,11 @@ export interface HoldReasonRow {
   readonly condition: string;
   /** How the hold ends: automatically, or with an operator command. */
   readonly ends: string;
-  /** What an operator should do; absent: nothing. */
+  /** What an operator should do. Absent if nothing needs to be done. */
   readonly operatorAction?: string;
   /**
-   * The alert in `config/prometheus/rules` that fires before the hold has lasted {@link HOLD_MS_MAX}. Absent:
-   * {@link HELD_TOO_LONG}. Null: none is needed, because the hold ends before that with the default `safety`.
+   * The alert in `config/prometheus/rules` that fires before the hold has lasted {@link HOLD_MS_MAX}. If absent, it is
+   * {@link HELD_TOO_LONG}. Null if none is needed, because the hold ends before that with the default `safety`.
    */
   readonly alert?: string | null;
   /** Whether it holds all nodes of a policy, or ends with an approval. A canary that it holds remains the canary. */

@@ -6,7 +6,7 @@ import type { EpochMs } from "../../model/time.ts";
 import type { DomainCount } from "../facts.ts";
 import type { Candidate, GuardRow } from "./guard.ts";
 
-/** Most nodes or actions that a detail names; the rest are only counted. */
+/** Maximum number of nodes or actions that a detail names. The rest are only counted. */
 const NAMES_MAX = 3;
 
 /** Limits how many actions are sent and not yet verified. */
@@ -19,17 +19,17 @@ export const inFlightGuard: GuardRow = {
       policyWide: true,
     },
   },
-  check: ({ node }, { inFlight, safety: { maxInFlight } }) => {
+  check: ({ node }, { inFlight, nameOf, safety: { maxInFlight } }) => {
     // An action in flight on the node itself belongs to its episode and only blocks other nodes.
     const others = inFlight.filter((action) => action.node !== node.id);
     if (others.length < maxInFlight) return [];
-    const names = others.slice(0, NAMES_MAX).map(({ id, node }) => `${id} on ${node}`);
+    const names = others.slice(0, NAMES_MAX).map((action) => `${action.id} on ${nameOf(action.node)}`);
     const rest = others.length - names.length;
-    const which = names.length === 0 ? "" : `: ${names.join(", ")}${rest === 0 ? "" : ` and ${rest} more`}`;
+    const listed = names.length === 0 ? "" : `: ${names.join(", ")}${rest === 0 ? "" : ` and ${rest} more`}`;
     return [
       {
         reason: "in_flight",
-        detail: `${others.length} of ${maxInFlight} actions in flight are not yet verified${which}`,
+        detail: `${others.length} ${others.length === 1 ? "action is" : "actions are"} in flight, not yet verified; the limit is ${maxInFlight}${listed}`,
       },
     ];
   },
@@ -50,10 +50,12 @@ export const disruptedGuard: GuardRow = {
   check: ({ node }, { fleetCounts, limits }) => {
     const after = fleetCounts.disrupted.size + (fleetCounts.disrupted.has(node.id) ? 0 : 1);
     if (after <= limits.maxDisrupted) return [];
-    const detail = `${fleetCounts.disrupted.size} nodes are disrupted; the limit is ${limits.maxDisrupted}`;
+    const detail = `${countOf(fleetCounts.disrupted.size)} disrupted; the limit is ${limits.maxDisrupted}`;
     return [{ reason: "disrupted", detail: `${detail}${describeLostNodes(fleetCounts.lost)}` }];
   },
 };
+
+const countOf = (nodes: number): string => `${nodes} ${nodes === 1 ? "node is" : "nodes are"}`;
 
 /** Describes the lost nodes among those that a limit counts. */
 function describeLostNodes(lost: readonly Episode[]): string {
@@ -81,13 +83,15 @@ export const disruptedDomainGuard: GuardRow = {
         ? null
         : {
             reason: "disrupted_domain",
-            detail: `${count.disrupted} nodes of the ${domain} ${candidate.node[domain] || "(none)"} are disrupted; the limit is ${limit}${describeLostNodes(fleetCounts.lost.filter((each) => each[domain] === candidate.node[domain]))}`,
+            detail: `${countOf(count.disrupted)} disrupted in the ${domain} ${candidate.node[domain] || "(none)"}; the limit is ${limit}${describeLostNodes(fleetCounts.lost.filter((each) => each[domain] === candidate.node[domain]))}`,
           },
     );
   },
 };
 
-/** Keeps a minimum of online nodes in a region or country. An action on an offline node does not reduce their number. */
+/**
+ * Keeps a minimum of online nodes in a region or country. An action on an offline node does not reduce their number.
+ */
 export const minOnlineGuard: GuardRow = {
   reasons: {
     min_online: {

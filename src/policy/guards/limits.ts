@@ -4,7 +4,7 @@ import type { Safety } from "../../config/schema/safety.ts";
 import { FAILURE_DOMAINS, type FailureDomain } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
 
-/** The limits by percentage in nodes, for a fleet of a given size. */
+/** The limits by percentage, converted to nodes for a fleet of a given size. */
 export interface EffectiveLimits {
   /** A storm begins if more nodes than this are unhealthy at once. */
   readonly maxUnhealthy: number;
@@ -22,12 +22,13 @@ export function effectiveLimits(safety: Safety, nodes: number): EffectiveLimits 
   };
 }
 
-/** The assumed actions of a new journal expire within this time, however long the period of max_actions is. */
+/** The assumed actions of a new journal expire within this time, even if the period of max_actions is longer. */
 const JOURNAL_WARMUP_MS: DurationMs = HOUR_MS;
 
 /**
- * Returns the times of actions that are assumed to have been sent before a new journal began: losing the state folder must not
- * reset max_actions. The limit counts as used up and becomes available evenly. `beganAt`: null if the journal has all actions.
+ * Returns the times of actions that are assumed to have been sent before a new journal began, because losing the state
+ * folder must not reset max_actions. The limit counts as used up and becomes available evenly. `beganAt` is null if the
+ * journal has all actions.
  */
 export function assumedActionTimes(beganAt: EpochMs | null, { maxActions }: Safety, now: EpochMs): readonly EpochMs[] {
   const { amount, perMs } = maxActions;
@@ -63,12 +64,12 @@ export function limitsByName(safety: Safety, nodes: number): Readonly<Record<str
   ]);
 }
 
-/** A single unhealthy node is not a correlated failure. */
+/** Minimum number of nodes of an incident, since a single unhealthy node is not a correlated failure. */
 const INCIDENT_NODES_MIN = 2;
 
 /**
- * Returns a share in whole nodes, rounded down, but at least one if the share is not 0: a small fleet must not be held because
- * of its size.
+ * Returns a share in whole nodes, rounded down, but at least one if the share is not 0, because a small fleet must not
+ * be held because of its size.
  */
 function nodesOfShare(share: Share, nodes: number): number {
   if (share <= 0) return 0;

@@ -88,7 +88,9 @@ export const statusGuard: GuardRow = {
   },
 };
 
-/** Returns blockers unless this episode rebooted the node. `real`: the open episode of the node that is not a dry run. */
+/**
+ * Returns blockers unless this episode rebooted the node. `real` is the open episode of the node that is not a dry run.
+ */
 function rebootBlockers(
   node: NodeId,
   episode: Episode | null,
@@ -100,16 +102,16 @@ function rebootBlockers(
   if (ours !== null) {
     return [{ reason: "status", detail: `it is being rebooted by ${ours.id} (policy ${ours.policy})` }];
   }
-  const whose = wasRebootedByUs(facts.records, node, facts.now)
+  const cause = wasRebootedByUs(facts.records, node, facts.now)
     ? "after one of our actions"
     : "not caused by one of our actions";
-  return [{ reason: "status", detail: `the node is rebooting, ${whose}` }];
+  return [{ reason: "status", detail: `the node is rebooting, ${cause}` }];
 }
 
 const sentReboot = (episode: Episode | null, { records, now }: GuardFacts): Action | null =>
   (episode === null ? [] : records.actionsOf(episode.id)).findLast((action) => isRecentReboot(action, now)) ?? null;
 
-/** Returns blockers unless the quarantine is ours and its time, on the journal's clock, is not over. */
+/** Returns blockers unless the quarantine is ours and has not ended by the journal's clock. */
 function quarantineBlockers(episode: Episode | null, real: Episode | null, { now }: GuardFacts): readonly Blocker[] {
   const quarantine = episode?.quarantine ?? null;
   if (quarantine === null) {
@@ -123,7 +125,7 @@ function quarantineBlockers(episode: Episode | null, real: Episode | null, { now
   return [{ reason: "ownership", detail }];
 }
 
-/** Holds a node that has an open episode of another policy: a node has one episode at a time. */
+/** Holds a node that has an open episode of another policy, because a node has one episode at a time. */
 export const otherEpisodeGuard: GuardRow = {
   reasons: {
     other_episode: {

@@ -85,11 +85,11 @@ export const canaryGuard: GuardRow = {
     if (!facts.safety.canary || active.proven || isDryRun(active)) return [];
     const canary = facts.canaryEpisode(active);
     if (canary === null || canary.node === node.id) return [];
-    const end =
+    const lost =
       canary.state === "suspended"
-        ? `it left the list after our action: the hold ends when it is back, or ${formatDuration(active.policy.rule.retry.forgetAfterMs)} after it left`
-        : "the hold ends when an action on it is verified, or when it can't proceed";
-    const detail = `the policy is new or changed, and ${canary.node} (${canary.id}) is the canary; ${end}`;
+        ? `; it left the list after our action, and is forgotten ${formatDuration(active.policy.rule.retry.forgetAfterMs)} later`
+        : "";
+    const detail = `the policy is new or changed, and ${facts.nameOf(canary.node)} (${canary.id}) is the canary${lost}`;
     return [{ reason: "canary", detail }];
   },
 };

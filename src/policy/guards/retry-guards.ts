@@ -13,7 +13,7 @@ export const cooldownGuard: GuardRow = {
     cooldown: {
       counts: "the time since the last episode of the node",
       condition: "it is shorter than `safety.cooldown`",
-      ends: "automatically, after that time",
+      ends: "automatically, after `safety.cooldown`",
       preventsEpisode: true,
       alert: null,
     },
@@ -39,7 +39,7 @@ export const retryGuard: GuardRow = {
     retry_wait: {
       counts: "the time since an episode in which the policy gave up",
       condition: "it is shorter than `retry.every`",
-      ends: "automatically, after that time",
+      ends: "automatically, after `retry.every`",
       operatorAction: "check the node: the policy did not heal it",
       alert: GIVEN_UP,
       preventsEpisode: true,
@@ -58,7 +58,7 @@ export const retryGuard: GuardRow = {
     const { node, active } = candidate;
     const { name, retry, steps } = active.policy.rule;
     const blockers: Blocker[] = [];
-    // After a change of the policy it may have fewer steps than the episode has taken.
+    // After a change the policy may have fewer steps than the episode has taken.
     if (nextStep(candidate) === null) {
       const detail = `the episode has taken all ${steps.length} steps of the policy: given up`;
       blockers.push({ reason: "retry_limit", detail });
@@ -103,9 +103,9 @@ export const backoffGuard: GuardRow = {
   appliesToNotify: true,
   check: ({ episode }, { now }) => {
     if (episode === null || episode.retryAt === null || episode.retryAt <= now) return [];
-    const why =
+    const cause =
       episode.failures === 0 ? "the service sent Retry-After" : `${episode.failures} attempts in a row were not sent`;
-    const detail = `${why}; the next in ${formatSecondsLeft(episode.retryAt - now)}`;
+    const detail = `${cause}; the next in ${formatSecondsLeft(episode.retryAt - now)}`;
     return [{ reason: "backoff", detail }];
   },
 };

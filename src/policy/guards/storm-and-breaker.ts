@@ -18,8 +18,8 @@ export interface Breaker {
 export const CLOSED_BREAKER: Breaker = { firings: [], open: null };
 
 /**
- * Counts nodes that began to fire at `now`. The breaker opens if there are more than `limit`, but only when a node begins to
- * fire: a limit that is temporarily low because not all nodes are listed yet does not open it.
+ * Counts nodes that began to fire at `now`. The breaker opens if there are more than `limit`, but only when a node
+ * begins to fire. A limit that is temporarily low because not all nodes are listed yet does not open it.
  */
 export function recordFirings(
   breaker: Breaker,
@@ -36,14 +36,16 @@ export function recordFirings(
     : { firings, open: null };
 }
 
-/** A storm lasts while too many nodes are unhealthy (`blowing`), and for a cool-down after that, which ends at `until`. */
+/**
+ * A storm lasts while too many nodes are unhealthy (`blowing`), and for a cool-down after that, which ends at `until`.
+ */
 export interface Storm {
   readonly since: EpochMs;
   readonly until: EpochMs;
   readonly blowing: boolean;
 }
 
-/** Returns the storm as of `now`; null: there is none, and the cool-down is over. */
+/** Returns the storm as of `now`, or null if there is none and the cool-down is over. */
 export function evaluateStorm(
   storm: Storm | null,
   unhealthy: { readonly nodes: number; readonly limit: number },

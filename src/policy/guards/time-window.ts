@@ -3,9 +3,9 @@ import { type IntervalSpec, LOCAL_ZONE, matchesDay, type TimeInterval } from "..
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { EpochMs } from "../../model/time.ts";
 
-/** A week and a day: a weekly window opens within it, even if the clocks change on that day. */
+/** A week and a day. A weekly window opens within this time, even if the clocks change on that day. */
 const OPENING_HORIZON_MS: DurationMs = 8 * DAY_MS;
-/** A configuration names few zones; reloads may add some. */
+/** Maximum number of cached zones. A configuration names few, and reloads may add some. */
 const CACHED_ZONES_MAX = 64;
 const UTC = "UTC";
 
@@ -13,8 +13,8 @@ const UTC = "UTC";
 type LocalTimeMs = number;
 
 /**
- * Whether a time is within any spec of a time interval, by Alertmanager's rules. Of a spec, every list that is present must
- * match the local time, each with any of its ranges; an empty list matches nothing. A day that a month doesn't have matches
+ * Returns whether a time is within any spec of a time interval, by Alertmanager's rules. Every list of a spec must
+ * match the local time with any of its ranges; an empty list matches nothing. A day that a month doesn't have matches
  * no day. When the clocks change, a skipped hour is in no window, and a repeated hour is in its window both times.
  *
  * Weekday, day of month, month and year are those of the time itself, so the morning after Friday night is a Saturday.
@@ -38,8 +38,8 @@ export interface Opening {
 }
 
 /**
- * Returns the first time from `at` on that is within any of the intervals; null: there is none within the horizon, which is at
- * most 8 days. Only times at which a spec can begin are checked.
+ * Returns the first time from `at` on that is within any of the intervals, or null if there is none within the horizon,
+ * which is at most 8 days. Only times at which a spec can begin are checked.
  */
 export function nextOpening(
   intervals: readonly TimeInterval[],
@@ -89,8 +89,8 @@ function offsetChangeAt(spec: IntervalSpec, before: EpochMs, after: EpochMs): Ep
 }
 
 /**
- * Returns why a policy's windows hold it. It may act if no interval is named, or if each time in `at` (on our clock and on the
- * service's) is within any of the named intervals. An unknown name and an unknown time block.
+ * Returns why a policy's windows hold it. It may act if no interval is named, or if each time in `at` (on our clock and
+ * on the service's) is within any of the named intervals. An unknown name and an unknown time block.
  */
 export function windowBlockers(
   names: readonly string[],
@@ -122,7 +122,9 @@ function openingText(opening: Opening | null): string {
 
 const localTimeOf = (spec: IntervalSpec, at: EpochMs): LocalTimeMs => localTimeIn(spec.location ?? UTC, at);
 
-/** Throws if the platform doesn't know the zone, which the configuration has checked. */
+/**
+ * Returns the local time in a zone. Throws if the platform doesn't know the zone, which the configuration has checked.
+ */
 function localTimeIn(zone: string, at: EpochMs): LocalTimeMs {
   if (zone === UTC) return at;
   const [month, day, year, hour, minute, second] = formatterOf(zone).format(at).match(/\d+/g)!.map(Number);

@@ -13,9 +13,9 @@ export interface ModeWorstCase {
   readonly automaticPolicies: readonly string[];
   /** Policies that act only after an approval. */
   readonly approvalPolicies: readonly string[];
-  /** Nodes acted on in any hour; every action may be on another node. */
+  /** Number of nodes acted on in any hour. Every action may be on another node. */
   readonly nodesPerHour: MaxNodes;
-  /** Nodes disrupted at once. In a small fleet the percentage of max_disrupted may be the lower limit. */
+  /** Number of nodes disrupted at once. In a small fleet the percentage of max_disrupted may be lower. */
   readonly nodesAtOnce: MaxNodes;
 }
 
@@ -39,7 +39,8 @@ function modeWorstCase(ceiling: Mode, safety: Safety, rules: readonly PolicyRule
   const isIdle = automaticPolicies.length + approvalPolicies.length === 0 || zeroLimits(safety).length > 0;
   const atOnce = isIdle ? 0 : safety.maxDisrupted.amount;
   const perHour = isIdle ? 0 : safety.maxActions.amount * windowsPerHour(safety.maxActions.perMs);
-  // All actions of an hour may be in one region or country: the next one may follow as soon as a node is healthy again.
+  // All actions of an hour may be in one region or country, because the next one may follow as soon as a node is
+  // healthy again.
   const limitOf = (domain: FailureDomain) => safety.maxDisruptedPer[domain] ?? Number.POSITIVE_INFINITY;
   return {
     automaticPolicies,
@@ -49,12 +50,12 @@ function modeWorstCase(ceiling: Mode, safety: Safety, rules: readonly PolicyRule
   };
 }
 
-const maxNodesOf = (fleet: number, of: (domain: FailureDomain) => number): MaxNodes => ({
+const maxNodesOf = (fleet: number, maxOf: (domain: FailureDomain) => number): MaxNodes => ({
   fleet,
-  ...(Object.fromEntries(FAILURE_DOMAINS.map((domain) => [domain, of(domain)])) as Record<FailureDomain, number>),
+  ...(Object.fromEntries(FAILURE_DOMAINS.map((domain) => [domain, maxOf(domain)])) as Record<FailureDomain, number>),
 });
 
-/** Whether a policy can act on nodes, rather than only notify. */
+/** Returns whether a policy can act on nodes, rather than only notify. */
 export const actsOnNodes = ({ steps, retry }: PolicyRule): boolean =>
   retry.episodes > 0 && steps.some(({ action }) => action !== "notify");
 

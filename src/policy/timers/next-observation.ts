@@ -4,7 +4,7 @@ import type { Timer, TimerRule } from "./timer.ts";
 
 /** Age of the node detail that a policy reads. */
 export interface DetailFreshness {
-  /** When it was observed; NaN: never. */
+  /** When it was observed, or NaN if never. */
   readonly observedAt: MonotonicMs;
   /** The policy's max_age for details. */
   readonly maxAgeMs: DurationMs;
@@ -19,8 +19,8 @@ const FIRING_READS_PER_ROUND = 2;
 const UNKNOWN_READS_PER_ROUND = 4;
 
 /**
- * Returns the earliest time at which a read of the detail can change the timer: make a pending one fire, or clear a firing
- * one. Infinity: the timer is inactive; -Infinity: at once.
+ * Returns the earliest time at which a read of the detail can change the timer: make a pending one fire, or clear a
+ * firing one. It is Infinity if the timer is inactive, and -Infinity if a read can change it now.
  */
 export function nextUsefulReadAt(
   timer: Timer,
@@ -28,7 +28,7 @@ export function nextUsefulReadAt(
   detail: DetailFreshness,
 ): MonotonicMs {
   if (timer.state === "inactive") return Number.POSITIVE_INFINITY;
-  // The detail was never read, or not since this process started.
+  // The detail was never read, or not by this process.
   if (timer.last === null || Number.isNaN(detail.observedAt)) return Number.NEGATIVE_INFINITY;
   return Math.min(completesAt(timer, rule, detail), detail.observedAt + REREAD_AGE_SHARE * detail.maxAgeMs);
 }

@@ -4,7 +4,8 @@ import type { TimerRow } from "../../model/remediation/episode.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 
 /**
- * State of the timer of one policy on one node. It implements Prometheus' `for` and `keep_firing_for` over fresh observations.
+ * State of the timer of one policy on one node. It implements Prometheus' `for` and `keep_firing_for` over fresh
+ * observations.
  *
  * ```
  *              true                 proven
@@ -16,16 +17,16 @@ import type { EpochMs, MonotonicMs } from "../../model/time.ts";
  *      └─────────────────── cleared ────────────────────┘
  * ```
  *
- * Time counts only between two consecutive observations with the same verdict and at most `max_age` between them. A longer
- * gap, an unknown verdict and a restart don't count, but don't reset the timer either, unless they last longer than
- * `max_age + for`. Then the node is unseen, and `when` has to be true for `for` again.
+ * Time counts only between two consecutive observations with the same verdict and at most `max_age` between them. A
+ * longer gap, an unknown verdict and a restart don't count, but don't reset the timer either, unless they last longer
+ * than `max_age + for`. Then the node is unseen, and `when` has to be true for `for` again.
  */
 export type TimerState = "inactive" | "pending" | "firing" | "lapsed";
 
 /**
- * An event of a timer. `true`, `false`, `unknown`: the verdict of `when`; `proven`: it was true for `for`; `cleared`: it was
- * false for `clear_for`; `unseen`: the node left the fleet, or `when` was unknown for longer than `max_age + for`;
- * `distrusted`: fleet data is not trusted.
+ * An event of a timer. `true`, `false` and `unknown` are verdicts of `when`. With `proven` it was true for `for`, with
+ * `cleared` false for `clear_for`. With `unseen` the node left the fleet, or `when` was unknown for longer than
+ * `max_age + for`. With `distrusted` fleet data is not trusted.
  */
 export type TimerEvent = "true" | "proven" | "false" | "cleared" | "unknown" | "unseen" | "distrusted";
 
@@ -45,25 +46,28 @@ export const nextTimerState = (state: TimerState, event: TimerEvent): TimerState
 /** A timer and the time that it has counted. */
 export interface Timer {
   readonly state: TimerState;
-  /** How long `when` was observed to be true; compared with `for`. */
+  /** Time for which `when` was observed to be true; compared with `for`. */
   readonly trueMs: DurationMs;
-  /** How long `when` has been observed to be false since the timer fired; compared with `clear_for`. */
+  /** Time for which `when` has been observed to be false since the timer fired; compared with `clear_for`. */
   readonly clearMs: DurationMs;
-  /** When it left the inactive state, on the journal's clock; null: it is inactive. */
+  /** When it left the inactive state, on the journal's clock, or null if it is inactive. */
   readonly since: EpochMs | null;
-  /** The last observation by this process; null: there is none yet. */
+  /** The last observation by this process, or null if there is none yet. */
   readonly last: LastObservation | null;
-  /** Since when `when` is unknown, on the journal's clock; null: it was known in the last observation. */
+  /** When `when` became unknown, by the journal's clock, or null if it was known in the last observation. */
   readonly unknownSince: EpochMs | null;
 }
 
 /** The observation that the next one is compared with. */
 export interface LastObservation {
-  /** `unknown`: counting was interrupted and restarts with the next observation. */
+  /** The verdict; `unknown` means that counting was interrupted and restarts with the next observation. */
   readonly verdict: Observation["verdict"];
   /** Time is counted up to here. */
   readonly at: MonotonicMs;
-  /** Time of the newest data of the last observation with a known verdict. An observation without newer data adds no time. */
+  /**
+   * Time of the newest data of the last observation with a known verdict. An observation without newer data adds no
+   * time.
+   */
   readonly newest: MonotonicMs;
 }
 
@@ -71,16 +75,18 @@ export interface LastObservation {
 export interface TimerRule {
   readonly forMs: DurationMs;
   readonly clearForMs: DurationMs;
-  /** Longest gap between two observations that still counts: the `max_age` of the data that the policy reads. */
+  /**
+   * Longest gap between two observations that still counts, which is the `max_age` of the data that the policy reads.
+   */
   readonly gapMsMax: DurationMs;
 }
 
 /** One evaluation of a policy on a node. The evaluations of a node are in chronological order. */
 export interface Observation {
   readonly verdict: "true" | "false" | "unknown";
-  /** When the oldest data that was read was observed; time is counted up to here. Ignored if the verdict is unknown. */
+  /** When the oldest data that was read was observed. Time is counted up to here. Ignored if the verdict is unknown. */
   readonly at: MonotonicMs;
-  /** When the newest was, not before `at`; counting starts here. Absent: equal to `at`. */
+  /** When the newest data was observed, not before `at`. Counting starts here. Absent means equal to `at`. */
   readonly newest?: MonotonicMs;
   /** The journal's clock. */
   readonly now: EpochMs;
@@ -97,10 +103,10 @@ export const INACTIVE: Timer = Object.freeze({
 });
 
 /**
- * Returns the timer after an observation; the same object if nothing changes.
+ * Returns the timer after an observation, which is the same object if nothing changes.
  *
- * `clearFrozen`: an action or quarantine of ours is under way. Then a false verdict says nothing about the node's health, so
- * it does not count for `clear_for`, and the timer does not lapse.
+ * `clearFrozen` is true while an action or quarantine of ours is under way. A false verdict then says nothing about the
+ * node's health, so it does not count for `clear_for`, and the timer does not lapse.
  */
 export function observeCondition(
   timer: Timer,
@@ -125,7 +131,7 @@ export function observeCondition(
 
 const newestDatumAt = ({ at, newest = at }: Observation): MonotonicMs => newest;
 
-/** Whether `when` was unknown for longer than `max_age + for`. */
+/** Returns whether `when` was unknown for longer than `max_age + for`. */
 const isUnknownTooLong = ({ unknownSince }: Timer, now: EpochMs, { gapMsMax, forMs }: TimerRule): boolean =>
   unknownSince !== null && now - unknownSince > gapMsMax + forMs;
 
@@ -138,7 +144,7 @@ export function markUnseen(timer: Timer): Timer {
   return { ...interrupted, state, trueMs: 0, clearMs: 0 };
 }
 
-/** Starts counting at the newest data, which made the condition true; older data may be from before. */
+/** Starts counting at the newest data, which made the condition true. Older data may be from before that. */
 function startTimer(observation: Observation, { forMs }: TimerRule): Timer {
   const newest = newestDatumAt(observation);
   return {
@@ -175,8 +181,8 @@ function observeFalse(timer: Timer, observation: Observation, rule: TimerRule): 
 const retainedTrueMs = ({ state, trueMs }: Timer): DurationMs => (state === "lapsed" ? 0 : trueMs);
 
 /**
- * Returns the timer after an observation without newer data: no time counts. If the verdict differs all the same, or counting
- * was interrupted, the counts that the verdict resets are reset, and counting restarts with newer data.
+ * Returns the timer after an observation without newer data, which adds no time. If the verdict differs nevertheless,
+ * or counting was interrupted, the counts that the verdict resets are reset, and counting restarts with newer data.
  */
 function reobserve(timer: Timer, verdict: "true" | "false"): Timer {
   if (timer.last?.verdict === verdict) return timer;
@@ -199,11 +205,14 @@ function nextLastObservation(last: LastObservation | null, observation: Observat
   return { verdict: observation.verdict, at: isContinuation ? Math.max(last.at, observation.at) : newest, newest };
 }
 
-/** Whether the time between two observations counts. */
+/** Returns whether the time between two observations counts. */
 const isContinuous = (last: LastObservation, observation: Observation, { gapMsMax }: TimerRule): boolean =>
   last.verdict === observation.verdict && newestDatumAt(observation) - last.newest <= gapMsMax;
 
-/** Returns the timer with the same counts; counting restarts with the next observation. `now`: `when` is unknown as of now; null: it is known. */
+/**
+ * Returns the timer with the same counts. Counting restarts with the next observation. `now` is the time if `when` is
+ * unknown, or null if it is known.
+ */
 function interrupt(timer: Timer, now: EpochMs | null): Timer {
   const unknownSince = now === null ? null : (timer.unknownSince ?? now);
   const { last } = timer;
@@ -213,8 +222,8 @@ function interrupt(timer: Timer, now: EpochMs | null): Timer {
 }
 
 /**
- * Returns the timer while fleet data is not trusted. Pending and lapsed timers start again from zero. A firing timer keeps its
- * state, unless the data is not trusted for longer than `max_age + for`.
+ * Returns the timer while fleet data is not trusted. Pending and lapsed timers start again from zero. A firing timer
+ * keeps its state, unless the data is not trusted for longer than `max_age + for`.
  */
 export function markUntrusted(timer: Timer, now: EpochMs): Timer {
   if (nextTimerState(timer.state, "distrusted") === "inactive") return INACTIVE;
@@ -231,7 +240,10 @@ export const restoreTimer = ({ state, trueMs, clearMs, since }: TimerRow): Timer
   unknownSince: null,
 });
 
-/** Returns the journal row of a timer; null: it is inactive. `nodeCreatedAt`: the node's `created_at`; null: unknown. */
+/**
+ * Returns the journal row of a timer, or null if it is inactive. `nodeCreatedAt` is the node's `created_at`, or null if
+ * unknown.
+ */
 export function toTimerRow(
   policy: string,
   node: NodeId,
@@ -256,9 +268,9 @@ export const presentTimer = (row: TimerRow): PresentedTimer => ({
 });
 
 /**
- * Returns the timer after its policy's durations changed, if no action was taken yet. A firing timer that does not reach a
- * longer `for` becomes pending, or inactive if `when` was observed to be false since. After a shorter `for`, a pending timer
- * fires with the next observation of a true `when`.
+ * Returns the timer after its policy's durations changed, if no action was taken yet. A firing timer that does not
+ * reach a longer `for` becomes pending, or inactive if `when` was observed to be false since. After a shorter `for`, a
+ * pending timer fires with the next observation of a true `when`.
  */
 export function applyRuleChange(timer: Timer, rule: TimerRule): Timer {
   if (timer.state !== "firing" || timer.trueMs >= rule.forMs) return timer;

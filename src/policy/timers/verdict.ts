@@ -12,20 +12,23 @@ export type Verdict = "true" | "false" | "unknown";
 
 /** Why a verdict is unknown. */
 export interface UnknownCause {
-  /** Null: the expression as a whole, because of a ratio by 0 or an overflow. */
+  /** Null if the expression as a whole is unknown, because of a division by 0 or an overflow. */
   readonly field: FieldName | null;
-  /** `stale`: older than its max_age; `error`: all fields are known, but the result of a calculation is not. */
+  /**
+   * `stale` means older than its max_age; `error` means that all fields are known, but the result of a calculation is
+   * not.
+   */
   readonly why: MissingReason | "stale" | "error";
 }
 
 /** The value of an expression on a node, with its evidence. */
 export interface ExpressionResult {
   readonly verdict: Verdict;
-  /** In the order of the text; empty if the verdict is known. */
+  /** Unknown fields in the order of the text. Empty if the verdict is known. */
   readonly unknowns: readonly UnknownCause[];
   /**
-   * When the oldest value was observed: of the fresh ones or, if the verdict is unknown, of all. Without any value, the time
-   * of the evaluation.
+   * When the oldest of the fresh values was observed or, if the verdict is unknown, the oldest of all values. If there
+   * is no value, this is the time of the evaluation.
    */
   readonly at: MonotonicMs;
   /** When the newest value was observed. */
@@ -36,7 +39,7 @@ export interface ExpressionResult {
 
 /** The value of a policy's condition on a node. */
 export interface PolicyEvaluation extends ExpressionResult {
-  /** Whether `match` selects the node; null: unknown. */
+  /** Whether `match` selects the node, or null if unknown. */
   readonly matched: boolean | null;
 }
 
@@ -44,8 +47,8 @@ export interface PolicyEvaluation extends ExpressionResult {
 export type MaxAgeOf = (source: Collector) => DurationMs;
 
 /**
- * Evaluates `match && when` of a policy on a node, with three-valued logic. If `match` is false, `when` is not evaluated.
- * `now` should be the same for all nodes that are evaluated together.
+ * Evaluates `match && when` of a policy on a node, with three-valued logic. If `match` is false, `when` is not
+ * evaluated. `now` should be the same for all nodes that are evaluated together.
  */
 export function evaluatePolicy(
   policy: { readonly match: Expression | null; readonly when: Expression },
@@ -70,8 +73,8 @@ export function evaluatePolicy(
 }
 
 /**
- * Evaluates an expression on a node. A field that is missing or older than its max_age is unknown, and so is the expression,
- * unless the other operand of `&&` or `||` determines the result.
+ * Evaluates an expression on a node. A field that is missing or older than its max_age is unknown, and so is the
+ * expression, unless the other operand of `&&` or `||` determines the result.
  */
 export function evaluateExpression(
   expression: Expression,
@@ -94,7 +97,7 @@ export function evaluateExpression(
     }
     oldest = Math.min(oldest, datum.at);
     newest = Math.max(newest, datum.at);
-    // Also false if the age is NaN.
+    // This is also false if the age is NaN.
     const isFresh = datum.at >= freshFrom;
     values.push(isFresh ? datum.value : null);
     if (isFresh) oldestFresh = Math.min(oldestFresh, datum.at);

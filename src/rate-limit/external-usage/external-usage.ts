@@ -13,7 +13,7 @@ import {
 } from "../limits.ts";
 import { ExternalUsageOfLimit, OBSERVATIONS_PER_WINDOW } from "./usage-of-limit.ts";
 
-/** The limits that headers may state: that of a category, or the plan's over all categories. */
+/** The limits that headers may state: the limit of a category, or the plan's over all categories. */
 export const LIMIT_SCOPES = [...CATEGORIES, "plan"] as const;
 export type LimitScope = (typeof LIMIT_SCOPES)[number];
 
@@ -25,7 +25,7 @@ interface SentCall {
 
 /** Calls of other users of the API key, by limit. */
 export interface ExternalUsage extends Readonly<Record<LimitScope, ExternalUsageOfLimit>> {
-  /** Which kind of limit the headers state; null: not known yet. */
+  /** Which kind of limit the headers state, or null if not known yet. */
   statedScope: "category" | "plan" | null;
 }
 
@@ -49,7 +49,7 @@ export function recordCallUnsent(externalUsage: ExternalUsage, category: Categor
   externalUsage.plan.recordUnsent(sentAt);
 }
 
-/** Records that a call ended in doubt: the service counts it by `countedBy`, or never. */
+/** Records that a call ended in doubt. The service counts it by `countedBy`, or never. */
 export function recordCallInDoubt(
   externalUsage: ExternalUsage,
   limits: Limits,
@@ -61,7 +61,7 @@ export function recordCallInDoubt(
   externalUsage.plan.recordInDoubt(countedBy, MINUTE_MS, now);
 }
 
-/** Records a response. One without headers is in doubt: a proxy in front of the service may have sent it. */
+/** Records a response. One without headers is in doubt, because a proxy in front of the service may have sent it. */
 export function recordCallAnswered(
   externalUsage: ExternalUsage,
   limits: Limits,
@@ -75,7 +75,7 @@ export function recordCallAnswered(
   }
   const scope = limitScopeOf(externalUsage, limits, category, reading.limit);
   const { windowMs } = limits.categories[category];
-  // A limit above the category's covers more than our account: calls missing from it may not count in our month.
+  // A limit above the category's covers more than our account. Calls missing from it may not count in our month.
   const isOwn = scope === category && reading.limit <= limits.categories[category].requests;
   externalUsage[category].recordAnswered(at, isOwn ? reading : null, windowMs, now);
   externalUsage.plan.recordAnswered(at, scope === "plan" ? reading : null, MINUTE_MS, now);
@@ -97,7 +97,7 @@ export function recordCallRejected(
   else if (reading.limit === requests) externalUsage[category].recordRejected(reading.limit, windowMs, now);
 }
 
-/** External calls to expect per minute over all categories. */
+/** Returns the external calls to expect per minute over all categories. */
 export function expectedCallsOfPlan(externalUsage: ExternalUsage, limits: Limits, now: MonotonicMs): number {
   const ofCategories = CATEGORIES.reduce(
     (sum, category) =>
@@ -111,11 +111,11 @@ export function expectedCallsOfPlan(externalUsage: ExternalUsage, limits: Limits
 export interface CallRequest {
   readonly category: Category;
   readonly lane: Lane;
-  /** Remaining calls of the category as stated; null: not stated. */
+  /** Remaining calls of the category as stated, or null if not stated. */
   readonly remaining: number | null;
 }
 
-/** When a call may be sent so that category and plan leave enough for the expected external usage. */
+/** Returns when a call may be sent so that category and plan leave enough for the expected external usage. */
 export function availableBesideExternalUsage(
   externalUsage: ExternalUsage,
   limits: Limits,
@@ -144,7 +144,10 @@ interface LimitCapacity {
   readonly expected: number;
 }
 
-/** When our calls in a window length leave enough for others. If others need more than the reserve, ours are also spaced evenly. */
+/**
+ * Returns when our calls within the length of a window leave enough for others. If others need more than the reserve,
+ * ours are also spaced evenly.
+ */
 function capacityAvailableAt(
   usage: ExternalUsageOfLimit,
   { limit, reserve, windowMs, expected }: LimitCapacity,
@@ -161,8 +164,8 @@ function capacityAvailableAt(
 }
 
 /**
- * The limit that a header states. If it could be either, it is taken for the plan's until a response shows which one it is:
- * all our calls count there, so none of them is mistaken for an external one.
+ * Returns which limit a header states. If it could be either, it is taken for the plan's until a response shows which
+ * one it is. All our calls count there, so none of them is mistaken for an external one.
  */
 export function limitScopeOf(
   externalUsage: ExternalUsage,

@@ -4,14 +4,17 @@ import { ROUNDING_MS } from "../limit-headers.ts";
 import { type LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
 import type { OwnCalls } from "./own-calls.ts";
 
-/** How much too early a window may start. */
+/** How much earlier than expected a window may start. */
 const EARLY_START_MS_MAX: DurationMs = SECOND_MS;
-/** How much further than a window away a reset may be: the reset, Date and their difference are all rounded. */
+/** How much further away than a window a reset may be, since the reset, Date and their difference are all rounded. */
 const LATE_RESET_MS_MAX: DurationMs = 3 * ROUNDING_MS;
-/** The unobserved end of a window is extrapolated from the last observed part of this length. */
+/** The unobserved end of a window is extrapolated from the last observed part, one of this many parts of a window. */
 const EXTRAPOLATION_PARTS = 4;
 
-/** Range of times in which a window may have started: the reset and the clock it is compared with are in whole seconds. */
+/**
+ * Range of times in which a window may have started, since the reset and the clock it is compared with are in whole
+ * seconds.
+ */
 interface StartRange {
   readonly earliest: MonotonicMs;
   readonly latest: MonotonicMs;
@@ -31,9 +34,9 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
   lastWindowCalls = 0;
   #last: LimitStatement | null = null;
   #start: StartRange | null = null;
-  /** Calls that were spent in the first window before the first statement, no matter by which user. */
+  /** Calls that were spent in the first window before the first statement, by any user. */
   #initialCalls = 0;
-  /** Observations of the last part of the window, after the newest one that is older. */
+  /** Observations of the last part of the window, preceded by the newest older one. */
   #observations: Observation[] = [];
 
   update(statement: LimitStatement, own: OwnCalls): boolean {
@@ -56,7 +59,10 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
     return this.#observations.at(-1)?.calls ?? 0;
   }
 
-  /** Updates the start of the window. Returns false if it contradicts earlier ones, or if calls came back within a window. */
+  /**
+   * Updates the start of the window. Returns false if it contradicts earlier ones, or if calls came back within a
+   * window.
+   */
   #updateStart(statement: LimitStatement, own: OwnCalls): boolean {
     const { sentAt, remaining, windowMs } = statement;
     const [start, last, next] = [this.#start, this.#last, startRangeOf(statement)];
@@ -84,7 +90,10 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
     this.#observations = [{ at: middleOf(start), calls: 0 }];
   }
 
-  /** Estimates the external calls between the last statement of a window and its end: at most those that remained. */
+  /**
+   * Estimates the external calls between the last statement of a window and its end, which are at most those that
+   * remained.
+   */
   #endWindow(endedAt: MonotonicMs, remaining: number, windowMs: DurationMs): void {
     const first = this.#observations[0]!;
     const { at, calls } = this.#observations.at(-1)!;
@@ -97,7 +106,9 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
   #observe(at: MonotonicMs, calls: number, windowMs: DurationMs): void {
     this.provenCalls += calls - this.#observedCalls();
     this.#observations.push({ at, calls });
-    const from = this.#observations.findLastIndex((each) => each.at <= at - windowMs / EXTRAPOLATION_PARTS);
+    const from = this.#observations.findLastIndex(
+      (observation) => observation.at <= at - windowMs / EXTRAPOLATION_PARTS,
+    );
     this.#observations = this.#observations.slice(Math.max(0, from));
   }
 }

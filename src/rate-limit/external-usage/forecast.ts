@@ -2,22 +2,24 @@ import type { DurationMs } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 
-/** Windows for which external calls are remembered, at least: they may recur after a few quiet windows. */
+/**
+ * Minimum number of windows for which external calls are remembered, since they may recur after a few quiet windows.
+ */
 const WINDOWS_REMEMBERED_MIN = 5;
-/** Users who pause are remembered for their longest pause times this. */
+/** Users who pause are remembered for this many times their longest pause. */
 const PAUSES_COVERED = 1.5;
-/** Windows for which external calls are remembered, at most: rarer ones have to fit into the reserve. */
+/** Maximum number of windows for which external calls are remembered. Rarer calls have to fit into the reserve. */
 const WINDOWS_REMEMBERED_MAX = 30;
-/** Windows in which pauses are searched for. */
+/** Number of windows in which pauses are searched for. */
 const STORED_WINDOWS_MAX = 60;
 /** A window with fewer calls than this share of a later one is part of a pause before it. */
 const PAUSE_SHARE: Share = 0.5;
 /** Margin on top of the observed calls: a share of them, and a number of calls. */
 const MARGIN: Share = 0.1;
 const MARGIN_CALLS = 1;
-/** A rise above all remembered windows is extrapolated from the last part of a window of this length. */
+/** A rise above all remembered windows is extrapolated from the last of this many parts of a window. */
 const TREND_PARTS = 4;
-/** Counts for the extrapolation are kept by slices of a window. */
+/** Number of slices of a window for which counts are kept for the extrapolation. */
 const SLICES = 60;
 
 interface WindowMaximum {
@@ -51,7 +53,7 @@ export class UsageForecast {
     this.#windowMs = windowMs;
     const index = Math.floor(at / windowMs);
     if (this.#windows.at(-1)?.index !== index) {
-      this.#windows = this.#windows.filter((each) => each.index > index - STORED_WINDOWS_MAX);
+      this.#windows = this.#windows.filter((window) => window.index > index - STORED_WINDOWS_MAX);
       this.#highest = mostOf(this.#windows);
       this.#windows.push({ index, most: 0 });
       this.#remembered = rememberedWindows(this.#windows);
@@ -63,7 +65,7 @@ export class UsageForecast {
     this.#remembered = rememberedWindows(this.#windows);
   }
 
-  /** Calls to expect in a window; 0: none. */
+  /** Returns the calls to expect in a window, 0 if none. */
   expected(now: MonotonicMs): number {
     if (this.#highest < 1 && this.#rise.calls < 1) return 0;
     const index = Math.floor(now / this.#windowMs);
@@ -75,19 +77,19 @@ export class UsageForecast {
 
   /** Maximum of the windows before `end` that are still remembered in the window `index`. */
   #mostRemembered(index: number, end: number): number {
-    return mostOf(this.#windows.filter((each) => each.index >= index - this.#remembered && each.index < end));
+    return mostOf(this.#windows.filter((window) => window.index >= index - this.#remembered && window.index < end));
   }
 }
 
 const mostOf = (windows: readonly WindowMaximum[]): number =>
-  windows.reduce((most, each) => Math.max(most, each.most), 0);
+  windows.reduce((most, window) => Math.max(most, window.most), 0);
 
 const addMargin = (calls: number): number => calls * (1 + MARGIN) + MARGIN_CALLS;
 
-/** Number of windows for which to remember external calls, by the longest pause between them. */
+/** Returns the number of windows for which to remember external calls, by the longest pause between them. */
 function rememberedWindows(windows: readonly WindowMaximum[]): number {
   const pauses = windows.map(({ index, most }, position) => {
-    const previous = windows.slice(0, position).findLast((each) => each.most >= Math.max(1, most * PAUSE_SHARE));
+    const previous = windows.slice(0, position).findLast((window) => window.most >= Math.max(1, most * PAUSE_SHARE));
     return previous === undefined || most < 1 ? 0 : index - previous.index;
   });
   const longest = Math.ceil(PAUSES_COVERED * Math.max(0, ...pauses));
@@ -99,7 +101,7 @@ class CallRate {
   /** The minimum count of each slice in the last part of a window, and of the slice before them. */
   #slices: { readonly index: number; readonly at: MonotonicMs; least: number }[] = [];
 
-  /** The count after a whole window if it keeps growing as in the last part of one. */
+  /** Returns the count after a whole window if it keeps growing as in the last part of a window. */
   extrapolate(count: number, windowMs: DurationMs, at: MonotonicMs): number {
     const partMs = windowMs / TREND_PARTS;
     const index = Math.floor((at * SLICES) / windowMs);

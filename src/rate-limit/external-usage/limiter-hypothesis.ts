@@ -15,21 +15,26 @@ export interface LimitStatement extends LimitReading {
  */
 export interface LimiterHypothesis {
   /**
-   * Processes the statement about a call that was sent after the previous one was answered. Returns false if this kind of
-   * limiter cannot have made the statement.
+   * Processes the statement about a call that was sent after the previous one was answered. Returns false if this kind
+   * of limiter cannot have made the statement.
    */
   update(statement: LimitStatement, own: OwnCalls): boolean;
-  /** External calls since the start that the statements prove; a lower bound. */
+  /** External calls since the start that the statements prove, which is a lower bound. */
   readonly provenCalls: number;
   /** Estimate of the external calls beyond the proven ones that this kind of limiter hides. */
   readonly hiddenCalls: number;
-  /** External calls that are proven for the current window; for a token bucket, for the last window length. */
+  /**
+   * Returns the external calls that are proven for the current window or, for a token bucket, for the last window
+   * length.
+   */
   callsInWindow(now: MonotonicMs): number;
-  /** Estimate of the external calls in the last whole window if its end was not observed; 0: no estimate. */
+  /** Estimate of the external calls in the last whole window if its end was not observed, or 0 if there is none. */
   readonly lastWindowCalls: number;
   /** Whether calls are refilled one by one and may accumulate beyond the limit. */
   readonly isTokenBucket: boolean;
 }
 
-/** Calls by which a statement may differ from what a limiter allows before it is ruled out: clocks are not exact. */
+/**
+ * Calls by which a statement may differ from what a limiter allows before it is ruled out, since clocks are not exact.
+ */
 export const MISMATCHES_MAX = 2;

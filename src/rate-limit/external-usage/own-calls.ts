@@ -1,8 +1,8 @@
 import type { MonotonicMs } from "../../model/time.ts";
 
 /**
- * Our own calls, as the service may have counted them: each at some time between its sending and its end. All counts
- * start with the first call, so they can be subtracted from one another. Old calls are forgotten.
+ * Our own calls. The service counted each at some time between its sending and its end. All counts start with the first
+ * call, so they can be subtracted from one another. Old calls are forgotten.
  */
 export class OwnCalls {
   readonly #sent = new TimeList();
@@ -13,43 +13,43 @@ export class OwnCalls {
     this.#sent.add(at);
   }
 
-  /** Removes a call recorded as sent at `at`: it was not sent. */
+  /** Removes a call that was recorded as sent at `at` but was not sent. */
   recordUnsent(at: MonotonicMs): void {
     this.#sent.remove(at);
   }
 
-  /** Records that a call was answered, and so counted by `at`. */
+  /** Records that a call was answered, and therefore counted by `at`. */
   recordEnd(at: MonotonicMs): void {
     this.#ended.add(at);
   }
 
-  /** Records that a call ended at `at` in doubt: the service counts it by `countedBy`, or never. */
+  /** Records that a call ended in doubt at `at`. The service counts it by `countedBy`, or never. */
   recordInDoubt(at: MonotonicMs, countedBy: MonotonicMs): void {
     this.#ended.add(countedBy);
     this.#inDoubt.add(at);
   }
 
-  /** Number of calls sent at or before `at`. */
+  /** Returns the number of calls sent at or before `at`. */
   sentBy(at: MonotonicMs): number {
     return this.#sent.countUpTo(at);
   }
 
-  /** When the last call was sent; -Infinity: none recently. */
+  /** Returns when the last call was sent; -Infinity if none was sent recently. */
   lastSentAt(): MonotonicMs {
     return this.#sent.last();
   }
 
-  /** Number of calls that ended before `at`. */
+  /** Returns the number of calls that ended before `at`. */
   endedBefore(at: MonotonicMs): number {
     return this.#ended.countBefore(at);
   }
 
-  /** Number of calls that ended in doubt after `at`. */
+  /** Returns the number of calls that ended in doubt after `at`. */
   inDoubtAfter(at: MonotonicMs): number {
     return this.#inDoubt.countUpTo(Number.POSITIVE_INFINITY) - this.#inDoubt.countUpTo(at);
   }
 
-  /** When the n-th call ended, counted from 1; Infinity: not yet; -Infinity: it is forgotten. */
+  /** Returns when the n-th call ended, counted from 1; Infinity if it has not, and -Infinity if it is forgotten. */
   endOf(n: number): MonotonicMs {
     return this.#ended.nth(n);
   }
@@ -60,7 +60,7 @@ export class OwnCalls {
   }
 }
 
-/** Number of entries from which forgetting is worth the copying. */
+/** Number of entries from which on forgotten ones are removed, which requires copying. */
 const ENTRIES_MAX = 512;
 
 /** Times in ascending order. Counts include forgotten ones. */
@@ -101,17 +101,17 @@ class TimeList {
     this.#forgotten += this.#times.splice(0, this.#indexFrom(at)).length;
   }
 
-  /** Index of the first time after `at`. */
+  /** Returns the index of the first time after `at`. */
   #indexAfter(at: MonotonicMs): number {
     return this.#firstIndex((time) => time > at);
   }
 
-  /** Index of the first time not before `at`. */
+  /** Returns the index of the first time not before `at`. */
   #indexFrom(at: MonotonicMs): number {
     return this.#firstIndex((time) => time >= at);
   }
 
-  /** Index of the first time that matches. If a time matches, all later ones must. */
+  /** Returns the index of the first time that matches. If a time matches, all later ones must. */
   #firstIndex(matches: (time: MonotonicMs) => boolean): number {
     let [low, high] = [0, this.#times.length];
     while (low < high) {

@@ -8,19 +8,21 @@ interface Proof {
   readonly calls: number;
 }
 
-/** A sliding window: what remains is the limit less all calls of the last window length. */
+/** A sliding window. The remaining calls are the limit less all calls of the last window length. */
 export class SlidingWindowHypothesis implements LimiterHypothesis {
   readonly isTokenBucket = false;
   readonly hiddenCalls = 0;
   readonly lastWindowCalls = 0;
   provenCalls = 0;
   #firstAt: MonotonicMs | null = null;
-  /** Calls spent before the first statement. The previous process may have made them, so they don't count as external. */
+  /**
+   * Calls spent before the first statement. The previous process may have made them, so they don't count as external.
+   */
   #initialCalls = 0;
   #callsInWindow = 0;
   #sentAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   #windowMs = 0;
-  /** The proofs of the last window, after the newest one that is older. */
+  /** The proofs of the last window, preceded by the newest older one. */
   #proofs: Proof[] = [{ at: Number.NEGATIVE_INFINITY, calls: 0 }];
 
   update({ sentAt, answeredAt, limit, remaining, windowMs }: LimitStatement, own: OwnCalls): boolean {

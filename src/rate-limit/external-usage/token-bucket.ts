@@ -7,9 +7,9 @@ import type { OwnCalls } from "./own-calls.ts";
 const HIDDEN_CALLS_MAX = 8;
 
 /**
- * A bucket that is refilled evenly. Its balance is what remains, plus our own calls, less what was refilled since time 0.
- * External calls lower the balance, and so does time while the bucket is full; nothing raises it. A full bucket hides the
- * calls that it refilled before our next call.
+ * A bucket that is refilled evenly. Its balance is the remaining calls, plus our own calls, less those refilled since
+ * time 0. External calls lower the balance, and so does time while the bucket is full; nothing raises it. A full bucket
+ * hides the calls that it refilled before our next call.
  */
 export class TokenBucketHypothesis implements LimiterHypothesis {
   readonly isTokenBucket = true;
@@ -17,7 +17,7 @@ export class TokenBucketHypothesis implements LimiterHypothesis {
   provenCalls = 0;
   hiddenCalls = 0;
   #last: LimitStatement | null = null;
-  /** Most calls that ever remained after one of ours: a full bucket holds one more. */
+  /** Largest number of calls that remained after one of ours. A full bucket holds one more. */
   #remainingMost = 0;
   /** Own calls that were certainly counted by the last statement. */
   #ownCounted = 0;
@@ -65,7 +65,9 @@ export class TokenBucketHypothesis implements LimiterHypothesis {
     return this.#recent.reduce((sum, { at, calls }) => sum + (at > since ? calls : 0), 0);
   }
 
-  /** Records external calls since the statement `last`. `fullMs`: how long the bucket may have been full in between. */
+  /**
+   * Records external calls since the statement `last`. `fullMs` is how long the bucket may have been full in between.
+   */
   #recordProven(calls: number, fullMs: DurationMs, last: LimitStatement, statement: LimitStatement): void {
     const { sentAt, answeredAt, windowMs, limit } = statement;
     this.provenCalls += calls;
@@ -78,8 +80,9 @@ export class TokenBucketHypothesis implements LimiterHypothesis {
   }
 
   /**
-   * Lower bound of remaining plus own calls if the bucket was full at some time since the last statement. That may have
-   * been before any of the own calls `from` to `to` counted since; the earlier it was, the more was refilled.
+   * Returns a lower bound of remaining plus own calls if the bucket was full at some time since the last statement.
+   * That may have been before any of our calls `from` to `to` that were counted since then. The earlier it was, the
+   * more was refilled.
    */
   #leastIfFull(from: number, to: number, { sentAt, limit, windowMs }: LimitStatement, own: OwnCalls): number {
     let least = this.#remainingMost + to;

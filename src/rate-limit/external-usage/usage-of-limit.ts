@@ -9,11 +9,13 @@ import { OwnCalls } from "./own-calls.ts";
 import { SlidingWindowHypothesis } from "./sliding-window.ts";
 import { TokenBucketHypothesis } from "./token-bucket.ts";
 
-/** Minimum number of calls per window that observe the limit, however little external usage leaves. */
+/** Minimum number of calls per window that observe the limit, even if external usage leaves fewer. */
 export const OBSERVATIONS_PER_WINDOW = 4;
-/** A ruled out hypothesis is restarted after this many windows: the contradiction may have been a single fault. */
+/**
+ * A ruled-out hypothesis is restarted after this many windows, since the contradiction may have been a single fault.
+ */
 const RULED_OUT_WINDOWS = 10;
-/** A restarted hypothesis is on probation for this many windows: it counts only if no other one is left. */
+/** A restarted hypothesis is on probation for this many windows. It counts only if no other one is left. */
 const PROBATION_WINDOWS = 2;
 /** Own calls are kept for this many windows. */
 const STORED_WINDOWS_MAX = 3;
@@ -22,12 +24,12 @@ const STORED_WINDOWS_MAX = 3;
 interface Candidate {
   readonly create: () => LimiterHypothesis;
   hypothesis: LimiterHypothesis;
-  /** Proven and likely calls at the time it was started; its own counts come on top. */
+  /** Proven and likely calls at the time at which it was started, to which its own counts are added. */
   provenBefore: number;
   likelyBefore: number;
-  /** Null: not ruled out. */
+  /** When it is restarted after it was ruled out, or null if it is not ruled out. */
   ruledOutUntil: MonotonicMs | null;
-  /** End of the probation of a restarted hypothesis; null: not on probation. */
+  /** End of the probation of a restarted hypothesis, or null if not on probation. */
   probationUntil: MonotonicMs | null;
 }
 
@@ -62,12 +64,12 @@ export class ExternalUsageOfLimit {
     this.#own.recordSent(at);
   }
 
-  /** Removes a call recorded as sent at `at`: it was not sent. */
+  /** Removes a call that was recorded as sent at `at` but was not sent. */
   recordUnsent(at: MonotonicMs): void {
     this.#own.recordUnsent(at);
   }
 
-  /** Records a response. `reading`: what it stated about this limit; null: nothing. */
+  /** Records a response. `reading` is what it stated about this limit, or null. */
   recordAnswered(sentAt: MonotonicMs, reading: LimitReading | null, windowMs: DurationMs, now: MonotonicMs): void {
     if (reading !== null) {
       this.#limit = reading.limit;
@@ -78,7 +80,7 @@ export class ExternalUsageOfLimit {
     this.#own.forget(now - STORED_WINDOWS_MAX * windowMs);
   }
 
-  /** Records that a call ended in doubt: the service counts it by `countedBy`, or never. */
+  /** Records that a call ended in doubt. The service counts it by `countedBy`, or never. */
   recordInDoubt(countedBy: MonotonicMs, windowMs: DurationMs, now: MonotonicMs): void {
     this.#own.recordInDoubt(now, countedBy);
     this.#own.forget(now - STORED_WINDOWS_MAX * windowMs);
@@ -90,45 +92,48 @@ export class ExternalUsageOfLimit {
     this.#recordSpent(windowMs, now);
   }
 
-  /** External calls since the process started that are proven whatever the kind of limiter. Never decreases. */
+  /**
+   * Returns the external calls since the process started that are proven for every possible kind of limiter. Never
+   * decreases.
+   */
   provenCalls(): number {
     return this.#provenCalls;
   }
 
-  /** The proven calls and those that the limiter probably hid. Never decreases. */
+  /** Returns the proven calls and those that the limiter probably hid. Never decreases. */
   likelyCalls(): number {
     return Math.floor(this.#likelyCalls);
   }
 
-  /** External calls that are proven for the current window; 0 for a token bucket, which has none. */
+  /** Returns the external calls that are proven for the current window, or 0 for a token bucket, which has none. */
   callsInWindow(now: MonotonicMs): number {
     if (this.#possible.length === 0 || this.isTokenBucket()) return 0;
-    return Math.min(...this.#possible.map((each) => each.callsInWindow(now)));
+    return Math.min(...this.#possible.map((hypothesis) => hypothesis.callsInWindow(now)));
   }
 
-  /** Whether the limiter is a token bucket, as far as is known. */
+  /** Returns whether the limiter is a token bucket, as far as is known. */
   isTokenBucket(): boolean {
     return this.#possible[0]?.isTokenBucket ?? false;
   }
 
-  /** External calls to expect per window, margin included; 0: none. */
+  /** Returns the external calls to expect per window, including a margin, or 0 if none. */
   expectedCalls(now: MonotonicMs): number {
     return Math.min(this.#limit, this.#forecast.expected(now));
   }
 
-  /** Upper bound of our own calls in the window length before `now`. */
+  /** Returns an upper bound of our own calls in the window length before `now`. */
   ownRecentCalls(windowMs: DurationMs, now: MonotonicMs): number {
     return this.#own.sentBy(now) - this.#own.endedBefore(now - windowMs);
   }
 
-  /** When our last call was sent; -Infinity: none recently. */
+  /** Returns when our last call was sent; -Infinity if none was sent recently. */
   lastOwnCallAt(): MonotonicMs {
     return this.#own.lastSentAt();
   }
 
   /**
-   * When our own calls in a window length will be fewer than `calls`, or the next observation is due if that is earlier.
-   * Infinity: only after a call in flight is answered.
+   * Returns when our own calls in a window length will be fewer than `calls`, or when the next observation is due if
+   * that is earlier. It is Infinity if a call in flight must be answered first.
    */
   ownCallsFewerThan(calls: number, windowMs: DurationMs, now: MonotonicMs): MonotonicMs {
     const lastToLeave = this.#own.sentBy(now) - Math.max(0, calls - 1);
@@ -142,7 +147,9 @@ export class ExternalUsageOfLimit {
     for (const candidate of this.#candidates) this.#updateCandidate(candidate, statement);
     this.#weighCandidates(possibleCandidates(this.#candidates, answeredAt));
     if (this.#possible.length === 0) return;
-    const calls = Math.max(...this.#possible.flatMap((each) => [each.callsInWindow(answeredAt), each.lastWindowCalls]));
+    const calls = Math.max(
+      ...this.#possible.flatMap((hypothesis) => [hypothesis.callsInWindow(answeredAt), hypothesis.lastWindowCalls]),
+    );
     this.#forecast.record(calls, windowMs, answeredAt);
     // External calls used up the limit before we had made room for them, so some of them may have been rejected.
     const floor = externalFloorOf(this.#limit);
@@ -165,7 +172,7 @@ export class ExternalUsageOfLimit {
     }
   }
 
-  /** Updates the counts: proven is what all possible hypotheses agree on. */
+  /** Updates the counts. What all possible hypotheses agree on is proven. */
   #weighCandidates(possible: readonly Candidate[]): void {
     if (possible.length === 0) {
       this.#possible = [];
@@ -174,7 +181,7 @@ export class ExternalUsageOfLimit {
     const provenBy = ({ provenBefore, hypothesis }: Candidate) => provenBefore + hypothesis.provenCalls;
     const likelyBy = ({ likelyBefore, hypothesis }: Candidate) =>
       likelyBefore + (hypothesis.provenCalls + hypothesis.hiddenCalls);
-    const best = possible.reduce((least, each) => (provenBy(each) < provenBy(least) ? each : least));
+    const best = possible.reduce((least, candidate) => (provenBy(candidate) < provenBy(least) ? candidate : least));
     this.#possible = possible
       .map(({ hypothesis }) => hypothesis)
       .filter(({ isTokenBucket }) => isTokenBucket === best.hypothesis.isTokenBucket);
@@ -183,15 +190,15 @@ export class ExternalUsageOfLimit {
   }
 
   /**
-   * Records that the limit is used up: all calls but ours are external. How many more others wanted is unknown, so half of
-   * ours are counted as theirs.
+   * Records that the limit is used up. All calls but ours are external. How many more calls others wanted is unknown,
+   * so half of ours are counted as theirs.
    */
   #recordSpent(windowMs: DurationMs, now: MonotonicMs): void {
     this.#forecast.recordWindow(Math.max(0, this.#limit - this.ownRecentCalls(windowMs, now) / 2), windowMs, now);
   }
 }
 
-/** The candidates that were never ruled out, or else those that have passed their probation. */
+/** Returns the candidates that were never ruled out, or else those that have passed their probation. */
 function possibleCandidates(candidates: readonly Candidate[], now: MonotonicMs): readonly Candidate[] {
   const possible = candidates.filter(({ ruledOutUntil }) => ruledOutUntil === null);
   const established = possible.filter(({ probationUntil }) => probationUntil === null);

@@ -13,14 +13,14 @@ import type { FactsOf } from "./guard-facts.ts";
 
 type PlannerDeps = CandidateDeps & TransitionDeps;
 
-/** A step to take, and the facts that this was decided on. */
+/** A step to take, and the facts that the decision was based on. */
 export interface PlannedStep {
   readonly candidate: Candidate;
   readonly decision: Decision;
   readonly facts: GuardFacts;
 }
 
-/** Candidates that are decided on between two yields to the event loop. */
+/** Number of candidates to decide on between two yields to the event loop. */
 const CANDIDATES_PER_SLICE = 200;
 
 /** Decides on every node whose timer fires, and records each decision that changed. */
@@ -33,7 +33,9 @@ export class ActionPlanner {
     this.decisionLog = new DecisionLog(context);
   }
 
-  /** Returns the steps to take, the node that has been firing longest first. Begins the episodes that may begin. */
+  /**
+   * Returns the steps to take, starting with the node that has been firing longest. Begins the episodes that may begin.
+   */
   async plan(factsOf: FactsOf): Promise<readonly PlannedStep[]> {
     const { policies, remediationState } = this.#context;
     const planned: PlannedStep[] = [];
@@ -53,8 +55,9 @@ export class ActionPlanner {
   }
 
   /**
-   * Returns the candidate of a planned step if it may still be taken, and records the decision. It is decided on again only
-   * if `facts` are not the ones that it was planned on, because an earlier step of the round or newer data changed them.
+   * Returns the candidate of a planned step if it may still be taken, and records the decision. The step is decided on
+   * again only if `facts` are not the ones that it was planned with, because an earlier step of the round or newer data
+   * changed them.
    */
   confirm(planned: PlannedStep, facts: GuardFacts): Candidate | null {
     if (planned.facts === facts) {
@@ -72,7 +75,7 @@ export class ActionPlanner {
     return decision.verdict === "act" ? candidate : null;
   }
 
-  /** Decides on one node under one policy; null: no step is to be taken. */
+  /** Decides on one node under one policy. Returns null if no step is to be taken. */
   #planStep(active: ActivePolicy, node: NodeId, facts: GuardFacts): PlannedStep | null {
     const candidate = buildCandidate(this.#context, active, node);
     const { name } = active.policy.rule;
@@ -84,7 +87,7 @@ export class ActionPlanner {
     if (episode !== null && !awaitsNextStep(this.#context, episode)) return null;
     const decision = decide(candidate, facts);
     if (episode !== null) return this.#actOrHold({ candidate, decision, facts });
-    // A suspended episode goes on once the node is free: no second one begins beside it.
+    // A suspended episode continues once the node is free, so no second one begins beside it.
     const { records } = this.#context.remediationState;
     const isSuspended = records.suspendedEpisode(name, node, isDryRun(active)) !== null;
     if (!isSuspended && candidate.evaluation.verdict === "true" && mayBeginEpisode(decision))

@@ -5,7 +5,7 @@ import { approvalExpiry, buildCandidate, type CandidateDeps, nextAction } from "
 
 type ApprovalDeps = CandidateDeps & TransitionDeps;
 
-/** Journals a request for approval of a candidate's next step, and notifies about it, unless there is one already. */
+/** Journals a request for approval of a candidate's next step and notifies about it, unless there already is one. */
 export function requestApproval(context: ApprovalDeps, candidate: Candidate): void {
   const { remediationState } = context;
   const episode = candidate.episode!;
@@ -33,7 +33,7 @@ export function lapseApprovals(context: ApprovalDeps): void {
   }
 }
 
-/** Returns why the action no longer applies; null: it does. */
+/** Returns why the action no longer applies, or null if it does. */
 function obsoleteReason(context: ApprovalDeps, action: Action, episode: Episode | null): string | null {
   if (episode === null || episode.closedAt !== null) return "its episode is over";
   if (episode.state === "suspended") return "its episode is suspended";

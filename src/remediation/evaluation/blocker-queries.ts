@@ -12,7 +12,9 @@ import type { Clock, ExternalBlockers } from "../../model/ports.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { hasFiringAlerts } from "../../notify/alertmanager.ts";
 
-/** Access to what `blocked_by` queries. Null: not configured, so every query fails. */
+/**
+ * Access to the servers that `blocked_by` queries. If one is null, it is not configured, and every query of it fails.
+ */
 export interface ExternalBlockerDeps {
   readonly prometheus: IntegrationAccess | null;
   readonly alertmanager: IntegrationAccess | null;
@@ -21,7 +23,7 @@ export interface ExternalBlockerDeps {
   readonly agent: string;
 }
 
-/** Creates clients that query Prometheus and Alertmanager for each call: nothing is cached. */
+/** Creates clients that query Prometheus and Alertmanager at each call. Nothing is cached. */
 export function createExternalBlockers(deps: ExternalBlockerDeps): ExternalBlockers & { close(): Promise<void> } {
   const { clock, agent } = deps;
   const clientOf = (access: IntegrationAccess | null) =>
@@ -43,8 +45,9 @@ export function createExternalBlockers(deps: ExternalBlockerDeps): ExternalBlock
 }
 
 /**
- * Evaluates an instant query, and returns whether it has a result. As in an alerting rule, a vector or a matrix with any element
- * is a result, whatever its value; so is a scalar other than 0. The error says why that is unknown. `at`: null: now.
+ * Evaluates an instant query, and returns whether it has a result. As in an alerting rule, a vector or a matrix with
+ * any element is a result, regardless of its value, and so is a scalar other than 0. The error says why the result is
+ * unknown. If `at` is null, the query is evaluated now.
  */
 export async function queryHasResult(
   prometheus: IntegrationClient,

@@ -9,7 +9,7 @@ import { evaluateExpression, evaluatePolicy } from "../../policy/timers/verdict.
 import type { RemediationContext } from "../context.ts";
 import type { RemediationState } from "../state/journaled-state.ts";
 
-/** What the functions of this file read. */
+/** Dependencies of the functions in this file. */
 export type CandidateDeps = Pick<RemediationContext, "clock" | "observed" | "policies" | "remediationState" | "rules">;
 
 /** A policy that reads sessions acts only within this time after a walk of the sessions. */
@@ -19,7 +19,7 @@ const SESSION_WALK_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
 export const firingNodes = ({ records }: Pick<RemediationState, "records">, policy: string): NodeId[] =>
   [...records.timersOf(policy)].flatMap(([node, { state }]) => (state === "firing" ? [node] : []));
 
-/** Returns the last observation of a node, as guards read it; null: it is not listed. */
+/** Returns the last observation of a node in the form that guards read, or null if the node is not listed. */
 export function observeNode(context: CandidateDeps, node: NodeId): NodeObservation | null {
   const slot = context.observed.slotOf(node);
   if (slot === null) return null;
@@ -34,7 +34,7 @@ export function observeNode(context: CandidateDeps, node: NodeId): NodeObservati
   };
 }
 
-/** Returns the current state of a node under a policy; null: the node is not listed. */
+/** Returns the current state of a node under a policy, or null if the node is not listed. */
 export function buildCandidate(context: CandidateDeps, active: ActivePolicy, node: NodeId): Candidate | null {
   const observation = observeNode(context, node);
   if (observation === null) return null;
@@ -55,18 +55,20 @@ export function buildCandidate(context: CandidateDeps, active: ActivePolicy, nod
   };
 }
 
-/** Returns the candidate of an episode's next step; null: the node is not listed, or no step is due. */
+/** Returns the candidate of an episode's next step, or null if the node is not listed, or no step is due. */
 export function findCandidate(context: CandidateDeps, policy: string, node: NodeId): Candidate | null {
   const active = context.policies.findActive(policy);
   const candidate = active === null ? null : buildCandidate(context, active, node);
   return candidate?.episode != null && awaitsNextStep(context, candidate.episode) ? candidate : null;
 }
 
-/** Whether the next step of an episode may be decided on: no action of it is in flight. */
+/**
+ * Returns whether the next step of an episode may be decided on, which requires that none of its actions is in flight.
+ */
 export const awaitsNextStep = ({ remediationState }: CandidateDeps, { id, state }: Episode): boolean =>
   state === "firing" && !remediationState.records.actionsOf(id).some(isInFlight);
 
-/** Returns the action of a candidate's next step: the one that an operator approved, or a new one. */
+/** Returns the action of a candidate's next step, which is either the one that an operator approved or a new one. */
 export function nextAction(context: CandidateDeps, candidate: Candidate): Action {
   const { id, step } = candidate.episode!;
   const approved = findApprovedAction(context, id, step);
@@ -75,7 +77,9 @@ export function nextAction(context: CandidateDeps, candidate: Candidate): Action
   return planAction(candidate, remediationState.records.nextId("act"), remediationState.now());
 }
 
-/** Returns the approved action of a step that was not sent yet; null: there is none, or its approval has expired. */
+/**
+ * Returns the approved action of a step if it was not sent yet, or null if there is none or its approval has expired.
+ */
 export const findApprovedAction = (
   context: Pick<CandidateDeps, "remediationState" | "rules">,
   episode: string,
@@ -88,8 +92,8 @@ export const findApprovedAction = (
     ) ?? null;
 
 /**
- * Returns why an approval, or a request for one, has expired (`safety.approval_ttl`, on the journal's clock: downtime counts, and
- * a downtime of unknown length may be longer than that); null: it has not.
+ * Returns why an approval, or a request for one, has expired, or null if it has not. `safety.approval_ttl` is measured
+ * on the journal's clock, so downtime counts. A downtime of unknown length may be longer than it.
  */
 export function approvalExpiry(
   { remediationState, rules }: Pick<CandidateDeps, "remediationState" | "rules">,
@@ -105,8 +109,8 @@ export function approvalExpiry(
 }
 
 /**
- * Whether the sessions that a candidate's policy reads, if it reads any, were walked recently. The read of a node before an
- * action does not include its sessions.
+ * Returns whether the sessions that a candidate's policy reads, if any, were walked recently. The read of a node
+ * before an action does not include its sessions.
  */
 export function hasCurrentSessions(
   { observed, clock }: Pick<CandidateDeps, "observed" | "clock">,
@@ -124,7 +128,10 @@ function isProtected(context: CandidateDeps, slot: number): NodeObservation["pro
   return evaluateExpression(policies.protectedNodes, node, observed.maxAgeOf(null), clock.monotonic()).verdict;
 }
 
-/** Whether the last episode of a policy on a node ended without success, and no other episode on the node is open. */
+/**
+ * Returns whether the last episode of a policy on a node ended without success, and no other episode on the node is
+ * open.
+ */
 export function isGivenUp(
   { records }: Pick<RemediationState, "records">,
   policy: string,

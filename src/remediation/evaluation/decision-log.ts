@@ -7,13 +7,13 @@ export interface LastDecision {
   readonly policy: string;
   readonly node: NodeId;
   readonly dryRun: boolean;
-  /** Mode, verdict and reasons: a decision with another text is a change. */
+  /** Mode, verdict and reasons. A decision with another text is a change. */
   readonly text: string;
-  /** Why the node is held; empty: it is acted on. */
+  /** Why the node is held, or empty if it is acted on. */
   readonly reasons: readonly HoldReason[];
 }
 
-/** Records each decision that differs from the last one about its node, and knows the last ones. */
+/** Records each decision that differs from the last one about its node, and remembers the last ones. */
 export class DecisionLog {
   readonly #context: Pick<RemediationContext, "log" | "metrics" | "remediationState">;
   readonly #last = new Map<string, LastDecision>();
@@ -22,7 +22,7 @@ export class DecisionLog {
     this.#context = context;
   }
 
-  /** The last decision about each node whose timer fires. */
+  /** Returns the last decision about each node whose timer fires. */
   lastDecisions(): readonly LastDecision[] {
     return [...this.#last.values()];
   }
@@ -31,7 +31,7 @@ export class DecisionLog {
   record(decision: Decision): void {
     const { policy, node, episode, step, verdict, blockers, mode } = decision;
     const reasons = [...new Set(blockers.map(({ reason }) => reason))];
-    // Each step that is acted on is a decision of its own.
+    // Each step that is taken is a decision of its own.
     const subject = verdict === "act" ? `${episode} ${step}` : reasons.toSorted().join(" ");
     const text = `${mode} ${verdict} ${subject}`;
     const key = keyOf(policy, node);
@@ -44,7 +44,7 @@ export class DecisionLog {
     remediationState.record([{ kind: "decision", row: decision }]);
   }
 
-  /** Forgets the last decision about a node: the next one is a change. */
+  /** Forgets the last decision about a node, so that the next one is a change. */
   forget(policy: string, node: NodeId): void {
     this.#last.delete(keyOf(policy, node));
   }

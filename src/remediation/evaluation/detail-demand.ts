@@ -13,8 +13,8 @@ export const thresholdsOfPolicies = (policies: readonly Policy[]): readonly Thre
   );
 
 /**
- * Returns the nodes whose detail a policy waits for, and for each the earliest time at which reading it can change a timer. A read
- * that verifies an action postpones that time.
+ * Returns the nodes whose details policies wait for, each with the earliest time at which reading its detail can change
+ * a timer. A read that verifies an action postpones that time.
  */
 export function detailDeadlines(
   context: Pick<RemediationContext, "observed" | "policies" | "remediationState">,

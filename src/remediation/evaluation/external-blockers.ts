@@ -15,11 +15,11 @@ export interface ExternalBlockerCache {
 
 interface CachedResult {
   readonly at: MonotonicMs;
-  /** Null: nothing blocks. */
+  /** Why it blocks, or null if nothing blocks. */
   readonly blockedDetail: string | null;
 }
 
-/** Older results are not used. */
+/** Maximum age of a result. Older results are not used. */
 const RESULT_AGE_MS_MAX: DurationMs = 2 * MINUTE_MS;
 /** Interval of the queries while a policy has candidates. */
 export const QUERY_INTERVAL_MS: DurationMs = 30 * SECOND_MS;
@@ -34,7 +34,7 @@ export function createExternalBlockerCache(externalBlockers: ExternalBlockers, c
   const results = new Map<string, CachedResult>();
   const keyOf = (blockedBy: ExternalBlocker): string => JSON.stringify(blockedBy);
 
-  /** Returns the result if it is not older than `maxAgeMs`; null: there is none. */
+  /** Returns the result if it is not older than `maxAgeMs`, or null if there is none. */
   function resultWithin(blockedBy: ExternalBlocker, maxAgeMs: DurationMs): CachedResult | null {
     const result = results.get(keyOf(blockedBy));
     return result !== undefined && clock.monotonic() - result.at <= maxAgeMs ? result : null;

@@ -15,7 +15,7 @@ import type { PendingUpdate } from "../state/journaled-state.ts";
 import { type CandidateDeps, firingNodes } from "./candidates.ts";
 import { INCIDENTS, IncidentTracker } from "./incidents.ts";
 
-/** What an evaluation of the policies observed, by policy. */
+/** Changes that an evaluation of the policies observed, by policy. */
 export interface ObservedChanges {
   /** Nodes that began to fire. */
   readonly firing: ReadonlyMap<string, readonly NodeId[]>;
@@ -32,7 +32,10 @@ interface StormAndBreaker {
 const BREAKER = "warden.breaker";
 /** Key of the fact that holds the storm. */
 export const STORM = "warden.storm";
-/** Key of the fact that holds the policies whose firing nodes the breaker counts: those that acted at its last update. */
+/**
+ * Key of the fact that holds the policies whose firing nodes the breaker counts, which are those that acted at its last
+ * update.
+ */
 const ACTING = "warden.acting";
 /** How far the end of a storm may move before it is journaled again. */
 const STORM_REWRITE_MS = MINUTE_MS;
@@ -42,10 +45,13 @@ export class FleetHealth {
   readonly #context: CandidateDeps;
   readonly #incidents: IncidentTracker;
   readonly #real: StormAndBreaker;
-  /** Not journaled: it starts over with the process. */
+  /** The state of dry runs. It is not journaled, and starts over with the process. */
   readonly #dryRun: StormAndBreaker = { breaker: CLOSED_BREAKER, storm: null };
   #countedPolicies: readonly string[];
-  /** The breaker has counted the losses up to this instant. After a restart those of the breaker's time are counted again. */
+  /**
+   * The time up to which the breaker has counted losses. After a restart the losses within the breaker's period are
+   * counted again.
+   */
   #lossesCountedUntil: EpochMs;
   #stormWrittenAt: EpochMs = Number.NEGATIVE_INFINITY;
 
@@ -60,32 +66,33 @@ export class FleetHealth {
     this.#countedPolicies = fact<string[]>(ACTING) ?? [];
     this.#real = {
       breaker: fact<Breaker>(BREAKER) ?? CLOSED_BREAKER,
-      // A storm that was active when the process stopped may have lasted until now: its cool-down starts over.
+      // A storm that was active when the process stopped may have lasted until now, so its cool-down starts over.
       storm: storm?.blowing === true ? { ...storm, until: now + rules.safety.stormCooldownMs } : storm,
     };
     this.#lossesCountedUntil = now - rules.safety.breaker.withinMs;
   }
 
-  /** Returns storm, circuit breaker and incidents, as guards read them. */
+  /** Returns storm, circuit breaker and incidents in the form that guards read. */
   state(dryRun: boolean): Pick<GuardFacts, "storm" | "breaker" | "incidents"> {
     return { ...(dryRun ? this.#dryRun : this.#real), incidents: this.#incidents.current(dryRun) };
   }
 
   /**
-   * Counts observed changes. Returns what to journal in the same transaction as the timers of that evaluation, so that a crash
-   * between two transactions loses nothing that limits count.
+   * Counts observed changes. Returns the changes to journal in the same transaction as the timers of that evaluation,
+   * so that a crash between two transactions loses nothing that limits count.
    */
   recordChanges({ firing, onsets }: ObservedChanges): readonly JournalChange[] {
     const policies = this.#context.policies.active();
     this.#adoptPolicies(policies);
-    const firingUnder = (of: readonly ActivePolicy[]) => of.flatMap(({ policy }) => firing.get(policy.rule.name) ?? []);
-    this.#updateBreaker(this.#real, firingUnder(policies.filter((each) => !isDryRun(each))));
+    const firingUnder = (active: readonly ActivePolicy[]) =>
+      active.flatMap(({ policy }) => firing.get(policy.rule.name) ?? []);
+    this.#updateBreaker(this.#real, firingUnder(policies.filter((policy) => !isDryRun(policy))));
     this.#updateBreaker(this.#dryRun, firingUnder(policies));
     this.#incidents.add(onsets, policies);
     return this.#changedCounts();
   }
 
-  /** Brings everything up to date. `isUntrusted`: fleet data is not trusted. */
+  /** Brings everything up to date. `isUntrusted` is true while fleet data is not trusted. */
   update(isUntrusted: boolean): void {
     const { policies, remediationState, rules } = this.#context;
     const active = policies.active();
@@ -112,8 +119,8 @@ export class FleetHealth {
   }
 
   /**
-   * Closes the breaker if it is open, once that is journaled. What fires now is not counted again, also under the policies
-   * `reset`, which act again.
+   * Closes the breaker if it is open, once that is journaled. Nodes that fire now are not counted again, not even under
+   * the policies `reset`, which act again.
    */
   resetBreaker(reset: readonly string[]): PendingUpdate {
     const counted = [...new Set([...this.#countedPolicies, ...reset])];
@@ -131,11 +138,11 @@ export class FleetHealth {
   }
 
   /**
-   * Adopts policies that act since the last update: nodes that fired under them in a dry run count now, and incidents of dry
-   * runs hold the nodes that are still unhealthy.
+   * Adopts policies that have begun to act since the last update. Nodes that fired under them in a dry run count now,
+   * and incidents of dry runs hold the nodes that are still unhealthy.
    */
   #adoptPolicies(policies: readonly ActivePolicy[]): void {
-    const acting = policies.filter((each) => !isDryRun(each));
+    const acting = policies.filter((policy) => !isDryRun(policy));
     const added = acting.filter(({ policy }) => !this.#countedPolicies.includes(policy.rule.name));
     this.#countedPolicies = acting.map(({ policy }) => policy.rule.name);
     if (added.length === 0) return;
@@ -173,7 +180,10 @@ export class FleetHealth {
     ];
   }
 
-  /** The end of a storm moves with every evaluation; that alone is not journaled each time. */
+  /**
+   * Returns the change to journal if the storm changed. Its end moves with every evaluation, which is not journaled
+   * each time.
+   */
   #changedStorm(previous: Storm | null): JournalChange[] {
     const { storm } = this.#real;
     const now = this.#context.remediationState.now();

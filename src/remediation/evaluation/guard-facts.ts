@@ -1,6 +1,6 @@
 import { DAY_MS } from "../../base/duration.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
-import type { EpochMs } from "../../model/time.ts";
+import { type EpochMs, formatTime } from "../../model/time.ts";
 import { canProceed, findCanary } from "../../policy/decision.ts";
 import { type ActivePolicy, countFleet, type GuardFacts, isInFlight } from "../../policy/facts.ts";
 import { assumedActionTimes, effectiveLimits } from "../../policy/guards/limits.ts";
@@ -29,7 +29,7 @@ export class GuardFactsCollector {
     this.#trustTracker = trustTracker;
   }
 
-  /** Returns a function that collects the facts for real actions and for dry runs once each, on its first call. */
+  /** Returns a function that collects the facts for real actions and for dry runs only once each, on its first call. */
   collectOnce(): FactsOf {
     return oncePerKey(
       (dryRun: boolean) => dryRun,
@@ -37,7 +37,7 @@ export class GuardFactsCollector {
     );
   }
 
-  /** Returns the facts of this moment. */
+  /** Returns the current facts. */
   collect(dryRun: boolean): GuardFacts {
     const { apiKey, observed, policies, remediationState, rules } = this.#context;
     const { records } = remediationState;
@@ -56,6 +56,7 @@ export class GuardFactsCollector {
       limits: effectiveLimits(rules.safety, fleetCounts.nodes),
       fleetCounts,
       records,
+      nameOf: (node) => observed.nameOf(node),
       pauseDetail: this.#pauseDetail(),
       journalError: remediationState.journalProblem(),
       credentialsError: dryRun ? null : apiKey.holdReason(),
@@ -80,14 +81,14 @@ export class GuardFactsCollector {
     return facts;
   }
 
-  /** The wall clock, and the service's if it is known. */
+  /** Returns the time of the wall clock, and that of the service's clock if it is known. */
   #instants(): EpochMs[] {
     const { client, clock } = this.#context;
     const serviceNow = client.serviceTime(clock.monotonic());
     return serviceNow === null ? [clock.now()] : [clock.now(), serviceNow];
   }
 
-  /** Evaluates the windows of each policy once, because many candidates ask. */
+  /** Evaluates the windows of each policy only once, because many candidates need them. */
   #policyBlockersAt(instants: readonly EpochMs[]): GuardFacts["policyBlockers"] {
     const { externalBlockerCache, rules } = this.#context;
     const intervals = new Map(rules.intervals.map((interval) => [interval.name, interval]));
@@ -104,17 +105,17 @@ export class GuardFactsCollector {
     if (pause === null) return null;
     const { at, until = null, reason, operator } = pause;
     const by = operator === undefined ? "" : ` by ${operator}`;
-    const end = until === null ? "" : `, until ${new Date(until).toISOString()}`;
-    return `since ${new Date(at).toISOString()}${by}${end}: ${reason}`;
+    const end = until === null ? "" : `, until ${formatTime(until)}`;
+    return `since ${formatTime(at)}${by}${end}: ${reason}`;
   }
 }
 
 /** Returns `compute` with a cache of its results by key. */
-function oncePerKey<T, Key, Value>(keyOf: (of: T) => Key, compute: (of: T) => Value): (of: T) => Value {
+function oncePerKey<T, Key, Value>(keyOf: (subject: T) => Key, compute: (subject: T) => Value): (subject: T) => Value {
   const results = new Map<Key, { readonly value: Value }>();
-  return (of) => {
-    const result = results.get(keyOf(of)) ?? { value: compute(of) };
-    results.set(keyOf(of), result);
+  return (subject) => {
+    const result = results.get(keyOf(subject)) ?? { value: compute(subject) };
+    results.set(keyOf(subject), result);
     return result.value;
   };
 }

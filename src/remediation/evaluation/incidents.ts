@@ -16,7 +16,7 @@ import { observeNode } from "./candidates.ts";
 
 /** Key of the fact that holds the incidents and recent onsets. */
 export const INCIDENTS = "warden.correlated";
-/** Nodes that fail together are not all observed in one walk. */
+/** Number of walks within which nodes fail together, because they are not all observed in one walk. */
 const WALKS_PER_INCIDENT = 2;
 
 interface IncidentsFact {
@@ -59,7 +59,7 @@ export class IncidentTracker {
     this.#onsets = recentOnsets([...this.#onsets, ...added], now, withinMs);
     if (added.length === 0) return;
     const nodesMin = this.#nodesMinByDomain();
-    const acting = new Set(policies.filter((each) => !isDryRun(each)).map(({ policy }) => policy.rule.name));
+    const acting = new Set(policies.filter((policy) => !isDryRun(policy)).map(({ policy }) => policy.rule.name));
     const realOnsets = this.#onsets.filter(({ policy }) => acting.has(policy));
     this.#real = addOnsets(this.#real, realOnsets, withinMs, nodesMin);
     this.#dryRun = addOnsets(this.#dryRun, this.#onsets, withinMs, nodesMin);
@@ -72,7 +72,10 @@ export class IncidentTracker {
       if ([...incident.nodes].some(isUnhealthy)) this.#real = mergeIncident(this.#real, incident);
   }
 
-  /** Ends incidents that are over. Must not be called while fleet data is not trusted: a reset timer is no recovery. */
+  /**
+   * Ends incidents that are over. Must not be called while fleet data is not trusted, because a reset timer is not a
+   * recovery.
+   */
   end(policies: readonly ActivePolicy[]): void {
     if (this.#real.length === 0 && this.#dryRun.length === 0) return;
     const { remediationState, rules } = this.#context;
@@ -81,7 +84,7 @@ export class IncidentTracker {
       cooldownMs: rules.safety.stormCooldownMs,
       sizeOf: this.#nodesMinByDomain(),
     };
-    const acting = policies.filter((each) => !isDryRun(each));
+    const acting = policies.filter((policy) => !isDryRun(policy));
     this.#real = updateIncidents(this.#real, this.#isUnhealthyUnder(acting), options);
     this.#dryRun = updateIncidents(this.#dryRun, this.#isUnhealthyUnder(policies), options);
   }
@@ -96,7 +99,7 @@ export class IncidentTracker {
     return Math.max(rules.safety.correlated.withinMs, WALKS_PER_INCIDENT * (observed.latest?.plan.nodes?.pacedMs ?? 0));
   }
 
-  /** Returns a function from a region or country to how many of its nodes make an incident. */
+  /** Returns a function that returns how many nodes of a region or country are an incident. */
   #nodesMinByDomain(): (domain: string) => number {
     const { observed, policies, remediationState, rules } = this.#context;
     const fleetCounts = countFleet(observed.fleet, remediationState.records, policies.active(), false);
@@ -109,7 +112,7 @@ export class IncidentTracker {
     return (node) => policies.some(({ policy }) => records.timer(policy.rule.name, node).state !== "inactive");
   }
 
-  /** A node that has left the list has no region, and is skipped. */
+  /** Returns the onsets of nodes. A node that has left the list has no region, and is skipped. */
   #onsetsOf(policy: string, nodes: readonly NodeId[], at: EpochMs): Onset[] {
     const { by } = this.#context.rules.safety.correlated;
     return nodes.flatMap((node) => {

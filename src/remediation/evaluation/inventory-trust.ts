@@ -14,11 +14,14 @@ type TrustDeps = Pick<RemediationContext, "client" | "clock" | "inventory" | "ob
 /** Key of the fact that holds the largest complete walk of each of the last days. */
 export const BASELINE = "warden.baseline";
 
-/** Returns how many nodes the largest complete walk of each of the last days had, by day number, as it is journaled. */
+/**
+ * Returns how many nodes the largest complete walk of each of the last days had, by day number, according to the
+ * journal.
+ */
 export const journaledWalks = (records: RemediationRecords): Map<number, number> =>
   new Map(JSON.parse(records.fact(BASELINE) ?? "[]") as [number, number][]);
 
-/** Returns the largest of these walks; 0: there is none. */
+/** Returns the size of the largest of these walks, 0 if there is none. */
 export const largestOf = (walks: ReadonlyMap<number, number>): number => Math.max(0, ...walks.values());
 
 /** Key of the fact that holds how many nodes an operator accepted as missing. */
@@ -26,11 +29,11 @@ export const ACCEPTED_MISSING = "warden.accepted_missing";
 /** Key of the fact that holds the {@link Cooldown}. */
 const COOLDOWN = "warden.sight_cooldown";
 const BASELINE_DAYS = 7;
-/** Value of {@link COOLDOWN} while fleet data is not trusted: the cool-down starts when trust returns. */
+/** Value of {@link COOLDOWN} while fleet data is not trusted. The cool-down starts when trust returns. */
 const NOT_STARTED = "broken";
-/** When the cool-down ends, on the journal's clock; 0: there was none. */
+/** When the cool-down ends, by the journal's clock, or 0 if there was none. */
 type Cooldown = typeof NOT_STARTED | EpochMs;
-/** How far a last_seen may lie after its own observation: clocks differ. */
+/** How far a last_seen may lie after its own observation, since clocks differ. */
 const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
 
 /** Tracks trust over time: the largest walk of the last days, and the cool-down after untrusted data. */
@@ -43,7 +46,7 @@ export class InventoryTrustTracker {
   #startedAt: MonotonicMs | null = null;
   #hadCompleteWalk = false;
   #recordedWalkAt: MonotonicMs | null = null;
-  /** When this daemon last might not poll. */
+  /** When this daemon was last not allowed to poll. */
   #unpolledUntil: MonotonicMs = Number.NEGATIVE_INFINITY;
 
   constructor(context: TrustDeps) {
@@ -72,14 +75,14 @@ export class InventoryTrustTracker {
     return { blockers: [...clockBlockers, ...blockers, ...cooldownBlockers], isUntrusted };
   }
 
-  /** Returns how many nodes the largest complete walk of the last days had; 0: there was none. */
+  /** Returns how many nodes the largest complete walk of the last days had, 0 if there was none. */
   largestWalkNodes(): number {
     return largestOf(this.#largestWalks);
   }
 
   /**
-   * Accepts the inventory as it is: `nodes` are listed, and `missing` more are counted by the list but not shown. Takes effect
-   * once it is journaled.
+   * Accepts the inventory as it is, with `nodes` that are listed and `missing` more that the list counts but does not
+   * show. Takes effect once it is journaled.
    */
   acceptMissing(nodes: number, missing: number): PendingUpdate {
     const accepted = new Map([[dayOf(this.#context.remediationState.now()), nodes]]);
@@ -107,7 +110,7 @@ export class InventoryTrustTracker {
     remediationState.record([{ kind: "fact", key: BASELINE, value: JSON.stringify([...recent]) }]);
   }
 
-  /** Returns the blocker of a cool-down. It lasts from when trust returns, whether or not the process restarts meanwhile. */
+  /** Returns the blocker of a cool-down. It begins when trust returns, and lasts even if the process restarts. */
   #updateCooldown(isUntrusted: boolean, fleet: Fleet, freshMs: DurationMs): Blocker[] {
     const { remediationState, rules } = this.#context;
     const { stormCooldownMs } = rules.safety;
@@ -127,7 +130,10 @@ export class InventoryTrustTracker {
     return [{ reason: "sight_cooldown", detail }];
   }
 
-  /** Whether there was no complete walk since this daemon might not poll. That its data is old then shows nothing about the service. */
+  /**
+   * Returns whether there was no complete walk since this daemon was not allowed to poll. Old data then shows nothing
+   * about the service.
+   */
   #isOldForLackOfLeadership({ settledAt }: Fleet): boolean {
     return settledAt !== null && settledAt <= this.#unpolledUntil;
   }
@@ -138,7 +144,7 @@ export class InventoryTrustTracker {
     this.#context.remediationState.record([{ kind: "fact", key: COOLDOWN, value: String(next) }]);
   }
 
-  /** Whether this is the first complete walk of the process, and took longer than a walk counts as fresh. */
+  /** Returns whether this is the first complete walk of the process and took longer than a walk counts as fresh. */
   #startedWithoutFreshWalk({ settledAt }: Fleet, freshMs: DurationMs): boolean {
     if (this.#hadCompleteWalk || settledAt === null) return false;
     this.#hadCompleteWalk = true;

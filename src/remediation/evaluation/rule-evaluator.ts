@@ -43,16 +43,16 @@ interface LastFalseObservations {
   readonly at: MonotonicMs[];
 }
 
-/** Evaluations between two yields to the event loop: a few milliseconds of work. */
+/** Number of evaluations between two yields to the event loop, which take a few milliseconds. */
 const EVALUATIONS_PER_SLICE = 2_000;
-/** Timer rows journaled in one transaction. */
+/** Maximum number of timer rows that are journaled in one transaction. */
 const ROWS_PER_COMMIT_MAX = 20_000;
 
 /** Runs the timers of all policies over the observed nodes. */
 export class RuleEvaluator {
   readonly #context: EvaluatorDeps;
   readonly #fleetHealth: Pick<FleetHealth, "recordChanges">;
-  /** By policy; empty until this process has evaluated trusted data. */
+  /** Last false observations by policy, or empty until this process has evaluated trusted data. */
   readonly #lastFalse = new Map<string, LastFalseObservations>();
   #lastEvaluated: { readonly fleet: Fleet; readonly sessionsAt: MonotonicMs | null } | null = null;
 
@@ -62,8 +62,9 @@ export class RuleEvaluator {
   }
 
   /**
-   * Evaluates every node that was observed again. `replaced`: ids that now belong to a different node; their timers start
-   * over. Changes to fleet health are journaled in the same transaction as the timers. Yields to the event loop in between.
+   * Evaluates every node that was observed again. `replaced` are ids that now belong to a different node, whose timers
+   * start over. Changes to fleet health are journaled in the same transaction as the timers. Yields to the event loop
+   * in between.
    */
   async evaluate(replaced: ReadonlySet<NodeId>): Promise<void> {
     const { observed, policies, remediationState } = this.#context;
@@ -89,7 +90,7 @@ export class RuleEvaluator {
         const { timer, isOnset } = this.#evaluateNode(pass, node, slot, previous);
         if (timer !== previous) {
           timerChanges.push(this.#setTimer(name, node, timer));
-          // A lapsed timer was counted when it fired first.
+          // A lapsed timer was counted when it first fired.
           if (timer.state === "firing" && previous.state !== "firing" && previous.state !== "lapsed")
             addNode(observedChanges.firing, name, node);
           if (isOnset) addNode(observedChanges.onsets, name, node);
@@ -140,7 +141,7 @@ export class RuleEvaluator {
     const occupied = occupiedSlots(fleet.ids);
     const { listedAt = [], detailedAt = [] } = last?.fleet ?? {};
     for (let slot = 0; slot < fleet.slots; slot++) {
-      // A walk that failed has shown the nodes of the pages before. A node that was never read has NaN in both columns.
+      // A walk that failed has shown the nodes of earlier pages. A node that was never read has NaN in both columns.
       const isSame =
         Object.is(fleet.listedAt[slot], listedAt[slot]) && Object.is(fleet.detailedAt[slot], detailedAt[slot]);
       if (occupied[slot] === 1 && (all || !isSame)) slots.push(slot);
@@ -169,14 +170,14 @@ export class RuleEvaluator {
     return { timer: next, isOnset: timer.state === "inactive" && wasFalse };
   }
 
-  /** The open episode of a policy on a node, also a suspended one. */
+  /** Returns the open episode of a policy on a node, which may be suspended. */
   #episodeOf(policy: string, node: NodeId, dryRun: boolean): Episode | null {
     const { records } = this.#context.remediationState;
     const open = records.openEpisode(node, dryRun);
     return open?.policy === policy ? open : records.suspendedEpisode(policy, node, dryRun);
   }
 
-  /** Lets the timers of nodes that left the list lapse, and drops those of nodes whose id another node has. */
+  /** Lets the timers of nodes that left the list lapse, and drops the timers of ids that belong to another node. */
   #forgetRemovedNodes(replaced: ReadonlySet<NodeId>): JournalChange[] {
     const { observed, remediationState } = this.#context;
     const { records } = remediationState;

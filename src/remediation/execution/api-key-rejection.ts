@@ -3,9 +3,9 @@ import type { Clock } from "../../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import type { RemediationState } from "../state/journaled-state.ts";
 
-/** The service rejects our API key for actions. */
+/** The rejection of our API key for actions by the service. */
 export interface ApiKeyRejection {
-  /** What the service answered last. */
+  /** The last response of the service. */
   readonly message: string;
   /** When the first action was rejected. */
   readonly since: EpochMs;
@@ -16,7 +16,7 @@ export interface ApiKeyRejection {
 const API_KEY_REJECTION_FACT = "warden.credentials";
 /** A rejection holds all actions for this long. Then one is tried, because the key may have been replaced. */
 const REJECTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
-/** A rejection is forgotten this long after the last one: no action was needed since. */
+/** A rejection is forgotten this long after the last one if no action was needed since. */
 const REJECTION_MEMORY_MS: DurationMs = 2 * HOUR_MS;
 
 /** Tracks whether the service accepts the API key for actions. */
@@ -30,12 +30,14 @@ export class ApiKeyStatus {
     this.#clock = clock;
   }
 
-  /** Why all actions are held; null: they are not. */
+  /** Returns why all actions are held, or null if they are not. */
   holdReason(): string | null {
     return this.#hold !== null && this.#clock.monotonic() < this.#hold.until ? this.#hold.message : null;
   }
 
-  /** The rejection that still counts; null: no action shows that the key is rejected. Survives restarts. */
+  /**
+   * Returns the rejection that still counts, or null if no action shows that the key is rejected. Survives restarts.
+   */
   rejection(): ApiKeyRejection | null {
     const text = this.#state.records.fact(API_KEY_REJECTION_FACT);
     const rejection = text === null ? null : (JSON.parse(text) as ApiKeyRejection);

@@ -22,14 +22,14 @@ import { forgetReplacedNode } from "../node-identity.ts";
 import { commitTransition, finishAction, finishActions, withdraw } from "./episode-transitions.ts";
 import { type VerificationDeps, verifyStep } from "./step-verification.ts";
 
-/** Updates open episodes from observations: verifies steps, tracks quarantines, and closes what is over. */
+/** Updates open episodes from observations. Verifies steps, tracks quarantines, and closes episodes that are over. */
 export class EpisodeTracker {
   readonly #context: VerificationDeps;
-  /** Records observed before this process started were counted by the previous one. */
+  /** Records that were observed before this time were counted by the previous process. */
   readonly #recordsCountFrom: MonotonicMs;
-  /** When the last record of the node was observed, by episode: each record counts as one observation. */
+  /** When the last record of the node was observed, by episode. Each record counts as one observation. */
   readonly #lastObservedAt = new Map<string, MonotonicMs>();
-  /** For episodes that a step has healed: a timer of how long the node is unhealthy again. */
+  /** For episodes that a step has healed, a timer that counts how long the node has been unhealthy again. */
   readonly #relapses = new Map<string, Timer>();
 
   constructor(context: VerificationDeps) {
@@ -38,8 +38,8 @@ export class EpisodeTracker {
   }
 
   /**
-   * Updates all open episodes. `replaced`: ids that now belong to a different node. Must not be called while fleet data is not
-   * trusted.
+   * Updates all open episodes. `replaced` are ids that now belong to a different node. Must not be called while fleet
+   * data is not trusted.
    */
   update(replaced: ReadonlySet<NodeId>): void {
     for (const node of replaced) forgetReplacedNode(this.#context, node);
@@ -80,8 +80,8 @@ export class EpisodeTracker {
   }
 
   /**
-   * An episode whose node has left the list. Without an action of ours it ends after `forget_after`. A lost node ends it only
-   * when it returns, or with accept-inventory.
+   * Updates an episode whose node has left the list. Without an action of ours it ends after `forget_after`. If the
+   * node is lost, the episode ends only after the node returns, or with accept-inventory.
    */
   #updateUnlisted(episode: Episode): void {
     const now = this.#context.remediationState.now();
@@ -107,18 +107,18 @@ export class EpisodeTracker {
     return this.#context.remediationState.now() - since >= forgetAfterMs;
   }
 
-  /** When the time of a step is up; 0 if this version can't read its policy. */
+  /** Returns when the time of a step is up, or 0 if this version can't read its policy. */
   #stepEnd(action: Action): EpochMs {
     const sentUnder = this.#context.policies.sentUnder(action);
     return sentUnder === null ? 0 : stepDeadlines(action, sentUnder.verify).end;
   }
 
-  /** The policy of an episode as it is now, or as it was if the configuration no longer has it. */
+  /** Returns the current policy of an episode, or the policy as it was if the configuration no longer has it. */
   #policyOf({ policy, fingerprint }: Episode): Policy | null {
     return this.#context.policies.find(policy) ?? this.#context.policies.withFingerprint(fingerprint);
   }
 
-  /** A suspended episode whose node is listed. */
+  /** Updates a suspended episode whose node is listed. */
   #resume(episode: Episode): Episode {
     const { remediationState } = this.#context;
     if (isUnlisted(episode) && this.#isForgotten(episode, episode.unlistedAt!)) {
@@ -155,7 +155,10 @@ export class EpisodeTracker {
     withdraw(this.#context, episode, "its policy was removed or changed");
   }
 
-  /** Whether the policy still has the condition that the episode began with, and both are dry runs or both are not. */
+  /**
+   * Returns whether the policy still has the condition that the episode began with, and both are dry runs or both are
+   * not.
+   */
   #belongsTo(episode: Episode, policy: Policy): boolean {
     const isSameCondition =
       episode.fingerprint === policy.fingerprint || conditionKeyOf(episode.fingerprint) === policy.conditionKey;
@@ -190,7 +193,7 @@ export class EpisodeTracker {
     }
   }
 
-  /** Whether a node that a step has healed has been unhealthy again for `for`. */
+  /** Returns whether a node that a step has healed has been unhealthy again for `for`. */
   #hasRelapsed(episode: Episode, policy: Policy, slot: number): boolean {
     const { observed, clock, remediationState } = this.#context;
     const { forMs, clearForMs } = policy.rule;
@@ -204,7 +207,10 @@ export class EpisodeTracker {
     return relapse.state === "firing";
   }
 
-  /** Whether a suspended episode may have its node again: no other episode has it, or acted on it within the cooldown. */
+  /**
+   * Returns whether a suspended episode may have its node again, because no other episode has it or acted on it within
+   * the cooldown.
+   */
   #isNodeFree({ node, shadow: dryRun, stateAt }: Episode): boolean {
     const { remediationState, rules } = this.#context;
     if (remediationState.records.openEpisode(node, dryRun) !== null) return false;
@@ -214,5 +220,5 @@ export class EpisodeTracker {
   }
 }
 
-/** Whether an action or a quarantine of ours is under way. */
+/** Returns whether an action or a quarantine of ours is under way. */
 const isUnderWay = ({ state, quarantine }: Episode): boolean => state === "acting" || quarantine !== null;

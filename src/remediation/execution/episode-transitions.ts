@@ -13,14 +13,14 @@ import type { RemediationContext } from "../context.ts";
 import { buildCandidate, type CandidateDeps } from "../evaluation/candidates.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "../policy-set.ts";
 
-/** What the transition of an episode reads and writes. */
+/** Dependencies of the transitions of episodes. */
 export type TransitionDeps = Pick<
   RemediationContext,
   "remediationState" | "policies" | "rules" | "notifier" | "metrics" | "log"
 >;
 
 /**
- * Journals an episode's new state, the changes that belong to it and its consequences in one transaction, and sends the
+ * Journals an episode's new state, the changes that belong to it and its consequences in one transaction, and sends
  * notifications.
  */
 export function commitTransition(
@@ -55,10 +55,10 @@ function recordConsequences(context: TransitionDeps, before: Episode | null, aft
   }
 }
 
-/** The journal change of an action's new state. */
+/** Returns the journal change of an action's new state. */
 export const actionChange = (row: Action): JournalChange => ({ kind: "action", row });
 
-/** Returns the journal change of an action that ended, and counts it. `outcome`: null if it was never sent. */
+/** Returns the journal change of an action that ended, and counts it. `outcome` is null if it was never sent. */
 export function finishAction(
   { remediationState, metrics, log }: TransitionDeps,
   action: Action,
@@ -78,7 +78,9 @@ export function finishAction(
   return actionChange({ ...action, ...result, state: "ended", outcome, endedAt });
 }
 
-/** Returns the journal changes of an episode's unfinished actions when it closes: an action that was sent is in doubt. */
+/**
+ * Returns the journal changes of an episode's unfinished actions when it closes. An action that was sent is in doubt.
+ */
 export function finishActions(context: TransitionDeps, { id }: Episode, detail: string): JournalChange[] {
   return context.remediationState.records
     .actionsOf(id)
@@ -99,7 +101,10 @@ export function withdraw(context: TransitionDeps, episode: Episode, why: string)
   commitTransition(context, episode, after, finishActions(context, episode, why));
 }
 
-/** Withdraws the episodes of lost nodes: after an operator has accepted the losses, they no longer count against limits or policies. */
+/**
+ * Withdraws the episodes of lost nodes after an operator has accepted the losses, which then no longer count against
+ * limits or policies.
+ */
 export function acceptLosses(context: TransitionDeps): void {
   for (const episode of lostEpisodesOf(context))
     withdraw(context, episode, "an operator accepted the loss of the node");

@@ -19,7 +19,7 @@ import { readNode } from "./node-read.ts";
 type ExecutorDeps = TransitionDeps &
   Pick<RemediationContext, "apiKey" | "client" | "clock" | "externalBlockerCache" | "inventory" | "observed">;
 
-/** `noNewSteps`: no action may begin any more; `abortPost`: a POST that is under way is aborted. */
+/** Signals that end execution. After `noNewSteps` no action may begin; `abortPost` aborts a POST that is under way. */
 export interface ExecutionSignals {
   readonly noNewSteps: AbortSignal;
   readonly abortPost: AbortSignal;
@@ -29,15 +29,15 @@ export interface ExecutionSignals {
 const READ_TIMEOUT_MS: DurationMs = 30 * SECOND_MS;
 
 /**
- * Sends an action that was decided on, at most once. `precondition` returns why it must not be sent, by what is known at that
- * moment; null: it may be sent.
+ * Sends an action that was decided on, at most once. `precondition` returns why it must not be sent according to what
+ * is known at that moment, or null if it may be sent.
  *
  *     journal the intent ─▶ read the node ─▶ wait for a permit ─▶ check the precondition ─▶ journal `posting`
  *         ─▶ check the precondition again ─▶ POST
  *
- * `posting` takes effect in memory only with the POST, so the second check sees the action as the first one did. Nothing runs
- * between that check and the POST. Until the POST the action can be withdrawn. After it nothing is sent again: an unknown outcome is in doubt, and
- * observation settles it.
+ * `posting` takes effect in memory only with the POST, so the second check sees the action as the first one did.
+ * Nothing runs between that check and the POST. Until the POST the action can be withdrawn. After it nothing is sent
+ * again. If the outcome is unknown, the action is in doubt, and observation settles it.
  */
 export async function executeAction(
   context: ExecutorDeps,
@@ -93,7 +93,7 @@ export async function executeAction(
   else recordOutcome(context, action, result);
 }
 
-/** Records an action of a dry run: everything but the POST. */
+/** Records an action of a dry run, for which everything is done but the POST. */
 export function recordDryRun(context: ExecutorDeps, intent: Action): void {
   const now = context.remediationState.now();
   const episode = context.remediationState.records.episode(intent.episode)!;
@@ -120,7 +120,9 @@ export function sendNotifyStep(context: ExecutorDeps, { active, episode: open }:
   commitTransition(context, episode, advanceStep(episode, rule, context.remediationState.now()));
 }
 
-/** Reads the node, so that the precondition is checked on fresh data. Returns why that failed; null: it was read. */
+/**
+ * Reads the node, so that the precondition is checked on fresh data. Returns why that failed, or null if it was read.
+ */
 async function readNodeNow(context: ExecutorDeps, { node }: Action, signal: AbortSignal): Promise<string | null> {
   const error = await readNode(context, node, signal);
   if (error === null) {
@@ -150,7 +152,9 @@ function withdrawAction(context: ExecutorDeps, action: Action, detail: string, i
   else context.remediationState.record([actionChange(row)]);
 }
 
-/** Records the outcome of a POST. `action.sentAt` counts against max_actions unless the POST did not reach the service. */
+/**
+ * Records the outcome of a POST. `action.sentAt` counts against max_actions unless the POST did not reach the service.
+ */
 function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult): void {
   const now = context.remediationState.now();
   const episode = context.remediationState.records.episode(action.episode)!;

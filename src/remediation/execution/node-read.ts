@@ -4,7 +4,9 @@ import type { ApiError } from "../../api-client/errors.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { RemediationContext } from "../context.ts";
 
-/** Reads one node into the inventory, with the priority of an action. Returns why that failed; null: it was read. */
+/**
+ * Reads one node into the inventory, with the priority of an action. Returns why that failed, or null if it was read.
+ */
 export async function readNode(
   { client, clock, inventory }: Pick<RemediationContext, "client" | "clock" | "inventory">,
   node: NodeId,

@@ -13,13 +13,15 @@ import type { RemediationContext } from "../context.ts";
 import { canaryFactKey, type SentUnder } from "../policy-set.ts";
 import { actionChange, commitTransition, finishAction, type TransitionDeps, withdraw } from "./episode-transitions.ts";
 
-/** What the verification of a step reads and writes. */
+/** Dependencies of the verification of steps. */
 export type VerificationDeps = TransitionDeps & Pick<RemediationContext, "client" | "clock" | "observed">;
 
 /** Detail of an action whose node recovered while an operator worked on it. */
 const REPAIRED_DETAIL = "before this was verified the node was in maintenance, or in a quarantine that is not ours";
 
-/** Verifies a step by the policy under which it was sent, and records its end. `slot`: the node's in the fleet. */
+/**
+ * Verifies a step by the policy under which it was sent, and records its end. `slot` is the node's slot in the fleet.
+ */
 export function verifyStep(context: VerificationDeps, episode: Episode, action: Action, slot: number): void {
   const { remediationState, policies } = context;
   const sentUnder = policies.sentUnder(action);
@@ -56,7 +58,7 @@ function observeStep(
     stats: true,
     hourly: true,
   };
-  // Data from before the step was sent says nothing about its effect: it counts as stale.
+  // Data from before the step was sent says nothing about its effect, so it counts as stale.
   const maxAgeOf = observed.maxAgeOf(policy.rule);
   const sinceSent: MaxAgeOf = (source) => (isFresh[source] ? maxAgeOf(source) : Number.NEGATIVE_INFINITY);
   const node = observed.scope().nodeAt(slot);

@@ -11,7 +11,7 @@ type ReadDeps = Pick<
   "client" | "clock" | "inventory" | "log" | "observed" | "onRead" | "policies" | "remediationState"
 >;
 
-/** Reads of a node within the time that a step has to be verified. */
+/** Number of reads of a node within the time that a step has to be verified. */
 const READS_PER_STEP = 8;
 const READ_INTERVAL_MS_MIN: DurationMs = 15 * SECOND_MS;
 const READ_INTERVAL_MS_MAX: DurationMs = 2 * MINUTE_MS;

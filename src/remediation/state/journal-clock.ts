@@ -10,48 +10,55 @@ import type { Clock, Log } from "../../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 
 /**
- * The clock of all rows of the journal. It advances with the monotonic clock, and continues where the last process stopped. The
- * downtime is added once the wall clock and the service's Date agree. Either of them alone may be wrong, and a jump would end
- * cool-downs, free limits and prune rows.
+ * The clock of all rows of the journal. It advances with the monotonic clock, and continues where the last process
+ * stopped. The downtime is added once the wall clock and the service's Date agree. Either of them alone may be wrong,
+ * and a jump would end cool-downs, free limits and prune rows.
  *
  *     unchecked ──▶ settled               the clocks agree, or one of them agrees with the journal
  *         └───────▶ disputed ──▶ settled  the clocks agree, or DISAGREEMENT_MS has passed
  *
- * While the clocks disagree, time continues from the earlier of the two, or from what the journal shows if that is later. The
- * clock may be behind from then on. Once a later start corrects it, times in the journal seem to be longer ago than they are.
+ * While the clocks disagree, time continues from the earlier of the two, or from what the journal shows if that is
+ * later. The clock may be behind from then on. Once a later start corrects it, times in the journal seem to be longer
+ * ago than they are.
  */
 export interface JournalClock {
   now(): EpochMs;
-  /** Returns the time on this clock when the monotonic clock showed `at`. */
+  /** Returns the time of this clock when the monotonic clock showed `at`. */
   epochOf(at: MonotonicMs): EpochMs;
-  /** Compares the clocks until this one is settled. `serviceNow`: by the service's Date; null: not known yet. */
+  /**
+   * Compares the clocks until this one is settled. `serviceNow` is the time by the service's Date, or null if not known
+   * yet.
+   */
   check(serviceNow: EpochMs | null): void;
-  /** Whether the length of the downtime is known. Until then nothing may be pruned. */
+  /** Returns whether the length of the downtime is known. Until then nothing may be pruned. */
   isSettled(): boolean;
-  /** Whether this time was before a downtime of unknown length, so that more time may have passed since than this clock shows. */
+  /**
+   * Returns whether this time was before a downtime of unknown length, so that more time may have passed since then
+   * than this clock shows.
+   */
   isBeforeUnknownDowntime(at: EpochMs): boolean;
   /**
-   * Until when times in the journal may seem to be longer ago than they are; Infinity: the clock may be behind and was not
-   * corrected yet. To be journaled for the next process.
+   * Returns the time until which times in the journal may seem to be longer ago than they are. It is Infinity if the
+   * clock may be behind and was not corrected yet. It must be journaled for the next process.
    */
   uncertainUntil(): EpochMs;
-  /** Why the clock holds every action; null: it holds none. */
+  /** Returns why the clock holds every action, or null if it holds none. */
   problem(): string | null;
 }
 
 /** What the journal holds about its clock. */
 export interface JournaledTime {
-  /** The last time in the journal; null: the journal is new. */
+  /** The last time in the journal, or null if the journal is new. */
   readonly last: EpochMs | null;
-  /** The last {@link JournalClock.uncertainUntil}; absent: the clock was never behind. */
+  /** The last {@link JournalClock.uncertainUntil}. Absent if the clock was never behind. */
   readonly uncertainUntil?: EpochMs;
 }
 
-/** The wall clock and the service's Date agree if they differ by at most this: clocks drift without NTP. */
+/** The wall clock and the service's Date agree if they differ by at most this much, since clocks drift without NTP. */
 const AGREEMENT_MS: DurationMs = 5 * MINUTE_MS;
 /**
- * A disagreement, and a correction, hold actions for this long: by then the default times of max_actions and of the cool-downs
- * have passed.
+ * Time for which a disagreement or a correction holds actions. By then the default times of max_actions and of the
+ * cool-downs have passed.
  */
 const DISAGREEMENT_MS: DurationMs = HOUR_MS;
 
@@ -61,7 +68,7 @@ export function createJournalClock(journaled: JournaledTime, clock: Clock, log: 
   let offset = (last ?? clock.now()) - clock.monotonic();
   let isSettled = false;
   let disagreesSince: MonotonicMs | null = null;
-  /** Whether the clocks disagreed about the downtime, so that times before this one may be longer ago; null: they did not. */
+  /** If the clocks disagreed about the downtime, the time before which times may be longer ago; otherwise null. */
   let resumedAt: EpochMs | null = null;
   let uncertainUntil = journaled.uncertainUntil ?? Number.NEGATIVE_INFINITY;
   let difference: string | null = null;
@@ -74,7 +81,10 @@ export function createJournalClock(journaled: JournaledTime, clock: Clock, log: 
     settle();
   }
 
-  /** Adopts the time on which the clocks agree. If this one was behind, earlier times seem to be longer ago than they are. */
+  /**
+   * Adopts the time on which the clocks agree. If this clock was behind, earlier times seem to be longer ago than they
+   * are.
+   */
   function adoptAgreed(at: EpochMs): void {
     const behindMs = at - now();
     adoptOffset(at);
@@ -100,12 +110,12 @@ export function createJournalClock(journaled: JournaledTime, clock: Clock, log: 
     difference = `the wall clock of this machine is ${differenceText(wall - serviceNow)} the service's Date`;
     if (disagreesSince === null) log.error({ difference }, "the wall clock and the service's Date disagree");
     disagreesSince ??= clock.monotonic();
-    const near = [wall, serviceNow].filter((each) => isNear(each, now()));
-    // A new journal has no times that a jump could pass.
+    const near = [wall, serviceNow].filter((time) => isNear(time, now()));
+    // A new journal has no times that a jump could skip.
     if (last === null) adoptOffset(serviceNow);
     else if (resumedAt !== null) {
       if (clock.monotonic() - disagreesSince < DISAGREEMENT_MS) return;
-      // Time goes on as it is. A jump now would shorten what began during the disagreement.
+      // Time continues unchanged. A jump now would shorten what began during the disagreement.
       settle();
       uncertainUntil = Number.POSITIVE_INFINITY;
     } else if (near.length > 0) {
@@ -116,8 +126,8 @@ export function createJournalClock(journaled: JournaledTime, clock: Clock, log: 
   }
 
   /**
-   * Adds the downtime by the earlier of the two clocks, which is no more than the true downtime unless both are wrong. It is
-   * added at once, so that the end of the disagreement does not skip a cooldown that started during it.
+   * Adds the downtime by the earlier of the two clocks, which is no more than the true downtime unless both are wrong.
+   * It is added immediately, so that the end of the disagreement does not skip a cool-down that started during it.
    */
   function advanceTo(at: EpochMs): void {
     offset = Math.max(now(), at) - clock.monotonic();
@@ -142,7 +152,7 @@ export function createJournalClock(journaled: JournaledTime, clock: Clock, log: 
   };
 }
 
-/** The earliest of some clocks, less the resolution of a Date: an advance can't be undone. */
+/** Returns the earliest of some clocks, less the resolution of a Date, because an advance can't be undone. */
 const earliest = (clocks: readonly EpochMs[]): EpochMs => Math.min(...clocks) - SECOND_MS;
 
 const isNear = (one: EpochMs, other: EpochMs): boolean => Math.abs(one - other) <= AGREEMENT_MS;

@@ -6,26 +6,29 @@ import type { Journal, JournalChange } from "../../model/remediation/journal.ts"
 export interface JournalWriterDeps {
   readonly journal: Pick<Journal, "commit">;
   readonly log: Log;
-  /** Returns what is written at the end of every commit. */
+  /** Returns the changes to write at the end of every commit. */
   stamp(): readonly JournalChange[];
   /** Called after each successful commit. */
   onWritten(): void;
 }
 
-/** Changes that wait while the journal can't be written. Beyond this the oldest decisions are dropped: nothing reads them. */
+/**
+ * Maximum number of changes that wait while the journal can't be written. Beyond it the oldest decisions are dropped,
+ * because nothing reads them.
+ */
 const QUEUED_CHANGES_MAX = 50_000;
 
 /**
- * Writes changes to the journal, in the order in which they came and in one commit at a time.
+ * Writes changes to the journal, in the order in which they were made and in one commit at a time.
  *
- * A queued change is written at once if no commit is under way, otherwise in the next one. If a commit fails, its queued changes
- * stay in the queue, and the next call tries again.
+ * A queued change is written immediately if no commit is under way, and otherwise in the next one. If a commit fails,
+ * its queued changes stay in the queue, and the next call tries again.
  */
 export class JournalWriter {
   readonly #deps: JournalWriterDeps;
   /** The last change of each row, in the order in which they happened. */
   readonly #queue = new Map<string, JournalChange>();
-  /** Callers whose turn has not come. */
+  /** Callers that wait for their turn. */
   readonly #waiting: (() => void)[] = [];
   #isBusy = false;
   #problem: string | null = null;
@@ -35,7 +38,7 @@ export class JournalWriter {
     this.#deps = deps;
   }
 
-  /** Why the last commit failed; null: it succeeded. */
+  /** Returns why the last commit failed, or null if it succeeded. */
   problem(): string | null {
     return this.#problem;
   }
@@ -45,7 +48,7 @@ export class JournalWriter {
     return this.#queue.size > 0;
   }
 
-  /** Returns the queued changes of the same rows: they are newer than what has been written. */
+  /** Returns the queued changes of the same rows, which are newer than what has been written. */
   queuedFor(changes: readonly JournalChange[]): readonly JournalChange[] {
     return this.#queue.size === 0 ? [] : changes.flatMap((change) => this.#queue.get(this.#keyOf(change)) ?? []);
   }
@@ -57,9 +60,9 @@ export class JournalWriter {
   }
 
   /**
-   * Writes what `changesNow` returns, after everything that was queued before, in one transaction. `changesNow` is called when
-   * all earlier commits are done, and `adopt` as soon as the changes are written. False: `changesNow` returned null, or the
-   * journal can't be written; what was queued stays queued.
+   * Writes what `changesNow` returns, after everything that was queued before, in one transaction. `changesNow` is
+   * called when all earlier commits are done, and `adopt` as soon as the changes are written. Resolves to false if
+   * `changesNow` returned null or the journal can't be written. What was queued stays queued.
    */
   async commit(changesNow: () => readonly JournalChange[] | null, adopt: () => void): Promise<boolean> {
     if (this.#isBusy) await new Promise<void>((resolve) => this.#waiting.push(resolve));
@@ -81,7 +84,10 @@ export class JournalWriter {
     this.#endTurn(await this.#write(changes, true));
   }
 
-  /** Lets the next caller write, or writes what was queued meanwhile. After a failure the queue waits for the next call. */
+  /**
+   * Lets the next caller write, or writes what was queued in the meantime. After a failure the queue waits for the next
+   * call.
+   */
   #endTurn(isWritten: boolean): void {
     const next = this.#waiting.shift();
     if (next !== undefined) next();
@@ -89,7 +95,7 @@ export class JournalWriter {
     else this.#isBusy = false;
   }
 
-  /** Writes the queue and `changes`. `keeps`: if that fails, `changes` are queued. */
+  /** Writes the queue and `changes`. If that fails and `keeps` is true, `changes` are queued. */
   async #write(changes: readonly JournalChange[], keeps: boolean): Promise<boolean> {
     const { journal, log, stamp, onWritten } = this.#deps;
     const queued = [...this.#queue.values()];

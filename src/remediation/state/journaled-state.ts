@@ -9,7 +9,7 @@ import { JournalWriter } from "./journal-writer.ts";
 /** A change that takes effect only once it is journaled. */
 export interface PendingUpdate {
   readonly changes: readonly JournalChange[];
-  /** Adopts the change; to be called after `changes` were committed. */
+  /** Adopts the change. Call it after `changes` were committed. */
   apply(): void;
 }
 
@@ -18,25 +18,32 @@ export interface RemediationStateDeps {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly log: Log;
-  /** Why this journal is lost at exit, because the real one can't be opened; null: it is durable. */
+  /** Why this journal is lost at exit (the real one can't be opened), or null if it is durable. */
   readonly lostReason: string | null;
-  /** Why this daemon may neither poll nor act now, because others share the journal; null: it may. Absent: it always may. */
+  /**
+   * Returns why this daemon, which shares the journal with others, may neither poll nor act now, or null if it may.
+   * Absent if it always may.
+   */
   leadershipProblem?(): string | null;
-  /** Whether a new journal may lack actions that were sent before, for example because its folder was lost; absent: no. */
+  /**
+   * Whether a new journal may lack actions that were sent before, for example because its folder was lost, or false if
+   * absent.
+   */
   readonly assumesEarlierActions?: boolean;
   /** Called with every change as soon as it is in memory. It must neither wait nor throw. */
   onChange?(changes: readonly JournalChange[]): void;
 }
 
-/** How long closed episodes and actions stay in memory: longer than any policy looks back. */
+/** Time for which closed episodes and actions stay in memory, which is longer than any policy looks back. */
 const EPISODE_MEMORY_MS: DurationMs = 30 * DAY_MS;
-/** The time is journaled at least this often: after a restart, the time since then counts as downtime. */
+/** The time is journaled at least this often. After a restart, the time since then counts as downtime. */
 const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
 /**
- * Key of the fact that holds the last time on the journal's clock, which keeps the clock from going back. Every commit changes it.
+ * Key of the fact that holds the last time on the journal's clock, which keeps the clock from going back. Every commit
+ * changes it.
  */
 export const CLOCK_FACT = "warden.clock";
-/** Key of the fact that holds {@link JournalClock.uncertainUntil}; absent: the clock was never behind. */
+/** Key of the fact that holds {@link JournalClock.uncertainUntil}. Absent if the clock was never behind. */
 const CLOCK_UNCERTAIN_FACT = "warden.clock_uncertain_until";
 /** Key of the fact that holds when a journal was created that may lack earlier actions. */
 const FIRST_START_FACT = "warden.began";
@@ -55,7 +62,7 @@ export async function openRemediationState(deps: RemediationStateDeps): Promise<
   return new RemediationState(deps, journalClock, contents);
 }
 
-/** The journal and its image in memory, kept as one. */
+/** The journal together with its image in memory. */
 export class RemediationState {
   readonly records: RemediationRecords;
   readonly clock: JournalClock;
@@ -63,7 +70,7 @@ export class RemediationState {
   readonly #isNewJournal: boolean;
   readonly #writer: JournalWriter;
   #clockWrittenAt: MonotonicMs = Number.NEGATIVE_INFINITY;
-  /** What the current batch recorded so far; null: there is no batch. */
+  /** What the current batch recorded so far, or null if there is no batch. */
   #batch: JournalChange[] | null = null;
 
   constructor(deps: RemediationStateDeps, clock: JournalClock, contents: JournalContents) {
@@ -81,7 +88,9 @@ export class RemediationState {
     });
   }
 
-  /** The journal's clock: it continues from the last time that was journaled, and never goes back. */
+  /**
+   * Returns the time by the journal's clock, which continues from the last time that was journaled and never goes back.
+   */
   now(): EpochMs {
     return this.clock.now();
   }
@@ -91,7 +100,7 @@ export class RemediationState {
     return this.clock.epochOf(at);
   }
 
-  /** Compares the journal's clock with the service's Date; null: not known yet. */
+  /** Compares the journal's clock with the service's Date, which is null if not known yet. */
   checkClock(serviceNow: EpochMs | null): void {
     const wasSettled = this.clock.isSettled();
     this.clock.check(serviceNow);
@@ -103,23 +112,24 @@ export class RemediationState {
       this.record([{ kind: "fact", key: CLOCK_UNCERTAIN_FACT, value: uncertainUntil }]);
   }
 
-  /** When the journal was created, if it may lack earlier actions; null: it has all of them. */
+  /** Returns when the journal was created if it may lack earlier actions, or null if it has all of them. */
   firstStartedAt(): EpochMs | null {
     const fact = this.records.fact(FIRST_START_FACT);
     return fact === null ? null : Number(fact);
   }
 
   /**
-   * Journals what is about to be done, after everything recorded before. False: it can't be journaled, so it must not be done;
-   * nothing has changed.
+   * Journals what is about to be done, after everything recorded before. Resolves to false if it can't be journaled.
+   * Then it must not be done, and nothing has changed.
    */
   commit(changes: readonly JournalChange[]): Promise<boolean> {
     return this.commitLatest(() => changes);
   }
 
   /**
-   * As {@link commit}, with changes that depend on the state: `changesNow` is called when all earlier commits have taken effect,
-   * and `adopt` together with the changes. Null: nothing is to be journaled, and the result is false.
+   * Like {@link commit}, with changes that depend on the state. `changesNow` is called when all earlier commits have
+   * taken effect, and `adopt` when the changes do. If `changesNow` returns null, nothing is journaled, and the result
+   * is false.
    */
   commitLatest(changesNow: () => readonly JournalChange[] | null, adopt = () => {}): Promise<boolean> {
     let changes: readonly JournalChange[] | null = null;
@@ -137,8 +147,8 @@ export class RemediationState {
   }
 
   /**
-   * Journals changes that take effect only when the returned function is called, so that a caller can first check whether they
-   * still apply. Null: they can't be journaled.
+   * Journals changes that take effect only when the returned function is called, so that a caller can first check
+   * whether they still apply. Resolves to null if they can't be journaled.
    */
   async prepare(changes: readonly JournalChange[]): Promise<(() => void) | null> {
     const isWritten = await this.#writer.commit(
@@ -148,7 +158,7 @@ export class RemediationState {
     return isWritten ? () => this.#adopt(changes) : null;
   }
 
-  /** Writes what is still to be written, if the journal can be written. To be called before the journal is closed. */
+  /** Writes what is still to be written, if the journal can be written. Call it before the journal is closed. */
   async flush(): Promise<void> {
     await this.#writer.commit(
       () => [],
@@ -156,7 +166,10 @@ export class RemediationState {
     );
   }
 
-  /** Records what has happened: in memory at once, and in the journal too unless a commit is under way, then after it. */
+  /**
+   * Records what has happened. This takes effect in memory immediately, and is written to the journal now or after the
+   * commit under way.
+   */
   record(changes: readonly JournalChange[]): void {
     this.#apply(changes);
     if (this.#batch !== null) this.#batch.push(...changes);
@@ -176,12 +189,15 @@ export class RemediationState {
     }
   }
 
-  /** Why the journal is behind or can't be written, or why this daemon may not act on it; null: it holds everything. */
+  /**
+   * Returns why the journal is behind, can't be written, or must not be acted on by this daemon. Null if it holds
+   * everything.
+   */
   journalProblem(): string | null {
     return this.#writer.problem() ?? this.#deps.lostReason ?? this.leadershipProblem();
   }
 
-  /** Why this daemon may neither poll nor act now, because others share the journal; null: it may. */
+  /** Returns why this daemon, which shares the journal, may neither poll nor act now, or null if it may. */
   leadershipProblem(): string | null {
     return this.#deps.leadershipProblem?.() ?? null;
   }
@@ -194,7 +210,7 @@ export class RemediationState {
   #adopt(changes: readonly JournalChange[]): void {
     const newer = this.#writer.queuedFor(changes);
     this.#apply(changes);
-    // What was recorded during the commit is written after it, and so is newer.
+    // What was recorded during the commit is written after it, so it is newer.
     if (newer.length > 0) this.records.apply(newer);
   }
 
@@ -204,7 +220,7 @@ export class RemediationState {
     if (isDue || (this.clock.isSettled() && isClockDue)) this.#writer.enqueue(changes);
   }
 
-  /** The time goes into a new journal only once it is known. */
+  /** Returns the fact with the time. A new journal gets it only once the time is known. */
   #clockFact(): JournalChange[] {
     const isDated = !this.#isNewJournal || this.clock.isSettled();
     return isDated ? [{ kind: "fact", key: CLOCK_FACT, value: String(this.now()) }] : [];

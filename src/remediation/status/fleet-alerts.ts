@@ -1,6 +1,6 @@
 import type { TrustAssessment } from "../../inventory/trust.ts";
 import type { Notification } from "../../model/remediation/notification.ts";
-import type { EpochMs } from "../../model/time.ts";
+import { type EpochMs, formatTime } from "../../model/time.ts";
 import { INCIDENT_MS_MAX } from "../../policy/guards/correlated-failure.ts";
 import type { RemediationContext } from "../context.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
@@ -8,8 +8,9 @@ import type { FleetHealth } from "../evaluation/fleet-health.ts";
 type FleetAlert = Pick<Notification, "kind" | "key" | "summary" | "startsAt"> & { readonly region?: string };
 
 /**
- * Returns a function that sends a notification when something begins to hold the whole fleet or a region, and when it ends.
- * After a restart, what lasts is sent again under the same key, by which receivers recognize it.
+ * Returns a function that sends a notification when something begins to hold the whole fleet or a region, and when it
+ * ends. After a restart, notifications about what still lasts are sent again with the same key, by which receivers
+ * recognize them.
  */
 export function createFleetAlerts(
   context: Pick<RemediationContext, "apiKey" | "log" | "notifier" | "remediationState">,
@@ -32,7 +33,7 @@ export function createFleetAlerts(
       yield { kind: "breaker", key: `breaker/${open.openedAt}`, summary, startsAt: open.openedAt };
     }
     for (const { place: domain, nodes, from, to } of incidents) {
-      const latest = new Date(to + INCIDENT_MS_MAX).toISOString();
+      const latest = formatTime(to + INCIDENT_MS_MAX);
       const summary = `Correlated failure: ${nodes.size} nodes of ${domain || "an unknown location"} failed together; no action is taken on them until they recover, or until ${latest}`;
       yield { kind: "incident", key: `incident/${domain}`, summary, startsAt: from, region: domain };
     }
@@ -43,8 +44,8 @@ export function createFleetAlerts(
       yield { kind: "credentials", key: `credentials/${since}`, summary, startsAt: since };
     }
     if (untrustedSince !== null) {
-      const why = trust.blockers.map(({ detail }) => detail).join("; ");
-      const summary = `Fleet data is not trusted, and no action is taken: ${why}`;
+      const reasons = trust.blockers.map(({ detail }) => detail).join("; ");
+      const summary = `Fleet data is not trusted, and no action is taken: ${reasons}`;
       yield { kind: "untrusted", key: `untrusted/${untrustedSince}`, summary, startsAt: untrustedSince };
     }
   }

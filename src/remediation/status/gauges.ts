@@ -10,8 +10,8 @@ import type { RemediationView } from "./views.ts";
 type GaugeDeps = Pick<RemediationContext, "metrics" | "policies" | "remediationState">;
 
 /**
- * Maximum number of series of `proxywarden_node_episode`. Limits keep episodes beyond firing far below it, but an outage of a
- * region may open thousands of episodes. `proxywarden_episodes` counts them all.
+ * Maximum number of series of `proxywarden_node_episode`. Limits keep episodes beyond firing far below it, but an
+ * outage of a region may open thousands of episodes. `proxywarden_episodes` counts them all.
  */
 export const EPISODE_SERIES_MAX = 1_000;
 
@@ -44,11 +44,11 @@ function setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): void {
     const policy = rule.name;
     metrics.set("proxywarden_policy_ineffective", { policy }, hasFallenBack ? 1 : 0);
     for (const state of EPISODE_STATES) metrics.set("proxywarden_episodes", { policy, state }, episodes[state] ?? 0);
-    for (const each of MODES) metrics.set("proxywarden_policy_mode", { policy, mode: each }, each === mode ? 1 : 0);
+    for (const value of MODES) metrics.set("proxywarden_policy_mode", { policy, mode: value }, value === mode ? 1 : 0);
   }
 }
 
-/** Sets the series of each open episode, at most {@link EPISODE_SERIES_MAX}: those beyond firing first. */
+/** Sets the series of open episodes, at most {@link EPISODE_SERIES_MAX}, starting with those beyond firing. */
 export function setEpisodeGauge({
   metrics,
   remediationState: { records },
@@ -65,7 +65,7 @@ export function setEpisodeGauge({
   }
 }
 
-/** Removes all series of gauges that depend on the policies: the next configuration may have others. */
+/** Removes all series of gauges that depend on the policies, because the next configuration may have other policies. */
 export function clearPolicyGauges({ metrics }: GaugeDeps): void {
   for (const gauge of POLICY_GAUGES) metrics.clear(gauge);
 }

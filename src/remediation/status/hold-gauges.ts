@@ -24,7 +24,7 @@ export function setHoldGauges(context: HoldGaugeDeps, lastDecisions: readonly La
   }
 }
 
-/** Whether a policy that acts holds the node. A node that an episode of any policy treats is not held. */
+/** Returns whether a policy that acts holds the node. A node that an episode of any policy treats is not held. */
 export function isHold(
   { remediationState: { records } }: Pick<HoldGaugeDeps, "remediationState">,
   { node, dryRun, reasons }: LastDecision,
@@ -35,7 +35,10 @@ export function isHold(
 }
 
 /** Time since the last step of the node's episode ended; if it had none, since its timer fires. */
-function heldMs({ remediationState, policies }: HoldGaugeDeps, { policy, node }: LastDecision): DurationMs {
+export function heldMs(
+  { remediationState, policies }: Omit<HoldGaugeDeps, "metrics">,
+  { policy, node }: LastDecision,
+): DurationMs {
   const { records } = remediationState;
   const now = remediationState.now();
   const open = records.openEpisode(node, false);

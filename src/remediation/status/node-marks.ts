@@ -6,8 +6,8 @@ import { isHold } from "./hold-gauges.ts";
 import { NODE_MARKS, type NodeMark } from "./views.ts";
 
 /**
- * Returns the most important mark of each node that has one. `lastDecisions`: null on a standby, which shows every node that
- * fires as held.
+ * Returns the most important mark of each node that has one. `lastDecisions` is null on a standby, which shows every
+ * node that fires as held.
  */
 export function nodeMarksOf(
   { remediationState, policies }: Pick<CandidateDeps, "remediationState" | "policies">,
@@ -15,8 +15,8 @@ export function nodeMarksOf(
 ): ReadonlyMap<NodeId, NodeMark> {
   const { records } = remediationState;
   const marks = new Map<NodeId, NodeMark>();
-  const mark = (node: NodeId, what: NodeMark) => {
-    if (NODE_MARKS.indexOf(what) > NODE_MARKS.indexOf(marks.get(node) ?? "none")) marks.set(node, what);
+  const mark = (node: NodeId, newMark: NodeMark) => {
+    if (NODE_MARKS.indexOf(newMark) > NODE_MARKS.indexOf(marks.get(node) ?? "none")) marks.set(node, newMark);
   };
   // Without a decision the condition of a firing node has ended, and `clear_for` runs.
   const undecided = lastDecisions === null ? "firing" : "pending";
@@ -44,7 +44,9 @@ export function nodeMarksOf(
   return marks;
 }
 
-/** Returns the mark of a node that is held: other actions only delay it, or something else holds it. */
+/**
+ * Returns the mark of a node that is held, which shows whether other actions only delay it or something else holds it.
+ */
 function holdMark({ reasons }: LastDecision): NodeMark {
   if (!reasons.every((reason) => reason === "in_flight" || reason === "canary")) return "firing";
   return reasons.includes("canary") ? "canary" : "in_flight";

@@ -22,8 +22,8 @@ export interface StandbyViewDeps {
 }
 
 /**
- * Creates the view of a daemon that stands by: what the journal shows. It changes nothing, and knows no node beyond what was
- * journaled about it.
+ * Creates the view of a daemon that stands by, which shows the journal. It changes nothing, and knows only what was
+ * journaled about nodes.
  */
 export function createStandbyView({
   rules,
@@ -63,7 +63,7 @@ export function createStandbyView({
   };
 }
 
-/** Returns what is recorded about a node under a policy; null: nothing. */
+/** Returns what is recorded about a node under a policy, or null. */
 function explainFromRecords(
   { records }: RemediationState,
   { name, forMs }: PolicyRule,

@@ -10,6 +10,7 @@ import type { FleetHealth } from "../evaluation/fleet-health.ts";
 import type { GuardFactsCollector } from "../evaluation/guard-facts.ts";
 import type { InventoryTrustTracker } from "../evaluation/inventory-trust.ts";
 import { pauseAt } from "../operator-holds.ts";
+import { heldNodesOf } from "./held-nodes.ts";
 import { nodeMarksOf } from "./node-marks.ts";
 import type { PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
 
@@ -20,13 +21,13 @@ export interface StatusViewDeps {
   readonly context: ViewDeps;
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: Pick<InventoryTrustTracker, "current" | "largestWalkNodes">;
-  /** Null: no fleet is observed. */
+  /** The facts for guards, or null if no fleet is observed. */
   readonly guardFacts: GuardFactsCollector | null;
-  /** Null: a standby decides nothing. */
+  /** Returns the last decisions, or null on a standby, which decides nothing. */
   lastDecisions(): readonly LastDecision[] | null;
 }
 
-/** Most rows of each kind in an explanation. */
+/** Maximum number of rows of each kind in an explanation. */
 const ROWS_PER_NODE_MAX = 50;
 
 /** Creates the status view of remediation. */
@@ -44,7 +45,7 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
         known,
         at: context.remediationState.now(),
         policies: known ? explainPolicies(deps, node) : [],
-        // The row of a given-up node stays after its release: attempts are counted from there.
+        // The row of a given-up node stays after its release, because attempts are counted from there.
         holds: records.holdsOn(node).filter(({ kind, until }) => kind !== "given_up" || until === null),
       };
     },
@@ -61,7 +62,11 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
     decisions: (query) => journal.decisions(query),
     actions: (query) => journal.actions(query),
     operatorCommands: (query) => journal.operatorCommands(query),
-    approvals: () => [...records.actions()].filter(({ state }) => state === "awaiting"),
+    approvals: () =>
+      [...records.actions()]
+        .filter(({ state }) => state === "awaiting")
+        .map((action) => ({ ...action, expiresAt: action.createdAt + context.rules.safety.approvalTtlMs })),
+    heldNodes: () => heldNodesOf(context, deps.lastDecisions()),
     nodeMarks: () => nodeMarksOf(context, deps.lastDecisions()),
   };
 }

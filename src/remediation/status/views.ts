@@ -1,26 +1,27 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Mode, PolicyRule } from "../../model/policy/policy.ts";
-import type { Blocker, Decision } from "../../model/remediation/decision.ts";
+import type { Blocker, Decision, HoldReason } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
 import type { CommandReply, OperatorCommandRow } from "../../model/remediation/operator-command.ts";
+import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
 import type { Pause } from "../operator-holds.ts";
 
 /** Status of remediation: what holds all actions, and the effective limits. */
 export interface RemediationStatus {
-  /** `safety.mode`: the highest mode that any policy may have. */
+  /** `safety.mode`, which is the highest mode that any policy may have. */
   readonly mode: Mode;
   readonly paused: Pause | null;
   readonly breaker: { readonly openedAt: EpochMs; readonly nodes: number } | null;
-  /** Why fleet data is not trusted; empty: it is. */
+  /** Why fleet data is not trusted, or empty if it is. */
   readonly trust: readonly Blocker[];
   readonly stormUntil: EpochMs | null;
-  /** Why the journal can't be written; null: it can. */
+  /** Why the journal can't be written, or null if it can. */
   readonly journal: string | null;
-  /** Nodes of the largest complete walk that the inventory is compared with; 0: none yet. */
+  /** Nodes of the largest complete walk, with which the inventory is compared, or 0 if there was none yet. */
   readonly largestWalkNodes: number;
   /** The effective limits for the current fleet, in nodes or actions, by name. */
   readonly limits: Readonly<Record<string, number>>;
@@ -32,7 +33,10 @@ export interface PolicyStatus {
   readonly rule: PolicyRule;
   /** The mode in force: the lowest of its own, `safety.mode`, and `dry_run` after a fallback. */
   readonly mode: Mode;
-  /** Whether it fell back to `dry_run` because it healed too few nodes. Ends when the policy's text changes, or with reset-breaker. */
+  /**
+   * Whether it fell back to `dry_run` because it healed too few nodes. This ends when the policy's text changes, or
+   * with reset-breaker.
+   */
   readonly hasFallenBack: boolean;
   /** Whether an action was verified under this version of the policy. */
   readonly isProven: boolean;
@@ -47,9 +51,9 @@ export interface PolicyExplanation {
   readonly policy: string;
   readonly mode: Mode;
   readonly verdict: "true" | "false" | "unknown";
-  /** Whether `match` selects the node; null: unknown. */
+  /** Whether `match` selects the node, or null if unknown. */
   readonly matched: boolean | null;
-  /** Why the verdict is unknown: each field and its problem. */
+  /** Why the verdict is unknown, with each field and its problem. */
   readonly unknowns: readonly { readonly field: string; readonly why: string }[];
   readonly fields: Readonly<Record<string, string | number | boolean>>;
   readonly timer: PresentedTimer | null;
@@ -78,31 +82,40 @@ export interface NodeHistory {
 }
 
 /**
- * The commands of an operator. Every command that succeeds is journaled, with the
- * operator's name if {@link OperatorCommands.as} was called.
+ * The commands of an operator. Every command that succeeds is journaled, with the operator's name if
+ * {@link OperatorCommands.as} was called.
  */
 export interface OperatorCommands {
   /** Returns the commands on behalf of the operator of that name. */
   as(operator: string): OperatorCommands;
-  /** Absent `forMs`: until resume. */
+  /** Pauses all actions. Without `forMs` the pause lasts until `resume`. */
   pause(reason: string, forMs?: DurationMs | null): Promise<CommandReply>;
   resume(): Promise<CommandReply>;
   approve(action: string): Promise<CommandReply>;
   reject(action: string, reason: string): Promise<CommandReply>;
-  /** Absent `forMs`: until release. */
+  /** Holds a node. Without `forMs` the hold lasts until `release`. */
   hold(node: NodeId, reason: string, forMs?: DurationMs | null): Promise<CommandReply>;
   release(node: NodeId): Promise<CommandReply>;
   resetBreaker(): Promise<CommandReply>;
   acceptInventory(): Promise<CommandReply>;
-  /** Journals the result of a reload; no problems: it is in force. `origin`: a prefix of the row's text. */
+  /**
+   * Journals the result of a reload. Without problems the new configuration is active. `origin` is a prefix of the
+   * row's text.
+   */
   noteReload(problems: readonly string[], origin?: string): void;
 }
 
 /**
- * The remediation state of a node, from the least to the most important. `pending`: a policy's `for` or `clear_for` runs; `shadow`: a policy in
- * dry run fires; `firing`: a policy fires, and its guards hold the node; `episode`: a step was taken, and its effect is watched or our
- * quarantine lasts; `acting`: a step is under way; `in_flight`, `canary`: the next step waits only until other actions are verified;
- * `given_up`: no step healed the node; `held`: an operator or a veto holds the node; `awaiting`: an action waits for approval.
+ * The remediation state of a node, from the least to the most important:
+ * - `pending`: a policy's `for` or `clear_for` runs.
+ * - `shadow`: a policy in dry run fires.
+ * - `firing`: a policy fires, and its guards hold the node.
+ * - `episode`: a step was taken, and its effect is observed or our quarantine lasts.
+ * - `acting`: a step is under way.
+ * - `in_flight`, `canary`: the next step waits only until other actions are verified.
+ * - `given_up`: no step healed the node.
+ * - `held`: an operator or a veto holds the node.
+ * - `awaiting`: an action waits for approval.
  */
 export const NODE_MARKS = [
   "none",
@@ -119,7 +132,27 @@ export const NODE_MARKS = [
 ] as const;
 export type NodeMark = (typeof NODE_MARKS)[number];
 
-/** Read access to remediation. Promises are of rows of the journal, and reject if it can't be read; everything else is in memory. */
+/** A node that is held, by the longest of its holds. */
+export interface HeldNode extends Location {
+  readonly node: NodeId;
+  /** Its id if it has none or is not listed. */
+  readonly name: string;
+  /** The policy that would act, or null if no policy fires. */
+  readonly policy: string | null;
+  readonly heldMs: DurationMs;
+  /** Every reason. */
+  readonly reasons: readonly HoldReason[];
+  /** When the hold of the node itself ends automatically, or null if it does not or there is none. */
+  readonly until: EpochMs | null;
+}
+
+/** An action that waits for approval, and when the request expires unless the daemon is down before. */
+export type Approval = Action & { readonly expiresAt: EpochMs };
+
+/**
+ * Read access to remediation. Methods that return promises read rows of the journal, and reject if it can't be read.
+ * Everything else is in memory.
+ */
 export interface RemediationView {
   status(): RemediationStatus;
   policies(): readonly PolicyStatus[];
@@ -129,7 +162,9 @@ export interface RemediationView {
   actions(query: JournalQuery): Promise<readonly Action[]>;
   operatorCommands(query: JournalQuery): Promise<readonly OperatorCommandRow[]>;
   /** Actions that wait for approval. */
-  approvals(): readonly Action[];
+  approvals(): readonly Approval[];
+  /** Nodes that are held: first those that a policy which acts would treat, and of them the longest hold first. */
+  heldNodes(): readonly HeldNode[];
   /** Returns the most important mark of each node that has one. */
   nodeMarks(): ReadonlyMap<NodeId, NodeMark>;
 }

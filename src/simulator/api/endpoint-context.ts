@@ -51,7 +51,7 @@ export const endpointError = (
   message: string,
 ): { readonly ok: false; readonly error: EndpointError } => fail({ status, code, message });
 
-/** Returns the first active fault of a kind; null: none. */
+/** Returns the first active fault of a kind, or null if there is none. */
 export function findFault<K extends FaultKind["kind"]>(
   activeFaults: readonly ActiveFault[],
   kind: K,
@@ -66,7 +66,7 @@ export function findFault<K extends FaultKind["kind"]>(
 export const serviceTimestamp = (service: ServiceBackend, at: EpochMs): string =>
   formatTimestamp(at + clockSkewAt(service.world.faultSchedule, at));
 
-/** Number of minutes whose text is kept: the timestamps of a list share few minutes. */
+/** Number of minutes whose text is kept, since the timestamps of a list share few minutes. */
 const MINUTES_MAX = 2_000;
 /** The first 17 characters of a timestamp, by minute. */
 const minuteTexts = new Map<number, string>();

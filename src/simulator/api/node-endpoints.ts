@@ -44,7 +44,9 @@ export function readNode(call: EndpointCall): EndpointResult {
   return ok({ status: 200, value: detailedNode(call.service, node.value, call.at, reportsKnownUntil(call)) });
 }
 
-/** POST /v1/nodes/{id}/quarantine (spec, section 4.3). Both fields are required. A second quarantine replaces the first. */
+/**
+ * POST /v1/nodes/{id}/quarantine (spec, section 4.3). Both fields are required. A second quarantine replaces the first.
+ */
 export function quarantineNode(call: EndpointCall): EndpointResult {
   const node = nodeOf(call);
   if (!node.ok) return node;
@@ -59,7 +61,7 @@ export function quarantineNode(call: EndpointCall): EndpointResult {
     return endpointError(400, "invalid_duration_minutes", message);
   }
   const { world } = call.service;
-  // Cut the sessions first to count them: the quarantine would end them without a count.
+  // The sessions are cut first to count them, since the quarantine would end them without a count.
   const disconnected = cutSessions(world.traffic, node.value, call.at - world.startMs, "closed");
   quarantine(world.fleet, node.value, call.at + minutes * MINUTE_MS, call.at);
   return ok({
@@ -117,7 +119,7 @@ function nodeOf(call: EndpointCall): Result<SimulatedNode, EndpointError> {
   return node === null || isHidden(call, node) ? notFound(call.id) : ok(node);
 }
 
-/** Whether the fault `vanished` hides the node. A hidden node is not found by its ID either. */
+/** Returns whether the fault `vanished` hides the node. A hidden node is not found by its ID either. */
 function isHidden(call: EndpointCall, node: SimulatedNode): boolean {
   if (findFault(call.activeFaults, "vanished") === null) return false;
   const position = call.service.nodeOrder(call.at, reportsKnownUntil(call)).indexOf(node);
@@ -153,6 +155,9 @@ function readBody({ body }: EndpointCall): Result<Readonly<Record<string, unknow
 
 const isInteger = (value: unknown): value is number => Number.isSafeInteger(value);
 
-/** Returns the time after which the service knows no reports: the start of the fault `stale_last_seen`, if active. */
+/**
+ * Returns the time after which the service knows no reports, which is the start of the fault `stale_last_seen` if it is
+ * active.
+ */
 const reportsKnownUntil = ({ activeFaults }: EndpointCall): number =>
   findFault(activeFaults, "stale_last_seen")?.sinceMs ?? Number.POSITIVE_INFINITY;

@@ -37,7 +37,7 @@ export interface DetailedNode extends ListedNode {
   readonly updated_at: string;
 }
 
-/** Returns the time of the node's last report by `at` that the service knows: none after `seenUntil`. */
+/** Returns the time of the node's last report by `at` that the service knows. It knows none after `seenUntil`. */
 export const reportedAt = (node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): EpochMs =>
   Math.min(lastHeartbeat(node, at), seenUntil);
 

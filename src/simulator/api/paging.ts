@@ -111,13 +111,15 @@ function corruptRecords<T extends { readonly id: string }>(
   return records.map((record) => ({ ...record, ...corruptionOf(call.service.world.seed, fault.share, record.id) }));
 }
 
-/** Returns the fields that the fault `bad_records` replaces in the record with this ID; null: none. */
+/** Returns the fields that the fault `bad_records` replaces in the record with this ID, or null if there is none. */
 export function corruptionOf(seed: Uint32, share: Share, id: string): Readonly<Record<string, unknown>> | null {
   const draw = hash(seed ^ 0xbad, hashText(id));
   return (draw % 1_000) / 1_000 >= share ? null : CORRUPTIONS[Math.floor(draw / 1_000) % CORRUPTIONS.length]!;
 }
 
-/** Gives the label fields of each record one of many values. Fields that the kind of record does not have are ignored. */
+/**
+ * Gives the label fields of each record one of many values. Fields that the kind of record does not have are ignored.
+ */
 function withManyLabels<T extends { readonly id: string }>(call: EndpointCall, records: readonly T[]): readonly T[] {
   const fault = findFault(call.activeFaults, "many_labels");
   if (fault === null) return records;

@@ -3,7 +3,7 @@ import { hash, type Uint32 } from "../hash.ts";
 
 /** A filter that removes positions from a list. The remaining ones are numbered without gaps. */
 export interface RecordFilter {
-  /** Whether the position of the unfiltered list remains. */
+  /** Returns whether the position of the unfiltered list remains. */
   has(position: number): boolean;
   /** Returns how many positions of a list of `total` remain. */
   count(total: number): number;

@@ -20,7 +20,7 @@ const ROUTES: readonly Route[] = [
   { method: "POST", path: "/v1/nodes/{id}/reboot", scope: "nodes:write", answer: rebootNode },
   { method: "POST", path: "/v1/nodes/{id}/disconnect", scope: "nodes:write", answer: disconnectNode },
   { method: "GET", path: "/v1/sessions", scope: "sessions:read", answer: listSessions },
-  // Before the endpoint of one session, which would match "stats" as an ID.
+  // These precede the endpoint of one session, which would match "stats" as an ID.
   { method: "GET", path: "/v1/sessions/stats", scope: "sessions:read", answer: readStatistics },
   { method: "GET", path: "/v1/sessions/stats/hourly", scope: "sessions:read", answer: readHourly },
   { method: "GET", path: "/v1/sessions/{id}", scope: "sessions:read", answer: readSession },
@@ -49,7 +49,9 @@ export function findRoute(method: string, pathname: string): RouteMatch {
   return { kind: "endpoint", route: found.route, id: decodeSegment(found.match?.[1] ?? "") };
 }
 
-/** Returns the category whose limit applies to a path. Paths without a category have the standard tier (section 8.2). */
+/**
+ * Returns the category whose limit applies to a path. Paths without a category have the standard tier (section 8.2).
+ */
 export const categoryOf = (pathname: string): Category =>
   /^\/v1\/sessions(\/|$)/.test(pathname) ? "session_monitoring" : "node_management";
 

@@ -23,7 +23,10 @@ const OPEN_STATES: GroupMask = (1 << STATE_INDEX.connecting) | (1 << STATE_INDEX
 const ALL_STATES: GroupMask = (1 << SESSION_STATES.length) - 1;
 const TOP_COUNTRIES = 10;
 
-/** GET /v1/sessions (spec, section 4.6). Without a filter it lists open sessions, and ended ones with `listEndedSessions`. */
+/**
+ * GET /v1/sessions (spec, section 4.6). Without a filter it lists open sessions, and ended ones with
+ * `listEndedSessions`.
+ */
 export function listSessions(call: EndpointCall): EndpointResult {
   const { service, at, query } = call;
   const listed = service.options.listEndedSessions ? ALL_STATES : OPEN_STATES;
@@ -47,7 +50,9 @@ export function listSessions(call: EndpointCall): EndpointResult {
   });
 }
 
-/** GET /v1/sessions/{id} (spec, section 4.7). An ended session can be read for some minutes, even if it is not listed. */
+/**
+ * GET /v1/sessions/{id} (spec, section 4.7). An ended session can be read for some minutes, even if it is not listed.
+ */
 export function readSession({ service, id, at }: EndpointCall): EndpointResult {
   const { seed, traffic } = service.world;
   const { sessions } = traffic.population;
@@ -59,7 +64,7 @@ export function readSession({ service, id, at }: EndpointCall): EndpointResult {
 }
 
 /**
- * GET /v1/sessions/stats (spec, section 4.8). The numbers describe active sessions; the average duration is their mean
+ * GET /v1/sessions/stats (spec, section 4.8). The numbers describe active sessions. The average duration is their mean
  * age. Websocket sessions count as https because the spec has only three protocols there.
  */
 export function readStatistics({ service, at, activeFaults }: EndpointCall): EndpointResult {

@@ -28,7 +28,7 @@ export function createChurn({ seed, churn: rates }: Scenario, startMs: EpochMs):
   return churn;
 }
 
-/** Returns when the next node joins or leaves; Infinity: never. */
+/** Returns when the next node joins or leaves, or Infinity if none does. */
 export const nextChurnEvent = ({ joinAt, leaveAt }: Churn): EpochMs => Math.min(joinAt, leaveAt);
 
 /** Executes the next join or leave at its time. */
@@ -49,4 +49,4 @@ export function runChurnEvent(churn: Churn, fleet: Fleet, population: Population
 
 const drawDelay = (meanMs: DurationMs, unit: number): DurationMs => Math.max(1, Math.ceil(exponential(meanMs, unit)));
 
-const drawUnit = ({ seed }: Churn, what: Uint32, count: number): number => hashUnit(seed ^ what, count);
+const drawUnit = ({ seed }: Churn, purpose: Uint32, count: number): number => hashUnit(seed ^ purpose, count);

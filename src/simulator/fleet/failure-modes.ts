@@ -4,9 +4,11 @@ import type { EpochMs } from "../../model/time.ts";
 import { exponential } from "../hash.ts";
 
 /**
- * The failure of a node. `outage`: the node does not respond. `flapping`: it stops and resumes responding every few
- * minutes. `hot`, `leak` and `full`: it responds, its sessions fail, and only its detail shows the exhausted CPU, memory
- * or disk; without a repair these become an outage.
+ * The failure of a node:
+ * - `outage`: the node does not respond.
+ * - `flapping`: it stops and resumes responding every few minutes.
+ * - `hot`, `leak` and `full`: it responds, its sessions fail, and only its detail shows the exhausted CPU, memory or
+ *   disk. Without a repair these become an outage.
  */
 export type FailureMode = "none" | "outage" | "flapping" | "hot" | "leak" | "full";
 
@@ -17,19 +19,19 @@ export type Remedy = "time" | "reboot" | "forced_reboot" | "person";
 export interface FailureStart {
   readonly failureMode: Exclude<FailureMode, "none">;
   readonly remedy: Remedy;
-  /** When it ends without an action, by time or an operator's repair; Infinity: never. */
+  /** When it ends without an action, by time or an operator's repair; Infinity if never. */
   readonly recoverAt: EpochMs;
-  /** When the node next starts or stops flapping down, or its failure becomes an outage; Infinity: never. */
+  /** When the node next stops or resumes responding, or its failure becomes an outage; Infinity if never. */
   readonly nextPhaseAt: EpochMs;
 }
 
-/** Share of failures that are a crash: the node reboots without an action and is healthy afterwards. */
+/** Share of failures that are a crash, after which the node reboots without an action and is healthy. */
 const CRASH_SHARE = 0.2;
-/** Shares of the other failures; the rest are outages. */
+/** Shares of the other failures. The rest are outages. */
 const HOT_SHARE = 0.2;
 const LEAK_SHARE = 0.2;
 const FULL_SHARE = 0.15;
-/** Share of the failures that end with a reboot for which it must be forced, because the system cannot shut down. */
+/** Share of the failures that a reboot ends for which it must be forced, because the system can't shut down. */
 const FORCED_REBOOT_SHARE = 0.3;
 
 const TRANSIENT_MS_MIN: DurationMs = 30 * SECOND_MS;
@@ -40,10 +42,13 @@ const FLAP_MS_SPREAD: DurationMs = 3 * MINUTE_MS;
 const DECLINE_MS_MIN: DurationMs = HOUR_MS;
 const DECLINE_MS_SPREAD: DurationMs = 5 * HOUR_MS;
 
-/** Returns the time until a flapping node changes. `unit`: a uniform draw from 0 to 1. */
+/** Returns the time until a flapping node changes. `unit` is a uniform draw from 0 to 1. */
 export const flapMs = (unit: number): DurationMs => Math.ceil(FLAP_MS_MIN + unit * FLAP_MS_SPREAD);
 
-/** Draws the failure of a healthy node at `at`; null: it crashes and reboots. `draw` returns uniform numbers from 0 to 1. */
+/**
+ * Draws the failure of a healthy node at `at`, or null if it crashes and reboots. `draw` returns uniform numbers from 0
+ * to 1.
+ */
 export function drawFailure(rates: FleetRates, at: EpochMs, draw: () => number): FailureStart | null {
   if (draw() < CRASH_SHARE) return null;
   const failureMode = failureModeOf(draw(), draw() < rates.flapping);
@@ -55,7 +60,7 @@ export function drawFailure(rates: FleetRates, at: EpochMs, draw: () => number):
   return { failureMode, remedy, recoverAt: at + Math.ceil(durationMs), nextPhaseAt: at + phaseMs(failureMode, draw()) };
 }
 
-/** Whether a reboot ends a failure with this remedy. A reboot also ends a failure that time would end. */
+/** Returns whether a reboot ends a failure with this remedy. A reboot also ends a failure that time would end. */
 export const rebootRepairs = (remedy: Remedy, forced: boolean): boolean =>
   remedy === "time" || remedy === "reboot" || (remedy === "forced_reboot" && forced);
 

@@ -13,7 +13,7 @@ export interface HealthModel {
 
 const REPAIR_MS: DurationMs = 10 * MINUTE_MS;
 
-/** Executes the next health event of a node: the start or the next phase of a failure. */
+/** Executes the next health event of a node, which is the start or the next phase of a failure. */
 export function advanceHealth(model: HealthModel, node: SimulatedNode, at: EpochMs): void {
   if (node.failureMode === "none") drawAndStartFailure(model, node, at);
   else if (node.failureMode === "flapping") {

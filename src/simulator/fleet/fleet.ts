@@ -18,7 +18,7 @@ import { createNode, isServing, NEVER, type SimulatedNode } from "./node.ts";
 import { nodeIndex, VERSIONS } from "./node-identity.ts";
 import { createServingNodes, type ServingNodes } from "./serving-nodes.ts";
 
-/** How the sessions of a node end when it stops serving: closed gracefully, or lost. */
+/** How the sessions of a node end when it stops serving: they are closed gracefully or lost. */
 export type SessionEnding = "closed" | "lost";
 
 /** The simulated nodes. Only the functions of this file change it. */
@@ -26,7 +26,7 @@ export interface Fleet extends HealthModel {
   /** Start of the simulation. */
   readonly startMs: EpochMs;
   readonly churn: ChurnRates;
-  /** Every node that was ever in the fleet, by index; null: it left permanently. */
+  /** Every node that was ever in the fleet, by index, or null if it left permanently. */
   readonly allNodes: (SimulatedNode | null)[];
   /** Nodes that are in the fleet now, in the order of their indexes. */
   readonly nodes: SimulatedNode[];
@@ -52,7 +52,7 @@ export interface MembershipChange {
   readonly kind: "joined" | "left" | "returned";
 }
 
-/** Number of membership changes to keep: far more than occur during a walk or a test. */
+/** Number of membership changes to keep, which is far more than occur during a walk or a test. */
 const MEMBERSHIP_CHANGES_MAX = 2_000;
 const MAINTENANCE_MS_MIN: DurationMs = 10 * MINUTE_MS;
 const MAINTENANCE_MS_SPREAD: DurationMs = 30 * MINUTE_MS;
@@ -88,7 +88,7 @@ export function createFleet(scenario: Scenario, startMs: EpochMs, onStopped: Fle
   return fleet;
 }
 
-/** Returns a node of the fleet by ID; null: none. */
+/** Returns a node of the fleet by ID, or null if there is none. */
 export function findNode(fleet: Fleet, id: string): SimulatedNode | null {
   const index = nodeIndex(fleet.seed, id);
   const node = index === null ? undefined : fleet.allNodes[index];
@@ -137,7 +137,7 @@ export function addNewNode(fleet: Fleet, at: EpochMs): void {
   insertNode(fleet, node, at);
 }
 
-/** Removes a node from the fleet until `returnAt`; {@link NEVER}: permanently. Its sessions are lost. */
+/** Removes a node from the fleet until `returnAt`, or permanently if it is {@link NEVER}. Its sessions are lost. */
 export function removeNode(fleet: Fleet, node: SimulatedNode, at: EpochMs, returnAt: EpochMs): void {
   fleet.nodes.splice(fleet.nodes.indexOf(node), 1);
   recordMembershipChange(fleet, node, "left", at);
@@ -169,7 +169,10 @@ export function injectFailure(fleet: Fleet, node: SimulatedNode, failure: Failur
   updateNodeState(fleet, node, at, "lost");
 }
 
-/** Restarts a serving node without a visible change of its status: its sessions are lost, and it reports a new uptime at once. */
+/**
+ * Restarts a serving node without a visible change of its status. Its sessions are lost, and it reports a new uptime
+ * immediately.
+ */
 export function restart(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   if (!isServing(node)) return;
   node.bootAt = at;
@@ -236,7 +239,9 @@ function recordMembershipChange(
   if (fleet.membershipChanges.length > MEMBERSHIP_CHANGES_MAX) fleet.membershipChanges.shift();
 }
 
-/** Whether the node leaves the fleet at the end of this reboot. Before the start of the simulation none does. */
+/**
+ * Returns whether the node leaves the fleet at the end of this reboot. Before the start of the simulation none does.
+ */
 const leavesAfterReboot = ({ seed, churn, startMs }: Fleet, { index }: SimulatedNode, at: EpochMs): boolean =>
   at > startMs && hashUnit(seed ^ 0xfade, index, at) < churn.vanishAfterReboot;
 

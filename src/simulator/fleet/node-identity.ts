@@ -13,7 +13,9 @@ export const VERSIONS = [
 /** Share of nodes whose name starts with `vip-`, for policies that protect such nodes. */
 const VIP_SHARE = 0.01;
 const NODE_AGE_MS_MAX = 700 * DAY_MS;
-/** Number of addresses in 198.18.0.0/15, which is reserved for benchmarks (RFC 2544). Further nodes are in 10.0.0.0/8. */
+/**
+ * Number of addresses in 198.18.0.0/15, which is reserved for benchmarks (RFC 2544). Further nodes are in 10.0.0.0/8.
+ */
 const BENCHMARK_ADDRESSES = 131_072;
 
 /** Hash keys that make the draws for different properties independent. */
@@ -31,7 +33,10 @@ export interface NodeIdentity {
   readonly ageMs: number;
 }
 
-/** The four hexadecimal digits of each 16-bit number: IDs are formatted for every record of every list. */
+/**
+ * The four hexadecimal digits of each 16-bit number. They are precomputed because IDs are formatted for every record of
+ * every list.
+ */
 const HEX_OF_HALF: readonly string[] = Array.from({ length: 65_536 }, (_, half) => half.toString(16).padStart(4, "0"));
 
 const hex = (word: Uint32): string => HEX_OF_HALF[word >>> 16]! + HEX_OF_HALF[word & 0xffff]!;
@@ -41,7 +46,7 @@ const parseHex = (text: string): Uint32 | null => (/^[0-9a-f]{8}$/.test(text) ? 
 /** Returns the ID of the node with an index. */
 export const nodeId = (seed: Uint32, index: number): string => `node_${hex(scramble(index ^ scramble(seed)))}`;
 
-/** Returns the index of a node ID; null: not a valid ID. */
+/** Returns the index of a node ID, or null if it is not a valid ID. */
 export function nodeIndex(seed: Uint32, id: string): number | null {
   const word = id.startsWith("node_") ? parseHex(id.slice("node_".length)) : null;
   return word === null ? null : (unscramble(word) ^ scramble(seed)) >>> 0;
@@ -53,7 +58,7 @@ export function sessionId(seed: Uint32, slot: number, generation: number): strin
   return `sess_${hex(scramble(slot ^ outer))}${hex(outer)}`;
 }
 
-/** Returns the slot and generation of a session ID; null: not a valid ID. */
+/** Returns the slot and generation of a session ID, or null if it is not a valid ID. */
 export function sessionSlot(seed: Uint32, id: string): { slot: number; generation: number } | null {
   const match = /^sess_([0-9a-f]{8})([0-9a-f]{8})$/.exec(id);
   const inner = parseHex(match?.[1] ?? "");
@@ -136,7 +141,7 @@ export function sessionIdentity(seed: Uint32, slot: number, generation: number):
     targetHost: rare ? `host-${hash(own, 4) % RARE_HOSTS}.example.org` : target.host,
     targetPort: rare ? 443 : target.port,
     userAgent: USER_AGENTS[chooseAgent(hashUnit(own, 5))]!.agent,
-    // Shared address space (RFC 6598), as of clients behind carrier-grade NAT.
+    // This is the shared address space (RFC 6598) of clients behind carrier-grade NAT.
     clientIp: `100.${64 + ((client >>> 24) & 63)}.${(client >>> 16) & 255}.${(client >>> 8) & 255}`,
   };
 }

@@ -18,7 +18,7 @@ const SIZES = [1, 1, 2, 2, 4] as const;
 /** The largest size. */
 export const SIZE_MAX = 4;
 
-/** The actual state of a node. Times are on the service's clock without skew; {@link NEVER}: none. */
+/** The actual state of a node. Times are on the service's clock without skew; {@link NEVER} if there is none. */
 export interface SimulatedNode {
   readonly index: number;
   readonly id: string;
@@ -39,14 +39,14 @@ export interface SimulatedNode {
   failureMode: FailureMode;
   remedy: Remedy;
   failingSince: EpochMs;
-  /** An injected load on one resource, in addition to any failure; null: none. */
+  /** An injected load on one resource, in addition to any failure, or null if there is none. */
   load: ResourceLoad | null;
   /** Whether the failure keeps the node from responding now. */
   isUnresponsive: boolean;
   /** Whether its region is cut off. */
   isRegionDown: boolean;
   recoverAt: EpochMs;
-  /** Start of the next phase of the failure; of a healthy node: start of the next failure. */
+  /** Start of the next phase of the failure or, for a healthy node, of the next failure. */
   nextPhaseAt: EpochMs;
   rebootUntil: EpochMs;
   rebootForced: boolean;
@@ -71,7 +71,7 @@ export interface SimulatedNode {
   drawCount: number;
 }
 
-/** Creates a healthy node without scheduled events. `isNew`: it joins at `at`; otherwise it joined earlier. */
+/** Creates a healthy node without scheduled events. If `isNew`, it joins at `at`; otherwise it joined earlier. */
 export function createNode(seed: Uint32, index: number, at: EpochMs, isNew = false): SimulatedNode {
   const site = siteIndex(seed, index);
   const location = SITES[site]!;
@@ -117,10 +117,10 @@ export function createNode(seed: Uint32, index: number, at: EpochMs, isNew = fal
   };
 }
 
-/** Whether the node accepts sessions. */
+/** Returns whether the node accepts sessions. */
 export const isServing = (node: SimulatedNode): boolean => node.status === "online";
 
-/** Whether the node has a failure, visible or not. */
+/** Returns whether the node has a failure, visible or not. */
 export const isFailing = (node: SimulatedNode): boolean => node.failureMode !== "none";
 
 /** Returns the time of the node's last report by `at`, on which last_seen, uptime and usage are based. */

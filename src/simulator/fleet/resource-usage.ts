@@ -34,8 +34,8 @@ const DISK_CLEANED_MS: DurationMs = 7 * DAY_MS;
 const FACT_KEYS = { memory: 0x101, disk: 0x102, cpu: 0x103, cleaned: 0x104 } as const;
 
 /**
- * Returns the usage in the node's last report by `at`. `load`: share of the node's capacity that its sessions use.
- * Computed from the node and the time without stored state, so that it costs nothing until it is read.
+ * Returns the usage in the node's last report by `at`. `load` is the share of the node's capacity that its sessions
+ * use. The usage is computed from the node and the time without stored state, so it costs nothing until it is read.
  */
 export function resourceUsage(seed: Uint32, node: SimulatedNode, load: number, at: EpochMs): ResourceUsage {
   const reported = lastHeartbeat(node, at);

@@ -5,7 +5,7 @@ import { SIZE_MAX, type SimulatedNode } from "./node.ts";
 export interface ServingNodes {
   join(node: SimulatedNode): void;
   leave(node: SimulatedNode): void;
-  /** Picks a random node, weighted by size; null: no node serves. */
+  /** Picks a random node, weighted by size. Returns null if no node serves. */
   choose(random: Random): SimulatedNode | null;
 }
 

@@ -61,7 +61,10 @@ export function falseLimitHeaders(faults: readonly FaultKind[]): Record<string, 
 /** Returns the Date header. */
 export const dateHeader = (at: EpochMs): Record<string, string> => ({ date: new Date(at).toUTCString() });
 
-/** Returns the reply of a fault that prevents the execution of a request; null: it does not. `serviceNow`: skewed time. */
+/**
+ * Returns the reply of a fault that prevents the execution of a request, or null if it does not. `serviceNow` is the
+ * skewed time.
+ */
 export function interceptedReply(fault: FaultKind, serviceNow: EpochMs): Reply | null {
   switch (fault.kind) {
     case "status":
@@ -99,7 +102,7 @@ export function distortReply(fault: FaultKind, reply: Reply): Reply {
   }
 }
 
-/** Returns the label under which a reply is counted: its status, or the fault that kept it from arriving. */
+/** Returns the label under which a reply is counted, which is its status or the fault that kept it from arriving. */
 export const outcomeLabel = ({ status, deliveryFault }: Reply): number | DeliveryFault["kind"] =>
   deliveryFault?.kind === "hang" || deliveryFault?.kind === "reset" || deliveryFault?.kind === "truncate"
     ? deliveryFault.kind

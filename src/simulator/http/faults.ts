@@ -7,7 +7,7 @@ import { hashUnit, type Uint32 } from "../hash.ts";
 export interface FaultSchedule {
   readonly startMs: EpochMs;
   readonly seed: Uint32;
-  /** May be replaced while the simulation runs. Times are since its start. */
+  /** The faults, which may be replaced while the simulation runs. Times are since its start. */
   faults: readonly Fault[];
 }
 
@@ -19,7 +19,9 @@ export interface ActiveFault {
   readonly sinceMs: EpochMs;
 }
 
-/** Returns the faults that affect a request. `serial`: number of the request, from which a fault's share is drawn. */
+/**
+ * Returns the faults that affect a request. `serial` is the number of the request, from which a fault's share is drawn.
+ */
 export function activeFaultsFor(
   faultSchedule: FaultSchedule,
   method: string,
@@ -35,7 +37,10 @@ export function activeFaultsFor(
     .map(({ fault, afterMs }) => ({ fault, sinceMs: faultSchedule.startMs + afterMs }));
 }
 
-/** Returns the fault that makes a node's detail unreadable; null: none. A larger share includes the nodes of a smaller one. */
+/**
+ * Returns the fault that makes a node's detail unreadable, or null if there is none. A larger share includes the nodes
+ * of a smaller one.
+ */
 export function badDetailFault(
   activeFaults: readonly Pick<ActiveFault, "fault">[],
   seed: Uint32,
@@ -46,7 +51,7 @@ export function badDetailFault(
   return null;
 }
 
-/** Returns the skew of the service's clock at a time; positive: ahead. */
+/** Returns the skew of the service's clock at a time, which is positive if the clock is ahead. */
 export function clockSkewAt(faultSchedule: FaultSchedule, at: EpochMs): DurationMs {
   let skewMs = 0;
   for (const fault of faultSchedule.faults) {
@@ -64,7 +69,7 @@ export function regionsDownAt(faultSchedule: FaultSchedule, at: EpochMs): Readon
   return regions;
 }
 
-/** Returns when a region is next cut off or reconnected after `at`; Infinity: never. */
+/** Returns when a region is next cut off or reconnected after `at`, or Infinity if never. */
 export function nextRegionChange(faultSchedule: FaultSchedule, at: EpochMs): EpochMs {
   return faultSchedule.faults
     .filter(({ fault }) => fault.kind === "region_dark")
@@ -78,7 +83,10 @@ function isActive(faultSchedule: FaultSchedule, fault: Fault, at: EpochMs): bool
   return elapsed >= fault.afterMs && elapsed < fault.afterMs + fault.forMs;
 }
 
-/** `match` is a method, a path prefix, or both: `GET /v1/nodes`. With a `?` at the end it matches only the list. */
+/**
+ * Returns whether a fault matches a request. `match` is a method, a path prefix, or both, as in `GET /v1/nodes`. With a
+ * `?` at the end it matches only the list.
+ */
 function matches({ match }: Fault, method: string, path: string): boolean {
   if (match === undefined) return true;
   const [first = "", prefix = ""] = match.trim().split(/\s+/, 2);

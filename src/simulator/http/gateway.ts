@@ -13,8 +13,8 @@ export type GatewayLimiters = WeakMap<FaultKind, Limiter>;
 export const createGatewayLimiters = (): GatewayLimiters => new WeakMap();
 
 /**
- * Returns the reply of a gateway in front of the service; null: the request is passed on. The service does not count
- * requests that a gateway answers. `serviceNow` is on the service's clock.
+ * Returns the reply of a gateway in front of the service, or null if the request is passed on. The service does not
+ * count requests that a gateway answers. `serviceNow` is on the service's clock.
  */
 export function gatewayReply(
   gateways: GatewayLimiters,

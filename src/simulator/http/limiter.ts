@@ -9,7 +9,7 @@ export interface LimiterOptions {
   /** Capacity of a token bucket. Windows admit only the limit. */
   readonly burst: number;
   readonly windowMs: DurationMs;
-  /** The reset that a token bucket states: when it is full (default), or when it has another token. */
+  /** The reset that a token bucket states, which is when it is full (the default) or when it has another token. */
   readonly reset?: "full" | "next_token";
 }
 
@@ -18,10 +18,10 @@ export interface Verdict {
   readonly admitted: boolean;
   /** Requests per window. */
   readonly limit: number;
-  /** Requests that would be admitted now, after this one. May exceed the limit while a burst is left. */
+  /** Number of requests that would be admitted now, after this one. It may exceed the limit while a burst is left. */
   readonly remaining: number;
   readonly resetEpochMs: EpochMs;
-  /** Seconds until a request is admitted, rounded up to an integer from 1; 0: this one was admitted. */
+  /** Seconds until a request is admitted, rounded up to an integer from 1, or 0 if this one was admitted. */
   readonly retryAfterSeconds: number;
 }
 
@@ -29,7 +29,7 @@ export interface Verdict {
 export interface Limiter {
   /** Admits and counts a request, or rejects it without counting. */
   take(now: EpochMs): Verdict;
-  /** Returns the decision for a request without counting it; `remaining` does not include it. */
+  /** Returns the decision for a request without counting it. `remaining` does not include it. */
   peek(now: EpochMs): Verdict;
 }
 

@@ -35,11 +35,11 @@ export interface CustomLimits {
   readonly categories?: Partial<Record<Category, LimiterOptions>>;
 }
 
-/** The service's limits and their usage. Each key has separate category limits; the plan limits are shared. */
+/** The service's limits and their usage. Each key has separate category limits, and all keys share the plan limits. */
 export interface ApiLimits {
   readonly options: ServiceOptions;
   readonly plan: PlanLimits;
-  /** Requests a minute over all categories; null: unlimited. */
+  /** Requests a minute over all categories, or null if unlimited. */
   readonly planMinute: Limiter | null;
   readonly categorySizes: Readonly<Record<Category, LimiterOptions>>;
   readonly categories: Map<string, Record<Category, Limiter>>;
@@ -50,9 +50,12 @@ export interface ApiLimits {
 
 /** The decision on a request by all limits. */
 export interface LimitDecision {
-  /** The exceeded limit: a rate limit (429, section 7.1) or a cap of the plan; null: the request is admitted. */
+  /**
+   * The exceeded limit, which is a rate limit (429, section 7.1) or a cap of the plan, or null if the request is
+   * admitted.
+   */
   readonly refusedBy: "rate" | "concurrency" | "month" | null;
-  /** Values for the rate limit headers: those of the exceeded limit, if any. */
+  /** Values for the rate limit headers, which are those of the exceeded limit, if any. */
   readonly verdict: Verdict;
 }
 

@@ -11,9 +11,12 @@ export interface Request {
 }
 
 /**
- * A fault in the delivery of a reply. `hang`: nothing is sent. `reset`: the connection is reset before the reply, even if
- * the request was executed. `truncate`: the connection breaks in the middle of the body. `slow_drip`: the body is sent at
- * a low rate. `huge_body`: blanks before the body extend it to that size.
+ * A fault in the delivery of a reply:
+ * - `hang`: nothing is sent.
+ * - `reset`: the connection is reset before the reply, even if the request was executed.
+ * - `truncate`: the connection breaks in the middle of the body.
+ * - `slow_drip`: the body is sent at a low rate.
+ * - `huge_body`: blanks before the body extend it to that size.
  */
 export type DeliveryFault =
   | { readonly kind: "hang" }
@@ -54,7 +57,7 @@ export function compressReply(
 }
 
 const acceptsGzip = (accepted = ""): boolean =>
-  accepted.split(",").some((each) => each.trim().toLowerCase() === "gzip");
+  accepted.split(",").some((coding) => coding.trim().toLowerCase() === "gzip");
 
 /** Decompresses a reply, as a client that accepts gzip does. */
 export function decompressReply(reply: Reply): Reply {

@@ -5,10 +5,10 @@ import type { Clock } from "../../model/ports.ts";
 import { type DeliveryFault, type Reply, type Request, replyBytes } from "./reply.ts";
 import { beginRequest, finishRequest, handleRequest, type SimulatedService, serviceTime } from "./service.ts";
 
-/** Address of a server. Port 0: any free port. */
+/** Address of a server. Port 0 means any free port. */
 export interface ServerOptions {
   readonly port: number;
-  /** Default: 127.0.0.1. */
+  /** Defaults to 127.0.0.1. */
   readonly host?: string;
 }
 
@@ -21,7 +21,7 @@ export interface SimulatorServer {
   close(): Promise<void>;
 }
 
-/** Longer request bodies are cut off. Above the length that the service rejects. */
+/** Maximum size of a request body, above which it is cut off. This is more than the length that the service rejects. */
 const REQUEST_BYTES_MAX = 128 * 1_024;
 /** The keep-alive of common proxies, so that a rate-limited client can reuse its connection. */
 const KEEP_ALIVE_MS: DurationMs = 75 * SECOND_MS;
@@ -30,8 +30,8 @@ const PADDING_BYTES = 64 * 1_024;
 const BLANK = " ";
 
 /**
- * Serves the simulated service over HTTP on the time of `clock`. Delivery faults are applied to the real socket. Rejects
- * with the system's error if it cannot listen on the address.
+ * Serves the simulated service over HTTP on the time of `clock`. Delivery faults are applied to the real socket.
+ * Rejects with the system's error if it can't listen on the address.
  */
 export async function startServer(
   service: SimulatedService,
@@ -43,7 +43,7 @@ export async function startServer(
   const server = createServer((incoming, response) => {
     beginRequest(service);
     const gone = new AbortController();
-    // Emitted after a complete reply, a broken socket and an abort by the client.
+    // This is emitted after a complete reply, a broken socket and an abort by the client.
     response.once("close", () => {
       finishRequest(service);
       gone.abort();
@@ -53,7 +53,7 @@ export async function startServer(
         if (request === null) response.destroy();
         else return send(response, handleRequest(service, request, time()), clock, gone.signal);
       })
-      // A reply that HTTP cannot represent, such as a header with a line feed. The client must not wait for it.
+      // HTTP can't represent the reply, for example a header with a line feed. The client must not wait for it.
       .catch(() => response.destroy());
   });
   server.keepAliveTimeout = KEEP_ALIVE_MS;
@@ -74,7 +74,7 @@ export async function startServer(
   };
 }
 
-/** Reads the complete request; null: the client disconnected before the end. */
+/** Reads the complete request. Returns null if the client disconnected before the end. */
 async function readRequest(incoming: IncomingMessage): Promise<Request | null> {
   const chunks: Buffer[] = [];
   let bytes = 0;

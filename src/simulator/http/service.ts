@@ -24,7 +24,7 @@ import { compressReply, type Reply, type Request } from "./reply.ts";
 /** Number of replies by endpoint (the path template of the spec) and by status or delivery fault. */
 export type ReplyCounts = Map<string, Map<number | string, number>>;
 
-/** Offset of a service's time to the monotonic time of each clock that drives it. */
+/** Offset of a service's time from the monotonic time of each clock that drives it. */
 type ClockAnchors = WeakMap<Clock, number>;
 
 /** The management service of a simulated network. {@link handleRequest} changes it in place. */
@@ -43,12 +43,12 @@ export interface SimulatedService extends ServiceBackend {
   setFaults(faults: readonly Fault[]): void;
 }
 
-/** The longest request body in characters. */
+/** Maximum length of a request body, in characters. */
 const REQUEST_BODY_LENGTH_MAX = 65_536;
 
 /**
  * Creates the service at the start of the simulation, `startMs` on its clock. The same scenario gives the same service.
- * `contract`: limits that differ from the plan's.
+ * `contract` holds the limits that differ from the plan's.
  */
 export function createService(scenario: Scenario, startMs: EpochMs, contract: CustomLimits = {}): SimulatedService {
   const world = createWorld(scenario, startMs);
@@ -78,8 +78,8 @@ export function finishRequest(service: SimulatedService): void {
 }
 
 /**
- * Answers a request at `now`, after advancing the network to that time. Reads no clock and does no IO: the same requests
- * at the same times get the same bytes. A `now` before an earlier one counts as the latest one.
+ * Answers a request at `now`, after advancing the network to that time. It reads no clock and does no IO, so the same
+ * requests at the same times get the same bytes. A `now` before an earlier one counts as the latest one.
  */
 export function handleRequest(service: SimulatedService, request: Request, now: EpochMs): Reply {
   advanceWorld(service.world, now);
@@ -218,8 +218,8 @@ function finishReply(
 }
 
 /**
- * Returns the service's time, driven by the monotonic time of `clock`, so that a step of the client's wall clock does not
- * change it. All servers and transports of a service on the same clock share the time.
+ * Returns the service's time, driven by the monotonic time of `clock`, so that a step of the client's wall clock does
+ * not change it. All servers and transports of a service on the same clock share the time.
  */
 export function serviceTime(anchors: ClockAnchors, clock: Clock): () => EpochMs {
   const offset = anchors.get(clock) ?? clock.now() - clock.monotonic();

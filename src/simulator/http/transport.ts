@@ -8,11 +8,11 @@ import { beginRequest, finishRequest, handleRequest, type SimulatedService, serv
 
 /** Options of the simulated network. */
 export interface NetworkOptions {
-  /** Time from a request to its response. Default: 20 ms. 0: no time passes. */
+  /** Time from a request to its response. Defaults to 20 ms; with 0 no time passes. */
   readonly latencyMs?: DurationMs;
-  /** Share by which the latency varies at random, from a fixed seed. Default: 0. */
+  /** Share by which the latency varies at random, from a fixed seed. Defaults to 0. */
   readonly jitter?: Share;
-  /** The largest body, in bytes. Default: 16 MiB, as in the real client. */
+  /** Maximum size of a body in bytes. Defaults to 16 MiB, like the real client. */
   readonly bodyBytesMax?: number;
 }
 
@@ -33,9 +33,9 @@ interface Network {
 }
 
 /**
- * Creates a transport to the service without sockets. Latency passes on `clock`. An abort in the first half of the latency
- * prevents the execution of the request; a later one loses its reply. Delivery faults become the failures that a client
- * on a real socket reports. As the real client, it accepts gzip.
+ * Creates a transport to the service without sockets. Latency passes on `clock`. An abort in the first half of the
+ * latency prevents the execution of the request; a later one loses its reply. Delivery faults become the failures that
+ * a client on a real socket reports. Like the real client, it accepts gzip.
  */
 export function createSimulatedTransport(
   service: SimulatedService,
@@ -75,7 +75,7 @@ export function createSimulatedTransport(
   };
 }
 
-/** Sleeps and returns whether the request was aborted meanwhile. */
+/** Sleeps and returns whether the request was aborted in the meantime. */
 async function sleepUnlessAborted(network: Network, ms: DurationMs, signal: AbortSignal): Promise<boolean> {
   if (ms > 0) await network.clock.sleep(ms, signal);
   return signal.aborted;

@@ -1,4 +1,7 @@
-/** Exact sum of the bytes that a set of sessions has transferred at constant rates, computed without iterating over them. */
+/**
+ * Exact sum of the bytes that a set of sessions has transferred at constant rates, computed without iterating over
+ * them.
+ */
 export interface ByteCounter {
   /** Number of active sessions. */
   active: number;

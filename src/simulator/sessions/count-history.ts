@@ -18,7 +18,7 @@ interface CountSample {
 /** Recent lengths of the lists, for totals that lag. Nothing is sampled if no total lags. */
 export interface CountHistory {
   readonly lagMsMax: DurationMs;
-  /** When the next sample is due; Infinity: never. */
+  /** When the next sample is due, or Infinity if never. */
   nextAt: EpochMs;
   /** Oldest first. The first is at least as old as the longest lag. */
   readonly samples: CountSample[];
@@ -44,10 +44,13 @@ export function sampleCounts(history: CountHistory, fleet: Fleet, { sessions }: 
   history.nextAt = at + SAMPLE_INTERVAL_MS;
 }
 
-/** Returns the number of nodes at `at`, or of the oldest sample after it; null: there are no samples. */
+/** Returns the number of nodes at `at`, or of the oldest sample after it, or null if there are no samples. */
 export const nodesAt = (history: CountHistory, at: EpochMs): number | null => sampleAt(history, at)?.nodes ?? null;
 
-/** Returns the number of sessions in some states at `at`, or of the oldest sample after it; null: there are no samples. */
+/**
+ * Returns the number of sessions in some states at `at`, or of the oldest sample after it, or null if there are no
+ * samples.
+ */
 export function sessionsAt(history: CountHistory, groups: GroupMask, at: EpochMs): number | null {
   const sample = sampleAt(history, at);
   if (sample === null) return null;

@@ -16,7 +16,7 @@ const SESSION_MIX = [
   { type: SESSION_KINDS.indexOf("https"), weight: 45, meanMs: 6 * MINUTE_MS },
   { type: SESSION_KINDS.indexOf("websocket"), weight: 5, meanMs: 40 * MINUTE_MS },
 ] as const;
-/** Among ongoing sessions, types with a longer duration are more frequent. */
+/** Types with a longer duration are more frequent among ongoing sessions. */
 const chooseOngoingKind = weightedChoice(SESSION_MIX.map(({ weight, meanMs }) => ({ weight: weight * meanMs })));
 const chooseNewKind = weightedChoice(SESSION_MIX);
 const SESSION_MS_MIN: DurationMs = SECOND_MS;
@@ -35,7 +35,7 @@ const BYTES_PER_MS_MAX = 10_000;
 /** Share of sessions that fail on a healthy node. */
 const FAILURE_SHARE = 0.015;
 const FAILURE_SHARE_FAILING_NODE = 0.35;
-/** Share of failed sessions that end by a timeout. */
+/** Share of failed sessions that end with a timeout. */
 const TIMEOUT_SHARE = 0.4;
 /** Share of its planned duration after which a session on a failing node fails. */
 const EARLY_FAILURE_SHARE = 0.1;

@@ -30,7 +30,9 @@ const HOURS_KEPT_MAX = DAY_MS / HOUR_MS;
 /** Share by which the synthetic hours before the start deviate from the daily curve. */
 const SYNTHETIC_NOISE = 0.06;
 
-/** Creates a synthetic history for a network of `target` sessions at `startMs`. `population`: its state at that time. */
+/**
+ * Creates a synthetic history for a network of `target` sessions at `startMs`. `population` is its state at that time.
+ */
 export function createHourlyHistory(
   seed: Uint32,
   target: number,

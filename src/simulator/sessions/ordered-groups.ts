@@ -6,8 +6,8 @@ const EMPTY_POSITION = -1;
 export type GroupMask = number;
 
 /**
- * A list of members in the order of joining, each in one of a few groups. The cost of a page depends on the length of the
- * page, not of the list.
+ * A list of members in the order of joining, each in one of a few groups. The cost of a page depends on the length of
+ * the page, not of the list.
  */
 export interface GroupedList {
   /** Adds a new member, an integer below the capacity. */
@@ -88,7 +88,7 @@ export function createGroupedList(capacity: number, groupCount: number): Grouped
   };
 }
 
-/** Sums the counts of some groups. `from`: index of the count of group 0. */
+/** Sums the counts of some groups. `from` is the index of the count of group 0. */
 function sum(counts: Int32Array, groups: GroupMask, from = 0): number {
   let total = 0;
   for (let group = 0; groups >> group !== 0; group += 1) {

@@ -13,8 +13,8 @@ import {
 } from "./sessions.ts";
 
 /**
- * The sessions and their statistics. Each function of this file changes one session and updates all counts. Times are in
- * milliseconds since the start of the simulation.
+ * The sessions and their statistics. Each function of this file changes one session and updates all counts. Times are
+ * in milliseconds since the start of the simulation.
  */
 export interface Population {
   readonly sessions: SessionColumns;
@@ -56,7 +56,7 @@ export function addNode({ firstSessions, nodes }: Population): void {
   nodes.push(createByteCounter());
 }
 
-/** Adds a connecting session. Returns its slot; null: all slots are in use. */
+/** Adds a connecting session. Returns its slot, or null if all slots are in use. */
 export function addSession(
   population: Population,
   node: SimulatedNode,

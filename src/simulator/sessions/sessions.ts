@@ -36,13 +36,13 @@ export interface SessionColumns {
   readonly country: Uint8Array;
   readonly customer: Int32Array;
   readonly startedAt: Float64Array;
-  /** NaN: the session is open. */
+  /** NaN if the session is open. */
   readonly endedAt: Float64Array;
   /** Time of the next transition. Events in the queue with another time are outdated. */
   readonly nextAt: Float64Array;
   /** Transfer rate in bytes per millisecond. */
   readonly rate: Float64Array;
-  /** Start of the current transfer; NaN: none. */
+  /** Start of the current transfer, or NaN if there is none. */
   readonly transferringSince: Float64Array;
   /** Bytes transferred before {@link transferringSince}. */
   readonly transferredBytes: Float64Array;
@@ -93,7 +93,7 @@ export function bytesMovedBy(sessions: SessionColumns, slot: number, at: EpochMs
   return sessions.transferredBytes[slot]! + (Number.isNaN(since) ? 0 : (at - since) * sessions.rate[slot]!);
 }
 
-/** Allocates a slot for a new session; null: all slots are in use. */
+/** Allocates a slot for a new session. Returns null if all slots are in use. */
 export function takeSlot(sessions: SessionColumns): number | null {
   if (sessions.freeCount > 0) {
     sessions.freeCount -= 1;
@@ -111,6 +111,6 @@ export function freeSlot(sessions: SessionColumns, slot: number): void {
   sessions.freeCount += 1;
 }
 
-/** Whether session number `generation` of a slot, counted from 1, is readable. */
+/** Returns whether session number `generation` of a slot, counted from 1, is readable. */
 export const isReadable = (sessions: SessionColumns, slot: number, generation: number): boolean =>
   generation > 0 && sessions.generation[slot] === generation && sessions.node[slot] !== NO_SESSION;

@@ -29,21 +29,21 @@ import { NO_SESSION, STATE_INDEX } from "./sessions.ts";
 const CONNECTING_MS: DurationMs = 1_500;
 /** Time until the inactivity timeout ends an idle session. */
 const INACTIVITY_MS: DurationMs = 5 * MINUTE_MS;
-/** Time for which an ended session is readable. Longer than CONNECTING_MS, so that no queued slot is reused. */
+/** Time for which an ended session is readable. It exceeds CONNECTING_MS so that no queued slot is reused. */
 const ENDED_KEPT_MS: DurationMs = 5 * MINUTE_MS;
 /** Mean time until a client reconnects after it lost its session. */
 const RECONNECT_MS_MEAN: DurationMs = 10 * SECOND_MS;
-/** Share of the sessions lost with their node that end by a timeout. */
+/** Share of the sessions lost with their node that end with a timeout. */
 const LOST_AS_TIMEOUT_SHARE = 0.3;
 /** Capacity for the open sessions, as many ended by an outage, and those that ended regularly. */
 const SLOTS_PER_SESSION = 3;
 const SLOTS_MIN = 64;
 
-/** A first-in first-out queue with a fixed capacity, for events with equal delays, which need no heap. */
+/** A first-in, first-out queue with a fixed capacity. Events with equal delays need no heap. */
 interface FifoQueue {
   /** Throws if the queue is full. */
   push(member: number): void;
-  /** Returns the oldest member; undefined: the queue is empty. */
+  /** Returns the oldest member, or undefined if the queue is empty. */
   first(): number | undefined;
   /** Removes the oldest member. */
   shift(): void;
@@ -66,7 +66,7 @@ export interface Traffic {
   readonly ended: FifoQueue;
   /** Number of clients that lost their session and have not reconnected yet. */
   pendingReconnects: number;
-  /** Start of the next session. Not rounded: rounding would reduce a high rate of arrivals. */
+  /** Start of the next session. It is not rounded, because rounding would reduce a high rate of arrivals. */
   arrivalAt: number;
 }
 
@@ -143,7 +143,7 @@ function scheduleArrival(traffic: Traffic, at: number): void {
   traffic.arrivalAt = at + exponential(1 / (fresh + returning), traffic.random());
 }
 
-/** Returns arrivals per millisecond: of new sessions, and of reconnecting clients. */
+/** Returns the arrivals of new sessions and of reconnecting clients, per millisecond. */
 function arrivalRates(traffic: Traffic, at: number): [fresh: number, returning: number] {
   const demand = traffic.target * demandAt(traffic.startMs + at);
   return [demand / (SESSION_MS_MEAN + CONNECTING_MS), traffic.pendingReconnects / RECONNECT_MS_MEAN];
@@ -171,7 +171,7 @@ function establishNext(traffic: Traffic, at: number): void {
   if (traffic.population.sessions.state[slot] === STATE_INDEX.connecting) activateSession(traffic.population, slot, at);
 }
 
-/** Executes a session's next transition: it ends, or becomes idle before the inactivity timeout. */
+/** Executes a session's next transition. It ends, or becomes idle before the inactivity timeout. */
 function advanceSession(traffic: Traffic, at: number): void {
   const { sessions } = traffic.population;
   const slot = traffic.eventQueue.take();

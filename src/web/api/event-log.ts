@@ -1,7 +1,7 @@
 import type { JournalChange } from "../../model/remediation/journal.ts";
 
 /** A change that the status page shows as it happens. */
-type FeedEvent = Extract<JournalChange, { kind: "decision" | "action" }>;
+type FeedEvent = Extract<JournalChange, { kind: "decision" | "action" | "order" }>;
 
 /** An event and its number, counted from 1. */
 export interface EventRow {
@@ -9,10 +9,10 @@ export interface EventRow {
   readonly event: FeedEvent;
 }
 
-/** The latest decisions and actions, in order. */
+/** The latest decisions, actions and operator commands, in order. */
 export type EventLog = ReturnType<typeof createEventLog>;
 
-/** Enough for a client that was disconnected for some minutes. A row takes about 1 KB. */
+/** Number of events kept, for clients that were disconnected for some minutes. An event takes about 1 KB. */
 export const EVENT_ROWS_MAX = 1_000;
 
 /** Creates an empty event log. */
@@ -21,17 +21,22 @@ export function createEventLog() {
   const ring: EventRow[] = [];
   let last = 0;
   return {
-    /** Records the decisions and actions among `changes`. It must be fast, because remediation waits for it. */
+    /**
+     * Records the decisions, actions and operator commands among `changes`. It must be fast, because remediation waits
+     * for it.
+     */
     record(changes: readonly JournalChange[]): void {
       for (const change of changes) {
-        if (change.kind !== "decision" && change.kind !== "action") continue;
+        if (change.kind !== "decision" && change.kind !== "action" && change.kind !== "order") continue;
         last++;
         ring[last % EVENT_ROWS_MAX] = { number: last, event: change };
       }
     },
-    /** Returns the number of the latest event; 0: none yet. */
+    /** Returns the number of the latest event, or 0 if there is none yet. */
     lastNumber: () => last,
-    /** Returns the latest events after a number, oldest first and at most `limit`. `missed`: how many were left out. */
+    /**
+     * Returns the latest events after a number, oldest first and at most `limit`. `missed` is how many were left out.
+     */
     after(number: number, limit: number): { readonly rows: readonly EventRow[]; readonly missed: number } {
       const due = Math.max(0, last - number);
       const count = Math.min(due, limit, EVENT_ROWS_MAX);

@@ -3,16 +3,16 @@ import type { Clock, Log } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { EventLog, EventRow } from "./event-log.ts";
 import type { FleetGrid } from "./fleet-view.ts";
-import { actionView, decisionView } from "./row-views.ts";
+import { actionView, decisionView, operatorCommandView } from "./row-views.ts";
 
 /** A subscriber: a connection that receives text. */
 export interface Subscriber {
   write(text: string): void;
-  /** Bytes that were written and not sent yet. */
+  /** Number of bytes that were written but not sent yet. */
   bufferedBytes(): number;
-  /** Ends the connection after what was written. */
+  /** Ends the connection after sending what was written. */
   end(): void;
-  /** Closes the connection at once. */
+  /** Closes the connection immediately. */
   disconnect(): void;
 }
 
@@ -25,15 +25,15 @@ interface EventBroadcasterDeps {
   readonly log: Log;
 }
 
-/** Enough for a few users with a few tabs. Scrapers and probes need the other connections. */
+/** Maximum number of subscribers. Scrapers and probes need the other connections. */
 export const SUBSCRIBERS_MAX = 32;
 /** Events are sent within this time. */
 const PUBLISH_INTERVAL_MS: DurationMs = SECOND_MS / 2;
-/** Shorter than the idle timeouts of proxies. */
+/** Interval of keep-alive messages, shorter than the idle timeouts of proxies. */
 const HEARTBEAT_INTERVAL_MS: DurationMs = 15 * SECOND_MS;
 /** A subscriber with more unsent bytes is disconnected. It reconnects with the id of its last event. */
 const BUFFERED_BYTES_MAX = 1_048_576;
-/** Rows sent at once. Further rows are only counted. */
+/** Maximum number of events sent in one message. Further ones are only counted. */
 const ROWS_PER_PUBLISH_MAX = 200;
 /** Delay before a browser reconnects. */
 const RECONNECT_MS: DurationMs = 2 * SECOND_MS;
@@ -52,7 +52,7 @@ export class EventBroadcaster {
     this.#publishedAt = deps.clock.monotonic();
   }
 
-  /** Adds a subscriber, which has seen the events up to `lastEventId`; false: there are too many. */
+  /** Adds a subscriber that has seen the events up to `lastEventId`. Returns false if there are too many. */
   subscribe(subscriber: Subscriber, lastEventId: string | null): boolean {
     if (this.#subscribers.size >= SUBSCRIBERS_MAX || this.#closing.signal.aborted) return false;
     this.publish();
@@ -107,7 +107,10 @@ export class EventBroadcaster {
     this.#publishedAt = this.#deps.clock.monotonic();
   }
 
-  /** Returns the events that a subscriber has missed. If its last event is from another process, their number is unknown. */
+  /**
+   * Returns the events that a subscriber has missed. If its last event is from another process, their number is
+   * unknown.
+   */
   #greeting(lastEventId: string | null): string {
     const { eventLog, fleetGrid, epoch } = this.#deps;
     const [, from, number] = /^(.+)-(\d{1,15})$/.exec(lastEventId ?? "") ?? [];
@@ -128,8 +131,10 @@ export class EventBroadcaster {
   }
 }
 
-const toView = (event: EventRow["event"]): object =>
-  event.kind === "decision" ? decisionView(event.row) : actionView(event.row);
+function toView(event: EventRow["event"]): object {
+  if (event.kind === "order") return operatorCommandView(event.row);
+  return event.kind === "decision" ? decisionView(event.row) : actionView(event.row);
+}
 
 /** JSON contains no line breaks, so it is one line of data. */
 const eventText = (event: string, data: object, id?: string): string =>

@@ -10,7 +10,7 @@ type CellChange = readonly [slot: number, status: number, mark: number];
 interface FleetGridChange {
   readonly from: number;
   readonly revision: number;
-  /** Null: nodes were added or removed, or there are too many changes; read the whole document again. */
+  /** Null if nodes were added or removed, or there are too many changes; read the whole document again. */
   readonly cells: readonly CellChange[] | null;
 }
 
@@ -42,7 +42,7 @@ export function createFleetGrid(deps: FleetGridDeps) {
   let document: { readonly revision: number; readonly json: string } | null = null;
 
   return {
-    /** Updates the grid to the current fleet; null: nothing changed. */
+    /** Updates the grid to the current fleet. Returns null if nothing changed. */
     refresh(): FleetGridChange | null {
       const fleet = deps.fleet();
       if (fleet === null) {

@@ -11,7 +11,7 @@ export interface HistoryView {
   readonly step_seconds: number;
   /** Seconds since the Unix epoch, oldest first. */
   readonly at: readonly number[];
-  /** Null: unknown at that time. */
+  /** Null if unknown at that time. */
   readonly series: Readonly<Record<keyof Sample, readonly (number | null)[]>>;
 }
 
@@ -59,7 +59,7 @@ export async function recordHistory(
     try {
       history.add(statusSnapshot());
     } catch (error) {
-      // Only the charts are affected.
+      // A missing sample affects only the charts.
       log.error({ err: error }, "history sample failed");
     }
     await clock.sleep(SAMPLE_INTERVAL_MS, signal);
@@ -82,7 +82,7 @@ function takeSample(statusSnapshot: StatusSnapshot) {
   };
 }
 
-/** Whether the data of a collector, settled at a time, is known and fresh. */
+/** Returns whether the data of a collector, settled at a time, is known and fresh. */
 function isFresh({ monotonic, plan }: StatusSnapshot, collector: Collector, settledAt: number | null = null): boolean {
   return settledAt !== null && monotonic - settledAt <= (plan[collector]?.freshMs ?? Number.POSITIVE_INFINITY);
 }

@@ -18,7 +18,7 @@ export function nodesView(statusSnapshot: StatusSnapshot, query: NodesQuery) {
   };
 }
 
-/** `GET /api/v1/nodes/ID`; null: no such node. */
+/** `GET /api/v1/nodes/ID`, or null if there is no such node. */
 export function nodeView(statusSnapshot: StatusSnapshot, id: string) {
   const fleet = statusSnapshot.snapshot?.fleet;
   const slot = id === "" ? -1 : (fleet?.ids.indexOf(id) ?? -1);

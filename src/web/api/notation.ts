@@ -1,23 +1,23 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { EpochMs } from "../../model/time.ts";
 
-/** Returns whether a value is known. Columns hold NaN where it is not. */
+/** Returns whether a value is known. Columns hold NaN for unknown values. */
 export const isKnown = (value: number | null | undefined): value is number =>
   value !== null && value !== undefined && !Number.isNaN(value);
 
 /** Returns seconds, to the millisecond. */
 export const secondsOf = (ms: DurationMs): number => Math.round(ms) / 1_000;
 
-/** Returns seconds, to the millisecond; null: unknown. */
+/** Returns seconds, to the millisecond, or null if unknown. */
 export const seconds = (ms: DurationMs | null | undefined): number | null => (isKnown(ms) ? secondsOf(ms) : null);
 
 /** Returns a time as ISO 8601 in UTC. */
 export const isoAt = (at: EpochMs): string => new Date(at).toISOString();
 
-/** Returns a time as ISO 8601 in UTC; null: unknown. */
+/** Returns a time as ISO 8601 in UTC, or null if unknown. */
 export const iso = (at: EpochMs | null | undefined): string | null => (isKnown(at) ? isoAt(at) : null);
 
-/** Returns an object with a value for each name. `index`: the position of the name. */
+/** Returns an object with a value for each name. `index` is the position of the name. */
 export function byName<Name extends string, T>(names: readonly Name[], value: (name: Name, index: number) => T) {
   return Object.fromEntries(names.map((name, index) => [name, value(name, index)])) as Record<Name, T>;
 }

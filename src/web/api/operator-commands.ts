@@ -14,13 +14,13 @@ import type { Route, RouteDeps } from "../http/route.ts";
 /** A command of an operator: a route, and a CLI command of the same name. */
 export interface OperatorCommandRoute {
   readonly name: Exclude<OperatorCommandName, "reload">;
-  /** `:id` stands for the id of what `about` names. */
+  /** Path of the route, where `:id` is the id of the object that `about` names. */
   readonly path: string;
-  /** Absent: the daemon as a whole. */
+  /** Kind of object the command applies to. Absent means the whole daemon. */
   readonly about?: "action" | "node";
-  /** Whether it takes a reason, which is optional. Absent: no. */
+  /** Whether it takes an optional reason. Defaults to false. */
   readonly hasReason?: true;
-  /** Whether it may end by itself after a duration. Absent: no. */
+  /** Whether its effect can be limited to a duration. Defaults to false. */
   readonly hasDuration?: true;
   /** Help of the CLI command, and the arguments of its example. */
   readonly description: string;
@@ -28,14 +28,14 @@ export interface OperatorCommandRoute {
   execute(commands: OperatorCommands, id: string, parameters: CommandParameters): Promise<CommandReply>;
 }
 
-/** What an operator says with a command. */
+/** Parameters of an operator command. */
 interface CommandParameters {
   readonly reason: string;
-  /** Null: until a command ends it. */
+  /** How long the command has effect. Null means until another command ends it. */
   readonly forMs: DurationMs | null;
 }
 
-/** Every command of operators. */
+/** All operator commands. */
 export const operatorCommandTable: readonly OperatorCommandRoute[] = [
   {
     name: "pause",
@@ -102,7 +102,9 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
   },
 ];
 
-/** Dependencies of {@link operatorCommandRoutes}. Both are called for each request, because a reload may replace them. */
+/**
+ * Dependencies of {@link operatorCommandRoutes}. Both are called for each request, because a reload may replace them.
+ */
 export interface OperatorCommandDeps {
   commands(): OperatorCommands;
   /** Without operators the routes don't exist. */
@@ -153,13 +155,13 @@ const STATUS_BY_REJECTION: Readonly<Record<Exclude<CommandRejection["kind"], "un
   journal: 503,
 };
 
-/** Returns the commands as given by an operator; null: no operators are configured. */
+/** Returns the commands as given by an operator, or null if no operators are configured. */
 export const onBehalfOf = (commands: OperatorCommands, operator: string | null): OperatorCommands =>
   operator === null ? commands : commands.as(operator);
 
 const REASON_CHARS_MAX = 500;
 const BODY_KEY_CHARS_MAX = 100;
-/** A longer pause or hold is a mistyped one: without a duration it lasts until a command ends it. */
+/** Longest duration of a pause or hold, because longer ones are probably mistyped. */
 const EFFECT_MS_MAX: DurationMs = 365 * DAY_MS;
 
 /** Reads the parameters from the body of a request, which is empty or a JSON object. */

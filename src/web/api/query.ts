@@ -1,26 +1,26 @@
 import { NODE_STATUSES, type NodeStatus } from "../../model/node.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
 
-/** Filters of `GET /api/v1/nodes`; null: no filter. */
+/** Filters of `GET /api/v1/nodes`. Null means no filter. */
 export interface NodesQuery {
-  /** From 1. */
+  /** Page number, counted from 1. */
   readonly page: number;
-  /** Nodes a page, 1 to {@link ROWS_MAX}. */
+  /** Nodes per page, from 1 to {@link ROWS_MAX}. */
   readonly limit: number;
   readonly status: NodeStatus | null;
   readonly country: string | null;
   readonly region: string | null;
-  /** A part of the id, the name or the IP address, in any case. */
+  /** Part of the id, the name or the IP address. Case is ignored. */
   readonly q: string | null;
 }
 
-/** A response is built as one JSON text: more rows would block the event loop for too long. */
+/** Maximum number of rows in a response. More would block the event loop for too long. */
 export const ROWS_MAX = 1_000;
 const ROWS_DEFAULT = 100;
 const PAGES_MAX = 1_000_000;
 const TEXT_CHARS_MAX = 256;
 
-/** Returns what a parameter must be; null: it is valid. */
+/** Returns what a parameter must be, or null if it is valid. */
 type Check = (value: string) => string | null;
 
 const integerUpTo =
@@ -38,7 +38,7 @@ const oneOf =
 const checkText: Check = (value) =>
   value !== "" && value.length <= TEXT_CHARS_MAX ? null : `must be 1 to ${TEXT_CHARS_MAX} characters`;
 
-// Only UTC: the `+` of an offset arrives as a blank unless it is escaped.
+// Only UTC is accepted, because the `+` of an offset arrives as a blank unless it is escaped.
 const checkTime: Check = (value) =>
   /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?Z$/.test(value) && !Number.isNaN(Date.parse(value))
     ? null
@@ -64,7 +64,7 @@ export type Parameter = keyof typeof PARAMETER_CHECKS;
 /** Valid query parameters of a request. */
 export type Query = Readonly<Partial<Record<Parameter, string>>>;
 
-/** Returns the first problem of a query and what would be right; null: it has only valid parameters of those allowed. */
+/** Returns the first problem of a query and what would be valid, or null if all parameters are allowed and valid. */
 export function queryProblem(query: object, allowed: readonly Parameter[]): string | null {
   for (const [name, value] of Object.entries(query)) {
     const problem = parameterProblem(name, value, allowed);

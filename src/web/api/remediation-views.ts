@@ -1,4 +1,5 @@
 import type { ExternalBlocker, PolicyRule, Step } from "../../model/policy/policy.ts";
+import type { HoldReason } from "../../model/remediation/decision.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
 import { HOLD_REASON_ROWS } from "../../policy/guards/all-guards.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
@@ -20,7 +21,11 @@ export const timerView = ({ state, since, trueMs, clearMs }: PresentedTimer) => 
 });
 
 /** The section `warden` of `GET /api/v1/status`. */
-export const remediationStatusView = ({ paused, breaker, ...status }: RemediationStatus, approvals: number) => ({
+export const remediationStatusView = (
+  { paused, breaker, ...status }: RemediationStatus,
+  approvals: number,
+  heldNodes: number,
+) => ({
   mode: status.mode,
   paused: paused && {
     at: isoAt(paused.at),
@@ -37,9 +42,10 @@ export const remediationStatusView = ({ paused, breaker, ...status }: Remediatio
   limits: status.limits,
   in_flight: status.inFlight,
   awaiting_approval: approvals,
+  held_nodes: heldNodes,
 });
 
-/** `GET /api/v1/policies`: all policies, or one, in the order in which they are evaluated. */
+/** `GET /api/v1/policies`: all policies or one of them, in order of evaluation. */
 export const policiesView = (remediation: RemediationView, name: string | null) =>
   remediation
     .policies()
@@ -58,24 +64,42 @@ export async function actionsView(remediation: RemediationView, awaiting: boolea
     .map(actionView);
 }
 
-/** The part of `GET /api/v1/nodes/ID` that says why the node was, or was not, acted on. */
+/** The part of `GET /api/v1/nodes/ID` that explains why the daemon did or did not act on the node. */
 export async function explanationView(remediation: RemediationView, node: string) {
   const history = await remediation.historyOf(node);
   const explanation = remediation.explain(node);
+  const approvals = new Map(remediation.approvals().map((action) => [action.id, action]));
   const steps = new Map(remediation.policies().map(({ rule }) => [rule.name, rule.steps.map(stepName)]));
   return {
     /** Whether the node is in the fleet now. */
     known: explanation.known,
     explained_at: isoAt(explanation.at),
-    policies: explanation.policies.map((each) => policyExplanationView(each, steps.get(each.policy) ?? [])),
+    policies: explanation.policies.map((policy) => policyExplanationView(policy, steps.get(policy.policy) ?? [])),
     holds: explanation.holds.map(holdView),
     episodes: history.episodes.map(episodeView),
-    actions: history.actions.map(actionView),
+    actions: history.actions.map((action) => actionView(approvals.get(action.id) ?? action)),
     decisions: history.decisions.map(decisionView),
     orders: history.operatorCommands.map(operatorCommandView),
   };
 }
 export type ExplanationView = Awaited<ReturnType<typeof explanationView>>;
+
+/** How a hold for a reason ends, as text without marks. */
+const holdEnd = (reason: HoldReason): string => HOLD_REASON_ROWS[reason].ends.replaceAll("`", "");
+
+/** `GET /api/v1/holds`: held longest first. */
+export const heldNodesView = (remediation: RemediationView, { node, policy, limit }: JournalQuery) =>
+  remediation
+    .heldNodes()
+    .filter((held) => (node ?? held.node) === held.node && (policy ?? held.policy) === held.policy)
+    .slice(0, limit)
+    .map(({ heldMs, until, reasons, ...held }) => ({
+      ...held,
+      held_seconds: secondsOf(heldMs),
+      until: iso(until),
+      reasons: reasons.map((reason) => ({ reason, ends: holdEnd(reason) })),
+    }));
+export type HeldNodeView = ReturnType<typeof heldNodesView>[number];
 
 /** Whether anything is known of the node that is explained. */
 export const hasHistory = ({ known, holds, episodes, actions, decisions, orders }: ExplanationView): boolean =>
@@ -92,10 +116,7 @@ const policyExplanationView = (
   /** What each step of the policy does, in order. */
   steps,
   /** `ends`: how the hold ends. */
-  blockers: blockers.map((blocker) => ({
-    ...blocker,
-    ends: HOLD_REASON_ROWS[blocker.reason].ends.replaceAll("`", ""),
-  })),
+  blockers: blockers.map((blocker) => ({ ...blocker, ends: holdEnd(blocker.reason) })),
 });
 export type PolicyExplanationView = ReturnType<typeof policyExplanationView>;
 

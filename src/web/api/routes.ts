@@ -11,7 +11,14 @@ import { pageRoutes } from "../ui/page-routes.ts";
 import { type LiveRouteDeps, liveRoutes } from "./live-routes.ts";
 import { type OperatorCommandDeps, onBehalfOf, operatorCommandRoutes } from "./operator-commands.ts";
 import { type NodesQuery, nodesQuery, type Query, rowsQuery } from "./query.ts";
-import { actionsView, explanationView, hasHistory, policiesView, remediationStatusView } from "./remediation-views.ts";
+import {
+  actionsView,
+  explanationView,
+  hasHistory,
+  heldNodesView,
+  policiesView,
+  remediationStatusView,
+} from "./remediation-views.ts";
 import { decisionView, operatorCommandView } from "./row-views.ts";
 
 /** Reads the configuration again and applies it. The error lists every problem. */
@@ -20,14 +27,14 @@ export type Reload = () => Promise<Result<void, readonly string[]>>;
 /** What the routes show and do. */
 export interface WebDeps extends OperatorCommandDeps, LiveRouteDeps {
   scrape(request: ScrapeRequest): Promise<Scrape>;
-  /** `reasons`: what the daemon is waiting for. A journal that can't be written is reported by `remediation`. */
+  /** `reasons` says what the daemon is waiting for. A journal that can't be written is reported by `remediation`. */
   ready(): { readonly ready: boolean; readonly reasons: readonly string[] };
   readonly reload: Reload;
   /** Called for each connection and request, because a reload may change the list. */
   readonly isTrustedProxy: IsTrustedProxy;
   status(): object;
   nodes(query: NodesQuery): object;
-  /** Null: no such node. */
+  /** Null if there is no such node. */
   node(id: string): object | null;
   budget(): object;
   /** Called for each request, because a reload may replace it. */
@@ -86,6 +93,7 @@ function jsonRoutes(deps: WebDeps): readonly Route[] {
     list("orders", ["node", "until", "limit"], async (query) =>
       (await remediation().operatorCommands(rowsQuery(query))).map(operatorCommandView),
     ),
+    list("holds", ["node", "policy", "limit"], (query) => heldNodesView(remediation(), rowsQuery(query))),
     list("policies", ["policy"], ({ policy = null }) => policiesView(remediation(), policy)),
   ];
 }
@@ -111,8 +119,8 @@ function sendReady(deps: WebDeps, reply: FastifyReply): FastifyReply {
 }
 
 /**
- * Returns a reload that runs one at a time. A request during a reload waits for the next one, which begins after it and so
- * reads the files as they are then; all waiting requests share it.
+ * Returns a reload that runs one at a time. A request during a reload waits for the next reload, which reads the files
+ * again. All waiting requests share it.
  */
 export function serializeReloads(reload: Reload): Reload {
   let last: Promise<unknown> = Promise.resolve();
@@ -139,11 +147,11 @@ function fullStatus(deps: WebDeps): object {
   return {
     ...deps.status(),
     takes_orders: deps.operators().length > 0,
-    warden: remediationStatusView(remediation.status(), remediation.approvals().length),
+    warden: remediationStatusView(remediation.status(), remediation.approvals().length, remediation.heldNodes().length),
   };
 }
 
-/** A node that is gone is still explained while the journal has rows about it. */
+/** A node that has left the fleet is still explained while the journal has rows about it. */
 async function answerNode(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): Promise<object> {
   const { id } = request.params as { id: string };
   const node = deps.node(id);

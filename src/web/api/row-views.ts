@@ -1,6 +1,7 @@
 import type { Decision, Evidence } from "../../model/remediation/decision.ts";
 import type { Action, ActionRequest, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
+import type { EpochMs } from "../../model/time.ts";
 import { iso, isoAt } from "./notation.ts";
 
 /** Formats an operator command as JSON. */
@@ -17,14 +18,14 @@ export const decisionView = (decision: Decision) => ({
 });
 export type DecisionView = ReturnType<typeof decisionView>;
 
-/** Formats what is posted as JSON. */
+/** Formats a notification as JSON. */
 const requestView = (request: ActionRequest) =>
   request.kind === "quarantine"
     ? { kind: request.kind, reason: request.reason, duration_minutes: request.durationMinutes }
     : request;
 
-/** Formats an action as JSON. */
-export const actionView = (action: Action) => ({
+/** Formats an action as JSON. `expiresAt`: when a request for approval does. */
+export const actionView = (action: Action & { readonly expiresAt?: EpochMs }) => ({
   id: action.id,
   episode: action.episode,
   policy: action.policy,
@@ -46,6 +47,7 @@ export const actionView = (action: Action) => ({
   rebooting_seen: action.rebootingSeen,
   operator: action.answered?.operator ?? null,
   answered_at: iso(action.answered?.at),
+  expires_at: iso(action.expiresAt),
   evidence: evidenceView(action.evidence),
 });
 export type RequestView = ReturnType<typeof requestView>;
@@ -77,7 +79,7 @@ export const episodeView = ({ quarantine, ...episode }: Episode) => ({
 });
 export type EpisodeView = ReturnType<typeof episodeView>;
 
-/** Formats what keeps a node from being acted on as JSON. */
+/** Formats the reason why a node is not acted on as JSON. */
 export const holdView = ({ kind, policy, at, until, reason, operator }: NodeHold) => ({
   ...{ kind, policy, reason },
   at: isoAt(at),

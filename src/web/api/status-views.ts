@@ -28,16 +28,16 @@ export interface StatusSnapshot {
   readonly clockSkewMs: number | null;
 }
 
-/** The section `leader` of `GET /api/v1/status`; null: this daemon shares its state with no other. */
+/** The section `leader` of `GET /api/v1/status`, or null if this daemon shares its state with no other. */
 export type LeaderView = {
   /** Whether this daemon leads now. */
   readonly is_this: boolean;
-  /** Name of the leader, or of the last one; null: unknown. */
+  /** Name of the leader, or of the last one, or null if unknown. */
   readonly name: string | null;
   readonly url: string | null;
 } | null;
 
-/** The section `links` of `GET /api/v1/status`: where the runbook and Grafana are; null: unknown. */
+/** The section `links` of `GET /api/v1/status`. A link is null if it is unknown. */
 export const linksView = ({
   runbook,
   grafana,
@@ -145,7 +145,7 @@ function collectorView({ plan, collectors, monotonic, snapshot }: StatusSnapshot
   };
 }
 
-/** Returns of how many records a collector has data, and their median and maximum age; null: there are none. */
+/** Returns the number of records of a collector with their median and maximum age, or null if there are none. */
 function ageSummary(snapshot: Snapshot, collector: Collector, now: MonotonicMs) {
   const at = {
     nodes: () => snapshot.fleet.listedAt,

@@ -1,11 +1,11 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from "node:net";
 
-/** Clients that are remembered; the least recently used ones are forgotten. */
+/** Maximum number of remembered clients. The least recently used ones are forgotten. */
 const REMEMBERED_CLIENTS_MAX = 4_096;
 
 /**
- * Returns the key under which a client is counted: its IPv4 address, or the first 64 bits of its IPv6 address, because one
- * machine may use all addresses below them. `unknown`: not an address, which a proxy may forward.
+ * Returns the key under which a client is counted: its IPv4 address, or the first 64 bits of its IPv6 address, because
+ * one machine may use all addresses with these bits. Returns `unknown` for other texts, which a proxy may forward.
  */
 export function clientKey(address: string | undefined): string {
   const plain = plainAddress(address);

@@ -11,13 +11,13 @@ import { rawResponse } from "./response.ts";
 import type { TlsSettings } from "./tls/tls-settings.ts";
 import type { LiveWebSettings } from "./web-settings.ts";
 
-/** Enough for scrapers, probes and a few users. Each connection may keep an exposition in memory. */
+/** Maximum number of connections. Each may keep an exposition in memory. */
 const CONNECTIONS_MAX = 256;
-/** A browser opens six connections, a Prometheus one or two. No client can use up all connections. */
+/** Maximum number of connections of one client. A browser opens six, Prometheus one or two. */
 const CLIENT_CONNECTIONS_MAX = 64;
-/** New connections of one client. A TLS handshake takes one or two milliseconds. */
+/** Rate limit of one client's new connections. A TLS handshake takes one or two milliseconds. */
 const CLIENT_CONNECT_RATE = { intervalMs: SECOND_MS / 50, burst: 500 };
-/** Log lines about rejected client certificates. */
+/** Rate limit of log lines about rejected client certificates. */
 const CERTIFICATE_LOG_RATE = { intervalMs: 10 * SECOND_MS, burst: 10 };
 
 /** Tells a client that the port requires TLS. */
@@ -26,7 +26,7 @@ const PLAIN_HTTP_RESPONSE = rawResponse(400, "Bad Request", "plain HTTP request 
 interface OpenConnection {
   readonly socket: Socket;
   readonly client: string;
-  /** Whether HTTP is spoken on it; false during the TLS handshake. */
+  /** Whether it is ready for HTTP, false during the TLS handshake. */
   isReady: boolean;
 }
 
@@ -47,8 +47,8 @@ export interface OpenConnections {
 }
 
 /**
- * Closes the connections to a server that are over the limits. On an HTTPS server it also keeps the certificate up to date,
- * checks client certificates, and counts failed handshakes.
+ * Closes the connections to a server that are over the limits. On an HTTPS server it also keeps the certificate up to
+ * date, checks client certificates, and counts failed handshakes.
  */
 export function limitConnections(server: Server | HttpsServer, deps: ConnectionLimitsDeps): OpenConnections {
   const { clock, isTrustedProxy, countRefusal } = deps;

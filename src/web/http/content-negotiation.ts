@@ -9,8 +9,9 @@ export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
 const TEXT_MEDIA_RANGES = ["text/plain", "text/*", "*/*"] as const;
 
 /**
- * Returns the format for an Accept header: OpenMetrics if the header names it, in version 1.0.0 or without one, and with at
- * least the quality of the text format (of equals, the first named wins). Otherwise text, even if it is not accepted.
+ * Returns the format for an Accept header: OpenMetrics if the header names it, in version 1.0.0 or without one, and
+ * with at least the quality of the text format (the first one wins a tie). Otherwise returns text, even if it is not
+ * accepted.
  */
 export function negotiateFormat(accept = "*/*"): Format {
   const choices = parseChoices(accept);
@@ -37,13 +38,11 @@ export function acceptsGzip(acceptEncoding = ""): boolean {
 interface AcceptChoice {
   readonly value: string;
   readonly parameters: Readonly<Record<string, string>>;
-  /** 0: not at all, 1: best. */
+  /** From 0 (not accepted) to 1 (best). */
   readonly quality: number;
 }
 
-/**
- * Parses comma-separated choices with parameters (RFC 9110, section 12.4.2). An invalid quality counts as 0.
- */
+/** Parses comma-separated choices with parameters (RFC 9110, section 12.4.2). An invalid quality counts as 0. */
 function parseChoices(header: string): AcceptChoice[] {
   return header.split(",").map((choice) => {
     const [value = "", ...pairs] = choice.split(";").map((part) => part.trim().toLowerCase());

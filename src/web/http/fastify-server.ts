@@ -8,30 +8,30 @@ import type { Log } from "../../model/ports.ts";
 import type { IsTrustedProxy } from "./client-address.ts";
 import { NO_SUCH_PAGE, rawResponse, sendError, setHeaders } from "./response.ts";
 
-/** Only operator commands have a body: a reason of 500 characters, which may all be escaped. */
+/** Only operator commands have a body. Its reason has up to 500 characters, which may all be escaped. */
 export const BODY_BYTES_MAX = 8_192;
 const HEADER_BYTES_MAX = 16_384;
-/** Longer than any node id. */
+/** Maximum length of a path parameter. Every node id is shorter. */
 const PATH_PARAMETER_CHARS_MAX = 256;
 /** A client that reads nothing for this long is disconnected, and its buffers are freed. */
 const STALLED_READER_MS_MAX: DurationMs = MINUTE_MS;
-/** Longer than usual scrape intervals, so that scrapers keep their connections. */
+/** Timeout of idle connections, longer than usual scrape intervals so that scrapers keep their connections. */
 const IDLE_MS_MAX: DurationMs = 75 * SECOND_MS;
 /** Time for the error response of a malformed request to be sent. */
 const ERROR_RESPONSE_MS_MAX: DurationMs = SECOND_MS;
 
 /** Timeouts of slow clients. */
 export interface HttpTimeouts {
-  /** For the headers of a request, and for the whole request. */
+  /** Timeouts of the headers of a request and of the whole request. */
   readonly headMs: DurationMs;
   readonly requestMs: DurationMs;
   /** Interval at which the two above are checked. */
   readonly checkMs: DurationMs;
-  /** For a client that reads nothing of its response. It is disconnected after half to all of this time. */
+  /** Timeout of a client that reads nothing of its response. It is disconnected after half to all of this time. */
   readonly stallMs: DurationMs;
 }
 
-/** A request fits into a few packets; a slow client holds a connection that others may need. */
+/** A request fits into a few packets, and a slow client holds a connection that others may need. */
 const HTTP_TIMEOUTS: HttpTimeouts = {
   headMs: 5 * SECOND_MS,
   requestMs: 10 * SECOND_MS,
@@ -42,7 +42,7 @@ const HTTP_TIMEOUTS: HttpTimeouts = {
 /** Dependencies of {@link createHttpServer}. */
 interface HttpServerDeps {
   readonly log: Log;
-  /** Null: plain HTTP. */
+  /** Null means plain HTTP. */
   readonly tls: TlsOptions | null;
   readonly isTrustedProxy: IsTrustedProxy;
   countRefusal(reason: WebRefusal): void;
@@ -114,8 +114,9 @@ export function createHttpServer(
 }
 
 /**
- * Disconnects a client that reads nothing of a response for `stallMs`. Call it before the response is written. The socket's
- * timer is set to half of that, because it restarts once after the operating system has buffered the first part.
+ * Disconnects a client that reads nothing of a response for `stallMs`. Call it before the response is written. The
+ * socket's timer is set to half of that, because it restarts once after the operating system has buffered the first
+ * part.
  */
 export function limitStall(response: Pick<ServerResponse, "setTimeout">, stallMs = STALLED_READER_MS_MAX): void {
   response.setTimeout(stallMs / 2);
@@ -123,7 +124,7 @@ export function limitStall(response: Pick<ServerResponse, "setTimeout">, stallMs
 
 const HOST = /^(?:\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d{0,5})?$/i;
 
-/** Whether there is exactly one Host header, and it is valid (RFC 9112, section 3.2). HTTP/1.0 may go without one. */
+/** Returns whether there is exactly one Host header and it is valid (RFC 9112, section 3.2). HTTP/1.0 requires none. */
 function hasOneHost({ raw }: FastifyRequest): boolean {
   const hosts = raw.headersDistinct.host ?? [];
   return hosts.length === 0 ? raw.httpVersion === "1.0" : hosts.length === 1 && HOST.test(hosts[0]!);
@@ -139,7 +140,7 @@ const MALFORMED_RESPONSES: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: rawResponse(408, "Request Timeout", "the request was not received in time"),
 };
 
-/** Answers what could not be parsed as a request, and closes the connection. */
+/** Answers a malformed request and closes the connection. */
 function answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!/^(?:HPE|ERR_HTTP)_/.test(error.code ?? "") || !socket.writable) {
     socket.destroy();

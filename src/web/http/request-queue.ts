@@ -1,17 +1,17 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { Clock } from "../../model/ports.ts";
 
-/** Longest queue; further requests are rejected with 503. */
+/** Maximum length of the queue. Further requests are rejected with 503. */
 const QUEUED_REQUESTS_MAX = 64;
-/** After a shorter request, one turn of the event loop is pause enough. */
+/** After a shorter request, one turn of the event loop is a sufficient pause. */
 const PAUSE_MS_MIN: DurationMs = 1;
-/** Bounds the pause if something else blocked the event loop meanwhile. */
+/** Limits the pause if something else blocked the event loop. */
 const PAUSE_MS_MAX: DurationMs = SECOND_MS / 4;
 
 /**
- * Creates a queue of requests that block the event loop. It runs one at a time and pauses for as long as each took, which
- * leaves half of the event loop's time to scrapes, polling and remediation. Returns a function that resolves when a request
- * may run, or returns null if the queue is full.
+ * Creates a queue of requests that block the event loop. It runs one at a time and pauses for as long as each took,
+ * which leaves half of the event loop's time to scrapes, polling and remediation. Returns a function that resolves when
+ * a request may run, or returns null if the queue is full.
  */
 export function createRequestQueue(clock: Pick<Clock, "monotonic" | "sleep">): () => Promise<void> | null {
   let waiting = 0;

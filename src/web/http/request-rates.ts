@@ -14,10 +14,13 @@ interface RateExcess {
   readonly retryAfterMs: DurationMs;
 }
 
-/** Takes a token and returns 0; if there is none, returns the time until there is one. */
+/** Takes a token and returns 0, or returns the time until there is one. */
 type TakeToken = (now: MonotonicMs) => DurationMs;
 
-/** Creates a full token bucket, as exporter-toolkit's `rate_limit` defines it: one token each `intervalMs`, up to `burst`. */
+/**
+ * Creates a full token bucket, as exporter-toolkit's `rate_limit` defines it: one token each `intervalMs`, up to
+ * `burst`.
+ */
 export function createTokenBucket({
   intervalMs,
   burst,
@@ -36,13 +39,13 @@ export function createTokenBucket({
   };
 }
 
-/** Sustained requests of one client per second: ten times what the status page sends at most. */
+/** Sustained requests of one client per second. The status page sends at most a tenth of that. */
 export const CLIENT_REQUESTS_PER_SECOND = 100;
 const CLIENT_REQUEST_BUCKET = { intervalMs: SECOND_MS / CLIENT_REQUESTS_PER_SECOND, burst: 1_000 };
 
 /**
- * Creates a limit on the requests of each client, and of all clients together, with full buckets. Returns a function that
- * counts a request and returns null if it is within the limits.
+ * Creates a limit on the requests of each client, and of all clients together, with full buckets. Returns a function
+ * that counts a request and returns null if it is within the limits.
  */
 export function createRequestRateLimiter(clock: Pick<Clock, "monotonic">) {
   const buckets = () => createPerClient(() => createTokenBucket(CLIENT_REQUEST_BUCKET));

@@ -48,7 +48,7 @@ export const NO_SUCH_PAGE = "not found; see / for the available routes";
 export const sendText = (reply: FastifyReply, status: number, line: string): FastifyReply =>
   reply.code(status).type("text/plain; charset=utf-8").send(`${line}\n`);
 
-/** Answers with an error: as JSON below /api, as a line of text elsewhere. */
+/** Answers with an error, as JSON below /api and as a line of text elsewhere. */
 export function sendError(request: FastifyRequest, reply: FastifyReply, status: number, message: string): FastifyReply {
   if (!request.url.startsWith("/api/")) return sendText(reply, status, message);
   return reply.code(status).send({ error: ERROR_CODES[status] ?? "error", message });
@@ -62,7 +62,7 @@ export interface Refusal {
   /** Value of WWW-Authenticate. */
   readonly challenge?: string;
   readonly retryAfterMs?: DurationMs;
-  /** Whether the connection is closed; the rate of new connections is limited. */
+  /** Whether the connection is closed, because the rate of new connections is limited. */
   readonly closesConnection?: true;
 }
 

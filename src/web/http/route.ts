@@ -9,13 +9,13 @@ export interface Route {
   readonly method: "GET" | "POST";
   readonly path: string;
   /**
-   * Who may use it if the web configuration has users. Absent: users, and operators with their tokens; `all`: every client;
-   * `admin`: what `authorize` allows if there are operators, else users.
+   * Who may use it if the web configuration has users: by default users, and operators with their tokens; with `all`
+   * every client; with `admin` those whom `authorize` allows if there are operators, and otherwise users.
    */
   readonly access?: "all" | "admin";
-  /** Query parameters; all others are refused. Absent: the query is not checked. */
+  /** Allowed query parameters. Absent if the query is not checked. */
   readonly parameters?: readonly Parameter[];
-  /** Called for each request; absent: it always exists. */
+  /** Returns whether the route exists. It is called for each request. Absent means always. */
   exists?(): boolean;
   /** Called before the body is read. If it returns false, it has answered the request. */
   authorize?(request: FastifyRequest, reply: FastifyReply): boolean;

@@ -22,8 +22,8 @@ export interface WebServer {
   /** The URL under which this host reaches the server. */
   readonly url: string;
   /**
-   * Applies other settings to new connections, and to the next request of each open one. They must have TLS if the current
-   * ones do, and must not have it if not.
+   * Applies other settings to new connections, and to the next request of each open one. They must have TLS if the
+   * current ones do, and must not have it if not.
    */
   applySettings(webSettings: LoadedWebSettings): void;
   /** Stops listening, waits up to `graceMs` for responses under way, then closes all connections. */
@@ -38,7 +38,7 @@ interface WebServerOptions {
   readonly log: Log;
   readonly clock: Pick<Clock, "sleep" | "monotonic">;
   readonly metrics: Pick<DaemonMetrics, "inc" | "set">;
-  /** Absent: plain HTTP without authentication. */
+  /** Absent means plain HTTP without authentication. */
   readonly settings?: LoadedWebSettings;
   readonly bcryptMatches?: BcryptMatches;
 }
@@ -66,8 +66,7 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
     await app.listen({ host, port });
   } catch (error) {
     await app.close();
-    const reason = errorMessage(error);
-    return fail(`can't listen on ${hostAndPort(host, port)}: ${reason}; must be a free address of this host`);
+    return fail(`${listenProblem(host, port, error)}, or choose a free address of this host`);
   }
   const { address, port: boundPort } = app.server.address() as AddressInfo;
   return ok({
@@ -75,6 +74,15 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
     applySettings: webSettings.replace,
     close: (graceMs) => closeServer(app, connections, clock, graceMs),
   });
+}
+
+/** Returns why an address can't be listened on, and how to find the process that uses it. */
+export function listenProblem(host: string, port: number, error: unknown): string {
+  const isInUse = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
+  const reason = isInUse
+    ? `another process uses the port (EADDRINUSE): find it with ss -ltnp "sport = :${port}" or lsof -i :${port}, and stop it`
+    : errorMessage(error);
+  return `can't listen on ${hostAndPort(host, port)}: ${reason}`;
 }
 
 /** Returns the URL under which a client on this host reaches a server that listens on an address. */
@@ -85,7 +93,7 @@ export function webUrl(isTls: boolean, host: string, port: number): string {
 
 const hostAndPort = (host: string, port: number): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 
-/** What every request passes before its route. */
+/** Checks that every request passes before its route. */
 interface RequestPipeline {
   readonly webSettings: LiveWebSettings;
   readonly authorize: AuthorizeRequest;
@@ -106,7 +114,9 @@ function addRoutes(app: FastifyInstance, routes: readonly Route[], pipeline: Req
   for (const route of routes) addRoute(app, route, pipeline);
 }
 
-/** Registers a route, and answers every other method on its path with 405, or with 404 while the route does not exist. */
+/**
+ * Registers a route, and answers every other method on its path with 405, or with 404 while the route does not exist.
+ */
 function addRoute(app: FastifyInstance, route: Route, pipeline: RequestPipeline): void {
   const { method, path, parameters, authorize } = route;
   const allowed: string[] = method === "GET" ? ["GET", "HEAD"] : [method];
@@ -118,7 +128,7 @@ function addRoute(app: FastifyInstance, route: Route, pipeline: RequestPipeline)
   app.route({
     method,
     url: path,
-    // Before the body is read.
+    // Runs before the body is read.
     onRequest(request, reply, done) {
       if (!isAvailable(request, reply) || authorize?.(request, reply) === false) return;
       const problem = parameters === undefined ? null : queryProblem(request.query as object, parameters);

@@ -10,20 +10,20 @@ import { loadTlsSettings, type TlsSettings } from "./tls/tls-settings.ts";
 
 /** Settings of the web server: TLS, headers, users and the rate limit. */
 export interface WebSettings {
-  /** Null: plain HTTP. */
+  /** Null means plain HTTP. */
   readonly tls: TlsSettings | null;
   /** Headers of every response, added to the common ones or replacing them. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Bcrypt hashes by user; empty: no authentication. */
+  /** Bcrypt hashes by user. Empty means no authentication. */
   readonly users: ReadonlyMap<string, string>;
-  /** Limit on the requests of all clients together; null: no limit. */
+  /** Limit on the requests of all clients together. Null means no limit. */
   readonly rate: { readonly intervalMs: DurationMs; readonly burst: number } | null;
 }
 
 /** Settings and the files they were read from. */
 export interface LoadedWebSettings {
   readonly settings: WebSettings;
-  /** Null: there is no web configuration file. */
+  /** Null if there is no web configuration file. */
   readonly source: SettingsSource | null;
   /** Every file that was read, and its stamp, which changes with the file. */
   readonly fileStamps: ReadonlyMap<string, string>;
@@ -78,7 +78,7 @@ function readWebSettings(
 
 /** The current settings. */
 export interface LiveWebSettings {
-  /** Returns the settings; reads the files again if they changed, which it checks at most once a second. */
+  /** Returns the settings. At most once a second, checks whether the files changed, and reads them again if so. */
   current(): WebSettings;
   /** Replaces the settings. */
   replace(next: LoadedWebSettings): void;
@@ -137,7 +137,9 @@ export function watchWebSettings(first: LoadedWebSettings, { clock, log, metrics
   };
 }
 
-/** Checks that a changed file, which may be half written, does not turn off basic auth or change the scheme of the URL. */
+/**
+ * Checks that a changed file, which may be half written, does not turn off basic auth or change the scheme of the URL.
+ */
 function checkSafeChange(old: WebSettings, next: WebSettings, file: string): Result<WebSettings, readonly string[]> {
   const problems: string[] = [];
   if ((old.tls === null) !== (next.tls === null)) {

@@ -11,7 +11,7 @@ const REQUESTED_MS_MAX: DurationMs = 10 * MINUTE_MS;
 const PAUSE_FACTOR = 19;
 /** Longest such pause. */
 const PAUSE_MS_MAX: DurationMs = 5 * SECOND_MS;
-/** A scrape gets a compressed rendering up to this age: the pause, and time to compress the next one. */
+/** A scrape gets a compressed rendering up to this age. It allows for the pause and the next compression. */
 const AGE_MS_MAX: DurationMs = 10 * SECOND_MS;
 
 interface CompressedRendering {
@@ -21,9 +21,9 @@ interface CompressedRendering {
 }
 
 /**
- * Compresses renderings ahead of the scrapes that are likely to request them. A large fleet is rendered every second, and
- * compressing each rendering would take more CPU than everything else, so compression runs a twentieth of the time, or every five
- * seconds. In between, a scrape gets the last compressed rendering.
+ * Compresses renderings ahead of the scrapes that are likely to request them. A large fleet is rendered every few seconds,
+ * and compressing each rendering would take more CPU than everything else, so compression runs a twentieth of the time,
+ * or every five seconds. In between, a scrape gets the last compressed rendering.
  */
 export function createCompressedRenderings(clock: Pick<Clock, "monotonic">) {
   const compressor = createCompressor();
@@ -47,7 +47,7 @@ export function createCompressedRenderings(clock: Pick<Clock, "monotonic">) {
       const now = clock.monotonic();
       if (now - requestedAt <= REQUESTED_MS_MAX && now >= pausedUntil) await compress(page, requestedFormat);
     },
-    /** Returns the beginning of a gzip body for a scrape: of `page`, or of a rendering a few seconds before it. */
+    /** Returns the beginning of a gzip body for a scrape, of `page` or of a rendering a few seconds before it. */
     async startOf(page: Page, format: Format): Promise<GzipStart> {
       const now = clock.monotonic();
       requestedAt = now;

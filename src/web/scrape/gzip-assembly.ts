@@ -10,14 +10,14 @@ interface DeflatedChunk {
   readonly length: number;
 }
 
-/** The beginning of a gzip member: what successive scrapes share. */
+/** The beginning of a gzip member, which successive scrapes share. */
 export interface GzipStart {
   readonly chunks: readonly Uint8Array[];
   readonly checksum: number;
   readonly length: number;
 }
 
-/** Takes half the time of level 6 for slightly more bytes. Scrapers are usually near. */
+/** It takes half the time of level 6 for slightly more bytes. Scrapers are usually near. */
 const DEFLATE_LEVEL = 1;
 const OUTPUT_BYTES = 65_536;
 
@@ -66,8 +66,8 @@ export function createCompressor() {
 }
 
 /**
- * Returns the whole body as one gzip member, because some clients read only the first. The rest is deflated synchronously,
- * which for some kilobytes takes less time than handing it to a thread.
+ * Returns the whole body as one gzip member, because some clients read only the first. The rest is deflated
+ * synchronously, which for some kilobytes takes less time than handing it to a thread.
  */
 export function finishGzip(start: GzipStart, rest: Uint8Array): readonly Uint8Array[] {
   const trailer = Buffer.alloc(8);
@@ -101,8 +101,8 @@ function memoize<Key extends WeakKey, Value>(
 }
 
 /**
- * Creates a deflater of byte runs, one at a time in Node's thread pool. It uses one zlib stream for all runs: a new one for
- * each would allocate 256 KiB a run.
+ * Creates a deflater of byte runs, one at a time in Node's thread pool. All runs share one zlib stream, because each
+ * new one would allocate 256 KiB.
  */
 function createDeflater() {
   let stream = openStream();
@@ -128,7 +128,9 @@ function createDeflater() {
   }
 
   return {
-    /** Returns deflate blocks that can be concatenated: they end on a whole byte and refer to no earlier bytes. */
+    /**
+     * Returns deflate blocks that can be concatenated, because they end on a whole byte and refer to no earlier bytes.
+     */
     deflate(bytes: Uint8Array): Promise<Uint8Array> {
       pending++;
       const done = queue.then(() => run(bytes)).finally(() => pending--);
@@ -164,13 +166,15 @@ function multiply(a: number, b: number): number {
 const BYTE_SHIFTS = powersOfByte();
 
 function powersOfByte(): readonly number[] {
-  // Reflected: x to the power of n is n bits right of 1.
+  // With reflected bits, x to the power of n is n bits right of 1.
   const powers = [POLYNOMIAL_ONE >>> 8];
   while (powers.length < LENGTH_BITS_MAX) powers.push(multiply(powers.at(-1)!, powers.at(-1)!));
   return powers;
 }
 
-/** Returns the effect of `length` further bytes, under 2^32, on a checksum: the operator of {@link combineChecksums}. */
+/**
+ * Returns the effect of `length` further bytes, under 2^32, on a checksum: the operator of {@link combineChecksums}.
+ */
 export function checksumShift(length: number): number {
   let shift = POLYNOMIAL_ONE;
   for (let bit = 0; bit < LENGTH_BITS_MAX; bit++) {

@@ -26,7 +26,7 @@ interface RenderQueueDeps {
 export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare }: RenderQueueDeps) {
   let renderer = createNetworkRenderer();
   let page = EMPTY_NETWORK_EXPOSITION;
-  /** What is rendered next; null: an empty exposition. */
+  /** Next input to render. Null means an empty exposition. */
   let pendingInput: RenderInput | null = null;
   let current = Promise.resolve();
   let next: Promise<void> | null = null;
@@ -53,7 +53,7 @@ export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare
 
   async function render(input: RenderInput): Promise<void> {
     const startedAt = clock.monotonic();
-    // From here on only its readers retain the page. The other memory is reused.
+    // From here on only its readers retain the page, and other memory is reused.
     releaseExposition(page);
     page = EMPTY_NETWORK_EXPOSITION;
     try {
@@ -70,13 +70,15 @@ export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare
   }
 
   return {
-    /** Resolves when this snapshot, or a newer one, is rendered. Null: there are no metrics of the network any more. */
+    /** Resolves when this snapshot or a newer one is rendered. Null removes the metrics of the network. */
     add(input: RenderInput | null): Promise<void> {
       pendingInput = input;
       next ??= current.then(renderWanted);
       return next;
     },
-    /** Calls `take` with the current exposition, synchronously, so that it can be retained before the next rendering. */
+    /**
+     * Calls `take` with the current exposition, synchronously, so that it can be retained before the next rendering.
+     */
     async withCurrentPage<T>(take: (page: Page) => T): Promise<T> {
       while (rendering !== null) await rendering.catch(() => undefined);
       return take(page);

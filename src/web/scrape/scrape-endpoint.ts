@@ -23,7 +23,7 @@ export interface Scrape {
   readonly encoding?: "gzip";
   readonly contentLength: number;
   readonly chunks: readonly Uint8Array[];
-  /** Aborts when a slow client must be disconnected to free its memory; absent: never. */
+  /** Aborts when a slow client must be disconnected to free its memory. Absent if it is never disconnected. */
   readonly revoked?: AbortSignal;
   /** Releases the chunks. Call it when the response has ended. Further calls do nothing. */
   release(): void;
@@ -32,15 +32,15 @@ export interface Scrape {
 /** The content of /metrics. */
 export interface MetricsEndpoint {
   /**
-   * Renders a snapshot in short slices, and publishes it as a whole. Of the snapshots that arrive meanwhile only the newest
-   * is rendered. Resolves when this snapshot, or a newer one, is published.
+   * Renders a snapshot in short slices and publishes it as a whole. Of the snapshots that arrive in the meantime, only
+   * the newest is rendered. Resolves when this snapshot or a newer one is published.
    */
   refresh(input: RenderInput): Promise<void>;
   /** Removes all metrics of the network. Resolves when they are gone. */
   clear(): Promise<void>;
   /**
-   * Returns the last rendering and the current metrics of the daemon. Waits for a running rendering, which uses the memory
-   * of the last one: some 50 ms for 100,000 nodes. With gzip, the rendering may be a few seconds older.
+   * Returns the last rendering and the current metrics of the daemon. Waits for a running rendering, which uses the
+   * memory of the last one. That takes about 50 ms for 100,000 nodes. With gzip, the rendering may be up to 10 s older.
    */
   scrape(request: ScrapeRequest): Promise<Scrape>;
 }
@@ -53,7 +53,7 @@ interface MetricsEndpointDeps {
   readonly sliceMs?: DurationMs;
 }
 
-/** Older renderings that slow clients may keep in memory. Above it the clients of the oldest are disconnected. */
+/** Maximum number of older renderings in memory. Beyond it, slow clients of the oldest are disconnected. */
 const OLD_RENDERINGS_MAX = 2;
 
 /** Creates an endpoint without metrics of the network until the first snapshot. */
@@ -128,7 +128,7 @@ export function sendScrape(response: ServerResponse, scrape: Scrape): void {
     vary: "Accept, Accept-Encoding",
     ...(scrape.encoding === undefined ? {} : { "content-encoding": scrape.encoding }),
   });
-  // Writing references to retained buffers needs no memory, so all are written at once.
+  // Writing references to retained buffers needs no memory, so they are all written together.
   response.cork();
   for (const chunk of chunks) response.write(chunk);
   response.end();

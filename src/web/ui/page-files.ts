@@ -9,8 +9,8 @@ const SERVED_FILES = /\.(?:html|css|svg|js)$/;
 const SCRIPT_SOURCES = /(?<!\.d)\.ts$/;
 
 /**
- * Returns the page's files by name, as a browser loads them. The TypeScript of a checkout is stripped of types here; the
- * package contains JavaScript.
+ * Returns the page's files by name, as a browser loads them. The TypeScript of a checkout is stripped of types here;
+ * the package contains JavaScript.
  */
 export async function readPageFiles(folder: URL = PAGE_FOLDER): Promise<ReadonlyMap<string, string>> {
   const names = (await readdir(folder, { recursive: true })).sort();

@@ -17,7 +17,7 @@ interface Asset {
   readonly etag: string;
 }
 
-/** Content security policy of the status page: only its own scripts and styles, and requests only to this server. */
+/** Content security policy of the status page, which allows only its own scripts, styles and requests. */
 const PAGE_CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -67,12 +67,12 @@ function sendAsset({ contentType, bytes, gzipped, etag }: Asset, request: Fastif
   reply.headers({
     "content-type": contentType,
     "content-security-policy": PAGE_CONTENT_SECURITY_POLICY,
-    // Browsers revalidate it each time, so they use a new version at once.
+    // Browsers revalidate it each time, so they use a new version immediately.
     "cache-control": "no-cache",
     vary: "accept-encoding",
     etag,
   });
-  const known = request.headers["if-none-match"]?.split(",").map((each) => each.trim().replace(/^W\//, "")) ?? [];
+  const known = request.headers["if-none-match"]?.split(",").map((tag) => tag.trim().replace(/^W\//, "")) ?? [];
   if (known.includes(etag) || known.includes("*")) return reply.code(304).send();
   if (!acceptsGzip(request.headers["accept-encoding"]?.toString())) return reply.send(bytes);
   return reply.header("content-encoding", "gzip").send(gzipped);

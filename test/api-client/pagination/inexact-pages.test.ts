@@ -39,7 +39,7 @@ describe("a difference between the total and the records", () => {
 });
 
 describe("a list that changes during a walk", () => {
-  /** A list, newest first, that changes after so many pages were asked for. */
+  /** Creates a list, newest first, that changes after the given number of requested pages. */
   const shifting = (before: number[], after: number[], from: number) =>
     walkOf({
       total: after.length,

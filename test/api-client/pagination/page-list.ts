@@ -15,11 +15,11 @@ export interface SimulatedList {
   readonly zeroIsOne?: boolean;
   /** Records that the total counts and no page shows. */
   readonly missing?: number;
-  /** What the list states as its total, where that is not the truth. */
+  /** Total that the list states, if it is wrong. */
   readonly stated?: number | ((asked: number) => number);
   /** Whether that page shows nothing. */
   readonly empty?: (page: number) => boolean;
-  /** Records that every page is short of the size that was asked for: the next page goes on where it ended. */
+  /** Number of records by which every page is shorter than requested. The next page continues where it ended. */
   readonly shorter?: number;
   /** Whether every page shows the first one. */
   readonly ignoresPage?: () => boolean;

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { PAGE_LIMIT_FALLBACKS } from "../../../src/api-client/pagination/pages.ts";
 import { walkOf } from "./page-list.ts";
 
-test("every record is read, whatever the total, maximum page size, stated limit, errors and first page number", async () => {
+test("every record is read regardless of the total, maximum page size, stated limit, errors and first page number", async () => {
   const lists = fc.record({
     total: fc.nat(2_500),
     clamp: fc.integer({ min: 1, max: 1_500 }),
@@ -140,7 +140,7 @@ describe("a walk is not exact", () => {
 });
 
 describe("a walk ends early", () => {
-  test("at once after a 429", async () => {
+  test("immediately after a 429", async () => {
     const { walk, asked } = walkOf({ total: 10_000, clamp: 100, fails: (page) => (page >= 3 ? "rate_limited" : null) });
     expect(await walk()).toMatchObject({ value: { end: "cut", error: { kind: "rate_limited" } } });
     expect(asked.length).toBeLessThanOrEqual(6);
@@ -164,7 +164,7 @@ describe("a walk ends early", () => {
   });
 });
 
-test("a list with a maximum limit of 25 is walked with a smaller one, whatever is configured", async () => {
+test("a list with a maximum limit of 25 is walked with a smaller one, regardless of the configuration", async () => {
   for (const requested of [1_000, 100, 50]) {
     const { walk, seen, asked } = walkOf({ total: 150, reject: 25 }, requested);
     expect(await walk()).toMatchObject({ ok: true, value: { isExact: true } });

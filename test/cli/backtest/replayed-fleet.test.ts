@@ -70,7 +70,7 @@ test("a node that the history no longer shows is gone", () => {
   expect(replay(chunk).map((snapshot) => snapshot!.fleet.count)).toEqual([2, 1]);
 });
 
-test("a walk that was not complete is none", () => {
+test("an incomplete walk is ignored", () => {
   const chunk = chunkOf(2, (history) => {
     addStatus(history, "node_1", "online", [1, 1]);
     addCollector(history, SUCCESS, "nodes", minutes([0, 1]));
@@ -146,7 +146,7 @@ test("a node without a sample of its sessions has none", () => {
   expect(replay(chunk).map((snapshot) => snapshot!.sessions!.nodes.recent[active]![0])).toEqual([7, 0]);
 });
 
-test("of sessions only the statuses are known that the metrics count as policies do", () => {
+test("only the statuses of sessions are known that the metrics count like policies", () => {
   const chunk = chunkOf(1, (history) => {
     addStatus(history, "node_1", "online", [1]);
     for (const [status, count] of Object.entries({ active: 7, connecting: 2, error: 5 }))

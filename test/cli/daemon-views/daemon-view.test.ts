@@ -55,7 +55,7 @@ test("--watch with --output json prints each change on one line", async () => {
   );
 });
 
-test("--watch goes on after a failure", async () => {
+test("--watch continues after a failure", async () => {
   expect(await watch([ok("1 offline"), fail("no daemon is reachable"), ok("1 offline")])).toMatchObject({
     code: 0,
     out: "1 offline\n1 offline\n",

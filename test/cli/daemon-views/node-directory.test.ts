@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { inlineSecret } from "../../../src/platform/secret-file.ts";
 import { createTempFolder } from "../../integration/folder.ts";
-import { awaitingAction, idleRemediation, recordingCommands } from "../../web/api/remediation-view-fixture.ts";
+import { idleRemediation, recordingCommands, sampleApproval } from "../../web/api/remediation-view-fixture.ts";
 import { buildFleet } from "../../web/fleet-fixture.ts";
 import { adminOperators, startTestServer } from "../../web/http/test-server.ts";
 import { runInProcess } from "../terminal.ts";
@@ -31,7 +31,7 @@ describe("a node is named by its id or its name", () => {
       expect(await runInProcess(command!, "nowhere", "--url", url, ...options)).toEqual({
         code: 1,
         out: "",
-        err: 'proxywarden: no node "nowhere" in the fleet\n',
+        err: 'proxywarden: no node "nowhere" in the fleet: find it with npm start -- nodes --search\n',
       });
     }
     expect(recorded).toHaveLength(2);
@@ -92,7 +92,7 @@ describe("a node is named by its id or its name", () => {
   test("approvals shows the names of nodes", async () => {
     const { url } = await startTestServer({
       fleet: () => fleet,
-      remediation: () => ({ ...idleRemediation, approvals: () => [awaitingAction] }),
+      remediation: () => ({ ...idleRemediation, approvals: () => [sampleApproval] }),
     });
     expect((await runInProcess("approvals", "--url", url)).out).toMatch(
       /^act-3 {2}quarantine for 1d name of node_1 \(node_1, DE, eu-west\)\n/,

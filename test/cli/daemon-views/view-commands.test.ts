@@ -45,8 +45,44 @@ describe("status and nodes show a fleet", () => {
     expect(out).toContain("mode          safety.mode is enforce; 0 actions in flight, 0 approvals waiting\n");
     expect(out).toMatch(/\nlimits {8}node_management: \d+ left of 100 a minute, burst 200\n/);
     expect(out).toMatch(/\nnodes +every 1m +\d+s +\d+s +ok\n/);
-    expect(out).toContain("\nreboot-offline  enforce  2        1       1 firing\n");
+    expect(out).toContain("\nreboot-offline  enforce  2        1       1 waiting\n");
     expect(out).not.toContain("held");
+  });
+
+  test("status lists the nodes that are held longest, and nodes --held all of them", async () => {
+    const held = Array.from({ length: 12 }, (_, index) => ({
+      ...{ node: `node_${index}`, name: `iad-${index}`, country: "US", region: index < 2 ? "us-east" : "us-west" },
+      ...{ policy: "reboot-offline", heldMs: (20 - index) * MINUTE, until: null, reasons: ["canary"] as const },
+    }));
+    const byOperator = { policy: null, reasons: ["held"] as const, until: SAMPLES_START_MS };
+    const { url } = await startFleetServer({
+      ...idleRemediation,
+      heldNodes: () => [
+        { ...held[0]!, reasons: ["canary", "in_flight"] },
+        { ...held[1]!, ...byOperator },
+        ...held.slice(2),
+      ],
+    });
+    const { out } = await runInProcess("status", "--url", url);
+    const table = out.slice(out.indexOf("held node ")).split("\n");
+    expect(table.slice(0, 3)).toEqual([
+      "held node       policy          for  reasons",
+      "iad-0 (node_0)  reboot-offline  20m  canary, in_flight",
+      "iad-1 (node_1)  -               19m  held until 2026-11-21 03:00:00 UTC",
+    ]);
+    expect(table.slice(11)).toEqual([
+      "and 2 more: npm start -- nodes --held",
+      "canary ends automatically, once an action is verified, or the canary's episode ends or can't proceed",
+      "in_flight ends automatically, once one is verified or its time is up",
+      "held ends with release, or at the end that was given with --for",
+      "",
+    ]);
+    const { out: inEast } = await runInProcess("nodes", "--held", "--region", "us-east", "--url", url);
+    expect(inEast.match(/^iad-\d+/gm)).toEqual(["iad-0", "iad-1"]);
+    expect((await runInProcess("nodes", "--held", "--url", url)).out.match(/^iad-/gm)).toHaveLength(12);
+    expect((await runInProcess("nodes", "--held", "--limit", "3", "--url", url)).out).toContain(
+      "\n3 of 12 held nodes:",
+    );
   });
 
   test("status shows how old the counts are while the service can't be reached", async () => {
@@ -84,7 +120,7 @@ describe("status and nodes show a fleet", () => {
     expect(out).toContain("actions held  inventory_shrunk: 20 nodes are listed\n");
     const { out: json } = await runInProcess("status", "--url", url, "--output", "json");
     expect(JSON.parse(json)).toMatchObject({
-      status: { version: "1.2.3", warden: remediationStatusView(status, 0) },
+      status: { version: "1.2.3", warden: remediationStatusView(status, 0, 0) },
       budget: { month: { calls: expect.any(Number) } },
       policies: [],
     });
@@ -163,6 +199,25 @@ describe("decisions and actions", () => {
       "2026-11-21 03:20:01 UTC  act-2  name of node_1 (node_1)  eu-west  reboot-offline  2     forced reboot  verified  HTTP 200\n",
     );
     expect((await runInProcess("actions", "--url", url, "--region", "us-east")).out).toBe("no actions\n");
+  });
+
+  test("orders shows who gave which command, and its result", async () => {
+    const given = { at: SAMPLES_START_MS, order: "hold", operator: "alice", node: "node_1", action: null } as const;
+    const { url } = await startTestServer({
+      remediation: () => ({
+        ...idleRemediation,
+        operatorCommands: async () => [
+          { ...given, order: "pause", node: null, detail: "paused: a deploy" },
+          { ...given, detail: "node_1 is held" },
+        ],
+      }),
+    });
+    expect((await runInProcess("orders", "--url", url)).out).toBe(
+      `time                     command  operator  node    result
+2026-11-21 03:00:00 UTC  pause    alice     -       paused: a deploy
+2026-11-21 03:00:00 UTC  hold     alice     node_1  node_1 is held
+`,
+    );
   });
 
   test("actions are found by where the node was then, even at a daemon that knows no nodes", async () => {

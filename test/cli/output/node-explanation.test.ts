@@ -56,7 +56,7 @@ test("rows at a past time contain what began before it and nothing later", () =>
       expect(then.actions).toHaveLength(rows.actions.filter(({ created_at }) => created_at <= at).length);
       expect(then.episodes).toHaveLength(rows.episodes.filter(({ opened_at }) => opened_at <= at).length);
       for (const action of then.actions) expect(action.outcome === null).toBe(action.ended_at === null);
-      for (const each of then.episodes) expect(each.state === "open").toBe(each.closed_at === null);
+      for (const episode of then.episodes) expect(episode.state === "open").toBe(episode.closed_at === null);
     }),
   );
 });

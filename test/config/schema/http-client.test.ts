@@ -31,7 +31,7 @@ alertmanager:
 
 const SERVICE = "base_url: 'https://h', api_key_file: key";
 
-test("the service is reached with tls_config as Prometheus writes it, and by the proxy of the environment if asked to", () => {
+test("the service is reached with a tls_config in the form of Prometheus, and through the proxy of the environment if configured", () => {
   const { service } = loadConfigText(
     `service: { ${SERVICE}, tls_config: { cert_file: c, key_file: k, server_name: s }, proxy_from_environment: true }`,
   );

@@ -183,7 +183,7 @@ faults:
   ]);
 });
 
-test("a Retry-After may be a date, so much later than the answer", () => {
+test("a Retry-After may be a date, at the given time after the response", () => {
   const read = loadScenarioText("faults: [{ kind: status, status: 503, retry_after_date: 2m, for: 1m }]");
   expect(read.faults[0]?.fault).toEqual({ kind: "status", status: 503, retryAfterDateMs: 120_000 });
 });

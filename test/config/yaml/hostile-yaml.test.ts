@@ -31,7 +31,7 @@ const numberedLines = (count: number, line: (index: number) => string) =>
 
 const errorsOf = (result: { readonly ok: boolean; readonly error?: readonly ConfigProblem[] }) => result.error ?? [];
 
-/** What each kind of file comes to: they share one reader. */
+/** Loads each kind of file. All kinds share one reader. */
 const readers: Readonly<Record<string, (text: string) => readonly ConfigProblem[]>> = {
   "a configuration": configProblems,
   "a policy file": (text) => errorsOf(loadWith(withService("policies: [a.yaml]\n"), { "a.yaml": text })),

@@ -4,7 +4,7 @@ import { LineCounter, parseDocument, type Scalar, stringify } from "yaml";
 import { sourceOffset } from "../../../src/config/yaml/source-offset.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
 
-/** What of the source follows the place of the character that `mark` begins with. */
+/** Returns the source from the position of the first character of `mark`. */
 function textFollowing(source: string, mark: string, length = mark.length): string {
   const scalar = parseDocument(source).get("when", true) as Scalar;
   const offset = sourceOffset(scalar, source, String(scalar.value).indexOf(mark));
@@ -60,7 +60,7 @@ const words = fc.array(
 );
 const styles = fc.constantFrom("PLAIN", "QUOTE_SINGLE", "QUOTE_DOUBLE", "BLOCK_LITERAL", "BLOCK_FOLDED");
 
-test("whatever a text holds, and in whatever style it is written, each of its characters is found", () => {
+test("every character of any text is found in its source, in every style", () => {
   fc.assert(
     fc.property(words, styles, fc.integer({ min: 20, max: 90 }), (parts, style, lineWidth) => {
       const text = parts.join(" ");

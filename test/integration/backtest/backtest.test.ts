@@ -163,7 +163,7 @@ test("prints actions by day, holds, affected nodes, and the difference to the po
   const { code, out } = await backtest("--policies", candidate);
   expect(code).toBe(0);
   expect(out).not.toContain("no candidate was compared");
-  expect(out).toContain("  30 nodes; resolution 1m: what lasts less may be missed, and times are that exact\n");
+  expect(out).toContain("  30 nodes; resolution 1m: shorter events may be missed, and times are only that exact\n");
   expect(out).toContain(
     [
       "in force: actions by day (UTC)",
@@ -198,7 +198,7 @@ test("names the fields that the history does not hold, and durations that are to
   expect(read.too_short).toContainEqual({ policy: "failing", key: "for" });
 });
 
-test("says what is wrong if Prometheus has no such history, or can't be reached", async () => {
+test("explains the problem if Prometheus has no such history, or can't be reached", async () => {
   expect(await backtest("--matchers", 'job="other"')).toMatchObject({
     code: 1,
     err: 'proxywarden: Prometheus has no samples of proxynet_node_status with job="other" in this time\n',

@@ -18,7 +18,7 @@ export interface RecordedHistory {
   readonly data: string;
   readonly startMs: number;
   readonly endMs: number;
-  /** What the daemon decided, oldest first. */
+  /** Decisions of the daemon, oldest first. */
   readonly decisions: readonly Decision[];
 }
 
@@ -42,7 +42,7 @@ const DAEMON_SAMPLE = new RegExp(`^(?:${COLLECTOR_FAMILIES.join("|")})\\{`);
 const UNREAD_FAMILIES = new Set(networkFamilyNames().filter((name) => !READ_FAMILIES.has(name)));
 /** Each detail is read once in so many walks. */
 const WALKS_PER_DETAIL = 5;
-/** The journal returns at most this many rows at once. */
+/** Maximum number of rows that the journal returns. */
 const ROWS_MAX = 1_000;
 
 /** Runs a daemon on virtual time, scrapes it every minute, and turns that into blocks of Prometheus below `folder`. */

@@ -41,7 +41,7 @@ test("check prints the most nodes that policies can act on, under each safety.mo
     "  dry_run             none",
     `  approve (in force)  ${worstCase}; after approval: reboot-offline`,
     `  enforce             ${worstCase}; automatically: reboot-offline`,
-    "limits for this fleet: the fleet size is unknown; pass --nodes",
+    "limits for this fleet: the fleet size is unknown; pass --nodes, or ask the service with --probe",
     "enforces nothing because",
     "  safety.mode is approve: an operator must approve each action",
   ]);

@@ -28,7 +28,7 @@ limits:
 test("a usage error exits with 2 and names the problem", async () => {
   const [typo, noCommand] = await Promise.all([runCommand("chekc"), runInProcess()]);
   expect(typo).toEqual({ code: 2, out: "", err: expect.stringMatching(/unknown command 'chekc'/) });
-  expect(noCommand).toEqual({ code: 2, out: "", err: expect.stringMatching(/Usage: proxywarden/) });
+  expect(noCommand).toEqual({ code: 2, out: "", err: expect.stringMatching(/Usage: npm start -- \[options\]/) });
 });
 
 test("--version and --help exit with 0 and print to standard output", async () => {
@@ -109,7 +109,7 @@ describe("demo", () => {
     expect(out).toMatch(/metrics +http:\/\/127\.0\.0\.1:\d+\/metrics/);
     expect(out).toMatch(/[1-9]\d* {2}GET \/v1\/nodes {2}200/);
     expect(out).toMatch(/ 0 {2}answered 429/);
-    expect(out).toMatch(/nodes +\d+\.\d {2}\d+\.\d/);
+    expect(out).toMatch(/nodes +[\d.]+s {2}[\d.]+s/);
     expect(out).toMatch(/scrape: \d+\.\d ms for [1-9]\d* bytes/);
   });
 
@@ -118,7 +118,7 @@ describe("demo", () => {
     const { port } = new URL(url);
     const { code, err } = await runInProcess("demo", "--nodes", "5", "--sessions", "5", "--port", port, "--for", "1s");
     expect(code).toBe(1);
-    expect(err).toMatch(new RegExp(`web\\.listen: .*127\\.0\\.0\\.1:${port}`));
+    expect(err).toMatch(new RegExp(`^proxywarden: --port: .*127\\.0\\.0\\.1:${port}.*lsof -i :${port}`));
   });
 });
 
@@ -150,7 +150,7 @@ describe("simulate", () => {
     expect(invalid.code).toBe(1);
     expect(invalid.err).toMatch(new RegExp(`${file}:1:8: nodes: found "few"; must be a whole number`));
     expect(inUse.code).toBe(1);
-    expect(inUse.err).toMatch(/can't listen on 127\.0\.0\.1:\d+: .*EADDRINUSE/);
+    expect(inUse.err).toMatch(/can't listen on 127\.0\.0\.1:\d+: .*EADDRINUSE.*lsof -i :\d+.* --port/);
   });
 });
 

@@ -26,7 +26,7 @@ test("demo prints decisions, actions and their outcomes as they happen, and ends
   await waitUntil(
     () =>
       `all kinds of lines are printed; missing: ${lines.filter((each) => !each.test(texts.out)).join("\n")}\nprinted:\n${texts.out}`,
-    () => lines.every((each) => each.test(texts.out)),
+    () => lines.every((line) => line.test(texts.out)),
   );
   stop.abort();
   expect(await ended).toBe(0);

@@ -65,6 +65,6 @@ test("the help of each command has an example", async () => {
   const helps = await Promise.all(all.map((name) => runInProcess(name, "--help")));
   for (const [index, { code, out }] of helps.entries()) {
     expect.soft({ name: all[index], code }).toEqual({ name: all[index], code: 0 });
-    expect.soft(out).toMatch(new RegExp(`Example:\n {2}\\$ proxywarden ${all[index]}\\b`));
+    expect.soft(out).toMatch(new RegExp(`Example:\n {2}\\$ npm start -- ${all[index]}\\b`));
   }
 });

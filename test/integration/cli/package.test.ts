@@ -12,7 +12,7 @@ import { waitUntil } from "../wait-until.ts";
 /** It builds the package, and npm may read dependencies from the registry. */
 const INSTALL_TIMEOUT_MS = 5 * MINUTE_MS;
 const INSTALL_OPTIONS = ["--prefer-offline", "--ignore-scripts", "--no-audit", "--no-fund"];
-/** What is in the package. */
+/** Files in the package. */
 const PACKAGED = [
   ...["CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md"],
   ...["config", "deploy", "dist", "docs", "grafana", "package.json"],

@@ -26,7 +26,7 @@ export const docPages = (): readonly DocPage[] =>
     text: readFileSync(join(ROOT, path), "utf8"),
   }));
 
-/** Returns the languages of the fenced blocks of a page; `""`: none. */
+/** Returns the languages of the fenced blocks of a page, `""` for blocks without one. */
 export const blockLanguages = ({ text }: DocPage): readonly string[] =>
   [...text.matchAll(FENCED)].map(([, language]) => language!);
 

@@ -36,7 +36,10 @@ const OUTAGE = { failureMode: "outage", remedy: "reboot" } as const;
 /** The breaker opens when more nodes fire. */
 const BREAKER_NODES = 2;
 
-/** A program of the reader that this process executes: it posts its arguments, one per line, and exits as the response says. */
+/**
+ * A program of the reader that this process executes: it posts its arguments, one per line, and exits as the response
+ * says.
+ */
 const FORWARDING_SCRIPT = `#!/bin/bash
 words=("$(basename "$0")")
 for word in "$@"; do [[ -f $word ]] && word=$(realpath "$word"); words+=("$word"); done
@@ -49,8 +52,8 @@ echo "npm $*: not here" >&2; exit 1
 `;
 
 /**
- * Creates a reader with the files of the checkout and those that the documentation assumes, a daemon in approve mode, and
- * an action that waits for approval.
+ * Creates a reader with the files of the checkout and those that the documentation assumes, a daemon in approve mode,
+ * and an action that waits for approval.
  */
 export async function startDocsReader(): Promise<DocsReader> {
   const setup = await startHealingSetup();

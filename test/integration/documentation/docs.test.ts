@@ -10,8 +10,8 @@ import { startDocsReader } from "./doc-reader.ts";
 const ROOT = join(import.meta.dirname, "../../..");
 
 /**
- * Commands that can't run in a test, because they install something, need a cluster, a container engine or root, or run the
- * tests. Beside each, what else tests it.
+ * Commands that can't run in a test, because they install something, need a cluster, a container engine or root, or run
+ * the tests. Beside each, what else tests it.
  */
 const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[] = [
   ["npm ci", ".ci/run"],
@@ -74,7 +74,7 @@ test("every documented command exits with 0", async () => {
     failures.push(failure);
     if (!RUN_IN_PARALLEL.test(text)) await failure;
   }
-  expect((await Promise.all(failures)).filter((each) => each !== null)).toEqual([]);
+  expect((await Promise.all(failures)).filter((failure) => failure !== null)).toEqual([]);
   const { holds } = await reader.daemon().explain(reader.healthyNode);
   expect(holds).toMatchObject([{ reason: expect.stringContaining("its disk is swapped") }]);
   expect(existsSync(reader.localPath("var/lib/proxywarden/broken/proxywarden.db"))).toBe(true);

@@ -17,11 +17,14 @@ const LASTING: readonly (readonly [start: string, ready: RegExp])[] = [
   ["npm start -- run", /daemon started/],
 ];
 
-/** What the reader sees on the status page before a command, by the route that shows it, and what the command then prints. */
+/**
+ * What the reader sees on the status page before a command, by the route that shows it, and what the command then
+ * prints.
+ */
 const AWAITED: readonly (readonly [command: string, route: string, shown: RegExp, printed: RegExp])[] = [
   ["npm start -- nodes --status offline", "nodes?limit=1000", /iad-0028/, /iad-0028[\s\S]*iad-0199/],
   ["npm start -- decisions", "decisions", /"verdict":"act"/, /reboot-offline/],
-  ["npm start -- explain iad-0028", "actions", /"outcome":"dry_run"/, /dry_run \(dry run: nothing was sent\)/],
+  ["npm start -- explain iad-0028", "actions", /"outcome":"dry_run"/, /dry run: not sent/],
   ["npm start -- actions", "actions", /"outcome":"verified"/, /iad-0028.*verified/],
   // The second node takes two more minutes.
   [
@@ -55,7 +58,9 @@ async function startReader() {
   const commandWithPorts = (text: string) => {
     const command = withPorts(text).replaceAll("PROXYWARDEN_API_KEY=…", "PROXYWARDEN_API_KEY=first-hour");
     if (command.includes(" simulate ")) return `${command} --port ${servicePort}`;
-    const asksDaemon = / -- (?:status|nodes|decisions|actions|explain|pause|resume|hold|release)\b/.test(command);
+    const asksDaemon = / -- (?:status|nodes|decisions|actions|orders|explain|pause|resume|hold|release)\b/.test(
+      command,
+    );
     return asksDaemon ? `${command} --url http://127.0.0.1:${daemonPort}` : command;
   };
   const exported: string[] = [];
@@ -86,7 +91,7 @@ test(
     };
     const commands = TUTORIAL.flatMap(commandsOf).map(({ text }) => text);
     expect(commands.length).toBeGreaterThan(20);
-    for (const text of commands.filter((each) => each !== "npm ci")) {
+    for (const text of commands.filter((command) => command !== "npm ci")) {
       const ready = LASTING.find(([start]) => text.startsWith(start))?.[1];
       if (ready !== undefined) {
         // The page says to stop the first daemon before the second one starts.

@@ -22,17 +22,17 @@ export interface Member extends RunningProcess {
   /** Sends an operator command. */
   order(path: string, body?: object): Promise<{ readonly status: number; readonly json: { readonly message: string } }>;
   scrape(): Promise<MetricsPage>;
-  /** Whether it leads; false if it does not answer. */
+  /** Returns whether it leads, or false if it does not respond. */
   isLeading(): Promise<boolean>;
-  /** Whether it leads, trusts its fleet data, and can write the journal: it would act now. */
+  /** Returns whether it leads, trusts its fleet data and can write the journal, so that it would act. */
   isHealing(): Promise<boolean>;
   /** Returns the actions on a node, without those that were withdrawn because a busy machine delayed the walks. */
   actionsOf(node: string): Promise<readonly ActionRow[]>;
 }
 
 /**
- * Processes start slowly on a busy machine. If one is so busy that a takeover takes more than 5 minutes of the group's time, a wrong
- * wall clock holds actions for an hour of it.
+ * Processes start slowly on a busy machine. If one is so busy that a takeover takes more than 5 minutes of the group's
+ * time, a wrong wall clock holds actions for an hour of it.
  */
 const WAIT_MS: DurationMs = 4 * MINUTE_MS;
 /** A daemon that is stopped does not answer. */

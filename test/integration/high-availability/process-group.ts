@@ -26,7 +26,7 @@ import {
 import { configText } from "../simulated-network.ts";
 import { type Member, startMember, until } from "./member.ts";
 
-/** What a process of a group is started with. */
+/** Options of a process of a group. */
 export interface SharedDaemonOptions {
   readonly config: string;
   /** Its name in the lease and in its requests. */
@@ -35,11 +35,11 @@ export interface SharedDaemonOptions {
   readonly speed: number;
   /** When the wall clock of the group showed the real time. */
   readonly startedAt: EpochMs;
-  /** How far its wall clock is ahead. */
+  /** Offset of its wall clock. */
   readonly clockSkewMs: DurationMs;
   /** The lease as the database measures it, in real time. */
   readonly leaseMs: DurationMs;
-  /** Where it kills itself; null: nowhere. */
+  /** Point at which it kills itself, or null for never. */
   readonly crash: CrashPoint | null;
 }
 
@@ -59,7 +59,7 @@ interface MemberOptions extends Partial<Pick<SharedDaemonOptions, "clockSkewMs" 
 
 /** A POST that reached the service. */
 export interface ReceivedPost extends PostRequest {
-  /** Who held the lease last, according to the database, when it arrived; null: the database was down. */
+  /** Last holder of the lease at its arrival according to the database, or null if the database was down. */
   readonly leader: string | null;
 }
 
@@ -94,7 +94,7 @@ export async function startProcessGroup(
   });
 }
 
-/** What a group is made of. */
+/** Parts of a group. */
 interface GroupParts extends Required<ProcessGroupOptions> {
   readonly cluster: PostgresCluster;
   readonly schema: string;

@@ -141,7 +141,7 @@ test("right after a reload every route shows the data from before, by the new co
 /** A walk of the nodes takes longer than the time between two reloads. */
 const SLOW = { kind: "slow_drip", bytesPerSecond: 8_000 } as const;
 
-/** Reloads repeatedly until a walk of the nodes that began meanwhile has completed. */
+/** Reloads repeatedly until a walk of the nodes that began in the meantime has completed. */
 async function reloadUntilWalked(
   daemon: Awaited<ReturnType<typeof startTestDaemon>>,
   beforeEach: (reload: number) => void,

@@ -5,7 +5,7 @@ import { createAuthority, type Identity } from "../../web/http/tls/certificate-a
 import { createTempFolder, type TempFolder } from "../folder.ts";
 import { requireProgram, startProcess } from "../process.ts";
 
-/** The exporter-toolkit's verdict on a file. `too new`: Debian's promtool predates the key, so only our verdict is tested. */
+/** The exporter-toolkit's verdict. If it is `too new`, Debian's promtool predates the key and only ours is tested. */
 type Verdict = "good" | "bad" | "good, too new" | "bad, too new";
 
 const PASSWORD = "dave123";

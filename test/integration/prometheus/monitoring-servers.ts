@@ -23,7 +23,10 @@ const scrapeConfig = (target: string, job: object): string =>
     scrape_configs: [{ job_name: "w", static_configs: [{ targets: [target] }], ...job }],
   });
 
-/** Starts a Prometheus that scrapes one target every second; it stops after the test. `job`: further keys of the scrape job. */
+/**
+ * Starts a Prometheus that scrapes one target every second; it stops after the test. `job`: further keys of the scrape
+ * job.
+ */
 export const startPrometheus = (target: string, port?: number, job: object = {}): Promise<Prometheus> =>
   runPrometheus(scrapeConfig(target, job), port === undefined ? {} : { port });
 

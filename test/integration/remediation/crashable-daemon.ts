@@ -13,8 +13,8 @@ import { type CrashBoundary, type CrashPoint, crashAt } from "./crash-point.ts";
  *
  *     node crashable-daemon.ts CONFIG SPEED [before|after BOUNDARY]
  *
- * Time runs SPEED times as fast, and the process kills itself right before or after the first commit with a change of the kind
- * BOUNDARY reaches the disk.
+ * Time runs SPEED times as fast, and the process kills itself right before or after the first commit with a change of
+ * the kind BOUNDARY reaches the disk.
  */
 const [config = "", speed = "1", when, boundary] = process.argv.slice(2);
 const crashPoint =

@@ -51,7 +51,7 @@ export interface RunningDaemon extends TestDaemon {
   /** Returns all actions, oldest first, without those that were withdrawn because a busy machine delayed the walks. */
   actions(): Promise<readonly ActionView[]>;
   decisions(): Promise<readonly DecisionView[]>;
-  /** Returns the last episode of a node; undefined: it has none. */
+  /** Returns the last episode of a node, or undefined if it has none. */
   episode(node: string): Promise<EpisodeView | undefined>;
   /** Returns the reasons that would hold the next step on a node now. */
   reasons(node: string): Promise<readonly string[]>;
@@ -111,8 +111,8 @@ export async function startHealingSetup({ speed = SPEED, rebootMs = REBOOT_MS } 
 }
 
 /**
- * Waits are short, and limits have their defaults. Walks are as far apart as possible, because data is untrusted after three
- * intervals without one, and a busy machine delays walks.
+ * Waits are short, and limits have their defaults. Walks are as far apart as possible, because data is untrusted after
+ * three intervals without one, and a busy machine delays walks.
  */
 function defaultSections(folder: TempFolder, policies: readonly object[]): ConfigSections {
   return {
@@ -169,8 +169,8 @@ export const startCrashingDaemon = ({ file }: WrittenConfig, ...at: readonly str
   startScript(fileURLToPath(new URL("./crashable-daemon.ts", import.meta.url)), [file, String(SPEED), ...at]);
 
 /**
- * Returns a policy that reboots offline nodes at once, and by force if they are still offline after `within`, which by default is
- * longer than a busy machine takes.
+ * Returns a policy that reboots offline nodes immediately, and by force if they are still offline after `within`, which
+ * by default is longer than a busy machine takes.
  */
 export const rebootOffline = ({ within = "5m", ...changed }: Readonly<Record<string, unknown>> = {}): object => ({
   name: "reboot-offline",

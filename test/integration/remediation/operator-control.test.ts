@@ -69,7 +69,9 @@ test("a pause holds every node, a hold one node; both end with a command over HT
   expect(serviceProxy.postRequests.map(({ path }) => path)).toEqual([`/v1/nodes/${first}/reboot`]);
 
   const held = await daemon.runCli("hold", second, "--for", "1d", "--reason", "its disk is swapped");
-  expect(held.out).toMatch(/^node_\S+ is held: its disk is swapped; it is not touched until 20\S+Z, or release\n$/);
+  expect(held.out).toMatch(
+    /^[a-z]+-\d+ is held: its disk is swapped; it is not touched until 20\S+ \S+ UTC, or release\n$/,
+  );
   interventions.startFailure(second, OUTAGE);
   await untilHeld(daemon, second, "held");
   expect((await daemon.explain(second)).policies[0]!.blockers).toEqual([
@@ -138,9 +140,9 @@ test("the circuit breaker stays open until reset-breaker, and explain names ever
     runInProcess("explain", second, "--config", file).then(({ out }) => out),
   ]);
   for (const story of [live, kept]) {
-    expect(story).toMatch(/paused: since \S+ by admin: a deploy/);
+    expect(story).toMatch(/paused: since \S+ \S+ UTC by admin: a deploy/);
     expect(story).toContain("held: admin holds it: its disk is swapped");
-    expect(story).toMatch(/breaker: it opened at \S+ when 2 nodes fired; reset-breaker closes it/);
+    expect(story).toMatch(/breaker: it opened at \S+ \S+ UTC when 2 nodes fired; reset-breaker closes it/);
     expect(story).toContain("node.status = offline");
   }
   const { out } = await runInProcess("explain", first, "--config", file, "--output", "json");

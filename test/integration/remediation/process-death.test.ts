@@ -8,7 +8,7 @@ import type { PostHooks } from "./recording-proxy.ts";
 /** Up to five daemons run in parallel, which is slow on a busy machine. */
 const TEST_MS_MAX = 60_000;
 
-/** When a daemon is killed, and what the service and the journal have once the next daemon has healed the node. */
+/** When a daemon is killed, and the state of the service and journal after the next daemon has healed the node. */
 interface CrashCase {
   /** The commit at which the process kills itself. */
   readonly at?: readonly [side: "before" | "after", boundary: string];
@@ -63,7 +63,7 @@ async function crashAndRestart({ at, whilePosting, within = "5m" }: CrashCase) {
   };
 }
 
-/** Expects that the node is healed in one episode, at whatever moment the daemon was killed. */
+/** Expects that the node is healed in one episode, whenever the daemon was killed. */
 async function expectHealedAfterCrash(cases: Readonly<Record<string, CrashCase>>): Promise<void> {
   const ends = await Promise.all(
     Object.entries(cases)

@@ -9,9 +9,9 @@ export interface PostRequest {
   readonly userAgent: string;
 }
 
-/** What a test does while a POST is under way. */
+/** Callback that runs while a POST is under way. */
 export interface PostHooks {
-  /** Called when the POST arrives. It is forwarded once this resolves; false: it never is. */
+  /** Called when the POST arrives. It is forwarded if this resolves to true, and never if it resolves to false. */
   arrived?(post: PostRequest): Promise<boolean>;
   /** Called when the service has answered. The answer is forwarded once this resolves. */
   answered?(post: PostRequest): Promise<void>;

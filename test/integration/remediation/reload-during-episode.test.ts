@@ -76,7 +76,7 @@ test("a longer `for` returns a node to pending and withdraws its episode; an unc
   expect(setup.serviceProxy.postRequests).toEqual([]);
 });
 
-test("a change from approve to enforce applies at once: the request for approval lapses, and the same episode continues", async () => {
+test("a change from approve to enforce applies immediately: the request for approval lapses, and the same episode continues", async () => {
   const { setup, daemon, node, episode } = await startWithPausedEpisode(rebootOffline({ mode: "approve" }));
   await daemon.sendCommand("/api/v1/resume");
   await waitUntil("an action waits", async () => (await daemon.actions())[0]?.state === "awaiting");

@@ -28,7 +28,10 @@ const limits = {
   session_monitoring: { requests: 100_000 },
 };
 
-/** Starts a service that replaces half of its nodes, sessions and customers at every walk. The version of a node is the walk. */
+/**
+ * Starts a service that replaces half of its nodes, sessions and customers at every walk. The version of a node is the
+ * walk.
+ */
 async function startChurning() {
   const walks = { nodes: 0, sessions: 0 };
   const named = (kind: "nodes" | "sessions", index: number, count: number) =>
@@ -74,7 +77,7 @@ test("series stay bounded while nodes and customers come and go, and no scrape m
   const config = configText(url, { collect: everySecond, limits, export: { top_customers: TOP_CUSTOMERS } });
   const daemon = await startTestDaemon(clock, config);
   const seen = { versions: new Set<string>(), ids: new Set<string>() };
-  /** Most series without a node by family, in the first and the second half. */
+  /** Maximum number of series without a node by family, in the first and the second half. */
   const seriesMax = { early: new Map<string, number>(), late: new Map<string, number>() };
   await waitUntil("many walks have ended", async () => {
     const page = await daemon.scrape();
@@ -83,8 +86,8 @@ test("series stay bounded while nodes and customers come and go, and no scrape m
       seen.ids.add(labels.node_id!);
       if (isPermanent(labels.node_id!)) permanent.add(labels.version!);
     }
-    // Nodes that left keep their last record until they are known to be gone; all others are from the last walk. There may
-    // be none: time is so fast that a delayed process finds all samples stale.
+    // Nodes that left keep their last record until they are known to be gone; all others are from the last walk. There
+    // may be none: time is so fast that a delayed process finds all samples stale.
     expect(permanent.size).toBeLessThanOrEqual(1);
     for (const version of permanent) seen.versions.add(version);
     expect(page.select("proxynet_customer_sessions").length).toBeLessThanOrEqual(TOP_CUSTOMERS + 1);

@@ -26,7 +26,7 @@ export function createWalks(failedListed = false, parts: Partial<SessionNodeTabl
     /** Adds a walk that begins at `beganAt` on the service's clock. Returns the number of distinct sessions. */
     walk(beganAt: number, sessions: readonly SessionRecord[], end: SessionWalkEnd = "complete") {
       fold.beginWalk(beganAt);
-      const distinct = sessions.map((each) => fold.add(each)).filter(Boolean).length;
+      const distinct = sessions.map((session) => fold.add(session)).filter(Boolean).length;
       Array.from(fold.endWalk(end, ++at));
       return distinct;
     },

@@ -52,7 +52,7 @@ test("a leader that was killed has used its whole block", async () => {
   expect(next.calls.since("2026-11-01")).toBe(CALL_BLOCK);
 });
 
-test("while a commit takes 2 s, calls go on within their block, and what is recorded meanwhile is written after it, in order", async () => {
+test("while a commit takes 2 s, calls continue within their block, and changes recorded in the meantime are written after it, in order", async () => {
   const { store, proxy } = await openThroughProxy();
   const state = await stateOver(store);
   await store.calls.add("2026-11-01", 1);
@@ -75,7 +75,7 @@ test("while a commit takes 2 s, calls go on within their block, and what is reco
   expect(await store.journal.decisions({ limit: 9 })).toHaveLength(1);
 });
 
-test("while the database is away nothing is lost and commits are refused; when it is back, all is written in order", async () => {
+test("while the database is unavailable nothing is lost and commits are refused; once it is back, everything is written in order", async () => {
   const { store, proxy } = await openThroughProxy();
   const state = await stateOver(store);
   await state.commit([{ kind: "episode", row: episodeOf(1) }]);

@@ -33,7 +33,7 @@ const expireLease = async (schema: string) =>
   (await sharedCluster()).query(`UPDATE "${schema}".leases SET expires_at = clock_timestamp()`);
 
 describe("the lease", () => {
-  test("has one holder; a release hands it over at once, with the next epoch", async () => {
+  test("has one holder; a release hands it over immediately, with the next epoch", async () => {
     const schema = newSchema();
     const [one, two] = [await startInstance(schema, "one"), await startInstance(schema, "two")];
     expect(await one.lease.current()).toBeNull();
@@ -49,7 +49,7 @@ describe("the lease", () => {
     await Promise.all([one.close(), two.close()]);
   });
 
-  test("of a daemon ends by its own clock, from before it asked for it, and is renewed", async () => {
+  test("ends by the daemon's own clock, counted from before its request, and is renewed", async () => {
     const schema = newSchema();
     const { lease, time, close } = await startInstance(schema, "one");
     await lease.acquire();
@@ -64,7 +64,7 @@ describe("the lease", () => {
     await close();
   });
 
-  test("is renewed after its end if no other daemon took it, and not after another one did", async () => {
+  test("is renewed after its end unless another daemon took it", async () => {
     const schema = newSchema();
     const [one, two] = [await startInstance(schema, "one"), await startInstance(schema, "two")];
     await one.lease.acquire();
@@ -78,7 +78,7 @@ describe("the lease", () => {
     await Promise.all([one.close(), two.close()]);
   });
 
-  test("is kept by a daemon whose schema another one has migrated, but not taken by it again", async () => {
+  test("is kept by a daemon whose schema another one has migrated, but can't be acquired by it again", async () => {
     const schema = newSchema();
     const [one, two] = [await startInstance(schema, "one"), await startInstance(schema, "two")];
     await one.lease.acquire();
@@ -96,7 +96,7 @@ describe("the lease", () => {
     await Promise.all([one.close(), two.close()]);
   });
 
-  test("of two daemons that ask at the same time goes to one", async () => {
+  test("is granted to only one of two daemons that request it at the same time", async () => {
     const schema = newSchema();
     const instances = [await startInstance(schema, "one"), await startInstance(schema, "two")];
     for (let round = 0; round < 5; round++) {

@@ -22,7 +22,7 @@ test("daemons that start at the same time migrate a schema once", async () => {
   const opened = await Promise.all([1, 2, 3].map(() => openMigratedDatabase(deps)));
   expect(opened.map(({ ok }) => ok)).toEqual([true, true, true]);
   expect(await versionOf(schema)).toEqual([MIGRATIONS.length]);
-  await Promise.all(opened.map((each) => (each.ok ? each.value.close() : null)));
+  await Promise.all(opened.map((store) => (store.ok ? store.value.close() : null)));
 });
 
 test("a migration that fails leaves the schema at its version", async () => {

@@ -8,8 +8,8 @@ export const SAMPLE_START = Date.UTC(2026, 10, 21, 9);
 const at = (minutes: number): number => SAMPLE_START + minutes * MINUTE_MS;
 
 /**
- * An hour: alice approves a reboot of node_1, which heals it; node_2 is not healed by a quarantine; bob rejects a reboot of node_3,
- * whose episode stays open.
+ * An hour: alice approves a reboot of node_1, which heals it; node_2 is not healed by a quarantine; bob rejects a
+ * reboot of node_3, whose episode stays open.
  */
 export const sampleJournal = (): readonly JournalChange[] => [
   {

@@ -102,7 +102,7 @@ const EPISODE = {
   ...{ quarantine_action: null, quarantine_ends_at: null },
 };
 
-test("an action has its request, who answered it, and what became of it", async () => {
+test("an action has its request, the operator who answered it, and its outcome", async () => {
   const actions = await rowsOf("proxywarden_actions", "number");
   expect(actions).toEqual([
     {
@@ -169,7 +169,7 @@ const ACTION = {
   evidence: { "node.status": "offline" },
 };
 
-test("a decision has every reason, and an order its operator", async () => {
+test("a decision has every reason, and an order has its operator", async () => {
   const decision = { policy: "reboot-offline", node: "node_1", step: 1, mode: "enforce" };
   const evidence = { "node.status": "offline" };
   expect(await rowsOf("proxywarden_decisions", "seq")).toEqual([

@@ -122,7 +122,7 @@ test("closes the database if a rollback fails: later writes throw, and the trans
   again.close();
 });
 
-test("a commit throws at once while another process writes, and succeeds afterwards", async () => {
+test("a commit throws immediately while another process writes, and succeeds afterwards", async () => {
   const store = folder.open();
   const other = new DatabaseSync(folder.database);
   other.exec("BEGIN IMMEDIATE");

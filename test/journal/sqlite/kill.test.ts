@@ -9,7 +9,9 @@ const KILLS = 6;
 /** Timers in each commit: enough that a kill often finds one under way. */
 const TIMERS = 500;
 
-/** Commits one round after another: an episode, an action, a decision, timers, and a fact that says which round it was. */
+/**
+ * Commits one round after another: an episode, an action, a decision, timers, and a fact that says which round it was.
+ */
 const committing = `
   const { journal } = store.value;
   const row = (of, said) => ({ ...of, ...said });

@@ -73,7 +73,7 @@ describe("a journal can be read", () => {
     expect(readFileSync(`${folder.database}-wal`).equals(log)).toBe(true);
   });
 
-  test("as a snapshot, whatever is written meanwhile", async () => {
+  test("as a snapshot that later writes do not change", async () => {
     const store = folder.open();
     await store.journal.commit(rows);
     const reader = reading();

@@ -7,7 +7,7 @@ import { propertyRuns } from "../../harness/run-length.ts";
 const BYTES = 64;
 const numerals = createNumberWriter(2);
 
-/** What is written for `value`, and what stands around it. */
+/** Returns the text written for `value` and its surroundings. */
 function written(value: number): string {
   const target = Buffer.alloc(BYTES, "#");
   const length = numerals.measure(1, value);

@@ -63,7 +63,7 @@ function withoutUndefined(fixture: Record<string, unknown>): Partial<NodeFixture
   return Object.fromEntries(Object.entries(fixture).filter(([, field]) => field !== undefined));
 }
 
-/** What may happen between two renderings. */
+/** Possible changes between two renderings. */
 interface RenderStep {
   /** New content of slots; null: empty. */
   readonly nodes: readonly (readonly [slot: number, node: NodeFixture | null])[];

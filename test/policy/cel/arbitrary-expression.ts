@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-/** What a sentence is about, by field; a field that isn't there has no value. */
+/** Values by field. A missing field has no value. */
 export type KnownFields = Readonly<Record<string, string | number>>;
 
 /**
@@ -167,7 +167,9 @@ const expressionGrammar = fc.letrec<{ number: RandomExpression<number>; conditio
   },
 );
 
-/** An operator between conditions: it has a value where that is the same for every value that the unknown ones may have. */
+/**
+ * An operator between conditions: it has a value where that is the same for every value that the unknown ones may have.
+ */
 function threeValuedOperator(
   operator: string,
   sides: readonly [RandomExpression<boolean>, RandomExpression<boolean>],

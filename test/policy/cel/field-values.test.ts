@@ -33,7 +33,7 @@ function snapshotOf(parts: Partial<Snapshot>): Snapshot {
   return { sequence: 1, at: 2_000, fleet: buildFleet([]), sessions: null, stats: null, hourly: null, ...parts };
 }
 
-/** Reads fields of the first node, whatever their age. */
+/** Reads fields of the first node, regardless of their age. */
 function reader(parts: Partial<Snapshot>, time: (at: number) => number | null = serviceTime, freshFrom = -Infinity) {
   const subject = createEvaluationScope(snapshotOf(parts), time).nodeAt(0);
   return (name: string) => subject.read(findField(name)!, freshFrom);
@@ -75,7 +75,7 @@ describe("a field of the node", () => {
     expect(read("node.cpu_usage")).toBe("missing");
   });
 
-  test("of usage has an undeclared scale without a valid scale, and so do medians", () => {
+  test("of usage has an undeclared scale if none is valid, and so do medians", () => {
     const read = reader({ fleet: { ...buildFleet([completeNode]), usageKnown: false } });
     const undeclared = FIELDS.filter(({ name }) => read(name) === "undeclared_scale");
     expect(undeclared).toEqual(FIELDS.filter(({ isUsage }) => isUsage));

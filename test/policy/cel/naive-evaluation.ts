@@ -1,7 +1,7 @@
 import type { NodeFixture } from "../../metrics/snapshot-fixtures.ts";
 import { MAX_AGES, NOW, type SampledFleet } from "../arbitrary-snapshot.ts";
 
-/** What is known and fresh of a node, by field, read off the sketch of a world in the plainest way. */
+/** Returns the known and fresh values of a node by field, taken directly from the description of a world. */
 export function referenceReading(
   sampledFleet: SampledFleet,
   node: NodeFixture,
@@ -66,7 +66,7 @@ function sessionsOf({ sessions }: SampledFleet, node: NodeFixture) {
   const counts: Readonly<Record<string, number>> = row?.counts ?? {};
   const of = (status: string) => counts[status] ?? 0;
   const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  // Failures that are only listed still say nothing, and in the end that there are none.
+  // Failures that are still listed prove nothing at first, and later that there are no new ones.
   const quiet = row?.quietWalks ?? 0;
   const past = (failures: number) => failures > 0 && (quiet === 1 || quiet === 2);
   const ofNow = (failures: number) => (quiet >= 3 ? 0 : failures);

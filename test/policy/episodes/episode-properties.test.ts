@@ -73,7 +73,7 @@ interface EpisodeRun {
   now: number;
 }
 
-/** What the engine does with an episode, event by event. */
+/** Returns the engine's changes to an episode, event by event. */
 function applyEvent(course: EpisodeRun, event: string, rule: PolicyRule): void {
   const { episode, now } = course;
   const { state } = episode;
@@ -99,7 +99,7 @@ function applyEvent(course: EpisodeRun, event: string, rule: PolicyRule): void {
   else if (event === "clear" && episode.quarantine === null) course.episode = clearEpisode(episode, now);
 }
 
-/** Whether nothing of a suspended episode is under way: it then waits for its timer. */
+/** Returns whether nothing of a suspended episode is under way: it then waits for its timer. */
 const isWaitingForTimer = ({ episode, action }: EpisodeRun) => action === null && episode.quarantine === null;
 
 function end(course: EpisodeRun, event: string, rule: PolicyRule): void {

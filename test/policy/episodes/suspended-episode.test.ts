@@ -18,7 +18,7 @@ describe("a suspended episode", () => {
   const back = (overrides: Partial<Episode>, hasActionInFlight = false) =>
     resumeEpisode(openEpisode({ state: "suspended", acted: 1, ...overrides }), hasActionInFlight, LATER).state;
 
-  test("resumes at once only with an action in flight or our quarantine", () => {
+  test("resumes immediately only with an action in flight or our quarantine", () => {
     expect(back({}, true)).toBe("acting");
     expect(back({ quarantine: quarantineOf() })).toBe("quarantined");
     expect(back({ healed: true })).toBe("suspended");

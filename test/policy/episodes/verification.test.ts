@@ -17,7 +17,7 @@ const WITHIN = 15 * MINUTE_MS;
 const END = NOON + WITHIN;
 /** When an unknown result becomes final. */
 const EXTENDED_END = END + WITHIN;
-/** When a step is given up whose node was not seen since. */
+/** When a step is given up if its node was not seen since. */
 const UNOBSERVED_END = END + UNOBSERVED_MS_MAX;
 
 const requests = {

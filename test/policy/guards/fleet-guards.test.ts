@@ -86,7 +86,7 @@ describe("a correlated failure", () => {
 
   test("holds its nodes and reports their number, their region and when it ends", () => {
     expect(blockers()).toEqual([
-      "correlated: 7 nodes of the region r-0 failed together: treated as one incident; it ends 30m after fewer than 5 of them are unhealthy, and no later than 2026-03-01T17:41:00.000Z",
+      "correlated: 7 nodes of the region r-0 failed together: treated as one incident; it ends 30m after fewer than 5 of them are unhealthy, and no later than 2026-03-01 17:41:00 UTC",
     ]);
     expect(blockers({ until: NOON + 90 * SECOND_MS })).toEqual([
       "correlated: 7 nodes of the region r-0 failed together: treated as one incident; it is over, and ends in 1m30s",
@@ -107,7 +107,7 @@ describe("a correlated failure", () => {
 test("an open breaker holds every node until an operator resets it", () => {
   const open = { firings: [], open: { openedAt: Date.parse("2026-02-27T03:04:05Z"), nodes: 11 } };
   expect(blockersOfGuard(breakerGuard, {}, { facts: { breaker: open } })).toEqual([
-    "breaker: it opened at 2026-02-27T03:04:05.000Z when 11 nodes fired; reset-breaker closes it",
+    "breaker: it opened at 2026-02-27 03:04:05 UTC when 11 nodes fired; reset-breaker closes it",
   ]);
   expect(blockersOfGuard(breakerGuard)).toEqual(NO_BLOCKERS);
 });
@@ -115,20 +115,28 @@ test("an open breaker holds every node until an operator resets it", () => {
 describe("max_in_flight", () => {
   const sent = (number: number) => actionOf(number, "ep-9", { node: `node_${number}`, state: "sent", endedAt: null });
   const blockers = (maxInFlight: number, count: number) =>
-    blockersOfGuard(inFlightGuard, {}, { safety: { maxInFlight }, actions: [1, 2, 3, 4].slice(0, count).map(sent) });
+    blockersOfGuard(
+      inFlightGuard,
+      {},
+      {
+        safety: { maxInFlight },
+        actions: [1, 2, 3, 4].slice(0, count).map(sent),
+        facts: { nameOf: (node) => node.replace("node_", "iad-") },
+      },
+    );
 
   test("counts and names the actions that are sent and not yet verified", () => {
     expect(blockers(2, 1)).toEqual(NO_BLOCKERS);
     expect(blockers(2, 2)).toEqual([
-      "in_flight: 2 of 2 actions in flight are not yet verified: act-1 on node_1, act-2 on node_2",
+      "in_flight: 2 actions are in flight, not yet verified; the limit is 2: act-1 on iad-1, act-2 on iad-2",
     ]);
     expect(blockers(2, 4)).toEqual([
-      "in_flight: 4 of 2 actions in flight are not yet verified: act-1 on node_1, act-2 on node_2, act-3 on node_3 and 1 more",
+      "in_flight: 4 actions are in flight, not yet verified; the limit is 2: act-1 on iad-1, act-2 on iad-2, act-3 on iad-3 and 1 more",
     ]);
   });
 
   test("of 0 allows no action", () => {
-    expect(blockers(0, 0)).toEqual(["in_flight: 0 of 0 actions in flight are not yet verified"]);
+    expect(blockers(0, 0)).toEqual(["in_flight: 0 actions are in flight, not yet verified; the limit is 0"]);
   });
 });
 
@@ -169,10 +177,10 @@ describe("max_disrupted_per", () => {
     const all = actingEpisodes("node_5", "node_1", "node_3");
     expect(blockers({ region: 2, country: 3 }, all)).toEqual(NO_BLOCKERS);
     expect(blockers({ region: 1, country: null }, all)).toEqual([
-      "disrupted_domain: 1 nodes of the region r-0 are disrupted; the limit is 1",
+      "disrupted_domain: 1 node is disrupted in the region r-0; the limit is 1",
     ]);
     expect(blockers({ region: null, country: 2 }, all)).toEqual([
-      "disrupted_domain: 2 nodes of the country DE are disrupted; the limit is 2",
+      "disrupted_domain: 2 nodes are disrupted in the country DE; the limit is 2",
     ]);
     expect(blockers({ region: 1, country: 2 }, all)).toHaveLength(2);
     expect(blockers({ region: null, country: null }, all)).toEqual(NO_BLOCKERS);
@@ -185,7 +193,7 @@ describe("max_disrupted_per", () => {
 
   test("treats nodes without a region as one region", () => {
     expect(blockers({ region: 0, country: null }, [], { node: buildObservation({ region: "" }) })).toEqual([
-      "disrupted_domain: 0 nodes of the region (none) are disrupted; the limit is 0",
+      "disrupted_domain: 0 nodes are disrupted in the region (none); the limit is 0",
     ]);
   });
 });
@@ -275,7 +283,7 @@ test("max_in_flight counts actions on other nodes, not those on the candidate it
   const held = (maxInFlight: number) =>
     blockersOfGuard(inFlightGuard, {}, { safety: { maxInFlight }, facts: { inFlight } });
   expect(held(2)).toEqual(NO_BLOCKERS);
-  expect(held(1)).toEqual(["in_flight: 1 of 1 actions in flight are not yet verified: act-2 on node_1"]);
+  expect(held(1)).toEqual(["in_flight: 1 action is in flight, not yet verified; the limit is 1: act-2 on node_1"]);
 });
 
 test("the candidate's own episode does not hold it", () => {

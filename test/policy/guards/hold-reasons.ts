@@ -87,7 +87,7 @@ export const HOLD_CAUSES: Readonly<Record<HoldReason, HoldCause>> = {
 /** A reason that has a cause here. */
 export type Reason = keyof typeof HOLD_CAUSES;
 
-/** All of them, in the order in which they are listed. */
+/** All reasons in the order in which they are listed. */
 export const CAUSED_REASONS = Object.keys(HOLD_CAUSES) as readonly Reason[];
 
 /** Groups of reasons that exclude each other, for example because a node has one status. */
@@ -124,7 +124,7 @@ export function guardCase(
       actions: overrides.flatMap(({ actions = [] }) => actions),
       holds: overrides.flatMap(({ holds = [] }) => holds),
       safety: merged(overrides.map(({ safety }) => safety)),
-      facts: merged(overrides.map((each) => each.facts)),
+      facts: merged(overrides.map((override) => override.facts)),
     }),
   };
 }

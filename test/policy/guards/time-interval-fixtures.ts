@@ -15,7 +15,7 @@ export const [FRIDAY, SATURDAY] = [5, 6];
 /** A time interval. */
 export const namedInterval = (name: string, ...intervals: IntervalSpec[]): TimeInterval => ({ name, intervals });
 
-/** One night, in two ranges. */
+/** One night as two ranges. */
 export const nights = times("23:00-24:00", "00:00-05:00");
 export const paris = { location: "Europe/Paris" };
 export const newYork = { location: "America/New_York" };

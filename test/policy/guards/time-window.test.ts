@@ -5,7 +5,7 @@ import { FRIDAY, namedInterval, newYork, nights, paris, range, SATURDAY, times }
 
 const isOpen = (spec: IntervalSpec, iso: string) => isWithin(namedInterval("window", spec), Date.parse(iso));
 
-/** What the spec says, at which times it is open, at which closed. */
+/** A description of the spec, the times at which it is open, and those at which it is closed. */
 type Case = readonly [what: string, spec: IntervalSpec, open: readonly string[], closed: readonly string[]];
 
 const cases: readonly Case[] = [

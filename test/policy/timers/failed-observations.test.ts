@@ -12,7 +12,7 @@ import { mostlyNone, newestOf, observationsWith, observeStep, onceInTen, rules }
 import type { ModelObservation } from "./timer-model.ts";
 
 const PROPERTY_RUNS = propertyRuns(2_000);
-/** Enough that rare transitions occur. */
+/** Number of runs, high enough for rare transitions to occur. */
 const COVERING_RUNS = { numRuns: 2_000 };
 
 describe("when evaluations may be unknown for a long time", () => {

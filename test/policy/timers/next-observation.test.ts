@@ -45,7 +45,7 @@ describe("the next useful read of a detail", () => {
     expect(nextReadMinute(timerAfterObservations([0, "true"]), 0, { maxAgeMs: 20 * MINUTE_MS })).toBe(15);
   });
 
-  test("is at once if nothing was read since the start", () => {
+  test("is immediate if nothing was read since the start", () => {
     const restarted: Timer = { ...timerAfterObservations([0, "true"]), last: null };
     expect(nextReadMinute(restarted, 10)).toBe(Number.NEGATIVE_INFINITY);
     expect(nextReadMinute(timerAfterObservations([0, "true"]), 0, { observedAt: Number.NaN })).toBe(

@@ -45,14 +45,14 @@ export const observationsWith = (
 
 /** Time between observations: mostly one unit. */
 export const mostlyOneStep = fc.oneof({ arbitrary: fc.constant(1), weight: 6 }, { arbitrary: fc.nat(7), weight: 1 });
-/** Ages of the oldest datum: mostly none. */
+/** Ages of the oldest datum, which are mostly 0. */
 export const mostlyNone = fc.oneof({ arbitrary: fc.constant(0), weight: 3 }, { arbitrary: fc.nat(4), weight: 1 });
-/** True once in ten times. */
+/** True in one of ten cases. */
 export const onceInTen = fc.integer({ min: 0, max: 9 }).map((value) => value === 0);
 
 /** Returns the timer after an observation. */
 export const observeStep = (timer: Timer, observation: ModelObservation, rule: TimerRule) =>
   observeCondition(timer, observation, rule, { clearFrozen: observation.isFrozen === true });
 
-/** When the newest data of an observation was observed. */
+/** Returns when the newest data of an observation was observed. */
 export const newestOf = ({ at, newest }: ModelObservation): number => newest ?? at;

@@ -22,8 +22,8 @@ type ModelEntry = {
 };
 
 /**
- * An independent model of the timer that computes everything from all observations: it finds runs, classifies the observations
- * of a run, and adds up the time that each uninterrupted sequence of equal observations spans.
+ * An independent model of the timer that computes everything from all observations: it finds runs, classifies the
+ * observations of a run, and adds up the time that each uninterrupted sequence of equal observations spans.
  */
 export function modelTimerAfter(observations: readonly ModelObservation[], rule: TimerRule): TimerView {
   let start = observations.findIndex(({ verdict }) => verdict === "true");
@@ -58,7 +58,7 @@ function kindOf(observation: ModelObservation, before: readonly ModelEntry[]): M
   return latest?.kind === verdict && !isFrozenFalse(observation) ? "nothing" : `again_${verdict}`;
 }
 
-/** Whether a run that has not ended before ends with its last observation. */
+/** Returns whether a run that has not ended before ends with its last observation. */
 function isOver(run: readonly ModelEntry[], rule: TimerRule): boolean {
   const last = run.at(-1)!;
   const before = run.slice(0, -1);

@@ -182,7 +182,7 @@ test("a timer is restored from its row without counting the time in between", ()
 });
 
 describe("a timer with an unknown verdict", () => {
-  /** So many unknowns that they last for longer than `max_age + for`, and one minute less. */
+  /** Numbers of unknowns that last for longer than `max_age + for`, and for one minute less. */
   const [tooLong, justNot] = ["u".repeat(22), "u".repeat(21)];
 
   test("stops for max_age + for; after that a pending timer ends", () => {
@@ -225,7 +225,7 @@ describe("a timer with an unknown verdict", () => {
     expect(timerText(observeAll("t", restoreTimer(row), rule, 5_000))).toBe("firing 15m 0m");
   });
 
-  test("lapses at once if its node left the fleet", () => {
+  test("lapses immediately if its node left the fleet", () => {
     expect(timerText(markUnseen(firingTimer))).toBe("lapsed 0m 0m");
     expect(markUnseen(observeAll("ttt"))).toBe(INACTIVE);
     const lapsed = markUnseen(firingTimer);

@@ -26,7 +26,7 @@ const rules: fc.Arbitrary<RandomRule> = fc.record({
   when: randomConditions,
 });
 
-/** What the daemon says of the first node of a world. */
+/** Returns the daemon's verdict on the first node of a world. */
 function verdictOf({ match, when }: RandomRule, sampledFleet: SampledFleet) {
   const { skewMs } = sampledFleet;
   const scope = createEvaluationScope(snapshotOf(sampledFleet), (at) => (skewMs === null ? null : skewMs + at));
@@ -34,14 +34,14 @@ function verdictOf({ match, when }: RandomRule, sampledFleet: SampledFleet) {
   return evaluatePolicy(policy, scope.find("node_0")!, (source) => MAX_AGES[source]!, NOW).verdict;
 }
 
-/** What is so, as far as all that is named is known: worked out without the daemon's code. */
+/** Returns the expected verdict, if all named fields are known, without the daemon's code. */
 function referenceVerdict({ match, when }: RandomRule, sampledFleet: SampledFleet): "true" | "false" | "unknown" {
   const known = referenceReading(sampledFleet, sampledFleet.nodes[0]!);
   const parts = [match === null ? true : match.value(known), when.value(known)];
   return parts.includes(false) ? "false" : parts.includes(null) ? "unknown" : "true";
 }
 
-test("over odd worlds a verdict is what a plain reading says: known where what is known and fresh settles it", () => {
+test("over arbitrary worlds a verdict is that of a plain evaluation: known if known and fresh data determine it", () => {
   const seen = { true: 0, false: 0, unknown: 0 };
   fc.assert(
     fc.property(rules, sampledFleets(true), (rule, sampledFleet) => {
@@ -72,7 +72,9 @@ test("with less data the verdict is the same or unknown", () => {
   expect(Math.min(...Object.values(seen))).toBeGreaterThan(30);
 });
 
-/** The whole world as seen through the holes of an odd one: what that lacks is lacking, what is old there is old here. */
+/**
+ * The whole world as seen through the holes of an odd one: what that lacks is lacking, what is old there is old here.
+ */
 function applyGaps(whole: SampledFleet, odd: SampledFleet): SampledFleet {
   const nodes = whole.nodes.map((node, index) => {
     const hole = odd.nodes[index] ?? odd.nodes[0]!;
@@ -105,7 +107,7 @@ test("an expression reads the fields it names and no other", () => {
   );
 });
 
-test("a part that is refused is refused at its place, wherever in an expression it stands", () => {
+test("an invalid part is rejected at its position anywhere in an expression", () => {
   const wrong = fc.constantFrom(
     "node.nope == 1",
     'node.status == "nope"',
@@ -153,7 +155,7 @@ describe("CEL's own evaluator", () => {
     return context;
   }
 
-  test("says the same, wherever every number has a value", () => {
+  test("agrees if every number has a value", () => {
     let compared = 0;
     fc.assert(
       fc.property(randomConditions, sampledFleets(false), (sentence, sampledFleet) => {

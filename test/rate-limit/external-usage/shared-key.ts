@@ -7,8 +7,8 @@ import { createLimitedService, type LimiterSetup, type StatedHeaders } from "../
 import { type Event, insert } from "../saturated-day.ts";
 
 /**
- * Outcome of one of our calls. `lost_before`, `lost_after`: no response; the service did not count it, or did. `unsent`: not
- * sent. `bare`: answered by a proxy in front of the service, without headers and without being counted.
+ * Outcome of one of our calls. `lost_before`, `lost_after`: no response; the service did not count it, or did.
+ * `unsent`: not sent. `bare`: answered by a proxy in front of the service, without headers and without being counted.
  */
 export type CallFate = "answered" | "lost_before" | "lost_after" | "unsent" | "bare";
 
@@ -27,8 +27,8 @@ export interface SharedKeyEvent {
 const TIMEOUT_MS = 10_000;
 
 /**
- * Runs a script of our calls and external ones under one key. Our calls are sent as scripted, not when the ledger allows
- * them. `onAnswer` is called after each response with the external calls that were proven and admitted.
+ * Runs a script of our calls and external ones under one key. Our calls are sent as scripted, not when the ledger
+ * allows them. `onAnswer` is called after each response with the external calls that were proven and admitted.
  */
 export function runSharedKey(
   limiting: LimiterSetup,

@@ -34,7 +34,10 @@ const startLosingNodes = (safety: Partial<typeof defaultSafety>, options: Partia
 /** Returns the nodes that the service no longer lists. */
 const lost = (network: QuietNetwork): number => NODES - network.nodes().length;
 
-/** Makes a node fail every ten minutes, each far from the previous one in the list. Returns the most nodes lost at once. */
+/**
+ * Makes a node fail every ten minutes, each far from the previous one in the list. Returns the maximum number of nodes
+ * lost at the same time.
+ */
 async function failOneByOne(network: QuietNetwork, count: number): Promise<number> {
   const all = network.nodes();
   let most = 0;

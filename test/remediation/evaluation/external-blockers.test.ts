@@ -9,7 +9,7 @@ import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-networ
 import { episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
-/** A Prometheus and an Alertmanager whose answers the test sets, and that count the queries. */
+/** A Prometheus and an Alertmanager that count the queries, with responses set by the test. */
 function startAnswers() {
   const queries: string[] = [];
   const answers = { query: ok(false) as Result<boolean, string>, alerts: ok(false) as Result<boolean, string> };

@@ -7,15 +7,17 @@ import { actualNodes } from "../../../src/simulator/inspection.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { enforcedShippedPolicies } from "../../harness/shipped-policies.ts";
 
-/** One node more than a fifth of 30, which would be a storm if they failed at once. */
+/** One node more than a fifth of 30, which would be a storm if they failed together. */
 const NODES = 7;
 /** Interval between the failures of two nodes, so that they are not an incident. */
 const APART_MINUTES = 15;
 /** The policy requires 20 sessions, and demand falls at night. */
 const SESSIONS_MIN = 30;
-/** About 20 minutes until the first episode is suspended, 30 minutes of cooldown, and a wait for `safety.max_actions`. */
+/**
+ * About 20 minutes until the first episode is suspended, 30 minutes of cooldown, and a wait for `safety.max_actions`.
+ */
 const REBOOT_MINUTES_MAX = 2 * 60;
-/** With six actions an hour, about half of this is needed. */
+/** Time limit. With six actions an hour, about half of it is needed. */
 const WAIT_MINUTES_MAX = 8 * 60;
 
 /** The shipped rules, but a node without sessions makes the condition of `heal-failing-sessions` unknown. */

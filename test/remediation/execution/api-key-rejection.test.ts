@@ -23,7 +23,7 @@ for (const status of [401, 403] as const) {
   });
 }
 
-test("after a restart with a valid key an action is tried at once, and the rejection is resolved", async () => {
+test("after a restart with a valid key an action is tried immediately, and the rejection is resolved", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.failNode(network.nodes("us-east")[0]!);
   network.setFault({ kind: "status", status: 403 }, "POST");

@@ -11,7 +11,7 @@ test.each([106])("no invariant is violated in the world of seed %i, in 16 hours 
   expect(violations, `npm run world -- --seed ${seed} --nodes 60 --days ${DAYS} replays it`).toEqual([]);
 });
 
-test("each step of an episode is sent once, at whatever commit the process is killed", async () => {
+test("each step of an episode is sent once, regardless of the commit at which the process is killed", async () => {
   const { marks } = await runSteps(null);
   // The world run covers all commits; here only those of the first steps, before and after in turns.
   for (const [index, number] of marks.slice(0, 8).entries()) {

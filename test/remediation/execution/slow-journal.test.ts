@@ -29,7 +29,7 @@ async function startWithSlowPosting(delayMs: DurationMs) {
   return network;
 }
 
-test("a POST follows a slow journal, and collectors go on meanwhile", async () => {
+test("a POST follows a slow journal, and collectors continue in the meantime", async () => {
   const network = await startWithSlowPosting(20 * SECOND_MS);
   expect([network.postCount(), network.actions()[0]!.state]).toEqual([0, "intended"]);
   await network.advance(MINUTE_MS);

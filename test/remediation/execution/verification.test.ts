@@ -42,7 +42,7 @@ test("a step whose expectation never holds ends when its time is up, with the re
   expect(actionLines(network)).toEqual(["reboot: verified"]);
 });
 
-test("a disconnect is verified when `when` becomes false, whatever the service answered", async () => {
+test("a disconnect is verified when `when` becomes false, regardless of the response", async () => {
   const crowded = rebootOffline({
     when: "node.active_sessions > 20",
     match: 'node.id == "node_caffe390"',

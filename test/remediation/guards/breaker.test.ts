@@ -20,7 +20,7 @@ const breakerOnly = {
 const scenario = { nodes: 40 };
 const breakerOf = (network: QuietNetwork) => network.controller().view.status().breaker;
 
-/** Makes half of the fleet fail at once. */
+/** Makes half of the fleet fail at the same time. */
 function failHalf(network: QuietNetwork): void {
   for (const node of network.nodes().slice(0, 20)) network.failNode(node, "person");
 }

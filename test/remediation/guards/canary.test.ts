@@ -24,7 +24,7 @@ async function startWithFailedCanaryStep(
 
 test("two nodes that were between steps when a step was added are treated one after the other", async () => {
   const open = { steps: [steps.disconnect, steps.reboot] };
-  // The first text is proven, so two nodes are treated at once. A window closes between their steps.
+  // The first text is proven, so two nodes are treated at the same time. A window closes between their steps.
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline(open)], { ...canaryOnly, canary: false }),
   });

@@ -41,7 +41,7 @@ test("a node that has recovered by the time of the action is read again, and lef
   expect(network.postCount()).toBe(0);
 });
 
-test("a reboot that changed nothing is ineffective, whatever the service answered (self-node-remediation#258)", async () => {
+test("a reboot that changed nothing is ineffective, regardless of the response (self-node-remediation#258)", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ steps: [steps.reboot] })]) });
   network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
   await network.advance(30 * MINUTE_MS);

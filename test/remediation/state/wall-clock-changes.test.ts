@@ -38,7 +38,7 @@ for (const hours of [-30, 5]) {
     expect(actionLines(network)).toEqual(["reboot: null"]);
     await network.advance(5 * MINUTE_MS);
     expect(actionLines(network)).toEqual(["reboot: ineffective"]);
-    // Given up: the next attempt is an hour from now, whatever the wall clock says.
+    // After giving up, the next attempt is an hour from now, regardless of the wall clock.
     network.daemon.clock.stepWallClock(hours * HOUR_MS);
     await network.advance(45 * MINUTE_MS);
     expect(network.postCount()).toBe(1);

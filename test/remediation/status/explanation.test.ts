@@ -55,6 +55,6 @@ test("every step that is acted on has its own decision row", async () => {
   expect(network.actions()).toHaveLength(3);
   const acts = network.decisions().filter(({ verdict }) => verdict === "act");
   expect(acts.map(({ episode, step }) => [episode, step])).toEqual(
-    network.actions().map((each) => [each.episode, each.step]),
+    network.actions().map((action) => [action.episode, action.step]),
   );
 });

@@ -41,7 +41,7 @@ describe("the reference of the configuration", () => {
     ["service.api_key_file", "file | – | File that contains the API key."],
     ["service.timeout", "duration, 100ms to 5m | `10s` | Timeout of one request"],
     ["limits.plan", "starter, business, enterprise; or mapping | `business` | Plan"],
-    ["limits.plan.calls_per_month", "integer, 1 to 10000000000 | `null` | Maximum calls per month; null: no limit."],
+    ["limits.plan.calls_per_month", "integer, 1 to 10000000000 | `null` | Maximum calls per month; null if unlimited."],
     ["limits.reserve", "percentage, 0% to 90% | `20%` | Share of every window"],
     ["limits.month.starts_on", "integer, 1 to 31 | `1` | Day of the month (UTC)"],
     ["collect.nodes.every", "duration, 1s to 7d | `1m` | Time from one start"],

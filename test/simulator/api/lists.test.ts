@@ -25,7 +25,7 @@ function readAllPages(client: TestClient, path: string, limit = 17): Item[] {
 
 const always = (fault: Fault["fault"], match = "GET"): Fault => ({ afterMs: 0, forMs: ALWAYS_MS, match, fault });
 
-/** Whether the values ascend. */
+/** Returns whether the values ascend. */
 const isAscending = (values: readonly (string | number)[]): boolean =>
   values.every((value, index) => index === 0 || values[index - 1]! <= value);
 

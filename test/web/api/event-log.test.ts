@@ -6,23 +6,27 @@ import { heldDecision, verifiedAction } from "./remediation-view-fixture.ts";
 
 const decision = (at: number): JournalChange => ({ kind: "decision", row: { ...heldDecision, at } });
 
-test("records only decisions and actions, in order", () => {
+const order = { at: 3, order: "pause", operator: "alice", node: null, action: null, detail: "paused" } as const;
+
+test("records only decisions, actions and operator commands, in order", () => {
   const eventLog = createEventLog();
   eventLog.record([
     { kind: "fact", key: "warden.paused", value: "1" },
     decision(1),
     { kind: "timer_gone", policy: "p", node: "n" },
     { kind: "action", row: verifiedAction },
+    { kind: "order", row: order },
   ]);
-  expect(eventLog.lastNumber()).toBe(2);
+  expect(eventLog.lastNumber()).toBe(3);
   expect(eventLog.after(0, 10)).toEqual({
     rows: [
       { number: 1, event: decision(1) },
       { number: 2, event: { kind: "action", row: verifiedAction } },
+      { number: 3, event: { kind: "order", row: order } },
     ],
     missed: 0,
   });
-  expect(eventLog.after(2, 10)).toEqual({ rows: [], missed: 0 });
+  expect(eventLog.after(3, 10)).toEqual({ rows: [], missed: 0 });
 });
 
 test("returns the latest rows, oldest first, and how many were missed", () => {

@@ -5,6 +5,7 @@ import type { Action, Episode } from "../../../src/model/remediation/episode.ts"
 import type { JournalQuery } from "../../../src/model/remediation/journal.ts";
 import type { CommandRejection, CommandReply } from "../../../src/model/remediation/operator-command.ts";
 import type {
+  Approval,
   NodeExplanation,
   NodeHistory,
   OperatorCommands,
@@ -101,6 +102,9 @@ export const awaitingAction: Action = {
   proof: null,
 };
 
+/** The request for approval of {@link awaitingAction}, which expires after four hours. */
+export const sampleApproval: Approval = { ...awaitingAction, expiresAt: awaitingAction.createdAt + 240 * MINUTE };
+
 /** A policy with every kind of step. */
 export const policyStatus: PolicyStatus = {
   rule: {
@@ -172,6 +176,7 @@ export const idleRemediation: RemediationView = {
   actions: async () => [],
   operatorCommands: async () => [],
   approvals: () => [],
+  heldNodes: () => [],
   nodeMarks: () => new Map(),
 };
 
@@ -233,13 +238,13 @@ export function sampleRemediation(queries: JournalQuery[] = []): RemediationView
       queries.push(query);
       return [awaitingAction, verifiedAction];
     },
-    approvals: () => [awaitingAction],
+    approvals: () => [sampleApproval],
   };
 }
 
 /**
- * Operator commands that are recorded, and succeed unless there is a `rejection`. `operators`: receives the names of the
- * operators.
+ * Operator commands that are recorded, and succeed unless there is a `rejection`. `operators`: receives the names of
+ * the operators.
  */
 export function recordingCommands(
   recorded: string[][],

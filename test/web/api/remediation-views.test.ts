@@ -2,11 +2,11 @@ import { describe, expect, test } from "vitest";
 import type { JournalQuery } from "../../../src/model/remediation/journal.ts";
 import { fetchFrom, startTestServer } from "../http/test-server.ts";
 import {
-  awaitingAction,
   emptyHistory,
   idleRemediation,
   idleStatus,
   SAMPLES_START_MS,
+  sampleApproval,
   sampleExplanation,
   sampleRemediation,
   verifiedAction,
@@ -104,8 +104,7 @@ describe("actions", () => {
       ended_at: "2026-11-21T03:26:00.000Z",
       uptime_hours_before: 300,
       rebooting_seen: true,
-      operator: null,
-      answered_at: null,
+      ...{ operator: null, answered_at: null, expires_at: null },
       evidence: expect.objectContaining({ observed_at: "2026-11-21T03:00:00.000Z" }),
     });
   });
@@ -124,11 +123,12 @@ describe("actions", () => {
       request: { kind: "quarantine", reason: "reboot-offline", duration_minutes: 1_440 },
       sent_at: null,
       outcome: null,
+      expires_at: "2026-11-21T07:30:00.000Z",
     });
   });
 
   test("with state=awaiting respect the limit", async () => {
-    const many = [awaitingAction, { ...awaitingAction, id: "act-4" }, { ...awaitingAction, id: "act-5" }];
+    const many = [sampleApproval, { ...sampleApproval, id: "act-4" }, { ...sampleApproval, id: "act-5" }];
     const web = await startTestServer({ remediation: () => ({ ...idleRemediation, approvals: () => many }) });
     const { data } = JSON.parse((await fetchFrom(web, "/api/v1/actions?state=awaiting&limit=2")).text) as Answer;
     expect(data.map(({ id }) => id)).toEqual(["act-3", "act-4"]);
@@ -270,8 +270,7 @@ describe("the status", () => {
         journal: "database or disk is full",
         baseline_nodes: 500,
         limits: { max_disrupted: 5 },
-        in_flight: 1,
-        awaiting_approval: 1,
+        ...{ in_flight: 1, awaiting_approval: 1, held_nodes: 0 },
       },
     });
   });

@@ -78,7 +78,7 @@ describe("health", () => {
 });
 
 describe("/-/reload", () => {
-  test("answers 200 whatever the body", async () => {
+  test("answers 200 regardless of the body", async () => {
     const web = await startTestServer();
     for (const body of [undefined, "", "a=b", "{broken"]) {
       const init = body === undefined ? {} : { body, headers: { "content-type": "application/json" } };
@@ -218,7 +218,7 @@ describe("the status page", () => {
     expect(page.text).not.toMatch(/https?:|style="|onclick=|<style|<script>/);
     const paths = [...page.text.matchAll(/(?:href|src)="((?!#)[^"]*)"/g)].map(([, path]) => `/${path!}`);
     expect(paths.filter((path) => path.startsWith("/page/")).length).toBeGreaterThan(20);
-    for (const path of paths.filter((each) => !each.endsWith("/events"))) {
+    for (const path of paths.filter((route) => !route.endsWith("/events"))) {
       const file = await fetchFrom(web, path, { headers: { "accept-encoding": "identity" } });
       expect([path, file.status]).toEqual([path, 200]);
       if (!path.startsWith("/page/")) continue;

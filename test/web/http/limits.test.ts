@@ -180,7 +180,7 @@ describe("a flood of API requests", () => {
 });
 
 describe("responses", () => {
-  test("have the security headers and no Server header, whatever their status", async () => {
+  test("have the security headers and no Server header, regardless of their status", async () => {
     const { web } = await startServerWithFiles(PLAIN);
     const answers = [
       await sendHttpRequest(web, "/metrics"),

@@ -47,7 +47,7 @@ describe("requests", () => {
     }
   });
 
-  test("that expect what is not known are 417, with the headers of every answer", async () => {
+  test("with an unknown expectation are answered 417, with the headers of every response", async () => {
     const { web, metrics } = await startServerWithFiles(PLAIN);
     const head = "GET /-/healthy HTTP/1.1\r\nHost: x\r\nExpect: the-unexpected\r\n\r\n";
     const answer = await openConnection(web.url, head).received;

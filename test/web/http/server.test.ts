@@ -18,7 +18,7 @@ import {
   stoppedClock,
 } from "./test-server.ts";
 
-/** A clock on which sleeps end at once. */
+/** A clock on which sleeps end immediately. */
 const instantClock: Pick<Clock, "sleep" | "monotonic"> = { ...stoppedClock, sleep: () => Promise.resolve() };
 
 /** Sends a GET and returns the response as soon as its headers arrived. */
@@ -78,7 +78,7 @@ describe("closing", () => {
     await closed;
   });
 
-  test("ends idle connections at once", async () => {
+  test("ends idle connections immediately", async () => {
     const web = await startTestServer();
     const { hostname, port } = new URL(web.url);
     const socket = connect(Number(port), hostname);

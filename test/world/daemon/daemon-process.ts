@@ -66,9 +66,9 @@ export interface DaemonProcess extends ProcessLifetime {
   plan(): Plan;
   /** The service's clock at an instant of this process's monotonic clock; null: not known yet. */
   serviceTime(at: number): number | null;
-  /** Activates another configuration, as SIGHUP does. The caller must advance the clock meanwhile. */
+  /** Activates another configuration, as SIGHUP does. The caller must advance the clock in the meantime. */
   reload(configuration: Configuration): Promise<void>;
-  /** Stops the process gracefully. The caller must advance the clock meanwhile. */
+  /** Stops the process gracefully. The caller must advance the clock in the meantime. */
   stop(): Promise<void>;
 }
 

@@ -17,7 +17,7 @@ export interface Observations {
   offlineMs(node: string): DurationMs;
 }
 
-/** Walks without the node after which the daemon may drop it. After a 404 it may drop the node at once. */
+/** Walks without the node after which the daemon may drop it. After a 404 it may drop the node immediately. */
 const WALKS_UNTIL_GONE = 2;
 /** The longest `clear_for` of any policy: a timer may keep firing this long after the node recovered. */
 const CLEAR_MS_MAX: DurationMs = 15 * MINUTE_MS;

@@ -78,7 +78,7 @@ export interface SimulationParts {
   /** The service's clock at the start of the simulation. */
   readonly startMs: EpochMs;
   readonly posts: PostAttempt[];
-  /** By episode and step. */
+  /** POSTs by episode and step. */
   readonly postsOfStep: Map<string, PostAttempt[]>;
   /** The last POST of each node that it may still disrupt. */
   readonly disruptedByUs: Map<string, PostAttempt>;
@@ -149,13 +149,13 @@ export function nodeTruthOf({ service, clock, withOperator, serviceNow }: Simula
 export const nodesOfShare = (share: number, nodes: number): number =>
   share === 0 ? 0 : Math.max(1, Math.floor(share * nodes + 1e-9));
 
-/** Whether the service's answer proves that the POST was not executed. */
+/** Returns whether the service's answer proves that the POST was not executed. */
 export const wasRejected = ({ answer }: PostAttempt): boolean => answer === 401 || answer === 403 || answer === 429;
 
 /** The longest time that a POST takes to reach the service. */
 const WIRE_MS = 1_000;
 
-/** Whether the node is still disrupted by a POST, by its actual state. */
+/** Returns whether the node is still disrupted by a POST, by its actual state. */
 export function isDisruptedByUs({ service, clock, withOperator }: SimulationParts, post: PostAttempt): boolean {
   if (typeof post.answer === "number" && post.answer >= 400 && post.answer < 500) return false;
   const ageMs = clock.monotonic() - post.at;
@@ -173,8 +173,8 @@ export function isDisruptedByUs({ service, clock, withOperator }: SimulationPart
 const LEAVING_MS = 2_000;
 
 /**
- * Returns reboot POSTs whose node left the fleet at the end of the reboot and is still gone, unless an operator accepted that, or the
- * node was given up while the list still showed it: then it is left to people.
+ * Returns reboot POSTs whose node left the fleet at the end of the reboot and is still gone, unless an operator
+ * accepted that, or the node was given up while the list still showed it: then it is left to people.
  */
 export function lostNodes({
   service,

@@ -7,7 +7,7 @@ import { Simulation } from "../daemon/simulation.ts";
 import type { Violation } from "../daemon/simulation-parts.ts";
 import { policyOf, rulesWithSafety } from "../runs/fleet-policies.ts";
 
-/** Where the process is killed: at the n-th commit after the node's failure, or at the n-th POST. Null: never. */
+/** When the process is killed: at the n-th commit after the node's failure or at the n-th POST. Null means never. */
 export type CrashPoint =
   | { readonly at: "commit"; readonly number: number; readonly when: "before" | "after" }
   | { readonly at: "post"; readonly number: number }

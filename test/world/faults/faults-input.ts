@@ -120,6 +120,6 @@ function randomFault(choices: RandomChoices, afterMs: DurationMs, forMs: Duratio
   };
 }
 
-/** Whether no earlier fault of the same kind is still active: only one of them would have an effect. */
+/** Returns whether no earlier fault of the same kind is still active: only one of them would have an effect. */
 const isOnlyOfItsKind = ({ fault, afterMs }: Fault, index: number, all: readonly Fault[]): boolean =>
   !all.slice(0, index).some((each) => each.fault.kind === fault.kind && each.afterMs + each.forMs > afterMs);

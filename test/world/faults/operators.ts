@@ -92,7 +92,7 @@ export class Operators {
     await this.#handleAlerts();
   }
 
-  /** From now on, approves every request at once and revokes all pauses and holds. */
+  /** From now on, approves every request immediately and revokes all pauses and holds. */
   setDiligent(): void {
     this.#isDiligent = true;
   }

@@ -19,8 +19,8 @@ export interface QuietPeriod {
 }
 
 /**
- * Starts the quiet period: the fleet no longer changes, no random failure starts, and operators resume, release, approve
- * and reset. Some failing nodes stay unrepaired, too few for a storm.
+ * Starts the quiet period: the fleet no longer changes, no random failure starts, and operators resume, release,
+ * approve and reset. Some failing nodes stay unrepaired, too few for a storm.
  */
 export function startQuietPeriod(simulation: Simulation, operators: Operators): QuietPeriod {
   const { parts } = simulation;

@@ -48,7 +48,7 @@ const COUNT_MAX = 60;
 /** Options of {@link randomEvents}. */
 export interface EventOptions {
   readonly nodes: number;
-  /** All events are between these times. */
+  /** Period of all events. */
   readonly fromMs: DurationMs;
   readonly untilMs: DurationMs;
   readonly configuration: Configuration;

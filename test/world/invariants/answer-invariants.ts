@@ -28,7 +28,7 @@ export const answerInvariants: Readonly<Record<string, AnswerInvariant>> = {
   },
 };
 
-/** Whether external calls or a fault may have caused a 429. */
+/** Returns whether external calls or a fault may have caused a 429. */
 function isExcused({ service: { world }, externalUsers, clock }: SimulationParts): boolean {
   if (clock.monotonic() - externalUsers.calledAt < EXCUSED_AFTER_FAULT_MS) return true;
   const now = world.now - world.startMs;

@@ -26,7 +26,7 @@ const CLOCK_TOLERANCE_MS = SECOND_MS;
 export function createBreakerModel({ rules, nodes, hasFallenBack }: BreakerModelDeps): BreakerModel {
   const isActing = (name: string): boolean => {
     const { policies, safety } = rules();
-    const rule = policies.find((each) => each.name === name);
+    const rule = policies.find((policy) => policy.name === name);
     return safety.mode !== "dry_run" && rule !== undefined && rule.mode !== "dry_run" && !hasFallenBack(name);
   };
   const firedAt = new Map<string, MonotonicMs>();

@@ -8,7 +8,7 @@ export interface NodeFailure {
   readonly failureMode: FailureMode;
   readonly remedy: Remedy;
   readonly from: EpochMs;
-  /** When the node went offline; null: it did not. */
+  /** When the node went offline, or null if it did not. */
   offlineAt: EpochMs | null;
   /** Null: not ended yet. */
   until: EpochMs | null;

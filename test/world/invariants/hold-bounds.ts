@@ -13,8 +13,8 @@ export interface BoundInput {
 }
 
 /**
- * How a hold ends once its cause has ended. `time`: within a bounded time. `work`: when actions on other nodes complete.
- * `other`: by another invariant, a change of the configuration or a decision of an operator.
+ * How a hold ends once its cause has ended. `time`: within a bounded time. `work`: when actions on other nodes
+ * complete. `other`: by another invariant, a change of the configuration or a decision of an operator.
  */
 export type HoldEnd =
   | { readonly by: "time"; readonly withinMs: (input: BoundInput) => DurationMs }

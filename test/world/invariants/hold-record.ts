@@ -57,7 +57,7 @@ export function createHoldRecord(everyMs: DurationMs): HoldRecord {
   };
 }
 
-/** Whether an episode of any policy has a step in progress on the node. */
+/** Returns whether an episode of any policy has a step in progress on the node. */
 const isBeingTreated = ({ policies }: NodeExplanation): boolean =>
   policies.some(
     ({ episode }) => episode?.closedAt === null && episode.state !== "firing" && episode.state !== "suspended",

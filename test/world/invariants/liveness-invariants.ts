@@ -90,7 +90,7 @@ export class LivenessInvariants {
   #checkHold({ daemonProcess, node, explained, reason, heldMs }: Hold): void {
     const withinMs = boundOf(this.#parts, daemonProcess, explained, reason);
     if (heldMs <= withinMs) return;
-    const detail = explained.blockers.map((each) => `${each.reason}: ${each.detail}`).join("; ");
+    const detail = explained.blockers.map((blocker) => `${blocker.reason}: ${blocker.detail}`).join("; ");
     this.#addViolation(
       `held too long: ${reason}`,
       node.id,
@@ -140,7 +140,7 @@ interface Hold {
 const failingNodes = ({ service }: SimulationParts): readonly SimulatedNode[] =>
   service.world.fleet.nodes.filter(({ failureMode, remedy }) => failureMode !== "none" && remedy !== "time");
 
-/** Whether an acting policy fires on the node and has no step in progress. */
+/** Returns whether an acting policy fires on the node and has no step in progress. */
 const isHolding = ({ mode, timer, episode, verdict }: PolicyExplanation): boolean =>
   mode !== "dry_run" &&
   verdict !== "false" &&

@@ -12,7 +12,7 @@ export type MetricsPage = ReadonlyMap<string, number>;
 /** Returns what is wrong with the metrics; null: they agree with the service and the journal. */
 type MetricsInvariant = (page: MetricsPage, process: DaemonProcess, parts: SimulationParts) => string | null;
 
-/** More recent changes may not be observed yet. */
+/** Maximum age of a change that may not be observed yet. */
 const UNSETTLED_MS: DurationMs = 5 * MINUTE_MS;
 
 /** Invariants of the metrics, `explain` and the journal at the end of the quiet period. */

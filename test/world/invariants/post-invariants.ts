@@ -66,7 +66,7 @@ export const postInvariants: Readonly<Record<string, PostInvariant>> = {
     if (rule === undefined || rule.windows.length === 0) return null;
     const { clock, serviceNow, rules } = parts;
     const isOpen = (at: number) =>
-      rules.intervals.some((each) => rule.windows.includes(each.name) && isWithin(each, at));
+      rules.intervals.some((interval) => rule.windows.includes(interval.name) && isWithin(interval, at));
     // The window must be open on both clocks. At its edges the decision may have been made earlier.
     const isOpenAbout = (at: number) => isOpen(at) || isOpen(at - TOLERANCE_MS) || isOpen(at + TOLERANCE_MS);
     const skewed = serviceNow() + clockSkewAt(parts.service.world.faultSchedule, serviceNow());
@@ -228,7 +228,7 @@ function actuallyDisruptedNodes({ node, region }: PostAttempt, parts: Simulation
   return [...all.values()];
 }
 
-/** Whether the node was offline at the episode's first action: a quarantine does not disrupt it then. */
+/** Returns whether the node was offline at the episode's first action: a quarantine does not disrupt it then. */
 function wasOffline({ posts }: SimulationParts, episode: string): boolean {
   return posts.find(({ action }) => action?.episode === episode)?.truth.status === "offline";
 }
@@ -236,7 +236,7 @@ function wasOffline({ posts }: SimulationParts, episode: string): boolean {
 const isQuarantineOfOffline = (parts: SimulationParts, { kind, action }: PostAttempt): boolean =>
   kind === "quarantine" && action !== null && wasOffline(parts, action.episode);
 
-/** Returns when the node's last other episode with an action or a give-up ended; -Infinity: there was none. */
+/** Returns when the node's last other episode with an action or a give-up ended, or -Infinity if there was none. */
 function lastAttemptOf({ recordedState, service }: SimulationParts, { node, id }: Episode): number {
   let last = Number.NEGATIVE_INFINITY;
   // Before that the id belonged to another node.

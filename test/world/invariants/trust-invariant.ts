@@ -9,8 +9,8 @@ import { untrustedSpans } from "./untrusted-spans.ts";
 const SLACK_MS = 5 * SECOND_MS;
 
 /**
- * No action is sent while the inventory is stale, partial or contradictory, by the daemon's own snapshot or because of a
- * fault that is actually active. Returns the reason; null: the inventory may be trusted.
+ * No action is sent while the inventory is stale, partial or contradictory, by the daemon's own snapshot or because of
+ * a fault that is actually active. Returns the reason; null: the inventory may be trusted.
  */
 export function inventoryTrustInvariant(post: PostAttempt, parts: SimulationParts): string | null {
   const { process: daemonProcess, rules, clock, processStartedAt } = parts;
@@ -40,7 +40,10 @@ export function inventoryTrustInvariant(post: PostAttempt, parts: SimulationPart
 const unknownIn = ({ ids, status }: Fleet): number =>
   ids.filter((id, slot) => id !== "" && NODE_STATUSES[status[slot]!] === "unknown").length;
 
-/** Returns the age of the latest last_seen when it was listed. `ahead`: service clock minus the daemon's monotonic clock. */
+/**
+ * Returns the age of the latest last_seen when it was listed. `ahead`: service clock minus the daemon's monotonic
+ * clock.
+ */
 function freshestMs({ ids, lastSeenMs, listedAt }: Fleet, ahead: number): number {
   const ages = ids.flatMap((id, slot) => (id === "" ? [] : [listedAt[slot]! + ahead - lastSeenMs[slot]!]));
   return Math.min(...ages.filter((age) => !Number.isNaN(age)));

@@ -75,7 +75,7 @@ function effectOf(
   }
 }
 
-/** Whether a record with this corruption has no ID or no known status. */
+/** Returns whether a record with this corruption has no ID or no known status. */
 const isUnusable = (corruption: Readonly<Record<string, unknown>> | null): boolean =>
   corruption !== null && ("id" in corruption || "status" in corruption);
 

@@ -42,7 +42,9 @@ export const policyOf = (overrides: Partial<PolicyRule> & Pick<PolicyRule, "name
   ...overrides,
 });
 
-/** Policies for failures that end within minutes. They fire quickly, and the read before the POST proves each condition. */
+/**
+ * Policies for failures that end within minutes. They fire quickly, and the read before the POST proves each condition.
+ */
 export const fastPolicies: readonly PolicyRule[] = [
   policyOf({
     name: "reboot-offline",

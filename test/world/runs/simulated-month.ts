@@ -82,7 +82,7 @@ export async function runMonth(options: MonthOptions): Promise<MonthReport> {
     breakerHours,
     holds: record.holds,
     // Failures that started before the daemon have no observable start.
-    curable: failureCensus.failures.filter((each) => isCurable(each) && each.from >= START_MS),
+    curable: failureCensus.failures.filter((failure) => isCurable(failure) && failure.from >= START_MS),
     wrongActions: wrongActions(simulation, restarts),
     tookSeconds: (performance.now() - began) / 1_000,
   };
@@ -117,7 +117,7 @@ export function unexplained({ curable, holds, simulation }: MonthReport): readon
   return curable.filter(({ node, firstFiring, endedBy, until, posts }) => {
     if (firstFiring === null || endedBy === "daemon" || posts.length > 0) return false;
     const endedSoon = (until ?? Number.POSITIVE_INFINITY) - firstFiring.at < 2 * CHECK_INTERVAL_MS;
-    const isGivenUp = episodes.some((each) => each.node === node && each.state === "given_up");
+    const isGivenUp = episodes.some((episode) => episode.node === node && episode.state === "given_up");
     return !endedSoon && !isGivenUp && !holds.some((hold) => hold.node === node);
   });
 }

@@ -48,7 +48,7 @@ const FAILURE_RATES = [
   { faultEveryMs: 40 * HOUR_MS, repairMs: 8 * HOUR_MS },
 ];
 
-/** Longer texts, such as the configuration of a reload, are cut off. */
+/** Maximum length of a text, such as the configuration of a reload. Longer ones are cut off. */
 const CAUSE_CHARACTERS_MAX = 200;
 
 const FLEETS = [60, 80, 100, 120, 150, 200, 300] as const;
@@ -121,8 +121,8 @@ function limitsOf(plan: ServiceOptions["plan"], callsPerMonth: number | null): L
 }
 
 /**
- * Small pages of a list in the order of last_seen shift by about as much as they hold while the next page is read, always in
- * the same way, since the simulated nodes report every 15 s. No sequence of pages shows such a list.
+ * Small pages of a list in the order of last_seen shift by about as much as they hold while the next page is read,
+ * always in the same way, since the simulated nodes report every 15 s. No sequence of pages shows such a list.
  */
 function walkable(service: ServiceOptions): ServiceOptions {
   const { nodeList, pageLimitMax } = service;

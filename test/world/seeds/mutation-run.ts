@@ -12,7 +12,10 @@ const ROOT = join(import.meta.dirname, "../../..");
 /** Folders that a run imports from. */
 const FOLDERS = ["src", "test"];
 
-/** Runs every deliberate fault until an invariant is violated. Returns whether all were caught. `only`: part of a name; null: all. */
+/**
+ * Runs every deliberate fault until an invariant is violated. Returns whether all were caught. `only`: part of a name;
+ * null: all.
+ */
 export async function runMutations(workers: number, only: string | null): Promise<boolean> {
   const selected = MUTATIONS.filter(({ name }) => only === null || name.includes(only));
   const unmutated = createSeedPool(workers);
@@ -49,7 +52,7 @@ async function catchMutation(
       if (violation === undefined) continue;
       const { invariant, at } = violation;
       const { violations } = await runUnmutated({ ...task, until: { ms: at + STEP_MS } });
-      if (!violations.some((each) => each.invariant === invariant)) return { invariant, seed };
+      if (!violations.some((violation) => violation.invariant === invariant)) return { invariant, seed };
     }
     return null;
   } finally {

@@ -46,7 +46,7 @@ async function explainFailure(pool: SeedPool, result: SeedResult): Promise<void>
   const names = task.keep ?? causes.map(({ name }) => name);
   const stillFails = async (keep: readonly string[]) => {
     const replay = await pool.run({ ...task, keep, until: { invariant } });
-    return replay.violations.some((each) => each.invariant === invariant);
+    return replay.violations.some((violation) => violation.invariant === invariant);
   };
   const { remaining, tries } = await shrinkCauses(names, stillFails, REPLAYS_MAX);
   print(

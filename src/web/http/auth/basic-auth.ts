@@ -5,8 +5,8 @@ import type { BcryptMatches } from "./bcrypt.ts";
 import { createFailedAttempts } from "./failed-attempts.ts";
 
 /**
- * Result of a login. `throttled`: not checked, after too many wrong passwords of this client; `busy`: not checked, because
- * too many checks are pending.
+ * Result of a login. If it is `throttled`, it was not checked because of too many wrong passwords of this client. If it
+ * is `busy`, it was not checked because too many checks are pending.
  */
 export type LoginResult =
   | { readonly kind: "granted" | "missing" | "wrong" }
@@ -15,9 +15,9 @@ export type LoginResult =
 /** Authenticates users by basic auth (RFC 7617). */
 export type UserAuth = ReturnType<typeof createUserAuth>;
 
-/** Accepted logins that are remembered, so that a scrape doesn't run bcrypt. Users are few. */
+/** Maximum number of accepted logins that are remembered, so that a scrape doesn't run bcrypt. */
 const CACHED_LOGINS_MAX = 100;
-/** A check takes a tenth of a second; with more pending ones a scrape would time out. */
+/** Maximum number of pending checks. A check takes 0.1 s, so with more of them a scrape would time out. */
 const PENDING_CHECKS_MAX = 32;
 const BUSY_RETRY_MS: DurationMs = SECOND_MS;
 
@@ -29,7 +29,7 @@ const DUMMY_HASH_BODY = "mN6ZyLvpCxaA9.vG7lJmeuDXHP1/fSoMm2m2B5Eui6VS0A1V.ypBm";
 
 /** Creates basic auth with an empty cache of accepted logins. */
 export function createUserAuth(bcryptMatches: BcryptMatches, clock: Pick<Clock, "monotonic">) {
-  // The cache holds keyed digests: a memory dump reveals no password, nor does the time of a lookup.
+  // The cache holds keyed digests, so neither a memory dump nor the time of a lookup reveals a password.
   const secret = randomBytes(32);
   const acceptedLogins = new Set<string>();
   const pendingChecks = new Map<string, Promise<boolean>>();
@@ -57,8 +57,8 @@ export function createUserAuth(bcryptMatches: BcryptMatches, clock: Pick<Clock, 
 
   return {
     /**
-     * Checks an Authorization header. Returns a promise only if bcrypt has to run; it rejects if that fails. `users`: bcrypt
-     * hashes by name.
+     * Checks an Authorization header. `users` are bcrypt hashes by name. Returns a promise only if bcrypt has to run.
+     * It rejects if bcrypt fails.
      */
     authenticate(
       authorization: string | undefined,
@@ -100,7 +100,7 @@ interface Credentials {
   readonly password: string;
 }
 
-/** Parses an Authorization header; null: it has no credentials, or another scheme. */
+/** Parses an Authorization header. Returns null if it has no credentials or another scheme. */
 function parseCredentials(authorization: string | undefined): Credentials | null {
   const encoded = /^basic +([\w+/-]+=*) *$/i.exec(authorization ?? "")?.[1];
   if (encoded === undefined) return null;

@@ -9,14 +9,14 @@ const WORKER_URL = new URL(`./bcrypt-worker.${import.meta.url.endsWith(".ts") ? 
 
 const HEAP_MB_MAX = 32;
 
-/** Creates a comparison that runs in a worker thread, one at a time: a hash takes a tenth of a second and more. */
+/** Creates a comparison that runs in a worker thread, one at a time. A hash takes 0.1 s or more. */
 export function createBcryptMatches(): BcryptMatches {
   let worker: Worker | null = null;
   let last: Promise<unknown> = Promise.resolve();
 
   function startWorker(): Worker {
     const started = new Worker(WORKER_URL, { resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX } });
-    // It doesn't keep a process that is shutting down alive.
+    // The worker doesn't keep the process alive during shutdown.
     started.unref();
     started.once("exit", () => {
       worker = null;

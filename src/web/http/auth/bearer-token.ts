@@ -4,7 +4,7 @@ import type { Clock } from "../../../model/ports.ts";
 import type { Operator } from "../../../model/remediation/operator-command.ts";
 import { createFailedAttempts } from "./failed-attempts.ts";
 
-/** `wrong`: the token belongs to no operator; `throttled`: the same, after too many wrong tokens. */
+/** Result of an authentication. `throttled` is a wrong token after too many other ones. */
 export type AuthResult =
   | { readonly kind: "granted"; readonly operator: string }
   | { readonly kind: "missing" | "wrong" }
@@ -38,7 +38,10 @@ export function createOperatorAuth(clock: Pick<Clock, "monotonic">) {
   };
 }
 
-/** Returns the operator with a token; null: none. Compares with every token, so that the response time reveals nothing. */
+/**
+ * Returns the operator with a token, or null if there is none. Compares with every token, so that the response time
+ * reveals nothing.
+ */
 function findOperator(given: string, operators: readonly Operator[]): string | null {
   const [found] = operators.filter(({ token }) => timingSafeEqual(digest(given), digest(token.value())));
   return found?.name ?? null;

@@ -3,13 +3,13 @@ import type { Clock } from "../../../model/ports.ts";
 import type { MonotonicMs } from "../../../model/time.ts";
 import { createPerClient } from "../client-address.ts";
 
-/** Failed logins of a client in a minute: enough for typing errors. */
+/** Maximum number of failed logins of a client in {@link FAILED_ATTEMPTS_WINDOW_MS}. */
 const FAILED_ATTEMPTS_MAX = 10;
 const FAILED_ATTEMPTS_WINDOW_MS: DurationMs = MINUTE_MS;
 
 /**
- * Creates a counter of the failed logins of each client in the last minute. An attempt counts from its start, so parallel
- * attempts count like sequential ones.
+ * Creates a counter of the failed logins of each client in the last minute. An attempt counts from its start, so
+ * parallel attempts count like sequential ones.
  */
 export function createFailedAttempts(clock: Pick<Clock, "monotonic">) {
   const attemptsOf = createPerClient<{ at: readonly MonotonicMs[] }>(() => ({ at: [] }));

@@ -8,8 +8,9 @@ import type { AuthResult } from "./bearer-token.ts";
 export type OperatorGuard = ReturnType<typeof createOperatorGuard>;
 
 /**
- * Creates a guard. `operators` is called for each request. Without operators a request needs no token, but web pages may not
- * send it: a page can pretend to come from this server (DNS rebinding), but browsers mark every request of a page.
+ * Creates a guard. `operators` is called for each request. Without operators a request needs no token, but web pages
+ * may not send it. Although a page can pretend to come from this server (DNS rebinding), browsers mark every request of
+ * a page.
  */
 export function createOperatorGuard(
   operators: () => readonly Operator[],
@@ -33,14 +34,14 @@ export function createOperatorGuard(
 
   return {
     /**
-     * Returns whether a request may go on; if not, it is answered: with 403 if a page of another origin sent it, with 401 if
-     * the token is missing or wrong, with 429 after too many wrong tokens.
+     * Returns whether a request may proceed. Otherwise answers it with 403 if a page of another origin sent it, with
+     * 401 if the token is missing or wrong, or with 429 after too many wrong tokens.
      */
     allows(request: FastifyRequest, reply: FastifyReply): boolean {
       const refusal = refusalOf(request);
       return refusal === null || refuse(request, reply, refusal, countRefusal);
     },
-    /** Returns the operator who sent an admitted request; null: no operators were configured. */
+    /** Returns the operator who sent an admitted request, or null if no operators were configured. */
     operatorOf: (request: FastifyRequest): string | null => admitted.get(request) ?? null,
   };
 }
@@ -65,7 +66,7 @@ const TOKEN_REFUSALS: Readonly<Record<Exclude<AuthResult["kind"], "granted">, Re
   },
 };
 
-/** Returns why a web page may not send the request; null: it may, or no web page sent it. */
+/** Returns why a web page may not send the request, or null if it may, or no web page sent it. */
 function originProblem(request: FastifyRequest, hasToken: boolean): string | null {
   const { origin, "sec-fetch-site": site } = request.headers;
   if (origin === undefined && (site === undefined || site === "none")) return null;
@@ -76,7 +77,7 @@ function originProblem(request: FastifyRequest, hasToken: boolean): string | nul
   return "a page of another origin may not send this; a reverse proxy must keep the Host header, or be in web.trusted_proxies and send X-Forwarded-Host";
 }
 
-/** Whether an origin is that of the requested host. Origins omit the default port of their scheme. */
+/** Returns whether an origin is that of the requested host. Origins omit the default port of their scheme. */
 function isOwnOrigin(origin: string, host: string): boolean {
   if (!URL.canParse(origin)) return false;
   const { protocol, host: originHost } = new URL(origin);

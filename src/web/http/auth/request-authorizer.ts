@@ -12,8 +12,8 @@ import type { LoginResult, UserAuth } from "./basic-auth.ts";
 import type { OperatorAuth } from "./bearer-token.ts";
 
 /**
- * Applies the rate limits and basic auth to a request. Returns whether the request goes on; if not, it is answered. Returns a
- * promise only if a password has to be checked. `route`: undefined if the path has none.
+ * Applies the rate limits and basic auth to a request. Returns whether the request may proceed, and answers it if not.
+ * Returns a promise only if a password has to be checked. `route` is undefined if the path has none.
  */
 export type AuthorizeRequest = (
   request: FastifyRequest,

@@ -8,7 +8,10 @@ const NAME_KINDS: ReadonlySet<string> = new Set(["DNS", "email", "IP Address", "
 /** One name of the list: its kind, and the name, as a JSON text if it contains a delimiter. */
 const NAME_ENTRY = /(?:^|, )([\w ]+):("(?:[^"\\]|\\.)*"|[^,"]*)/y;
 
-/** Creates the checks of client certificates that Node lacks: the types between `NoClientCert` and `RequireAndVerifyClientCert`, and names. */
+/**
+ * Creates the checks of client certificates that Node lacks: the types between `NoClientCert` and
+ * `RequireAndVerifyClientCert`, and names.
+ */
 export function createClientCheck({
   client_auth_type: type,
   client_allowed_sans: allowed,

@@ -16,19 +16,22 @@ export type TlsConfig = NonNullable<WebConfig["tls_server_config"]>;
 export interface TlsSettings {
   /** Valid options of a TLS server of Node. */
   readonly options: TlsOptions;
-  /** Why a client is rejected after the handshake; null: it is accepted. */
+  /** Why a client is rejected after the handshake, or null if it is accepted. */
   clientProblem(socket: TLSSocket): string | null;
   readonly certificateEndsAt: EpochMs;
 }
 
-/** A handshake takes a few packets; a slow client holds a connection that others may need. */
+/** A handshake takes a few packets, and a slow client holds a connection that others may need. */
 const HANDSHAKE_MS_MAX: DurationMs = 10 * SECOND_MS;
 /** Keeps clients from resuming the session of another server on the same host. */
 const SESSION_ID_CONTEXT = "proxywarden";
 /** OpenSSL's default security level excludes TLS 1.0 and 1.1, which a configuration may enable. */
 const LEGACY_SECURITY_LEVEL = "@SECLEVEL=0";
 
-/** Loads the certificate and key of a configuration. The error names the key of the configuration, and contains no secret. */
+/**
+ * Loads the certificate and key of a configuration. The error names the key of the configuration, and contains no
+ * secret.
+ */
 export function loadTlsSettings(config: TlsConfig, readFile: ReadFile): Result<TlsSettings, string> {
   const cert = readPem(config, "cert", readFile);
   if (!cert.ok) return cert;
@@ -71,12 +74,12 @@ function tlsOptions(config: TlsConfig): TlsOptions {
     ALPNProtocols: ["http/1.1"],
     handshakeTimeout: HANDSHAKE_MS_MAX,
     sessionIdContext: SESSION_ID_CONTEXT,
-    // As in Go. Renegotiation only lets clients cost CPU time.
+    // Go disables it as well. Clients could only use renegotiation to consume CPU time.
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
   };
 }
 
-/** A PEM text, and the name of its source for messages. Empty: not configured. */
+/** A PEM text, which is empty if not configured, and the name of its source for messages. */
 interface PemText {
   readonly name: string;
   readonly text: string;
@@ -91,7 +94,7 @@ function readPem(config: TlsConfig, key: "cert" | "key" | "client_ca", readFile:
     : fail(`tls_server_config.${key}_file: ${read.error}`);
 }
 
-/** Returns what is wrong with a certificate, its key, or the authorities of clients; null: nothing. */
+/** Returns what is wrong with a certificate, its key, or the authorities of clients, or null if nothing is wrong. */
 function pemProblem(cert: PemText, key: PemText, ca: PemText): string | null {
   const certProblem = caCertificateProblem(cert.text);
   if (certProblem !== null) return `${cert.name} ${certProblem}`;

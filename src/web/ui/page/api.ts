@@ -18,7 +18,7 @@ export type Collector = Status["collectors"]["nodes"];
 export type Budget = ReturnType<typeof budgetView>;
 export type Category = Budget["categories"]["node_management"];
 
-/** One of `GET api/v1/policies`. */
+/** One policy of `GET api/v1/policies`. */
 export type Policy = PolicyView;
 export type { StepView };
 
@@ -31,7 +31,7 @@ export interface FleetDocument {
   readonly ids: readonly string[];
   readonly names: readonly string[];
   readonly place: readonly number[];
-  /** A digit a slot: an index into `statuses`. */
+  /** One digit per slot, an index into `statuses`. */
   readonly status: string;
   readonly mark: string;
 }
@@ -50,13 +50,13 @@ export interface RowList<T> {
   readonly data: readonly T[];
 }
 
-/** Why a request failed. Status 0: there was no response. */
+/** Why a request failed. The status is 0 if there was no response. */
 interface RequestError {
   readonly status: number;
   readonly message: string;
 }
 
-/** A response, or why there is none. */
+/** A response or the reason why there is none. */
 type ApiResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: RequestError };
 
 /** Responses come from memory, so a slower one is considered lost. */

@@ -6,16 +6,16 @@ const NOT_CONNECTED_HINT = "Not connected to the daemon";
 const READ_ONLY_HINT = "Read-only: no operators are configured (web.operators)";
 
 /**
- * Shows whether the daemon answers. While it does not, everything on the page is grey, the time of the data is shown, and
- * commands are disabled.
+ * Shows whether the daemon answers. While it does not, everything on the page is grey, the time of the data is shown,
+ * and commands are disabled.
  */
 export class Connection {
-  /** When the shown data was sent; null: there is none yet. */
+  /** When the shown data was sent, or null if there is none yet. */
   #dataAt: string | null = null;
   #takesCommands = false;
-  /** Why the last request failed; null: it was answered. */
+  /** Why the last request failed, or null if it was answered. */
   #problem: string | null = null;
-  /** Whether events arrive; otherwise the page polls. */
+  /** Whether events arrive. Otherwise the page polls. */
   #isLive = false;
 
   /** Notes a response that was sent at `now`, and returns whether earlier ones failed. */

@@ -1,7 +1,7 @@
 /** Attributes of an element as in HTML, and listeners such as `onclick`. */
 type Attributes = Readonly<Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>>;
 
-/** Content of an element; null: nothing. A string becomes a text node. */
+/** Content of an element. Null adds nothing, and a string becomes a text node. */
 export type Child = Node | string | number | null;
 
 /** Creates an element. A false or null attribute is omitted, a true one is empty. */
@@ -32,10 +32,7 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   return element as T;
 }
 
-/**
- * Replaces the children of an element. Focus and open details are kept on elements with the same
- * `data-k`.
- */
+/** Replaces the children of an element. Focus and open details are kept on elements with the same `data-k`. */
 export function replaceChildren(parent: HTMLElement, children: readonly Child[]): void {
   const focused = parent.contains(document.activeElement) ? elementKey(document.activeElement) : null;
   const opened = new Set([...parent.querySelectorAll("details[open]")].map(elementKey));
@@ -47,7 +44,7 @@ export function replaceChildren(parent: HTMLElement, children: readonly Child[])
     parent.querySelector<HTMLElement>(`[data-k="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
 }
 
-/** Makes `children` the children of an element, and leaves those in place that it has already. */
+/** Makes `children` the children of an element. Leaves existing ones in place. */
 export function keepChildren(parent: HTMLElement, children: readonly HTMLElement[]): void {
   const focused = parent.contains(document.activeElement) ? elementKey(document.activeElement) : null;
   const wanted = new Set<Element>(children);

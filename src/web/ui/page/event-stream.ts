@@ -1,4 +1,4 @@
-import type { ActionView, DecisionView } from "../../api/row-views.ts";
+import type { ActionView, DecisionView, OperatorCommandView } from "../../api/row-views.ts";
 import type { FleetChange } from "./fleet/fleet.ts";
 
 /** Callbacks for the daemon's events. */
@@ -8,19 +8,21 @@ interface StreamListener {
   fleet(change: FleetChange): void;
   decision(row: DecisionView): void;
   action(row: ActionView): void;
-  /** Something was missed: reload everything. */
+  order(row: OperatorCommandView): void;
+  /** Called when events were missed, so that everything must be reloaded. */
   missed(): void;
-  /** Whether the stream is open; while it is not, the page polls. */
+  /** Called with whether the stream is open. While it is not, the page polls. */
   state(isLive: boolean): void;
 }
 
-/** Bounds of the delay between attempts to connect, which doubles. */
+/** Bounds of the delay between connection attempts, which doubles. */
 const RETRY_MS_MIN = 2_000;
 const RETRY_MS_MAX = 30_000;
 
 /**
- * Listens to the daemon's events while the page is visible. A browser opens six connections to a server for all tabs, so
- * background tabs close theirs, and catch up when they become visible. Returns a function that reconnects without waiting.
+ * Listens to the daemon's events while the page is visible. A browser opens six connections to a server for all tabs,
+ * so background tabs close theirs and catch up when they become visible. Returns a function that reconnects without
+ * waiting.
  */
 export function connectStream(listener: StreamListener): () => void {
   let source: EventSource | null = null;
@@ -47,6 +49,7 @@ export function connectStream(listener: StreamListener): () => void {
     on("fleet", listener.fleet);
     on("decision", listener.decision);
     on("action", listener.action);
+    on("order", listener.order);
     on("missed", listener.missed);
     stream.addEventListener("error", () => {
       listener.state(false);

@@ -1,14 +1,14 @@
-/** Formats numbers, durations and times. */
+/** Formats numbers, durations and times, in the same way on the page and in the CLI. */
 const grouped = new Intl.NumberFormat("en-US");
 
-/** Formats a whole number with thousands separators; a dash if it is unknown. */
+/** Formats a whole number with thousands separators, or as a dash if it is unknown. */
 export const formatCount = (value: number | null | undefined): string =>
   value === null || value === undefined ? "–" : grouped.format(Math.round(value));
 
-/** Formats a share as a percentage, never rounded up to 100 %. */
+/** Formats a share as a percentage with at most one decimal, never rounded up to 100%. */
 export function formatPercent(share: number | null | undefined): string {
   if (share === null || share === undefined || !Number.isFinite(share)) return "–";
-  return `${(Math.floor(share * 1_000 + 1e-9) / 10).toFixed(1)} %`;
+  return `${Math.floor(share * 1_000 + 1e-9) / 10}%`;
 }
 
 const units = [
@@ -18,19 +18,29 @@ const units = [
   ["s", 1],
 ] as const;
 
-/** Formats a duration in its two largest units, such as `4m 10s`. */
+/** Formats a duration in its two largest units as Prometheus does, such as `4m10s`; below 10 s with tenths. */
 export function formatDuration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined) return "–";
-  if (seconds < 10) return `${Math.max(0, seconds).toFixed(seconds < 1 ? 1 : 0)}s`;
-  let rest = Math.round(seconds);
-  const first = units.findIndex(([, length]) => rest >= length);
+  if (seconds < 9.95) return `${Number(Math.max(0, seconds).toFixed(1))}s`;
+  const firstUnitOf = (length: number) => units.findIndex(([, unitLength]) => length >= unitLength);
+  const whole = Math.round(seconds);
+  const [, smallest] = units[Math.min(firstUnitOf(whole) + 1, units.length - 1)]!;
+  let rest = Math.round(whole / smallest) * smallest;
+  const first = firstUnitOf(rest);
   const parts = units.slice(first, first + 2).map(([unit, length]) => {
     const amount = Math.floor(rest / length);
     rest -= amount * length;
     return amount === 0 ? "" : `${amount}${unit}`;
   });
-  return parts.filter((part) => part !== "").join(" ");
+  return parts.join("");
 }
+
+/** Formats how many times slower than requested something is, such as `2.3x`. */
+export const formatSlowdown = (times: number): string => `${times.toFixed(times < 10 ? 1 : 0)}x`;
+
+/** Formats the uptime of a node, which the service reports in whole hours; a dash if it is unknown. */
+export const formatUptime = (hours: number | null | undefined): string =>
+  hours === 0 ? "under 1h" : formatDuration(hours == null ? null : 3_600 * hours);
 
 /** Formats the time since an instant, such as `3m ago`. */
 export const formatAge = (at: string, now: number): string =>
@@ -46,20 +56,40 @@ export function timeOfDay(at: string, now: number): string {
   return isToday ? clock.format(date) : `${day.format(date)} ${clock.format(date)}`;
 }
 
-/** Formats an identifier as words: `last_seen` becomes `last seen`. */
-export const humanize = (identifier: string): string => identifier.replaceAll("_", " ");
+/** Formats an identifier as words: `last_seen` becomes `last seen`, `reset-breaker` becomes `reset breaker`. */
+export const humanize = (identifier: string): string => identifier.replaceAll(/[_-]/g, " ");
 
-/** Formats the state of an episode. `firing` is shown as waiting: the next step waits until nothing holds it. */
+/**
+ * Formats the state of an episode. `firing` is shown as waiting, because the next step waits until nothing holds it.
+ */
 export const episodeState = (state: string): string => (state === "firing" ? "waiting" : humanize(state));
 
 /** Formats a number of things, such as `1 node` or `3 nodes`. */
 export const countNoun = (amount: number, thing: string): string =>
   `${formatCount(amount)} ${thing}${amount === 1 ? "" : "s"}`;
 
-/** Formats a message about a node with its name instead of its id, or after its name if the message does not contain the id. */
-export function withName(message: string, node: { readonly id: string; readonly name: string } | undefined): string {
-  if (node === undefined || node.id === node.name) return message;
-  const id = node.id.replaceAll(/[^\w-]/g, "\\$&");
-  const parts = message.split(new RegExp(`(?<![\\w-])${id}(?![\\w-])`));
-  return parts.length === 1 ? `${node.name}: ${message}` : parts.join(node.name);
+type FieldValue = string | number | boolean;
+
+const TIME_PATTERN = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
+
+/**
+ * Formats what an expression read: names and values. A time becomes its age at the time of `now`, which is left out,
+ * and a number has at most three decimals. `observedAt`: the time of `now` if the expression did not read it; null:
+ * times are shown as they are.
+ */
+export function formatFields(
+  fields: Readonly<Record<string, FieldValue>>,
+  observedAt: string | null,
+): readonly (readonly [name: string, value: string])[] {
+  const at = String(fields.now ?? observedAt);
+  return Object.entries(fields)
+    .filter(([name]) => name !== "now")
+    .map(([name, value]) => [name, formatField(value, at)] as const);
+}
+
+function formatField(value: FieldValue, at: string): string {
+  if (typeof value === "number") return String(Number(value.toFixed(3)));
+  if (typeof value !== "string" || !TIME_PATTERN.test(value) || !TIME_PATTERN.test(at)) return String(value);
+  const seconds = (Date.parse(at) - Date.parse(value)) / 1_000;
+  return seconds < 0 ? `${formatDuration(-seconds)} ahead` : `${formatDuration(seconds)} old`;
 }

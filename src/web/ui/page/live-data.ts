@@ -1,4 +1,4 @@
-import type { ActionView, DecisionView } from "../../api/row-views.ts";
+import type { ActionView, DecisionView, OperatorCommandView } from "../../api/row-views.ts";
 import {
   type Budget,
   fetchApprovals,
@@ -13,7 +13,7 @@ import { Connection } from "./connection.ts";
 import { connectStream } from "./event-stream.ts";
 import { applyChange, type FleetModel, readFleet } from "./fleet/fleet.ts";
 
-/** Interval of polling what has no events. */
+/** Polling interval of data without events. */
 const STATUS_INTERVAL_MS = 3_000;
 /** Interval of the server's samples. */
 const HISTORY_INTERVAL_MS = 10_000;
@@ -24,9 +24,9 @@ const BATCH_DELAY_MS = 150;
 
 /** Callbacks for data that arrives. */
 interface DataListener {
-  /** Another fleet: nodes were added or removed. */
+  /** Called with a new fleet when nodes were added or removed. */
   fleet(fleet: FleetModel): void;
-  /** The slots of nodes whose status or mark changed. */
+  /** Called with the slots of nodes whose status or mark changed. */
   nodesChanged(slots: readonly number[]): void;
   status(status: Status): void;
   budget(budget: Budget, now: number): void;
@@ -35,13 +35,14 @@ interface DataListener {
   history(history: HistoryDocument): void;
   decision(row: DecisionView): void;
   action(row: ActionView): void;
-  /** Decisions or actions may have been missed. */
+  order(row: OperatorCommandView): void;
+  /** Called when decisions, actions or operator commands may have been missed. */
   rowsMissed(): void;
 }
 
-/** Keeps the data of the page up to date while it is visible, by events and by polling. */
+/** Keeps the data of the page up to date with events and polling while the page is visible. */
 export class LiveData {
-  /** Null: not read yet; the same below. */
+  /** Null if not read yet. The same applies to the data below. */
   fleet: FleetModel | null = null;
   status: Status | null = null;
   budget: Budget | null = null;
@@ -67,6 +68,10 @@ export class LiveData {
       },
       action: (row) => {
         listener.action(row);
+        this.refreshStatus();
+      },
+      order: (row) => {
+        listener.order(row);
         this.refreshStatus();
       },
       missed: () => this.#refreshAll(),

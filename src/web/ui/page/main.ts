@@ -23,17 +23,17 @@ import { showChips, showTiles } from "./panels/summary.ts";
 import { startTheme } from "./theme.ts";
 import { formatFragment, onlyFilter, parseFragment, type ViewState } from "./view-state.ts";
 
-/** On phones the grid is so high that the effect of a filter would not be visible. */
+/** Matches phones, where the grid is so high that the effect of a filter would not be visible. */
 const PHONE = matchMedia("(max-width: 719px)");
 
 let view = parseFragment(location.hash);
 
-/** Changes what is shown, as a new entry of the history. */
+/** Changes the view as a new entry of the browser history. */
 function navigate(change: Partial<ViewState>): void {
   location.hash = formatFragment({ ...view, ...change });
 }
 
-/** Changes what is shown in the current entry of the history. */
+/** Changes the view in the current entry of the browser history. */
 function adjust(change: Partial<ViewState>): void {
   view = { ...view, ...change };
   history.replaceState(null, "", formatFragment(view));
@@ -87,10 +87,14 @@ const data = new LiveData({
     activity.action(row);
     panel.refresh(row.node);
   },
+  order(row) {
+    activity.order(row);
+    if (row.node !== null) panel.refresh(row.node);
+  },
   rowsMissed: () => void activity.load(),
 });
 
-/** Shows what depends on the statuses and marks of nodes. */
+/** Updates everything that depends on the statuses and marks of nodes. */
 function showFleet(fleet: FleetModel): void {
   showLegend(fleet, view, (filter) => navigate({ ...filter, page: 1 }));
   showTiles(fleet, data.status, data.budget, view);
@@ -99,21 +103,21 @@ function showFleet(fleet: FleetModel): void {
   showFilterCount(fleet);
 }
 
-/** Shows what the address says. */
+/** Shows the view that the address describes. */
 function showView(): void {
   if (document.activeElement !== search) search.value = view.search;
   activity.show(view.activity, (kind) => navigate({ activity: kind }));
   for (const id of ["grid", "grid-help"]) byId(id).hidden = view.view !== "grid";
   byId("node-table").hidden = view.view !== "table";
   fillViews(view.view, () =>
-    (["grid", "table"] as const).map((each) =>
+    (["grid", "table"] as const).map((name) =>
       createElement(
         "button",
         {
-          ...{ type: "button", "data-k": `view ${each}`, "aria-pressed": String(each === view.view) },
-          onclick: () => navigate({ view: each }),
+          ...{ type: "button", "data-k": `view ${name}`, "aria-pressed": String(name === view.view) },
+          onclick: () => navigate({ view: name }),
         },
-        each,
+        name,
       ),
     ),
   );
@@ -185,7 +189,7 @@ byId("search-box").addEventListener("focusout", () => setTimeout(() => showSearc
 document.addEventListener("keydown", pressKey);
 addEventListener("hashchange", () => {
   view = parseFragment(location.hash, view);
-  // A link may name only a node or a section: the rest of the address is added.
+  // A link may name only a node or a section, so the rest of the address is added.
   history.replaceState(null, "", formatFragment(view));
   showView();
 });

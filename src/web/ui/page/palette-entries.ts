@@ -9,7 +9,7 @@ import { acceptInventory, pauseOrResume, resetBreaker } from "./panels/daemon-co
 import { commandProblem, confirmCommand, type OperatorCommand } from "./panels/operator-commands.ts";
 import { onlyFilter, type ViewState } from "./view-state.ts";
 
-/** What the commands of the palette depend on. */
+/** Data that the commands of the palette depend on. */
 interface PaletteContext {
   readonly view: ViewState;
   readonly fleet: FleetModel | null;
@@ -17,7 +17,7 @@ interface PaletteContext {
   navigate(change: Partial<ViewState>): void;
 }
 
-/** Nodes that a text finds, at most. */
+/** Maximum number of nodes among the entries. */
 const NODES_LISTED_MAX = 6;
 
 /** Returns the commands and nodes that match a text. */

@@ -10,7 +10,7 @@ const THEME_BUTTONS: Readonly<Record<Theme, readonly [sign: string, label: strin
   dark: ["●", "Theme: dark"],
 };
 
-/** Applies the stored theme, and lets the button switch it. `onChange`: called when the colors changed. */
+/** Applies the stored theme, and lets the button switch it. `onChange` is called after the colors changed. */
 export function startTheme(onChange: () => void): void {
   const button = byId("theme");
   let theme = THEMES.find((known) => known === localStorage.getItem(KEY)) ?? "auto";

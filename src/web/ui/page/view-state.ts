@@ -2,18 +2,18 @@ import type { NodeFilter } from "./fleet/node-filter.ts";
 import { type NodeOrder, SORT_COLUMNS } from "./fleet/node-order.ts";
 
 /** Kinds of rows that the activity list can show. */
-export const ACTIVITY_KINDS = ["all", "actions", "decisions"] as const;
+export const ACTIVITY_KINDS = ["all", "actions", "decisions", "orders"] as const;
 
-/** What a user chose to see. It is in the address of the page, so it can be shared and survives a reload. */
+/** The view that a user chose. It is in the address of the page, so it can be shared and survives a reload. */
 export interface ViewState extends NodeFilter {
   /** Id of the node whose explanation is open. */
   readonly node: string | null;
   readonly view: "grid" | "table";
-  /** Order of the table of all nodes; null: region, country and name. */
+  /** Order of the table of all nodes. Null means region, country and name. */
   readonly tableOrder: NodeOrder | null;
-  /** Order of the list of nodes that need attention; null: urgency. */
+  /** Order of the list of nodes that need attention. Null means urgency. */
   readonly attentionOrder: NodeOrder | null;
-  /** Page of that list, from 1. */
+  /** Page of that list, counted from 1. */
   readonly page: number;
   readonly activity: (typeof ACTIVITY_KINDS)[number];
 }
@@ -23,15 +23,15 @@ const DEFAULTS: ViewState = {
   ...{ tableOrder: null, attentionOrder: null, page: 1, activity: "all" },
 };
 
-/** Returns the change that replaces the whole filter by another one. */
+/** Returns the change that replaces the whole filter with another one. */
 export const onlyFilter = (filter: Partial<NodeFilter>): Partial<ViewState> => ({
   ...{ status: null, remediation: null, search: "", page: 1 },
   ...filter,
 });
 
 /**
- * Reads the fragment of an address, such as `#node/node_7?status=offline`. Without a question mark it changes only the open
- * node, and a fragment that names something else, such as a section of the page, changes nothing.
+ * Reads the fragment of an address, such as `#node/node_7?status=offline`. Without a question mark it changes only the
+ * open node, and a fragment that names something else, such as a section of the page, changes nothing.
  */
 export function parseFragment(fragment: string, current: ViewState = DEFAULTS): ViewState {
   const [, path = "", query] = /^#?([^?]*)(?:\?(.*))?$/s.exec(fragment) ?? [];
@@ -74,7 +74,7 @@ export function formatFragment(state: Partial<ViewState>): string {
 
 /** Reads an order such as `status`, or `-status` for the reverse. */
 function parseOrder(text: string | null): NodeOrder | null {
-  const column = SORT_COLUMNS.find((each) => each === text?.replace(/^-/, ""));
+  const column = SORT_COLUMNS.find((name) => name === text?.replace(/^-/, ""));
   return column === undefined ? null : { column, isDescending: text!.startsWith("-") };
 }
 
@@ -84,7 +84,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // An invalid escape is taken as it is.
+    // An invalid escape is kept unchanged.
     return text;
   }
 }

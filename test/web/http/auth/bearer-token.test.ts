@@ -65,7 +65,7 @@ describe("an operator token", () => {
     expect(recorded).toEqual([]);
   });
 
-  test("is accepted whatever the case of the scheme", async () => {
+  test("is accepted regardless of the case of the scheme", async () => {
     const { recorded, web } = await serverWithToken(() => inlineSecret(TOKEN));
     expect((await resume(web, `Bearer ${TOKEN}`)).status).toBe(200);
     expect((await resume(web, `bearer  ${TOKEN}`)).status).toBe(200);
@@ -98,7 +98,7 @@ describe("an operator token", () => {
     expect(recorded).toHaveLength(1);
   });
 
-  test("in a replaced file is valid at once, and the old one invalid", async () => {
+  test("in a replaced file is valid immediately, and the old one invalid", async () => {
     const folder = createTempFolder();
     const file = folder.write("token", `${TOKEN}\n`);
     // With a stopped clock only the wrong token makes the secret read its file again.

@@ -6,18 +6,21 @@ import { type Incident, latestByNode } from "./incidents.ts";
 
 type NameOf = (node: string) => string;
 
-/** How a line of the list is shown. */
+/** Display options of a line of the list. */
 interface LineView {
   readonly isOpen: boolean;
   readonly nameOf: NameOf;
   onToggle(): void;
 }
 
-/** Creates the line of a decision or an action. */
+/** Creates the line of a decision, an action or an operator command. */
 export function lineElement(line: ActivityLine, view: LineView): HTMLElement {
-  const what = line.what === "" ? null : ` ${line.what}`;
-  const title = [nodeLink(line.node, view.nameOf(line.node), line.key), what];
-  const body = [detailElement(line.detail, line.blockers, policyElement(line))];
+  const summary = line.summary === "" ? null : ` ${line.summary}`;
+  const { node, policy } = line;
+  const title = [node === null ? null : nodeLink(node, view.nameOf(node), line.key), summary];
+  const detail = node === null ? line.detail : line.detail.replaceAll(node, view.nameOf(node));
+  const source = policy === null ? null : policyElement({ policy, isDryRun: line.isDryRun });
+  const body = [detailElement(detail, line.blockers, source)];
   return rowElement(line, view, title, body, () => [
     createElement(
       "dl",
@@ -30,14 +33,19 @@ export function lineElement(line: ActivityLine, view: LineView): HTMLElement {
   ]);
 }
 
-/** Creates the line of an incident. Open, it lists its nodes. */
+/** Creates the line of an incident. An open line lists its nodes. */
 export function incidentElement(incident: Incident, view: LineView): HTMLElement {
   const newest = incident.lines[0]!;
   const nodes = latestByNode(incident);
   const title = [createElement("b", {}, countNoun(nodes.length, "node")), ` since ${sinceText(incident)}`];
   const reasons = [...new Set(newest.blockers.map(({ reason }) => humanize(reason)))].join(", ");
   const body = [
-    createElement("span", { class: "detail muted" }, policyElement(newest), createElement("b", {}, reasons)),
+    createElement(
+      "span",
+      { class: "detail muted" },
+      policyElement({ policy: newest.policy!, isDryRun: newest.isDryRun }),
+      createElement("b", {}, reasons),
+    ),
   ];
   return rowElement({ ...newest, key: incident.key }, view, title, body, () => [
     createElement(
@@ -47,7 +55,7 @@ export function incidentElement(incident: Incident, view: LineView): HTMLElement
         createElement(
           "li",
           {},
-          nodeLink(line.node, view.nameOf(line.node), incident.key),
+          nodeLink(line.node!, view.nameOf(line.node!), incident.key),
           createElement(
             "span",
             { class: "muted" },
@@ -87,8 +95,14 @@ function rowElement(
   );
 }
 
-/** Names the policy as one, because its name may be that of a status. */
-export const policyElement = ({ policy, isDryRun }: Pick<ActivityLine, "policy" | "isDryRun">): HTMLElement =>
+/** Shows the name of a policy after the word "policy", because it may also be the name of a status. */
+export const policyElement = ({
+  policy,
+  isDryRun,
+}: {
+  readonly policy: string;
+  readonly isDryRun: boolean;
+}): HTMLElement =>
   createElement(
     "span",
     { class: "policy-name" },
@@ -97,17 +111,17 @@ export const policyElement = ({ policy, isDryRun }: Pick<ActivityLine, "policy" 
     isDryRun ? " (dry run) " : " ",
   );
 
-/** Returns the policy, the detail and the blockers of a line; null: there are none. */
+/** Returns the policy, the detail and the blockers of a line, or null if there are none. */
 export function detailElement(
   detail: string,
   blockers: DecisionView["blockers"],
   policy: HTMLElement | null = null,
 ): HTMLElement | null {
   if (detail === "" && blockers.length === 0) return policy;
-  const reasons = blockers.flatMap((each, index) => [
+  const reasons = blockers.flatMap((blocker, index) => [
     index === 0 ? "" : " · ",
-    createElement("b", {}, humanize(each.reason)),
-    ` ${each.detail}`,
+    createElement("b", {}, humanize(blocker.reason)),
+    ` ${blocker.detail}`,
   ]);
   return createElement("span", { class: "detail muted" }, policy, detail, ...reasons);
 }

@@ -1,24 +1,26 @@
-import type { ActionView, DecisionView, RequestView } from "../../../api/row-views.ts";
-import { formatDuration, humanize, timeOfDay } from "../format.ts";
+import type { ActionView, DecisionView, OperatorCommandView, RequestView } from "../../../api/row-views.ts";
+import { formatDuration, formatFields, humanize, timeOfDay } from "../format.ts";
 
-/** A decision or an action, as the list shows it. */
+/** A decision, an action or an operator command, as the list shows it. */
 export interface ActivityLine {
   readonly key: string;
-  readonly kind: "actions" | "decisions";
+  readonly kind: "actions" | "decisions" | "orders";
   /** When it last changed. */
   readonly at: string;
   /** The time by which the API pages it. */
   readonly storedAt: string;
   readonly tone: string;
-  /** Verdict of a decision, or state of an action. */
+  /** Verdict of a decision, state of an action, or name of a command. */
   readonly badge: string;
-  readonly node: string;
-  /** What is done; empty for a decision. */
-  readonly what: string;
-  readonly policy: string;
+  /** Null for a command to the whole daemon. */
+  readonly node: string | null;
+  /** The action, or the operator of a command. Empty for a decision. */
+  readonly summary: string;
+  /** Null for a command. */
+  readonly policy: string | null;
   readonly isDryRun: boolean;
   readonly detail: string;
-  /** Every blocker; empty: nothing holds the node. */
+  /** Every blocker. Empty if nothing holds the node. */
   readonly blockers: DecisionView["blockers"];
   /** Names and values that an open line shows. */
   readonly facts: readonly (readonly [name: string, value: string])[];
@@ -35,7 +37,7 @@ export function decisionLine(row: DecisionView): ActivityLine {
     tone: isAct ? "act" : "hold",
     badge: row.verdict,
     node: row.node,
-    what: "",
+    summary: "",
     policy: row.policy,
     isDryRun: row.mode === "dry_run",
     detail: isAct ? evidenceText(row.evidence) : "",
@@ -55,7 +57,7 @@ export function actionLine(row: ActionView): ActivityLine {
   const times = [
     ["requested", row.created_at],
     ["answered", row.answered_at],
-    ["sent", row.sent_at],
+    [row.shadow ? "decided" : "sent", row.sent_at],
     ["ended", row.ended_at],
   ] as const;
   return {
@@ -66,7 +68,7 @@ export function actionLine(row: ActionView): ActivityLine {
     tone: toneOf(state),
     badge: humanize(state),
     node: row.node,
-    what: requestLabel(row.request),
+    summary: requestLabel(row.request),
     policy: row.policy,
     isDryRun: row.shadow,
     detail: actionDetail(row),
@@ -80,14 +82,25 @@ export function actionLine(row: ActionView): ActivityLine {
   };
 }
 
+/** Returns the line of an operator command. */
+export function orderLine({ at, order, operator, node, action, detail }: OperatorCommandView): ActivityLine {
+  const isRejected = order === "reload" && detail.includes("rejected: ");
+  return {
+    key: `order ${at} ${order} ${node} ${action}`,
+    ...{ kind: "orders", at, storedAt: at, tone: isRejected ? "bad" : "wait", badge: humanize(order), node },
+    ...{ summary: operator === null ? "" : `by ${operator}`, policy: null, isDryRun: false, detail, blockers: [] },
+    facts: [["operator", operator ?? "not named"], ...(action === null ? [] : [["action", action] as const])],
+  };
+}
+
 /** Returns the evidence of a row in one line. */
-export const evidenceText = ({ fields }: DecisionView["evidence"]): string =>
-  Object.entries(fields)
-    .map(([field, value]) => `${field} ${String(value)}`)
+export const evidenceText = ({ fields, observed_at }: DecisionView["evidence"]): string =>
+  formatFields(fields, observed_at)
+    .map(([field, value]) => `${field} ${value}`)
     .join(", ");
 
 const evidenceFacts = ({ fields, observed_at }: DecisionView["evidence"]) => [
-  ...Object.entries(fields).map(([field, value]) => [field, String(value)] as const),
+  ...formatFields(fields, observed_at),
   ["observed", timeOfDay(observed_at, Date.now())] as const,
 ];
 

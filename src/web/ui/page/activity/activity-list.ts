@@ -1,16 +1,16 @@
-import type { ActionView, DecisionView } from "../../../api/row-views.ts";
+import type { ActionView, DecisionView, OperatorCommandView } from "../../../api/row-views.ts";
 import { getJson, type RowList } from "../api.ts";
 import { byId, createElement, keepChildren, replaceChildren } from "../dom.ts";
 import { ACTIVITY_KINDS, type ViewState } from "../view-state.ts";
 import { incidentElement, lineElement } from "./activity-elements.ts";
-import { type ActivityLine, actionLine, decisionLine } from "./activity-lines.ts";
+import { type ActivityLine, actionLine, decisionLine, orderLine } from "./activity-lines.ts";
 import { ActivityRows, ROWS_PER_READ } from "./activity-rows.ts";
 import { groupHolds, type Incident } from "./incidents.ts";
 
-/** Lines that are shown at first, and that each press of the button adds. */
+/** Number of lines that are shown initially, and that each press of the button adds. */
 const LINES_PER_PAGE = 50;
 
-/** The list of decisions and actions, newest first. */
+/** The list of decisions, actions and operator commands, newest first. */
 export class ActivityList {
   readonly #list = byId("activity");
   readonly #older = byId<HTMLButtonElement>("activity-older");
@@ -18,14 +18,14 @@ export class ActivityList {
   readonly #rows = new ActivityRows(readRows);
   /** Keys of the open lines. */
   readonly #open = new Set<string>();
-  /** Elements by the key of their line, with what they show. */
+  /** Elements by the key of their line, with their displayed content as JSON. */
   #elements = new Map<string, { readonly shows: string; readonly element: HTMLElement }>();
   #kind: ViewState["activity"] = "all";
   #shownMax = LINES_PER_PAGE;
   #isReadingOlder = false;
   #frame = 0;
 
-  /** `nameOf`: returns a node's name by its id. */
+  /** `nameOf` returns a node's name by its id. */
   constructor(nameOf: (node: string) => string) {
     this.#nameOf = nameOf;
     this.#older.addEventListener("click", () => void this.#showOlder());
@@ -45,24 +45,28 @@ export class ActivityList {
     this.#put(actionLine(row));
   }
 
-  /** Shows rows of one kind, or all; `onChoose` is called when the user chooses. */
+  order(row: OperatorCommandView): void {
+    this.#put(orderLine(row));
+  }
+
+  /** Shows the rows of one kind or all rows. `onChoose` is called when the user chooses. */
   show(kind: ViewState["activity"], onChoose: (kind: ViewState["activity"]) => void): void {
     this.#kind = kind;
-    const buttons = ACTIVITY_KINDS.map((each) =>
+    const buttons = ACTIVITY_KINDS.map((option) =>
       createElement(
         "button",
         {
-          ...{ type: "button", "data-k": `activity ${each}`, "aria-pressed": String(each === kind) },
-          onclick: () => onChoose(each),
+          ...{ type: "button", "data-k": `activity ${option}`, "aria-pressed": String(option === kind) },
+          onclick: () => onChoose(option),
         },
-        each,
+        option === "orders" ? "commands" : option,
       ),
     );
     replaceChildren(byId("activity-filter"), buttons);
     this.repaint();
   }
 
-  /** Paints the list again soon: lines or names of nodes changed. */
+  /** Paints the list again soon, because lines or names of nodes changed. */
   repaint(): void {
     if (this.#frame === 0) this.#frame = requestAnimationFrame(() => this.#paint());
   }
@@ -92,14 +96,19 @@ export class ActivityList {
     const shown = items.slice(0, this.#shownMax);
     const elements = new Map(shown.map((item) => [item.key, this.#elementOf(item)] as const));
     this.#elements = elements;
-    const none = createElement("li", { class: "empty muted" }, "No activity yet. Decisions and actions appear here.");
+    const none = createElement(
+      "li",
+      { class: "empty muted" },
+      "No activity yet. Decisions, actions and commands of operators appear here.",
+    );
     keepChildren(this.#list, shown.length === 0 ? [none] : [...elements.values()].map(({ element }) => element));
     this.#older.hidden = shown.length === items.length && !this.#rows.hasOlder(this.#kind);
   }
 
   #elementOf(item: ActivityLine | Incident) {
     const isOpen = this.#open.has(item.key);
-    const names = "lines" in item ? item.lines.map(({ node }) => this.#nameOf(node)) : this.#nameOf(item.node);
+    const names =
+      "lines" in item ? item.lines.map(({ node }) => this.#nameOf(node!)) : item.node && this.#nameOf(item.node);
     const shows = JSON.stringify([item, isOpen, names]);
     const known = this.#elements.get(item.key);
     if (known?.shows === shows) return known;
@@ -112,12 +121,16 @@ export class ActivityList {
   }
 }
 
-/** Reads the latest rows of a kind, up to a time; null: they can't be read now. */
+/** Reads the latest rows of a kind up to a time. Returns null if they can't be read now. */
 async function readRows(kind: ActivityLine["kind"], until: string | null): Promise<readonly ActivityLine[] | null> {
   const path = `${kind}?limit=${ROWS_PER_READ}${until === null ? "" : `&until=${until}`}`;
   if (kind === "actions") {
     const answer = await getJson<RowList<ActionView>>(path);
     return answer.ok ? answer.value.data.map(actionLine) : null;
+  }
+  if (kind === "orders") {
+    const answer = await getJson<RowList<OperatorCommandView>>(path);
+    return answer.ok ? answer.value.data.map(orderLine) : null;
   }
   const answer = await getJson<RowList<DecisionView>>(path);
   return answer.ok ? answer.value.data.map(decisionLine) : null;

@@ -1,37 +1,39 @@
 import type { ViewState } from "../view-state.ts";
 import type { ActivityLine } from "./activity-lines.ts";
 
-/** Rows that are read at once. */
+/** Maximum number of rows in one response. */
 export const ROWS_PER_READ = 200;
-/** Lines that are kept while new ones arrive, beyond those that the user asked for. */
+/** Number of lines that are kept while new ones arrive, in addition to those that the user asked for. */
 const LINES_KEPT = 1_000;
 
 type RowKind = ActivityLine["kind"];
+const KINDS = ["actions", "decisions", "orders"] as const satisfies readonly RowKind[];
 /** The kinds of rows that are shown. */
 type Choice = ViewState["activity"];
 
-/** Reads the latest rows of a kind, up to a time, newest first; null: they can't be read now. */
+/** Reads the latest rows of a kind up to a time, newest first. Returns null if they can't be read now. */
 export type ReadRows = (kind: RowKind, until: string | null) => Promise<readonly ActivityLine[] | null>;
 
 /** Rows of a kind that were read. All rows from `oldest` to the newest are known. */
 interface RowStream {
-  /** Time of the newest row of the last {@link ActivityRows.load}; null: there was none. */
+  /** Time of the newest row of the last {@link ActivityRows.load}, or null if there was none. */
   newest: string | null;
-  /** Time of the oldest row that was read; null: none. */
+  /** Time of the oldest row that was read, or null if there is none. */
   oldest: string | null;
   /** Whether there are no older rows. */
   isComplete: boolean;
 }
 
-/** The decisions and actions that were read or arrived as events. */
+/** The decisions, actions and operator commands that were read or arrived as events. */
 export class ActivityRows {
   readonly #read: ReadRows;
   readonly #lines = new Map<string, ActivityLine>();
   readonly #streams: Record<RowKind, RowStream> = {
     actions: { newest: null, oldest: null, isComplete: false },
     decisions: { newest: null, oldest: null, isComplete: false },
+    orders: { newest: null, oldest: null, isComplete: false },
   };
-  /** Keys of lines that arrived while rows were being read: the rows that are read may be older. */
+  /** Keys of lines that arrived while rows were being read, which may be older. */
   readonly #arrived = new Set<string>();
   #reads = 0;
   #keptMax = LINES_KEPT;
@@ -49,10 +51,9 @@ export class ActivityRows {
   /** Reads the latest rows. Older ones are kept unless rows between them and the latest may be missing. */
   async load(): Promise<void> {
     await this.#reading(async () => {
-      const [decisions, actions] = await Promise.all([this.#read("decisions", null), this.#read("actions", null)]);
-      if (decisions === null || actions === null) return;
-      this.#addLatest("decisions", decisions);
-      this.#addLatest("actions", actions);
+      const read = await Promise.all(KINDS.map(async (kind) => [kind, await this.#read(kind, null)] as const));
+      if (read.some(([, lines]) => lines === null)) return;
+      for (const [kind, lines] of read) this.#addLatest(kind, lines!);
     });
   }
 
@@ -65,7 +66,7 @@ export class ActivityRows {
         if (due.length === 0) return;
         const read = await Promise.all(due.map(async ([kind]) => [kind, await this.#read(kind, since)] as const));
         for (const [kind, lines] of read) {
-          // Otherwise the latest rows were read meanwhile, and did not reach back to these.
+          // Otherwise the latest rows were read in the meantime and did not reach back to these.
           if (lines !== null && this.#streams[kind].oldest === since) this.#addOlder(kind, lines);
         }
         if (read.some(([, lines]) => lines === null)) return;
@@ -73,13 +74,13 @@ export class ActivityRows {
     });
   }
 
-  /** Whether older rows of the chosen kinds can be read. */
+  /** Returns whether older rows of the chosen kinds can be read. */
   hasOlder(choice: Choice): boolean {
     const incomplete = this.#incompleteStreams(choice);
     return incomplete.length > 0 && incomplete.every(([, { oldest }]) => oldest !== null);
   }
 
-  /** Returns the lines of the chosen kinds, newest first, since the time from which on all of them are known. */
+  /** Returns the lines of the chosen kinds, newest first, since the time after which all of them are known. */
   lines(choice: Choice): readonly ActivityLine[] {
     const since = this.#knownSince(choice);
     return [...this.#lines.values()]
@@ -126,7 +127,7 @@ export class ActivityRows {
     this.#keptMax += lines.length;
     stream.isComplete = lines.length < ROWS_PER_READ;
     const oldest = lines.at(-1)?.storedAt ?? stream.oldest;
-    // More rows of one instant than are read at once: the rest of them is left out.
+    // If one instant has more rows than a response, the rest of them is skipped.
     stream.oldest = isNew || oldest === null ? oldest : new Date(Date.parse(oldest) - 1).toISOString();
   }
 
@@ -136,11 +137,11 @@ export class ActivityRows {
 
   /** Streams of the chosen kinds that have older rows, or were never read. */
   #incompleteStreams(choice: Choice): readonly (readonly [RowKind, RowStream])[] {
-    const kinds: readonly RowKind[] = choice === "all" ? ["actions", "decisions"] : [choice];
+    const kinds: readonly RowKind[] = choice === "all" ? KINDS : [choice];
     return kinds.map((kind) => [kind, this.#streams[kind]] as const).filter(([, { isComplete }]) => !isComplete);
   }
 
-  /** The time from which on all rows of the chosen kinds are known; empty: all rows are. */
+  /** Returns the time since which all rows of the chosen kinds are known, or "" if all rows are. */
   #knownSince(choice: Choice): string {
     return this.#incompleteStreams(choice).reduce((since, [, { oldest }]) => {
       return oldest !== null && oldest > since ? oldest : since;

@@ -2,17 +2,20 @@ import type { ActivityLine } from "./activity-lines.ts";
 
 /** Holds of many nodes by the same policy for the same reasons, newest first. */
 export interface Incident {
-  /** Its policy, reasons and place among equal incidents: it stays the same while lines are added or dropped. */
+  /** Its policy, reasons and place among equal incidents. It stays the same while lines are added or dropped. */
   readonly key: string;
   readonly lines: readonly ActivityLine[];
 }
 
-/** Fewer nodes than this have a line each. */
+/** Minimum number of nodes of an incident. Fewer nodes have a line each. */
 const INCIDENT_NODES_MIN = 3;
-/** Equal holds belong together if none is later than this after the one before. */
+/** Maximum time between successive holds of one incident. */
 const INCIDENT_GAP_MS = 600_000;
 
-/** Replaces equal holds of many nodes by an incident each, at the place of its newest hold. `lines`: newest first. */
+/**
+ * Replaces each group of equal holds of many nodes with an incident in the place of its newest hold. `lines` are newest
+ * first.
+ */
 export function groupHolds(lines: readonly ActivityLine[]): readonly (ActivityLine | Incident)[] {
   const open = new Map<string, ActivityLine[]>();
   const groups: { readonly key: string; readonly lines: ActivityLine[] }[] = [];
@@ -48,7 +51,7 @@ export function groupHolds(lines: readonly ActivityLine[]): readonly (ActivityLi
 
 /** Returns the latest hold of each node of an incident, newest first. */
 export function latestByNode({ lines }: Incident): readonly ActivityLine[] {
-  const nodes = new Set<string>();
+  const nodes = new Set<string | null>();
   return lines.filter(({ node }) => {
     const isLatest = !nodes.has(node);
     nodes.add(node);

@@ -16,11 +16,11 @@ export interface Cell {
 interface Group {
   readonly region: string;
   readonly cells: readonly Cell[];
-  /** How many of them are online. */
+  /** Number of online nodes among them. */
   online: number;
 }
 
-/** Changes of a revision: slot, status and mark of each; null: reload the fleet. */
+/** Changes of a revision. `cells` is null if the fleet must be reloaded. */
 export interface FleetChange {
   readonly from: number;
   readonly revision: number;
@@ -113,8 +113,8 @@ function slotsByPlace({ ids, names, place, places }: FleetDocument) {
 }
 
 /**
- * Applies changes and returns their slots. Null: they do not continue the known revision, so the fleet must be
- * reloaded. Known changes are ignored.
+ * Applies changes and returns their slots. Returns null if they do not continue the known revision, so that the fleet
+ * must be reloaded. Known changes are ignored.
  */
 export function applyChange(fleet: FleetModel, change: FleetChange): readonly number[] | null {
   if (change.revision <= fleet.revision) return [];
@@ -129,7 +129,7 @@ export function applyChange(fleet: FleetModel, change: FleetChange): readonly nu
   return change.cells.map(([slot]) => slot);
 }
 
-/** Adds a node to the counts, or takes it away. */
+/** Adds a node to the counts or removes it. */
 function count(fleet: FleetModel, slot: number, by: 1 | -1): void {
   fleet.pairCounts[pairOf(fleet, slot)]! += by;
   if (fleet.statuses[fleet.status[slot]!] === "online") fleet.groups[fleet.groupIndex[slot]!]!.online += by;

@@ -1,4 +1,4 @@
-/** Position of a group of cells: rows of `columns` cells from the top down. */
+/** Position of a group of cells, in rows of `columns` cells from the top down. */
 interface CellBlock {
   /** Index of its first cell. */
   readonly first: number;
@@ -9,7 +9,7 @@ interface CellBlock {
 
 /** Positions of all cells, in CSS pixels. */
 export interface Layout {
-  /** Distance of two cells. */
+  /** Distance between two cells. */
   readonly pitch: number;
   /** Size of a cell. */
   readonly size: number;
@@ -24,7 +24,7 @@ interface AvailableSpace {
   readonly width: number;
   /** Height that the cells should not exceed. */
   readonly height: number;
-  /** Minimum height of a block: that of its label. */
+  /** Minimum height of a block, the height of its label. */
   readonly blockHeight: number;
   /** Gap between two blocks. */
   readonly gap: number;
@@ -32,12 +32,12 @@ interface AvailableSpace {
   readonly head: number;
 }
 
-/** Largest and smallest distance of two cells, in CSS pixels. */
+/** Possible distances between two cells in CSS pixels, largest first. */
 const CELL_PITCHES = [20, 18, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4] as const;
-/** From this distance on there are two pixels between cells. */
+/** Smallest distance at which there are two pixels between cells. */
 const WIDE_PITCH = 11;
 
-/** Lays out groups of cells as large as fits. */
+/** Lays out groups of cells with the largest size that fits. */
 export function computeLayout(counts: readonly number[], space: AvailableSpace): Layout {
   const layouts = CELL_PITCHES.map((pitch) => layoutAtPitch(counts, space, pitch));
   return layouts.find(({ height }) => height <= space.height) ?? layouts.at(-1)!;
@@ -72,7 +72,7 @@ export function cellCorner(layout: Layout, index: number): { readonly x: number;
 /** Returns the distance from a cell's corner to what is drawn in it. */
 export const marginOf = (pitch: number, size: number): number => Math.floor((pitch - size) / 2);
 
-/** Returns the cell at a point; null: there is none. */
+/** Returns the cell at a point, or null if there is none. */
 export function cellAt({ blocks, pitch, columns }: Layout, x: number, y: number): number | null {
   const block = blocks.findLast(({ top }) => top <= y);
   const column = Math.floor(x / pitch);

@@ -11,7 +11,7 @@ const RING_COLORS: Readonly<Record<string, string>> = Object.fromEntries(
   REMEDIATION_STATES.flatMap(({ name, marks }) => marks.map((mark) => [mark, `ring-${name}`])),
 );
 
-/** What is painted: the fleet, and where its cells are. */
+/** The fleet and the positions of its cells. */
 interface Scene {
   readonly fleet: FleetModel;
   readonly layout: Layout;
@@ -43,7 +43,7 @@ export class GridPainter {
     this.#canvas.style.height = `${layout.height}px`;
     this.#context.setTransform(scale, 0, 0, scale, 0, 0);
     this.#loadTheme();
-    // Setting the size clears the canvas, so it is painted at once.
+    // Setting the size clears the canvas, so it is painted immediately.
     cancelAnimationFrame(this.#frame);
     this.#dirty = "all";
     this.#paint();
@@ -55,7 +55,7 @@ export class GridPainter {
     if (this.#frame === 0) this.#frame = requestAnimationFrame(() => this.#paint());
   }
 
-  /** Dims the cells that `shows` rejects; null: none. */
+  /** Dims the cells that `shows` rejects, or null if there is none. */
   highlight(shows: ((cell: Cell) => boolean) | null): void {
     this.#shows = shows;
     this.#touchAll();
@@ -142,7 +142,7 @@ export class GridPainter {
     return this.#shows === null || this.#shows(cell);
   }
 
-  /** Paints cells of one status. `corners`: x and y of each in turn. */
+  /** Paints cells of one status. `corners` holds x and y of each in turn. */
   #paintBatch(status: string, corners: readonly number[], margin: number, size: number): void {
     // Most cells are online, and small ones have no rounded corners.
     const isPlain = status === "online" && size < INSET_SIZE_MIN;
@@ -155,7 +155,7 @@ export class GridPainter {
     }
   }
 
-  /** Paints the ring of a cell, if it has one, within the cell: its neighbors need not be repainted. */
+  /** Paints the ring of a cell, if it has one, within the cell, so that its neighbors need not be repainted. */
   #paintRing(fleet: FleetModel, cell: Cell, x: number, y: number, side: number): void {
     const ring = RING_COLORS[fleet.marks[fleet.mark[cell.slot]!] ?? ""];
     if (ring === undefined) return;

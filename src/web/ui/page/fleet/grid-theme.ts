@@ -3,7 +3,7 @@ import { drawGlyph } from "./status-icon.ts";
 
 /** Opacity of the background of cells that are not online. */
 const TINT_ALPHA = 0.22;
-/** Icons of cells of at least this size have a margin; smaller ones fill the cell. */
+/** Minimum size of cells whose icons have a margin. In smaller cells the icons have none. */
 export const INSET_SIZE_MIN = 9;
 
 /** The colors of the grid, and its icons drawn in them. */
@@ -11,7 +11,10 @@ export class GridTheme {
   #colors: Readonly<Record<string, string>> = {};
   #glyphs = new Map<string, HTMLCanvasElement>();
 
-  /** Reads the colors from the style sheet, where the class of a name is `is-NAME`. Call it again when colors or cell sizes change. */
+  /**
+   * Reads the colors from the style sheet, where the class of a name is `is-NAME`. Call it again when colors or cell
+   * sizes change.
+   */
   load(parent: HTMLElement, names: readonly string[]): void {
     this.#glyphs = new Map();
     const probe = createElement("i");

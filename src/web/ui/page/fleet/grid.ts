@@ -6,14 +6,14 @@ import { cellAt, cellCorner, computeLayout, type Layout, marginOf, type Step, st
 import { GridPainter } from "./grid-painter.ts";
 import { markLabel, needsAttention } from "./remediation-states.ts";
 
-/** Height of the grid if the cells can be small enough; it keeps the lists below visible. */
+/** Preferred height of the grid, which keeps the lists below visible. */
 const HEIGHT_PREFERRED = 480;
-/** On narrower screens the name of a region is above its nodes, not beside them. */
+/** Minimum width of the grid for region names beside the nodes rather than above them. */
 const SIDE_LABELS_MIN = 620;
 const LABEL_WIDTH = 176;
 const LABEL_HEIGHT = 18;
 const BLOCK_HEIGHT_MIN = 16;
-/** With more regions, their names are not shown. */
+/** Maximum number of region names. With more regions, none are shown. */
 const LABELS_MAX = 200;
 const GAP = 8;
 /** The ring of the selected node is at least this large, because cells may be tiny. */
@@ -45,7 +45,7 @@ export class Grid {
   #fleet: FleetModel | null = null;
   #layout: Layout | null = null;
   #hasSideLabels = false;
-  /** Index of the cell that the keyboard is on. */
+  /** Index of the cell under the keyboard cursor. */
   #focused = 0;
   #hovered: number | null = null;
   /** Id of the selected node. */
@@ -74,12 +74,12 @@ export class Grid {
     this.#showCursor();
   }
 
-  /** Dims the nodes that `shows` rejects; null: none. */
+  /** Dims the nodes that `shows` rejects, or null if there is none. */
   highlight(shows: ((cell: Cell) => boolean) | null): void {
     this.#painter.highlight(shows);
   }
 
-  /** Marks a node and moves the keyboard to it; null: no node is marked. */
+  /** Marks a node and moves the keyboard cursor to it. Null removes the mark. */
   select(id: string | null): void {
     this.#selected = id;
     this.#focused = this.#indexOf(id ?? "") ?? this.#focused;

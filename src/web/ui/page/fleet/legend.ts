@@ -12,7 +12,7 @@ type Choose = (change: Partial<Pick<NodeFilter, "status" | "remediation">>) => v
 
 /** Shows the statuses and the states of remediation with their signs and counts. Each is a button that filters. */
 export function showLegend(fleet: FleetModel, { status: chosen, remediation }: NodeFilter, onChoose: Choose): void {
-  const statuses = fleet.statuses.map((status) => [status, countNodes(fleet, (each) => each === status)] as const);
+  const statuses = fleet.statuses.map((status) => [status, countNodes(fleet, (value) => value === status)] as const);
   fillStatuses([statuses, chosen], () =>
     statuses.map(([status, count]) =>
       legendButton(

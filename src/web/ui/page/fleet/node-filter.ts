@@ -1,7 +1,7 @@
 import { type Cell, choosePairs, type FleetModel, pairOf } from "./fleet.ts";
 import { needsAttention, REMEDIATION_STATES } from "./remediation-states.ts";
 
-/** Which nodes are shown; null or empty: all. */
+/** Criteria for the nodes to show. Null or empty means all. */
 export interface NodeFilter {
   readonly status: string | null;
   /** Name of a remediation state, or `attention` for the nodes that need attention. */
@@ -12,7 +12,7 @@ export interface NodeFilter {
 /** The value of `remediation` for the nodes that need attention. */
 export const ATTENTION = "attention";
 
-/** Returns whether a node passes a filter; null: every node does. */
+/** Returns a check whether a node passes a filter, or null if every node does. */
 export function compileFilter(fleet: FleetModel, filter: NodeFilter): ((cell: Cell) => boolean) | null {
   const found = compileSearch(fleet, filter.search);
   if (filter.status === null && filter.remediation === null) return found;
@@ -32,8 +32,8 @@ function compileState(remediation: string | null): (status: string, mark: string
 }
 
 /**
- * Returns whether a node has every word of a text in its name, id or region, in any case; null: the text is empty. A word
- * that is the code of a country means the nodes of the country.
+ * Returns a check whether a node has every word of a text in its name, id or region, ignoring case, or null if the text
+ * is empty. A word that is a country code matches the nodes of the country.
  */
 export function compileSearch(fleet: FleetModel, text: string): ((cell: Cell) => boolean) | null {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
@@ -51,7 +51,7 @@ export function compileSearch(fleet: FleetModel, text: string): ((cell: Cell) =>
 interface SearchIndex {
   /** Country codes by their lower-case form. */
   readonly countries: ReadonlyMap<string, string>;
-  /** What is searched of each node, in lower case, by its index. */
+  /** Searched text of each node, in lower case, by its index. */
   readonly texts: readonly string[];
 }
 

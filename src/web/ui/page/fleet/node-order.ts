@@ -1,6 +1,6 @@
 import { type Cell, type FleetModel, nameOrder } from "./fleet.ts";
 
-/** A column that lists of nodes can be sorted by. `urgency`: what needs an operator first. */
+/** A column that lists of nodes can be sorted by. `urgency` shows nodes that need an operator first. */
 export const SORT_COLUMNS = ["urgency", "name", "status", "remediation", "region", "country", "id"] as const;
 export type SortColumn = (typeof SORT_COLUMNS)[number];
 
@@ -10,7 +10,7 @@ export interface NodeOrder {
   readonly isDescending: boolean;
 }
 
-/** Marks from the most to the least urgent: first what waits for an operator, last what an operator did. */
+/** Marks from the most urgent (waiting for an operator) to the least urgent (set by an operator). */
 const MARKS_BY_URGENCY: readonly (readonly string[])[] = [
   ...[["awaiting"], ["given_up"], ["firing"], ["none", "pending", "shadow"]],
   ...[["canary"], ["in_flight"], ["acting", "episode"], ["held"]],
@@ -22,20 +22,20 @@ export function sortNodes(
   cells: readonly Cell[],
   { column, isDescending }: NodeOrder,
 ): readonly Cell[] {
-  const rank = rankBy(fleet, column);
+  const rankOf = rankBy(fleet, column);
   const count = cells.length;
   const ranks = new Uint32Array(count);
   let last = 0;
   for (let at = 0; at < count; at++) {
-    const each = rank(cells[at]!);
-    ranks[at] = each;
-    if (each > last) last = each;
+    const rank = rankOf(cells[at]!);
+    ranks[at] = rank;
+    if (rank > last) last = rank;
   }
   if (isDescending) for (let at = 0; at < count; at++) ranks[at] = last - ranks[at]!;
   // A counting sort, because there are few ranks. Iterators would take several times as long for 100,000 nodes.
   const places = new Uint32Array(last + 2);
   for (let at = 0; at < count; at++) places[ranks[at]! + 1]!++;
-  for (let each = 1; each <= last; each++) places[each]! += places[each - 1]!;
+  for (let rank = 1; rank <= last; rank++) places[rank]! += places[rank - 1]!;
   const sorted = new Array<Cell>(count);
   for (let at = 0; at < count; at++) sorted[places[ranks[at]!]!++] = cells[at]!;
   return sorted;
@@ -46,8 +46,8 @@ function rankBy(fleet: FleetModel, column: SortColumn): (cell: Cell) => number {
   const offline = fleet.statuses.indexOf("offline");
   switch (column) {
     case "urgency": {
-      const urgencies = fleet.marks.map((each) => {
-        const urgency = MARKS_BY_URGENCY.findIndex((marks) => marks.includes(each));
+      const urgencies = fleet.marks.map((name) => {
+        const urgency = MARKS_BY_URGENCY.findIndex((marks) => marks.includes(name));
         return urgency === -1 ? MARKS_BY_URGENCY.length : urgency;
       });
       return ({ slot }) => 2 * urgencies[mark[slot]!]! + (status[slot] === offline ? 0 : 1);
@@ -72,7 +72,7 @@ function rankBy(fleet: FleetModel, column: SortColumn): (cell: Cell) => number {
 type TextColumn = "name" | "id" | "country";
 const knownRanks = new WeakMap<FleetModel, Partial<Record<TextColumn, Uint32Array>>>();
 
-/** Returns the rank of each node by a text, by its index. It is computed when a fleet is first sorted by it. */
+/** Returns the rank of each node by a text, by its index. Ranks are computed when a fleet is first sorted by them. */
 function textRanks(fleet: FleetModel, column: TextColumn): Uint32Array {
   const known = knownRanks.get(fleet) ?? {};
   knownRanks.set(fleet, known);

@@ -8,7 +8,7 @@ interface RemediationState {
   readonly marks: readonly string[];
 }
 
-/** Every state in which something happens to a node, or keeps it from happening. */
+/** Every state in which the daemon acts on a node or is kept from acting. */
 export const REMEDIATION_STATES: readonly RemediationState[] = [
   {
     name: "treated",
@@ -58,14 +58,14 @@ export const REMEDIATION_STATES: readonly RemediationState[] = [
 const MARK_LABELS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(REMEDIATION_STATES.flatMap(({ label, marks }) => marks.map((mark) => [mark, label]))),
   pending: "pending",
-  episode: "being treated, observed",
+  episode: "treated, observed",
   held: "held",
 };
 
-/** Returns the description of a mark; empty for `none`. */
+/** Returns the description of a mark, or "" for `none`. */
 export const markLabel = (mark: string): string => MARK_LABELS[mark] ?? "";
 
-/** Returns the state of a mark; undefined: none that is counted. */
+/** Returns the state of a mark, or undefined if it is not counted. */
 export const stateOfMark = (mark: string): RemediationState | undefined =>
   REMEDIATION_STATES.find(({ marks }) => marks.includes(mark));
 

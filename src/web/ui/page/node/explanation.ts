@@ -2,20 +2,23 @@ import type { PolicyExplanationView } from "../../../api/remediation-views.ts";
 import { toneOf } from "../activity/activity-lines.ts";
 import type { NodeDocument } from "../api.ts";
 import { bar, type Child, createElement } from "../dom.ts";
-import { episodeState, formatAge, formatCount, formatDuration, formatPercent, humanize, timeOfDay } from "../format.ts";
+import {
+  episodeState,
+  formatAge,
+  formatCount,
+  formatDuration,
+  formatFields,
+  formatPercent,
+  formatUptime,
+  humanize,
+  timeOfDay,
+} from "../format.ts";
 
 /** Shows the fields of a node and their age. */
 export function nodeFields(node: NodeDocument, now: number): HTMLElement {
   const rows: readonly (readonly [name: string, value: Child])[] = [
     ["last seen", node.last_seen == null ? "–" : formatAge(node.last_seen, now)],
-    [
-      "uptime",
-      node.uptime_hours == null
-        ? "–"
-        : node.uptime_hours === 0
-          ? "under 1h"
-          : formatDuration(3_600 * node.uptime_hours),
-    ],
+    ["uptime", formatUptime(node.uptime_hours)],
     ["sessions", sessionsText(node)],
     ["bandwidth", node.bandwidth_gb == null ? "–" : `${node.bandwidth_gb.toFixed(1)} GB`],
     ["address", node.ip_address ?? "–"],
@@ -98,7 +101,7 @@ function timerElement({ timer, for_seconds }: PolicyExplanationView): Child {
   );
 }
 
-/** Shows the steps that are done, current and to come. */
+/** Shows the completed, current and remaining steps. */
 function stepsElement({ episode, steps }: PolicyExplanationView, now: number): Child {
   if (episode === null) return null;
   const items = steps.map((step, index) => {
@@ -134,18 +137,13 @@ function stepsElement({ episode, steps }: PolicyExplanationView, now: number): C
 }
 
 function fieldsElement({ fields, unknowns }: PolicyExplanationView): Child {
-  const known = Object.entries(fields);
+  const known = formatFields(fields, null);
   if (known.length + unknowns.length === 0) return null;
   return createElement(
     "dl",
     { class: "fields" },
     ...known.map(([name, value]) =>
-      createElement(
-        "div",
-        {},
-        createElement("dt", {}, name),
-        createElement("dd", {}, typeof value === "number" ? String(Number(value.toFixed(3))) : String(value)),
-      ),
+      createElement("div", {}, createElement("dt", {}, name), createElement("dd", {}, value)),
     ),
     ...unknowns.map(({ field, why }) =>
       createElement("div", { class: "unknown" }, createElement("dt", {}, field), createElement("dd", {}, why)),

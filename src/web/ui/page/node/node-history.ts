@@ -18,7 +18,8 @@ interface HistoryEntry {
 const HISTORY_ENTRIES_MAX = 60;
 
 /** Returns the decisions, actions and operator commands of a node, newest first. */
-export function nodeHistoryElement({ episodes, actions, decisions, orders }: NodeDocument, now: number): HTMLElement {
+export function nodeHistoryElement(node: NodeDocument, now: number): HTMLElement {
+  const { episodes, actions, decisions, orders } = node;
   const rows = [actions.map(actionEntry), decisions.map(decisionEntry), orders.map(orderEntry)];
   const entries = [...episodes.flatMap(episodeEntries), ...rows.flat()]
     .sort((one, other) => (one.at < other.at ? 1 : -1))
@@ -35,7 +36,11 @@ export function nodeHistoryElement({ episodes, actions, decisions, orders }: Nod
         createElement("time", { datetime: at }, timeOfDay(at, now)),
         createElement("span", { class: `badge tone-${tone}` }, badge),
         createElement("span", { class: "what" }, text),
-        createElement("div", { class: "line-body" }, detailElement(detail, blockers)),
+        createElement(
+          "div",
+          { class: "line-body" },
+          detailElement(detail.replaceAll(node.id, node.name ?? node.id), blockers),
+        ),
       ),
     ),
   );

@@ -2,14 +2,15 @@ import { getJson, type NodeDocument } from "../api.ts";
 import { byId, createElement, createFiller } from "../dom.ts";
 import { glyphElement } from "../fleet/status-icon.ts";
 import { formatAge, humanize, timeOfDay } from "../format.ts";
+import { approvalElement } from "../panels/approvals.ts";
 import { externalLink } from "../panels/banners.ts";
 import { commandButton } from "../panels/operator-commands.ts";
 import { nodeFields, policyElement } from "./explanation.ts";
 import { nodeHistoryElement } from "./node-history.ts";
 
-/** Narrower than this the panel covers the page. */
+/** Minimum width of the window at which the panel does not cover the page. */
 const NARROW = matchMedia("(max-width: 1099px)");
-/** What the panel covers on a narrow screen. */
+/** Elements that the panel covers on a narrow screen. */
 const COVERED_ELEMENTS = "header, .disconnected, .readonly, .banners, .summary, .card, footer";
 
 /** The panel that explains one node. */
@@ -21,7 +22,7 @@ export class NodePanel {
   readonly #fillTitle = createFiller(this.#title);
   readonly #fillCommands = createFiller(this.#commands);
   readonly #fillBody = createFiller(this.#body);
-  /** Id of the node that is shown; null: the panel is closed. */
+  /** Id of the node that is shown, or null if the panel is closed. */
   #shown: string | null = null;
   #requests = 0;
   #grafana: string | null = null;
@@ -40,7 +41,7 @@ export class NodePanel {
     NARROW.addEventListener("change", () => this.#coverPage());
   }
 
-  /** Shows the explanation of a node; null: closes the panel. */
+  /** Shows the explanation of a node, or closes the panel if it is null. */
   open(id: string | null): void {
     const isOther = id !== this.#shown;
     this.#shown = id;
@@ -55,12 +56,12 @@ export class NodePanel {
     void this.#load();
   }
 
-  /** Sets the URL of Grafana, to whose dashboard of the node the panel links; null: unknown. */
+  /** Sets the URL of Grafana for the link to the node's dashboard. Null if unknown. */
   linkTo(grafana: string | null): void {
     this.#grafana = grafana;
   }
 
-  /** Reloads the explanation if it is about this node; null: of any node. */
+  /** Reloads the explanation if it is about this node, or about any node if null. */
   refresh(id: string | null): void {
     if (id === null || id === this.#shown) void this.#load();
   }
@@ -69,7 +70,7 @@ export class NodePanel {
     if (this.#shown === null) return;
     const request = ++this.#requests;
     const answer = await getJson<NodeDocument>(`nodes/${encodeURIComponent(this.#shown)}`);
-    // Another node may have been opened meanwhile.
+    // Another node may have been opened in the meantime.
     if (request !== this.#requests) return;
     if (answer.ok) this.#show(answer.value);
     else {
@@ -94,7 +95,7 @@ export class NodePanel {
     this.#fillBody(node, () => bodyElements(node));
   }
 
-  /** On a narrow screen the panel covers the page, which then gets no keyboard focus either. */
+  /** Keeps keyboard focus out of the page while the panel covers it on a narrow screen. */
   #coverPage(): void {
     const isCovering = this.#shown !== null && NARROW.matches;
     for (const covered of document.querySelectorAll(COVERED_ELEMENTS)) {
@@ -118,10 +119,14 @@ function bodyElements(node: NodeDocument): readonly HTMLElement[] {
       ),
     ),
   );
+  const approvals = node.actions
+    .filter(({ state }) => state === "awaiting")
+    .map((action) => approvalElement(action, node.name ?? node.id, now));
   const policies = node.policies.map((policy) => policyElement(policy, now));
   const none = createElement("p", { class: "muted" }, "No policy applies to this node.");
   return [
     createElement("p", { class: "muted panel-id" }, [node.id, node.country, node.region].filter(Boolean).join(" · ")),
+    ...approvals,
     ...holds,
     nodeFields(node, now),
     createElement("h3", {}, "Policies"),
@@ -131,7 +136,7 @@ function bodyElements(node: NodeDocument): readonly HTMLElement[] {
   ];
 }
 
-/** Returns the address of the dashboard of a node: see `grafana/`. */
+/** Returns the address of the dashboard of a node (see `grafana/`). */
 const dashboardOf = (grafana: string, id: string): string =>
   `${grafana}/d/proxywarden-node?var-node=${encodeURIComponent(id)}`;
 
@@ -148,7 +153,6 @@ export const holdCommand = ({ id, name }: NodeName) =>
     meaning: `No policy acts on ${name ?? id} until it is released or the hold expires.`,
     hasReason: true,
     hasDuration: true,
-    node: { id, name: name ?? id },
   }) as const;
 
 /** Returns the command that releases a node. */
@@ -158,5 +162,4 @@ export const releaseCommand = ({ id, name }: NodeName) =>
     name: "Release",
     meaning: `Policies may act on ${name ?? id} again.`,
     hasReason: false,
-    node: { id, name: name ?? id },
   }) as const;

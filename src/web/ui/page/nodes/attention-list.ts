@@ -6,7 +6,7 @@ import { needsAttention } from "../fleet/remediation-states.ts";
 import { countNoun, formatCount } from "../format.ts";
 import { headerRow, NodeRows } from "./node-rows.ts";
 
-/** What the list shows: see {@link ViewState}. */
+/** Settings of the list (see {@link ViewState}). */
 interface AttentionView extends NodeFilter {
   readonly attentionOrder: NodeOrder | null;
   readonly page: number;

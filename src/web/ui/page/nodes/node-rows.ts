@@ -38,12 +38,12 @@ export function headerRow(key: string, order: NodeOrder | null, onSort: (order: 
   return createElement("tr", {}, ...cells);
 }
 
-/** Rows of nodes. A row is created again only if its node changed. */
+/** Rows of nodes. A row is recreated only if its node changed. */
 export class NodeRows {
   readonly #key: string;
   #rows = new Map<string, HTMLElement>();
 
-  /** `key`: distinguishes the links of these rows from those of other lists. */
+  /** `key` distinguishes the links of these rows from those of other lists. */
   constructor(key: string) {
     this.#key = key;
   }

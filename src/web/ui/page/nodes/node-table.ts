@@ -4,13 +4,13 @@ import { compileFilter, type NodeFilter } from "../fleet/node-filter.ts";
 import { type NodeOrder, sortNodes } from "../fleet/node-order.ts";
 import { COLUMN_COUNT, headerRow, NodeRows } from "./node-rows.ts";
 
-/** Height of a row, in CSS pixels: see `.node-table` in the style sheet. */
+/** Height of a row in CSS pixels (see `.node-table` in the style sheet). */
 const ROW_HEIGHT = 30;
-/** Rows above and below the visible ones, so that fast scrolling shows no gaps. */
+/** Number of rows above and below the visible ones, so that fast scrolling shows no gaps. */
 const ROWS_AROUND = 12;
 const KEY = "table";
 
-/** The table of all nodes. Only the rows in sight are in the document. */
+/** The table of all nodes. Only the visible rows are in the document. */
 export class NodeTable {
   readonly #box = byId("node-table");
   readonly #body = byId("node-table-rows");
@@ -35,7 +35,7 @@ export class NodeTable {
     new ResizeObserver(() => this.#schedule()).observe(this.#box);
   }
 
-  /** Shows the nodes that pass a filter, in an order; null: region, country and name. */
+  /** Shows the nodes that pass a filter in an order. Null means region, country and name. */
   show(fleet: FleetModel, filter: NodeFilter, order: NodeOrder | null): void {
     const passes = compileFilter(fleet, filter);
     const nodes = passes === null ? fleet.cells : fleet.cells.filter(passes);
@@ -65,7 +65,7 @@ export class NodeTable {
   }
 }
 
-/** Creates a row that is as high as the rows that it stands for. */
+/** Creates a placeholder row with the height of the rows that it replaces. */
 function createSpacer() {
   const cell = createElement("td", { colspan: COLUMN_COUNT });
   return { cell, row: createElement("tr", { class: "spacer", "aria-hidden": "true" }, cell) };

@@ -4,7 +4,7 @@ import { compileSearch } from "../fleet/node-filter.ts";
 import { glyphElement } from "../fleet/status-icon.ts";
 import { formatCount } from "../format.ts";
 
-/** Longest list. The grid and the table show all nodes that were found. */
+/** Maximum number of listed nodes. The grid and the table show all results. */
 const RESULTS_LISTED_MAX = 12;
 
 const fillFound = createFiller(byId("found"));

@@ -4,7 +4,7 @@ import { countNoun, humanize, timeOfDay } from "../format.ts";
 import { acceptInventory, resetBreaker, resume } from "./daemon-commands.ts";
 import { commandButton, type OperatorCommand } from "./operator-commands.ts";
 
-/** A condition that holds all actions, or that an operator must know. */
+/** A condition that holds all actions, or that an operator must know about. */
 interface Banner {
   readonly tone: "hold" | "wait" | "bad";
   readonly title: string;
@@ -13,16 +13,16 @@ interface Banner {
   readonly command?: OperatorCommand;
   /** The alert whose section of the runbook applies. */
   readonly alert?: string;
-  /** A page that helps. */
+  /** A link to a helpful page. */
   readonly link?: readonly [title: string, url: string];
 }
 
-/** Dashboard of the daemon: see `grafana/`. */
+/** Dashboard of the daemon (see `grafana/`). */
 const DAEMON_DASHBOARD = "/d/proxywarden-warden";
 
 const fillBanners = createFiller(byId("banners"));
 
-/** Shows what holds all actions, and the command that ends it. */
+/** Shows the conditions that hold all actions, each with the command that ends it. */
 export function showBanners(status: Status): void {
   const { warden, leader, links, collectors } = status;
   const { failure } = collectors.nodes;

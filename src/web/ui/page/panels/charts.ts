@@ -9,7 +9,7 @@ declare const uPlot: typeof uPlotType;
 type Series = HistoryDocument["series"];
 type Column = readonly (number | null)[];
 
-/** A chart. Every axis begins at zero, so that heights can be compared. */
+/** Definition of a chart. Every axis begins at zero, so that heights can be compared. */
 interface ChartSpec {
   readonly title: string;
   readonly series: readonly ChartSeries[];
@@ -23,7 +23,7 @@ interface ChartSeries {
 
 const CHARTS: readonly ChartSpec[] = [
   {
-    // Beside all nodes, a few that are not online would not be visible.
+    // On a scale of all nodes, a few that are not online would not be visible.
     title: "Nodes not online",
     series: [{ label: "not online", color: "--series-4", values: notOnline }],
   },
@@ -48,15 +48,15 @@ function notOnline({ nodes, online }: Series): Column {
 }
 
 const HEIGHT = 132;
-/** What the server samples: an hour. The axis shows all of it, also if the daemon is younger. */
+/** Period that the server samples. The axis shows all of it, even if the daemon started later. */
 const HISTORY_SECONDS = 3_600;
-/** After this many steps without a sample, the line is interrupted. */
+/** Number of steps without a sample after which the line is interrupted. */
 const GAP_STEPS = 3;
-/** A sample is shown if the cursor is this close to it. */
+/** Maximum distance between the cursor and the sample that it shows. */
 const TOOLTIP_SECONDS_MAX = 60;
-/** The axis reaches at least to this value, so that single nodes do not fill it. */
+/** Minimum upper end of the axis, so that single nodes do not fill it. */
 const VALUE_MAX_MIN = 4;
-/** Distance of two numbers on an axis. */
+/** Distance between two numbers on an axis. */
 const LABEL_SPACE = 34;
 
 interface DrawnChart {
@@ -89,23 +89,24 @@ export function startCharts(): void {
 /** Draws the history. */
 export function showHistory(history: HistoryDocument): void {
   lastHistory = history;
-  for (const each of drawnCharts) {
-    const columns = each.chart.series.map(({ label, values }) => ({ label, values: values(history.series) }));
+  for (const drawn of drawnCharts) {
+    const columns = drawn.chart.series.map(({ label, values }) => ({ label, values: values(history.series) }));
     const texts = columns.map(({ label, values }) => `${label} ${formatCount(values.at(-1))}`);
-    each.now.textContent = texts.join(" · ");
+    drawn.now.textContent = texts.join(" · ");
     const label = columns.map(({ label, values }) => currentValueText(label, values)).join("; ");
-    each.container.setAttribute("aria-label", `${each.chart.title}: ${label}`);
+    drawn.container.setAttribute("aria-label", `${drawn.chart.title}: ${label}`);
     const data = withGaps(
       history.at,
       columns.map(({ values }) => values),
       GAP_STEPS * history.step_seconds,
     );
-    if (each.plot === null) each.plot = new uPlot(optionsOf(each, each.container.clientWidth), data, each.container);
-    else each.plot.setData(data);
+    if (drawn.plot === null)
+      drawn.plot = new uPlot(optionsOf(drawn, drawn.container.clientWidth), data, drawn.container);
+    else drawn.plot.setData(data);
   }
 }
 
-/** Adds an unknown value where no sample was taken for a while, so that no line is drawn across. */
+/** Adds an unknown value where no sample was taken for a while, so that no line is drawn across the gap. */
 function withGaps(at: readonly number[], columns: readonly Column[], gapSeconds: number): uPlotType.AlignedData {
   const times: number[] = [];
   const values: (number | null)[][] = columns.map(() => []);
@@ -123,9 +124,9 @@ function withGaps(at: readonly number[], columns: readonly Column[], gapSeconds:
 
 /** Redraws the charts after the colors changed. */
 export function redrawCharts(): void {
-  for (const each of drawnCharts) {
-    each.plot?.destroy();
-    each.plot = null;
+  for (const drawn of drawnCharts) {
+    drawn.plot?.destroy();
+    drawn.plot = null;
   }
   if (lastHistory !== null) showHistory(lastHistory);
 }

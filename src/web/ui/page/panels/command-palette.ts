@@ -3,17 +3,17 @@ import { byId, createElement, replaceChildren } from "../dom.ts";
 /** A command of the palette. */
 export interface PaletteEntry {
   readonly name: string;
-  /** What it does, or the shortcut. */
+  /** Its effect or shortcut. */
   readonly note: string;
   readonly isDisabled?: boolean;
   run(): void;
 }
 
-/** Entries listed at once. */
+/** Maximum number of listed entries. */
 const ENTRIES_SHOWN_MAX = 12;
 
 /**
- * Opens the command palette: a field and the commands that match its text, which arrow keys and Enter choose. `entries`
+ * Opens the command palette, which lists the commands that match a text. Arrow keys and Enter choose one. `entries`
  * returns the commands for a text.
  */
 export function openPalette(entries: (text: string) => readonly PaletteEntry[]): void {

@@ -34,5 +34,5 @@ export const acceptInventory: OperatorCommand = {
   hasReason: false,
 };
 
-/** Returns the command of the header: to pause, or to resume. */
+/** Returns the command of the header, which pauses or resumes the daemon. */
 export const pauseOrResume = ({ warden }: Status): OperatorCommand => (warden.paused === null ? pause : resume);

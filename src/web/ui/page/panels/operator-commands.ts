@@ -1,20 +1,17 @@
 import { postCommand } from "../api.ts";
 import { byId, createElement, replaceChildren } from "../dom.ts";
-import { withName } from "../format.ts";
 
-/** An operator command, as a button and a dialog show it. */
+/** An operator command with its button and dialog. */
 export interface OperatorCommand {
-  /** Below `api/v1/`. */
+  /** Path below `api/v1/`. */
   readonly path: string;
   /** Label of the button. */
   readonly name: string;
-  /** Its meaning in one sentence. */
+  /** Its effect in one sentence. */
   readonly meaning: string;
   readonly hasReason: boolean;
-  /** Whether it may end by itself after a duration. Absent: no. */
+  /** Whether its effect can be limited to a duration. Defaults to false. */
   readonly hasDuration?: true;
-  /** The node that it is about. Messages then show its name. */
-  readonly node?: { readonly id: string; readonly name: string };
 }
 
 /** The token is stored for this tab until it is closed. */
@@ -22,7 +19,7 @@ const TOKEN_KEY = "proxywarden.token";
 const REASON_CHARS_MAX = 500;
 const TOAST_MS = 8_000;
 
-/** `problem`: why no command can be sent now; null: commands can be sent. */
+/** `problem` says why no command can be sent now, or is null if commands can be sent. */
 const commandState: { problem: string | null; onDone: () => void } = { problem: "", onDone: () => {} };
 
 /** Enables all command buttons, or disables them with a reason. */
@@ -32,7 +29,7 @@ export function setCommandProblem(problem: string | null): void {
   for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-command]")) followProblem(button);
 }
 
-/** Returns why no command can be sent now; null: commands can be sent. */
+/** Returns why no command can be sent now, or null if commands can be sent. */
 export const commandProblem = (): string | null => commandState.problem;
 
 /** Enables a command button unless there is a problem. Its `data-command` is its tooltip. */
@@ -64,8 +61,8 @@ export const commandButton = (command: OperatorCommand, key: string, tone = ""):
   );
 
 /**
- * Opens a dialog to confirm a command. It asks for a reason and a duration if the command takes them, and for the token if none
- * is stored.
+ * Opens a dialog to confirm a command. It asks for a reason and a duration if the command takes them, and for the token
+ * if none is stored.
  */
 export function confirmCommand(command: OperatorCommand): void {
   const dialog = byId<HTMLDialogElement>("dialog");
@@ -84,7 +81,7 @@ export function confirmCommand(command: OperatorCommand): void {
     followProblem(send);
     if (message === null) return;
     dialog.close();
-    toast(withName(message, command.node));
+    toast(message);
     commandState.onDone();
   };
   const form = createElement(
@@ -122,7 +119,7 @@ function createFields() {
 const fieldElement = (label: string, input: HTMLInputElement): HTMLElement =>
   createElement("div", { class: "field" }, createElement("label", { for: input.id }, label), input);
 
-/** Sends a command and returns the daemon's message; null: it failed, which the dialog shows. */
+/** Sends a command and returns the daemon's message, or null if it failed, which the dialog shows. */
 async function sendCommand(command: OperatorCommand, token: string, fields: DialogFields): Promise<string | null> {
   const reason = fields.reason.value.trim();
   const duration = fields.duration.value.trim();

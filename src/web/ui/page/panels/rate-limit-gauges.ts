@@ -1,8 +1,8 @@
 import type { Budget, Category, Collector, Status } from "../api.ts";
 import { bar, byId, createElement, createFiller, tick } from "../dom.ts";
-import { formatCount, formatDuration, formatPercent, humanize } from "../format.ts";
+import { formatCount, formatDuration, formatPercent, formatSlowdown, humanize } from "../format.ts";
 
-/** Slowdowns below this are not shown: they would read 1.0. */
+/** Minimum slowdown that is shown. Smaller ones would be displayed as 1.0. */
 const SLOWDOWN_SHOWN_MIN = 1.05;
 
 const fillBudget = createFiller(byId("budget"));
@@ -114,7 +114,7 @@ function gaugeElement({ name, value, note, share, tone, label, tick: mark }: Gau
   );
 }
 
-/** Data older than this share of its freshness limit is shown as late. */
+/** Share of the freshness limit above which data is shown as late. */
 const LATE_AGE_SHARE = 0.53;
 
 /** Shows the age of each collector's data and the planned age. */
@@ -145,7 +145,7 @@ function freshnessRow(
   const share = age === null ? 0 : age / planned.fresh_seconds;
   const slowdown =
     planned.stretch >= SLOWDOWN_SHOWN_MIN
-      ? ` · slowed down ${planned.stretch.toFixed(1)}× by ${humanize(planned.bound_by ?? "the plan")}`
+      ? ` · slowed down ${formatSlowdown(planned.stretch)} by ${humanize(planned.bound_by ?? "the plan")}`
       : "";
   const problem = failure === null ? "" : `${humanize(failure.reason)}: ${failure.message} · `;
   const median =

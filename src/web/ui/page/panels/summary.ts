@@ -14,13 +14,13 @@ const fillChips = createFiller(byId("chips"));
 const ANNOUNCE_INTERVAL_MS = 15_000;
 let announcedAt = Number.NEGATIVE_INFINITY;
 
-/** A number at the top, and where it leads. */
+/** A number at the top with its link. */
 interface Tile {
   readonly name: string;
   readonly value: string;
   readonly note: string;
   readonly href: string;
-  /** Its color, if the value is not 0: `is-tile-TONE` in the style sheet. */
+  /** Its color if the value is not 0, which is `is-tile-TONE` in the style sheet. */
   readonly tone?: string;
   /** The state of remediation whose ring the grid draws. */
   readonly ring?: string;
@@ -36,7 +36,7 @@ export function showTiles(
   /** Returns the address of the view with another filter. */
   const filtered = (filter: Partial<ViewState>) => formatFragment({ ...view, node: null, ...onlyFilter(filter) });
   const total = fleet?.cells.length ?? null;
-  const online = fleet && countNodes(fleet, (each) => each === "online");
+  const online = fleet && countNodes(fleet, (status) => status === "online");
   const attention = fleet && countNodes(fleet, needsAttention);
   const month = budget?.month ?? null;
   const tiles: readonly Tile[] = [

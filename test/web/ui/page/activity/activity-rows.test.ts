@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { decisionView } from "../../../../../src/web/api/row-views.ts";
-import { type ActivityLine, decisionLine } from "../../../../../src/web/ui/page/activity/activity-lines.ts";
+import { type ActivityLine, decisionLine, orderLine } from "../../../../../src/web/ui/page/activity/activity-lines.ts";
 import { ActivityRows, ROWS_PER_READ } from "../../../../../src/web/ui/page/activity/activity-rows.ts";
 import { heldDecision, SAMPLES_START_MS } from "../../../api/remediation-view-fixture.ts";
 
@@ -15,7 +15,7 @@ class Journal {
   onRead = (): void => {};
   readonly rows = new ActivityRows(async (kind, until) => {
     if (!this.isReachable) return null;
-    const lines = kind === "actions" ? [] : Array.from({ length: this.count }, (_, second) => line(second)).reverse();
+    const lines = kind !== "decisions" ? [] : Array.from({ length: this.count }, (_, second) => line(second)).reverse();
     const answer = lines.filter(({ storedAt }) => until === null || storedAt <= until).slice(0, ROWS_PER_READ);
     this.onRead();
     return answer;
@@ -74,4 +74,24 @@ test("a row that arrives while rows are read is kept, in its later state", async
   };
   await journal.rows.load();
   expect(journal.rows.lines("all").slice(0, 2)).toMatchObject([{ node: "10" }, { node: "9", badge: "later" }]);
+});
+
+test("commands of operators are among the rows, with who gave them and what it did", () => {
+  const given = { at: "2026-11-21T03:00:00.000Z", operator: "alice", node: null, action: null };
+  const rows = new ActivityRows(async () => []);
+  rows.put(orderLine({ ...given, order: "pause", detail: "paused: a deploy" }));
+  rows.put(
+    orderLine({
+      ...given,
+      at: "2026-11-21T02:00:00.000Z",
+      order: "reload",
+      operator: null,
+      detail: "rejected: web.listen: missing",
+    }),
+  );
+  expect(rows.lines("orders").map(({ badge, summary, detail, tone }) => [badge, summary, detail, tone])).toEqual([
+    ["pause", "by alice", "paused: a deploy", "wait"],
+    ["reload", "", "rejected: web.listen: missing", "bad"],
+  ]);
+  expect(rows.lines("actions")).toEqual([]);
 });

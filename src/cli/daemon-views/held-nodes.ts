@@ -1,0 +1,67 @@
+import { SECOND_MS } from "../../base/duration.ts";
+import { ok, type Result } from "../../base/result.ts";
+import { ROWS_MAX } from "../../web/api/query.ts";
+import type { HeldNodeView } from "../../web/api/remediation-views.ts";
+import type { CommandContext, ExitCode } from "../context.ts";
+import { isRowList } from "../daemon-api/client.ts";
+import { createPaint, type Paint } from "../output/color.ts";
+import { formatLength, formatTable, formatTime, nodeLabel, stripControlCharacters } from "../output/text.ts";
+import { type DaemonViewOptions, readRoute, showView } from "./daemon-view.ts";
+import type { NodesOptions } from "./nodes.ts";
+
+/**
+ * `nodes --held`: lists the nodes that are held, as `GET /api/v1/holds` orders them, with every reason and how it ends.
+ */
+export function runHeldNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
+  const paint = createPaint(context.out, context.env);
+  const { region, country, search = "", limit } = options;
+  let isCut = false;
+  const isWanted = (held: HeldNodeView) =>
+    (region ?? held.region) === held.region &&
+    (country ?? held.country) === held.country &&
+    [held.node, held.name].some((text) => text.toLowerCase().includes(search.toLowerCase()));
+  const read = async () => {
+    const held = await readHeldNodes(ROWS_MAX, options, context);
+    if (!held.ok) return held;
+    const wanted = held.value.filter(isWanted);
+    isCut = held.value.length === ROWS_MAX;
+    return ok({ nodes: wanted.slice(0, limit), total: wanted.length });
+  };
+  const format = ({ nodes, total }: { readonly nodes: readonly HeldNodeView[]; readonly total: number }) => {
+    const more = total > nodes.length ? `${nodes.length} of ${total} held nodes: see --limit and the filters\n` : "";
+    return nodes.length === 0 ? "no nodes are held\n" : formatHeldNodes(nodes, more, paint);
+  };
+  const notes = () => (isCut ? [`only the first ${ROWS_MAX} held nodes were read`] : []);
+  return showView({ read, format, notes }, options, context);
+}
+
+/** Reads the nodes that are held longest. */
+export async function readHeldNodes(
+  limit: number,
+  options: DaemonViewOptions,
+  context: CommandContext,
+): Promise<Result<readonly HeldNodeView[], string>> {
+  const held = await readRoute(`/api/v1/holds?limit=${limit}`, isRowList<HeldNodeView>, options, context);
+  return held.ok ? ok(held.value.data) : held;
+}
+
+/** Reasons of a node's own, of which the end may be known. */
+const NODE_HOLDS: ReadonlySet<string> = new Set(["held", "vetoed", "ownership"]);
+
+/**
+ * Formats held nodes as a table with every reason, and how a hold for each of the reasons ends. `more`: follows the
+ * table.
+ */
+export function formatHeldNodes(held: readonly HeldNodeView[], more: string, paint: Paint): string {
+  const cells = held.map(({ node, name, policy, held_seconds: seconds, reasons, until }) => [
+    nodeLabel(node, name === node ? null : name),
+    policy ?? "-",
+    formatLength(seconds * SECOND_MS),
+    reasons
+      .map(({ reason }) => (until !== null && NODE_HOLDS.has(reason) ? `${reason} until ${formatTime(until)}` : reason))
+      .join(", "),
+  ]);
+  const ends = new Map(held.flatMap(({ reasons }) => reasons.map(({ reason, ends: end }) => [reason, end] as const)));
+  const lines = [...ends].map(([reason, end]) => `${reason} ends ${stripControlCharacters(end)}\n`);
+  return formatTable(["held node", "policy", "for", "reasons"], cells, paint) + more + lines.join("");
+}
