@@ -3,7 +3,6 @@ import type { Random } from "../base/random.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { TransportResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
-import { nextTurn } from "../platform/event-loop.ts";
 import type { Lane } from "../rate-limit/limits.ts";
 import { attemptCall, type CallAttemptDeps, type SendingHooks } from "./call-attempt.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
@@ -90,10 +89,7 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
         } else {
           const { response, at, key } = attempt;
           const error = statusError(call, response, clock.now());
-          if (error === null) {
-            if (response.body.byteLength > LARGE_BODY_BYTES) await nextTurn();
-            return parseResponse(response, at);
-          }
+          if (error === null) return parseResponse(response, at);
           const isTooLong = (parseRetryAfter(response.headers, clock.now()) ?? 0) > RETRY_AFTER_MS_MAX;
           if (error.kind === "unauthorized") {
             const message = refreshKey(error.message);
@@ -105,9 +101,6 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
     },
   };
 }
-
-/** A larger body takes a millisecond to parse, so it gets a turn of the event loop of its own. */
-const LARGE_BODY_BYTES = 65_536;
 
 /**
  * Returns the error for a status code, or null for 2xx. The spec does not define error bodies, so an excerpt is
