@@ -25,7 +25,7 @@ COPY src src
 COPY scripts scripts
 RUN npm run build
 # The base image has no /usr/bin/env, so `docker exec … proxywarden explain node_42` needs an absolute interpreter.
-RUN sed -i '1s|.*|#!/nodejs/bin/node --max-semi-space-size=16|' dist/main.js && chmod 755 dist/main.js \
+RUN sed -i '1s|.*|#!/nodejs/bin/node --max-semi-space-size=8|' dist/main.js && chmod 755 dist/main.js \
  && mkdir -p /image/usr/local/bin && ln -s /app/dist/main.js /image/usr/local/bin/proxywarden \
  && install -d -m 700 /state/proxywarden
 
@@ -35,7 +35,8 @@ LABEL org.opencontainers.image.title="proxywarden" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="gcr.io/distroless/nodejs24-debian13:nonroot"
-ENV NODE_ENV=production
+# Otherwise the allocator of glibc keeps buffers that were freed: a tenth of the memory of a large fleet.
+ENV NODE_ENV=production MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=32768
 # Root owns all files, so the daemon can't modify itself. Layers that change least come first.
 COPY --from=dependencies --chown=0:0 /app/node_modules /app/node_modules
 COPY --chown=0:0 package.json LICENSE /app/

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { benchEvaluation, EVALUATION_CPU_MS_MAX, EVALUATION_GAP_MS_MAX, type EvaluationResult } from "./evaluation.ts";
 import { benchExposition, type ExpositionResult, targets } from "./exposition.ts";
 import { benchParsing, PARSING_RATIO_MAX, type ParsingResult } from "./parsing.ts";
 
@@ -12,10 +13,12 @@ for (const nodes of sizes) {
 }
 process.stderr.write("processing a page of 1,000 records …\n");
 const parsing = benchParsing();
+process.stderr.write("evaluating 20 policies on 100,000 nodes …\n");
+const evaluation = await benchEvaluation();
 console.log(
   options.json
-    ? JSON.stringify({ exposition: results, parsing }, null, 2)
-    : `${markdown(results)}\n\n${parsingMarkdown(parsing)}`,
+    ? JSON.stringify({ exposition: results, parsing, evaluation }, null, 2)
+    : `${markdown(results)}\n\n${parsingMarkdown(parsing)}\n\n${evaluationMarkdown(evaluation)}`,
 );
 
 function markdown(all: readonly ExpositionResult[]): string {
@@ -31,6 +34,8 @@ function markdown(all: readonly ExpositionResult[]): string {
     ["gzip scrape from a bare server, ms", "bareScrapeMs"],
     ["gzip scrape, ms", "scrapeMs"],
     ["**ratio to the bare server**", "scrapeRatio"],
+    ["gzip scrape right after a full refresh, ms", "changedScrapeMs"],
+    ["**ratio to the bare server**", "changedScrapeRatio"],
     ["prom-client: peak RSS, MB", "promClientRssMb"],
     ["**peak RSS, MB**", "rssMb"],
   ];
@@ -65,6 +70,21 @@ function parsingMarkdown(all: readonly ParsingResult[]): string {
   return [
     "| page of 1,000 records | JSON.parse only, ms | from bytes to recorded values, ms | **ratio to JSON.parse** |",
     "| --- | ---: | ---: | ---: |",
+    ...rows,
+  ].join("\n");
+}
+
+function evaluationMarkdown(all: readonly EvaluationResult[]): string {
+  const judged = (value: number, max: number, isTarget: boolean) =>
+    isTarget ? `${value.toFixed(1)} (${value <= max ? "reached" : "MISSED"}: ≤ ${max})` : value.toFixed(1);
+  const rows = all.map(({ share, cpuMs, gapMs }) => {
+    const isTarget = share < 1;
+    const cells = [judged(cpuMs, EVALUATION_CPU_MS_MAX, isTarget), judged(gapMs, EVALUATION_GAP_MS_MAX, isTarget)];
+    return `| ${share * 100} % of the nodes | ${cells.join(" | ")} |`;
+  });
+  return [
+    "| evaluation of 20 policies on 100,000 nodes | CPU, ms | **longest time the event loop is blocked, ms** |",
+    "| --- | ---: | ---: |",
     ...rows,
   ].join("\n");
 }

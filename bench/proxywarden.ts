@@ -1,5 +1,6 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { MINUTE_MS } from "../src/base/duration.ts";
 import { createDaemonMetrics } from "../src/metrics/daemon-metrics.ts";
 import { createMetricsEndpoint, sendScrape } from "../src/web/scrape/scrape-endpoint.ts";
 import { type Measured, measure, serveRounds } from "./bench-process.ts";
@@ -7,12 +8,20 @@ import { createFleetSource, inputOf } from "./fleet.ts";
 
 const source = createFleetSource(Number(process.argv[2]));
 const daemonMetrics = createDaemonMetrics({ process: false });
-const exposition = createMetricsEndpoint({ clock: { monotonic: () => performance.now() }, daemonMetrics });
+/** Moves the clock on, so that each rendering is compressed and no scrape gets the one before. */
+let skippedMs = 0;
+const clock = { monotonic: () => performance.now() + skippedMs };
+const exposition = createMetricsEndpoint({ clock, daemonMetrics });
 const gzipped = { acceptEncoding: "gzip" };
 
 function refresh(share: number): Promise<Measured> {
   const input = inputOf(source.next(share), performance.now());
   return measure(() => exposition.refresh(input));
+}
+
+function refreshLater(share: number): Promise<Measured> {
+  skippedMs += MINUTE_MS;
+  return refresh(share);
 }
 
 /** Starts a server and returns its URL. */
@@ -22,8 +31,10 @@ const listen = (server: Server) =>
   });
 
 serveRounds({
-  full: () => refresh(1),
-  few: () => refresh(0.05),
+  full: () => refreshLater(1),
+  few: () => refreshLater(0.05),
+  /** A full refresh of which the next scrape comes before its compression. */
+  change: () => refresh(1),
   /** The first gzip scrape after a refresh, which compresses the whole page. */
   compress: () => measure(async () => (await exposition.scrape(gzipped)).release()),
   text: async () => Buffer.concat((await exposition.scrape({})).chunks).toString(),

@@ -50,6 +50,9 @@ export interface ScaleResult extends FleetSize {
   readonly plainMs: number;
   readonly gzipMb: number;
   readonly gzipMs: number;
+  /** The slowest answer of the JSON API, and the longest delay of the event loop meanwhile. */
+  readonly apiMs: number;
+  readonly apiDelayMs: number;
 }
 
 /** Starts the simulated service and the daemon, each in its own process, and measures the daemon for `measureMs`. */
@@ -69,7 +72,7 @@ export async function runDaemon(size: FleetSize, measureMs: number): Promise<Sca
     const startSeconds = (performance.now() - startedAt) / SECOND_MS;
     await watch(url, daemon.pid!, WARM_UP_MS);
     const watched = await watch(url, daemon.pid!, measureMs);
-    return { ...size, startSeconds, series, ...watched, ...(await timeScrapes(url)) };
+    return { ...size, startSeconds, series, ...watched, ...(await timeScrapes(url)), ...(await timeApi(url)) };
   } finally {
     await stop(daemon);
     await stop(service);
@@ -95,9 +98,10 @@ function startDaemon(folder: string, config: object): ChildProcess {
   const file = join(folder, "proxywarden.yaml");
   writeFileSync(file, JSON.stringify({ ...config, state: { path: join(folder, "state") } }));
   const log = openSync(join(folder, "log"), "w");
-  // The flag of `npm start` and of the package.
-  return spawn(process.execPath, ["--max-semi-space-size=16", join(ROOT, "src/main.ts"), "run", "--config", file], {
+  // The compiled daemon, with the settings of the first line of src/main.ts and of the image.
+  return spawn(process.execPath, ["--max-semi-space-size=8", join(ROOT, "dist/main.js"), "run", "--config", file], {
     stdio: ["ignore", log, "inherit"],
+    env: { ...process.env, MALLOC_ARENA_MAX: "2", MALLOC_MMAP_THRESHOLD_: "32768" },
   });
 }
 
@@ -163,6 +167,25 @@ async function timeScrapes(url: string) {
   };
   const [plain, gzip] = [await timed("identity"), await timed("gzip")];
   return { plainMb: plain.mb, plainMs: plain.ms, gzipMb: gzip.mb, gzipMs: gzip.ms };
+}
+
+const API_PATHS = ["status", "fleet", "nodes", "budget", "history"];
+
+async function timeApi(url: string) {
+  await readPage(url);
+  let apiMs = 0;
+  for (const path of API_PATHS) {
+    const times: number[] = [];
+    while (times.length < TIMED_SCRAPES) {
+      const startedAt = performance.now();
+      const response = await fetch(`${url}/api/v1/${path}`);
+      await response.arrayBuffer();
+      if (!response.ok) throw new Error(`/api/v1/${path} answered ${response.status}`);
+      times.push(performance.now() - startedAt);
+    }
+    apiMs = Math.max(apiMs, median(times));
+  }
+  return { apiMs, apiDelayMs: (await readPage(url)).delayMaxMs };
 }
 
 async function stop(child: ChildProcess): Promise<void> {

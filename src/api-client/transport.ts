@@ -3,6 +3,7 @@ import { gunzip } from "node:zlib";
 import { Agent, type Dispatcher, EnvHttpProxyAgent, ProxyAgent } from "undici";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { Transport, TransportFailure, TransportResponse } from "../model/ports.ts";
+import { nextTurn } from "../platform/event-loop.ts";
 import { IN_FLIGHT_MAX } from "../rate-limit/concurrency.ts";
 import { ACCEPTED_ENCODING } from "./json-body.ts";
 
@@ -33,6 +34,8 @@ export const BODY_BYTES_MAX = 16 * 1024 * 1024;
  * Maximum number of connections. They suffice for all collectors, so that no call waits for one during its time-out.
  */
 const CONNECTIONS_MAX = 4 * IN_FLIGHT_MAX;
+/** A larger body takes milliseconds to process, so it is returned in a turn of the event loop of its own. */
+const LARGE_BODY_BYTES = 65_536;
 /** Time limit to open a connection. */
 const CONNECT_MS_MAX = 10_000;
 /** Time for which idle connections are kept, which is longer than the wait between two calls at a slow pace. */
@@ -192,7 +195,9 @@ async function send(
       body: body ?? new Uint8Array(),
     };
     const readable = body === null ? null : await decompress(response, bodyBytesMax);
-    return readable === null ? fail(tooLargeFailure(bodyBytesMax)) : ok(readable);
+    if (readable === null) return fail(tooLargeFailure(bodyBytesMax));
+    if (readable.body.byteLength > LARGE_BODY_BYTES) await nextTurn();
+    return ok(readable);
   } catch (error) {
     return fail(toTransportFailure(error, progress, signal));
   }
@@ -220,11 +225,22 @@ async function decompress(response: TransportResponse, bytesMax: number): Promis
   const { "content-encoding": encoding, "content-length": _, ...headers } = response.headers;
   if (!/^\s*(?:x-)?gzip\s*$/i.test(encoding ?? "") || response.body.byteLength === 0) return response;
   try {
-    return { ...response, headers, body: await gunzipAsync(response.body, { maxOutputLength: bytesMax }) };
+    const chunkSize = Math.max(CHUNK_BYTES_MIN, Math.min(statedSize(response.body) + 1, bytesMax));
+    return { ...response, headers, body: await gunzipAsync(response.body, { maxOutputLength: bytesMax, chunkSize }) };
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE" ? null : response;
   }
 }
+
+/** Smallest buffer into which zlib decompresses. */
+const CHUNK_BYTES_MIN = 1_024;
+
+/**
+ * Returns the size of the decompressed body, as its last four bytes state it (RFC 1952, section 2.3.1). With one byte
+ * more, zlib decompresses it at once and into a single buffer. A wrong size only takes more buffers.
+ */
+const statedSize = (body: Uint8Array): number =>
+  body.byteLength < 4 ? 0 : new DataView(body.buffer, body.byteOffset + body.byteLength - 4, 4).getUint32(0, true);
 
 function singleHeaders(headers: Dispatcher.ResponseData["headers"]): TransportResponse["headers"] {
   return Object.fromEntries(

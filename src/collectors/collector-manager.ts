@@ -59,6 +59,12 @@ export interface CollectorManager {
 
 /** Detail reads arrive one by one and are published together, at most this often. */
 const PUBLISH_INTERVAL_MS: DurationMs = SECOND_MS;
+/**
+ * A snapshot copies the fleet, and is evaluated and rendered as a whole, so changes of a larger fleet are published
+ * together, a second later for each of this many nodes. The end of a walk is published at once.
+ */
+const NODES_PER_INTERVAL = 50_000;
+const PUBLISH_INTERVALS_MAX = 5;
 /** A snapshot is published this often even if nothing arrived. */
 const PUBLISH_CHECK_MS: DurationMs = 5 * SECOND_MS;
 /** The plan is updated this often, and after every run of a collector. */
@@ -126,7 +132,8 @@ function createSnapshotPublisher(
       let publishedAt = clock.monotonic();
       let plannedAt = clock.monotonic();
       while (!signal.aborted) {
-        await clock.sleep(PUBLISH_INTERVAL_MS, signal);
+        const intervals = 1 + Math.floor(collected.inventory.count() / NODES_PER_INTERVAL);
+        await clock.sleep(PUBLISH_INTERVAL_MS * Math.min(PUBLISH_INTERVALS_MAX, intervals), signal);
         if (signal.aborted || (!isChanged && clock.monotonic() - publishedAt < publishCheckMs)) continue;
         // The plan may change even if no collector runs, for example when a new month begins.
         if (clock.monotonic() - plannedAt >= PLAN_INTERVAL_MS) {

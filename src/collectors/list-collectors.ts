@@ -12,6 +12,7 @@ import { allowedMissing, missingRecords, shownShare } from "../inventory/walk-co
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
+import { runInSlices } from "../platform/event-loop.ts";
 import { callsInFlightNeeded } from "../rate-limit/concurrency.ts";
 import type { CollectorReporter, RunOutcome } from "./collector-health.ts";
 import { readNodeDetail } from "./detail-collector.ts";
@@ -126,13 +127,14 @@ export async function collectSessions(
   };
   const walked = await readList(deps, listSessionsCall, fold, signal);
   if (!walked.ok) {
-    sessions.endWalk("failed", deps.clock.monotonic());
+    await runInSlices(sessions.endWalk("failed", deps.clock.monotonic()), deps.clock);
     return { complete: false, error: walked.error };
   }
   const { end } = walked.value;
   const missing = Math.max(0, missingRecords(walked.value));
   const complete = end !== "cut" && missing <= allowedMissing(walked.value, SESSIONS_MISSING_MAX);
-  sessions.endWalk(end === "cut" ? "cut" : complete ? "complete" : "incomplete", deps.clock.monotonic());
+  const walkEnd = end === "cut" ? "cut" : complete ? "complete" : "incomplete";
+  await runInSlices(sessions.endWalk(walkEnd, deps.clock.monotonic()), deps.clock);
   deps.metrics.set("proxywarden_session_table_sessions", {}, sessions.size());
   return runOutcomeOf(walked, complete, missing);
 }

@@ -3,7 +3,6 @@ import type { OnLabelsFolded } from "../model/label-values.ts";
 import {
   DETAIL_NUMBER_NAMES,
   type DetailNumber,
-  LISTED_NUMBER_NAMES,
   NODE_STATUSES,
   type NodeDetail,
   type NodeId,
@@ -15,7 +14,7 @@ import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type DetailChoice, DetailPriority, type SuspectCause } from "../scheduling/detail-priority.ts";
 import { AbsenceTracker, type LookupResult } from "./absence.ts";
 import { createLocationTable } from "./locations.ts";
-import { NodeColumns, TEXT_COLUMNS } from "./node-columns.ts";
+import { NodeColumns } from "./node-columns.ts";
 import { createUsageScaleCheck, type UsageScale, type UsageScaleCheck } from "./usage-scale.ts";
 import { WalkHistory, type WalkSummary } from "./walk-completeness.ts";
 
@@ -230,11 +229,18 @@ export class Inventory {
   }
 
   #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs): void {
-    for (const name of TEXT_COLUMNS) this.#columns.setText(name, slot, record[name] ?? "");
-    for (const name of LISTED_NUMBER_NAMES) this.#columns.setNumber(name, slot, record[name]);
-    this.#columns.setLocation(slot, this.#locations.index(record.country ?? "", record.region ?? ""));
+    this.#columns.setListed(slot, record);
+    const [country, region] = [record.country ?? "", record.region ?? ""];
+    if (!this.#isLocatedIn(slot, country, region))
+      this.#columns.setLocation(slot, this.#locations.index(country, region));
     this.#columns.setStatus(slot, NODE_STATUSES.indexOf(record.status));
     this.#columns.setNumber("listedAt", slot, at);
+  }
+
+  /** Returns whether the node has this location already, as in nearly all records. */
+  #isLocatedIn(slot: number, country: string, region: string): boolean {
+    const location = this.#locations.list()[this.#columns.location(slot)];
+    return location !== undefined && location.country === country && location.region === region;
   }
 
   /**

@@ -9,42 +9,56 @@ interface LabelCounts {
   finish(): ReadonlyMap<string, number>;
 }
 
+/** A value with a count of its own. */
+interface LabelCount {
+  count: number;
+  /** Whether the current read has shown the value. */
+  occurs: boolean;
+}
+
 /** Creates counts for a family. `onFolded` is called at the end of each read that counted records under `other`. */
 export function createLabelCounts(family: CappedFamily, onFolded: OnLabelsFolded): LabelCounts {
   const { values: valuesMax } = LABEL_CAPS[family];
-  /**
-   * Values with a count of their own. They keep it from one read to the next, regardless of the order of the records.
-   */
-  let labels = new Set<string>();
-  let counts = new Map<string, number>();
+  /** Values keep their count from one read to the next, regardless of the order of the records. */
+  const counts = new Map<string, LabelCount>();
+  const other: LabelCount = { count: 0, occurs: false };
   let foldedCount = 0;
 
-  /** Returns the value, or `other` if the cap is reached. */
-  function labelOf(value: string): string {
-    if (labels.has(value) || value === OTHER_LABEL) return value;
-    if (labels.size < valuesMax) {
-      labels.add(value);
-      return value;
+  /** Returns the count of a value that has none yet. It is that of `other` if the cap is reached. */
+  function newCount(value: string): LabelCount {
+    if (value === OTHER_LABEL) return other;
+    if (counts.size >= valuesMax) {
+      foldedCount++;
+      return other;
     }
-    foldedCount++;
-    return OTHER_LABEL;
+    const added = { count: 0, occurs: false };
+    counts.set(value, added);
+    return added;
   }
 
   function begin(): void {
     if (foldedCount > 0) onFolded(family, foldedCount);
     foldedCount = 0;
-    counts = new Map();
+    for (const each of [other, ...counts.values()]) {
+      each.count = 0;
+      each.occurs = false;
+    }
   }
 
   return {
     begin,
     add(value, count) {
-      const label = counts.has(value) ? value : labelOf(value);
-      counts.set(label, (counts.get(label) ?? 0) + count);
+      const label = counts.get(value) ?? newCount(value);
+      label.count += count;
+      label.occurs = true;
     },
     finish() {
-      const settled = counts;
-      labels = new Set([...settled.keys()].filter((value) => value !== OTHER_LABEL));
+      const settled = new Map<string, number>();
+      for (const [value, { count, occurs }] of counts) {
+        if (occurs) settled.set(value, count);
+        else counts.delete(value);
+      }
+      if (other.occurs) settled.set(OTHER_LABEL, other.count);
       begin();
       return settled;
     },

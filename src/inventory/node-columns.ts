@@ -5,6 +5,7 @@ import {
   LISTED_TEXT_NAMES,
   NODE_STATUSES,
   type NodeId,
+  type NodeRecord,
 } from "../model/node.ts";
 import { USAGES } from "../model/policy/policy.ts";
 import type { Fleet, TextColumn } from "../model/snapshot.ts";
@@ -36,6 +37,9 @@ export class NodeColumns {
   #slots = 0;
   readonly #numbers = columnsOf(NUMBER_COLUMNS, () => new Float64Array(0));
   readonly #texts = columnsOf(["ids", ...TEXT_COLUMNS] as const, (): string[] => []);
+  /** The columns of the list, which every record sets: without a lookup by name. */
+  readonly #listedNumbers = LISTED_NUMBER_NAMES.map((name) => ({ name, column: this.#numbers[name] }));
+  readonly #listedTexts = TEXT_COLUMNS.map((name) => ({ name, column: this.#texts[name] }));
   readonly #locationIndex = column(new Uint32Array(0));
   readonly #status = column(new Uint8Array(0));
 
@@ -53,10 +57,17 @@ export class NodeColumns {
   }
 
   setText(name: "ids" | TextColumn, slot: number, value: string): void {
-    const { values } = this.#texts[name];
-    if (values[slot] === value) return;
-    values[slot] = value;
-    this.#texts[name].shared = null;
+    writeText(this.#texts[name], slot, value);
+  }
+
+  /** Sets the texts and numbers of the list, except the location. */
+  setListed(slot: number, record: NodeRecord): void {
+    for (const { name, column } of this.#listedTexts) writeText(column, slot, record[name] ?? "");
+    for (const { name, column } of this.#listedNumbers) write(column, slot, record[name] ?? Number.NaN);
+  }
+
+  location(slot: number): number {
+    return this.#locationIndex.values[slot]!;
   }
 
   setLocation(slot: number, index: number): void {
@@ -139,6 +150,12 @@ const mapColumns = <Name extends string, A>(columns: Record<Name, Column<A>>, co
 
 function write(target: Column<TypedColumn>, slot: number, value: number): void {
   if (Object.is(target.values[slot], value)) return;
+  target.values[slot] = value;
+  target.shared = null;
+}
+
+function writeText(target: Column<string[]>, slot: number, value: string): void {
+  if (target.values[slot] === value) return;
   target.values[slot] = value;
   target.shared = null;
 }

@@ -27,7 +27,7 @@ export const NODE_LABELS: readonly NodeLabel[] = Object.values(LISTED_TEXTS);
  * A numeric field of a node: its name in the API and its kind. A `time` is converted to milliseconds since the Unix
  * epoch.
  */
-interface NumberField {
+export interface NumberField {
   readonly field: string;
   readonly kind: "quantity" | "time";
 }

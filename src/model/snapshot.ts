@@ -122,10 +122,10 @@ export const RECENT_SESSION_MS: DurationMs = 5 * MINUTE_MS;
 export interface SessionNodes {
   readonly slots: number;
   readonly ids: readonly string[];
-  /** One column per session status, in the order of SESSION_STATUSES. */
-  readonly counts: readonly Float64Array[];
+  /** One column per session status, in the order of SESSION_STATUSES. Counts that may be missing, as NaN, take a Float64Array. */
+  readonly counts: readonly (Uint32Array | Float64Array)[];
   /** The same without sessions that ended more than {@link RECENT_SESSION_MS} ago, which a list may show for days. */
-  readonly recent: readonly Float64Array[];
+  readonly recent: readonly (Uint32Array | Float64Array)[];
   /**
    * Consecutive complete walks without a new session of the node that failed within the last minute. It is 0 if the
    * last walk had one, so that the node's sessions are failing. Failed sessions stay listed after the node recovers.

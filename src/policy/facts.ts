@@ -6,7 +6,7 @@ import type { Blocker } from "../model/remediation/decision.ts";
 import type { Action, Episode } from "../model/remediation/episode.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
-import { slotsById } from "./cel/field-readers.ts";
+import { occupiedSlots, slotsById } from "./cel/field-readers.ts";
 import type { Incident } from "./guards/correlated-failure.ts";
 import type { EffectiveLimits } from "./guards/limits.ts";
 import type { Breaker, Storm } from "./guards/storm-and-breaker.ts";
@@ -149,11 +149,12 @@ export function countFleet(
 ): FleetCounts {
   const { ids, locationIndex, status, locations } = fleet;
   const slots = slotsById(ids);
+  const occupied = occupiedSlots(ids);
   const newCounter = () => new Uint32Array(locations.length);
   const totals = { nodes: newCounter(), online: newCounter(), disrupted: newCounter() };
   const isUnhealthy = new Uint8Array(fleet.slots);
   for (let slot = 0; slot < fleet.slots; slot++) {
-    if (ids[slot] === "") continue;
+    if (occupied[slot] === 0) continue;
     const state = status[slot]!;
     totals.nodes[locationIndex[slot]!]!++;
     if (state === ONLINE) totals.online[locationIndex[slot]!]!++;

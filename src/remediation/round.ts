@@ -2,6 +2,7 @@ import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { TrustAssessment } from "../inventory/trust.ts";
 import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
+import { nextTurn } from "../platform/event-loop.ts";
 import { precondition } from "../policy/decision.ts";
 import { isDryRun } from "../policy/facts.ts";
 import { nextStep } from "../policy/guards/guard.ts";
@@ -73,6 +74,8 @@ export class RemediationRound {
 
   /** Runs the round, and sets the gauges of remediation. */
   async run(): Promise<void> {
+    // The snapshot was copied in this turn of the event loop.
+    await nextTurn();
     await this.#assess();
     // Before the first complete walk a node that is not listed is not gone.
     if (this.#context.observed.fleet.settledAt === null) {
@@ -101,6 +104,7 @@ export class RemediationRound {
     const trust = this.trustTracker.current();
     if (trust.isUntrusted) this.#ruleEvaluator.markUntrusted();
     else await this.#evaluate();
+    await nextTurn();
     inventory.setDetailDeadlines(detailDeadlines(this.#context));
     this.fleetHealth.update(trust.isUntrusted);
     this.#sendFleetAlerts(trust);
@@ -111,6 +115,7 @@ export class RemediationRound {
   async #evaluate(): Promise<void> {
     const replaced = this.#identities.findReplaced();
     await this.#ruleEvaluator.evaluate(replaced);
+    await nextTurn();
     this.#detectExternalActions();
     this.#context.remediationState.runBatched(() => {
       this.#episodeTracker.update(replaced);

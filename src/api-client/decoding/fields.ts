@@ -54,8 +54,13 @@ export const isQuantity: FieldCheck = (value) =>
   isMissing(value) || (typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER);
 
 /** An ISO 8601 timestamp, or missing. */
-export const isTime: FieldCheck = (value) =>
-  isMissing(value) || (typeof value === "string" && !Number.isNaN(parseTimestamp(value)));
+export const isTime: FieldCheck = (value) => !Number.isNaN(readTime(value));
+
+/** Returns a timestamp in milliseconds since the Unix epoch, or null if it is missing, or NaN if it is invalid. */
+export function readTime(value: unknown): number | null {
+  if (isMissing(value)) return null;
+  return typeof value === "string" ? parseTimestamp(value) : Number.NaN;
+}
 
 /** A list, or missing. */
 export const isList: FieldCheck = (value) => isMissing(value) || Array.isArray(value);

@@ -9,6 +9,7 @@ import {
   type NodeDetail,
   type NodeRecord,
   type NodeStatus,
+  type NumberField,
 } from "../../model/node.ts";
 import {
   SESSION_STATUSES,
@@ -30,6 +31,7 @@ import {
   isTime,
   quantityOrNull,
   type RawRecord,
+  readTime,
   referenceOrNull,
   textOrNull,
   timeOrNull,
@@ -79,26 +81,35 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 export const wrongShape = (what: string, problem: string): Result<never, ApiError> =>
   fail({ kind: "wrong_shape", message: `this is not ${what}: ${problem}` });
 
-/** Numeric fields of a node, each with its check and conversion. */
-const numberFields = (rows: typeof LISTED_NUMBERS | typeof DETAIL_NUMBERS) =>
-  Object.entries(rows).map(([name, { field, kind }]) =>
-    kind === "time"
-      ? { name, field, check: isTime, read: timeOrNull }
-      : { name, field, check: isQuantity, read: quantityOrNull },
-  );
+/** The fields of one form of a node by the check and conversion that they need, each with its name in the record. */
+interface NodeForm {
+  readonly texts: readonly NodeField[];
+  readonly quantities: readonly NodeField[];
+  readonly times: readonly NodeField[];
+  readonly checks: FieldChecks;
+}
 
-const listedNumbers = numberFields(LISTED_NUMBERS);
-const detailNumbers = numberFields(DETAIL_NUMBERS);
+interface NodeField {
+  readonly name: string;
+  readonly field: string;
+}
 
-const nodeFields: FieldChecks = {
-  ...Object.fromEntries(Object.values(LISTED_TEXTS).map((field) => [field, isText])),
-  ...Object.fromEntries(listedNumbers.map(({ field, check }) => [field, check])),
-};
+function nodeForm(numberRows: Readonly<Record<string, NumberField>>): NodeForm {
+  const numbers = Object.entries(numberRows).map(([name, row]) => ({ name, ...row }));
+  const texts = LISTED_TEXT_NAMES.map((name) => ({ name, field: LISTED_TEXTS[name] }));
+  return {
+    texts,
+    quantities: numbers.filter(({ kind }) => kind === "quantity"),
+    times: numbers.filter(({ kind }) => kind === "time"),
+    checks: {
+      ...Object.fromEntries(texts.map(({ field }) => [field, isText])),
+      ...Object.fromEntries(numbers.map(({ field, kind }) => [field, kind === "time" ? isTime : isQuantity])),
+    },
+  };
+}
 
-const detailFields: FieldChecks = {
-  ...nodeFields,
-  ...Object.fromEntries(detailNumbers.map(({ field, check }) => [field, check])),
-};
+const listForm = nodeForm(LISTED_NUMBERS);
+const detailForm = nodeForm({ ...LISTED_NUMBERS, ...DETAIL_NUMBERS });
 
 const sessionFields: FieldChecks = {
   customer_id: isReference,
@@ -111,16 +122,12 @@ const sessionFields: FieldChecks = {
 };
 
 /** Decodes a node of the list (spec, section 2.1), or null, with a remark, if it is unreadable. */
-export function decodeNodeRecord(json: unknown, onRemark: OnRemark): NodeRecord | null {
-  const raw = decodeRecord(json, nodeFields, onRemark);
-  return raw === null ? null : toNode<NodeRecord>(raw, listedNumbers, onRemark);
-}
+export const decodeNodeRecord = (json: unknown, onRemark: OnRemark): NodeRecord | null =>
+  decodeNode<NodeRecord>(json, listForm, onRemark);
 
 /** Decodes the detail of a node (spec, section 2.1), or null, with a remark, if it is unreadable. */
-export function decodeNodeDetail(json: unknown, onRemark: OnRemark): NodeDetail | null {
-  const raw = decodeRecord(json, detailFields, onRemark);
-  return raw === null ? null : toNode<NodeDetail>(raw, [...listedNumbers, ...detailNumbers], onRemark);
-}
+export const decodeNodeDetail = (json: unknown, onRemark: OnRemark): NodeDetail | null =>
+  decodeNode<NodeDetail>(json, detailForm, onRemark);
 
 /** Decodes a session of the list (spec, section 2.2), or null, with a remark, if it is unreadable. */
 export function decodeSessionRecord(json: unknown, onRemark: OnRemark): SessionRecord | null {
@@ -167,6 +174,12 @@ export function decodeActionReply(json: unknown): ActionReply {
  * id.
  */
 function decodeRecord(json: unknown, fields: FieldChecks, onRemark: OnRemark): RawRecord | null {
+  const raw = identifyRecord(json, onRemark);
+  return raw === null ? null : dropInvalidFields(raw, fields, raw.id as string, onRemark);
+}
+
+/** Returns the record, or null, with a remark, if it is not an object or has no id. */
+function identifyRecord(json: unknown, onRemark: OnRemark): RawRecord | null {
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
     onRemark({ reason: "not_an_object", id: null, detail: `found ${describeJson(json)}; a record is an object` });
     return null;
@@ -176,7 +189,7 @@ function decodeRecord(json: unknown, fields: FieldChecks, onRemark: OnRemark): R
     onRemark({ reason: "missing_id", id: null, detail: `id is ${describeJson(raw.id)}; it is ${IDENTIFIER_EXPECTED}` });
     return null;
   }
-  return dropInvalidFields(raw, fields, raw.id, onRemark);
+  return raw;
 }
 
 /** Removes the invalid fields of a record, with one remark that describes the first of them. */
@@ -194,15 +207,37 @@ export function dropInvalidFields(
   return withoutFields(raw, invalid);
 }
 
-function toNode<N extends NodeRecord>(raw: RawRecord, numbers: ReturnType<typeof numberFields>, onRemark: OnRemark): N {
+function decodeNode<N extends NodeRecord>(json: unknown, form: NodeForm, onRemark: OnRemark): N | null {
+  const raw = identifyRecord(json, onRemark);
+  if (raw === null) return null;
   const id = raw.id as string;
-  const node: Record<string, unknown> = {
-    id,
-    status: oneOf<NodeStatus>(nodeStatuses, raw.status, "status", "unknown_status", id, onRemark),
-  };
-  for (const name of LISTED_TEXT_NAMES) node[name] = textOrNull(raw[LISTED_TEXTS[name]]);
-  for (const { name, field, read } of numbers) node[name] = read(raw[field]);
+  const node: Record<string, unknown> = { id, status: "unknown" };
+  if (!readFields(raw, form, node)) readFields(dropInvalidFields(raw, form.checks, id, onRemark), form, node);
+  node.status = oneOf<NodeStatus>(nodeStatuses, raw.status, "status", "unknown_status", id, onRemark);
   return node as unknown as N;
+}
+
+/**
+ * Checks and reads the fields. Returns false if one is invalid. A list has millions of fields, so each is looked up
+ * once, and each kind has a loop of its own.
+ */
+function readFields(raw: RawRecord, form: NodeForm, node: Record<string, unknown>): boolean {
+  for (const { name, field } of form.texts) {
+    const value = raw[field];
+    if (!isText(value)) return false;
+    node[name] = textOrNull(value);
+  }
+  for (const { name, field } of form.quantities) {
+    const value = raw[field];
+    if (!isQuantity(value)) return false;
+    node[name] = quantityOrNull(value);
+  }
+  for (const { name, field } of form.times) {
+    const value = readTime(raw[field]);
+    if (Number.isNaN(value)) return false;
+    node[name] = value;
+  }
+  return true;
 }
 
 const nodeStatuses: ReadonlySet<unknown> = new Set(NODE_STATUSES.filter((status) => status !== "unknown"));

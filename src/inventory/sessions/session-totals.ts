@@ -103,8 +103,9 @@ export class SessionTotals {
     const { columns, isNew } = this.#table;
     const isStartedSince = (session.startedAtMs ?? 0) >= this.#lastCompleteBeganAt;
     const type = typeIndex.get(session.type)!;
+    const node = session.nodeId === null ? null : this.#nodes.slotOf(session.nodeId);
     // The bytes of a session seen for the first time count only if it started since the last complete walk.
-    this.#addBytes(session, row, isNew && isStartedSince ? 0 : Number.NaN);
+    this.#addBytes(session, row, node, isNew && isStartedSince ? 0 : Number.NaN);
     columns.type[row] = type;
     columns.durationSeconds[row] = session.durationSeconds ?? columns.durationSeconds[row]!;
     columns.absences[row] = 0;
@@ -113,26 +114,27 @@ export class SessionTotals {
       columns.endedWalk[row] = this.#walk;
       if (!isNew || isStartedSince) this.#durations.observe(type, columns.durationSeconds[row]!);
     }
-    if (session.nodeId !== null && this.#hasJustFailed(session, row)) this.#nodes.markFailing(session.nodeId);
+    if (this.#hasJustFailed(session, row)) this.#nodes.markFailing(node);
     if (columns.walk[row] === this.#walk) return false;
     columns.walk[row] = this.#walk;
-    this.#count(session, row, statusIndex.get(session.status)!, type);
+    this.#count(session, row, node, statusIndex.get(session.status)!, type);
     return true;
   }
 
   /**
    * Ends a walk. Its counts replace the previous ones. Those of a cut walk do so only if there are no others, or after
-   * {@link CUT_WALKS_MAX} cut walks in a row. Bytes and durations always count.
+   * {@link CUT_WALKS_MAX} cut walks in a row. Bytes and durations always count. Runs in steps of about a millisecond, so that the
+   * caller can do other work in between; until the last one, the previous counts stay.
    */
-  endWalk(end: SessionWalkEnd, at: MonotonicMs): void {
+  *endWalk(end: SessionWalkEnd, at: MonotonicMs): Generator<void, void> {
     const complete = end === "complete";
     this.#cutWalks = end === "cut" ? this.#cutWalks + 1 : 0;
-    if (complete) this.#removeEnded();
-    else this.#table.sweep((row) => this.#walk - this.#table.columns.walk[row]! > WALKS_REMEMBERED);
+    if (complete) yield* this.#removeEnded();
+    else yield* this.#table.sweep((row) => this.#walk - this.#table.columns.walk[row]! > WALKS_REMEMBERED);
     const isAccepted = end === "cut" ? this.#view === null || this.#cutWalks >= CUT_WALKS_MAX : end !== "failed";
-    if (isAccepted) this.#nodes.acceptWalk(complete);
-    else this.#nodes.forgetIdle();
-    const accepted = isAccepted ? this.#acceptedCounts(complete, at) : this.#view;
+    if (isAccepted) yield* this.#nodes.acceptWalk(complete);
+    else yield* this.#nodes.forgetIdle();
+    const accepted = isAccepted ? yield* this.#acceptedCounts(complete, at) : this.#view;
     if (accepted === null) return;
     this.#view = {
       ...accepted,
@@ -142,28 +144,26 @@ export class SessionTotals {
     };
   }
 
-  #acceptedCounts(complete: boolean, at: MonotonicMs) {
-    return {
-      settledAt: at,
-      complete,
-      counts: this.#counts,
-      countries: this.#countries.finish(),
-      customers: rankCustomers(this.#customers.finish()),
-    };
+  *#acceptedCounts(complete: boolean, at: MonotonicMs) {
+    const countries = this.#countries.finish();
+    const counted = this.#customers.finish();
+    yield;
+    const customers = yield* rankCustomers(counted);
+    return { settledAt: at, complete, counts: this.#counts, countries, customers };
   }
 
-  #count(session: SessionRecord, row: number, status: number, type: number): void {
+  #count(session: SessionRecord, row: number, node: number | null, status: number, type: number): void {
     this.#counts[status * SESSION_TYPES.length + type]!++;
     this.#countries.add(session.country ?? "", 1);
     if (session.customerId !== null) this.#customers.add(session.customerId, 1);
-    if (session.nodeId !== null) this.#nodes.count(session.nodeId, status, this.#isRecent(session, row));
+    if (session.nodeId !== null) this.#nodes.count(session.nodeId, node, status, this.#isRecent(session, row));
   }
 
   /** `initial` is the number of bytes assumed before the first report, or NaN if unknown. */
-  #addBytes({ nodeId, bytesSent, bytesReceived }: SessionRecord, row: number, initial: number): void {
+  #addBytes({ bytesSent, bytesReceived }: SessionRecord, row: number, node: number | null, initial: number): void {
     const sent = byteGain(this.#table.columns.sent, row, bytesSent, initial);
     const received = byteGain(this.#table.columns.received, row, bytesReceived, initial);
-    if (nodeId !== null && sent + received > 0) this.#nodes.addBytes(nodeId, sent, received);
+    if (sent + received > 0) this.#nodes.addBytes(node, sent, received);
   }
 
   #isRecent(session: SessionRecord, row: number): boolean {
@@ -191,8 +191,8 @@ export class SessionTotals {
   }
 
   /** Removes the sessions that have left the list, and counts their durations. Called after a complete walk. */
-  #removeEnded(): void {
-    this.#table.sweep((row) => {
+  *#removeEnded(): Generator<void, void> {
+    yield* this.#table.sweep((row) => {
       const { walk, absences, endedWalk, type, durationSeconds } = this.#table.columns;
       if (walk[row] === this.#walk) return false;
       absences[row]!++;
@@ -218,11 +218,24 @@ function byteGain(column: Float64Array, row: number, value: number | null, initi
   return Math.max(0, value - stored) || 0;
 }
 
-/** Sorts by sessions, most first, then by id, so that the order does not depend on that of the list. */
-const rankCustomers = (customers: ReadonlyMap<string, number>) =>
-  [...customers]
-    .map(([customerId, sessions]) => ({ customerId, sessions }))
-    .sort((a, b) => b.sessions - a.sessions || (a.customerId < b.customerId ? -1 : 1));
+/**
+ * Sorts by sessions, most first, then by id, so that the order does not depend on that of the list. Customers with the
+ * same number of sessions are sorted in one step.
+ */
+function* rankCustomers(customers: ReadonlyMap<string, number>) {
+  const idsByCount = new Map<number, string[]>();
+  for (const [customerId, sessions] of customers) {
+    const ids = idsByCount.get(sessions);
+    if (ids === undefined) idsByCount.set(sessions, [customerId]);
+    else ids.push(customerId);
+  }
+  const ranked: { readonly customerId: string; readonly sessions: number }[] = [];
+  for (const [sessions, ids] of [...idsByCount].sort(([a], [b]) => b - a)) {
+    for (const customerId of ids.sort()) ranked.push({ customerId, sessions });
+    yield;
+  }
+  return ranked;
+}
 
 /** One cumulative histogram of durations per session type. */
 class SessionDurations {

@@ -1,10 +1,13 @@
-import { growColumn, type TypedColumn } from "../../base/typed-column.ts";
+import { growColumn } from "../../base/typed-column.ts";
 import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../../model/label-values.ts";
 import { SESSION_STATUSES } from "../../model/session.ts";
 import type { SessionNodes } from "../../model/snapshot.ts";
 
 /** Quiet walks are counted up to this number. */
 const QUIET_WALKS_MAX = 255;
+
+/** Nodes that are checked in one step, in about a millisecond. */
+const NODES_PER_STEP = 8_192;
 
 const { values: UNKNOWN_NODES_MAX } = LABEL_CAPS.proxynet_node_sessions;
 
@@ -45,10 +48,10 @@ export class SessionNodeTable {
   }
 
   /**
-   * Counts a session. `status` is an index into SESSION_STATUSES; `isRecent` is true if it is open or ended recently.
+   * Counts a session of the node under its slot. `status` is an index into SESSION_STATUSES; `isRecent` is true if it is
+   * open or ended recently.
    */
-  count(nodeId: string, status: number, isRecent: boolean): void {
-    const slot = this.#slotOf(nodeId);
+  count(nodeId: string, slot: number | null, status: number, isRecent: boolean): void {
     if (slot === null || this.#ids[slot] !== nodeId) this.#foldedCount++;
     if (slot === null) return;
     this.#current.counts[status]![slot]!++;
@@ -56,13 +59,11 @@ export class SessionNodeTable {
   }
 
   /** Records that a session of the node has just failed. */
-  markFailing(nodeId: string): void {
-    const slot = this.#slotOf(nodeId);
+  markFailing(slot: number | null): void {
     if (slot !== null) this.#current.failing[slot] = 1;
   }
 
-  addBytes(nodeId: string, sent: number, received: number): void {
-    const slot = this.#slotOf(nodeId);
+  addBytes(slot: number | null, sent: number, received: number): void {
     if (slot === null) return;
     this.#sent[slot]! += sent;
     this.#received[slot]! += received;
@@ -72,20 +73,22 @@ export class SessionNodeTable {
    * Accepts the counts of the walk, and calls {@link forgetIdle}. Only a complete walk proves that no session of a node
    * fails.
    */
-  acceptWalk(complete: boolean): void {
+  *acceptWalk(complete: boolean): Generator<void, void> {
     this.#accepted = this.#current;
     for (let slot = 0; slot < this.#ids.length; slot++) {
       if (this.#current.failing[slot] === 1) this.#quietWalks[slot] = 0;
       else if (complete) this.#quietWalks[slot] = Math.min(QUIET_WALKS_MAX, this.#quietWalks[slot]! + 1);
     }
-    this.forgetIdle();
+    yield* this.forgetIdle();
   }
 
-  /** Removes the nodes that have no sessions and are not in the fleet. */
-  forgetIdle(): void {
+  /** Removes the nodes that have no sessions and are not in the fleet. Yields after every few thousand nodes. */
+  *forgetIdle(): Generator<void, void> {
     const columns = [...this.#accepted.counts, ...this.#current.counts];
     this.#unknownNodes = 0;
+    let checked = 0;
     for (const [nodeId, slot] of this.#slots) {
+      if (checked++ % NODES_PER_STEP === 0) yield;
       if (this.#deps.isKnownNode(nodeId)) continue;
       if (columns.some((column) => (column[slot] ?? 0) > 0)) {
         if (nodeId !== OTHER_LABEL) this.#unknownNodes++;
@@ -104,8 +107,8 @@ export class SessionNodeTable {
       slots: length,
       ids: this.#ids.slice(),
       // Slots added since the counts were accepted are filled with zeros.
-      counts: this.#accepted.counts.map((column) => resized(column, length)),
-      recent: this.#accepted.recent.map((column) => resized(column, length)),
+      counts: this.#accepted.counts.map((column) => firstSlots(column, length)),
+      recent: this.#accepted.recent.map((column) => firstSlots(column, length)),
       quietWalks: this.#quietWalks.slice(0, length),
       sentBytes: this.#sent.slice(0, length),
       receivedBytes: this.#received.slice(0, length),
@@ -113,10 +116,10 @@ export class SessionNodeTable {
   }
 
   /**
-   * Returns the slot of the node, or of `other`, or null if the cap is reached and a node of the fleet has the id
-   * `other`.
+   * Returns the slot of the node, or of `other`, and adds it if there is none. Returns null if the cap is reached and a
+   * node of the fleet has the id `other`.
    */
-  #slotOf(nodeId: string): number | null {
+  slotOf(nodeId: string): number | null {
     const slot = this.#slots.get(nodeId);
     if (slot !== undefined) return slot;
     if (this.#deps.isKnownNode(nodeId)) return this.#addSlot(nodeId);
@@ -151,14 +154,15 @@ export class SessionNodeTable {
 }
 
 const createCounts = (length: number) => ({
-  counts: SESSION_STATUSES.map(() => new Float64Array(length)),
-  recent: SESSION_STATUSES.map(() => new Float64Array(length)),
+  counts: SESSION_STATUSES.map(() => new Uint32Array(length)),
+  recent: SESSION_STATUSES.map(() => new Uint32Array(length)),
   failing: new Uint8Array(length),
 });
 
-/** Copies the first `length` slots, with zeros if the column is shorter. */
-function resized<A extends TypedColumn>(column: A, length: number): A {
-  const copy = new (column.constructor as new (length: number) => A)(length);
-  copy.set(column.subarray(0, length));
-  return copy;
+/** Returns the first `length` slots of counts that do not change any more, with zeros behind them if there are fewer. */
+function firstSlots(column: Uint32Array, length: number): Uint32Array {
+  if (column.length >= length) return column.subarray(0, length);
+  const longer = new Uint32Array(length);
+  longer.set(column);
+  return longer;
 }

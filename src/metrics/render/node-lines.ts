@@ -57,6 +57,7 @@ export function createNodeRenderer(
   return {
     *refresh(frame) {
       const { input, visibility } = frame;
+      if (family.nodeSource === "session_nodes" && frame.sessionsUnchanged && segments.length > 0) return;
       const ids = family.nodeSource === "fleet" ? input.snapshot.fleet.ids : (input.snapshot.sessions?.nodes.ids ?? []);
       const count = Math.ceil(ids.length / nodesPerSegment);
       while (segments.length < count) segments.push(createSegment(nodesPerSegment * perNode));

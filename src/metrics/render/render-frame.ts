@@ -11,6 +11,8 @@ export interface RenderFrame {
   readonly relabelled: Readonly<Record<NodeSource, Uint8Array | null>>;
   /** The fleet of the previous rendering. */
   readonly previousFleet: Fleet | null;
+  /** Whether the sessions by node, and whether they are fresh, are those of the previous rendering. */
+  readonly sessionsUnchanged: boolean;
 }
 
 /** Renders one family, from one snapshot to the next. */
@@ -73,6 +75,7 @@ export function markInfoChanged(
 ): Uint8Array | null {
   let marks: Uint8Array | null = null;
   for (const label of labels) {
+    if (hasSameLabels(previous, fleet, label)) continue;
     for (let slot = start; slot < Math.min(end, previous.slots); slot++) {
       if (nodeLabel(previous, label, slot) === nodeLabel(fleet, label, slot)) continue;
       marks ??= new Uint8Array(end - start);
@@ -80,6 +83,13 @@ export function markInfoChanged(
     }
   }
   return marks;
+}
+
+/** Returns whether the fleets share the column of a label, so that all of its values are the same. */
+function hasSameLabels(previous: Fleet, fleet: Fleet, label: NodeLabel): boolean {
+  const field = FIELD_OF_LABEL[label];
+  if (field !== "country" && field !== "region") return previous[field] === fleet[field];
+  return previous.locationIndex === fleet.locationIndex && previous.locations === fleet.locations;
 }
 
 /** Returns the value of a label of `proxynet_node_info`, which is empty if the service reported none. */

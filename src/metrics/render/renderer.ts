@@ -1,5 +1,5 @@
-import type { Fleet } from "../../model/snapshot.ts";
-import type { AggregateFamily, NodeFamily, RenderInput } from "../families/family.ts";
+import type { Fleet, SessionSummary } from "../../model/snapshot.ts";
+import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput } from "../families/family.ts";
 import { NETWORK_FAMILIES } from "../families/network-families.ts";
 import { NODE_INFO } from "../families/node-families.ts";
 import { type Format, familyHeader } from "../text-format.ts";
@@ -46,20 +46,23 @@ export function createNetworkRenderer(): NetworkRenderer {
   const headers = new Map(NETWORK_FAMILIES.map((family) => [family, headerChunks(family)]));
   const familyRenderers = new Map<Family, FamilyRenderer>();
   let fleet: Fleet | null = null;
-  let sessionIds: readonly string[] = [];
+  let sessions: SessionSummary | null = null;
+  let sessionsFresh = false;
   let infoLabels = "";
 
   function* frameOf(input: RenderInput): Generator<void, RenderFrame> {
     const { snapshot } = input;
-    const ids = snapshot.sessions?.nodes.ids ?? [];
     const relabelled = {
       fleet: markRelabelled(fleet?.ids ?? [], snapshot.fleet.ids),
-      session_nodes: markRelabelled(sessionIds, ids),
+      session_nodes: markRelabelled(sessions?.nodes.ids ?? [], snapshot.sessions?.nodes.ids ?? []),
     };
     yield;
-    const frame = { input, visibility: computeVisibility(input), relabelled, previousFleet: fleet };
+    const isFreshNow = snapshot.sessions !== null && isFresh(input, "sessions", snapshot.sessions.settledAt);
+    const sessionsUnchanged = snapshot.sessions === sessions && isFreshNow === sessionsFresh;
+    const frame = { input, visibility: computeVisibility(input), relabelled, previousFleet: fleet, sessionsUnchanged };
     fleet = snapshot.fleet;
-    sessionIds = ids;
+    sessions = snapshot.sessions;
+    sessionsFresh = isFreshNow;
     yield;
     return frame;
   }
@@ -103,7 +106,11 @@ export function createNetworkRenderer(): NetworkRenderer {
   return {
     *refresh(input) {
       const frame = yield* frameOf(input);
-      const { families, dropped } = yield* selectFamilies(input, frame.visibility);
+      const { families, dropped } = yield* selectFamilies(input, frame.visibility, (family) =>
+        frame.sessionsUnchanged && family.nodeSource === "session_nodes"
+          ? (familyRenderers.get(family)?.sampleCount() ?? null)
+          : null,
+      );
       dropUnusedRenderers(families, input);
       for (const family of families) yield* rendererOf(family, input).refresh(frame);
       return assemble(families, dropped);

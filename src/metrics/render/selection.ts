@@ -10,10 +10,14 @@ interface FamilySelection {
 }
 
 /**
- * Selects every family that is not denied, and drops the largest ones while the total exceeds `seriesMax`. Yields in
- * between.
+ * Selects every family that is not denied, and drops the largest ones while the total exceeds `seriesMax`. `knownCount`
+ * returns the number of samples of a family, or null if they must be counted. Yields in between.
  */
-export function* selectFamilies(input: RenderInput, visibility: Visibility): Generator<void, FamilySelection> {
+export function* selectFamilies(
+  input: RenderInput,
+  visibility: Visibility,
+  knownCount: (family: NodeFamily) => number | null,
+): Generator<void, FamilySelection> {
   const { deny, seriesMax } = input.options;
   const families = NETWORK_FAMILIES.filter(({ name }) => !deny.has(name));
   const nodes = { fleet: input.snapshot.fleet.count, session_nodes: input.snapshot.sessions?.nodes.slots ?? 0 };
@@ -29,7 +33,9 @@ export function* selectFamilies(input: RenderInput, visibility: Visibility): Gen
   for (const family of families) {
     widths.set(
       family,
-      "fill" in family ? yield* countNodeSamples(family, input, visibility) : countSamples(family, input),
+      "fill" in family
+        ? (knownCount(family) ?? (yield* countNodeSamples(family, input, visibility)))
+        : countSamples(family, input),
     );
     yield;
   }

@@ -2,6 +2,7 @@ import { NODE_STATUSES } from "../../model/node.ts";
 import type { Usage } from "../../model/policy/policy.ts";
 import type { Dated, Fleet } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
+import { occupiedSlots } from "./field-readers.ts";
 
 /** Node counts of a region or the fleet. */
 export interface NodeCounts {
@@ -53,7 +54,8 @@ interface MedianSet {
   readonly freshAfter: MonotonicMs;
   /** When the oldest selected value was observed. */
   readonly freshUpTo: MonotonicMs;
-  readonly byRegion: ByRegion<Dated<number>>;
+  /** Returns the median of a region, or of the fleet for null. Returns null if too few nodes have a selected value. */
+  of(region: string | null): Dated<number> | null;
 }
 
 function createAggregates(fleet: Fleet): FleetAggregates {
@@ -78,32 +80,31 @@ function createAggregates(fleet: Fleet): FleetAggregates {
         found = findMedians(fleet, column, freshFrom, (group) => countsOf(group)?.nodes ?? 0);
         medians.push(found);
       }
-      return found.byRegion.get(region) ?? null;
+      return found.of(region);
     },
   };
 }
 
-/** Returns the region of the node in a slot, which is "" if its record names none, or null if the slot is empty. */
-function regionOf(fleet: Fleet, slot: number): string | null {
-  return fleet.ids[slot] === "" ? null : (fleet.locations[fleet.locationIndex[slot]!]?.region ?? "");
-}
-
-/** Returns the keys under which a node counts. A node without a region counts only for the fleet. */
-function groupsOf(region: string): readonly (string | null)[] {
-  return region === "" ? [null] : [null, region];
-}
-
-function countByRegion(fleet: Fleet): ByRegion<NodeCounts> {
-  const counts = new Map<string | null, { nodes: number; online: number }>();
-  for (let slot = 0; slot < fleet.slots; slot++) {
-    const region = regionOf(fleet, slot);
-    if (region === null) continue;
-    for (const group of groupsOf(region)) {
-      const sum = counts.get(group) ?? { nodes: 0, online: 0 };
-      sum.nodes += 1;
-      if (fleet.status[slot] === ONLINE) sum.online += 1;
-      counts.set(group, sum);
-    }
+/** Counts by location first, because a fleet has few locations. */
+function countByRegion({ slots, ids, locationIndex, locations, status }: Fleet): ByRegion<NodeCounts> {
+  const nodes = new Uint32Array(locations.length);
+  const online = new Uint32Array(locations.length);
+  const all = { nodes: 0, online: 0 };
+  const occupied = occupiedSlots(ids);
+  for (let slot = 0; slot < slots; slot++) {
+    if (occupied[slot] === 0) continue;
+    const isOnline = status[slot] === ONLINE ? 1 : 0;
+    all.nodes++;
+    all.online += isOnline;
+    nodes[locationIndex[slot]!]!++;
+    online[locationIndex[slot]!]! += isOnline;
+  }
+  const counts = new Map<string | null, NodeCounts>(all.nodes === 0 ? [] : [[null, all]]);
+  for (const [location, { region }] of locations.entries()) {
+    // A node without a region counts only for the fleet.
+    if (region === "" || nodes[location] === 0) continue;
+    const known = counts.get(region) ?? { nodes: 0, online: 0 };
+    counts.set(region, { nodes: known.nodes + nodes[location]!, online: known.online + online[location]! });
   }
   return counts;
 }
@@ -114,34 +115,97 @@ function findMedians(
   freshFrom: MonotonicMs,
   nodeCountOf: (group: string | null) => number,
 ): MedianSet {
-  const samplesByGroup = new Map<string | null, { values: number[]; at: MonotonicMs }>();
-  let freshAfter = Number.NEGATIVE_INFINITY;
-  for (let slot = 0; slot < fleet.slots; slot++) {
-    const [value, at] = [fleet[column][slot]!, fleet.detailedAt[slot]!];
-    const region = regionOf(fleet, slot);
-    if (region === null || !Number.isFinite(value) || !Number.isFinite(at)) continue;
-    if (!(at >= freshFrom)) {
-      freshAfter = Math.max(freshAfter, at);
-      continue;
-    }
-    for (const group of groupsOf(region)) {
-      const samples = samplesByGroup.get(group) ?? { values: [], at };
-      samples.values.push(value);
-      samples.at = Math.min(samples.at, at);
-      samplesByGroup.set(group, samples);
-    }
-  }
-  const byRegion = new Map<string | null, Dated<number>>();
-  for (const [group, { values, at }] of samplesByGroup) {
-    if (values.length < FRESH_SHARE_MIN * nodeCountOf(group)) continue;
-    byRegion.set(group, { value: median(values), at });
-  }
-  return { freshAfter, freshUpTo: samplesByGroup.get(null)?.at ?? Number.POSITIVE_INFINITY, byRegion };
+  const { slots, freshAfter } = freshSlots(fleet, column, freshFrom);
+  const medianOf = (group: string | null, members: ArrayLike<number>): Dated<number> | null => {
+    if (members.length === 0 || members.length < FRESH_SHARE_MIN * nodeCountOf(group)) return null;
+    const values = Float64Array.from(members, (slot) => fleet[column][slot]!);
+    return { value: median(values), at: oldest(fleet, members) };
+  };
+  let regions: ReadonlyMap<string, readonly number[]> | null = null;
+  const known = new Map<string | null, Dated<number> | null>();
+  return {
+    freshAfter,
+    freshUpTo: oldest(fleet, slots),
+    of(group) {
+      const found = known.get(group);
+      if (found !== undefined) return found;
+      if (group !== null) regions ??= groupByRegion(fleet, slots);
+      const computed = medianOf(group, group === null ? slots : (regions!.get(group) ?? []));
+      known.set(group, computed);
+      return computed;
+    },
+  };
 }
 
-/** Returns the middle value or, for an even number of values, the mean of the two middle ones. */
-function median(values: readonly number[]): number {
-  const sorted = Float64Array.from(values).sort();
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+/** Returns the slots whose value of a usage was observed since `freshFrom`, and when the newest other value was. */
+function freshSlots(fleet: Fleet, column: Usage, freshFrom: MonotonicMs) {
+  const { detailedAt } = fleet;
+  const occupied = occupiedSlots(fleet.ids);
+  const slots = new Uint32Array(fleet.slots);
+  let count = 0;
+  let freshAfter = Number.NEGATIVE_INFINITY;
+  for (let slot = 0; slot < fleet.slots; slot++) {
+    const at = detailedAt[slot]!;
+    if (occupied[slot] === 0 || !Number.isFinite(fleet[column][slot]) || !Number.isFinite(at)) continue;
+    if (at >= freshFrom) slots[count++] = slot;
+    else freshAfter = Math.max(freshAfter, at);
+  }
+  return { slots: slots.subarray(0, count), freshAfter };
+}
+
+/** Returns when the oldest value of these slots was observed, or Infinity if there are none. */
+function oldest({ detailedAt }: Fleet, slots: ArrayLike<number>): MonotonicMs {
+  let at = Number.POSITIVE_INFINITY;
+  for (let index = 0; index < slots.length; index++) at = Math.min(at, detailedAt[slots[index]!]!);
+  return at;
+}
+
+/** Groups slots by the region of their nodes. Nodes without a region are left out. */
+function groupByRegion(
+  { locations, locationIndex }: Fleet,
+  slots: Uint32Array,
+): ReadonlyMap<string, readonly number[]> {
+  const groups = new Map<string, number[]>();
+  const groupOfLocation = locations.map(({ region }) => {
+    const group = groups.get(region) ?? [];
+    if (region !== "") groups.set(region, group);
+    return group;
+  });
+  for (const slot of slots) groupOfLocation[locationIndex[slot]!]?.push(slot);
+  return groups;
+}
+
+/**
+ * Returns the middle value or, for an even number of values, the mean of the two middle ones. Reorders the values.
+ */
+function median(values: Float64Array): number {
+  const middle = values.length >> 1;
+  const upper = select(values, middle);
+  if (values.length % 2 === 1) return upper;
+  return (values.subarray(0, middle).reduce((most, value) => Math.max(most, value)) + upper) / 2;
+}
+
+/**
+ * Returns the value that sorting would put at `index`, and moves smaller ones before it (quickselect). Sorting the
+ * values of 100,000 nodes would block the event loop for several milliseconds.
+ */
+function select(values: Float64Array, index: number): number {
+  let first = 0;
+  let last = values.length - 1;
+  while (first < last) {
+    const pivot = values[(first + last) >> 1]!;
+    let [left, right] = [first, last];
+    while (left <= right) {
+      while (values[left]! < pivot) left++;
+      while (values[right]! > pivot) right--;
+      if (left > right) break;
+      const swapped = values[left]!;
+      values[left++] = values[right]!;
+      values[right--] = swapped;
+    }
+    if (index <= right) last = right;
+    else if (index >= left) first = left;
+    else break;
+  }
+  return values[index]!;
 }

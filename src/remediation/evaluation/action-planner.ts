@@ -1,6 +1,6 @@
-import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import type { NodeId } from "../../model/node.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
+import { nextTurn } from "../../platform/event-loop.ts";
 import { decide, mayBeginEpisode } from "../../policy/decision.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
 import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/facts.ts";
@@ -42,7 +42,7 @@ export class ActionPlanner {
     for (const active of policies.active()) {
       const firing = firingNodes(remediationState, active.policy.rule.name);
       for (let begin = 0; begin < firing.length; begin += CANDIDATES_PER_SLICE) {
-        if (begin > 0) await yieldToEventLoop();
+        if (begin > 0) await nextTurn();
         const slice = firing.slice(begin, begin + CANDIDATES_PER_SLICE);
         const facts = factsOf(isDryRun(active));
         planned.push(

@@ -4,6 +4,7 @@ import { NODE_STATUSES } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+import { occupiedSlots } from "../../policy/cel/field-readers.ts";
 import type { RemediationRecords } from "../../policy/remediation-records.ts";
 import type { RemediationContext } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
@@ -157,8 +158,9 @@ export class InventoryTrustTracker {
     const isShort = fleet.lastWalk?.complete === false && !fleet.lastWalk.isAborted;
     let unknown = rejected;
     let freshest = Number.POSITIVE_INFINITY;
+    const occupied = occupiedSlots(fleet.ids);
     for (let slot = 0; slot < fleet.slots; slot++) {
-      if (fleet.ids[slot] === "") continue;
+      if (occupied[slot] === 0) continue;
       if (fleet.status[slot] === UNKNOWN_STATUS) unknown++;
       const observedAt = client.serviceTime(fleet.listedAt[slot]!);
       const age = (observedAt ?? Number.NaN) - fleet.lastSeenMs[slot]!;

@@ -1,9 +1,10 @@
-import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import type { NodeId } from "../../model/node.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
-import type { MonotonicMs } from "../../model/time.ts";
+import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+import { nextTurn } from "../../platform/event-loop.ts";
+import { occupiedSlots } from "../../policy/cel/field-readers.ts";
 import type { EvaluationScope } from "../../policy/cel/field-values.ts";
 import { isDryRun } from "../../policy/facts.ts";
 import { type Policy, policySources } from "../../policy/policy.ts";
@@ -31,6 +32,9 @@ interface PolicyPass {
   readonly rule: TimerRule;
   readonly dryRun: boolean;
   readonly lastFalse: LastFalseObservations;
+  /** When the pass began, the same for all nodes. */
+  readonly now: EpochMs;
+  readonly monotonic: MonotonicMs;
 }
 
 /** When each node was last observed not to meet a policy's condition, by slot. A slot may get another node. */
@@ -76,6 +80,7 @@ export class RuleEvaluator {
       timerChanges = [];
       observedChanges = createObservedChanges();
     };
+    await nextTurn();
     for (const policy of policies.all) {
       const pass = this.#preparePass(policy, scope);
       const { name } = policy.rule;
@@ -91,7 +96,7 @@ export class RuleEvaluator {
           if (isOnset) addNode(observedChanges.onsets, name, node);
         }
         evaluations++;
-        if (evaluations % EVALUATIONS_PER_SLICE === 0) await yieldToEventLoop();
+        if (evaluations % EVALUATIONS_PER_SLICE === 0) await nextTurn();
       }
       if (timerChanges.length > ROWS_PER_COMMIT_MAX) flush();
     }
@@ -116,13 +121,14 @@ export class RuleEvaluator {
 
   #preparePass(policy: Policy, scope: EvaluationScope): PolicyPass {
     const { name, forMs, clearForMs } = policy.rule;
-    const { observed, policies } = this.#context;
+    const { clock, observed, policies, remediationState } = this.#context;
     const maxAgeOf = observed.maxAgeOf(policy.rule);
     const gapMsMax = Math.max(...policySources(policy).map(maxAgeOf));
     const lastFalse = this.#lastFalse.get(name) ?? { nodes: [], at: [] };
     this.#lastFalse.set(name, lastFalse);
     const dryRun = isDryRun(policies.activate(policy));
-    return { policy, scope, maxAgeOf, rule: { forMs, clearForMs, gapMsMax }, dryRun, lastFalse };
+    const times = { now: remediationState.now(), monotonic: clock.monotonic() };
+    return { policy, scope, maxAgeOf, rule: { forMs, clearForMs, gapMsMax }, dryRun, lastFalse, ...times };
   }
 
   /** Returns the slots that were observed again since the last evaluation. */
@@ -132,32 +138,35 @@ export class RuleEvaluator {
     this.#lastEvaluated = { fleet, sessionsAt };
     const all = last === null || last.fleet.settledAt !== fleet.settledAt || last.sessionsAt !== sessionsAt;
     const slots: number[] = [];
+    const occupied = occupiedSlots(fleet.ids);
+    const { listedAt = [], detailedAt = [] } = last?.fleet ?? {};
     for (let slot = 0; slot < fleet.slots; slot++) {
-      if (fleet.ids[slot] === "") continue;
       // A walk that failed has shown the nodes of earlier pages. A node that was never read has NaN in both columns.
-      const isSame = (column: "listedAt" | "detailedAt") => Object.is(fleet[column][slot], last?.fleet[column][slot]);
-      if (all || !isSame("listedAt") || !isSame("detailedAt")) slots.push(slot);
+      const isSame =
+        Object.is(fleet.listedAt[slot], listedAt[slot]) && Object.is(fleet.detailedAt[slot], detailedAt[slot]);
+      if (occupied[slot] === 1 && (all || !isSame)) slots.push(slot);
     }
     return slots;
   }
 
   /** Returns a node's timer after this observation, and whether the node was observed to become unhealthy. */
   #evaluateNode(
-    { policy, scope, maxAgeOf, rule, dryRun, lastFalse }: PolicyPass,
+    { policy, scope, maxAgeOf, rule, dryRun, lastFalse, now, monotonic }: PolicyPass,
     node: NodeId,
     slot: number,
     timer: Timer,
   ): { readonly timer: Timer; readonly isOnset: boolean } {
-    const { clock, remediationState } = this.#context;
-    const { verdict, at, newest } = evaluatePolicy(policy, scope.nodeAt(slot), maxAgeOf, clock.monotonic());
-    const episode = this.#episodeOf(policy.rule.name, node, dryRun);
-    const clearFrozen = episode !== null && (episode.state === "acting" || episode.quarantine !== null);
-    const next = observeCondition(timer, { verdict, at, newest, now: remediationState.now() }, rule, { clearFrozen });
+    const { verdict, at, newest } = evaluatePolicy(policy, scope.nodeAt(slot), maxAgeOf, monotonic);
     const wasFalse = lastFalse.nodes[slot] === node && newest - lastFalse.at[slot]! <= rule.gapMsMax;
     if (verdict === "false") {
       lastFalse.nodes[slot] = node;
       lastFalse.at[slot] = newest;
     }
+    // Most nodes are healthy: their timers stay inactive.
+    if (timer === INACTIVE && verdict !== "true") return { timer, isOnset: false };
+    const episode = this.#episodeOf(policy.rule.name, node, dryRun);
+    const clearFrozen = episode !== null && (episode.state === "acting" || episode.quarantine !== null);
+    const next = observeCondition(timer, { verdict, at, newest, now }, rule, { clearFrozen });
     return { timer: next, isOnset: timer.state === "inactive" && wasFalse };
   }
 

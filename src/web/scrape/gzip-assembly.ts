@@ -11,7 +11,7 @@ interface DeflatedChunk {
 }
 
 /** The beginning of a gzip member, which successive scrapes share. */
-interface GzipStart {
+export interface GzipStart {
   readonly chunks: readonly Uint8Array[];
   readonly checksum: number;
   readonly length: number;

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { DurationMs } from "../../base/duration.ts";
 import type { RenderInput } from "../../metrics/families/family.ts";
 import {
@@ -8,6 +7,7 @@ import {
   releaseExposition,
 } from "../../metrics/render/renderer.ts";
 import type { Clock } from "../../model/ports.ts";
+import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 
 /** Dependencies of {@link createRenderQueue}. */
 interface RenderQueueDeps {
@@ -47,12 +47,7 @@ export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare
     }
     rendering = render(pendingInput);
     // The next one waits for the preparation, and for a turn of the event loop in which waiting scrapes are answered.
-    current = rendering
-      .then(() => prepare(page))
-      .then(
-        () => nextTurn(),
-        () => undefined,
-      );
+    current = rendering.then(() => prepare(page)).then(nextTurn, () => undefined);
     return rendering;
   }
 
@@ -89,15 +84,4 @@ export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare
       return take(page);
     },
   };
-}
-
-async function runInSlices(steps: Iterator<unknown, Page>, clock: Pick<Clock, "monotonic">, sliceMs: DurationMs) {
-  let sliceEnd = clock.monotonic() + sliceMs;
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-    if (clock.monotonic() < sliceEnd) continue;
-    await nextTurn();
-    sliceEnd = clock.monotonic() + sliceMs;
-  }
 }

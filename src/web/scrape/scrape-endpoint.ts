@@ -1,14 +1,14 @@
 import type { ServerResponse } from "node:http";
-import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../metrics/families/family.ts";
 import { releaseAll, retainAll } from "../../metrics/render/chunk.ts";
-import type { NetworkExposition as Page } from "../../metrics/render/renderer.ts";
+import { EMPTY_NETWORK_EXPOSITION, type NetworkExposition as Page } from "../../metrics/render/renderer.ts";
 import { endMarker, type Format } from "../../metrics/text-format.ts";
 import type { Clock } from "../../model/ports.ts";
-import type { MonotonicMs } from "../../model/time.ts";
 import { acceptsGzip, CONTENT_TYPES, negotiateFormat } from "../http/content-negotiation.ts";
-import { createCompressor, finishGzip } from "./gzip-assembly.ts";
+import { createCompressedRenderings } from "./compressed-renderings.ts";
+import { finishGzip } from "./gzip-assembly.ts";
 import { createRenderQueue } from "./render-queue.ts";
 
 /** Headers of a scrape. */
@@ -40,7 +40,7 @@ export interface MetricsEndpoint {
   clear(): Promise<void>;
   /**
    * Returns the last rendering and the current metrics of the daemon. Waits for a running rendering, which uses the
-   * memory of the last one. That takes about 50 ms for 100,000 nodes.
+   * memory of the last one. That takes about 50 ms for 100,000 nodes. With gzip, the rendering may be up to 10 s older.
    */
   scrape(request: ScrapeRequest): Promise<Scrape>;
 }
@@ -53,23 +53,19 @@ interface MetricsEndpointDeps {
   readonly sliceMs?: DurationMs;
 }
 
-/** A new rendering is compressed immediately if gzip was requested within this time. */
-const GZIP_RECENT_MS_MAX: DurationMs = 10 * MINUTE_MS;
-
 /** Maximum number of older renderings in memory. Beyond it, slow clients of the oldest are disconnected. */
 const OLD_RENDERINGS_MAX = 2;
 
 /** Creates an endpoint without metrics of the network until the first snapshot. */
 export function createMetricsEndpoint({ clock, daemonMetrics, sliceMs = 1 }: MetricsEndpointDeps): MetricsEndpoint {
-  const compressor = createCompressor();
+  const compressed = createCompressedRenderings(clock);
   const readers = createPageReaders();
-  let gzipAt: MonotonicMs = Number.NEGATIVE_INFINITY;
-  let gzipFormat: Format = "text";
 
   const queue = createRenderQueue({
     clock,
     sliceMs,
     onShown(page) {
+      if (page === EMPTY_NETWORK_EXPOSITION) compressed.clear();
       daemonMetrics.set("proxywarden_export_series", {}, page.series);
       daemonMetrics.set("proxywarden_export_families_dropped", {}, page.droppedFamilies.length);
       readers.revokeOldest(page);
@@ -77,17 +73,13 @@ export function createMetricsEndpoint({ clock, daemonMetrics, sliceMs = 1 }: Met
     onRendered(tookMs) {
       daemonMetrics.set("proxywarden_export_refresh_duration_seconds", {}, tookMs / SECOND_MS);
     },
-    /** Compresses what the next scrape is likely to request. If it fails, that scrape tries again. */
-    async prepare(page) {
-      if (clock.monotonic() - gzipAt <= GZIP_RECENT_MS_MAX) await compressor.start(page.chunks[gzipFormat]);
-    },
+    prepare: compressed.prepare,
   });
 
   async function bodyOf(page: Page, format: Format, gzip: boolean): Promise<readonly Uint8Array[]> {
     const daemonText = Buffer.from((await daemonMetrics.render(format)) + endMarker(format));
-    const chunks = page.chunks[format];
-    if (!gzip) return [...chunks.map(({ bytes }) => bytes), daemonText];
-    return finishGzip(await compressor.start(chunks), daemonText);
+    if (!gzip) return [...page.chunks[format].map(({ bytes }) => bytes), daemonText];
+    return finishGzip(await compressed.startOf(page, format), daemonText);
   }
 
   return {
@@ -96,10 +88,6 @@ export function createMetricsEndpoint({ clock, daemonMetrics, sliceMs = 1 }: Met
     async scrape(request) {
       const format = negotiateFormat(request.accept);
       const gzip = acceptsGzip(request.acceptEncoding);
-      if (gzip) {
-        gzipAt = clock.monotonic();
-        gzipFormat = format;
-      }
       const { page, reader } = await queue.withCurrentPage((shown) => ({
         page: shown,
         reader: readers.admit(shown, format),

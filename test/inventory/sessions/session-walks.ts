@@ -27,7 +27,7 @@ export function createWalks(failedListed = false, parts: Partial<SessionNodeTabl
     walk(beganAt: number, sessions: readonly SessionRecord[], end: SessionWalkEnd = "complete") {
       fold.beginWalk(beganAt);
       const distinct = sessions.map((session) => fold.add(session)).filter(Boolean).length;
-      fold.endWalk(end, ++at);
+      Array.from(fold.endWalk(end, ++at));
       return distinct;
     },
     bytes: (nodeId = "node_1") => {
