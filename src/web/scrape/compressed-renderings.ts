@@ -11,32 +11,37 @@ const REQUESTED_MS_MAX: DurationMs = 10 * MINUTE_MS;
 const PAUSE_FACTOR = 19;
 /** Longest such pause. */
 const PAUSE_MS_MAX: DurationMs = 5 * SECOND_MS;
-/** A scrape gets a compressed rendering up to this age. It allows for the pause and the next compression. */
+/** A scrape waits for the compression of the current rendering if the last one took no longer than this. */
+const WAIT_MS_MAX: DurationMs = 50;
+/** Otherwise it gets a compressed rendering up to this age. It allows for the pause and the next compression. */
 const AGE_MS_MAX: DurationMs = 10 * SECOND_MS;
 
 interface CompressedRendering {
   readonly start: GzipStart;
   /** When its compression began. */
   readonly at: MonotonicMs;
+  readonly tookMs: DurationMs;
 }
 
 /**
  * Compresses renderings ahead of the scrapes that are likely to request them. A large fleet is rendered every few seconds,
  * and compressing each rendering would take more CPU than everything else, so compression runs a twentieth of the time,
- * or every five seconds. In between, a scrape gets the last compressed rendering.
+ * or every five seconds. In between, a scrape gets the last compressed rendering, unless the current one can be compressed
+ * quickly.
  */
 export function createCompressedRenderings(clock: Pick<Clock, "monotonic">) {
   const compressor = createCompressor();
-  const latest = new Map<Format, CompressedRendering>();
+  let latest = new Map<Format, CompressedRendering>();
   let requestedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   let requestedFormat: Format = "text";
   let pausedUntil: MonotonicMs = Number.NEGATIVE_INFINITY;
 
   async function compress(page: Page, format: Format): Promise<GzipStart> {
+    const renderings = latest;
     const at = clock.monotonic();
     const start = await compressor.start(page.chunks[format]);
-    latest.set(format, { start, at });
     const now = clock.monotonic();
+    renderings.set(format, { start, at, tookMs: now - at });
     pausedUntil = now + Math.min(PAUSE_MS_MAX, PAUSE_FACTOR * (now - at));
     return start;
   }
@@ -53,9 +58,12 @@ export function createCompressedRenderings(clock: Pick<Clock, "monotonic">) {
       requestedAt = now;
       requestedFormat = format;
       const found = latest.get(format);
-      return found !== undefined && now - found.at <= AGE_MS_MAX ? found.start : compress(page, format);
+      const isUsed = found !== undefined && found.tookMs > WAIT_MS_MAX && now - found.at <= AGE_MS_MAX;
+      return isUsed ? found.start : compress(page, format);
     },
-    /** Forgets all renderings. */
-    clear: () => latest.clear(),
+    /** Forgets all renderings, also one that is being compressed. */
+    clear() {
+      latest = new Map();
+    },
   };
 }

@@ -14,8 +14,8 @@ interface RenderQueueDeps {
   readonly clock: Pick<Clock, "monotonic">;
   /** Longest time for which rendering blocks the event loop. */
   readonly sliceMs: DurationMs;
-  /** Called when an exposition becomes the current one. */
-  onShown(page: Page): void;
+  /** Called when an exposition becomes the current one. `input` is null if it is empty. */
+  onShown(page: Page, input: RenderInput | null): void;
   /** Called after each rendering. */
   onRendered(tookMs: DurationMs): void;
   /** Called after each rendering; the next one waits for it. */
@@ -32,9 +32,9 @@ export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare
   let next: Promise<void> | null = null;
   let rendering: Promise<void> | null = null;
 
-  function show(rendered: Page): void {
+  function show(rendered: Page, input: RenderInput | null): void {
     page = rendered;
-    onShown(page);
+    onShown(page, input);
   }
 
   function renderWanted(): Promise<void> {
@@ -42,7 +42,7 @@ export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare
     if (pendingInput === null) {
       releaseExposition(page);
       renderer = createNetworkRenderer();
-      show(EMPTY_NETWORK_EXPOSITION);
+      show(EMPTY_NETWORK_EXPOSITION, null);
       return Promise.resolve();
     }
     rendering = render(pendingInput);
@@ -57,11 +57,11 @@ export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare
     releaseExposition(page);
     page = EMPTY_NETWORK_EXPOSITION;
     try {
-      show(await runInSlices(renderer.refresh(input), clock, sliceMs));
+      show(await runInSlices(renderer.refresh(input), clock, sliceMs), input);
     } catch (error) {
       // The renderer may have stopped halfway.
       renderer = createNetworkRenderer();
-      show(EMPTY_NETWORK_EXPOSITION);
+      show(EMPTY_NETWORK_EXPOSITION, null);
       throw error;
     } finally {
       rendering = null;

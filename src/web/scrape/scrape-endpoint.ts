@@ -3,7 +3,7 @@ import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../metrics/families/family.ts";
 import { releaseAll, retainAll } from "../../metrics/render/chunk.ts";
-import { EMPTY_NETWORK_EXPOSITION, type NetworkExposition as Page } from "../../metrics/render/renderer.ts";
+import type { NetworkExposition as Page } from "../../metrics/render/renderer.ts";
 import { endMarker, type Format } from "../../metrics/text-format.ts";
 import type { Clock } from "../../model/ports.ts";
 import { acceptsGzip, CONTENT_TYPES, negotiateFormat } from "../http/content-negotiation.ts";
@@ -40,7 +40,8 @@ export interface MetricsEndpoint {
   clear(): Promise<void>;
   /**
    * Returns the last rendering and the current metrics of the daemon. Waits for a running rendering, which uses the
-   * memory of the last one. That takes about 50 ms for 100,000 nodes. With gzip, the rendering may be up to 10 s older.
+   * memory of the last one. That takes about 50 ms for 100,000 nodes. With gzip, the rendering of a large fleet may be
+   * up to 10 s older, but never from before a reload.
    */
   scrape(request: ScrapeRequest): Promise<Scrape>;
 }
@@ -60,12 +61,16 @@ const OLD_RENDERINGS_MAX = 2;
 export function createMetricsEndpoint({ clock, daemonMetrics, sliceMs = 1 }: MetricsEndpointDeps): MetricsEndpoint {
   const compressed = createCompressedRenderings(clock);
   const readers = createPageReaders();
+  /** Options of the current exposition. */
+  let options: RenderInput["options"] | null = null;
 
   const queue = createRenderQueue({
     clock,
     sliceMs,
-    onShown(page) {
-      if (page === EMPTY_NETWORK_EXPOSITION) compressed.clear();
+    onShown(page, input) {
+      // A reload may change which metrics are exported.
+      if (input === null || input.options !== options) compressed.clear();
+      options = input?.options ?? null;
       daemonMetrics.set("proxywarden_export_series", {}, page.series);
       daemonMetrics.set("proxywarden_export_families_dropped", {}, page.droppedFamilies.length);
       readers.revokeOldest(page);

@@ -11,7 +11,13 @@ function renderingsOnStoppedClock() {
     const start = await renderings.startOf(pageOf(text), "text");
     return gunzipSync(Buffer.concat(finishGzip(start, new Uint8Array()))).toString();
   };
-  return { clock, renderings, shownFor };
+  /** As `shownFor`, with a compression that takes `tookMs`. */
+  const shownSlowly = (text: string, tookMs: number) => {
+    const shown = shownFor(text);
+    clock.at += tookMs;
+    return shown;
+  };
+  return { clock, renderings, shownFor, shownSlowly };
 }
 
 const pageOf = (text: string) => ({
@@ -21,27 +27,35 @@ const pageOf = (text: string) => ({
 });
 
 test("renderings are compressed ahead of scrapes once gzip was requested, a twentieth of the time", async () => {
-  const { clock, renderings, shownFor } = renderingsOnStoppedClock();
+  const { clock, renderings, shownFor, shownSlowly } = renderingsOnStoppedClock();
   await renderings.prepare(pageOf("never requested"));
-  const first = shownFor("one");
-  clock.at = 100;
-  expect(await first).toBe("one");
+  expect(await shownSlowly("one", 100)).toBe("one");
   // The compression took 100 ms, so the next one is due 1,900 ms later.
   clock.at = 1_999;
   await renderings.prepare(pageOf("two"));
   expect(await shownFor("two")).toBe("one");
   clock.at = 2_000;
-  await renderings.prepare(pageOf("three"));
+  const third = renderings.prepare(pageOf("three"));
+  clock.at = 2_100;
+  await third;
   expect(await shownFor("four")).toBe("three");
 });
 
 test("a scrape gets a compressed rendering up to 10 s old, and none from before the metrics were cleared", async () => {
-  const { clock, renderings, shownFor } = renderingsOnStoppedClock();
-  expect(await shownFor("one")).toBe("one");
+  const { clock, renderings, shownFor, shownSlowly } = renderingsOnStoppedClock();
+  expect(await shownSlowly("one", 100)).toBe("one");
   clock.at = 10_000;
   expect(await shownFor("two")).toBe("one");
   clock.at = 10_001;
-  expect(await shownFor("three")).toBe("three");
+  expect(await shownSlowly("three", 100)).toBe("three");
   renderings.clear();
-  expect(await shownFor("four")).toBe("four");
+  const older = shownSlowly("four", 100);
+  renderings.clear();
+  expect([await older, await shownFor("five")]).toEqual(["four", "five"]);
+});
+
+test("a scrape waits for the current rendering if it can be compressed quickly", async () => {
+  const { shownFor, shownSlowly } = renderingsOnStoppedClock();
+  expect(await shownSlowly("one", 50)).toBe("one");
+  expect(await shownFor("two")).toBe("two");
 });

@@ -89,6 +89,29 @@ describe("a scrape", () => {
     expect(shared.length).toBeGreaterThan(20);
   });
 
+  test("in gzip may be of an earlier rendering if compression is slow, but never from before a reload", async () => {
+    let at = 0;
+    // Everything takes 60 ms.
+    const clock = { monotonic: () => (at += 60) };
+    const exposition = createMetricsEndpoint({ clock, daemonMetrics: createDaemonMetrics({ process: false }) });
+    const shown = async () => {
+      const { chunks } = await exposition.scrape({ acceptEncoding: "gzip" });
+      return networkPart(gunzipSync(Buffer.concat(chunks)).toString());
+    };
+    const { options } = nodesWith(0);
+    const [first, second] = [nodesWith(1), nodesWith(2)].map((input) => ({ ...input, options })) as [
+      RenderInput,
+      RenderInput,
+    ];
+    await exposition.refresh(first);
+    expect(await shown()).toBe(referenceRender(first));
+    await exposition.refresh(second);
+    expect(await shown()).toBe(referenceRender(first));
+    const reloaded = { ...second, options: { ...options, deny: new Set(["proxynet_node_info"]) } };
+    await exposition.refresh(reloaded);
+    expect(await shown()).toBe(referenceRender(reloaded));
+  });
+
   test("counts the families dropped over series_max", async () => {
     const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(renderInput({ fleet: nodesWith(1).snapshot.fleet }, { options: { seriesMax: 10 } }));
