@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-/** Tests of `npm test` that have a long form. */
+/** Tests of `npm test` and `npm run test:system` that have a long form. */
 const LONG_TESTS = [
   "test/{config,metrics,policy,scheduling}/**/*.test.ts",
   "test/cli/policy/policy-test.test.ts",
@@ -12,12 +12,12 @@ const LONG_TESTS = [
   "test/collectors/gateway.test.ts",
   "test/collectors/inexact-lists.test.ts",
   "test/collectors/detail-failures.test.ts",
-  "test/integration/remediation/process-death.test.ts",
-  "test/integration/service/gateway.test.ts",
+  "test/integration/remediation/process-death.system.test.ts",
+  "test/integration/service/gateway.system.test.ts",
   "test/integration/high-availability/takeover.test.ts",
   "test/daemon/mode-switch.test.ts",
-  "test/monitoring/quiet-alerts.test.ts",
-  "test/browser/scale.test.ts",
+  "test/monitoring/quiet-alerts.system.test.ts",
+  "test/browser/scale.system.test.ts",
 ];
 
 export default defineConfig({

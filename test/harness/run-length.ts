@@ -1,4 +1,4 @@
-/** Whether tests run in their long form: `npm run world` sets this, `npm test` does not. */
+/** Whether tests run in their long form: `npm run world` sets this, the other suites do not. */
 export const isLongRun = process.env.PROXYWARDEN_LONG_TESTS === "1";
 
 /** Whether properties try all of their cases: also in mutation tests, which set this. */

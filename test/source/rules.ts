@@ -140,7 +140,9 @@ const naming: Rule = (source) => [
   ...(/(?:^|\/)(?:index|utils?|helpers?|managers?|common|misc|shared)(?:\.ts|\/)/.test(source.path)
     ? [`${source.path}: the name says nothing about the content`]
     : []),
-  ...(/^(?:[a-z0-9]+(?:-[a-z0-9]+)*\/)*[a-z0-9]+(?:-[a-z0-9]+)*(?:\.world)?(?:\.test)?\.ts$/.test(source.path)
+  ...(/^(?:[a-z0-9]+(?:-[a-z0-9]+)*\/)*[a-z0-9]+(?:-[a-z0-9]+)*(?:\.(?:world|system))?(?:\.test)?\.ts$/.test(
+    source.path,
+  )
     ? []
     : [`${source.path}: the name is not kebab-case`]),
   ...found(source, /\bexport\s*(?:\*|(?:type\s*)?\{[^}]*\})\s*(?:as\s+\w+\s*)?from\b/, "re-exports another file"),

@@ -16,6 +16,7 @@ const ROOT = join(import.meta.dirname, "../../..");
 const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[] = [
   ["npm ci", ".ci/run"],
   ["npm test", ".ci/run"],
+  ["npm run test:system", ".ci/run"],
   ["npm run check", ".ci/run"],
   [".ci/run", ".ci/run"],
   ["npm run format", ".ci/run"],
@@ -28,16 +29,16 @@ const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[
   ["npm run world -- --mutations", "test/world/seeds/mutations.ts"],
   [
     "npm start -- policy backtest --config config/my.yaml --prometheus http://127.0.0.1:9090 --since 30d",
-    "test/integration/backtest/backtest.test.ts",
+    "test/integration/backtest/backtest.system.test.ts",
   ],
   [
     "npm start -- policy backtest --config config/my.yaml --prometheus http://127.0.0.1:9090 --since 30d --policies offline.yaml",
-    "test/integration/backtest/backtest.test.ts",
+    "test/integration/backtest/backtest.system.test.ts",
   ],
   ["npm start -- policy test config/policies/tests/*.yaml", "test/cli/policy/policy-test.test.ts"],
   ["promtool test rules config/prometheus/tests/*.yml", "test/monitoring/rules.test.ts"],
-  ["npm pack", "test/integration/cli/package.test.ts"],
-  [`npm install --global proxywarden-${VERSION}.tgz`, "test/integration/cli/package.test.ts"],
+  ["npm pack", "test/integration/cli/package.system.test.ts"],
+  [`npm install --global proxywarden-${VERSION}.tgz`, "test/integration/cli/package.system.test.ts"],
   [`docker build -t proxywarden:${VERSION} .`, "test/deploy/image.test.ts"],
   [
     `docker run --read-only -p 127.0.0.1:9713:9713 -v ./config:/etc/proxywarden:ro -v state:/var/lib/proxywarden -e PROXYWARDEN_API_KEY proxywarden:${VERSION}`,
@@ -47,7 +48,7 @@ const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[
   ["docker compose --profile ha up --build", "test/deploy/compose.test.ts"],
   [
     "helm install proxywarden deploy/helm/proxywarden --namespace proxywarden --create-namespace --values my-values.yaml",
-    "test/deploy/helm.test.ts",
+    "test/deploy/helm.system.test.ts",
   ],
   ["useradd --system --no-create-home --shell /usr/sbin/nologin proxywarden", "test/deploy/systemd.test.ts"],
   ["systemctl enable --now proxywarden", "test/deploy/systemd.test.ts"],

@@ -1,6 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createSystemClock } from "../../src/platform/clock.ts";
+import { isLongRun } from "../harness/run-length.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { startTestServer } from "../web/http/test-server.ts";
 import { accessibilityViolations } from "./accessibility.ts";
@@ -9,7 +10,7 @@ import { LargeFleet } from "./large-fleet.ts";
 import { openPage } from "./page-visit.ts";
 
 /** `npm run world` adds larger fleets. */
-const SIZES = process.env.PROXYWARDEN_LONG_TESTS === undefined ? [500] : [500, 10_000, 100_000];
+const SIZES = isLongRun ? [500, 10_000, 100_000] : [500];
 /**
  * The number of elements does not depend on the fleet: cells are painted, lists are paged or show the rows in sight.
  */
