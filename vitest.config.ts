@@ -4,7 +4,7 @@ import { defineConfig } from "vitest/config";
 export const settings = {
   testTimeout: 30_000,
   // Many tests wait for real servers, so more workers than cores are useful on two cores as well.
-  maxWorkers: 3,
+  maxWorkers: 4,
   // Starting a worker per file takes longer than most files take to run. Tests clean up with onTestFinished, so that
   // files can share a worker.
   isolate: false,

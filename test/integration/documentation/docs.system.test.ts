@@ -36,7 +36,7 @@ const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[
     "test/integration/backtest/backtest.system.test.ts",
   ],
   ["npm start -- policy test config/policies/tests/*.yaml", "test/cli/policy/policy-test.test.ts"],
-  ["promtool test rules config/prometheus/tests/*.yml", "test/monitoring/rules.test.ts"],
+  ["promtool test rules config/prometheus/tests/*.yml", "test/monitoring/rules.system.test.ts"],
   ["npm pack", "test/integration/cli/package.system.test.ts"],
   [`npm install --global proxywarden-${VERSION}.tgz`, "test/integration/cli/package.system.test.ts"],
   [`docker build -t proxywarden:${VERSION} .`, "test/deploy/image.test.ts"],
