@@ -113,16 +113,18 @@ const copyColumns = (fleet: MutableFleet) =>
     >),
   }) as const;
 
+const OPTIONS: RenderInput["options"] = {
+  nodeLabels: ["name", "country", "region", "version"],
+  topCustomers: 20,
+  deny: new Set(DENIED),
+  seriesMax: 100_000_000,
+};
+
 /** Returns the input of the renderer for a fleet. */
 export const inputOf = (fleet: Fleet, now: MonotonicMs): RenderInput => ({
   snapshot: { sequence: 0, at: 0, fleet, sessions: null, stats: null, hourly: null },
   now,
   serviceNowMs: START_MS,
   staleAfterMs: { nodes: HOUR_MS, details: HOUR_MS, sessions: HOUR_MS, stats: HOUR_MS, hourly: HOUR_MS },
-  options: {
-    nodeLabels: ["name", "country", "region", "version"],
-    topCustomers: 20,
-    deny: new Set(DENIED),
-    seriesMax: 100_000_000,
-  },
+  options: OPTIONS,
 });
