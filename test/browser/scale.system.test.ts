@@ -36,6 +36,8 @@ async function openFleet(nodes: number, address = "/") {
   const visit = await openPage(browser, web.url + address);
   const online = visit.page.locator("#legend b").first();
   await waitUntil("the fleet is shown", async () => (await online.textContent()) === text(fleet.online()));
+  // Before, the page may read the fleet again, because it may have missed changes.
+  await visit.page.locator("#connection").getByText("live").waitFor();
   return { fleet, online, ...visit };
 }
 
