@@ -1,7 +1,7 @@
 import type { NodeId } from "../../model/node.ts";
 import type { RemediationContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
-import { heldMs, isHold } from "./hold-gauges.ts";
+import { heldMs, holdsInForce, isHold } from "./hold-gauges.ts";
 import type { HeldNode } from "./views.ts";
 
 type HeldNodeDeps = Pick<RemediationContext, "remediationState" | "policies" | "observed">;
@@ -19,9 +19,7 @@ export function heldNodesOf(context: HeldNodeDeps, lastDecisions: readonly LastD
     if (known === undefined || known.heldMs < row.heldMs)
       held.set(node, { node, name: observed.nameOf(node), ...observed.locationOf(node), ...row });
   };
-  const holds = remediationState.records
-    .allHolds()
-    .filter(({ kind, until }) => kind !== "given_up" && (until === null || until > now));
+  const holds = holdsInForce(remediationState);
   const untilOf = new Map(holds.map(({ node, until }) => [node, until]));
   for (const decision of lastDecisions ?? []) {
     const { policy, node, reasons } = decision;
@@ -29,7 +27,16 @@ export function heldNodesOf(context: HeldNodeDeps, lastDecisions: readonly LastD
     add(node, { policy, reasons, heldMs: heldMs(context, decision), until: untilOf.get(node) ?? null });
   }
   for (const { node, kind, at, until } of holds)
-    if (kind !== "given_up" && !held.has(node)) add(node, { policy: null, reasons: [kind], heldMs: now - at, until });
+    if (!held.has(node)) add(node, { policy: null, reasons: [kind], heldMs: now - at, until });
   const isWaiting = ({ policy }: HeldNode) => Number(policy !== null);
   return [...held.values()].sort((one, other) => isWaiting(other) - isWaiting(one) || other.heldMs - one.heldMs);
+}
+
+/** Returns the number of nodes in {@link heldNodesOf}. */
+export function heldNodeCountOf(
+  context: Pick<HeldNodeDeps, "remediationState">,
+  lastDecisions: readonly LastDecision[] | null,
+): number {
+  const decisions = (lastDecisions ?? []).filter((decision) => isHold(context, decision));
+  return new Set([...decisions, ...holdsInForce(context.remediationState)].map(({ node }) => node)).size;
 }

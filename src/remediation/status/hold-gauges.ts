@@ -1,6 +1,7 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import { HOLD_REASONS } from "../../model/remediation/decision.ts";
+import type { NodeHold } from "../../model/remediation/episode.ts";
 import type { RemediationContext } from "../context.ts";
 import { isGivenUp } from "../evaluation/candidates.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
@@ -32,6 +33,16 @@ export function isHold(
   if (dryRun || reasons.length === 0) return false;
   const open = records.openEpisode(node, false);
   return open === null || open.state === "firing";
+}
+
+type HoldInForce = NodeHold & { readonly kind: Exclude<NodeHold["kind"], "given_up"> };
+
+/** Returns the holds of nodes that have not ended, except those of policies that gave a node up. */
+export function holdsInForce(remediationState: HoldGaugeDeps["remediationState"]): readonly HoldInForce[] {
+  const now = remediationState.now();
+  return remediationState.records
+    .allHolds()
+    .filter((hold): hold is HoldInForce => hold.kind !== "given_up" && (hold.until === null || hold.until > now));
 }
 
 /** Time since the last step of the node's episode ended; if it had none, since its timer fires. */

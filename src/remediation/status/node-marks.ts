@@ -2,7 +2,7 @@ import type { NodeId } from "../../model/node.ts";
 import { isDryRun } from "../../policy/facts.ts";
 import { type CandidateDeps, firingNodes, isGivenUp } from "../evaluation/candidates.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
-import { isHold } from "./hold-gauges.ts";
+import { holdsInForce, isHold } from "./hold-gauges.ts";
 import { NODE_MARKS, type NodeMark } from "./views.ts";
 
 /**
@@ -36,10 +36,7 @@ export function nodeMarksOf(
   for (const decision of lastDecisions ?? []) {
     if (isHold({ remediationState }, decision)) mark(decision.node, holdMark(decision));
   }
-  const now = remediationState.now();
-  for (const { node, kind, until } of records.allHolds()) {
-    if (kind !== "given_up" && (until === null || until > now)) mark(node, "held");
-  }
+  for (const { node } of holdsInForce(remediationState)) mark(node, "held");
   for (const { node, state } of records.actions()) if (state === "awaiting") mark(node, "awaiting");
   return marks;
 }

@@ -10,7 +10,7 @@ import type { FleetHealth } from "../evaluation/fleet-health.ts";
 import type { GuardFactsCollector } from "../evaluation/guard-facts.ts";
 import type { InventoryTrustTracker } from "../evaluation/inventory-trust.ts";
 import { pauseAt } from "../operator-holds.ts";
-import { heldNodesOf } from "./held-nodes.ts";
+import { heldNodeCountOf, heldNodesOf } from "./held-nodes.ts";
 import { nodeMarksOf } from "./node-marks.ts";
 import type { PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
 
@@ -67,6 +67,7 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
         .filter(({ state }) => state === "awaiting")
         .map((action) => ({ ...action, expiresAt: action.createdAt + context.rules.safety.approvalTtlMs })),
     heldNodes: () => heldNodesOf(context, deps.lastDecisions()),
+    heldNodeCount: () => heldNodeCountOf(context, deps.lastDecisions()),
     nodeMarks: () => nodeMarksOf(context, deps.lastDecisions()),
   };
 }

@@ -165,6 +165,8 @@ export interface RemediationView {
   approvals(): readonly Approval[];
   /** Nodes that are held: first those that a policy which acts would treat, and of them the longest hold first. */
   heldNodes(): readonly HeldNode[];
+  /** Returns the number of nodes in {@link heldNodes}, in less time. */
+  heldNodeCount(): number;
   /** Returns the most important mark of each node that has one. */
   nodeMarks(): ReadonlyMap<NodeId, NodeMark>;
 }

@@ -147,7 +147,7 @@ function fullStatus(deps: WebDeps): object {
   return {
     ...deps.status(),
     takes_orders: deps.operators().length > 0,
-    warden: remediationStatusView(remediation.status(), remediation.approvals().length, remediation.heldNodes().length),
+    warden: remediationStatusView(remediation.status(), remediation.approvals().length, remediation.heldNodeCount()),
   };
 }
 

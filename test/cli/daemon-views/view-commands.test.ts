@@ -62,6 +62,7 @@ describe("status and nodes show a fleet", () => {
         { ...held[1]!, ...byOperator },
         ...held.slice(2),
       ],
+      heldNodeCount: () => held.length,
     });
     const { out } = await runInProcess("status", "--url", url);
     const table = out.slice(out.indexOf("held node ")).split("\n");

@@ -61,6 +61,7 @@ test("nodes that wait for other actions are told from nodes that guards hold", a
   await network.advanceUntil(() => marks().join() === "acting,canary,canary");
   await network.advanceUntil(() => marks().join() === "acting,episode,in_flight");
   const [waiting] = view.heldNodes();
+  expect(view.heldNodeCount()).toBe(view.heldNodes().length);
   expect(view.heldNodes()).toMatchObject([
     { policy: "reboot-offline", region: "us-east", reasons: ["in_flight"], until: null },
   ]);
@@ -69,6 +70,7 @@ test("nodes that wait for other actions are told from nodes that guards hold", a
   await operatorCommands.pause("a deploy");
   await network.advanceUntil(() => view.heldNodes().some(({ reasons }) => reasons.includes("paused")));
   expect(view.heldNodes().every(({ until }) => until !== null)).toBe(true);
+  expect(view.heldNodeCount()).toBe(view.heldNodes().length);
 });
 
 test("onChange gets committed and recorded changes, but no change whose commit failed", async () => {

@@ -177,6 +177,7 @@ export const idleRemediation: RemediationView = {
   operatorCommands: async () => [],
   approvals: () => [],
   heldNodes: () => [],
+  heldNodeCount: () => 0,
   nodeMarks: () => new Map(),
 };
 
