@@ -1,8 +1,8 @@
 import { HOUR_MS } from "../src/base/duration.ts";
 import { createMemoryStateStore } from "../src/journal/sqlite/store.ts";
-import type { Log } from "../src/model/ports.ts";
 import type { Fleet } from "../src/model/snapshot.ts";
 import { createSystemClock } from "../src/platform/clock.ts";
+import { silentLog } from "../src/platform/log.ts";
 import { ObservedFleet } from "../src/remediation/context.ts";
 import { RuleEvaluator } from "../src/remediation/evaluation/rule-evaluator.ts";
 import { PolicySet } from "../src/remediation/policy-set.ts";
@@ -38,7 +38,6 @@ const POLICIES = Array.from({ length: 20 }, (_, index) =>
   rebootOffline({ name: `policy-${index}`, when: CONDITIONS[index % CONDITIONS.length]! }),
 );
 
-const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
 const fresh = { freshMs: HOUR_MS } as const;
 
 /** Measures evaluations after all nodes, and after one in twenty, were observed again. */

@@ -20,42 +20,30 @@ interface Disturbance {
 
 const nothing = () => {};
 
+/** A signal to the leader. `end` ends its effect. */
+const signal = (name: NodeJS.Signals, end: (leader: Member) => void = nothing): Disturbance => ({
+  async start(leader) {
+    leader.kill(name);
+    return () => end(leader);
+  },
+});
+
+const drop = (direction: "to_server" | "to_client"): Disturbance => ({
+  async start({ database }) {
+    database.drop = direction;
+    return () => {
+      database.drop = null;
+    };
+  },
+});
+
 /** The failures, as `docs/high-availability.md` names them. */
 export const disturbances: Readonly<Record<string, Disturbance>> = {
-  "the leader is stopped (SIGTERM)": {
-    async start(leader) {
-      leader.kill("SIGTERM");
-      return nothing;
-    },
-  },
-  "the leader is killed": {
-    async start(leader) {
-      leader.kill("SIGKILL");
-      return nothing;
-    },
-  },
-  "the leader is paused (SIGSTOP)": {
-    async start(leader) {
-      leader.kill("SIGSTOP");
-      return () => leader.kill("SIGCONT");
-    },
-  },
-  "the leader's requests to the database are lost": {
-    async start({ database }) {
-      database.drop = "to_server";
-      return () => {
-        database.drop = null;
-      };
-    },
-  },
-  "the database's answers to the leader are lost": {
-    async start({ database }) {
-      database.drop = "to_client";
-      return () => {
-        database.drop = null;
-      };
-    },
-  },
+  "the leader is stopped (SIGTERM)": signal("SIGTERM"),
+  "the leader is killed": signal("SIGKILL"),
+  "the leader is paused (SIGSTOP)": signal("SIGSTOP", (leader) => leader.kill("SIGCONT")),
+  "the leader's requests to the database are lost": drop("to_server"),
+  "the database's answers to the leader are lost": drop("to_client"),
   "the database restarts": {
     keepsLeader: true,
     async start(_, cluster) {

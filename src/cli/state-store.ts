@@ -8,6 +8,7 @@ import type { StateReader, StateRow } from "../journal/state-rows.ts";
 import type { Clock, Log, Secret, StateStore } from "../model/ports.ts";
 import type { SharedState } from "../model/shared-state.ts";
 import { createSystemClock } from "../platform/clock.ts";
+import { silentLog } from "../platform/log.ts";
 import { fileSecret } from "../platform/secret-file.ts";
 
 type StateConfig = Config["state"];
@@ -94,5 +95,3 @@ function readUrl(
   const url = fileSecret(url_file, clock);
   return url.ok ? url : storeFailure("unusable", `url_file: ${url.error}`);
 }
-
-const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };

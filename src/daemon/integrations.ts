@@ -10,6 +10,7 @@ import type { Operator } from "../model/remediation/operator-command.ts";
 import { createAlertmanager } from "../notify/alertmanager.ts";
 import { createLogReceiver } from "../notify/log-receiver.ts";
 import { createWebhook } from "../notify/webhook.ts";
+import { silentLog } from "../platform/log.ts";
 import { fileSecret, inlineSecret, pemFile } from "../platform/secret-file.ts";
 import { createExternalBlockers } from "../remediation/evaluation/blocker-queries.ts";
 
@@ -36,9 +37,6 @@ interface IntegrationDeps {
   readonly log?: Log;
 }
 
-const ignore = () => {};
-const SILENT_LOG: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
-
 /** Creates a reader of secret files that adds each error to `problems`. */
 export const secretReader =
   (clock: Clock, problems: string[]): ReadSecret =>
@@ -62,7 +60,7 @@ export function openIntegrations(config: Config, deps: IntegrationDeps): Result<
     if (webhook_url_file !== undefined) {
       return createWebhook({ ...deps, name, url: secret(`receivers[${index}].webhook_url_file`, webhook_url_file) });
     }
-    if (receiver.log !== undefined) return createLogReceiver(name, deps.log ?? SILENT_LOG);
+    if (receiver.log !== undefined) return createLogReceiver(name, deps.log ?? silentLog);
     // The loader requires the section alertmanager here.
     return createAlertmanager({ ...deps, name, access: alertmanager! });
   });

@@ -70,6 +70,9 @@ function stderrDestination(): LogDestination {
   return Object.assign(stream, { isTTY: process.stderr.isTTY === true && process.stderr.hasColors() });
 }
 
+/** A log that drops everything. */
+export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
+
 /** Creates a log that keeps only the first error, with which the run fails. */
 export function createFailureLog(): Log & { readonly defect: { found: unknown } } {
   const defect: { found: unknown } = { found: null };

@@ -9,8 +9,9 @@ export interface Route {
   readonly method: "GET" | "POST";
   readonly path: string;
   /**
-   * Who may use it if the web configuration has users: by default users, and operators with their tokens; with `all`
-   * every client; with `admin` those whom `authorize` allows if there are operators, and otherwise users.
+   * Who may use the route if the web configuration has users. By default, these are users, and operators with their
+   * tokens. With `all`, every client may use it. With `admin`, clients that `authorize` allows may use it if operators
+   * are configured, and otherwise users may.
    */
   readonly access?: "all" | "admin";
   /** Allowed query parameters. Absent if the query is not checked. */
