@@ -151,7 +151,7 @@ const httpServerConfig = section({
   http2: booleanFlag()
     .default(true)
     .describe(
-      "Accepted for compatibility, without effect: the server speaks HTTP/1.1, which every client of HTTP/2 supports.",
+      "Accepted for compatibility, without effect: the server speaks HTTP/1.1, which every HTTP/2 client supports.",
     ),
   headers,
 })
