@@ -42,7 +42,7 @@ cannot be used is unlikely, so a second variant raises the node calls to 2,000 a
 
 ## Other conditions
 
-Two more cells repeat one of the cells above under harder conditions. The conditions are the same for every contender, and the
+Each combination of fleet size and plan is a *cell*. Two more cells repeat one of them under harder conditions. The conditions are the same for every contender, and the
 targets are those of the repeated cell. \`npm run bench:freshness -- --conditions churn\` (or \`bad_details\`) runs only one of
 these cells.
 
