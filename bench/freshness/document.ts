@@ -42,8 +42,8 @@ cannot be used is unlikely, so a second variant raises the node calls to 2,000 a
 
 ## Other conditions
 
-Each combination of fleet size and plan is a *cell*. Two more cells repeat one of them under harder conditions. The conditions are the same for every contender, and the
-targets are those of the repeated cell. \`npm run bench:freshness -- --conditions churn\` (or \`bad_details\`) runs only one of
+Each combination of fleet size and plan is a *cell*. Two more cells repeat one of them under harder conditions. The conditions are
+the same for every contender, and the targets are those of the repeated cell. \`npm run bench:freshness -- --conditions churn\` (or \`bad_details\`) runs only one of
 these cells.
 
 - *Nodes join and leave*: on average one node joins and one node leaves every ${duration(CHURN_EVERY_MS)}. The list is sorted by creation date,
@@ -52,8 +52,8 @@ these cells.
   because the others do not depend on complete walks: the inventory of proxywarden differs from the fleet by at most 1 %
   at any time, counting nodes that it lacks and nodes that it keeps after they left, and the list is always fresh
   enough for \`/metrics\` to show the nodes.
-- *${percent(BAD_DETAILS.at(-1)!.share)} of details fail*: from the start, reads of the details of these nodes return 404, 200 with a body that
-  is not a node, or 500, about a third of the nodes each. The list still shows these nodes. Calls for such nodes are wasted.
+- *${percent(BAD_DETAILS.at(-1)!.share)} of details fail*: from the start, reads of the details of ${percent(BAD_DETAILS.at(-1)!.share)} of the nodes return 404, 200 with a body that
+  is not a node, or 500, each for about a third of these nodes. The list still shows them. Calls for their details are wasted.
 
 In both cells the faults happen on nodes that stay in the fleet and have readable details, and the median age is measured on
 the same nodes.

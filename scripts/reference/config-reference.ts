@@ -99,7 +99,7 @@ export function configReference(example: string, webExample: string): string {
 
 function sectionReference([name, schema]: [string, z.core.$ZodType]): string {
   const [own, ...keys] = keyRows(name, schema);
-  return `## ${name}\n\n${meaningOf(schema)}\n\n${keyTable(keys.length === 0 ? [{ ...own!, meaning: "As above." }] : keys)}`;
+  return `## ${name}\n\n${meaningOf(schema)}\n\n${keyTable(keys.length === 0 ? [own!] : keys)}`;
 }
 
 /** JSON Schema of the configuration file, for editors. */

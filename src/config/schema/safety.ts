@@ -39,7 +39,7 @@ const trust = section({
     .describe("Minimum number of nodes, as a share of the largest complete walk in 7 days."),
   max_missing: share(0, 100)
     .prefault("2%")
-    .describe("Maximum share of the list's total that a walk may miss, after missing nodes were looked up by id."),
+    .describe("Maximum share of the list's total that a walk may miss, after missing nodes have been looked up by id."),
   max_unknown: share(0, 100)
     .prefault("10%")
     .describe("Maximum share of records that are unreadable or have an unknown status."),

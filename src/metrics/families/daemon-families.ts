@@ -212,7 +212,7 @@ export const DAEMON_FAMILIES = {
   },
   proxywarden_export_refresh_duration_seconds: {
     type: "gauge",
-    help: "Duration of the last rendering of a snapshot, including other work done in between.",
+    help: "Duration of the last rendering of a snapshot, including other work done while it ran.",
     labels: {},
   },
 } as const satisfies Readonly<Record<string, DaemonFamily>>;
