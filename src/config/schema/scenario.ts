@@ -67,10 +67,10 @@ const service = (defaults: ServiceOptions) =>
     first_page: oneOf([0, 1]).default(defaults.firstPage).describe("Number of the first page."),
     page_limit_default: wholeNumber(1, 10_000)
       .default(defaults.pageLimitDefault)
-      .describe("Records of a page if the request has no `limit`."),
+      .describe("Records per page if the request has no `limit`."),
     page_limit_max: wholeNumber(1, 100_000)
       .default(defaults.pageLimitMax)
-      .describe("Maximum number of records of a page."),
+      .describe("Maximum number of records per page."),
     page_limit_over: oneOf(["clamp", "reject"])
       .default(defaults.pageLimitOver)
       .describe("Response to a larger `limit`: fewer records, or a 4xx."),
@@ -82,7 +82,7 @@ const service = (defaults: ServiceOptions) =>
       .describe("Scale of cpu_usage, memory_usage and disk_usage."),
     error_body: oneOf(["code", "nested", "text", "empty"])
       .default(defaults.errorBody)
-      .describe("Body of errors: `{error, message}`, `{error: {code, message}}`, text/plain, or none."),
+      .describe("Body of error responses: `{error, message}`, `{error: {code, message}}`, text/plain, or none."),
     action_reply: oneOf(["success", "empty_object", "no_content"])
       .default(defaults.actionReply)
       .describe("Response to reboot and disconnect: a body like quarantine's, an empty object, or 204."),
@@ -95,7 +95,7 @@ const service = (defaults: ServiceOptions) =>
       .describe("Status of a call above the concurrent or the monthly limit."),
     compression: oneOf(["off", "accepted", "gzip", "br"])
       .default(defaults.compression)
-      .describe("Compression of bodies: none, gzip if `Accept-Encoding` names it, or always gzip or brotli."),
+      .describe("Compression of response bodies: none, gzip if `Accept-Encoding` names it, or always gzip or brotli."),
     token_bucket_reset: oneOf(["full", "next_token"])
       .default(defaults.tokenBucketReset)
       .describe("What X-RateLimit-Reset of a token bucket states: when it is full, or when it has a token."),
@@ -103,7 +103,7 @@ const service = (defaults: ServiceOptions) =>
       "Behavior of the node list; `joined` is the order in which nodes joined the fleet.",
     ),
     session_list: listOptions(sortOrders(SESSION_ORDERS), defaults.sessionList).describe(
-      "Behavior of the session list. With another order than by `started_at`, every page sorts all sessions, which is only suitable for small networks.",
+      "Behavior of the session list. With an order other than `started_at`, every page sorts all sessions, which is only suitable for small networks.",
     ),
   })
     .transform((options): ServiceOptions => camelKeys(options))
@@ -129,7 +129,7 @@ const listOptions = <Order extends string>(orders: readonly Order[], defaults: L
       .describe("Age of `total`: it counts the list as it was this long ago, to the second."),
     total_off_by: wholeNumber(-1_000_000, 1_000_000)
       .default(defaults.totalOffBy)
-      .describe("Number added to `total`, which is at least 0."),
+      .describe("Number added to `total`. The result is at least 0."),
     total_fixed: wholeNumber(0, 1_000_000_000_000)
       .exactOptional()
       .describe("Fixed value of `total`. Defaults to the actual number of records."),
@@ -180,7 +180,7 @@ const rates = (defaults: FleetRates) =>
     reboot: duration("1s", "1h").prefault(formatDuration(defaults.rebootMs)).describe("Duration of a reboot."),
     maintenance_every: durationOrNever()
       .prefault(durationOrNeverText(defaults.maintenanceEveryMs))
-      .describe("Mean time between two scheduled maintenances of a node."),
+      .describe("Mean time between two scheduled maintenance windows of a node."),
     repair: durationOrNever()
       .prefault(durationOrNeverText(defaults.repairMs))
       .describe("Mean time until an operator repairs a fault that a reboot does not heal."),
