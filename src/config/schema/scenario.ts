@@ -47,7 +47,7 @@ export function scenarioSchema(defaults: Scenario) {
       .prefault(
         defaults.keys.map(({ key, scopes }) => ({ key, scopes: SCOPES.filter((scope) => scopes.includes(scope)) })),
       )
-      .describe("API keys that the service accepts (section 5)."),
+      .describe("API keys that the service accepts."),
   });
 }
 
@@ -60,7 +60,7 @@ const service = (defaults: ServiceOptions) =>
   section({
     limiter: oneOf(["token_bucket", "fixed_window", "sliding_window"])
       .default(defaults.limiter)
-      .describe("Rate limit algorithm, which the interface does not specify."),
+      .describe("Rate limit algorithm, which the API does not specify."),
     rate_limit_headers: oneOf(["category", "plan", "off"])
       .default(defaults.rateLimitHeaders)
       .describe("Which limit the X-RateLimit headers state; `off`: headers only on a 429."),
@@ -89,7 +89,7 @@ const service = (defaults: ServiceOptions) =>
     list_ended_sessions: booleanFlag()
       .default(defaults.listEndedSessions)
       .describe("Whether ended sessions stay in the list for a while."),
-    plan: oneOf(["starter", "business", "enterprise"]).default(defaults.plan).describe("Plan (section 8.3)."),
+    plan: oneOf(["starter", "business", "enterprise"]).default(defaults.plan).describe("Plan of the account."),
     plan_cap_status: oneOf([429, 403])
       .default(defaults.planCapStatus)
       .describe("Status of a call above the concurrent or the monthly limit."),
@@ -108,7 +108,7 @@ const service = (defaults: ServiceOptions) =>
   })
     .transform((options): ServiceOptions => camelKeys(options))
     .prefault({})
-    .describe("Behavior of the service that the interface does not specify.");
+    .describe("Behavior of the service that the API does not specify.");
 
 const sortOrders = <Field extends string>(fields: readonly Field[]): Ordering<Field>[] =>
   fields.flatMap((field): Ordering<Field>[] => [field, `-${field}`]);
