@@ -84,6 +84,6 @@ to store each scrape: set \`scrape_timeout\` accordingly, and scrape every minut
 - A shorter scrape interval: values change only when lists and details are read.
 - Higher limits than the intervals need: polling is already at the requested rate.
 - More memory than the peak: nothing is cached beyond the current state.
-- A faster disk: the number of calls is written about twice a second, and otherwise only remediation writes.
+- A faster disk: the number of calls is written about twice a second, and little else is.
 `;
 }
