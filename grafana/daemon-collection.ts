@@ -54,7 +54,8 @@ export const collectionPanels = () => [
     ...third,
     title: "Complete",
     empty: "Nothing was collected yet",
-    description: "Whether the last run accounted for every record. No node is acted on with an incomplete inventory.",
+    description:
+      "Whether the last run accounted for every record. No node is acted on while the inventory is incomplete.",
     unit: "none",
     queries: [{ expr: selector("proxywarden_collect_complete"), legend: "{{collector}}" }],
   }).mappings([truth("complete", "incomplete", 1)]),
@@ -81,7 +82,7 @@ export const collectionPanels = () => [
     ...third,
     title: "Nodes and sessions in memory",
     description:
-      "Nodes in the last walk, nodes only in an earlier walk that are not yet known to be gone, and sessions kept between walks.",
+      "Nodes in the last walk, nodes seen only in an earlier walk that are not yet known to be gone, and sessions kept between walks.",
     unit: "short",
     queries: [
       { expr: selector("proxywarden_inventory_nodes"), legend: "nodes: {{state}}" },

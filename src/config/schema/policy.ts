@@ -88,7 +88,7 @@ const blockedByEntry = exactlyOneOf(
       .min(1, "must have at least one matcher, because without one every alert would block")
       .exactOptional()
       .describe(
-        "Matchers for alerts of `alertmanager`. Blocks while an alert fires that matches all of them. Instead of `query`.",
+        "Matchers for alerts of `alertmanager`. Blocks while an alert that matches all of them fires. An alternative to `query`.",
       ),
   }),
   "query",

@@ -55,7 +55,7 @@ const usageRow = <Name extends string>(name: Name, read: FieldReader, help: stri
   isUsage: true,
 });
 
-const STATUS_HELP = "Status of the node; missing if this version does not know the status.";
+const STATUS_HELP = "Status of the node; missing if this version of proxywarden does not know it.";
 const TOTAL_HELP = "Sessions of the node, including those that ended in the last five minutes.";
 const IF_STATES_KNOWN = "missing while the state of any session is unknown";
 const IF_FAILURES_SEEN =
