@@ -101,7 +101,7 @@ const identityPanels = () => [
   plainStat("Uptime now", "Uptime of the node, in whole hours.", "s", onNode("proxynet_node_uptime_seconds")),
   plainStat(
     "Details read",
-    "When CPU, memory and disk usage of the node were read.",
+    "When CPU, memory and disk usage of the node were last read.",
     "dateTimeFromNow",
     `${onNode("proxynet_node_detail_timestamp_seconds")} * 1000`,
   ),

@@ -42,7 +42,7 @@ function historyLines(history: BacktestReport["history"], paint: Paint): readonl
       : `  the node list was read every ${durationOf(walks)}`,
     longest === undefined
       ? "  no gaps"
-      : `  ${countNoun(gaps.length, "gap")}, together ${durationOf(gaps.reduce((total, gap) => total + lengthOf(gap), 0) / SECOND_MS)}; the longest from ${formatTime(longest.from)} to ${formatTime(longest.until)}`,
+      : `  ${countNoun(gaps.length, "gap")}, ${durationOf(gaps.reduce((total, gap) => total + lengthOf(gap), 0) / SECOND_MS)} in total; the longest from ${formatTime(longest.from)} to ${formatTime(longest.until)}`,
     ...missing.map(({ read_by, field, why }) =>
       paint("warning", stripControlCharacters(`  ${read_by}: ${field} is unknown: ${why}`)),
     ),

@@ -26,7 +26,7 @@ export const POLICY_COMMANDS: readonly CommandRow[] = [
   POLICY_TEST,
   {
     usage: "diff <old> <new>",
-    description: "compare two policy files: which nodes are newly acted on, and which no longer; - is standard input",
+    description: "compare two policy files: nodes newly acted on, and nodes no longer acted on; - is standard input",
     example: "policy diff before.yaml config/policies/offline.yaml",
     options: [OUTPUT],
     run: (options: OutputOption, context, files) => runPolicyDiff(files, options, context),
