@@ -21,7 +21,7 @@ An unknown key is an error. All errors of a file are reported at once, each with
 
 const CONFIG_INTRO = `# Configuration
 
-The configuration is one YAML file, which commands take as \`--config\`. Paths in it are relative to its folder.
+The configuration is one YAML file, which you pass to commands with \`--config\`. Paths in it are relative to its folder.
 
 ${WRITING_INTRO}\`\`\`
 config/proxywarden.yaml:12:18: collect.nodes.every: found "1 minute"; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
@@ -36,13 +36,13 @@ const WEB_INTRO = `## The web configuration file
 its exporters can share one file. Paths in it are relative to its folder, variables are replaced as above, and \`check\` checks
 it with the configuration.
 
-The file is interpreted as by Go programs: a key without a value is absent, durations have Go's format (\`1.5s\`, \`1h30m\`, \`100ms\`;
+The file is interpreted as Go programs would: a key without a value is absent, durations have Go's format (\`1.5s\`, \`1h30m\`, \`100ms\`;
 no days), and an empty file is valid. Differences from the toolkit:
 
 - HTTP/2 is not supported. \`http2: true\` is accepted, and clients use HTTP/1.1.
 - Settings that the toolkit ignores, or that have no effect, are errors: both an inline value and a file for the same setting,
   \`client_allowed_sans\` that is empty or not combined with a required certificate, a \`max_version\` older than
-  \`min_version\`, authorities that are not certificates, bcrypt costs over 18, an interval without a unit.
+  \`min_version\`, authorities that are not certificates, bcrypt costs over 18, and intervals without a unit.
 - \`\${NAME}\` is replaced by an environment variable.
 
 The file, the certificates and the keys are read again when they change, and apply to new connections and requests. If one of

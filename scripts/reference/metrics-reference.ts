@@ -35,7 +35,7 @@ compressed with gzip depending on \`Accept-Encoding\`. A scrape makes no API cal
 `;
 
 const NETWORK_INTRO = `These metrics describe the network and are rendered once per snapshot. A gauge disappears when its data is older than
-\`proxywarden_plan_fresh_seconds\` of its collector: three planned intervals, or three run durations if that is longer, and at most
+\`proxywarden_plan_fresh_seconds\` of its collector: three planned intervals, or the duration of three runs if that is longer, but at most
 a day (sessions: 3 days, details: 14 days) unless the configuration requests a longer interval. While the month has no calls left,
 the last planned interval applies. Counters do not disappear. The series of a node that is gone are removed. Times are on the
 service's clock, except \`proxynet_node_detail_timestamp_seconds\`, which is on the daemon's. \`export.deny\` excludes families. If

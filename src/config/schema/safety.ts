@@ -39,7 +39,7 @@ const trust = section({
     .describe("Minimum number of nodes, as a share of the largest complete walk in 7 days."),
   max_missing: share(0, 100)
     .prefault("2%")
-    .describe("Maximum share of the list's total that a walk may miss, after missing nodes were looked up by id."),
+    .describe("Maximum share of the list's total that a walk may miss, after missing nodes have been looked up by id."),
   max_unknown: share(0, 100)
     .prefault("10%")
     .describe("Maximum share of records that are unreadable or have an unknown status."),
@@ -57,7 +57,7 @@ const trust = section({
 const breaker = section({
   percent: share(0, 100).prefault("5%").describe("Share of the fleet."),
   amount: nodes().default(10).describe("Number of nodes."),
-  within: duration("1m", "1d").prefault("1h").describe("Period that is counted."),
+  within: duration("1m", "1d").prefault("1h").describe("Period in which firing nodes are counted."),
 })
   .transform(({ percent, amount, within }) => ({ share: percent, amount, withinMs: within }))
   .prefault({})
@@ -69,7 +69,7 @@ const correlated = section({
   by: oneOf(FAILURE_DOMAINS).default("region").describe("Failure domain in which nodes are counted."),
   nodes: nodes(2).default(5).describe("Number of nodes in the failure domain."),
   percent: share(0, 100).prefault("50%").describe("Share of the nodes in the failure domain."),
-  within: duration("1s", "7d").prefault("5m").describe("Period that is counted; at least two walks."),
+  within: duration("1s", "7d").prefault("5m").describe("Period in which failures are counted; at least two walks."),
 })
   .transform(({ by, nodes, percent, within }) => ({ by, nodes, share: percent, withinMs: within }))
   .prefault({})
@@ -98,7 +98,7 @@ export const safetySchema = section({
     .transform(({ percent, amount }) => ({ share: percent, amount }))
     .prefault({})
     .describe(
-      "Maximum number of nodes that our actions make unavailable at the same time: nodes that are rebooting, disconnected, in our quarantine (unless they were offline before it), or missing from the list since our action. The smaller of `percent` and `amount` counts.",
+      "Maximum number of nodes that our actions make unavailable at the same time: nodes that are rebooting, disconnected, in our quarantine (unless they were offline before it), or missing from the list since our action. The smaller of `percent` and `amount` applies.",
     ),
   max_disrupted_per: perDomain(
     "The same in one region, one country or both.",
@@ -123,7 +123,7 @@ export const safetySchema = section({
   breaker,
   approval_ttl: duration("1m", "30d")
     .prefault("4h")
-    .describe("Time after which an approval, or a request for one, expires, including downtime."),
+    .describe("Time, including downtime, after which an approval or a request for one expires."),
   cooldown: duration("0s", "30d").prefault("30m").describe("Minimum time between two episodes of a node."),
   storm_cooldown: duration("0s", "30d")
     .prefault("30m")

@@ -135,7 +135,7 @@ const specShape = {
     .nullable()
     .exactOptional()
     .describe("Times of day. Defaults to all. Here and below, an empty list matches nothing."),
-  weekdays: weekdays.describe("Days of the week, by name; the week begins on sunday. Defaults to all."),
+  weekdays: weekdays.describe("Days of the week, by name; the week begins on Sunday. Defaults to all."),
   days_of_month: daysOfMonth.describe(
     "Days of the month; negative days count from the end: `-1` is the last. Defaults to all.",
   ),

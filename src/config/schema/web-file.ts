@@ -67,7 +67,7 @@ const tlsServerConfig = section({
     .min(1, "must have at least one name, or be left out to allow every name")
     .exactOptional()
     .describe(
-      "Allowed subject alternative names (DNS, IP, email or URI) of client certificates, compared exactly. Only if a certificate is required.",
+      "Allowed subject alternative names (DNS, IP, email or URI) of client certificates, compared exactly. Allowed only if a certificate is required.",
     ),
   min_version: oneOf(versions).default("TLS12").describe("Minimum TLS version."),
   max_version: oneOf(versions).default("TLS13").describe("Maximum TLS version."),
@@ -151,7 +151,7 @@ const httpServerConfig = section({
   http2: booleanFlag()
     .default(true)
     .describe(
-      "Accepted for compatibility, without effect: the server speaks HTTP/1.1, which every client of HTTP/2 supports.",
+      "Accepted for compatibility, without effect: the server speaks HTTP/1.1, which every HTTP/2 client supports.",
     ),
   headers,
 })

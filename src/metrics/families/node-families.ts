@@ -125,7 +125,7 @@ export const NODE_COLUMN_ROWS: readonly ColumnRow[] = [
   },
   {
     name: "proxynet_node_detail_timestamp_seconds",
-    help: "Time at which the node's details were read; its usage values are as old.",
+    help: "Time at which the node's details, including its usage, were read.",
     source: "details",
     column: "detailedAtEpochMs",
     divideBy: SECOND_MS,

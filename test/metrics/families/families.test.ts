@@ -71,7 +71,7 @@ proxynet_node_memory_usage_ratio{node_id="node_1"} 0.5
 # HELP proxynet_node_disk_usage_ratio Disk usage of the node, 0 to 1.
 # TYPE proxynet_node_disk_usage_ratio gauge
 proxynet_node_disk_usage_ratio{node_id="node_1"} 1
-# HELP proxynet_node_detail_timestamp_seconds Time at which the node's details were read; its usage values are as old.
+# HELP proxynet_node_detail_timestamp_seconds Time at which the node's details, including its usage, were read.
 # TYPE proxynet_node_detail_timestamp_seconds gauge
 proxynet_node_detail_timestamp_seconds{node_id="node_1"} 1763700001.5
 # HELP proxynet_node_created_timestamp_seconds Creation time of the node.
