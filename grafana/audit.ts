@@ -77,7 +77,7 @@ WHERE NOT dry_run AND state = 'healed' AND ${ofPolicies("closed_at")}`,
 const operatorPanels = () => [
   rows(
     "Commands of operators",
-    "Commands with their operator, newest first. A reload by SIGHUP has no operator, nor has any command if none are configured.",
+    "Commands with their operator, newest first. A reload by SIGHUP and the end of an expired pause or hold have no operator; neither has a reload if no operators are configured.",
     `SELECT at AS "time", operator, command, node, action, detail
 FROM proxywarden_orders
 WHERE $__timeFilter(at) AND ${OF_NODE}

@@ -108,7 +108,7 @@ export const remediationPanels = () => [
     title: "Open episodes",
     empty: "No open episodes",
     description:
-      "Nodes with an open episode: policy, state and last action. At most a thousand are exported, those beyond firing first.",
+      "Nodes with an open episode: policy, state and last action. At most a thousand are exported; those in the state firing are left out first.",
     unit: "none",
     queries: [{ expr: selector("proxywarden_node_episode"), shape: "table" }],
   })

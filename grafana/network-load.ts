@@ -171,7 +171,7 @@ export const statisticsPanels = () => [
   ),
   statisticPanel(
     "Bandwidth today",
-    "Bandwidth of today, reported in gigabytes by the service.",
+    "Today's bandwidth, reported in gigabytes by the service.",
     "decbytes",
     "proxynet_stats_bandwidth_today_bytes",
   ),

@@ -101,7 +101,7 @@ const identityPanels = () => [
   plainStat("Uptime now", "Uptime of the node, in whole hours.", "s", onNode("proxynet_node_uptime_seconds")),
   plainStat(
     "Details read",
-    "When CPU, memory and disk usage of the node were read.",
+    "When CPU, memory and disk usage of the node were last read.",
     "dateTimeFromNow",
     `${onNode("proxynet_node_detail_timestamp_seconds")} * 1000`,
   ),
@@ -148,7 +148,7 @@ const healthPanels = () => [
     title: "Episodes",
     empty: "No open episode in the time range",
     description:
-      "State of the node's open episode by policy. firing: the next step waits until nothing holds it. acting: an action is in progress. recovering: healthy again, not yet for clear_for. probation: after a quarantine. `proxywarden explain` also shows what happened between two scrapes.",
+      "State of the node's open episode by policy. firing: the next step waits until nothing holds it. acting: an action is in progress. recovering: healthy again, but not yet for clear_for. probation: after a quarantine. `proxywarden explain` also shows what happened between two scrapes.",
     unit: "none",
     queries: [{ expr: episodeNumber(), legend: "{{policy}}" }],
   }).mappings([EPISODE_NUMBERS]),
@@ -165,7 +165,7 @@ const healthPanels = () => [
     width: 12,
     height: 7,
     title: "Uptime",
-    description: "Uptime of the node. A drop is a boot.",
+    description: "Uptime of the node. A drop means that it was booted.",
     unit: "s",
     queries: [{ expr: onNode("proxynet_node_uptime_seconds"), legend: "uptime" }],
   }),

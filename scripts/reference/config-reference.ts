@@ -54,7 +54,7 @@ const POLICIES_INTRO = `# Policies
 
 A policy defines which nodes are unhealthy, and the steps to remediate them. The key \`policies\` of the configuration names the policy
 files, which are YAML. The section \`safety\` ([config.md](config.md#safety)) limits all policies together. \`check\` checks the files
-and prints how many nodes the policies could act on at most.
+and prints the maximum number of nodes that the policies could act on.
 
 ${WRITING_INTRO}\`\`\`
 config/policies/offline.yaml:13:11: policies[0].when: found "node.stauts == \\"offline\\""; must be a CEL expression: unknown field node.stauts; did you mean node.status?
@@ -123,13 +123,13 @@ export function policyReference(expressions: string, example: string): string {
 }
 
 const WINDOWS_RULES = `A policy with \`windows\` acts only within these time intervals. They are defined under \`time_intervals\` in
-[the configuration](config.md), with Alertmanager's format and meaning: weekdays, days of the month, months and years are those
-of the instant itself, in the interval's location. A time range can't span midnight, so a night needs two ranges: one that ends
+[the configuration](config.md), with Alertmanager's format and meaning: weekdays, days of the month, months and years are matched
+against the current date in the interval's location. A time range can't span midnight, so a night needs two ranges: one that ends
 at \`24:00\` and one that begins at \`00:00\`.
 
 The early hours of a night belong to the next day. With \`weekdays: [friday]\` both ranges are open on Friday, the early one on Friday
-morning. Nights of certain days therefore need two intervals, of which the one for the early hours names the following days. \`check\` warns
-of an interval that ends at midnight and is not continued.`;
+morning. To cover only certain nights, define two intervals, and name the following days in the one for the early hours. \`check\` warns
+about an interval that ends at midnight and is not continued.`;
 
 const NIGHT_EXAMPLE = `time_intervals:
   - name: every-night

@@ -17,7 +17,7 @@ config/policies/tests/offline.yaml
 \`\`\`
 
 A value over time is a single value, or a list of spans such as \`[online for 10m, offline]\`, the last of which lasts until the end. The
-fleet follows the file and does not react to actions: write a reboot that helps as a status that changes. The daemon trusts
+fleet follows the file and does not react to actions: to model a reboot that helps, change the status over time. The daemon trusts
 the inventory after two walks, so begin each test with two minutes in which all nodes are healthy. Unless \`mode\` says otherwise, policies are
 tested as if they were enforced, including those in \`dry_run\`.`;
 

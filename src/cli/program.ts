@@ -56,7 +56,11 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
     .helpCommand(false)
     .addHelpText("after", `\nExample:\n  $ ${PROGRAM} policy diff before.yaml after.yaml`);
   for (const row of POLICY_COMMANDS) add(policy, row);
-  const state = withSharedBehavior(program.command("state").description("move the state"), context, colorOption)
+  const state = withSharedBehavior(
+    program.command("state").description("export or import the state"),
+    context,
+    colorOption,
+  )
     .helpCommand(false)
     .addHelpText("after", `\nExample:\n  $ ${PROGRAM} state export --config proxywarden.yaml state.jsonl`);
   for (const row of STATE_COMMANDS) add(state, row);
@@ -243,7 +247,7 @@ function operatorCommandRow(route: OperatorCommandRoute): CommandRow {
   const { name, about, description, example, hasReason, hasDuration } = route;
   const reason = hasReason ? [option("--reason <text>", "reason to record in the journal")] : [];
   const duration = hasDuration
-    ? [option("--for <duration>", "end it after this long, such as 2h", parseDurationOption)]
+    ? [option("--for <duration>", "end the pause or hold after this long, such as 2h", parseDurationOption)]
     : [];
   return {
     usage: about === undefined ? name : `${name} <${about}>`,

@@ -38,7 +38,7 @@ export const holdGuard: GuardRow = {
     held: {
       counts: "operator commands",
       condition: "an operator holds the node",
-      ends: "with `release`, or at the end that was given with `--for`",
+      ends: "with `release`, or after the duration given with `--for`",
       operatorAction: "`release` once the node may be acted on",
     },
     vetoed: {

@@ -73,7 +73,7 @@ describe("an expression is rejected, with the position,", () => {
       "@node.active_sessions / node.uptime_hours > 2",
       "/ is not supported: a division by 0 has no value; use ratio(a, b), which is unknown if b is 0",
     ],
-    ["@node.uptime_hours % 24 == 0", "% is not supported: the remainder by 0 has no value"],
+    ["@node.uptime_hours % 24 == 0", "% is not supported: a division by 0 has no remainder"],
     ['@["a"].exists(x, node.name == x)', "exists is not supported: write each case and join them with || or &&"],
     [
       "@node.last_seen.getHours() > 3",
