@@ -64,14 +64,14 @@ rendering of metrics in comparison with prom-client.
 
 **Calls.** A walk of nodes or sessions takes one call for each 1,000 records. Details take one call for each node every
 \`collect.details.max_age\`. With the default intervals, N nodes and S sessions take N/1,000 + S/1,000 + N/15 + 1 calls a minute, plus the
-reserve of 20 %. If the limits allow less, the lists keep their rate and details become older; \`proxywarden plan\` prints the result for your
+reserve of 20%. If the limits allow less, the lists keep their rate and details become older; \`proxywarden plan\` prints the result for your
 limits.
 
 **CPU.** Most of it is used to parse lists, so it grows with the number of nodes and sessions, and shrinks with longer intervals of
 \`collect.nodes\` and \`collect.sessions\`. The daemon uses one core for everything except compression, which runs every few
 seconds if clients scrape with gzip; a second core helps only with compression.
 
-**Memory.** Allow for the peak above plus 20 %. It grows with the number of series and of sessions. If you don't need a family,
+**Memory.** Allow for the peak above plus 20%. It grows with the number of series and of sessions. If you don't need a family,
 \`export.deny\` reduces both memory and the size of scrapes. With glibc, \`MALLOC_ARENA_MAX=2\` and \`MALLOC_MMAP_THRESHOLD_=32768\`
 reduce memory by a tenth; the image and the installed command set them.
 
