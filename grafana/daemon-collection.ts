@@ -55,7 +55,7 @@ export const collectionPanels = () => [
     title: "Complete",
     empty: "Nothing collected yet",
     description:
-      "Whether the last run accounted for every record. No node is acted on while the inventory is incomplete.",
+      "Whether the last run was complete. A complete walk may miss a small share of the records (nodes: safety.trust.max_missing). While the last walk of the nodes is incomplete, no node is acted on.",
     unit: "none",
     queries: [{ expr: selector("proxywarden_collect_complete"), legend: "{{collector}}" }],
   }).mappings([truth("complete", "incomplete", 1)]),
@@ -72,7 +72,7 @@ export const collectionPanels = () => [
     ...third,
     title: "Age of the last complete collection",
     empty: "No complete collection yet",
-    description: "Time since each collector last accounted for every record. It grows while runs are incomplete.",
+    description: "Time since the last complete run of each collector. It grows while runs are incomplete.",
     unit: "s",
     queries: [
       { expr: `time() - ${selector("proxywarden_collect_last_complete_timestamp_seconds")}`, legend: "{{collector}}" },

@@ -117,10 +117,15 @@ const identityPanels = () => [
     "dateTimeAsIso",
     `${onNode("proxynet_node_created_timestamp_seconds")} * 1000`,
   ),
-  plainStat("Sessions", "Sessions on the node, by its own record.", "short", onNode("proxynet_node_active_sessions")),
+  plainStat(
+    "Sessions",
+    "Sessions on the node, as reported in its record.",
+    "short",
+    onNode("proxynet_node_active_sessions"),
+  ),
   plainStat(
     "Bandwidth",
-    "Bandwidth of the node, by its own record. The service does not define the period.",
+    "Bandwidth of the node, as reported in its record. The service does not define the period.",
     "decbytes",
     onNode("proxynet_node_bandwidth_bytes"),
   ),

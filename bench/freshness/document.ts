@@ -26,7 +26,7 @@ minute. The limits rarely allow that, so no call is superfluous. Sessions and st
   therefore compared with the same number of calls. One pass over the details of all nodes is a *round*.
 - **naive** walks the list every minute and reads details round robin, four calls at a time, as fast as the service allows. A call
   answered with 429 is repeated after Retry-After. If it uses up the month's calls in the first half of the month, it never finds most faults,
-  and its times until then are in brackets.
+  and its times until then are in parentheses.
 - **oracle** is the lower bound. It knows where a fault is, and reads that node at the first moment that the limits, the reserve and
   the month, spent evenly, allow. It finds offline nodes in the list, which it reads no more often than requested, and no more often
   than the limits would allow whole walks if nothing else were read. But the first page that it reads is always the one with the fault. (A detail
@@ -73,8 +73,8 @@ Times are measured from the moment at which a read would first have shown the fa
 
 Each cell has ${faults} slow rises, as many jumps with a restart, and up to ${3 * faults} offline nodes; a node has at most one fault. On ${percent(NEAR_THRESHOLD.share)} of
 the nodes, one usage stays between ${NEAR_THRESHOLD.min} and ${NEAR_THRESHOLD.max} and never passes the threshold, so that being near it proves nothing. A fault that
-was not found while it lasted counts as never found, and its time is shown with \`>\`. If a round takes days, the simulation ends before the
-round does; such rows are included, but they show little.
+was not found while it lasted counts as never found, and its time is shown with \`>\`. With 50,000 nodes a round may take days, and the
+simulation then ends before the round does; such rows are included, but they show little.
 
 ${cellTable(cells)}
 

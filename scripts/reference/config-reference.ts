@@ -36,12 +36,12 @@ const WEB_INTRO = `## The web configuration file
 its exporters can share one file. Paths in it are relative to its folder, variables are replaced as above, and \`check\` checks
 it with the configuration.
 
-The file is interpreted as Go programs would: a key without a value is absent, durations have Go's format (\`1.5s\`, \`1h30m\`, \`100ms\`;
-no days), and an empty file is valid. Differences from the toolkit:
+The file is interpreted as it would be by a Go program: a key without a value is absent, durations have Go's format (\`1.5s\`, \`1h30m\`,
+\`100ms\`; no days), and an empty file is valid. Differences from the toolkit:
 
 - HTTP/2 is not supported. \`http2: true\` is accepted, and clients use HTTP/1.1.
 - Settings that the toolkit ignores, or that have no effect, are errors: both an inline value and a file for the same setting,
-  \`client_allowed_sans\` that is empty or not combined with a required certificate, a \`max_version\` older than
+  a \`client_allowed_sans\` that is empty or not combined with a required certificate, a \`max_version\` older than
   \`min_version\`, authorities that are not certificates, bcrypt costs over 18, and intervals without a unit.
 - \`\${NAME}\` is replaced by an environment variable.
 

@@ -74,7 +74,7 @@ const correlated = section({
   .transform(({ by, nodes, percent, within }) => ({ by, nodes, share: percent, withinMs: within }))
   .prefault({})
   .describe(
-    "Correlated failure. If the smaller of `nodes` and `percent`, but at least 2 nodes, become unhealthy together in one failure domain, they are treated as one incident: receivers are notified, and no action is taken.",
+    "Correlated failure. If at least `nodes` nodes or `percent` of the nodes in one failure domain, whichever is fewer (but at least 2), become unhealthy together, they are treated as one incident: receivers are notified, and no action is taken.",
   );
 
 /** The section `safety`: limits on all policies together. */
@@ -101,7 +101,7 @@ export const safetySchema = section({
       "Maximum number of nodes that our actions make unavailable at the same time: nodes that are rebooting, disconnected, in our quarantine (unless they were offline before it), or missing from the list since our action. The smaller of `percent` and `amount` applies.",
     ),
   max_disrupted_per: perDomain(
-    "The same in one region, one country or both.",
+    "Maximum number of nodes that our actions make unavailable at the same time, in one region, one country or both.",
     "Maximum number of nodes that our actions make unavailable at the same time, in any",
   ),
   min_online_per: perDomain(

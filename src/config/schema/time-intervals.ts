@@ -60,7 +60,7 @@ interface RangeEnds {
 /** A list of ranges: `begin:end` or a single value, which may be a number. */
 function rangeList({ noun, numberOf, problem: fault }: RangeEnds) {
   const expected = `must be ${noun}`;
-  const written = z.union([text(noun, { name: noun }), z.int().register(valueKinds, { name: "integer" })], {
+  const written = z.union([text(noun, { name: noun }), z.int().register(valueKinds, { name: noun })], {
     error: expected,
   });
   const range = written.transform((value, context): NumberRange => {

@@ -58,7 +58,7 @@ const tlsServerConfig = section({
     .register(valueKinds, { name: CLIENT_AUTH_TYPES.join(", "), mayBeBlank: true })
     .exactOptional()
     .describe(
-      "Client authentication, by Go's names. Defaults to `NoClientCert`. Only `RequireAndVerifyClientCert` rejects clients without a certificate signed by the authorities; `RequireClientCert` is the same as `RequireAnyClientCert`.",
+      "Type of client authentication, named as in Go. Defaults to `NoClientCert`. Only `RequireAndVerifyClientCert` rejects clients without a certificate signed by the authorities; `RequireClientCert` is the same as `RequireAnyClientCert`.",
     ),
   client_ca_file: optionalFile().describe(
     "PEM file of the authorities of client certificates. Either this or `client_ca`.",
@@ -74,7 +74,7 @@ const tlsServerConfig = section({
   cipher_suites: list(oneOf(suites), "cipher suites", suites.length)
     .default([])
     .describe(
-      "Cipher suites up to TLS 1.2, by Go's names. If empty, all that Go considers secure. TLS 1.3 always uses its own.",
+      "Cipher suites up to TLS 1.2, named as in Go. If empty, all that Go considers secure. TLS 1.3 always uses its own.",
     ),
   prefer_server_cipher_suites: booleanFlag()
     .default(true)

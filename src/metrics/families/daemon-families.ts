@@ -37,7 +37,7 @@ export const DAEMON_FAMILIES = {
   },
   proxywarden_collect_complete: {
     type: "gauge",
-    help: "Whether the last collection covered every record (1) or not (0).",
+    help: "Whether the last collection was complete (1) or not (0); a complete walk may miss a small share of the records (nodes: safety.trust.max_missing).",
     labels: COLLECTOR_LABEL,
   },
   proxywarden_collect_completeness_ratio: {
@@ -139,7 +139,7 @@ export const DAEMON_FAMILIES = {
   },
   proxywarden_plan_fresh_seconds: {
     type: "gauge",
-    help: "Age up to which the collector's data counts as fresh: three planned intervals or the duration of three runs, capped at a fixed limit. Older samples are not exported.",
+    help: "Age up to which the collector's data counts as fresh: three planned intervals or the duration of three runs, whichever is longer, capped at a fixed limit. Older samples are not exported.",
     labels: COLLECTOR_LABEL,
   },
   proxywarden_plan_stretch_ratio: {

@@ -159,7 +159,7 @@ export function columnValueOf({ multiplyBy = 1, divideBy = 1 }: ColumnRow, sampl
 export const NODE_COUNTS: AggregateFamily = {
   name: "proxynet_nodes",
   type: "gauge",
-  help: "Nodes by status, country and region, counting fresh records only; absent unless a walk is recent.",
+  help: "Nodes by status, country and region, counting fresh records only; absent unless there was a recent walk.",
   labels: ["status", "country", "region"],
   source: "nodes",
   maxSamples: ({ snapshot }) => snapshot.fleet.locations.length * NODE_STATUSES.length,

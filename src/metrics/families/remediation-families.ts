@@ -12,7 +12,7 @@ const ACTION_BUCKETS_SECONDS = [15, 30, 60, 120, 300, 600, 900, 1_800, 3_600] as
 export const REMEDIATION_FAMILIES = {
   proxywarden_decisions_total: {
     type: "counter",
-    help: "Changes in the decision on a node: in its verdict, or in the reasons to hold the node.",
+    help: "Decisions on nodes: each decision to take a step, and each change in the reasons to hold a node.",
     labels: { policy: null, verdict: ["act", "hold"], reason: DECISION_REASONS },
   },
   proxywarden_actions_total: {

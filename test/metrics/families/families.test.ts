@@ -31,7 +31,7 @@ const berlin: NodeFixture = {
 
 test("every node family exports a node", () => {
   expect(renderPage({ fleet: buildFleet([berlin]) })).toBe(`\
-# HELP proxynet_nodes Nodes by status, country and region, counting fresh records only; absent unless a walk is recent.
+# HELP proxynet_nodes Nodes by status, country and region, counting fresh records only; absent unless there was a recent walk.
 # TYPE proxynet_nodes gauge
 proxynet_nodes{status="online",country="DE",region="eu-central"} 1
 proxynet_nodes{status="offline",country="DE",region="eu-central"} 0
