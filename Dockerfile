@@ -31,11 +31,11 @@ RUN sed -i '1s|.*|#!/nodejs/bin/node --max-semi-space-size=8|' dist/main.js && c
 
 FROM gcr.io/distroless/nodejs24-debian13:nonroot
 LABEL org.opencontainers.image.title="proxywarden" \
-      org.opencontainers.image.description="Polls the rationed management API of a proxy network, exports it to Prometheus, and remediates unhealthy nodes under YAML policies." \
+      org.opencontainers.image.description="Polls the rationed management API of a proxy network, exports its data to Prometheus, and remediates unhealthy nodes under YAML policies." \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="gcr.io/distroless/nodejs24-debian13:nonroot"
-# The MALLOC_ variables keep glibc's allocator from retaining freed buffers, a tenth of the memory with a large fleet.
+# The MALLOC_ variables keep glibc's allocator from retaining freed buffers, which saves a tenth of the memory with a large fleet.
 ENV NODE_ENV=production MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=32768
 # Root owns all files, so the daemon can't modify itself. Layers that change least come first.
 COPY --from=dependencies --chown=0:0 /app/node_modules /app/node_modules

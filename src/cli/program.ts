@@ -32,7 +32,7 @@ import { runStateExport, runStateImport } from "./state.ts";
 /** Creates the command line. `finish` is called with the exit code of the chosen command. */
 export function createProgram(context: CommandContext, finish: (code: ExitCode) => void): Command {
   const program = new Command("proxywarden")
-    .description("Monitors a network of proxy nodes, exports it to Prometheus, and remediates unhealthy nodes.")
+    .description("Monitors a network of proxy nodes, exports its data to Prometheus, and remediates unhealthy nodes.")
     .version(context.version)
     .option("--debug", "show stack traces")
     .option("--color", "always color the output")
@@ -182,7 +182,7 @@ const COMMANDS: readonly CommandRow[] = [
         "fleet size to show the limits for; default: the size last seen by the daemon",
         wholeNumberParser(1, 10_000_000),
       ),
-      option("--probe", "ask the service, read-only: usage scale, pages, limits, headers and scopes"),
+      option("--probe", "query the service, read-only, for usage scale, pages, limits, headers and scopes"),
       OUTPUT,
     ],
     run: runCheck,
