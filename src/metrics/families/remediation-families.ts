@@ -17,7 +17,7 @@ export const REMEDIATION_FAMILIES = {
   },
   proxywarden_actions_total: {
     type: "counter",
-    help: "Actions by outcome; an action in doubt is counted as in_doubt at once, and by its outcome when it ends.",
+    help: "Actions by outcome; an action in doubt is counted as in_doubt at once, and again if it ends with another outcome.",
     labels: { policy: null, action: ACTION_KINDS, outcome: ACTION_OUTCOMES },
   },
   proxywarden_action_duration_seconds: {
