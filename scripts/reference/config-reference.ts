@@ -57,7 +57,7 @@ files, which are YAML. The section \`safety\` ([config.md](config.md#safety)) li
 and prints the maximum number of nodes that the policies could act on.
 
 ${WRITING_INTRO}\`\`\`
-config/policies/offline.yaml:13:11: policies[0].when: found "node.stauts == \\"offline\\""; must be a CEL expression: unknown field node.stauts; did you mean node.status?
+config/policies/offline.yaml:11:11: policies[0].when: found "node.stauts == \\"offline\\""; must be a CEL expression: unknown field node.stauts; did you mean node.status?
 config/policies/offline.yaml:18:37: policies[0].steps[3].receiver: found "oncal"; must be the name of a receiver: oncall; did you mean "oncall"?
 \`\`\`
 

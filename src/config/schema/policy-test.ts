@@ -122,7 +122,7 @@ const policyTest = section({
     .describe("Whether the queries and alerts of `blocked_by` block."),
   expect: list(expectation, "expectations", EXPECTATIONS_MAX)
     .min(1, "must have at least one expectation")
-    .describe("Expectations, each at a time."),
+    .describe("Expectations, each for a point in time."),
 });
 
 const START_EXPECTED = "must be a time such as 2026-11-20T23:30:00Z";

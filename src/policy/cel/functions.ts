@@ -52,7 +52,7 @@ export const UNSUPPORTED_SYNTAX: ReadonlyMap<string, string> = new Map([
   ["all", WRITE_OUT_CASES],
   ["filter", WRITE_OUT_CASES],
   ["map", WRITE_OUT_CASES],
-  ["bind", WRITE_OUT_CASES],
+  ["bind", "write the expression in place of the variable"],
   ["dyn", "it hides the type of its argument"],
   ["null", MISSING_IS_UNKNOWN],
 ]);

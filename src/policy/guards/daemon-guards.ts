@@ -24,7 +24,7 @@ export const journalGuard: GuardRow = {
       counts: "writes to the journal",
       condition: "the last write failed, and an action that can't be recorded is not sent",
       ends: "automatically, with the next write that succeeds",
-      operatorAction: "free disk space, or repair the folder `state.path`",
+      operatorAction: "free disk space, or repair the folder `state.path` or the database of `state.postgres`",
       alert: "ProxywardenJournalNotWritable",
       policyWide: true,
     },
