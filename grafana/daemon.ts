@@ -114,7 +114,7 @@ const waitingPanels = () => [
   ),
   waiting(
     "Nodes given up",
-    "Nodes that are still unhealthy after all steps of a policy. Repair or replace them.",
+    "Nodes that are still unhealthy after a policy gave up on them. Repair or replace them.",
     `sum(${selector("proxywarden_episodes", 'state="given_up"')})`,
   ),
   stat({

@@ -62,7 +62,7 @@ const breaker = section({
   .transform(({ percent, amount, within }) => ({ share: percent, amount, withinMs: within }))
   .prefault({})
   .describe(
-    "Circuit breaker. It opens if more nodes than the larger of `percent` and `amount` fire within the period, and stays open until an operator resets it.",
+    "Circuit breaker. It opens if more nodes than `percent` or `amount`, whichever is more, fire within the period, and stays open until an operator resets it.",
   );
 
 const correlated = section({

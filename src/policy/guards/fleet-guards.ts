@@ -43,7 +43,7 @@ export const correlatedGuard: GuardRow = {
   reasons: {
     correlated: {
       counts: "nodes of one region or country that became unhealthy within `safety.correlated.within`",
-      condition: "there are at least the smaller of `nodes` and `percent` of `safety.correlated`",
+      condition: "there are at least `nodes` or `percent` of `safety.correlated`, whichever is fewer",
       ends: "automatically, once most of them have recovered, or 6 h after the last one became unhealthy",
       operatorAction: "find the common cause in that region or country",
       preventsEpisode: true,
@@ -73,7 +73,7 @@ export const breakerGuard: GuardRow = {
   reasons: {
     breaker: {
       counts: "nodes that began to fire, or were lost, within `safety.breaker.within`",
-      condition: "there were more than the larger of `amount` and `percent` of `safety.breaker`",
+      condition: "there were more than `amount` or `percent` of `safety.breaker`, whichever is more",
       ends: "with `reset-breaker`",
       operatorAction: "find out why so many nodes fired, then `reset-breaker`",
       alert: "ProxywardenBreakerOpen",

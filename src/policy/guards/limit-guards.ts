@@ -41,7 +41,7 @@ export const disruptedGuard: GuardRow = {
     disrupted: {
       counts:
         "nodes that our actions make unavailable: rebooting, disconnected, in our quarantine (unless they were offline before it), or lost",
-      condition: "there would be more than the smaller of `amount` and `percent` of `safety.max_disrupted`",
+      condition: "there would be more than `amount` or `percent` of `safety.max_disrupted`, whichever is fewer",
       ends: "automatically, once one of them is available again; for lost nodes also with `accept-inventory`",
       operatorAction: "`accept-inventory` if the lost nodes will not come back",
       policyWide: true,
