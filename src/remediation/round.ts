@@ -102,7 +102,7 @@ export class RemediationRound {
     remediationState.record([]);
     if (observed.fleet.settledAt === null) return;
     const trust = this.trustTracker.current();
-    if (trust.isUntrusted) this.#ruleEvaluator.markUntrusted();
+    if (trust.isUntrusted) await this.#ruleEvaluator.markUntrusted();
     else await this.#evaluate();
     await nextTurn();
     inventory.setDetailDeadlines(detailDeadlines(this.#context));

@@ -2,6 +2,7 @@ import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { Journal, JournalChange, JournalContents } from "../../model/remediation/journal.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+import { nextTurn } from "../../platform/event-loop.ts";
 import { RemediationRecords } from "../../policy/remediation-records.ts";
 import { createJournalClock, type JournalClock } from "./journal-clock.ts";
 import { JournalWriter } from "./journal-writer.ts";
@@ -38,6 +39,8 @@ export interface RemediationStateDeps {
 const EPISODE_MEMORY_MS: DurationMs = 30 * DAY_MS;
 /** The time is journaled at least this often. After a restart, the time since then counts as downtime. */
 const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
+/** Number of timers that one transaction writes in two milliseconds. */
+const ROWS_PER_COMMIT_MAX = 1_000;
 /**
  * Key of the fact that holds the last time on the journal's clock, which keeps the clock from going back. Every commit
  * changes it.
@@ -174,6 +177,24 @@ export class RemediationState {
     this.#apply(changes);
     if (this.#batch !== null) this.#batch.push(...changes);
     else this.#enqueue(changes);
+  }
+
+  /**
+   * Like {@link record}, for any number of changes, such as those of a mass event. They are journaled in order, in
+   * transactions of at most {@link ROWS_PER_COMMIT_MAX} changes with turns of the event loop between them, so a crash may
+   * leave only the first ones. Resolves when the last transaction has begun.
+   */
+  async recordInParts(changes: readonly JournalChange[]): Promise<void> {
+    for (let begin = 0; begin < changes.length; ) {
+      if (begin > 0) {
+        await this.#writer.lastCommit();
+        await nextTurn();
+      }
+      // A journal that can't be written is not tried again with each part.
+      const end = this.#writer.problem() === null ? begin + ROWS_PER_COMMIT_MAX : changes.length;
+      this.record(changes.slice(begin, end));
+      begin = end;
+    }
   }
 
   /** Runs `work`, and journals all that it records in one transaction. */
