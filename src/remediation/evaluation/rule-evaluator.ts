@@ -1,6 +1,5 @@
 import type { NodeId } from "../../model/node.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
-import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { runInSlices } from "../../platform/event-loop.ts";
@@ -20,6 +19,7 @@ import {
 import { evaluatePolicy, type MaxAgeOf } from "../../policy/timers/verdict.ts";
 import type { RemediationContext } from "../context.ts";
 import { knownCreatedAt } from "../node-identity.ts";
+import { splitByNode, type TimerChange } from "../state/journal-parts.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 
 type EvaluatorDeps = Pick<RemediationContext, "clock" | "observed" | "policies" | "remediationState">;
@@ -39,7 +39,7 @@ interface PolicyPass {
 
 /** What an evaluation has changed so far. */
 interface EvaluationChanges {
-  readonly timers: JournalChange[];
+  readonly timers: TimerChange[];
   readonly firing: Map<string, NodeId[]>;
   readonly onsets: Map<string, NodeId[]>;
 }
@@ -76,7 +76,8 @@ export class RuleEvaluator {
     const { clock, remediationState } = this.#context;
     const changes: EvaluationChanges = { timers: [], firing: new Map(), onsets: new Map() };
     await runInSlices(this.#evaluateSnapshot(replaced, changes), clock);
-    await remediationState.recordInParts([...this.#fleetHealth.recordChanges(changes), ...changes.timers]);
+    const [first = [], ...others] = await runInSlices(splitByNode(changes.timers), clock);
+    await remediationState.recordInParts([[...this.#fleetHealth.recordChanges(changes), ...first], ...others]);
   }
 
   *#evaluateSnapshot(replaced: ReadonlySet<NodeId>, changes: EvaluationChanges): Generator<void, void> {
@@ -110,9 +111,9 @@ export class RuleEvaluator {
 
   /** Resets pending timers, because fleet data is not trusted. */
   async markUntrusted(): Promise<void> {
-    const { remediationState } = this.#context;
+    const { clock, remediationState } = this.#context;
     this.#lastFalse.clear();
-    const changes: JournalChange[] = [];
+    const changes: TimerChange[] = [];
     for (const policy of remediationState.records.policiesWithTimers()) {
       for (const [node, timer] of [...remediationState.records.timersOf(policy)]) {
         const next = markUntrusted(timer, remediationState.now());
@@ -121,7 +122,7 @@ export class RuleEvaluator {
         if (next.state === "inactive") changes.push(change);
       }
     }
-    await remediationState.recordInParts(changes);
+    await remediationState.recordInParts(await runInSlices(splitByNode(changes), clock));
   }
 
   #preparePass(policy: Policy, scope: EvaluationScope): PolicyPass {
@@ -207,7 +208,7 @@ export class RuleEvaluator {
     }
   }
 
-  #setTimer(policy: string, node: NodeId, timer: Timer): JournalChange {
+  #setTimer(policy: string, node: NodeId, timer: Timer): TimerChange {
     this.#context.remediationState.records.setTimer(policy, node, timer);
     const row = toTimerRow(policy, node, timer, knownCreatedAt(this.#context, node));
     return row === null ? { kind: "timer_gone", policy, node } : { kind: "timer", row };

@@ -39,8 +39,6 @@ export interface RemediationStateDeps {
 const EPISODE_MEMORY_MS: DurationMs = 30 * DAY_MS;
 /** The time is journaled at least this often. After a restart, the time since then counts as downtime. */
 const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
-/** Number of timers that one transaction writes in two milliseconds. */
-const ROWS_PER_COMMIT_MAX = 1_000;
 /**
  * Key of the fact that holds the last time on the journal's clock, which keeps the clock from going back. Every commit
  * changes it.
@@ -180,20 +178,17 @@ export class RemediationState {
   }
 
   /**
-   * Like {@link record}, for any number of changes, such as those of a mass event. They are journaled in order, in
-   * transactions of at most {@link ROWS_PER_COMMIT_MAX} changes with turns of the event loop between them, so a crash may
-   * leave only the first ones. Resolves when the last transaction has begun.
+   * Records changes, and journals each part in a transaction of its own, in order and with a turn of the event loop
+   * between them. A crash may leave only the first parts. Resolves when the last transaction has begun.
    */
-  async recordInParts(changes: readonly JournalChange[]): Promise<void> {
-    for (let begin = 0; begin < changes.length; ) {
-      if (begin > 0) {
-        await this.#writer.lastCommit();
-        await nextTurn();
-      }
+  async recordInParts(parts: readonly (readonly JournalChange[])[]): Promise<void> {
+    for (const [index, part] of parts.entries()) {
       // A journal that can't be written is not tried again with each part.
-      const end = this.#writer.problem() === null ? begin + ROWS_PER_COMMIT_MAX : changes.length;
-      this.record(changes.slice(begin, end));
-      begin = end;
+      if (this.#writer.problem() !== null) return this.record(parts.slice(index).flat());
+      if (part.length > 0) this.record(part);
+      if (index === parts.length - 1) return;
+      await this.#writer.lastCommit();
+      await nextTurn();
     }
   }
 
