@@ -2,7 +2,7 @@ import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { TrustAssessment } from "../inventory/trust.ts";
 import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { nextTurn } from "../platform/event-loop.ts";
+import { nextTurn, runInSlices } from "../platform/event-loop.ts";
 import { precondition } from "../policy/decision.ts";
 import { isDryRun } from "../policy/facts.ts";
 import { nextStep } from "../policy/guards/guard.ts";
@@ -63,7 +63,7 @@ export class RemediationRound {
     const { decisionLog } = this.#actionPlanner;
     this.view = createStatusView({
       ...{ context, fleetHealth, trustTracker, guardFacts: this.#guardFacts },
-      lastDecisions: () => decisionLog.lastDecisions(),
+      lastDecisions: () => [...decisionLog.lastDecisions()],
     });
     this.#ruleEvaluator = new RuleEvaluator(context, this.fleetHealth);
     this.#episodeTracker = new EpisodeTracker(context);
@@ -79,16 +79,16 @@ export class RemediationRound {
     await this.#assess();
     // Before the first complete walk a node that is not listed is not gone.
     if (this.#context.observed.fleet.settledAt === null) {
-      this.setGauges();
+      await this.setGauges();
       return;
     }
     await this.#queryExternalBlockers();
     const factsOf = this.#guardFacts.collectOnce();
     const steps = await this.#actionPlanner.plan(factsOf);
-    this.setGauges();
+    await this.setGauges();
     if (steps.length > 0) {
       await this.#takeSteps(steps, factsOf);
-      this.setGauges();
+      await this.setGauges();
     }
     this.#prune();
   }
@@ -100,6 +100,7 @@ export class RemediationRound {
     remediationState.checkClock(client.serviceTime(clock.monotonic()));
     // Journals the time, and what could not be journaled before.
     remediationState.record([]);
+    await nextTurn();
     if (observed.fleet.settledAt === null) return;
     const trust = this.trustTracker.current();
     if (trust.isUntrusted) await this.#ruleEvaluator.markUntrusted();
@@ -124,8 +125,9 @@ export class RemediationRound {
   }
 
   /** Sets the gauges of remediation. They don't need a snapshot. */
-  setGauges(): void {
-    setGauges(this.#context, this.view, this.#actionPlanner.decisionLog.lastDecisions());
+  setGauges(): Promise<void> {
+    const lastDecisions = this.#actionPlanner.decisionLog.lastDecisions();
+    return runInSlices(setGauges(this.#context, this.view, lastDecisions), this.#context.clock);
   }
 
   /** Runs the `blocked_by` queries of policies with firing nodes. */

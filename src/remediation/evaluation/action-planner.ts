@@ -1,6 +1,6 @@
 import type { NodeId } from "../../model/node.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
-import { nextTurn } from "../../platform/event-loop.ts";
+import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 import { decide, mayBeginEpisode } from "../../policy/decision.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
 import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/facts.ts";
@@ -20,8 +20,8 @@ export interface PlannedStep {
   readonly facts: GuardFacts;
 }
 
-/** Number of candidates to decide on between two yields to the event loop. */
-const CANDIDATES_PER_SLICE = 200;
+/** Number of candidates to decide on, and of decisions to journal, between two yields to the event loop. */
+const CANDIDATES_PER_SLICE = 100;
 
 /** Decides on every node whose timer fires, and records each decision that changed. */
 export class ActionPlanner {
@@ -37,12 +37,12 @@ export class ActionPlanner {
    * Returns the steps to take, starting with the node that has been firing longest. Begins the episodes that may begin.
    */
   async plan(factsOf: FactsOf): Promise<readonly PlannedStep[]> {
-    const { policies, remediationState } = this.#context;
+    const { clock, policies, remediationState } = this.#context;
     const planned: PlannedStep[] = [];
     for (const active of policies.active()) {
       const firing = firingNodes(remediationState, active.policy.rule.name);
       for (let begin = 0; begin < firing.length; begin += CANDIDATES_PER_SLICE) {
-        if (begin > 0) await nextTurn();
+        await nextTurn();
         const slice = firing.slice(begin, begin + CANDIDATES_PER_SLICE);
         const facts = factsOf(isDryRun(active));
         planned.push(
@@ -50,7 +50,8 @@ export class ActionPlanner {
         );
       }
     }
-    this.decisionLog.forgetCleared();
+    await nextTurn();
+    await runInSlices(this.decisionLog.forgetCleared(), clock);
     return planned.toSorted((a, b) => (a.candidate.timer.since ?? 0) - (b.candidate.timer.since ?? 0));
   }
 
