@@ -12,7 +12,6 @@ import {
 } from "../../policy/guards/correlated-failure.ts";
 import { incidentNodesMin } from "../../policy/guards/limits.ts";
 import type { CandidateDeps } from "./candidates.ts";
-import { observeNode } from "./candidates.ts";
 
 /** Key of the fact that holds the incidents and recent onsets. */
 export const INCIDENTS = "warden.correlated";
@@ -123,11 +122,12 @@ export class IncidentTracker {
 
   /** Returns the onsets of nodes. A node that has left the list has no region, and is skipped. */
   #onsetsOf(policy: string, nodes: readonly NodeId[], at: EpochMs): Onset[] {
-    const { by } = this.#context.rules.safety.correlated;
-    return nodes.flatMap((node) => {
-      const observation = observeNode(this.#context, node);
-      return observation === null ? [] : [{ policy, node, place: observation[by], at }];
-    });
+    const { observed, rules } = this.#context;
+    return nodes.flatMap((node) =>
+      observed.slotOf(node) === null
+        ? []
+        : [{ policy, node, place: observed.locationOf(node)[rules.safety.correlated.by], at }],
+    );
   }
 }
 
