@@ -6,15 +6,15 @@ import { nextTurn, runInSlices } from "../platform/event-loop.ts";
 import { indexIds } from "../policy/cel/field-readers.ts";
 import { precondition } from "../policy/decision.ts";
 import { isDryRun } from "../policy/facts.ts";
-import { nextStep } from "../policy/guards/guard.ts";
+import { type Candidate, nextStep } from "../policy/guards/guard.ts";
 import type { RemediationContext } from "./context.ts";
-import { ActionPlanner, type PlannedStep } from "./evaluation/action-planner.ts";
+import { ActionPlanner } from "./evaluation/action-planner.ts";
 import { lapseApprovals } from "./evaluation/approvals.ts";
 import { findCandidate, firingNodes, hasCurrentSessions, nextAction } from "./evaluation/candidates.ts";
 import { detailDeadlines } from "./evaluation/detail-demand.ts";
 import { QUERY_INTERVAL_MS } from "./evaluation/external-blockers.ts";
 import { FleetHealth } from "./evaluation/fleet-health.ts";
-import { type FactsOf, GuardFactsCollector } from "./evaluation/guard-facts.ts";
+import { GuardFactsCollector } from "./evaluation/guard-facts.ts";
 import { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
 import { RuleEvaluator } from "./evaluation/rule-evaluator.ts";
 import { EpisodeTracker } from "./execution/episode-tracker.ts";
@@ -84,11 +84,10 @@ export class RemediationRound {
       return;
     }
     await this.#queryExternalBlockers();
-    const factsOf = this.#guardFacts.collectOnce();
-    const steps = await this.#actionPlanner.plan(factsOf);
+    const steps = await this.#actionPlanner.plan(this.#guardFacts.collectOnce());
     await this.setGauges();
     if (steps.length > 0) {
-      await this.#takeSteps(steps, factsOf);
+      await this.#takeSteps(steps);
       await this.setGauges();
     }
     this.#prune();
@@ -142,8 +141,8 @@ export class RemediationRound {
     );
   }
 
-  async #takeSteps(steps: readonly PlannedStep[], plannedOn: FactsOf): Promise<void> {
-    let factsOf = plannedOn;
+  async #takeSteps(steps: readonly Candidate[]): Promise<void> {
+    let factsOf = this.#guardFacts.collectOnce();
     for (const planned of steps) {
       if (this.#signals.noNewSteps.aborted) return;
       // A step may wait for minutes, and newer data may show a storm, or that a node has recovered.
@@ -152,9 +151,9 @@ export class RemediationRound {
         factsOf = this.#guardFacts.collectOnce();
         if (this.#signals.noNewSteps.aborted) return;
       }
-      const isNotify = nextStep(planned.candidate)?.action === "notify";
-      if (!isNotify && !hasCurrentSessions(this.#context, planned.candidate)) continue;
-      const dryRun = isDryRun(planned.candidate.active);
+      const isNotify = nextStep(planned)?.action === "notify";
+      if (!isNotify && !hasCurrentSessions(this.#context, planned)) continue;
+      const dryRun = isDryRun(planned.active);
       const candidate = this.#actionPlanner.confirm(planned, factsOf(dryRun));
       if (candidate === null) continue;
       // The step changes the facts, so the next step is decided on with new ones.
