@@ -182,8 +182,8 @@ export function countFleet(
   policies: readonly ActivePolicy[],
   dryRun: boolean,
 ): FleetCounts {
-  const { ids, locationIndex, status, locations } = fleet;
-  const slots = slotsById(ids);
+  const { locationIndex, status, locations } = fleet;
+  const slots = slotsById(fleet);
   const counted = countRecords(fleet);
   const totals = {
     nodes: counted.nodes,

@@ -3,7 +3,6 @@ import type { TrustAssessment } from "../inventory/trust.ts";
 import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { nextTurn, runInSlices } from "../platform/event-loop.ts";
-import { indexIds } from "../policy/cel/field-readers.ts";
 import { precondition } from "../policy/decision.ts";
 import { isDryRun } from "../policy/facts.ts";
 import { type Candidate, nextStep } from "../policy/guards/guard.ts";
@@ -101,7 +100,6 @@ export class RemediationRound {
     // Journals the time, and what could not be journaled before.
     remediationState.record([]);
     await nextTurn();
-    await runInSlices(indexIds(observed.fleet.ids), clock);
     if (observed.fleet.settledAt === null) return;
     const trust = this.trustTracker.current();
     if (trust.isUntrusted) await this.#ruleEvaluator.markUntrusted();

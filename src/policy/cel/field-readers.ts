@@ -1,4 +1,5 @@
 import { MINUTE_MS } from "../../base/duration.ts";
+import { SlotIndex } from "../../base/slot-index.ts";
 import { type DetailNumber, LISTED_NUMBERS, type ListedNumber, NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Usage } from "../../model/policy/policy.ts";
 import { SESSION_STATUSES, type SessionStatus } from "../../model/session.ts";
@@ -26,55 +27,26 @@ export interface ScopeData {
 /** Returns the value of a field for the node in a slot. */
 export type FieldReader = (data: ScopeData, slot: number, freshFrom: MonotonicMs) => Dated<Value> | MissingReason;
 
-/** What is computed once for each column of ids. */
-interface IdIndex {
-  readonly slots: ReadonlyMap<NodeId, number>;
-  /** 1 for each slot that has a node, and 0 for empty ones. */
-  readonly occupied: Uint8Array;
-}
+const fleetSlots = new SlotIndex();
+const sessionSlots = new SlotIndex();
 
-const idIndexes = new WeakMap<readonly string[], IdIndex>();
-/** Number of ids that are indexed in a tenth of a millisecond. */
-const IDS_PER_STEP = 500;
+/** Returns the slots of a fleet by id. The map is valid until the next call. */
+export const slotsById = ({ ids }: Pick<Fleet, "ids">): ReadonlyMap<NodeId, number> => fleetSlots.of(ids);
 
-/**
- * Indexes a column of ids in steps, unless that was done before. Without it {@link slotsById} and {@link occupiedSlots}
- * do so at once, which takes tens of milliseconds for a hundred thousand nodes.
- */
-export function* indexIds(ids: readonly string[]): Generator<void, IdIndex> {
-  const known = idIndexes.get(ids);
-  if (known !== undefined) return known;
-  const slots = new Map<NodeId, number>();
-  const occupied = new Uint8Array(ids.length);
-  for (const [slot, id] of ids.entries()) {
-    if (slot % IDS_PER_STEP === 0) yield;
-    if (id === "") continue;
-    slots.set(id, slot);
-    occupied[slot] = 1;
-  }
-  const index = { slots, occupied };
-  idIndexes.set(ids, index);
-  return index;
-}
-
-function indexOf(ids: readonly string[]): IdIndex {
-  const known = idIndexes.get(ids);
-  if (known !== undefined) return known;
-  const steps = indexIds(ids);
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-  }
-}
-
-/** Returns the slots by id. They are computed once for each column of ids. */
-export const slotsById = (ids: readonly string[]): ReadonlyMap<NodeId, number> => indexOf(ids).slots;
+const occupiedSlotsByIds = new WeakMap<readonly string[], Uint8Array>();
 
 /**
  * Returns 1 for each slot that has a node, and 0 for empty ones. Computed once for each column of ids. Comparing a
  * hundred thousand strings with "" takes milliseconds, because each is read from another place in memory.
  */
-export const occupiedSlots = (ids: readonly string[]): Uint8Array => indexOf(ids).occupied;
+export function occupiedSlots(ids: readonly string[]): Uint8Array {
+  const known = occupiedSlotsByIds.get(ids);
+  if (known !== undefined) return known;
+  const occupied = new Uint8Array(ids.length);
+  for (let slot = 0; slot < ids.length; slot++) if (ids[slot] !== "") occupied[slot] = 1;
+  occupiedSlotsByIds.set(ids, occupied);
+  return occupied;
+}
 
 const textValue = (value: string, at: MonotonicMs): Dated<string> | MissingReason =>
   value !== "" && Number.isFinite(at) ? { value, at } : "missing";
@@ -155,7 +127,7 @@ interface SessionCounts {
 function countSessions({ fleet, sessions }: ScopeData, slot: number): SessionCounts | null {
   if (sessions?.complete !== true) return null;
   const { ids, recent, quietWalks } = sessions.nodes;
-  const row = slotsById(ids).get(fleet.ids[slot]!);
+  const row = sessionSlots.of(ids).get(fleet.ids[slot]!);
   const of = (status: SessionStatus) =>
     row === undefined ? 0 : (recent[SESSION_STATUSES.indexOf(status)]?.[row] ?? 0);
   const total = SESSION_STATUSES.reduce((sum, status) => sum + of(status), 0);

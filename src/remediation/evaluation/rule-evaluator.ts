@@ -50,8 +50,8 @@ interface LastFalseObservations {
   readonly at: MonotonicMs[];
 }
 
-/** Number of timers or evaluations between two checks of the time, which take a tenth of a millisecond. */
-const STEP_SIZE = 200;
+/** Number of evaluations between two checks of the time, which take a tenth of a millisecond. */
+const EVALUATIONS_PER_STEP = 200;
 
 /** Runs the timers of all policies over the observed nodes. */
 export class RuleEvaluator {
@@ -88,8 +88,8 @@ export class RuleEvaluator {
     yield* this.#forgetRemovedNodes(snapshot.fleet, replaced, changes);
     for (const policy of policies.all) {
       const pass = this.#preparePass(policy, scope);
-      for (let begin = 0; begin < slots.length; begin += STEP_SIZE) {
-        for (const slot of slots.subarray(begin, begin + STEP_SIZE))
+      for (let begin = 0; begin < slots.length; begin += EVALUATIONS_PER_STEP) {
+        for (const slot of slots.subarray(begin, begin + EVALUATIONS_PER_STEP))
           this.#updateTimer(pass, snapshot.fleet.ids[slot]!, slot, changes);
         yield;
       }
@@ -185,26 +185,22 @@ export class RuleEvaluator {
   }
 
   /** Lets the timers of nodes that left the list lapse, and drops the timers of ids that belong to another node. */
-  *#forgetRemovedNodes(
-    { ids }: Fleet,
-    replaced: ReadonlySet<NodeId>,
-    changes: EvaluationChanges,
-  ): Generator<void, void> {
+  *#forgetRemovedNodes(fleet: Fleet, replaced: ReadonlySet<NodeId>, changes: EvaluationChanges): Generator<void, void> {
     const { records } = this.#context.remediationState;
-    const slots = slotsById(ids);
     const hasEpisode = (policy: string, node: NodeId) =>
       [true, false].some((dryRun) => this.#episodeOf(policy, node, dryRun) !== null);
-    let compared = 0;
     for (const policy of records.policiesWithTimers()) {
+      const slots = slotsById(fleet);
+      const removed: { readonly node: NodeId; readonly timer: Timer; readonly isGone: boolean }[] = [];
       for (const [node, timer] of records.timersOf(policy)) {
         const isGone = !slots.has(node);
-        if (isGone || replaced.has(node)) {
-          const next = isGone && hasEpisode(policy, node) ? markUnseen(timer) : INACTIVE;
-          if (next !== timer) changes.timers.push(this.#setTimer(policy, node, next));
-        }
-        compared++;
-        if (compared % STEP_SIZE === 0) yield;
+        if (isGone || replaced.has(node)) removed.push({ node, timer, isGone });
       }
+      for (const { node, timer, isGone } of removed) {
+        const next = isGone && hasEpisode(policy, node) ? markUnseen(timer) : INACTIVE;
+        if (next !== timer) changes.timers.push(this.#setTimer(policy, node, next));
+      }
+      yield;
     }
   }
 

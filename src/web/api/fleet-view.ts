@@ -1,5 +1,6 @@
 import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Fleet } from "../../model/snapshot.ts";
+import { slotsById } from "../../policy/cel/field-readers.ts";
 import { NODE_MARKS, type NodeMark } from "../../remediation/status/views.ts";
 import { cacheByColumn } from "./fleet-columns.ts";
 
@@ -74,12 +75,10 @@ const isSameLayout = (one: Fleet, other: Fleet): boolean =>
   one.locationIndex === other.locationIndex &&
   one.locations === other.locations;
 
-const slotsById = cacheByColumn((ids: readonly string[]) => new Map(ids.map((id, slot) => [id, slot])));
-
 function markColumn(fleet: Fleet, marks: ReadonlyMap<NodeId, NodeMark>): Uint8Array {
   const column = new Uint8Array(fleet.slots);
   for (const [node, mark] of marks) {
-    const slot = slotsById(fleet.ids).get(node);
+    const slot = slotsById(fleet).get(node);
     if (slot !== undefined) column[slot] = NODE_MARKS.indexOf(mark);
   }
   return column;
