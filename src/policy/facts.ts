@@ -136,10 +136,45 @@ const OFFLINE = NODE_STATUSES.indexOf("offline");
 const UNKNOWN = NODE_STATUSES.indexOf("unknown");
 const ONLINE = NODE_STATUSES.indexOf("online");
 
+/** What the records of a fleet show without timers and episodes. The arrays must not be modified. */
+interface RecordCounts {
+  /** Nodes and online nodes, by location. */
+  readonly nodes: Uint32Array;
+  readonly online: Uint32Array;
+  /** 1 for each slot whose node is offline or of unknown status, and the number of these. */
+  readonly isUnhealthy: Uint8Array;
+  readonly unhealthy: number;
+}
+
+const recordCountsByFleet = new WeakMap<Fleet, RecordCounts>();
+
+/** Returns the counts of a fleet's records. They are computed once for each fleet, by location, since those are few. */
+function countRecords(fleet: Fleet): RecordCounts {
+  const known = recordCountsByFleet.get(fleet);
+  if (known !== undefined) return known;
+  const { locationIndex, status, locations } = fleet;
+  const nodes = new Uint32Array(locations.length);
+  const online = new Uint32Array(locations.length);
+  const isUnhealthy = new Uint8Array(fleet.slots);
+  const occupied = occupiedSlots(fleet.ids);
+  let unhealthy = 0;
+  for (let slot = 0; slot < fleet.slots; slot++) {
+    if (occupied[slot] === 0) continue;
+    const state = status[slot]!;
+    nodes[locationIndex[slot]!]!++;
+    if (state === ONLINE) online[locationIndex[slot]!]!++;
+    if (state !== OFFLINE && state !== UNKNOWN) continue;
+    isUnhealthy[slot] = 1;
+    unhealthy++;
+  }
+  const counts = { nodes, online, isUnhealthy, unhealthy };
+  recordCountsByFleet.set(fleet, counts);
+  return counts;
+}
+
 /**
  * Counts the nodes of a fleet. Nodes count as unhealthy if a timer of `policies` is firing on them. Unless `dryRun` is
- * set, policies in dry_run are ignored. Counts by location first, because this blocks the event loop, and a fleet has
- * few locations.
+ * set, policies in dry_run are ignored.
  */
 export function countFleet(
   fleet: Fleet,
@@ -147,32 +182,33 @@ export function countFleet(
   policies: readonly ActivePolicy[],
   dryRun: boolean,
 ): FleetCounts {
-  const { ids, locationIndex, status, locations } = fleet;
+  const { locationIndex, status, locations } = fleet;
   const slots = slotsById(fleet);
-  const occupied = occupiedSlots(ids);
-  const newCounter = () => new Uint32Array(locations.length);
-  const totals = { nodes: newCounter(), online: newCounter(), disrupted: newCounter() };
-  const isUnhealthy = new Uint8Array(fleet.slots);
-  for (let slot = 0; slot < fleet.slots; slot++) {
-    if (occupied[slot] === 0) continue;
-    const state = status[slot]!;
-    totals.nodes[locationIndex[slot]!]!++;
-    if (state === ONLINE) totals.online[locationIndex[slot]!]!++;
-    if (state === OFFLINE || state === UNKNOWN) isUnhealthy[slot] = 1;
-  }
+  const counted = countRecords(fleet);
+  const totals = {
+    nodes: counted.nodes,
+    online: counted.online.slice(),
+    disrupted: new Uint32Array(locations.length),
+  };
+  const isUnhealthy = counted.isUnhealthy.slice();
+  let { unhealthy } = counted;
+  const markUnhealthy = (slot: number) => {
+    unhealthy += 1 - isUnhealthy[slot]!;
+    isUnhealthy[slot] = 1;
+  };
   const disrupted = disruptedEpisodes(records, dryRun);
   const notListed = disrupted.filter(({ node }) => !slots.has(node));
   for (const { node } of disrupted) {
     const slot = slots.get(node);
     if (slot === undefined) continue;
-    isUnhealthy[slot] = 1;
+    markUnhealthy(slot);
     totals.disrupted[locationIndex[slot]!]!++;
     if (status[slot] === ONLINE) totals.online[locationIndex[slot]!]!--;
   }
   for (const { policy } of policies.filter((policy) => dryRun || !isDryRun(policy))) {
     for (const [node, { state }] of records.timersOf(policy.rule.name)) {
-      const slot = slots.get(node);
-      if (slot !== undefined && state === "firing") isUnhealthy[slot] = 1;
+      const slot = state === "firing" ? slots.get(node) : undefined;
+      if (slot !== undefined) markUnhealthy(slot);
     }
   }
   const domains = countByDomain(fleet, totals);
@@ -183,7 +219,7 @@ export function countFleet(
   }
   return {
     nodes: fleet.count + notListed.length,
-    unhealthy: isUnhealthy.reduce((sum, unhealthy) => sum + unhealthy, notListed.length),
+    unhealthy: unhealthy + notListed.length,
     disrupted: new Set(disrupted.map(({ node }) => node)),
     lost: disrupted.filter(isLost),
     domains,

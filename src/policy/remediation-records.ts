@@ -9,6 +9,7 @@ export const isUnfinished = ({ state }: Action): boolean =>
   state === "awaiting" || state === "approved" || state === "intended" || state === "posting" || state === "sent";
 
 const NO_TIMERS: ReadonlyMap<NodeId, Timer> = new Map();
+const NO_EPISODES: readonly Episode[] = [];
 
 /**
  * The content of the journal in memory, which decisions read. A change is first written to the journal and then applied
@@ -86,7 +87,8 @@ export class RemediationRecords {
    * Open episodes of a node, including suspended ones. If `dryRun` is absent, they are real ones and those of dry runs.
    */
   openEpisodesOf(node: NodeId, dryRun?: boolean): readonly Episode[] {
-    return (this.#openByNode.get(node) ?? []).filter(({ shadow }) => shadow === (dryRun ?? shadow));
+    const open = this.#openByNode.get(node);
+    return open === undefined ? NO_EPISODES : open.filter(({ shadow }) => shadow === (dryRun ?? shadow));
   }
 
   /** All open episodes, including suspended ones. */
@@ -103,7 +105,8 @@ export class RemediationRecords {
    * they are real ones and those of dry runs.
    */
   closedEpisodesOf(node: NodeId, dryRun?: boolean): readonly Episode[] {
-    const closed = this.#closedByNode.get(node) ?? [];
+    const closed = this.#closedByNode.get(node);
+    if (closed === undefined) return NO_EPISODES;
     return closed.filter(({ shadow, replaced }) => shadow === (dryRun ?? shadow) && replaced !== true);
   }
 

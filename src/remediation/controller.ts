@@ -49,7 +49,7 @@ export class RemediationController {
       ...{ context, fleetHealth, trustTracker },
       onCommand: () => this.#requestRound(),
     });
-    this.#round.setGauges();
+    this.#rounds = this.#round.setGauges();
     this.#verificationReads = startVerificationReads(context, signals.noNewSteps);
   }
 
@@ -102,7 +102,7 @@ export class RemediationController {
         endExpiredHolds(this.#context);
         if (this.#context.observed.latest !== null) await this.#round.run();
         // A command may have been accepted before the first snapshot.
-        else this.#round.setGauges();
+        else await this.#round.setGauges();
       } catch (error) {
         // An unexpected error ends the round, but neither the daemon nor later rounds.
         this.#context.log.error({ err: error }, "remediation round failed; no further action was taken in it");

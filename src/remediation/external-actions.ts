@@ -33,10 +33,11 @@ export function createExternalActions(
       const isOurs = records.openEpisodesOf(node, false).some(({ quarantine }) => quarantine !== null);
       return isOurs ? null : "it was quarantined, but not by us";
     }
+    const [was, is] = [uptimeOf(previousFleet, node, slot), uptimeOf(fleet, node, slot)];
+    if (status !== "rebooting" && !(is < was)) return null;
     if (wasRebootedByUs(records, node, remediationState.now())) return null;
     if (status === "rebooting") return "it was rebooted, but not by us";
-    const [was, is] = [uptimeOf(previousFleet, node, slot), uptimeOf(fleet, node, slot)];
-    return is < was ? `its uptime fell from ${was} h to ${is} h without a reboot of ours` : null;
+    return `its uptime fell from ${was} h to ${is} h without a reboot of ours`;
   }
 
   function holdNode(node: NodeId, reason: string): JournalChange[] {
@@ -50,12 +51,17 @@ export function createExternalActions(
 
   return () => {
     const { fleet } = context.observed;
-    const nodes = new Set(records.policiesWithTimers().flatMap((policy) => [...records.timersOf(policy).keys()]));
-    const changes = [...new Set([...nodes, ...previousNodes])].flatMap((node) => {
+    const nodes = new Set<NodeId>();
+    for (const policy of records.policiesWithTimers())
+      for (const node of records.timersOf(policy).keys()) nodes.add(node);
+    const changes: JournalChange[] = [];
+    const compare = (node: NodeId) => {
       const slot = context.observed.slotOf(node);
       const action = slot === null ? null : detectAction(node, slot, fleet);
-      return action === null ? [] : holdNode(node, action);
-    });
+      if (action !== null) changes.push(...holdNode(node, action));
+    };
+    for (const node of nodes) compare(node);
+    for (const node of previousNodes) if (!nodes.has(node)) compare(node);
     [previousFleet, previousNodes] = [fleet, nodes];
     if (changes.length > 0) remediationState.record(changes);
   };

@@ -81,7 +81,7 @@ export class NodeIdentities {
 /** Returns whether a slot has the same id but another node. An unknown `created_at` is NaN, and shows nothing. */
 function isChanged(previous: Fleet, current: Fleet, slot: number): boolean {
   const [one, other] = [previous.createdAtMs[slot]!, current.createdAtMs[slot]!];
-  return one !== other && previous.ids[slot] === current.ids[slot] && !Number.isNaN(one) && !Number.isNaN(other);
+  return one !== other && !Number.isNaN(one) && !Number.isNaN(other) && previous.ids[slot] === current.ids[slot];
 }
 
 /**

@@ -2,18 +2,18 @@ import { DAY_MS, type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { TrustAssessment } from "../inventory/trust.ts";
 import type { Action } from "../model/remediation/episode.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import { nextTurn } from "../platform/event-loop.ts";
+import { nextTurn, runInSlices } from "../platform/event-loop.ts";
 import { precondition } from "../policy/decision.ts";
 import { isDryRun } from "../policy/facts.ts";
-import { nextStep } from "../policy/guards/guard.ts";
+import { type Candidate, nextStep } from "../policy/guards/guard.ts";
 import type { RemediationContext } from "./context.ts";
-import { ActionPlanner, type PlannedStep } from "./evaluation/action-planner.ts";
+import { ActionPlanner } from "./evaluation/action-planner.ts";
 import { lapseApprovals } from "./evaluation/approvals.ts";
 import { findCandidate, firingNodes, hasCurrentSessions, nextAction } from "./evaluation/candidates.ts";
 import { detailDeadlines } from "./evaluation/detail-demand.ts";
 import { QUERY_INTERVAL_MS } from "./evaluation/external-blockers.ts";
 import { FleetHealth } from "./evaluation/fleet-health.ts";
-import { type FactsOf, GuardFactsCollector } from "./evaluation/guard-facts.ts";
+import { GuardFactsCollector } from "./evaluation/guard-facts.ts";
 import { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
 import { RuleEvaluator } from "./evaluation/rule-evaluator.ts";
 import { EpisodeTracker } from "./execution/episode-tracker.ts";
@@ -63,7 +63,7 @@ export class RemediationRound {
     const { decisionLog } = this.#actionPlanner;
     this.view = createStatusView({
       ...{ context, fleetHealth, trustTracker, guardFacts: this.#guardFacts },
-      lastDecisions: () => decisionLog.lastDecisions(),
+      lastDecisions: () => [...decisionLog.lastDecisions()],
     });
     this.#ruleEvaluator = new RuleEvaluator(context, this.fleetHealth);
     this.#episodeTracker = new EpisodeTracker(context);
@@ -79,16 +79,15 @@ export class RemediationRound {
     await this.#assess();
     // Before the first complete walk a node that is not listed is not gone.
     if (this.#context.observed.fleet.settledAt === null) {
-      this.setGauges();
+      await this.setGauges();
       return;
     }
     await this.#queryExternalBlockers();
-    const factsOf = this.#guardFacts.collectOnce();
-    const steps = await this.#actionPlanner.plan(factsOf);
-    this.setGauges();
+    const steps = await this.#actionPlanner.plan(this.#guardFacts.collectOnce());
+    await this.setGauges();
     if (steps.length > 0) {
-      await this.#takeSteps(steps, factsOf);
-      this.setGauges();
+      await this.#takeSteps(steps);
+      await this.setGauges();
     }
     this.#prune();
   }
@@ -100,9 +99,10 @@ export class RemediationRound {
     remediationState.checkClock(client.serviceTime(clock.monotonic()));
     // Journals the time, and what could not be journaled before.
     remediationState.record([]);
+    await nextTurn();
     if (observed.fleet.settledAt === null) return;
     const trust = this.trustTracker.current();
-    if (trust.isUntrusted) this.#ruleEvaluator.markUntrusted();
+    if (trust.isUntrusted) await this.#ruleEvaluator.markUntrusted();
     else await this.#evaluate();
     await nextTurn();
     inventory.setDetailDeadlines(detailDeadlines(this.#context));
@@ -124,8 +124,9 @@ export class RemediationRound {
   }
 
   /** Sets the gauges of remediation. They don't need a snapshot. */
-  setGauges(): void {
-    setGauges(this.#context, this.view, this.#actionPlanner.decisionLog.lastDecisions());
+  setGauges(): Promise<void> {
+    const lastDecisions = this.#actionPlanner.decisionLog.lastDecisions();
+    return runInSlices(setGauges(this.#context, this.view, lastDecisions), this.#context.clock);
   }
 
   /** Runs the `blocked_by` queries of policies with firing nodes. */
@@ -138,8 +139,8 @@ export class RemediationRound {
     );
   }
 
-  async #takeSteps(steps: readonly PlannedStep[], plannedOn: FactsOf): Promise<void> {
-    let factsOf = plannedOn;
+  async #takeSteps(steps: readonly Candidate[]): Promise<void> {
+    let factsOf = this.#guardFacts.collectOnce();
     for (const planned of steps) {
       if (this.#signals.noNewSteps.aborted) return;
       // A step may wait for minutes, and newer data may show a storm, or that a node has recovered.
@@ -148,9 +149,9 @@ export class RemediationRound {
         factsOf = this.#guardFacts.collectOnce();
         if (this.#signals.noNewSteps.aborted) return;
       }
-      const isNotify = nextStep(planned.candidate)?.action === "notify";
-      if (!isNotify && !hasCurrentSessions(this.#context, planned.candidate)) continue;
-      const dryRun = isDryRun(planned.candidate.active);
+      const isNotify = nextStep(planned)?.action === "notify";
+      if (!isNotify && !hasCurrentSessions(this.#context, planned)) continue;
+      const dryRun = isDryRun(planned.active);
       const candidate = this.#actionPlanner.confirm(planned, factsOf(dryRun));
       if (candidate === null) continue;
       // The step changes the facts, so the next step is decided on with new ones.

@@ -42,7 +42,8 @@ const occupiedSlotsByIds = new WeakMap<readonly string[], Uint8Array>();
 export function occupiedSlots(ids: readonly string[]): Uint8Array {
   const known = occupiedSlotsByIds.get(ids);
   if (known !== undefined) return known;
-  const occupied = Uint8Array.from(ids, (id) => (id === "" ? 0 : 1));
+  const occupied = new Uint8Array(ids.length);
+  for (let slot = 0; slot < ids.length; slot++) if (ids[slot] !== "") occupied[slot] = 1;
   occupiedSlotsByIds.set(ids, occupied);
   return occupied;
 }

@@ -92,7 +92,10 @@ function extendIncident(incident: Incident, onsets: readonly Onset[], withinMs: 
     : { ...incident, nodes: new Set([...nodes, ...newOnsets.map(({ node }) => node)]) };
 }
 
-/** Returns the incidents that are not over. `isUnhealthy` says whether a node is unhealthy now. */
+/**
+ * Returns the incidents that are not over; the same array if nothing changed. `isUnhealthy` says whether a node is
+ * unhealthy now.
+ */
 export function updateIncidents(
   incidents: readonly Incident[],
   isUnhealthy: (node: NodeId) => boolean,
@@ -106,16 +109,27 @@ export function updateIncidents(
     readonly sizeOf: (place: string) => number;
   },
 ): readonly Incident[] {
-  return incidents.flatMap((incident) => {
+  const updated = incidents.flatMap((incident) => {
     if (now >= incident.to + INCIDENT_MS_MAX) return [];
-    const unhealthy = [...incident.nodes].filter(isUnhealthy).length;
-    if (unhealthy >= nodesToContinue(incident, sizeOf(incident.place))) {
+    if (hasAtLeast(nodesToContinue(incident, sizeOf(incident.place)), incident.nodes, isUnhealthy))
       return incident.until === null ? incident : { ...incident, until: null };
-    }
     const until = incident.until ?? now + cooldownMs;
     if (now >= until) return [];
     return until === incident.until ? incident : { ...incident, until };
   });
+  const isSame =
+    updated.length === incidents.length && updated.every((incident, index) => incident === incidents[index]);
+  return isSame ? incidents : updated;
+}
+
+/** Returns whether at least `count` nodes match. */
+function hasAtLeast(count: number, nodes: ReadonlySet<NodeId>, matches: (node: NodeId) => boolean): boolean {
+  let found = 0;
+  for (const node of nodes) {
+    if (matches(node)) found++;
+    if (found >= count) return true;
+  }
+  return found >= count;
 }
 
 /** Returns the incident that a node is part of, or null if there is none. */

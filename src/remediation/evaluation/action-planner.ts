@@ -1,6 +1,7 @@
 import type { NodeId } from "../../model/node.ts";
 import type { Decision } from "../../model/remediation/decision.ts";
-import { nextTurn } from "../../platform/event-loop.ts";
+import type { Episode } from "../../model/remediation/episode.ts";
+import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 import { decide, mayBeginEpisode } from "../../policy/decision.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
 import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/facts.ts";
@@ -13,15 +14,8 @@ import type { FactsOf } from "./guard-facts.ts";
 
 type PlannerDeps = CandidateDeps & TransitionDeps;
 
-/** A step to take, and the facts that the decision was based on. */
-export interface PlannedStep {
-  readonly candidate: Candidate;
-  readonly decision: Decision;
-  readonly facts: GuardFacts;
-}
-
-/** Number of candidates to decide on between two yields to the event loop. */
-const CANDIDATES_PER_SLICE = 200;
+/** Number of candidates to decide on, and of decisions to journal, between two yields to the event loop. */
+const CANDIDATES_PER_SLICE = 100;
 
 /** Decides on every node whose timer fires, and records each decision that changed. */
 export class ActionPlanner {
@@ -34,15 +28,15 @@ export class ActionPlanner {
   }
 
   /**
-   * Returns the steps to take, starting with the node that has been firing longest. Begins the episodes that may begin.
+   * Returns the candidates whose next step is to be taken, starting with the node that has been firing longest. Begins the episodes that may begin.
    */
-  async plan(factsOf: FactsOf): Promise<readonly PlannedStep[]> {
-    const { policies, remediationState } = this.#context;
-    const planned: PlannedStep[] = [];
+  async plan(factsOf: FactsOf): Promise<readonly Candidate[]> {
+    const { clock, policies, remediationState } = this.#context;
+    const planned: Candidate[] = [];
     for (const active of policies.active()) {
       const firing = firingNodes(remediationState, active.policy.rule.name);
       for (let begin = 0; begin < firing.length; begin += CANDIDATES_PER_SLICE) {
-        if (begin > 0) await nextTurn();
+        await nextTurn();
         const slice = firing.slice(begin, begin + CANDIDATES_PER_SLICE);
         const facts = factsOf(isDryRun(active));
         planned.push(
@@ -50,24 +44,19 @@ export class ActionPlanner {
         );
       }
     }
-    this.decisionLog.forgetCleared();
-    return planned.toSorted((a, b) => (a.candidate.timer.since ?? 0) - (b.candidate.timer.since ?? 0));
+    await nextTurn();
+    await runInSlices(this.decisionLog.forgetCleared(), clock);
+    return planned.toSorted((a, b) => (a.timer.since ?? 0) - (b.timer.since ?? 0));
   }
 
   /**
    * Returns the candidate of a planned step if it may still be taken, and records the decision. The step is decided on
-   * again only if `facts` are not the ones that it was planned with, because an earlier step of the round or newer data
-   * changed them.
+   * again, because an earlier step of the round, newer data or an operator may have changed the facts.
    */
-  confirm(planned: PlannedStep, facts: GuardFacts): Candidate | null {
-    if (planned.facts === facts) {
-      this.decisionLog.record(planned.decision);
-      return planned.candidate;
-    }
-    const { active, node } = planned.candidate;
+  confirm(planned: Candidate, facts: GuardFacts): Candidate | null {
+    const { active, node, episode } = planned;
     const candidate = findCandidate(this.#context, active.policy.rule.name, node.id);
     if (candidate === null || candidate.evaluation.verdict === "false") return null;
-    const { episode } = planned.candidate;
     if (candidate.episode?.id !== episode?.id || candidate.episode?.step !== episode?.step) return null;
     if (isDryRun(candidate.active) !== isDryRun(active)) return null;
     const decision = decide(candidate, facts);
@@ -76,7 +65,7 @@ export class ActionPlanner {
   }
 
   /** Decides on one node under one policy. Returns null if no step is to be taken. */
-  #planStep(active: ActivePolicy, node: NodeId, facts: GuardFacts): PlannedStep | null {
+  #planStep(active: ActivePolicy, node: NodeId, facts: GuardFacts): Candidate | null {
     const candidate = buildCandidate(this.#context, active, node);
     const { name } = active.policy.rule;
     if (candidate === null || candidate.evaluation.verdict === "false") {
@@ -86,32 +75,32 @@ export class ActionPlanner {
     const { episode } = candidate;
     if (episode !== null && !awaitsNextStep(this.#context, episode)) return null;
     const decision = decide(candidate, facts);
-    if (episode !== null) return this.#actOrHold({ candidate, decision, facts });
+    if (episode !== null) return this.#actOrHold(candidate, decision);
     // A suspended episode continues once the node is free, so no second one begins beside it.
     const { records } = this.#context.remediationState;
     const isSuspended = records.suspendedEpisode(name, node, isDryRun(active)) !== null;
-    if (!isSuspended && candidate.evaluation.verdict === "true" && mayBeginEpisode(decision))
-      return this.#actOrHold(this.#beginEpisode({ candidate, decision, facts }));
+    if (!isSuspended && candidate.evaluation.verdict === "true" && mayBeginEpisode(decision)) {
+      const begun = this.#beginEpisode(candidate);
+      return this.#actOrHold({ ...candidate, episode: begun }, { ...decision, episode: begun.id });
+    }
     if (decision.verdict === "hold") this.decisionLog.record(decision);
     return null;
   }
 
   /** Begins an episode. The decision does not depend on it, so it stays valid. */
-  #beginEpisode({ candidate, decision, facts }: PlannedStep): PlannedStep {
+  #beginEpisode({ active, node }: Candidate): Episode {
     const { observed, remediationState } = this.#context;
-    const { active, node } = candidate;
     const createdAt = observed.createdAtOf(node.id);
     const episode = {
       ...beginEpisode(active, node, remediationState.records.nextId("ep"), remediationState.now()),
       ...(createdAt === null ? {} : { nodeCreatedAt: createdAt }),
     };
     commitTransition(this.#context, null, episode);
-    return { candidate: { ...candidate, episode }, decision: { ...decision, episode: episode.id }, facts };
+    return episode;
   }
 
-  #actOrHold(planned: PlannedStep): PlannedStep | null {
-    const { candidate, decision } = planned;
-    if (decision.verdict === "act") return planned;
+  #actOrHold(candidate: Candidate, decision: Decision): Candidate | null {
+    if (decision.verdict === "act") return candidate;
     this.decisionLog.record(decision);
     const [blocker, ...others] = decision.blockers;
     if (blocker?.reason === "approval" && others.length === 0) requestApproval(this.#context, candidate);

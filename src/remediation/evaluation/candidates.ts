@@ -138,6 +138,6 @@ export function isGivenUp(
   node: NodeId,
   dryRun: boolean,
 ): boolean {
-  if (records.openEpisode(node, dryRun) !== null) return false;
-  return records.closedEpisodesOf(node, dryRun).findLast((episode) => episode.policy === policy)?.state === "given_up";
+  const last = records.closedEpisodesOf(node, dryRun).findLast((episode) => episode.policy === policy);
+  return last?.state === "given_up" && records.openEpisode(node, dryRun) === null;
 }

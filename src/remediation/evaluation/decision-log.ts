@@ -22,9 +22,9 @@ export class DecisionLog {
     this.#context = context;
   }
 
-  /** Returns the last decision about each node whose timer fires. */
-  lastDecisions(): readonly LastDecision[] {
-    return [...this.#last.values()];
+  /** The last decision about each node whose timer fires. */
+  lastDecisions(): IterableIterator<LastDecision> {
+    return this.#last.values();
   }
 
   /** Counts, logs and journals a decision if it is a change. */
@@ -49,11 +49,13 @@ export class DecisionLog {
     this.#last.delete(keyOf(policy, node));
   }
 
-  /** Forgets the decisions about nodes whose timer does not fire any more. */
-  forgetCleared(): void {
+  /** Forgets the decisions about nodes whose timer does not fire any more, in steps. */
+  *forgetCleared(): Generator<void, void> {
     const { records } = this.#context.remediationState;
-    for (const { policy, node } of this.lastDecisions())
+    for (const { policy, node } of this.lastDecisions()) {
       if (records.timer(policy, node).state !== "firing") this.forget(policy, node);
+      yield;
+    }
   }
 }
 

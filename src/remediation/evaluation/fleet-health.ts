@@ -53,6 +53,8 @@ export class FleetHealth {
    * counted again.
    */
   #lossesCountedUntil: EpochMs;
+  /** The last value of each fact, and its text. */
+  readonly #texts = new Map<string, { readonly value: unknown; readonly text: string }>();
   #stormWrittenAt: EpochMs = Number.NEGATIVE_INFINITY;
 
   /** Continues with what the journal holds. */
@@ -194,8 +196,11 @@ export class FleetHealth {
     return changes;
   }
 
+  /** `value` is immutable, and converted to text only once, because after a mass event it names most of the fleet. */
   #changedFact(key: string, value: unknown): JournalChange[] {
-    const text = JSON.stringify(value);
+    const known = this.#texts.get(key);
+    const text = known?.value === value ? known!.text : JSON.stringify(value);
+    this.#texts.set(key, { value, text });
     return text === this.#context.remediationState.records.fact(key) ? [] : [{ kind: "fact", key, value: text }];
   }
 }

@@ -12,7 +12,6 @@ import {
 } from "../../policy/guards/correlated-failure.ts";
 import { incidentNodesMin } from "../../policy/guards/limits.ts";
 import type { CandidateDeps } from "./candidates.ts";
-import { observeNode } from "./candidates.ts";
 
 /** Key of the fact that holds the incidents and recent onsets. */
 export const INCIDENTS = "warden.correlated";
@@ -35,6 +34,8 @@ export class IncidentTracker {
   #real: readonly Incident[];
   /** Incidents of all policies, for dry runs. */
   #dryRun: readonly Incident[];
+  /** What {@link row} returned last, and what it was made of. */
+  #row: { readonly parts: readonly unknown[]; readonly fact: IncidentsFact } | null = null;
 
   /** Continues with the incidents of the journal. */
   constructor(context: CandidateDeps) {
@@ -56,7 +57,7 @@ export class IncidentTracker {
     const now = this.#context.remediationState.now();
     const withinMs = this.#withinMs();
     const added = [...onsetNodes].flatMap(([policy, nodes]) => this.#onsetsOf(policy, nodes, now));
-    this.#onsets = recentOnsets([...this.#onsets, ...added], now, withinMs);
+    this.#onsets = recentOnsets(added.length === 0 ? this.#onsets : [...this.#onsets, ...added], now, withinMs);
     if (added.length === 0) return;
     const nodesMin = this.#nodesMinByDomain();
     const acting = new Set(policies.filter((policy) => !isDryRun(policy)).map(({ policy }) => policy.rule.name));
@@ -89,9 +90,15 @@ export class IncidentTracker {
     this.#dryRun = updateIncidents(this.#dryRun, this.#isUnhealthyUnder(policies), options);
   }
 
-  /** Returns what the journal stores. */
+  /** Returns what the journal stores; the same object if nothing changed since the last call. */
   row(): IncidentsFact {
-    return { onsets: this.#onsets, real: this.#real.map(toIncidentFact), shadow: this.#dryRun.map(toIncidentFact) };
+    const parts = [this.#onsets, this.#real, this.#dryRun];
+    if (!parts.every((part, index) => part === this.#row?.parts[index]))
+      this.#row = {
+        parts,
+        fact: { onsets: this.#onsets, real: this.#real.map(toIncidentFact), shadow: this.#dryRun.map(toIncidentFact) },
+      };
+    return this.#row!.fact;
   }
 
   #withinMs(): DurationMs {
@@ -101,8 +108,9 @@ export class IncidentTracker {
 
   /** Returns a function that returns how many nodes of a region or country are an incident. */
   #nodesMinByDomain(): (domain: string) => number {
-    const { observed, policies, remediationState, rules } = this.#context;
-    const fleetCounts = countFleet(observed.fleet, remediationState.records, policies.active(), false);
+    const { observed, remediationState, rules } = this.#context;
+    // Without policies no timers are counted, which the number of nodes does not depend on.
+    const fleetCounts = countFleet(observed.fleet, remediationState.records, [], false);
     const domains = fleetCounts.domains[rules.safety.correlated.by];
     return (domain) => incidentNodesMin(rules.safety, domains.get(domain)?.nodes ?? 0);
   }
@@ -114,11 +122,12 @@ export class IncidentTracker {
 
   /** Returns the onsets of nodes. A node that has left the list has no region, and is skipped. */
   #onsetsOf(policy: string, nodes: readonly NodeId[], at: EpochMs): Onset[] {
-    const { by } = this.#context.rules.safety.correlated;
-    return nodes.flatMap((node) => {
-      const observation = observeNode(this.#context, node);
-      return observation === null ? [] : [{ policy, node, place: observation[by], at }];
-    });
+    const { observed, rules } = this.#context;
+    return nodes.flatMap((node) =>
+      observed.slotOf(node) === null
+        ? []
+        : [{ policy, node, place: observed.locationOf(node)[rules.safety.correlated.by], at }],
+    );
   }
 }
 

@@ -1,10 +1,9 @@
 import type { NodeId } from "../../model/node.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
-import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import { nextTurn } from "../../platform/event-loop.ts";
-import { occupiedSlots } from "../../policy/cel/field-readers.ts";
+import { runInSlices } from "../../platform/event-loop.ts";
+import { occupiedSlots, slotsById } from "../../policy/cel/field-readers.ts";
 import type { EvaluationScope } from "../../policy/cel/field-values.ts";
 import { isDryRun } from "../../policy/facts.ts";
 import { type Policy, policySources } from "../../policy/policy.ts";
@@ -20,6 +19,7 @@ import {
 import { evaluatePolicy, type MaxAgeOf } from "../../policy/timers/verdict.ts";
 import type { RemediationContext } from "../context.ts";
 import { knownCreatedAt } from "../node-identity.ts";
+import { splitByNode, type TimerChange } from "../state/journal-parts.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 
 type EvaluatorDeps = Pick<RemediationContext, "clock" | "observed" | "policies" | "remediationState">;
@@ -37,16 +37,21 @@ interface PolicyPass {
   readonly monotonic: MonotonicMs;
 }
 
+/** What an evaluation has changed so far. */
+interface EvaluationChanges {
+  readonly timers: TimerChange[];
+  readonly firing: Map<string, NodeId[]>;
+  readonly onsets: Map<string, NodeId[]>;
+}
+
 /** When each node was last observed not to meet a policy's condition, by slot. A slot may get another node. */
 interface LastFalseObservations {
   readonly nodes: (NodeId | undefined)[];
   readonly at: MonotonicMs[];
 }
 
-/** Number of evaluations between two yields to the event loop, which take a few milliseconds. */
-const EVALUATIONS_PER_SLICE = 2_000;
-/** Maximum number of timer rows that are journaled in one transaction. */
-const ROWS_PER_COMMIT_MAX = 20_000;
+/** Number of evaluations between two checks of the time, which take a tenth of a millisecond. */
+const EVALUATIONS_PER_STEP = 200;
 
 /** Runs the timers of all policies over the observed nodes. */
 export class RuleEvaluator {
@@ -63,51 +68,52 @@ export class RuleEvaluator {
 
   /**
    * Evaluates every node that was observed again. `replaced` are ids that now belong to a different node, whose timers
-   * start over. Changes to fleet health are journaled in the same transaction as the timers. Yields to the event loop
-   * in between.
+   * start over. Changes to fleet health are journaled no later than the timers that they come from. A mass event changes
+   * so many timers that they are journaled in several transactions: after a crash between two of them, timers are missing
+   * that are counted again, but nothing that limits count. Yields to the event loop in between.
    */
   async evaluate(replaced: ReadonlySet<NodeId>): Promise<void> {
-    const { observed, policies, remediationState } = this.#context;
+    const { clock, remediationState } = this.#context;
+    const changes: EvaluationChanges = { timers: [], firing: new Map(), onsets: new Map() };
+    await runInSlices(this.#evaluateSnapshot(replaced, changes), clock);
+    const [first = [], ...others] = await runInSlices(splitByNode(changes.timers), clock);
+    await remediationState.recordInParts([[...this.#fleetHealth.recordChanges(changes), ...first], ...others]);
+  }
+
+  *#evaluateSnapshot(replaced: ReadonlySet<NodeId>, changes: EvaluationChanges): Generator<void, void> {
+    const { observed, policies } = this.#context;
     const { snapshot } = observed.latest!;
     const slots = this.#slotsToEvaluate(snapshot);
     const scope = observed.scope();
-    let timerChanges: JournalChange[] = this.#forgetRemovedNodes(replaced);
-    let observedChanges = createObservedChanges();
-    let evaluations = 0;
-    const flush = () => {
-      const changes = [...timerChanges, ...this.#fleetHealth.recordChanges(observedChanges)];
-      if (changes.length > 0) remediationState.record(changes);
-      timerChanges = [];
-      observedChanges = createObservedChanges();
-    };
-    await nextTurn();
+    yield* this.#forgetRemovedNodes(snapshot.fleet, replaced, changes);
     for (const policy of policies.all) {
       const pass = this.#preparePass(policy, scope);
-      const { name } = policy.rule;
-      for (const slot of slots) {
-        const node = snapshot.fleet.ids[slot]!;
-        const previous = remediationState.records.timer(name, node);
-        const { timer, isOnset } = this.#evaluateNode(pass, node, slot, previous);
-        if (timer !== previous) {
-          timerChanges.push(this.#setTimer(name, node, timer));
-          // A lapsed timer was counted when it first fired.
-          if (timer.state === "firing" && previous.state !== "firing" && previous.state !== "lapsed")
-            addNode(observedChanges.firing, name, node);
-          if (isOnset) addNode(observedChanges.onsets, name, node);
-        }
-        evaluations++;
-        if (evaluations % EVALUATIONS_PER_SLICE === 0) await nextTurn();
+      for (let begin = 0; begin < slots.length; begin += EVALUATIONS_PER_STEP) {
+        for (const slot of slots.subarray(begin, begin + EVALUATIONS_PER_STEP))
+          this.#updateTimer(pass, snapshot.fleet.ids[slot]!, slot, changes);
+        yield;
       }
-      if (timerChanges.length > ROWS_PER_COMMIT_MAX) flush();
     }
-    flush();
+  }
+
+  /** Evaluates a node and adds what has changed. */
+  #updateTimer(pass: PolicyPass, node: NodeId, slot: number, changes: EvaluationChanges): void {
+    const { name } = pass.policy.rule;
+    const previous = this.#context.remediationState.records.timer(name, node);
+    const { timer, isOnset } = this.#evaluateNode(pass, node, slot, previous);
+    if (timer === previous) return;
+    changes.timers.push(this.#setTimer(name, node, timer));
+    // A lapsed timer was counted when it first fired.
+    if (timer.state === "firing" && previous.state !== "firing" && previous.state !== "lapsed")
+      addNode(changes.firing, name, node);
+    if (isOnset) addNode(changes.onsets, name, node);
   }
 
   /** Resets pending timers, because fleet data is not trusted. */
-  markUntrusted(): void {
-    const { remediationState } = this.#context;
+  async markUntrusted(): Promise<void> {
+    const { clock, remediationState } = this.#context;
     this.#lastFalse.clear();
-    const changes: JournalChange[] = [];
+    const changes: TimerChange[] = [];
     for (const policy of remediationState.records.policiesWithTimers()) {
       for (const [node, timer] of [...remediationState.records.timersOf(policy)]) {
         const next = markUntrusted(timer, remediationState.now());
@@ -116,7 +122,7 @@ export class RuleEvaluator {
         if (next.state === "inactive") changes.push(change);
       }
     }
-    if (changes.length > 0) remediationState.record(changes);
+    await remediationState.recordInParts(await runInSlices(splitByNode(changes), clock));
   }
 
   #preparePass(policy: Policy, scope: EvaluationScope): PolicyPass {
@@ -132,21 +138,22 @@ export class RuleEvaluator {
   }
 
   /** Returns the slots that were observed again since the last evaluation. */
-  #slotsToEvaluate({ fleet, sessions }: Snapshot): number[] {
+  #slotsToEvaluate({ fleet, sessions }: Snapshot): Uint32Array {
     const last = this.#lastEvaluated;
     const sessionsAt = sessions?.settledAt ?? null;
     this.#lastEvaluated = { fleet, sessionsAt };
     const all = last === null || last.fleet.settledAt !== fleet.settledAt || last.sessionsAt !== sessionsAt;
-    const slots: number[] = [];
+    const slots = new Uint32Array(fleet.slots);
+    let count = 0;
     const occupied = occupiedSlots(fleet.ids);
     const { listedAt = [], detailedAt = [] } = last?.fleet ?? {};
     for (let slot = 0; slot < fleet.slots; slot++) {
       // A walk that failed has shown the nodes of earlier pages. A node that was never read has NaN in both columns.
       const isSame =
         Object.is(fleet.listedAt[slot], listedAt[slot]) && Object.is(fleet.detailedAt[slot], detailedAt[slot]);
-      if (occupied[slot] === 1 && (all || !isSame)) slots.push(slot);
+      if (occupied[slot] === 1 && (all || !isSame)) slots[count++] = slot;
     }
-    return slots;
+    return slots.subarray(0, count);
   }
 
   /** Returns a node's timer after this observation, and whether the node was observed to become unhealthy. */
@@ -178,29 +185,31 @@ export class RuleEvaluator {
   }
 
   /** Lets the timers of nodes that left the list lapse, and drops the timers of ids that belong to another node. */
-  #forgetRemovedNodes(replaced: ReadonlySet<NodeId>): JournalChange[] {
-    const { observed, remediationState } = this.#context;
-    const { records } = remediationState;
+  *#forgetRemovedNodes(fleet: Fleet, replaced: ReadonlySet<NodeId>, changes: EvaluationChanges): Generator<void, void> {
+    const { records } = this.#context.remediationState;
     const hasEpisode = (policy: string, node: NodeId) =>
       [true, false].some((dryRun) => this.#episodeOf(policy, node, dryRun) !== null);
-    return records.policiesWithTimers().flatMap((policy) =>
-      [...records.timersOf(policy)].flatMap(([node, timer]) => {
-        const isGone = observed.slotOf(node) === null;
-        if (!isGone && !replaced.has(node)) return [];
+    for (const policy of records.policiesWithTimers()) {
+      const slots = slotsById(fleet);
+      const removed: { readonly node: NodeId; readonly timer: Timer; readonly isGone: boolean }[] = [];
+      for (const [node, timer] of records.timersOf(policy)) {
+        const isGone = !slots.has(node);
+        if (isGone || replaced.has(node)) removed.push({ node, timer, isGone });
+      }
+      for (const { node, timer, isGone } of removed) {
         const next = isGone && hasEpisode(policy, node) ? markUnseen(timer) : INACTIVE;
-        return next === timer ? [] : [this.#setTimer(policy, node, next)];
-      }),
-    );
+        if (next !== timer) changes.timers.push(this.#setTimer(policy, node, next));
+      }
+      yield;
+    }
   }
 
-  #setTimer(policy: string, node: NodeId, timer: Timer): JournalChange {
+  #setTimer(policy: string, node: NodeId, timer: Timer): TimerChange {
     this.#context.remediationState.records.setTimer(policy, node, timer);
     const row = toTimerRow(policy, node, timer, knownCreatedAt(this.#context, node));
     return row === null ? { kind: "timer_gone", policy, node } : { kind: "timer", row };
   }
 }
-
-const createObservedChanges = () => ({ firing: new Map<string, NodeId[]>(), onsets: new Map<string, NodeId[]>() });
 
 function addNode(nodes: Map<string, NodeId[]>, policy: string, node: NodeId): void {
   const known = nodes.get(policy);

@@ -53,6 +53,14 @@ export class JournalWriter {
     return this.#queue.size === 0 ? [] : changes.flatMap((change) => this.#queue.get(this.#keyOf(change)) ?? []);
   }
 
+  /** Waits until the commit under way is over, if there is one. */
+  async lastCommit(): Promise<void> {
+    await this.commit(
+      () => null,
+      () => {},
+    );
+  }
+
   /** Queues changes. If no commit is under way, all queued changes are written now. */
   enqueue(changes: readonly JournalChange[]): void {
     if (this.#isBusy) for (const change of changes) this.#keep(change);

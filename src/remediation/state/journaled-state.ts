@@ -2,6 +2,7 @@ import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { Journal, JournalChange, JournalContents } from "../../model/remediation/journal.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+import { nextTurn } from "../../platform/event-loop.ts";
 import { RemediationRecords } from "../../policy/remediation-records.ts";
 import { createJournalClock, type JournalClock } from "./journal-clock.ts";
 import { JournalWriter } from "./journal-writer.ts";
@@ -174,6 +175,21 @@ export class RemediationState {
     this.#apply(changes);
     if (this.#batch !== null) this.#batch.push(...changes);
     else this.#enqueue(changes);
+  }
+
+  /**
+   * Records changes, and journals each part in a transaction of its own, in order and with a turn of the event loop
+   * between them. A crash may leave only the first parts. Resolves when the last transaction has begun.
+   */
+  async recordInParts(parts: readonly (readonly JournalChange[])[]): Promise<void> {
+    for (const [index, part] of parts.entries()) {
+      // A journal that can't be written is not tried again with each part.
+      if (this.#writer.problem() !== null) return this.record(parts.slice(index).flat());
+      if (part.length > 0) this.record(part);
+      if (index === parts.length - 1) return;
+      await this.#writer.lastCommit();
+      await nextTurn();
+    }
   }
 
   /** Runs `work`, and journals all that it records in one transaction. */

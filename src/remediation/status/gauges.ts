@@ -25,11 +25,16 @@ const POLICY_GAUGES = [
   "proxywarden_longest_hold_seconds",
 ] as const;
 
-/** Sets all gauges of remediation. */
-export function setGauges(context: GaugeDeps, view: RemediationView, lastDecisions: readonly LastDecision[]): void {
+/** Sets all gauges of remediation, in steps. */
+export function* setGauges(
+  context: GaugeDeps,
+  view: RemediationView,
+  lastDecisions: Iterable<LastDecision>,
+): Generator<void, void> {
   setStatusGauges(context, view);
+  yield;
   setEpisodeGauge(context);
-  setHoldGauges(context, lastDecisions);
+  yield* setHoldGauges(context, lastDecisions);
 }
 
 function setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): void {

@@ -8,20 +8,24 @@ import type { LastDecision } from "../evaluation/decision-log.ts";
 
 type HoldGaugeDeps = Pick<RemediationContext, "remediationState" | "policies" | "metrics">;
 
-/** Sets the gauges of held nodes and of the longest hold of each policy. Dry runs are left out. */
-export function setHoldGauges(context: HoldGaugeDeps, lastDecisions: readonly LastDecision[]): void {
+/** Sets the gauges of held nodes and of the longest hold of each policy, in steps. Dry runs are left out. */
+export function* setHoldGauges(context: HoldGaugeDeps, lastDecisions: Iterable<LastDecision>): Generator<void, void> {
   const { metrics, policies } = context;
-  const holds = lastDecisions.filter((decision) => isHold(context, decision));
   const nodes = new Map(HOLD_REASONS.map((reason) => [reason, new Set<NodeId>()]));
-  for (const { node, reasons } of holds) for (const reason of reasons) nodes.get(reason)!.add(node);
+  const longestMs = new Map<string, DurationMs>();
+  for (const decision of lastDecisions) {
+    yield;
+    if (!isHold(context, decision)) continue;
+    const { policy, node, reasons } = decision;
+    for (const reason of reasons) nodes.get(reason)!.add(node);
+    // Given-up nodes have a count and an alert of their own.
+    if (isGivenUp(context.remediationState, policy, node, false)) continue;
+    longestMs.set(policy, Math.max(longestMs.get(policy) ?? 0, heldMs(context, decision)));
+  }
   for (const [reason, { size }] of nodes) metrics.set("proxywarden_held_nodes", { reason }, size);
-
-  // Given-up nodes have a count and an alert of their own.
-  const temporaryHolds = holds.filter(({ policy, node }) => !isGivenUp(context.remediationState, policy, node, false));
   for (const { rule } of policies.all) {
-    const ofPolicy = temporaryHolds.filter(({ policy }) => policy === rule.name);
-    const longestMs = ofPolicy.reduce((longest, decision) => Math.max(longest, heldMs(context, decision)), 0);
-    metrics.set("proxywarden_longest_hold_seconds", { policy: rule.name }, longestMs / SECOND_MS);
+    const seconds = (longestMs.get(rule.name) ?? 0) / SECOND_MS;
+    metrics.set("proxywarden_longest_hold_seconds", { policy: rule.name }, seconds);
   }
 }
 

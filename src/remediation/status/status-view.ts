@@ -4,7 +4,7 @@ import { findBlockers } from "../../policy/decision.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/facts.ts";
 import { limitsByName } from "../../policy/guards/limits.ts";
 import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
-import { buildCandidate, type CandidateDeps, firingNodes, isGivenUp } from "../evaluation/candidates.ts";
+import { buildCandidate, type CandidateDeps, isGivenUp } from "../evaluation/candidates.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
 import type { GuardFactsCollector } from "../evaluation/guard-facts.ts";
@@ -92,11 +92,16 @@ function remediationStatus({ context, fleetHealth, trustTracker }: StatusViewDep
 function policyStatus({ remediationState }: ViewDeps, active: ActivePolicy): PolicyStatus {
   const { rule } = active.policy;
   const { records } = remediationState;
-  const firing = firingNodes(remediationState, rule.name);
-  const pending = records.timersOf(rule.name).size - firing.length;
   const dryRun = isDryRun(active);
+  const timers = records.timersOf(rule.name);
+  let [firing, givenUp] = [0, 0];
+  for (const [node, { state }] of timers) {
+    if (state !== "firing") continue;
+    firing++;
+    if (isGivenUp(remediationState, rule.name, node, dryRun)) givenUp++;
+  }
+  const pending = timers.size - firing;
   const open = records.openEpisodes().filter(({ policy, shadow }) => policy === rule.name && shadow === dryRun);
-  const givenUp = firing.filter((node) => isGivenUp(remediationState, rule.name, node, dryRun));
   const counts = Object.fromEntries(
     EPISODE_STATES.map((state) => [state, open.filter((episode) => episode.state === state).length]),
   );
@@ -106,8 +111,8 @@ function policyStatus({ remediationState }: ViewDeps, active: ActivePolicy): Pol
     hasFallenBack: active.hasFallenBack,
     isProven: active.proven,
     pending,
-    firing: firing.length,
-    episodes: { ...counts, pending, given_up: givenUp.length },
+    firing,
+    episodes: { ...counts, pending, given_up: givenUp },
   };
 }
 

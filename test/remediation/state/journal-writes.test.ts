@@ -109,3 +109,35 @@ test("prepared changes take effect only when they are adopted", async () => {
   adopt!();
   expect(state.records.fact("warden.test")).toBe("1");
 });
+
+test("the parts of a mass event are committed one after another, each with what was recorded meanwhile", async () => {
+  const { state, commits, settle } = await openSlowState();
+  const recorded = state.recordInParts([[fact("1")], [], [fact("2")]]);
+  expect(state.records.fact("warden.test")).toBe("1");
+  state.record([{ kind: "decision", row: decisionOf(1) }]);
+  await settle();
+  expect(commits.map(({ changes }) => changes)).toEqual([[fact("1")]]);
+  commits[0]!.end();
+  await settle();
+  await settle();
+  commits[1]!.end();
+  await recorded;
+  await settle();
+  expect(commits.map(({ changes }) => changes)).toEqual([
+    [fact("1")],
+    [{ kind: "decision", row: decisionOf(1) }],
+    [fact("2")],
+  ]);
+});
+
+test("a journal that can't be written is tried once with all parts that are left", async () => {
+  const { state, commits, settle } = await openSlowState();
+  const recorded = state.recordInParts([1, 2, 3, 4].map((row) => [{ kind: "episode", row: episodeOf(row) }]));
+  commits[0]!.end(new Error("the disk is full"));
+  await recorded;
+  await settle();
+  expect(commits.map(({ changes }) => changes.length)).toEqual([1, 4]);
+  commits[1]!.end();
+  await settle();
+  expect(state.journalProblem()).toBeNull();
+});

@@ -1,0 +1,73 @@
+import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { TimerState } from "../../../src/policy/timers/timer.ts";
+import { rebootOffline, remediationRules, withoutLimits } from "../../harness/policies.ts";
+import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+
+/** Nodes that fail, more than one transaction has timers. The others show that the service still receives reports. */
+const FAILED = 1_100;
+const scenario = { nodes: FAILED + 20 };
+
+/** Makes most nodes fail, and kills the process after the first of the transactions with timers of that state. */
+async function crashWithin(network: QuietNetwork, state: TimerState): Promise<void> {
+  for (const node of network.nodes().slice(0, FAILED)) network.failNode(node, "person");
+  network.injectedFailures.crashAt = {
+    when: "after",
+    changes: (all) => all.some((change) => change.kind === "timer" && change.row.state === state),
+  };
+  await network.advance(20 * MINUTE_MS);
+  expect(network.isAlive()).toBe(false);
+}
+
+/** Returns the number of nodes whose timer is in that state in the journal, and a fact of it. */
+async function journaled(network: QuietNetwork, state: TimerState, fact: string) {
+  const { timers, facts } = await network.store.journal.load(0);
+  return { timers: timers.filter((timer) => timer.state === state).length, fact: JSON.parse(facts.get(fact)!) };
+}
+
+test("a crash while the timers of a mass event are journaled loses no node of an incident", async () => {
+  const correlated = { by: "region", nodes: 5, share: 0.02, withinMs: 5 * MINUTE_MS } as const;
+  const network = await startQuietNetwork({
+    rules: remediationRules([rebootOffline()], { ...withoutLimits, correlated }),
+    scenario,
+  });
+  await crashWithin(network, "pending");
+  const { timers, fact } = await journaled(network, "pending", "warden.correlated");
+  expect(timers).toBeGreaterThan(0);
+  expect(timers).toBeLessThan(FAILED);
+  expect(fact.onsets).toHaveLength(FAILED);
+  await network.restart();
+  await network.advance(30 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+});
+
+test("a crash while the timers of a mass event are journaled loses no node that the circuit breaker counts", async () => {
+  const breaker = { share: 0.05, amount: 1_050, withinMs: HOUR_MS };
+  const network = await startQuietNetwork({
+    rules: remediationRules([rebootOffline()], { ...withoutLimits, breaker }),
+    scenario,
+  });
+  await crashWithin(network, "firing");
+  const { timers, fact } = await journaled(network, "firing", "warden.breaker");
+  expect(timers).toBeGreaterThan(0);
+  expect(timers).toBeLessThan(FAILED);
+  expect(fact.open).toMatchObject({ nodes: FAILED });
+  await network.restart();
+  await network.advance(30 * MINUTE_MS);
+  expect(network.controller().view.status().breaker).toMatchObject({ nodes: FAILED });
+  expect(network.postCount()).toBe(0);
+});
+
+test("a crash while the timers of a mass event are journaled counts each node once", async () => {
+  // The nodes of the last transaction fire twice, but they are no more nodes.
+  const breaker = { share: 0.05, amount: FAILED, withinMs: HOUR_MS };
+  const network = await startQuietNetwork({
+    rules: remediationRules([rebootOffline({ mode: "approve" })], { ...withoutLimits, breaker }),
+    scenario,
+  });
+  await crashWithin(network, "firing");
+  await network.restart();
+  await network.advance(30 * MINUTE_MS);
+  expect((await journaled(network, "firing", "warden.breaker")).timers).toBe(FAILED);
+  expect(network.controller().view.status().breaker).toBeNull();
+});
