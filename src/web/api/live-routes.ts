@@ -33,11 +33,11 @@ const EVENT_STREAM_HEADERS = { "content-type": "text/event-stream; charset=utf-8
 export function liveRoutes(deps: LiveRouteDeps, routeDeps: RouteDeps): readonly Route[] {
   const fleetGrid = createFleetGrid({ fleet: deps.fleet, marks: () => deps.remediation().nodeMarks() });
   const broadcaster = new EventBroadcaster({ ...routeDeps, fleetGrid, eventLog: deps.eventLog, epoch: deps.epoch });
-  let compressed: { readonly json: string; readonly gzipped: Promise<Buffer> } | null = null;
+  let compressed: { readonly json: Buffer; readonly gzipped: Promise<Buffer> } | null = null;
 
   async function answerFleet(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     broadcaster.publish();
-    const json = fleetGrid.document();
+    const json = await routeDeps.runSteps(fleetGrid.document());
     reply.type("application/json; charset=utf-8").header("vary", "accept-encoding");
     if (!acceptsGzip(request.headers["accept-encoding"]?.toString())) return reply.send(json);
     if (compressed?.json !== json) compressed = { json, gzipped: promisify(gzip)(json) };

@@ -33,7 +33,8 @@ export interface WebDeps extends OperatorCommandDeps, LiveRouteDeps {
   /** Called for each connection and request, because a reload may change the list. */
   readonly isTrustedProxy: IsTrustedProxy;
   status(): object;
-  nodes(query: NodesQuery): object;
+  /** Returns the steps of the answer, which block the event loop for a fraction of a millisecond each. */
+  nodes(query: NodesQuery): Iterator<unknown, object>;
   /** Null if there is no such node. */
   node(id: string): object | null;
   budget(): object;
@@ -55,14 +56,14 @@ export function webRoutes(deps: WebDeps, routeDeps: RouteDeps): readonly Route[]
       authorize: guard.allows,
       handle: (request, reply) => answerReload(deps, guard.operatorOf(request), reply),
     },
-    ...jsonRoutes(deps),
+    ...jsonRoutes(deps, routeDeps),
     ...pageRoutes(),
     ...liveRoutes(deps, routeDeps),
     ...operatorCommandRoutes(deps, routeDeps, guard),
   ];
 }
 
-function jsonRoutes(deps: WebDeps): readonly Route[] {
+function jsonRoutes(deps: WebDeps, { runSteps }: Pick<RouteDeps, "runSteps">): readonly Route[] {
   const remediation = () => deps.remediation();
   const list = (
     path: string,
@@ -81,7 +82,7 @@ function jsonRoutes(deps: WebDeps): readonly Route[] {
       method: "GET",
       path: "/api/v1/nodes",
       parameters: ["page", "limit", "status", "country", "region", "q"],
-      handle: ({ query }) => deps.nodes(nodesQuery(query as Query)),
+      handle: ({ query }) => runSteps(deps.nodes(nodesQuery(query as Query))),
     },
     { method: "GET", path: "/api/v1/nodes/:id", handle: (request, reply) => answerNode(deps, request, reply) },
     list("decisions", ["node", "policy", "until", "limit"], async (query) =>

@@ -1,15 +1,17 @@
 import { expect, test } from "vitest";
 import type { Fleet } from "../../../src/model/snapshot.ts";
 import type { NodeMark } from "../../../src/remediation/status/views.ts";
-import { createFleetGrid } from "../../../src/web/api/fleet-view.ts";
+import { createFleetGrid, type FleetGrid } from "../../../src/web/api/fleet-view.ts";
 import { applyChange, type FleetModel, markOf, readFleet, statusOf } from "../../../src/web/ui/page/fleet/fleet.ts";
-import { buildFleet, withStatus } from "../fleet-fixture.ts";
+import { buildFleet, resultOf, withStatus } from "../fleet-fixture.ts";
 
 /** A fleet grid over a fleet that a test replaces. */
 function gridOver(fleet: Fleet | null, marks: ReadonlyMap<string, NodeMark> = new Map()) {
   const now = { fleet, marks };
   return { now, fleetGrid: createFleetGrid({ fleet: () => now.fleet, marks: () => now.marks }) };
 }
+
+const read = (fleetGrid: FleetGrid) => JSON.parse(resultOf(fleetGrid.document()).toString());
 
 const threeNodes = buildFleet([
   { id: "a" },
@@ -20,13 +22,13 @@ const threeNodes = buildFleet([
 test("before the first walk the document is empty", () => {
   const { fleetGrid } = gridOver(null);
   expect(fleetGrid.refresh()).toBeNull();
-  expect(JSON.parse(fleetGrid.document())).toMatchObject({ revision: 0, ids: [], places: [], status: "", mark: "" });
+  expect(read(fleetGrid)).toMatchObject({ revision: 0, ids: [], places: [], status: "", mark: "" });
 });
 
 test("the document has columns by slot, a digit for each status and mark", () => {
   const { fleetGrid } = gridOver(threeNodes, new Map([["b", "acting"]]));
   expect(fleetGrid.refresh()).toEqual({ from: 0, revision: 1, cells: null });
-  expect(JSON.parse(fleetGrid.document())).toEqual({
+  expect(read(fleetGrid)).toEqual({
     revision: 1,
     statuses: ["online", "offline", "quarantined", "rebooting", "maintenance", "unknown"],
     marks: [
@@ -51,8 +53,20 @@ test("the document is empty again once the fleet is not observed any more", () =
   fleetGrid.refresh();
   now.fleet = null;
   expect(fleetGrid.refresh()).toEqual({ from: 1, revision: 2, cells: null });
-  expect(JSON.parse(fleetGrid.document())).toMatchObject({ revision: 2, ids: [] });
+  expect(read(fleetGrid)).toMatchObject({ revision: 2, ids: [] });
   expect(fleetGrid.refresh()).toBeNull();
+});
+
+test("a document shows the fleet as of its first step, even if the fleet changes before the last one", () => {
+  const { fleetGrid, now } = gridOver({ ...threeNodes, ids: ["c", "", "d"] });
+  fleetGrid.refresh();
+  const steps = fleetGrid.document();
+  steps.next();
+  now.fleet = withStatus(now.fleet!, { 0: "rebooting" });
+  fleetGrid.refresh();
+  expect(read(fleetGrid)).toMatchObject({ revision: 2, status: "301" });
+  expect(JSON.parse(resultOf(steps).toString())).toMatchObject({ revision: 1, status: "001" });
+  expect(read(fleetGrid)).toMatchObject({ revision: 2, status: "301" });
 });
 
 test("a change lists only the cells that changed", () => {
@@ -95,18 +109,18 @@ test("applying the changes gives the same as reading the document again", () => 
   const first = buildFleet(ids);
   const { fleetGrid, now } = gridOver(first);
   fleetGrid.refresh();
-  const read = (): FleetModel => readFleet(JSON.parse(fleetGrid.document()));
+  const readModel = (): FleetModel => readFleet(read(fleetGrid));
   const looks = (model: FleetModel) => model.cells.map((cell) => [cell.id, statusOf(model, cell), markOf(model, cell)]);
-  const followed = read();
+  const followed = readModel();
   for (let step = 0; step < 40; step++) {
     now.fleet = withStatus(now.fleet!, { [(step * 7) % 50]: step % 3 === 0 ? "offline" : "online" });
     now.marks = new Map([[`node_${(step * 11) % 50}`, step % 2 === 0 ? "pending" : "acting"]]);
     const change = fleetGrid.refresh();
     if (change !== null) expect(applyChange(followed, change)).not.toBeNull();
-    expect(looks(followed)).toEqual(looks(read()));
+    expect(looks(followed)).toEqual(looks(readModel()));
   }
   // Known changes are ignored; changes that do not continue the known revision are rejected.
   expect(applyChange(followed, { from: 3, revision: 4, cells: [[0, 5, 0]] })).toEqual([]);
   expect(applyChange(followed, { from: 90, revision: 91, cells: [[0, 5, 0]] })).toBeNull();
-  expect(looks(followed)).toEqual(looks(read()));
+  expect(looks(followed)).toEqual(looks(readModel()));
 });
