@@ -2,6 +2,7 @@ import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import { HOLD_REASONS } from "../../model/remediation/decision.ts";
 import type { NodeHold } from "../../model/remediation/episode.ts";
+import type { EpochMs } from "../../model/time.ts";
 import type { RemediationContext } from "../context.ts";
 import { isGivenUp } from "../evaluation/candidates.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
@@ -10,18 +11,22 @@ type HoldGaugeDeps = Pick<RemediationContext, "remediationState" | "policies" | 
 
 /** Sets the gauges of held nodes and of the longest hold of each policy. Dry runs are left out. */
 export function setHoldGauges(context: HoldGaugeDeps, lastDecisions: readonly LastDecision[]): void {
-  const { metrics, policies } = context;
-  const holds = lastDecisions.filter((decision) => isHold(context, decision));
+  const { metrics, policies, remediationState } = context;
+  const now = remediationState.now();
   const nodes = new Map(HOLD_REASONS.map((reason) => [reason, new Set<NodeId>()]));
-  for (const { node, reasons } of holds) for (const reason of reasons) nodes.get(reason)!.add(node);
+  const longestMs = new Map<string, DurationMs>();
+  for (const decision of lastDecisions) {
+    if (!isHold(context, decision)) continue;
+    const { policy, node, reasons } = decision;
+    for (const reason of reasons) nodes.get(reason)!.add(node);
+    // Given-up nodes have a count and an alert of their own.
+    if (isGivenUp(remediationState, policy, node, false)) continue;
+    longestMs.set(policy, Math.max(longestMs.get(policy) ?? 0, heldMs(context, decision, now)));
+  }
   for (const [reason, { size }] of nodes) metrics.set("proxywarden_held_nodes", { reason }, size);
-
-  // Given-up nodes have a count and an alert of their own.
-  const temporaryHolds = holds.filter(({ policy, node }) => !isGivenUp(context.remediationState, policy, node, false));
   for (const { rule } of policies.all) {
-    const ofPolicy = temporaryHolds.filter(({ policy }) => policy === rule.name);
-    const longestMs = ofPolicy.reduce((longest, decision) => Math.max(longest, heldMs(context, decision)), 0);
-    metrics.set("proxywarden_longest_hold_seconds", { policy: rule.name }, longestMs / SECOND_MS);
+    const seconds = (longestMs.get(rule.name) ?? 0) / SECOND_MS;
+    metrics.set("proxywarden_longest_hold_seconds", { policy: rule.name }, seconds);
   }
 }
 
@@ -45,13 +50,12 @@ export function holdsInForce(remediationState: HoldGaugeDeps["remediationState"]
     .filter((hold): hold is HoldInForce => hold.kind !== "given_up" && (hold.until === null || hold.until > now));
 }
 
-/** Time since the last step of the node's episode ended; if it had none, since its timer fires. */
+/** Time until `now` since the last step of the node's episode ended; if it had none, since its timer fires. */
 export function heldMs(
-  { remediationState, policies }: Omit<HoldGaugeDeps, "metrics">,
+  { remediationState: { records }, policies }: Omit<HoldGaugeDeps, "metrics">,
   { policy, node }: LastDecision,
+  now: EpochMs,
 ): DurationMs {
-  const { records } = remediationState;
-  const now = remediationState.now();
   const open = records.openEpisode(node, false);
   if (open?.policy === policy && open.acted > 0) return now - open.stateAt;
   const { since } = records.timer(policy, node);

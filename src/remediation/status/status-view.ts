@@ -66,7 +66,7 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
       [...records.actions()]
         .filter(({ state }) => state === "awaiting")
         .map((action) => ({ ...action, expiresAt: action.createdAt + context.rules.safety.approvalTtlMs })),
-    heldNodes: () => heldNodesOf(context, deps.lastDecisions()),
+    heldNodes: (query) => heldNodesOf(context, deps.lastDecisions(), query),
     heldNodeCount: () => heldNodeCountOf(context, deps.lastDecisions()),
     nodeMarks: () => nodeMarksOf(context, deps.lastDecisions()),
   };
@@ -95,11 +95,10 @@ function policyStatus({ remediationState }: ViewDeps, active: ActivePolicy): Pol
   const firing = firingNodes(remediationState, rule.name);
   const pending = records.timersOf(rule.name).size - firing.length;
   const dryRun = isDryRun(active);
-  const open = records.openEpisodes().filter(({ policy, shadow }) => policy === rule.name && shadow === dryRun);
   const givenUp = firing.filter((node) => isGivenUp(remediationState, rule.name, node, dryRun));
-  const counts = Object.fromEntries(
-    EPISODE_STATES.map((state) => [state, open.filter((episode) => episode.state === state).length]),
-  );
+  const counts = Object.fromEntries(EPISODE_STATES.map((state) => [state, 0])) as Record<string, number>;
+  for (const { policy, shadow, state } of records.openEpisodes())
+    if (policy === rule.name && shadow === dryRun) counts[state]!++;
   return {
     rule,
     mode: active.mode,
@@ -118,7 +117,7 @@ function explainPolicies({ context, guardFacts }: StatusViewDeps, node: string):
     const candidate = buildCandidate(context, active, node);
     if (candidate === null) return [];
     const { evaluation } = candidate;
-    const { name, forMs } = active.policy.rule;
+    const { name, forMs, steps } = active.policy.rule;
     const timer = toTimerRow(name, node, candidate.timer);
     const episode =
       candidate.episode ?? context.remediationState.records.suspendedEpisode(name, node, isDryRun(active));
@@ -132,6 +131,7 @@ function explainPolicies({ context, guardFacts }: StatusViewDeps, node: string):
         fields: evaluation.fields(),
         timer: timer === null ? null : presentTimer(timer),
         forMs,
+        steps,
         episode,
         blockers: findBlockers(candidate, factsOf(isDryRun(active))),
       },
