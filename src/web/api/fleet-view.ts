@@ -1,6 +1,5 @@
 import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Fleet } from "../../model/snapshot.ts";
-import { slotsById } from "../../policy/cel/field-readers.ts";
 import { NODE_MARKS, type NodeMark } from "../../remediation/status/views.ts";
 import { cacheStepsByColumn, type Steps } from "./fleet-columns.ts";
 
@@ -43,8 +42,11 @@ export function createFleetGrid(deps: FleetGridDeps) {
   let document: { readonly revision: number; readonly json: Buffer } | null = null;
 
   return {
-    /** Updates the grid to the current fleet. Returns null if nothing changed. */
-    refresh(): FleetGridChange | null {
+    /**
+     * The steps that update the grid to the fleet as of the first step. Their result is null if nothing changed. The
+     * steps of two updates must not alternate.
+     */
+    *refresh(): Steps<FleetGridChange | null> {
       const fleet = deps.fleet();
       if (fleet === null) {
         if (last === null) return null;
@@ -52,13 +54,13 @@ export function createFleetGrid(deps: FleetGridDeps) {
         revision++;
         return { from: revision - 1, revision, cells: null };
       }
-      const now: GridState = { fleet, marks: markColumn(fleet, deps.marks()) };
+      const now: GridState = { fleet, marks: yield* markColumn(fleet, deps.marks()) };
       const before = last;
       last = now;
       const cells = before === null || !isSameLayout(before.fleet, fleet) ? null : findCellChanges(before, now);
       if (cells?.length === 0) return null;
       revision++;
-      return { from: revision - 1, revision, cells: cells !== null && cells.length > CELL_CHANGES_MAX ? null : cells };
+      return { from: revision - 1, revision, cells };
     },
     revision: () => revision,
     /**
@@ -81,28 +83,44 @@ const isSameLayout = (one: Fleet, other: Fleet): boolean =>
   one.locationIndex === other.locationIndex &&
   one.locations === other.locations;
 
-function markColumn(fleet: Fleet, marks: ReadonlyMap<NodeId, NodeMark>): Uint8Array {
+/** Values that are read or written in one step, which takes a fraction of a millisecond. */
+const VALUES_PER_STEP = 1_024;
+
+const slotsById = cacheStepsByColumn(function* mapSlots(ids: readonly string[]): Steps<ReadonlyMap<NodeId, number>> {
+  const slots = new Map<NodeId, number>();
+  for (const [slot, id] of ids.entries()) {
+    slots.set(id, slot);
+    if (slot % VALUES_PER_STEP === 0) yield;
+  }
+  return slots;
+});
+
+function* markColumn(fleet: Fleet, marks: ReadonlyMap<NodeId, NodeMark>): Steps<Uint8Array> {
   const column = new Uint8Array(fleet.slots);
-  const slots = slotsById(fleet.ids);
+  if (marks.size === 0) return column;
+  yield;
+  const slots = yield* slotsById(fleet.ids);
+  let read = 0;
   for (const [node, mark] of marks) {
     const slot = slots.get(node);
     if (slot !== undefined) column[slot] = NODE_MARKS.indexOf(mark);
+    if (++read % VALUES_PER_STEP === 0) yield;
   }
   return column;
 }
 
-function findCellChanges(before: GridState, now: GridState): readonly CellChange[] {
+/** Returns the changes, or null if there are too many. */
+function findCellChanges(before: GridState, now: GridState): readonly CellChange[] | null {
   const cells: CellChange[] = [];
   const [oldStatus, status] = [before.fleet.status, now.fleet.status];
   for (let slot = 0; slot < now.fleet.slots; slot++) {
     if (oldStatus[slot] === status[slot] && before.marks[slot] === now.marks[slot]) continue;
-    if (now.fleet.ids[slot] !== "") cells.push([slot, status[slot]!, now.marks[slot]!]);
+    if (now.fleet.ids[slot] === "") continue;
+    if (cells.length === CELL_CHANGES_MAX) return null;
+    cells.push([slot, status[slot]!, now.marks[slot]!]);
   }
   return cells;
 }
-
-/** Values that are written in one step, which takes a fraction of a millisecond. */
-const VALUES_PER_STEP = 2_048;
 
 /** Ids and names make up most of the document and rarely change. */
 const columnText = cacheStepsByColumn(function* writeColumn(column: readonly unknown[] | Uint32Array): Steps<Buffer> {

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Result } from "../../base/result.ts";
+import { runInSlices } from "../../platform/event-loop.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
 import { createOperatorGuard } from "../http/auth/operator-guard.ts";
 import type { IsTrustedProxy } from "../http/client-address.ts";
@@ -63,7 +64,7 @@ export function webRoutes(deps: WebDeps, routeDeps: RouteDeps): readonly Route[]
   ];
 }
 
-function jsonRoutes(deps: WebDeps, { runSteps }: Pick<RouteDeps, "runSteps">): readonly Route[] {
+function jsonRoutes(deps: WebDeps, { clock, occupyQueue }: Pick<RouteDeps, "clock" | "occupyQueue">): readonly Route[] {
   const remediation = () => deps.remediation();
   const list = (
     path: string,
@@ -82,7 +83,7 @@ function jsonRoutes(deps: WebDeps, { runSteps }: Pick<RouteDeps, "runSteps">): r
       method: "GET",
       path: "/api/v1/nodes",
       parameters: ["page", "limit", "status", "country", "region", "q"],
-      handle: ({ query }) => runSteps(deps.nodes(nodesQuery(query as Query))),
+      handle: ({ query }) => occupyQueue(runInSlices(deps.nodes(nodesQuery(query as Query)), clock)),
     },
     { method: "GET", path: "/api/v1/nodes/:id", handle: (request, reply) => answerNode(deps, request, reply) },
     list("decisions", ["node", "policy", "until", "limit"], async (query) =>

@@ -1,6 +1,5 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { Clock } from "../../model/ports.ts";
-import { runInSlices } from "../../platform/event-loop.ts";
 
 /** Maximum length of the queue. Further requests are rejected with 503. */
 const QUEUED_REQUESTS_MAX = 64;
@@ -13,12 +12,12 @@ const PAUSE_MS_MAX: DurationMs = SECOND_MS / 4;
 export interface RequestQueue {
   /** Resolves when a request may run, or returns null if the queue is full. */
   enter(): Promise<void> | null;
-  /** Runs all steps of an answer in slices. Call it before the request waits for anything else. */
-  runSteps: RunSteps;
+  /**
+   * Keeps the next request waiting until `work` of the current one has ended. Call it before the current one waits for
+   * anything. Returns `work`.
+   */
+  occupy<Result>(work: Promise<Result>): Promise<Result>;
 }
-
-/** Runs all steps of an answer. Resolves to their result. */
-export type RunSteps = <Result>(steps: Iterator<unknown, Result>) => Promise<Result>;
 
 /**
  * Creates a queue that runs one request at a time and pauses for as long as each took, which leaves half of the event
@@ -27,13 +26,13 @@ export type RunSteps = <Result>(steps: Iterator<unknown, Result>) => Promise<Res
 export function createRequestQueue(clock: Pick<Clock, "monotonic" | "sleep">): RequestQueue {
   let waiting = 0;
   let last: Promise<void> = Promise.resolve();
-  let running: Promise<unknown> = Promise.resolve();
+  let occupied: Promise<unknown> = Promise.resolve();
 
   async function pause(): Promise<void> {
     const began = clock.monotonic();
-    // The request runs in this turn of the event loop, or begins its steps in it.
+    // The request runs in this turn of the event loop, or occupies the queue in it.
     await new Promise((resolve) => setImmediate(resolve));
-    await running;
+    await occupied;
     const tookMs = clock.monotonic() - began;
     if (tookMs >= PAUSE_MS_MIN) await clock.sleep(Math.min(tookMs, PAUSE_MS_MAX));
   }
@@ -48,10 +47,9 @@ export function createRequestQueue(clock: Pick<Clock, "monotonic" | "sleep">): R
       last = turn.then(pause);
       return turn;
     },
-    runSteps(steps) {
-      const result = runInSlices(steps, clock);
-      running = result.catch(() => undefined);
-      return result;
+    occupy(work) {
+      occupied = work.catch(() => undefined);
+      return work;
     },
   };
 }

@@ -3,7 +3,7 @@ import type { WebRefusal } from "../../model/label-values.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { Parameter } from "../api/query.ts";
 import type { OperatorAuth } from "./auth/bearer-token.ts";
-import type { RunSteps } from "./request-queue.ts";
+import type { RequestQueue } from "./request-queue.ts";
 
 /** One route. A GET route also answers HEAD. */
 export interface Route {
@@ -32,5 +32,5 @@ export interface RouteDeps {
   readonly clock: Pick<Clock, "monotonic" | "sleep">;
   readonly operatorAuth: OperatorAuth;
   countRefusal(reason: WebRefusal): void;
-  readonly runSteps: RunSteps;
+  readonly occupyQueue: RequestQueue["occupy"];
 }

@@ -56,7 +56,7 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
   const tls = webSettings.current().tls?.options ?? null;
   const app = createHttpServer({ log, tls, isTrustedProxy, countRefusal });
   const requestQueue = createRequestQueue(clock);
-  const routes = webRoutes(deps, { log, clock, operatorAuth, countRefusal, runSteps: requestQueue.runSteps });
+  const routes = webRoutes(deps, { log, clock, operatorAuth, countRefusal, occupyQueue: requestQueue.occupy });
   addRoutes(app, routes, { webSettings, authorize, requestQueue, countRefusal });
   const connections = limitConnections(app.server, { webSettings, clock, log, isTrustedProxy, countRefusal });
   app.addHook("preClose", (done) => {

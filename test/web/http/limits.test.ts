@@ -1,5 +1,6 @@
 import { Agent } from "node:http";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { runInSlices } from "../../../src/platform/event-loop.ts";
 import { inlineSecret } from "../../../src/platform/secret-file.ts";
 import { createRequestQueue } from "../../../src/web/http/request-queue.ts";
 import { waitUntil } from "../../integration/wait-until.ts";
@@ -180,16 +181,17 @@ describe("a flood of API requests", () => {
     expect(slept).toEqual([30, 250, 5]);
   });
 
-  test("runs the steps of one answer at a time, in slices, even if one fails", async () => {
+  test("runs one answer at a time that is cut into slices, even if one fails", async () => {
     let nowMs = 0;
     const slept: number[] = [];
-    const queue = createRequestQueue({
+    const clock = {
       monotonic: () => nowMs,
-      sleep(ms) {
+      sleep(ms: number) {
         slept.push(ms);
         return Promise.resolve();
       },
-    });
+    };
+    const queue = createRequestQueue(clock);
     const turns = { count: 0, areCounted: true };
     const countTurn = () => {
       turns.count++;
@@ -208,7 +210,7 @@ describe("a flood of API requests", () => {
     }
     const answer = async (name: string, count: number) => {
       await queue.enter();
-      return queue.runSteps(steps(name, count));
+      return queue.occupy(runInSlices(steps(name, count), clock));
     };
     const answers = await Promise.allSettled([answer("a", 3), answer("b", 1), answer("c", 2)]);
     turns.areCounted = false;
