@@ -24,18 +24,18 @@ COPY tsconfig.json tsconfig.build.json ./
 COPY src src
 COPY scripts scripts
 RUN npm run build
-# The base image has no /usr/bin/env, so `docker exec … proxywarden explain node_42` needs an absolute interpreter.
+# The base image has no /usr/bin/env, so `docker exec … proxywarden explain node_42` needs an absolute path to the interpreter.
 RUN sed -i '1s|.*|#!/nodejs/bin/node --max-semi-space-size=8|' dist/main.js && chmod 755 dist/main.js \
  && mkdir -p /image/usr/local/bin && ln -s /app/dist/main.js /image/usr/local/bin/proxywarden \
  && install -d -m 700 /state/proxywarden
 
 FROM gcr.io/distroless/nodejs24-debian13:nonroot
 LABEL org.opencontainers.image.title="proxywarden" \
-      org.opencontainers.image.description="Polls the rationed management API of a proxy network, exports it to Prometheus, and remediates unhealthy nodes under YAML policies." \
+      org.opencontainers.image.description="Polls the rationed management API of a proxy network, exports its data to Prometheus, and remediates unhealthy nodes under YAML policies." \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="gcr.io/distroless/nodejs24-debian13:nonroot"
-# Otherwise the allocator of glibc keeps buffers that were freed: a tenth of the memory of a large fleet.
+# The MALLOC_ variables keep glibc's allocator from retaining freed buffers, which saves a tenth of the memory with a large fleet.
 ENV NODE_ENV=production MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=32768
 # Root owns all files, so the daemon can't modify itself. Layers that change least come first.
 COPY --from=dependencies --chown=0:0 /app/node_modules /app/node_modules

@@ -18,7 +18,7 @@ export interface EvaluationResult {
   readonly gapMs: number;
 }
 
-/** The targets for 5 % of the nodes observed again. */
+/** The targets for 5% of the nodes observed again. */
 export const EVALUATION_CPU_MS_MAX = 150;
 export const EVALUATION_GAP_MS_MAX = 5;
 

@@ -20,7 +20,7 @@ export interface ExpositionResult {
   readonly rssMb: number;
   /** prom-client's full refresh divided by proxywarden's. */
   readonly speedup: number;
-  /** A refresh of 5 % of the nodes divided by a full one. */
+  /** A refresh of 5% of the nodes divided by a full one. */
   readonly fewShare: number;
   /** A scrape divided by one of the bare server. */
   readonly scrapeRatio: number;
@@ -58,7 +58,7 @@ const lengths = (nodes: number, quick: boolean): Length => {
 const SCRAPES = 31;
 const CHANGED_SCRAPES = 9;
 
-/** Measures a refresh of all values, a refresh of 5 % and a cached gzip scrape, alternating with prom-client. */
+/** Measures a refresh of all values, a refresh of 5% and a cached gzip scrape, alternating with prom-client. */
 export async function benchExposition(nodes: number, quick: boolean): Promise<ExpositionResult> {
   const { warm, rounds } = lengths(nodes, quick);
   const ours = startContender(new URL("proxywarden.ts", import.meta.url), nodes);

@@ -26,7 +26,7 @@ function markdown(all: readonly ExpositionResult[]): string {
     ["prom-client: set all values and render, ms", "promClientMs"],
     ["proxywarden: refresh with all values changed, ms", "fullMs"],
     ["**speedup**", "speedup"],
-    ["refresh with 5 % of the nodes changed, ms", "fewMs"],
+    ["refresh with 5% of the nodes changed, ms", "fewMs"],
     ["**share of a full refresh**", "fewShare"],
     ["compression after a refresh, in a thread, ms", "compressMs"],
     ["**longest time the event loop is blocked, median of rounds, ms**", "gapMs"],
@@ -81,7 +81,7 @@ function evaluationMarkdown(all: readonly EvaluationResult[]): string {
     // The targets are those for a few of the nodes.
     const cell = (value: number, max: number) =>
       share < 1 ? judged(value.toFixed(1), value <= max, "≤", max) : value.toFixed(1);
-    return `| ${share * 100} % of the nodes | ${cell(cpuMs, EVALUATION_CPU_MS_MAX)} | ${cell(gapMs, EVALUATION_GAP_MS_MAX)} |`;
+    return `| ${share * 100}% of the nodes | ${cell(cpuMs, EVALUATION_CPU_MS_MAX)} | ${cell(gapMs, EVALUATION_GAP_MS_MAX)} |`;
   });
   return [
     "| evaluation of 20 policies on 100,000 nodes | CPU, ms | **longest time the event loop is blocked, ms** |",

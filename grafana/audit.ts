@@ -77,7 +77,7 @@ WHERE NOT dry_run AND state = 'healed' AND ${ofPolicies("closed_at")}`,
 const operatorPanels = () => [
   rows(
     "Commands of operators",
-    "Commands with their operator, newest first. A reload by SIGHUP has no operator, nor has any command if none are configured.",
+    "Commands with their operator, newest first. A reload by SIGHUP and the end of an expired pause or hold have no operator; nor does a reload if no operators are configured.",
     `SELECT at AS "time", operator, command, node, action, detail
 FROM proxywarden_orders
 WHERE $__timeFilter(at) AND ${OF_NODE}
@@ -174,7 +174,7 @@ ORDER BY 1, 2`,
   }),
   rows(
     "Episodes",
-    "Episodes of the selected policies and node that were open in the time range, newest first. Seconds: their duration so far.",
+    "Episodes of the selected policies and node that were open in the time range, newest first. Seconds: their duration, up to now if they are still open.",
     `SELECT opened_at AS "time", id, node, region, policy, dry_run, state, steps_sent, closed_at,
   extract(epoch FROM coalesce(duration, now() - opened_at))::float8 AS seconds
 FROM proxywarden_episodes

@@ -105,7 +105,7 @@ export const budgetPanels = () => [
     ...third,
     title: "External usage",
     empty: "No calls of other clients",
-    description: "Calls per minute of other clients with the same key, as far as the rate limit headers prove them.",
+    description: "Calls per minute by other clients with the same key, as derived from the rate limit headers.",
     unit: "reqpm",
     queries: [{ expr: `60 * ${rate("proxywarden_foreign_calls_total")}`, legend: "{{category}}" }],
   }),

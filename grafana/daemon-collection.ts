@@ -14,7 +14,7 @@ export const collectionPanels = () => [
   timeSeries({
     ...third,
     title: "Age relative to the freshness limit",
-    empty: "Nothing was collected yet",
+    empty: "Nothing collected yet",
     description:
       "Time since the last success of each collector, relative to the age up to which its data is fresh. Above 1, its data is no longer exported.",
     unit: "none",
@@ -23,7 +23,7 @@ export const collectionPanels = () => [
   timeSeries({
     ...third,
     title: "Age",
-    empty: "Nothing was collected yet",
+    empty: "Nothing collected yet",
     description: "Time since each collector last succeeded.",
     unit: "s",
     queries: [{ expr: `time() - ${succeeded}`, legend: "{{collector}}" }],
@@ -31,7 +31,7 @@ export const collectionPanels = () => [
   timeSeries({
     ...third,
     title: "Planned interval",
-    description: "Planned interval of each collector. Details: planned time for a round over all nodes.",
+    description: "Planned interval of each collector. Details: planned time to read all nodes once.",
     unit: "s",
     queries: [{ expr: interval, legend: "{{collector}}" }],
   }),
@@ -45,7 +45,7 @@ export const collectionPanels = () => [
   timeSeries({
     ...third,
     title: "Collection duration",
-    empty: "Nothing was collected yet",
+    empty: "Nothing collected yet",
     description: "Duration of the last run of each collector, successful or not.",
     unit: "s",
     queries: [{ expr: selector("proxywarden_collect_duration_seconds"), legend: "{{collector}}" }],
@@ -53,15 +53,16 @@ export const collectionPanels = () => [
   stateTimeline({
     ...third,
     title: "Complete",
-    empty: "Nothing was collected yet",
-    description: "Whether the last run accounted for every record. No node is acted on with an incomplete inventory.",
+    empty: "Nothing collected yet",
+    description:
+      "Whether the last run was complete. A complete walk may miss a small share of the records (nodes: safety.trust.max_missing). While the last walk of the nodes is incomplete, no node is acted on.",
     unit: "none",
     queries: [{ expr: selector("proxywarden_collect_complete"), legend: "{{collector}}" }],
   }).mappings([truth("complete", "incomplete", 1)]),
   timeSeries({
     ...third,
     title: "Completeness of lists",
-    empty: "No list was read yet",
+    empty: "No list read yet",
     description:
       "Share of a list's records that the last walk saw. It is below 1 if the list changes during the walk, or the service does not list all records that it counts.",
     unit: "percentunit",
@@ -70,8 +71,8 @@ export const collectionPanels = () => [
   timeSeries({
     ...third,
     title: "Age of the last complete collection",
-    empty: "No collection was complete yet",
-    description: "Time since each collector last accounted for every record. It grows while runs are incomplete.",
+    empty: "No complete collection yet",
+    description: "Time since the last complete run of each collector. It grows while runs are incomplete.",
     unit: "s",
     queries: [
       { expr: `time() - ${selector("proxywarden_collect_last_complete_timestamp_seconds")}`, legend: "{{collector}}" },
@@ -81,7 +82,7 @@ export const collectionPanels = () => [
     ...third,
     title: "Nodes and sessions in memory",
     description:
-      "Nodes in the last walk, nodes only in an earlier walk that are not yet known to be gone, and sessions kept between walks.",
+      "Nodes in the last walk, nodes seen only in an earlier walk that are not yet known to be gone, and sessions kept between walks.",
     unit: "short",
     queries: [
       { expr: selector("proxywarden_inventory_nodes"), legend: "nodes: {{state}}" },

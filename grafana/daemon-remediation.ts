@@ -34,7 +34,7 @@ export const remediationPanels = () => [
     ...third,
     title: "Episodes by policy",
     empty: "No policies",
-    description: "Nodes that are pending or have an episode, by policy.",
+    description: "Nodes that are pending, have an open episode or were given up, by policy.",
     unit: "none",
     queries: [{ expr: `sum by (policy) (${selector("proxywarden_episodes")})`, legend: "{{policy}}" }],
   }),
@@ -61,7 +61,7 @@ export const remediationPanels = () => [
     title: "Decisions by reason",
     empty: "No policies",
     description:
-      "Changes of the decision on a node. all_clear: act; any other reason: hold. A node held for several reasons counts under each. docs/remediation.md explains the reasons.",
+      "Decisions on nodes: each decision to take a step, and each change in the reasons to hold a node. all_clear: act; any other reason: hold. A node held for several reasons counts under each. docs/remediation.md explains the reasons.",
     queries: [{ ...gained("reason", "proxywarden_decisions_total"), legend: "{{reason}}" }],
   }),
   counts({
@@ -69,7 +69,7 @@ export const remediationPanels = () => [
     title: "Actions by outcome",
     empty: "No policy has an action",
     description:
-      "Actions by outcome. verified: observed to work. An action in doubt also counts under in_doubt until observation settles it.",
+      "Actions by outcome. verified: observed to work. An action in doubt is counted as in_doubt at once, and again if it ends with another outcome.",
     queries: [{ ...gained("action, outcome", "proxywarden_actions_total"), legend: "{{action}}: {{outcome}}" }],
   }),
   timeSeries({
@@ -108,7 +108,7 @@ export const remediationPanels = () => [
     title: "Open episodes",
     empty: "No open episodes",
     description:
-      "Nodes with an open episode: policy, state and last action. At most a thousand are exported, those beyond firing first.",
+      "Nodes with an open episode: policy, state and last action. At most a thousand are exported; those in the state firing are left out first.",
     unit: "none",
     queries: [{ expr: selector("proxywarden_node_episode"), shape: "table" }],
   })
@@ -121,7 +121,7 @@ export const remediationPanels = () => [
     height: 9,
     title: "Notifications",
     empty: "No notifications",
-    description: "Notifications by outcome: delivered, failed after all retries, or dropped from a full queue.",
+    description: "Notifications by outcome: sent, failed after all retries, or dropped from a full queue.",
     queries: [
       { ...gained("receiver, outcome", "proxywarden_notifications_total"), legend: "{{receiver}}: {{outcome}}" },
     ],

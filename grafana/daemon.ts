@@ -57,7 +57,7 @@ const overviewPanels = () => [
   ),
   flag(
     "Configuration",
-    "Whether the last reload succeeded. If not, the previous configuration stays active. Absent before the first reload.",
+    "Whether the last reload succeeded. If not, the previous configuration stays active.",
     `min(${selector("proxywarden_config_last_reload_successful")})`,
     truth("active", "rejected", 1),
   ),

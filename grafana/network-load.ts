@@ -43,7 +43,7 @@ export const sessionPanels = () => [
   stacked({
     ...third,
     title: "Sessions by country",
-    description: "Sessions of the ten selected countries with the most sessions, from the session list.",
+    description: "Sessions of the ten countries with the most sessions, among those selected, from the session list.",
     unit: "short",
     queries: [{ expr: `topk(10, ${selector("proxynet_country_sessions", AT_LOCATION[1])})`, legend: "{{country}}" }],
   }),
@@ -106,7 +106,7 @@ export const trafficPanels = () => [
   bars({
     ...half,
     title: "Busiest nodes",
-    description: "The ten nodes with the most sessions, by their own records.",
+    description: "The ten nodes with the most sessions, as reported in their records.",
     unit: "short",
     queries: [
       {
@@ -171,7 +171,7 @@ export const statisticsPanels = () => [
   ),
   statisticPanel(
     "Bandwidth today",
-    "Bandwidth of today, reported in gigabytes by the service.",
+    "Today's bandwidth, reported in gigabytes by the service.",
     "decbytes",
     "proxynet_stats_bandwidth_today_bytes",
   ),

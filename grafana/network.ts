@@ -47,7 +47,7 @@ const overviewPanels = () => [
     {
       ...size,
       title: "Nodes",
-      description: "Selected nodes in any state. Absent unless there was a recent complete walk of the list.",
+      description: "Selected nodes in any status. Absent unless there was a recent walk of the list.",
       unit: "none",
       queries: [{ expr: `sum(${selector("proxynet_nodes", ...AT_LOCATION)})` }],
     },

@@ -110,7 +110,7 @@ export function titleOf({ plan, conditions }: Cell): string {
     case "churn":
       return `${title}; nodes join and leave`;
     case "bad_details":
-      return `${title}; ${Math.round(BAD_DETAILS.at(-1)!.share * 100)} % of details fail`;
+      return `${title}; ${Math.round(BAD_DETAILS.at(-1)!.share * 100)}% of details fail`;
     default:
       return conditions satisfies never;
   }

@@ -50,7 +50,7 @@ export interface ScaleResult extends FleetSize {
   readonly plainMs: number;
   readonly gzipMb: number;
   readonly gzipMs: number;
-  /** The slowest answer of the JSON API, and the longest delay of the event loop meanwhile. */
+  /** The slowest response of the JSON API, and the longest delay of the event loop during its requests. */
   readonly apiMs: number;
   readonly apiDelayMs: number;
 }

@@ -21,7 +21,7 @@ An unknown key is an error. All errors of a file are reported at once, each with
 
 const CONFIG_INTRO = `# Configuration
 
-The configuration is one YAML file, which commands take as \`--config\`. Paths in it are relative to its folder.
+The configuration is one YAML file, which you pass to commands with \`--config\`. Paths in it are relative to its folder.
 
 ${WRITING_INTRO}\`\`\`
 config/proxywarden.yaml:12:18: collect.nodes.every: found "1 minute"; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
@@ -36,13 +36,13 @@ const WEB_INTRO = `## The web configuration file
 its exporters can share one file. Paths in it are relative to its folder, variables are replaced as above, and \`check\` checks
 it with the configuration.
 
-The file is interpreted as by Go programs: a key without a value is absent, durations have Go's format (\`1.5s\`, \`1h30m\`, \`100ms\`;
-no days), and an empty file is valid. Differences from the toolkit:
+The file is interpreted as it would be by a Go program: a key without a value is absent, durations have Go's format (\`1.5s\`, \`1h30m\`,
+\`100ms\`; no days), and an empty file is valid. Differences from the toolkit:
 
 - HTTP/2 is not supported. \`http2: true\` is accepted, and clients use HTTP/1.1.
 - Settings that the toolkit ignores, or that have no effect, are errors: both an inline value and a file for the same setting,
-  \`client_allowed_sans\` that is empty or not combined with a required certificate, a \`max_version\` older than
-  \`min_version\`, authorities that are not certificates, bcrypt costs over 18, an interval without a unit.
+  a \`client_allowed_sans\` that is empty or not combined with a required certificate, a \`max_version\` older than
+  \`min_version\`, authorities that are not certificates, bcrypt costs over 18, and intervals without a unit.
 - \`\${NAME}\` is replaced by an environment variable.
 
 The file, the certificates and the keys are read again when they change, and apply to new connections and requests. If one of
@@ -54,10 +54,10 @@ const POLICIES_INTRO = `# Policies
 
 A policy defines which nodes are unhealthy, and the steps to remediate them. The key \`policies\` of the configuration names the policy
 files, which are YAML. The section \`safety\` ([config.md](config.md#safety)) limits all policies together. \`check\` checks the files
-and prints how many nodes the policies could act on at most.
+and prints the maximum number of nodes that the policies could act on.
 
 ${WRITING_INTRO}\`\`\`
-config/policies/offline.yaml:13:11: policies[0].when: found "node.stauts == \\"offline\\""; must be a CEL expression: unknown field node.stauts; did you mean node.status?
+config/policies/offline.yaml:11:11: policies[0].when: found "node.stauts == \\"offline\\""; must be a CEL expression: unknown field node.stauts; did you mean node.status?
 config/policies/offline.yaml:18:37: policies[0].steps[3].receiver: found "oncal"; must be the name of a receiver: oncall; did you mean "oncall"?
 \`\`\`
 
@@ -123,13 +123,13 @@ export function policyReference(expressions: string, example: string): string {
 }
 
 const WINDOWS_RULES = `A policy with \`windows\` acts only within these time intervals. They are defined under \`time_intervals\` in
-[the configuration](config.md), with Alertmanager's format and meaning: weekdays, days of the month, months and years are those
-of the instant itself, in the interval's location. A time range can't span midnight, so a night needs two ranges: one that ends
+[the configuration](config.md), with Alertmanager's format and meaning: weekdays, days of the month, months and years are matched
+against the current date in the interval's location. A time range can't span midnight, so a night needs two ranges: one that ends
 at \`24:00\` and one that begins at \`00:00\`.
 
 The early hours of a night belong to the next day. With \`weekdays: [friday]\` both ranges are open on Friday, the early one on Friday
-morning. Nights of certain days therefore need two intervals, of which the one for the early hours names the following days. \`check\` warns
-of an interval that ends at midnight and is not continued.`;
+morning. To cover only certain nights, define two intervals, and name the following days in the one for the early hours. \`check\` warns
+about an interval that ends at midnight and is not continued.`;
 
 const NIGHT_EXAMPLE = `time_intervals:
   - name: every-night

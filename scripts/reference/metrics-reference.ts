@@ -35,8 +35,8 @@ compressed with gzip depending on \`Accept-Encoding\`. A scrape makes no API cal
 `;
 
 const NETWORK_INTRO = `These metrics describe the network and are rendered once per snapshot. A gauge disappears when its data is older than
-\`proxywarden_plan_fresh_seconds\` of its collector: three planned intervals, or three run durations if that is longer, and at most
-a day (sessions: 3 days, details: 14 days) unless the configuration requests a longer interval. While the month has no calls left,
+\`proxywarden_plan_fresh_seconds\` of its collector: three planned intervals, or the duration of three runs if that is longer, but at most
+a day (sessions: 3 days, details: 14 days), or three requested intervals if that is longer. While the month has no calls left,
 the last planned interval applies. Counters do not disappear. The series of a node that is gone are removed. Times are on the
 service's clock, except \`proxynet_node_detail_timestamp_seconds\`, which is on the daemon's. \`export.deny\` excludes families. If
 there are more than \`export.series_max\` series, whole families are dropped, those with the most series first.
@@ -115,7 +115,7 @@ const reasonSection = (family: string, meanings: Readonly<Record<string, string>
 ];
 
 const DECISION_INTRO = `[remediation.md](remediation.md#what-holds-a-node) explains the reasons to hold a node: ${codeList(HOLD_REASONS)}.
-If nothing holds the node and an action is sent, the reason is \`all_clear\`.
+If nothing holds the node, the verdict is \`act\` and the reason is \`all_clear\`.
 `;
 
 const CLOSED_LABELS: readonly Cells[] = [
@@ -173,7 +173,7 @@ const QUERY_EXAMPLES: readonly (readonly [title: string, query: string])[] = [
     'sort_desc(sum by (reason) (increase(proxywarden_decisions_total{verdict="hold"}[1h])))',
   ],
   [
-    "Share of actions verified within a week, by policy",
+    "Share of actions in the last week that were verified, by policy",
     `sum by (policy) (increase(proxywarden_actions_total{outcome="verified"}[7d]))
   / sum by (policy) (increase(proxywarden_actions_total{outcome=~"verified|ineffective|refused"}[7d]))`,
   ],

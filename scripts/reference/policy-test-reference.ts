@@ -11,13 +11,16 @@ printed with its line and the expected and actual values.
 
 \`\`\`
 config/policies/tests/offline.yaml
-  FAIL  a node that stays offline is rebooted
-        config/policies/tests/offline.yaml:14:9: at 30m, node_1 by reboot-offline: timer: expected firing, got pending
-0 passed, 1 failed
+  FAIL  a node that stays offline is rebooted, then rebooted with force, then quarantined, one step at a time
+        config/policies/tests/offline.yaml:16:9: at 30m, node_1 by reboot-offline: timer: expected firing, got pending
+  ok    a node that comes back within fifteen minutes is left alone
+  ok    a reboot that helps ends the episode
+  ok    more than a fifth of the fleet offline is a storm, and no node is acted on
+3 passed, 1 failed
 \`\`\`
 
 A value over time is a single value, or a list of spans such as \`[online for 10m, offline]\`, the last of which lasts until the end. The
-fleet follows the file and does not react to actions: write a reboot that helps as a status that changes. The daemon trusts
+fleet follows the file and does not react to actions: to model a reboot that helps, change the status over time. The daemon trusts
 the inventory after two walks, so begin each test with two minutes in which all nodes are healthy. Unless \`mode\` says otherwise, policies are
 tested as if they were enforced, including those in \`dry_run\`.`;
 

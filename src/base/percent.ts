@@ -3,7 +3,7 @@ import { fail, ok, type Result } from "./result.ts";
 /** A share of a whole, 0 to 1. */
 export type Share = number;
 
-/** Parses a share written as `20%` or `0.5%`, from 0 % to 100 %. */
+/** Parses a share written as `20%` or `0.5%`, from 0% to 100%. */
 export function parsePercent(text: string): Result<Share, string> {
   const match = /^(\d+(?:\.\d+)?)%$/.exec(text);
   const percent = Number(match?.[1]);

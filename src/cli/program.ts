@@ -32,7 +32,7 @@ import { runStateExport, runStateImport } from "./state.ts";
 /** Creates the command line. `finish` is called with the exit code of the chosen command. */
 export function createProgram(context: CommandContext, finish: (code: ExitCode) => void): Command {
   const program = new Command("proxywarden")
-    .description("Monitors a network of proxy nodes, exports it to Prometheus, and remediates unhealthy nodes.")
+    .description("Monitors a network of proxy nodes, exports its data to Prometheus, and remediates unhealthy nodes.")
     .version(context.version)
     .option("--debug", "show stack traces")
     .option("--color", "always color the output")
@@ -56,7 +56,11 @@ export function createProgram(context: CommandContext, finish: (code: ExitCode) 
     .helpCommand(false)
     .addHelpText("after", `\nExample:\n  $ ${PROGRAM} policy diff before.yaml after.yaml`);
   for (const row of POLICY_COMMANDS) add(policy, row);
-  const state = withSharedBehavior(program.command("state").description("move the state"), context, colorOption)
+  const state = withSharedBehavior(
+    program.command("state").description("export or import the state"),
+    context,
+    colorOption,
+  )
     .helpCommand(false)
     .addHelpText("after", `\nExample:\n  $ ${PROGRAM} state export --config proxywarden.yaml state.jsonl`);
   for (const row of STATE_COMMANDS) add(state, row);
@@ -178,7 +182,7 @@ const COMMANDS: readonly CommandRow[] = [
         "fleet size to show the limits for; default: the size last seen by the daemon",
         wholeNumberParser(1, 10_000_000),
       ),
-      option("--probe", "ask the service, read-only: usage scale, pages, limits, headers and scopes"),
+      option("--probe", "query the service, read-only, for usage scale, pages, limits, headers and scopes"),
       OUTPUT,
     ],
     run: runCheck,
@@ -243,7 +247,7 @@ function operatorCommandRow(route: OperatorCommandRoute): CommandRow {
   const { name, about, description, example, hasReason, hasDuration } = route;
   const reason = hasReason ? [option("--reason <text>", "reason to record in the journal")] : [];
   const duration = hasDuration
-    ? [option("--for <duration>", "end it after this long, such as 2h", parseDurationOption)]
+    ? [option("--for <duration>", "end the pause or hold after this long, such as 2h", parseDurationOption)]
     : [];
   return {
     usage: about === undefined ? name : `${name} <${about}>`,

@@ -1,4 +1,5 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import { formatPercent } from "../base/percent.ts";
 import type { Safety } from "../config/schema/safety.ts";
 import type { Blocker } from "../model/remediation/decision.ts";
 
@@ -55,7 +56,7 @@ export function assessTrust(inventory: InventoryStatus, trust: Safety["trust"]):
 /** Returns what the last walk missed, and how the hold ends. */
 function incompleteDetail({ completeWalks, missing }: InventoryStatus, trust: Safety["trust"]): string {
   if (missing !== null) {
-    const share = percent(trust.maxMissing);
+    const share = formatPercent(trust.maxMissing);
     return `the last walk of the nodes misses ${missing.nodes} of ${missing.of}, more than ${share}; it ends with a walk that misses fewer, or with accept-inventory if that is right`;
   }
   return completeWalks === 0
@@ -75,13 +76,13 @@ function inventoryBlockers(inventory: InventoryStatus, trust: Safety["trust"]): 
     blockers.push({ reason: "inventory_incomplete", detail });
   }
   if ((inventory.lastComplete || inventory.missing !== null) && nodes < trust.minInventory * largestWalkNodes - 1e-9) {
-    const detail = `${nodes} nodes are listed, less than ${percent(trust.minInventory)} of the ${largestWalkNodes} of the last days; if that is correct, run accept-inventory`;
+    const detail = `${nodes} nodes are listed, less than ${formatPercent(trust.minInventory)} of the ${largestWalkNodes} of the last days; if that is correct, run accept-inventory`;
     blockers.push({ reason: "inventory_shrunk", detail });
   }
   // An incomplete walk does not show the whole fleet, so the share is of the larger count.
   const known = inventory.lastComplete ? recordsRead : Math.max(recordsRead, largestWalkNodes);
   if (unknownRecords > trust.maxUnknown * known + 1e-9) {
-    const detail = `${unknownRecords} of ${known} nodes are unreadable or have an unknown status, more than ${percent(trust.maxUnknown)}`;
+    const detail = `${unknownRecords} of ${known} nodes are unreadable or have an unknown status, more than ${formatPercent(trust.maxUnknown)}`;
     blockers.push({ reason: "inventory_unknown", detail });
   }
   return blockers;
@@ -102,4 +103,3 @@ function clockBlockers(inventory: InventoryStatus, trust: Safety["trust"]): Bloc
 }
 
 const seconds = (ms: DurationMs): string => `${Math.ceil(ms / SECOND_MS)} s`;
-const percent = (share: number): string => `${Number((share * 100).toFixed(2))} %`;

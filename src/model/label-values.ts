@@ -45,7 +45,7 @@ export const REJECT_MEANINGS = {
   wrong_type: "a field has the wrong type or is out of range; the field is unknown",
   unknown_status: "the status is not in the spec; it is counted as unknown",
   unknown_type: "the session type is not in the spec; it is counted as unknown",
-  usage_out_of_scale: "a usage contradicts service.usage_scale; all usage is unknown from then on",
+  usage_out_of_scale: "a usage value contradicts service.usage_scale; all usage is unknown from then on",
   bad_time: "a timestamp is not ISO 8601; the field is unknown",
 } as const;
 export type RejectReason = keyof typeof REJECT_MEANINGS;

@@ -44,7 +44,7 @@ export interface ListOptions<Order extends string> {
   readonly totalCounts: "list" | "page";
   /** `total` is the count of this long ago, to the second. */
   readonly totalLagMs: DurationMs;
-  /** Added to `total`, which is at least 0. */
+  /** Added to `total`. The result is at least 0. */
   readonly totalOffBy: number;
   /** Fixed `total`, regardless of the list. */
   readonly totalFixed?: number;
@@ -139,7 +139,7 @@ export type FaultKind =
   | { readonly kind: "duplicates"; readonly records: number }
   /** Gives every page of a list the records of the first page. `states` is the page number in the response. */
   | { readonly kind: "page_ignored"; readonly states: "requested" | "first" }
-  /** Makes the details of this share of the nodes unreadable, always of the same nodes. */
+  /** Makes the details of this share of the nodes unreadable, always the same nodes. */
   | { readonly kind: "bad_details"; readonly share: Share; readonly answer: BadDetail }
   | { readonly kind: "stale_last_seen" }
   | { readonly kind: "region_dark"; readonly region: string }
@@ -176,7 +176,7 @@ export interface FleetRates {
   readonly flapping: Share;
   /** Duration of a reboot. */
   readonly rebootMs: DurationMs;
-  /** Mean time between two scheduled maintenances of a node. */
+  /** Mean time between two scheduled maintenance windows of a node. */
   readonly maintenanceEveryMs: DurationMs;
   /** Mean time until an operator repairs a fault that a reboot does not fix. */
   readonly repairMs: DurationMs;

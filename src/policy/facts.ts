@@ -148,7 +148,7 @@ export function countFleet(
   dryRun: boolean,
 ): FleetCounts {
   const { ids, locationIndex, status, locations } = fleet;
-  const slots = slotsById(ids);
+  const slots = slotsById(fleet);
   const occupied = occupiedSlots(ids);
   const newCounter = () => new Uint32Array(locations.length);
   const totals = { nodes: newCounter(), online: newCounter(), disrupted: newCounter() };

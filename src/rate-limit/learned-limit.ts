@@ -36,7 +36,7 @@ export interface LimitBasis {
 const DECREASE_FACTOR = 0.9;
 /** Minimum factor of one decrease, since a rejected burst says little about the allowed rate. */
 const DECREASE_FACTOR_MIN = 0.5;
-/** Number of calls after which one decrease is recovered. One 429 in this many calls is 0.25 %. */
+/** Number of calls after which one decrease is recovered. One 429 in this many calls is 0.25%. */
 const CALLS_PER_CYCLE = 400;
 /** After this time without a 429 the rate is known to be allowed, and the limit increases faster. */
 const PROVEN_MS: DurationMs = HOUR_MS;

@@ -29,7 +29,7 @@ const RECORDED_CALLS_MAX = 400;
 const REJECTIONS_MIN = 3;
 /**
  * Minimum number of 429s expected of the others, at the route's rate. The probability of having none by chance is then
- * below 2 %.
+ * below 2%.
  */
 const EXPECTED_MIN = 4;
 /** The other routes must have at most this share of the expected 429s. */

@@ -84,7 +84,7 @@ export class ObservedFleet {
 
   /** Returns the slot of a node, or null if it is not listed. */
   slotOf(node: NodeId): number | null {
-    return this.latest === null ? null : (slotsById(this.fleet.ids).get(node) ?? null);
+    return this.latest === null ? null : (slotsById(this.fleet).get(node) ?? null);
   }
 
   /** Returns the name of a node; its id if it has none or is not listed. */

@@ -110,7 +110,7 @@ describe("usage scale", () => {
     const { findings } = await probe();
     expect(findings.usage_scale).toMatchObject({ value: "ratio", certain: false });
     expect(findings.usage_scale!.text).toBe(
-      "ratio, most likely: no usage of the 3 nodes read is above 1, so ratio and percent can't be told apart for certain; as percent, none of them would use more than 1 %; set service.usage_scale: ratio unless your nodes are that idle",
+      "ratio, most likely: no usage of the 3 nodes read is above 1, so ratio and percent can't be told apart for certain; as percent, none of them would use more than 1%; set service.usage_scale: ratio unless your nodes are that idle",
     );
   });
 

@@ -20,7 +20,7 @@ const notification = (parts: Partial<Notification> = {}): Notification => ({
   endsAt: null,
   ...parts,
 });
-const storm = notification({ kind: "storm", key: "storm", node: null, episode: null, summary: "40 % are unhealthy" });
+const storm = notification({ kind: "storm", key: "storm", node: null, episode: null, summary: "40% are unhealthy" });
 
 type Answer = DeliveryResult | "hang";
 const accepted: Answer = { ok: true };

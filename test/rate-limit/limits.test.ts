@@ -7,7 +7,7 @@ import { limitsWithoutPlan } from "./limited-service.ts";
 const DAY_MS = 86_400_000;
 const WINDOW_MS = 60_000;
 
-/** Pace rates under a limit of which polling leaves 20 %. */
+/** Pace rates under a limit of which polling leaves 20%. */
 function paceRatesOf(requests: number) {
   const limits = limitsWithoutPlan("enterprise");
   const category = { requests, burst: requests, windowMs: WINDOW_MS };
@@ -15,7 +15,7 @@ function paceRatesOf(requests: number) {
   return categoryPaceRates({ ...limits, categories }, "node_management");
 }
 
-test("polling leaves the reserve, rounded up, and at least 12 %", () => {
+test("polling leaves the reserve, rounded up, and at least 12%", () => {
   expect([reservedCalls(100, 0.2), reservedCalls(99, 0.2), reservedCalls(100, 0), reservedCalls(5, 0.2)]).toEqual([
     20, 20, 12, 1,
   ]);
@@ -33,7 +33,7 @@ test("external usage above the reserve leaves at least one polling call", () => 
   expect(allowanceOf(100, 0.2, 200)).toEqual({ polling: 1, reserved: 100, actionReserve: 0 });
 });
 
-test("2 % of a limit, rounded up, are always left to others", () => {
+test("2% of a limit, rounded up, are always left to others", () => {
   expect([externalFloorOf(100), externalFloorOf(101), externalFloorOf(10)]).toEqual([2, 3, 1]);
 });
 
@@ -58,7 +58,7 @@ test("a pace starts empty and saves at most its capacity", () => {
   expect(paceAvailableAt(pace, rate)).toBe(8_900);
 });
 
-test("polling leaves actions 1 % of the month or what they need, but at most half of the calls left", () => {
+test("polling leaves actions 1% of the month or what they need, but at most half of the calls left", () => {
   const limits = { ...limitsWithoutPlan("starter"), plan: PLANS.starter };
   const left = (used: number, actionsPerDay: number) =>
     pollingCallsLeft(limits, { callsUsed: used, leftMs: 10 * DAY_MS }, actionsPerDay);

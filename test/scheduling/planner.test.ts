@@ -39,7 +39,7 @@ test("slows down the details of 5,000 nodes, but not their list", () => {
   expect(planned.details?.intervalMs).toBeCloseTo((5_000 / 75) * MINUTE);
 });
 
-test("if a limit binds, a list pays for its repeated pages and lookups with an interval that is at most 15 % longer", () => {
+test("if a limit binds, a list pays for its repeated pages and lookups with an interval that is at most 15% longer", () => {
   const plan = (nodes: number) => planPolling(input({ nodes: 5_000, nodePages: 50, walkCalls: { nodes } }));
   expect(plan(55).nodes!.intervalMs).toBeCloseTo(1.1 * MINUTE);
   expect(plan(55).nodes!.boundBy).toBe("node_management");

@@ -59,7 +59,7 @@ test.each(cases)(
       expect(late.size).toBeLessThanOrEqual(isBursty ? REJECTED_MINUTES_MAX : 0);
     }
     expect(reported).toBeLessThanOrEqual(report.externalCalls);
-    // At least 40 % of what the other client leaves of 100 calls a minute.
+    // At least 40% of what the other client leaves of 100 calls a minute.
     expect(ownRate).toBeGreaterThan(0.4 * (100 - (isBursty ? second.calls : 60_000 / second.everyMs)));
   },
   600_000,

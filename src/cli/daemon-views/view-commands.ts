@@ -14,7 +14,7 @@ const ROWS_DEFAULT = 20;
 const NODES_DEFAULT = 100;
 
 const WATCH: readonly Option[] = [
-  option("--watch", "read it again every 2 s, and print it when it has changed"),
+  option("--watch", "refresh every 2 s, and print the result again when it has changed"),
   ...OPERATOR,
 ];
 
@@ -52,7 +52,7 @@ export const VIEW_COMMANDS: readonly CommandRow[] = [
     example: "nodes --status offline --region eu-west",
     options: [
       option("--status <status>", "only nodes with this status").choices(NODE_STATUSES).conflicts("held"),
-      option("--held", "only nodes that are held, with the reasons and how each ends; held longest first"),
+      option("--held", "only nodes that are held, with the reasons and how each ends; longest hold first"),
       ...PLACE,
       option("--search <text>", "only nodes with this text in their id, name or IP address"),
       option("--limit <count>", "maximum number of nodes", wholeNumberParser(1, NODES_MAX), NODES_DEFAULT),
@@ -77,7 +77,7 @@ export const VIEW_COMMANDS: readonly CommandRow[] = [
   },
   {
     usage: "orders",
-    description: "list the latest commands of operators and reloads, with who gave them, newest first",
+    description: "list the latest operator commands and reloads, and who issued them, newest first",
     example: "orders --since 1d",
     options: [NODE, ...LATEST_ROWS],
     run: (options: JournalRowOptions, context) => runJournalView(ORDERS, options, context),

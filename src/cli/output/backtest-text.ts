@@ -36,13 +36,13 @@ function historyLines(history: BacktestReport["history"], paint: Paint): readonl
   const longest = gaps.toSorted((a, b) => lengthOf(b) - lengthOf(a))[0];
   return [
     paint("title", `history from ${formatTime(from)} to ${formatTime(until)}`),
-    `  ${countNoun(history.nodes, "node")}; resolution ${durationOf(history.resolution_seconds)}: shorter events may be missed, and times are only that exact`,
+    `  ${countNoun(history.nodes, "node")}; resolution ${durationOf(history.resolution_seconds)}: shorter events may be missed, and times are no more exact than that`,
     walks === null
       ? "  the daemon's own metrics are not in the history: every point counts as a complete walk of the node list"
       : `  the node list was read every ${durationOf(walks)}`,
     longest === undefined
       ? "  no gaps"
-      : `  ${countNoun(gaps.length, "gap")}, together ${durationOf(gaps.reduce((total, gap) => total + lengthOf(gap), 0) / SECOND_MS)}; the longest from ${formatTime(longest.from)} to ${formatTime(longest.until)}`,
+      : `  ${countNoun(gaps.length, "gap")}, ${durationOf(gaps.reduce((total, gap) => total + lengthOf(gap), 0) / SECOND_MS)} in total; the longest from ${formatTime(longest.from)} to ${formatTime(longest.until)}`,
     ...missing.map(({ read_by, field, why }) =>
       paint("warning", stripControlCharacters(`  ${read_by}: ${field} is unknown: ${why}`)),
     ),

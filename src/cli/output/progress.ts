@@ -58,17 +58,17 @@ export function withStatusLine<T>(
 /** Interval in percent at which progress is written if a line can't be rewritten. */
 const WRITTEN_PERCENT = 10;
 
-/** Creates a progress display. A terminal rewrites one line; a file gets a line every 10 %. */
+/** Creates a progress display. A terminal rewrites one line; a file gets a line every 10%. */
 export function showShare(label: string, { err }: Pick<CommandContext, "err">) {
   let shown = 0;
   return {
     /** `share` ranges from 0 to 1. */
     show(share: number): void {
       const percent = Math.floor(share * 100);
-      if (err.isTTY === true) err.write(`${CLEAR_LINE}${label}: ${percent} %`);
+      if (err.isTTY === true) err.write(`${CLEAR_LINE}${label}: ${percent}%`);
       else if (percent >= shown + WRITTEN_PERCENT) {
         shown = percent - (percent % WRITTEN_PERCENT);
-        err.write(`${label}: ${shown} %\n`);
+        err.write(`${label}: ${shown}%\n`);
       }
     },
     end(): void {

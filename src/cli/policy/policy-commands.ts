@@ -15,7 +15,7 @@ import { runPolicyTests } from "./policy-test.ts";
 /** `policy test`, which is also the command `test`. */
 export const POLICY_TEST: CommandRow = {
   usage: "test <files...>",
-  description: "run policy unit tests: fleet states in, expected verdicts and actions out; - is standard input",
+  description: "run unit tests of policies; - is standard input",
   example: "policy test config/policies/tests/offline.yaml",
   options: [OUTPUT],
   run: (options: OutputOption, context, files) => runPolicyTests(files, options, context),
@@ -26,7 +26,7 @@ export const POLICY_COMMANDS: readonly CommandRow[] = [
   POLICY_TEST,
   {
     usage: "diff <old> <new>",
-    description: "compare two policy files: which nodes are newly acted on, and which no longer; - is standard input",
+    description: "compare two policy files: nodes newly acted on, and nodes no longer acted on; - is standard input",
     example: "policy diff before.yaml config/policies/offline.yaml",
     options: [OUTPUT],
     run: (options: OutputOption, context, files) => runPolicyDiff(files, options, context),
@@ -51,10 +51,10 @@ export const POLICY_COMMANDS: readonly CommandRow[] = [
         "--policies <files...>",
         "policies to compare with those of the configuration, which they replace or extend; - is standard input",
       ),
-      option("--matchers <matchers>", "label matchers of the daemon's series, such as 'job=\"proxywarden\"'").default(
-        "",
-        "none",
-      ),
+      option(
+        "--matchers <matchers>",
+        "label matchers that select the daemon's series, such as 'job=\"proxywarden\"'",
+      ).default("", "none"),
       OUTPUT,
     ],
     run: runPolicyBacktest,

@@ -94,7 +94,7 @@ function usageScaleOf({ details }: ServiceObservation, configured: "ratio" | "pe
     const either = "it may be the ratio of an overloaded node, or a percentage of an idle one";
     return unknown("usage_scale", `can't be determined: the highest usage of ${nodes} is ${highest}; ${either}`);
   }
-  const reason = `no usage of the ${nodes} read is above 1, so ratio and percent can't be told apart for certain; as percent, none of them would use more than 1 %`;
+  const reason = `no usage of the ${nodes} read is above 1, so ratio and percent can't be told apart for certain; as percent, none of them would use more than 1%`;
   const advice = {
     ratio: "",
     percent: "; service.usage_scale is percent",

@@ -255,7 +255,7 @@ const sections = section({
   policies,
   safety: safetySchema,
   time_intervals: intervalsSchema,
-  prometheus: endpoint(9090, "Prometheus that `blocked_by` queries, and that has the history for `policy backtest`."),
+  prometheus: endpoint(9090, "Prometheus that `blocked_by` queries, and from which `policy backtest` reads history."),
   alertmanager: endpoint(9093, "Alertmanager that `blocked_by` queries and receivers notify."),
   receivers,
 });

@@ -46,7 +46,7 @@ const authorization = exactlyOneOf(
 
 /** How to verify a server's certificate, and the client certificate, in Prometheus' format. */
 export const tlsConfig = section({
-  ca_file: filePath().exactOptional().describe("PEM file of the authorities that verify the server's certificate."),
+  ca_file: filePath().exactOptional().describe("PEM file of the authorities used to verify the server's certificate."),
   cert_file: filePath().exactOptional().describe("PEM file of the client certificate. Requires `key_file`."),
   key_file: filePath().exactOptional().describe("PEM file of the key of the client certificate."),
   server_name: nonBlankText("the name of a server", { name: "string" })

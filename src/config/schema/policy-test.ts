@@ -84,7 +84,7 @@ const fleet = section({
   region: requiredText("a region").default("eu-central").describe("Their region."),
 })
   .prefault({})
-  .describe("Additional nodes, which count for limits by percentage.");
+  .describe("Additional nodes, which count toward limits given as percentages.");
 
 const expectation = section({
   at: duration("0s", "365d").describe("Time since the start of the test."),
@@ -98,7 +98,7 @@ const expectation = section({
   timer: oneOf(["inactive", "pending", "firing"]).exactOptional().describe("State of the timer."),
   held: list(oneOf(HOLD_REASONS), "reasons", HOLD_REASONS.length)
     .exactOptional()
-    .describe("All reasons that would hold an action now; `[]` if there are none."),
+    .describe("All reasons that would hold an action at that time; `[]` if there are none."),
   actions: list(
     text("an action", { name: "action" }).regex(
       /^(?:disconnect|(?:forced )?reboot|quarantine)(?:: (?:verified|ineffective|refused|failed|in_doubt|dry_run))?$/,
@@ -122,7 +122,7 @@ const policyTest = section({
     .describe("Whether the queries and alerts of `blocked_by` block."),
   expect: list(expectation, "expectations", EXPECTATIONS_MAX)
     .min(1, "must have at least one expectation")
-    .describe("Expectations, each at a time."),
+    .describe("Expectations, each for a point in time."),
 });
 
 const START_EXPECTED = "must be a time such as 2026-11-20T23:30:00Z";
@@ -148,7 +148,7 @@ export const policyTestSchema = section({
     })
     .prefault("2026-01-05T12:00:00Z")
     .describe("Start time of each test, which matters for windows."),
-  interval: duration("10s", "1h").prefault("1m").describe("Interval of walks and of reads of each detail."),
+  interval: duration("10s", "1h").prefault("1m").describe("Interval of walks, and of reads of each node's detail."),
   safety: safetySchema,
   time_intervals: intervalsSchema,
   tests: list(policyTest, "tests", TESTS_MAX).min(1, "must have at least one test").describe("Tests."),

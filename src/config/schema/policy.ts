@@ -88,7 +88,7 @@ const blockedByEntry = exactlyOneOf(
       .min(1, "must have at least one matcher, because without one every alert would block")
       .exactOptional()
       .describe(
-        "Matchers for alerts of `alertmanager`. Blocks while an alert fires that matches all of them. Instead of `query`.",
+        "Matchers for alerts of `alertmanager`. Blocks while an alert that matches all of them fires. An alternative to `query`.",
       ),
   }),
   "query",
@@ -131,7 +131,7 @@ const policySection = section({
     "Condition that makes a node unhealthy. It is unknown if a field that it needs is unknown or too old.",
   ),
   for: duration("0s", "365d").describe(
-    "How long `when` must be observed to hold before the policy fires; with 0s it fires at the first observation. In a policy that reads details, the time counts from one read of the detail to the next.",
+    "How long `when` must be observed to hold before the policy fires; with 0s it fires at the first observation. In a policy that reads node details, time is counted from one read of the details to the next.",
   ),
   clear_for: duration("0s", "365d")
     .prefault("10m")

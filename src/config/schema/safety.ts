@@ -39,7 +39,7 @@ const trust = section({
     .describe("Minimum number of nodes, as a share of the largest complete walk in 7 days."),
   max_missing: share(0, 100)
     .prefault("2%")
-    .describe("Maximum share of the list's total that a walk may miss, after missing nodes were looked up by id."),
+    .describe("Maximum share of the list's total that a walk may miss, after missing nodes have been looked up by id."),
   max_unknown: share(0, 100)
     .prefault("10%")
     .describe("Maximum share of records that are unreadable or have an unknown status."),
@@ -57,7 +57,7 @@ const trust = section({
 const breaker = section({
   percent: share(0, 100).prefault("5%").describe("Share of the fleet."),
   amount: nodes().default(10).describe("Number of nodes."),
-  within: duration("1m", "1d").prefault("1h").describe("Period that is counted."),
+  within: duration("1m", "1d").prefault("1h").describe("Period in which firing nodes are counted."),
 })
   .transform(({ percent, amount, within }) => ({ share: percent, amount, withinMs: within }))
   .prefault({})
@@ -69,12 +69,12 @@ const correlated = section({
   by: oneOf(FAILURE_DOMAINS).default("region").describe("Failure domain in which nodes are counted."),
   nodes: nodes(2).default(5).describe("Number of nodes in the failure domain."),
   percent: share(0, 100).prefault("50%").describe("Share of the nodes in the failure domain."),
-  within: duration("1s", "7d").prefault("5m").describe("Period that is counted; at least two walks."),
+  within: duration("1s", "7d").prefault("5m").describe("Period in which failures are counted; at least two walks."),
 })
   .transform(({ by, nodes, percent, within }) => ({ by, nodes, share: percent, withinMs: within }))
   .prefault({})
   .describe(
-    "Correlated failure. If the smaller of `nodes` and `percent`, but at least 2 nodes, become unhealthy together in one failure domain, they are treated as one incident: receivers are notified, and no action is taken.",
+    "Correlated failure. If at least `nodes` nodes or `percent` of the nodes in one failure domain, whichever is fewer (but at least 2), become unhealthy together, they are treated as one incident: receivers are notified, and no action is taken.",
   );
 
 /** The section `safety`: limits on all policies together. */
@@ -98,10 +98,10 @@ export const safetySchema = section({
     .transform(({ percent, amount }) => ({ share: percent, amount }))
     .prefault({})
     .describe(
-      "Maximum number of nodes that our actions make unavailable at the same time: nodes that are rebooting, disconnected, in our quarantine (unless they were offline before it), or missing from the list since our action. The smaller of `percent` and `amount` counts.",
+      "Maximum number of nodes that our actions make unavailable at the same time: nodes that are rebooting, disconnected, in our quarantine (unless they were offline before it), or missing from the list since our action. The smaller of `percent` and `amount` applies.",
     ),
   max_disrupted_per: perDomain(
-    "The same in one region, one country or both.",
+    "Maximum number of nodes that our actions make unavailable at the same time, in one region, one country or both.",
     "Maximum number of nodes that our actions make unavailable at the same time, in any",
   ),
   min_online_per: perDomain(
@@ -123,7 +123,7 @@ export const safetySchema = section({
   breaker,
   approval_ttl: duration("1m", "30d")
     .prefault("4h")
-    .describe("Time after which an approval, or a request for one, expires, including downtime."),
+    .describe("Time, including downtime, after which an approval or a request for one expires."),
   cooldown: duration("0s", "30d").prefault("30m").describe("Minimum time between two episodes of a node."),
   storm_cooldown: duration("0s", "30d")
     .prefault("30m")

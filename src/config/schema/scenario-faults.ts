@@ -91,7 +91,7 @@ const faults = [
     "Limits requests in a gateway in front of the service, whose 429 has no X-RateLimit headers.",
     {
       requests_per_minute: wholeNumber(1, 1_000_000).describe("Requests per minute that it lets through."),
-      burst: wholeNumber(1, 1_000_000).describe("Requests at once that it lets through."),
+      burst: wholeNumber(1, 1_000_000).describe("Number of requests that it lets through at once."),
       retry_after: wholeNumber(0, 86_400)
         .exactOptional()
         .describe("Seconds in the Retry-After header of its 429. By default there is no header."),
@@ -107,7 +107,7 @@ const faults = [
   requestFault("truncate", "Breaks the connection in the middle of the body.", {}),
   requestFault("bad_json", "Responds 200 with a body that is not JSON.", {}),
   requestFault("html", "Responds 200 with an HTML page, as a proxy might.", {}),
-  requestFault("wrong_shape", "Responds 200 with JSON of a wrong shape.", {}),
+  requestFault("wrong_shape", "Responds 200 with JSON of the wrong shape.", {}),
   requestFault(
     "bad_records",
     "Makes records of a list invalid: an unknown status, a number out of range, no id, an unusual name or timestamp.",
@@ -134,7 +134,7 @@ const faults = [
   requestFault("lost_reply", "Executes the request, then breaks the connection.", {}),
   requestFault(
     "vanished",
-    "Leaves a share of the records out of the lists. Such a node is not found by its id either, unless `match` is only the list: `GET /v1/nodes?`.",
+    "Leaves a share of the records out of the lists. Such a node is not found by its id either, unless `match` covers only the list: `GET /v1/nodes?`.",
     {
       missing: share(0, 100).describe("Share of the records that are missing."),
     },
@@ -148,7 +148,7 @@ const faults = [
       .default("requested")
       .describe("Page number in the response: the requested one, or that of the first page."),
   }),
-  requestFault("bad_details", "Makes the details of a share of the nodes unreadable, always of the same nodes.", {
+  requestFault("bad_details", "Makes the details of a share of the nodes unreadable, always the same nodes.", {
     nodes: share(0, 100).describe("Share of the nodes."),
     answer: oneOf(["not_found", "unreadable", "server_error"]).describe(
       "Response to a read of such a node: 404, 200 without a usable field, or 500.",

@@ -47,7 +47,7 @@ export function scenarioSchema(defaults: Scenario) {
       .prefault(
         defaults.keys.map(({ key, scopes }) => ({ key, scopes: SCOPES.filter((scope) => scopes.includes(scope)) })),
       )
-      .describe("API keys that the service accepts (section 5)."),
+      .describe("API keys that the service accepts."),
   });
 }
 
@@ -60,17 +60,17 @@ const service = (defaults: ServiceOptions) =>
   section({
     limiter: oneOf(["token_bucket", "fixed_window", "sliding_window"])
       .default(defaults.limiter)
-      .describe("Rate limit algorithm, which the interface does not specify."),
+      .describe("Rate limit algorithm, which the API does not specify."),
     rate_limit_headers: oneOf(["category", "plan", "off"])
       .default(defaults.rateLimitHeaders)
       .describe("Which limit the X-RateLimit headers state; `off`: headers only on a 429."),
     first_page: oneOf([0, 1]).default(defaults.firstPage).describe("Number of the first page."),
     page_limit_default: wholeNumber(1, 10_000)
       .default(defaults.pageLimitDefault)
-      .describe("Records of a page if the request has no `limit`."),
+      .describe("Records per page if the request has no `limit`."),
     page_limit_max: wholeNumber(1, 100_000)
       .default(defaults.pageLimitMax)
-      .describe("Maximum number of records of a page."),
+      .describe("Maximum number of records per page."),
     page_limit_over: oneOf(["clamp", "reject"])
       .default(defaults.pageLimitOver)
       .describe("Response to a larger `limit`: fewer records, or a 4xx."),
@@ -82,20 +82,20 @@ const service = (defaults: ServiceOptions) =>
       .describe("Scale of cpu_usage, memory_usage and disk_usage."),
     error_body: oneOf(["code", "nested", "text", "empty"])
       .default(defaults.errorBody)
-      .describe("Body of errors: `{error, message}`, `{error: {code, message}}`, text/plain, or none."),
+      .describe("Body of error responses: `{error, message}`, `{error: {code, message}}`, text/plain, or none."),
     action_reply: oneOf(["success", "empty_object", "no_content"])
       .default(defaults.actionReply)
       .describe("Response to reboot and disconnect: a body like quarantine's, an empty object, or 204."),
     list_ended_sessions: booleanFlag()
       .default(defaults.listEndedSessions)
       .describe("Whether ended sessions stay in the list for a while."),
-    plan: oneOf(["starter", "business", "enterprise"]).default(defaults.plan).describe("Plan (section 8.3)."),
+    plan: oneOf(["starter", "business", "enterprise"]).default(defaults.plan).describe("Plan of the account."),
     plan_cap_status: oneOf([429, 403])
       .default(defaults.planCapStatus)
       .describe("Status of a call above the concurrent or the monthly limit."),
     compression: oneOf(["off", "accepted", "gzip", "br"])
       .default(defaults.compression)
-      .describe("Compression of bodies: none, gzip if `Accept-Encoding` names it, or always gzip or brotli."),
+      .describe("Compression of response bodies: none, gzip if `Accept-Encoding` names it, or always gzip or brotli."),
     token_bucket_reset: oneOf(["full", "next_token"])
       .default(defaults.tokenBucketReset)
       .describe("What X-RateLimit-Reset of a token bucket states: when it is full, or when it has a token."),
@@ -103,12 +103,12 @@ const service = (defaults: ServiceOptions) =>
       "Behavior of the node list; `joined` is the order in which nodes joined the fleet.",
     ),
     session_list: listOptions(sortOrders(SESSION_ORDERS), defaults.sessionList).describe(
-      "Behavior of the session list. With another order than by `started_at`, every page sorts all sessions, which is only suitable for small networks.",
+      "Behavior of the session list. With an order other than `started_at`, every page sorts all sessions, which is only suitable for small networks.",
     ),
   })
     .transform((options): ServiceOptions => camelKeys(options))
     .prefault({})
-    .describe("Behavior of the service that the interface does not specify.");
+    .describe("Behavior of the service that the API does not specify.");
 
 const sortOrders = <Field extends string>(fields: readonly Field[]): Ordering<Field>[] =>
   fields.flatMap((field): Ordering<Field>[] => [field, `-${field}`]);
@@ -129,7 +129,7 @@ const listOptions = <Order extends string>(orders: readonly Order[], defaults: L
       .describe("Age of `total`: it counts the list as it was this long ago, to the second."),
     total_off_by: wholeNumber(-1_000_000, 1_000_000)
       .default(defaults.totalOffBy)
-      .describe("Number added to `total`, which is at least 0."),
+      .describe("Number added to `total`. The result is at least 0."),
     total_fixed: wholeNumber(0, 1_000_000_000_000)
       .exactOptional()
       .describe("Fixed value of `total`. Defaults to the actual number of records."),
@@ -180,7 +180,7 @@ const rates = (defaults: FleetRates) =>
     reboot: duration("1s", "1h").prefault(formatDuration(defaults.rebootMs)).describe("Duration of a reboot."),
     maintenance_every: durationOrNever()
       .prefault(durationOrNeverText(defaults.maintenanceEveryMs))
-      .describe("Mean time between two scheduled maintenances of a node."),
+      .describe("Mean time between two scheduled maintenance windows of a node."),
     repair: durationOrNever()
       .prefault(durationOrNeverText(defaults.repairMs))
       .describe("Mean time until an operator repairs a fault that a reboot does not heal."),

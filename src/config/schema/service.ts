@@ -45,7 +45,7 @@ export const serviceSchema = exactlyOneOf(
     ca_file: filePath()
       .exactOptional()
       .describe(
-        "PEM file of the certificate authorities that verify the service's certificate, instead of the system's. Shorthand for `tls_config.ca_file`.",
+        "PEM file of the certificate authorities used to verify the service's certificate, instead of the system's. Shorthand for `tls_config.ca_file`.",
       ),
     tls_config: tlsConfig
       .exactOptional()

@@ -60,7 +60,7 @@ interface RangeEnds {
 /** A list of ranges: `begin:end` or a single value, which may be a number. */
 function rangeList({ noun, numberOf, problem: fault }: RangeEnds) {
   const expected = `must be ${noun}`;
-  const written = z.union([text(noun, { name: noun }), z.int().register(valueKinds, { name: "integer" })], {
+  const written = z.union([text(noun, { name: noun }), z.int().register(valueKinds, { name: noun })], {
     error: expected,
   });
   const range = written.transform((value, context): NumberRange => {
@@ -135,7 +135,7 @@ const specShape = {
     .nullable()
     .exactOptional()
     .describe("Times of day. Defaults to all. Here and below, an empty list matches nothing."),
-  weekdays: weekdays.describe("Days of the week, by name; the week begins on sunday. Defaults to all."),
+  weekdays: weekdays.describe("Days of the week, by name; the week begins on Sunday. Defaults to all."),
   days_of_month: daysOfMonth.describe(
     "Days of the month; negative days count from the end: `-1` is the last. Defaults to all.",
   ),

@@ -58,7 +58,7 @@ const tlsServerConfig = section({
     .register(valueKinds, { name: CLIENT_AUTH_TYPES.join(", "), mayBeBlank: true })
     .exactOptional()
     .describe(
-      "Client authentication, by Go's names. Defaults to `NoClientCert`. Only `RequireAndVerifyClientCert` rejects clients without a certificate signed by the authorities; `RequireClientCert` is the same as `RequireAnyClientCert`.",
+      "Type of client authentication, named as in Go. Defaults to `NoClientCert`. Only `RequireAndVerifyClientCert` rejects clients without a certificate signed by the authorities; `RequireClientCert` is the same as `RequireAnyClientCert`.",
     ),
   client_ca_file: optionalFile().describe(
     "PEM file of the authorities of client certificates. Either this or `client_ca`.",
@@ -67,14 +67,14 @@ const tlsServerConfig = section({
     .min(1, "must have at least one name, or be left out to allow every name")
     .exactOptional()
     .describe(
-      "Allowed subject alternative names (DNS, IP, email or URI) of client certificates, compared exactly. Only if a certificate is required.",
+      "Allowed subject alternative names (DNS, IP, email or URI) of client certificates, compared exactly. Allowed only if a certificate is required.",
     ),
   min_version: oneOf(versions).default("TLS12").describe("Minimum TLS version."),
   max_version: oneOf(versions).default("TLS13").describe("Maximum TLS version."),
   cipher_suites: list(oneOf(suites), "cipher suites", suites.length)
     .default([])
     .describe(
-      "Cipher suites up to TLS 1.2, by Go's names. If empty, all that Go considers secure. TLS 1.3 always uses its own.",
+      "Cipher suites up to TLS 1.2, named as in Go. If empty, all that Go considers secure. TLS 1.3 always uses its own.",
     ),
   prefer_server_cipher_suites: booleanFlag()
     .default(true)
@@ -151,7 +151,7 @@ const httpServerConfig = section({
   http2: booleanFlag()
     .default(true)
     .describe(
-      "Accepted for compatibility, without effect: the server speaks HTTP/1.1, which every client of HTTP/2 supports.",
+      "Accepted for compatibility, without effect: the server speaks HTTP/1.1, which every HTTP/2 client supports.",
     ),
   headers,
 })

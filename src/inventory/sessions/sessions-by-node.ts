@@ -27,6 +27,8 @@ export class SessionNodeTable {
   readonly #slots = new Map<string, number>();
   readonly #freeSlots: number[] = [];
   readonly #ids: string[] = [];
+  /** A copy of the ids, or null if they have changed since. */
+  #sharedIds: readonly string[] | null = null;
   #sent = new Float64Array(0);
   #received = new Float64Array(0);
   #quietWalks = new Uint8Array(0);
@@ -96,6 +98,7 @@ export class SessionNodeTable {
       }
       this.#slots.delete(nodeId);
       this.#ids[slot] = "";
+      this.#sharedIds = null;
       this.#freeSlots.push(slot);
     }
   }
@@ -103,9 +106,10 @@ export class SessionNodeTable {
   /** Returns an immutable copy of the accepted counts and of the bytes so far. */
   view(): SessionNodes {
     const { length } = this.#ids;
+    this.#sharedIds ??= this.#ids.slice();
     return {
       slots: length,
-      ids: this.#ids.slice(),
+      ids: this.#sharedIds,
       // Slots added since the counts were accepted are filled with zeros.
       counts: this.#accepted.counts.map((column) => firstSlots(column, length)),
       recent: this.#accepted.recent.map((column) => firstSlots(column, length)),
@@ -135,6 +139,7 @@ export class SessionNodeTable {
     if (slot >= this.#sent.length) this.#grow(slot);
     this.#slots.set(nodeId, slot);
     this.#ids[slot] = nodeId;
+    this.#sharedIds = null;
     this.#quietWalks[slot] = 0;
     this.#sent[slot] = 0;
     this.#received[slot] = 0;

@@ -37,7 +37,7 @@ export const DAEMON_FAMILIES = {
   },
   proxywarden_collect_complete: {
     type: "gauge",
-    help: "Whether the last collection covered every record (1) or not (0).",
+    help: "Whether the last collection was complete (1) or not (0); a complete walk may miss a small share of the records (nodes: safety.trust.max_missing).",
     labels: COLLECTOR_LABEL,
   },
   proxywarden_collect_completeness_ratio: {
@@ -118,7 +118,7 @@ export const DAEMON_FAMILIES = {
   },
   proxywarden_foreign_calls_total: {
     type: "counter",
-    help: "Calls by other users of the key, derived from X-RateLimit-Remaining; for `plan`, where the headers describe the plan.",
+    help: "Calls by other users of the key, derived from X-RateLimit-Remaining; for `plan`, only if the headers describe the plan.",
     labels: CATEGORY_LABEL,
   },
   proxywarden_month_calls: { type: "gauge", help: "Calls made in the current plan month.", labels: {} },
@@ -139,7 +139,7 @@ export const DAEMON_FAMILIES = {
   },
   proxywarden_plan_fresh_seconds: {
     type: "gauge",
-    help: "Age up to which the collector's data counts as fresh: three planned intervals or three run durations, capped at a fixed limit. Older samples are not exported.",
+    help: "Age up to which the collector's data counts as fresh: three planned intervals or the duration of three runs, whichever is longer, capped at a fixed limit. Older samples are not exported.",
     labels: COLLECTOR_LABEL,
   },
   proxywarden_plan_stretch_ratio: {
@@ -212,7 +212,7 @@ export const DAEMON_FAMILIES = {
   },
   proxywarden_export_refresh_duration_seconds: {
     type: "gauge",
-    help: "Duration of the last rendering of a snapshot, including other work done in between.",
+    help: "Duration of the last rendering of a snapshot, including other work done while it ran.",
     labels: {},
   },
 } as const satisfies Readonly<Record<string, DaemonFamily>>;

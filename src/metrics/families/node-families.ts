@@ -125,7 +125,7 @@ export const NODE_COLUMN_ROWS: readonly ColumnRow[] = [
   },
   {
     name: "proxynet_node_detail_timestamp_seconds",
-    help: "Time at which the node's details were read; its usage values are as old.",
+    help: "Time at which the node's details, including its usage, were read.",
     source: "details",
     column: "detailedAtEpochMs",
     divideBy: SECOND_MS,
@@ -159,7 +159,7 @@ export function columnValueOf({ multiplyBy = 1, divideBy = 1 }: ColumnRow, sampl
 export const NODE_COUNTS: AggregateFamily = {
   name: "proxynet_nodes",
   type: "gauge",
-  help: "Nodes by status, country and region, counting fresh records only; absent unless a walk is recent.",
+  help: "Nodes by status, country and region, counting fresh records only; absent unless there was a recent walk.",
   labels: ["status", "country", "region"],
   source: "nodes",
   maxSamples: ({ snapshot }) => snapshot.fleet.locations.length * NODE_STATUSES.length,

@@ -12,12 +12,12 @@ const ACTION_BUCKETS_SECONDS = [15, 30, 60, 120, 300, 600, 900, 1_800, 3_600] as
 export const REMEDIATION_FAMILIES = {
   proxywarden_decisions_total: {
     type: "counter",
-    help: "Changes of the decision on a node: its verdict, or the reasons to hold.",
+    help: "Decisions on nodes: each decision to take a step, and each change in the reasons to hold a node.",
     labels: { policy: null, verdict: ["act", "hold"], reason: DECISION_REASONS },
   },
   proxywarden_actions_total: {
     type: "counter",
-    help: "Actions by outcome; an action in doubt is also counted as in_doubt until observation settles it.",
+    help: "Actions by outcome; an action in doubt is counted as in_doubt at once, and again if it ends with another outcome.",
     labels: { policy: null, action: ACTION_KINDS, outcome: ACTION_OUTCOMES },
   },
   proxywarden_action_duration_seconds: {

@@ -128,7 +128,7 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
   }),
   sessionsGauge({
     name: "proxynet_customer_sessions",
-    help: "Sessions by customer, for the largest customers; the rest is counted as `other`.",
+    help: "Sessions by customer, for the largest customers; the rest are counted as `other`.",
     labels: ["customer_id"],
     maxSamples: ({ customers }, { options }) => Math.min(customers.length, options.topCustomers + 1),
     *samples({ customers }, { options }) {

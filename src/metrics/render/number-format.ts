@@ -58,9 +58,9 @@ export function createNumberWriter(capacity: number): NumberWriter {
         }
         const decimalLength =
           value >= DECIMAL_MIN &&
-          (measureDecimal(index, value, 3, 1e3) ||
-            measureDecimal(index, value, 6, 1e6) ||
-            measureDecimal(index, value, 9, 1e9));
+          (value < 1e9
+            ? measureDecimal(index, value, 6, 1e6) || measureDecimal(index, value, 9, 1e9)
+            : measureDecimal(index, value, 3, 1e3));
         if (decimalLength) return countDigits(integer) + 1 + decimals[index]!;
       }
       const text = valueText(value);

@@ -1,4 +1,5 @@
 import { MINUTE_MS } from "../../base/duration.ts";
+import { SlotIndex } from "../../base/slot-index.ts";
 import { type DetailNumber, LISTED_NUMBERS, type ListedNumber, NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Usage } from "../../model/policy/policy.ts";
 import { SESSION_STATUSES, type SessionStatus } from "../../model/session.ts";
@@ -26,17 +27,11 @@ export interface ScopeData {
 /** Returns the value of a field for the node in a slot. */
 export type FieldReader = (data: ScopeData, slot: number, freshFrom: MonotonicMs) => Dated<Value> | MissingReason;
 
-const slotIndexesByIds = new WeakMap<readonly string[], ReadonlyMap<NodeId, number>>();
+const fleetSlots = new SlotIndex();
+const sessionSlots = new SlotIndex();
 
-/** Returns the slots by id. They are computed once for each column of ids. */
-export function slotsById(ids: readonly string[]): ReadonlyMap<NodeId, number> {
-  const known = slotIndexesByIds.get(ids);
-  if (known !== undefined) return known;
-  const slots = new Map<NodeId, number>();
-  for (const [slot, id] of ids.entries()) if (id !== "") slots.set(id, slot);
-  slotIndexesByIds.set(ids, slots);
-  return slots;
-}
+/** Returns the slots of a fleet by id. The map is valid until the next call. */
+export const slotsById = ({ ids }: Pick<Fleet, "ids">): ReadonlyMap<NodeId, number> => fleetSlots.of(ids);
 
 const occupiedSlotsByIds = new WeakMap<readonly string[], Uint8Array>();
 
@@ -131,7 +126,7 @@ interface SessionCounts {
 function countSessions({ fleet, sessions }: ScopeData, slot: number): SessionCounts | null {
   if (sessions?.complete !== true) return null;
   const { ids, recent, quietWalks } = sessions.nodes;
-  const row = slotsById(ids).get(fleet.ids[slot]!);
+  const row = sessionSlots.of(ids).get(fleet.ids[slot]!);
   const of = (status: SessionStatus) =>
     row === undefined ? 0 : (recent[SESSION_STATUSES.indexOf(status)]?.[row] ?? 0);
   const total = SESSION_STATUSES.reduce((sum, status) => sum + of(status), 0);

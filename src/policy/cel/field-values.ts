@@ -40,7 +40,7 @@ export function createEvaluationScope(
   return {
     nodeAt,
     find(id) {
-      const slot = slotsById(fleet.ids).get(id);
+      const slot = slotsById(fleet).get(id);
       return slot === undefined ? null : nodeAt(slot);
     },
   };

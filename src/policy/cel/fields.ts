@@ -55,7 +55,7 @@ const usageRow = <Name extends string>(name: Name, read: FieldReader, help: stri
   isUsage: true,
 });
 
-const STATUS_HELP = "Status of the node; missing if this version does not know the status.";
+const STATUS_HELP = "Status of the node; missing if this version of proxywarden does not know it.";
 const TOTAL_HELP = "Sessions of the node, including those that ended in the last five minutes.";
 const IF_STATES_KNOWN = "missing while the state of any session is unknown";
 const IF_FAILURES_SEEN =
@@ -82,7 +82,7 @@ const nodeRows = [
 
 const sessionRows = [
   row("sessions.total", "int", "sessions", sessionTotal, TOTAL_HELP),
-  sessionRow("sessions.active", "active", `Sessions that transfer data; ${IF_STATES_KNOWN}.`),
+  sessionRow("sessions.active", "active", `Sessions that are transferring data; ${IF_STATES_KNOWN}.`),
   sessionRow("sessions.connecting", "connecting", `Sessions being established; ${IF_STATES_KNOWN}.`),
   sessionRow("sessions.closed", "closed", `Sessions that ended normally in the last five minutes; ${IF_STATES_KNOWN}.`),
   failureRow("sessions.error", "error", "Sessions that ended with an error in the last five minutes"),
@@ -92,7 +92,7 @@ const sessionRows = [
     "double",
     "sessions",
     failedSessionShare,
-    `Share of sessions.total that ended with an error or timed out; missing if the node has no sessions; ${IF_FAILURES_SEEN}.`,
+    `Share of sessions.total that ended with an error or timed out; missing if the node has no sessions; also ${IF_FAILURES_SEEN}.`,
     "ratio",
   ),
 ] as const;
@@ -136,7 +136,7 @@ function failureRow<Name extends string>(name: Name, status: "error" | "timeout"
 
 function aggregateRows<Scope extends AggregateScope>(scope: Scope, subject: string) {
   const median = (name: string) =>
-    `Median ${name} usage of ${subject}; missing unless half of its nodes have a value within max_age.`;
+    `Median ${name} usage of ${subject}; missing unless at least half of its nodes have a value within max_age.`;
   const onlineHelp = `Online nodes of ${subject}; a node of unknown status does not count.`;
   const shareHelp = `Share of the nodes of ${subject} that are online.`;
   const onlineShare = aggregateCount(scope, ({ nodes, online }) => online / nodes);

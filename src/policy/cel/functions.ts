@@ -14,7 +14,7 @@ export const FUNCTIONS: readonly FunctionRow[] = [
     name: "duration",
     isMethod: false,
     form: 'duration("10m")',
-    help: "A duration in the format of the configuration: 30s, 1h30m, 7d. Unlike CEL's own format it has days, but no fractions such as 1.5h and no negative durations.",
+    help: "A duration in the format of the configuration: 30s, 1h30m, 7d. Unlike CEL's own format, it supports days, but not fractions such as 1.5h or negative durations.",
   },
   {
     name: "timestamp",
@@ -44,7 +44,7 @@ const MISSING_IS_UNKNOWN = "a missing field is already unknown";
 /** CEL features that policies do not support, with the reason and what to write instead. */
 export const UNSUPPORTED_SYNTAX: ReadonlyMap<string, string> = new Map([
   ["/", "a division by 0 has no value; use ratio(a, b), which is unknown if b is 0"],
-  ["%", "the remainder by 0 has no value"],
+  ["%", "a division by 0 has no remainder"],
   ["matches", "regular expressions can take unbounded time; use contains, startsWith or endsWith"],
   ["has", MISSING_IS_UNKNOWN],
   ["exists", WRITE_OUT_CASES],
@@ -52,7 +52,7 @@ export const UNSUPPORTED_SYNTAX: ReadonlyMap<string, string> = new Map([
   ["all", WRITE_OUT_CASES],
   ["filter", WRITE_OUT_CASES],
   ["map", WRITE_OUT_CASES],
-  ["bind", WRITE_OUT_CASES],
+  ["bind", "write the expression in place of the variable"],
   ["dyn", "it hides the type of its argument"],
   ["null", MISSING_IS_UNKNOWN],
 ]);

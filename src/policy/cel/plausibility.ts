@@ -102,5 +102,5 @@ const RANGE_CHECKS: Readonly<Record<NonNullable<FieldRange>, (name: string, valu
   node_id: (name, value) =>
     /^node_./.test(String(value)) ? null : `${name} begins with node_, so it is never ${JSON.stringify(value)}`,
   ratio: (name, value) =>
-    Number(value) >= 0 && Number(value) <= 1 ? null : `${name} is a ratio from 0 to 1; write 0.9 for 90 %`,
+    Number(value) >= 0 && Number(value) <= 1 ? null : `${name} is a ratio from 0 to 1; write 0.9 for 90%`,
 };

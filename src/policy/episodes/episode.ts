@@ -11,7 +11,7 @@ const SEND_BACKOFF_MS = MINUTE_MS;
 const SEND_BACKOFF_MS_MAX = 30 * MINUTE_MS;
 /** Delay after the first 429 without Retry-After; it doubles with each. */
 const RATE_LIMIT_BACKOFF_MS: DurationMs = SECOND_MS;
-/** Maximum number of attempts at one step that are answered with 429 before the step is given up. */
+/** Maximum number of attempts at one step that are answered with 429 before the episode is given up. */
 export const RATE_LIMITED_ATTEMPTS_MAX = 5;
 /**
  * A quarantine that ends this early was not lifted by an operator, since clocks differ and durations are whole minutes.

@@ -8,7 +8,7 @@ export const pauseGuard: GuardRow = {
     paused: {
       counts: "operator commands",
       condition: "an operator paused all actions",
-      ends: "with `resume`, or at the end that was given with `--for`",
+      ends: "with `resume`, or after the duration given with `--for`",
       operatorAction: "`resume` once the reason that `status` shows is gone",
       alert: "ProxywardenPaused",
       policyWide: true,
@@ -24,7 +24,7 @@ export const journalGuard: GuardRow = {
       counts: "writes to the journal",
       condition: "the last write failed, and an action that can't be recorded is not sent",
       ends: "automatically, with the next write that succeeds",
-      operatorAction: "free disk space, or repair the folder `state.path`",
+      operatorAction: "free disk space, or repair the folder `state.path` or the database of `state.postgres`",
       alert: "ProxywardenJournalNotWritable",
       policyWide: true,
     },
@@ -70,7 +70,7 @@ export const trustGuard: GuardRow = {
     },
     inventory_shrunk: {
       counts: "nodes of the last walk",
-      condition: "there are fewer than `safety.trust.min_inventory` of the largest walk in 7 days",
+      condition: "there are fewer than `safety.trust.min_inventory` of those in the largest walk of the last 7 days",
       ends: "automatically once they are back or 7 days have passed, or with `accept-inventory`",
       operatorAction: "`accept-inventory` if the nodes were removed on purpose",
       alert: UNTRUSTED,
@@ -95,7 +95,7 @@ export const trustGuard: GuardRow = {
     service_clock: {
       counts: "Date headers and, after a downtime, their difference from the wall clock",
       condition:
-        "no response of the service had one; or after a downtime the wall clock and the service's Date disagree; or a start corrected a journal clock that was behind",
+        "no response of the service had one; or after a downtime the wall clock and the service's Date disagree; or the journal's clock was behind at startup and was corrected",
       ends: "automatically, with the first response that has one, or once the two agree, after an hour at most; an hour after a correction",
       operatorAction: "configure the proxy in front of the service to keep the Date header; correct the wall clock",
       alert: UNTRUSTED,

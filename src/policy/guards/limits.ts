@@ -73,6 +73,6 @@ const INCIDENT_NODES_MIN = 2;
  */
 function nodesOfShare(share: Share, nodes: number): number {
   if (share <= 0) return 0;
-  // Compensates for rounding errors: 5 % of 20 is 1.
+  // Compensates for rounding errors: 5% of 20 is 1.
   return Math.max(1, Math.floor(share * nodes + 1e-9));
 }

@@ -8,7 +8,7 @@ import type { GuardRow, HoldReasonRow } from "./guard.ts";
 const OWNERSHIP: HoldReasonRow = {
   counts: "actions on the node that are not ours",
   condition:
-    "it is in a quarantine that is not ours or lasted longer than ours, or was rebooted in the last 15 minutes, but not by us",
+    "it is in a quarantine that is not ours, or in one of ours that should have ended, or it was rebooted in the last 15 minutes, but not by us",
   ends: "automatically, 15 minutes after the action was last seen, or with `release`",
   operatorAction: "check that no second daemon or script acts on this fleet",
 };
@@ -38,7 +38,7 @@ export const holdGuard: GuardRow = {
     held: {
       counts: "operator commands",
       condition: "an operator holds the node",
-      ends: "with `release`, or at the end that was given with `--for`",
+      ends: "with `release`, or after the duration given with `--for`",
       operatorAction: "`release` once the node may be acted on",
     },
     vetoed: {
@@ -72,7 +72,8 @@ export const statusGuard: GuardRow = {
   reasons: {
     status: {
       counts: "the status of the node",
-      condition: "it is in maintenance, of unknown status, or rebooting or in our quarantine for another policy",
+      condition:
+        "it is in maintenance or of unknown status; it is rebooting, but this policy did not reboot it; or it is in our quarantine under another policy",
       ends: "automatically, when the status changes",
     },
     ownership: OWNERSHIP,

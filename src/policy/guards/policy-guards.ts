@@ -76,7 +76,7 @@ export const canaryGuard: GuardRow = {
     canary: {
       counts: "canaries of a new or changed policy",
       condition:
-        "another node is the canary, and no action under this version of the policy is verified (`safety.canary`)",
+        "another node is the canary, and no action under this version of the policy has been verified (`safety.canary`)",
       ends: "automatically, once an action is verified, or the canary's episode ends or can't proceed",
       operatorAction: "check the canary if this takes long",
     },

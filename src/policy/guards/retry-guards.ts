@@ -46,8 +46,9 @@ export const retryGuard: GuardRow = {
     },
     retry_limit: {
       counts: "episodes of the node under the policy",
-      condition: "there were `retry.episodes` in a row, so the node is given up",
-      ends: "automatically, once the node is healthy, or with `release`",
+      condition:
+        "there were `retry.episodes` within `retry.forget_after`, or that many in a row did not heal the node, so it is given up",
+      ends: "automatically, once enough episodes are older than `retry.forget_after`; if the node is given up, once it is healthy, or with `release`",
       operatorAction: "repair or replace the node: the policy does not heal it",
       alert: GIVEN_UP,
       preventsEpisode: true,
@@ -96,7 +97,8 @@ export const backoffGuard: GuardRow = {
   reasons: {
     backoff: {
       counts: "attempts at the step that were not executed",
-      condition: "the delay after the last one has not passed. After 5 responses with status 429 the node is given up",
+      condition:
+        "the delay after the last one has not passed. After 5 responses with status 429 the episode is given up",
       ends: "automatically, after 1 s to 30 min, or after Retry-After",
     },
   },

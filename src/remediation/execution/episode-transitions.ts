@@ -70,7 +70,8 @@ export function finishAction(
   const { policy, request, id, node } = action;
   const { kind } = request;
   if (!action.shadow) {
-    metrics.inc("proxywarden_actions_total", { policy, action: kind, outcome });
+    const isCounted = outcome === "in_doubt" && action.inDoubt;
+    if (!isCounted) metrics.inc("proxywarden_actions_total", { policy, action: kind, outcome });
     const seconds = (endedAt - (action.sentAt ?? endedAt)) / SECOND_MS;
     if (outcome === "verified") metrics.observe("proxywarden_action_duration_seconds", { action: kind }, seconds);
     log.info({ action: id, policy, node, kind, outcome, proof: result.proof }, "action ended");

@@ -1,5 +1,6 @@
 import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Fleet } from "../../model/snapshot.ts";
+import { slotsById } from "../../policy/cel/field-readers.ts";
 import { NODE_MARKS, type NodeMark } from "../../remediation/status/views.ts";
 import { cacheStepsByColumn, type Steps } from "./fleet-columns.ts";
 
@@ -86,25 +87,14 @@ const isSameLayout = (one: Fleet, other: Fleet): boolean =>
 /** Values that are read or written in one step, which takes a fraction of a millisecond. */
 const VALUES_PER_STEP = 1_024;
 
-const slotsById = cacheStepsByColumn(function* mapSlots(ids: readonly string[]): Steps<ReadonlyMap<NodeId, number>> {
-  const slots = new Map<NodeId, number>();
-  for (const [slot, id] of ids.entries()) {
-    slots.set(id, slot);
-    if (slot % VALUES_PER_STEP === 0) yield;
-  }
-  return slots;
-});
-
 function* markColumn(fleet: Fleet, marks: ReadonlyMap<NodeId, NodeMark>): Steps<Uint8Array> {
   const column = new Uint8Array(fleet.slots);
-  if (marks.size === 0) return column;
-  yield;
-  const slots = yield* slotsById(fleet.ids);
   let read = 0;
   for (const [node, mark] of marks) {
-    const slot = slots.get(node);
+    if (read++ % VALUES_PER_STEP === 0) yield;
+    // Another fleet may have been looked at since the last step, so the map is not kept.
+    const slot = slotsById(fleet).get(node);
     if (slot !== undefined) column[slot] = NODE_MARKS.indexOf(mark);
-    if (++read % VALUES_PER_STEP === 0) yield;
   }
   return column;
 }

@@ -3,7 +3,7 @@ import { type Chunk, releaseAll, retainAll } from "../../metrics/render/chunk.ts
 
 /** A deflated chunk, and its effect on the checksum of a body. */
 interface DeflatedChunk {
-  readonly bytes: Uint8Array;
+  readonly parts: readonly Uint8Array[];
   readonly checksum: number;
   readonly shift: number;
   /** Bytes before deflation. */
@@ -36,7 +36,7 @@ export function createCompressor() {
   async function deflate(bytes: Uint8Array): Promise<DeflatedChunk> {
     const free = deflaters.reduce((one, other) => (other.pending() < one.pending() ? other : one));
     return {
-      bytes: await free.deflate(bytes),
+      parts: await free.deflate(bytes),
       checksum: crc32(bytes),
       shift: checksumShift(bytes.length),
       length: bytes.length,
@@ -83,7 +83,7 @@ function join(chunks: readonly DeflatedChunk[]): GzipStart {
     checksum = combineChecksums(checksum, chunk.checksum, chunk.shift);
     length += chunk.length;
   }
-  return { chunks: [GZIP_HEADER, ...chunks.map(({ bytes }) => bytes)], checksum, length };
+  return { chunks: [GZIP_HEADER, ...chunks.flatMap(({ parts }) => parts)], checksum, length };
 }
 
 /** Caches the result for `key`. A failure is not cached. */
@@ -109,7 +109,7 @@ function createDeflater() {
   let queue: Promise<unknown> = Promise.resolve();
   let pending = 0;
 
-  function run(bytes: Uint8Array): Promise<Uint8Array> {
+  function run(bytes: Uint8Array): Promise<readonly Uint8Array[]> {
     return new Promise((resolve, reject) => {
       const parts: Buffer[] = [];
       const collect = (part: Buffer) => parts.push(part);
@@ -122,7 +122,7 @@ function createDeflater() {
         if (error) return;
         while (stream.readableLength > 0) stream.read();
         stream.off("data", collect).off("error", fail);
-        resolve(Buffer.concat(parts));
+        resolve(parts);
       });
     });
   }
@@ -131,7 +131,7 @@ function createDeflater() {
     /**
      * Returns deflate blocks that can be concatenated, because they end on a whole byte and refer to no earlier bytes.
      */
-    deflate(bytes: Uint8Array): Promise<Uint8Array> {
+    deflate(bytes: Uint8Array): Promise<readonly Uint8Array[]> {
       pending++;
       const done = queue.then(() => run(bytes)).finally(() => pending--);
       queue = done.catch(() => undefined);

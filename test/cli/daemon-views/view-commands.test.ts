@@ -76,7 +76,7 @@ describe("status and nodes show a fleet", () => {
       "and 2 more: npm start -- nodes --held",
       "canary ends automatically, once an action is verified, or the canary's episode ends or can't proceed",
       "in_flight ends automatically, once one is verified or its time is up",
-      "held ends with release, or at the end that was given with --for",
+      "held ends with release, or after the duration given with --for",
       "",
     ]);
     const { out: inEast } = await runInProcess("nodes", "--held", "--region", "us-east", "--url", url);

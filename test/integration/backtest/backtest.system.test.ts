@@ -163,7 +163,9 @@ test("prints actions by day, holds, affected nodes, and the difference to the po
   const { code, out } = await backtest("--policies", candidate);
   expect(code).toBe(0);
   expect(out).not.toContain("no candidate was compared");
-  expect(out).toContain("  30 nodes; resolution 1m: shorter events may be missed, and times are only that exact\n");
+  expect(out).toContain(
+    "  30 nodes; resolution 1m: shorter events may be missed, and times are no more exact than that\n",
+  );
   expect(out).toContain(
     [
       "in force: actions by day (UTC)",

@@ -77,7 +77,7 @@ test("a pause holds every node, a hold one node; both end with a command over HT
   expect((await daemon.explain(second)).policies[0]!.blockers).toEqual([
     {
       ...{ reason: "held", detail: expect.stringMatching(/^admin holds it: its disk is swapped; for another 23h/) },
-      ends: "with release, or at the end that was given with --for",
+      ends: "with release, or after the duration given with --for",
     },
   ]);
   expect(serviceProxy.postRequests).toHaveLength(1);

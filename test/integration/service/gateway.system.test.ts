@@ -68,7 +68,7 @@ async function startNginx(upstream: string): Promise<string> {
   return url;
 }
 
-test("behind nginx's limit_req, less than 1 % of calls are rejected in the long run", async () => {
+test("behind nginx's limit_req, less than 1% of calls are rejected in the long run", async () => {
   const network = await startNetwork({ speed: SPEED });
   const transport = createTransport({ baseUrl: await startNginx(network.url) });
   const { clock } = network;

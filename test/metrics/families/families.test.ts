@@ -31,7 +31,7 @@ const berlin: NodeFixture = {
 
 test("every node family exports a node", () => {
   expect(renderPage({ fleet: buildFleet([berlin]) })).toBe(`\
-# HELP proxynet_nodes Nodes by status, country and region, counting fresh records only; absent unless a walk is recent.
+# HELP proxynet_nodes Nodes by status, country and region, counting fresh records only; absent unless there was a recent walk.
 # TYPE proxynet_nodes gauge
 proxynet_nodes{status="online",country="DE",region="eu-central"} 1
 proxynet_nodes{status="offline",country="DE",region="eu-central"} 0
@@ -71,7 +71,7 @@ proxynet_node_memory_usage_ratio{node_id="node_1"} 0.5
 # HELP proxynet_node_disk_usage_ratio Disk usage of the node, 0 to 1.
 # TYPE proxynet_node_disk_usage_ratio gauge
 proxynet_node_disk_usage_ratio{node_id="node_1"} 1
-# HELP proxynet_node_detail_timestamp_seconds Time at which the node's details were read; its usage values are as old.
+# HELP proxynet_node_detail_timestamp_seconds Time at which the node's details, including its usage, were read.
 # TYPE proxynet_node_detail_timestamp_seconds gauge
 proxynet_node_detail_timestamp_seconds{node_id="node_1"} 1763700001.5
 # HELP proxynet_node_created_timestamp_seconds Creation time of the node.

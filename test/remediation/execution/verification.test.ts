@@ -84,6 +84,20 @@ test("a step whose verdict stays unknown long after its time is in doubt, and th
   expect(episodeStates(network)).toEqual(["given_up"]);
 });
 
+test("an action in doubt whose outcome stays unknown is counted once", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([busy]), settings: detailed });
+  const [node] = network.nodes("us-east");
+  network.setFault({ kind: "lost_reply" }, "POST");
+  network.interventions.startFailure(node!, { failureMode: "hot", remedy: "reboot" });
+  await network.advanceUntil(() => network.postCount() > 0);
+  network.setFault({ kind: "status", status: 500 }, "GET /v1/nodes/");
+  await network.advance(21 * MINUTE_MS);
+  expect(actionLines(network)).toEqual(["reboot: in_doubt"]);
+  expect(await network.daemon.metrics.render("text")).toContain(
+    'proxywarden_actions_total{policy="hot",action="reboot",outcome="in_doubt"} 1\n',
+  );
+});
+
 const hide = { ...steps.quarantine, durationMs: 30 * MINUTE_MS };
 
 test("a quarantine whose reply was lost is verified by observation, and lasts", async () => {

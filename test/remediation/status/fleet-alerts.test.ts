@@ -18,7 +18,7 @@ function makeUnhealthy(network: QuietNetwork, nodes: readonly string[], minutes:
     network.interventions.startFailure(node, { failureMode: "outage", remedy: "time", recoverAt: healAt });
 }
 
-test("while 30 % of the fleet are offline, a storm holds every node, and a cool-down follows", async () => {
+test("while 30% of the fleet are offline, a storm holds every node, and a cool-down follows", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], windy) });
   const [node] = network.nodes("us-east").slice(-1);
   network.failNode(node!);
@@ -76,7 +76,7 @@ test("disrupted nodes count as unhealthy, so healing does not hide a storm", asy
     network.failNode(node, "person");
     await network.advance(8 * MINUTE_MS);
   }
-  // Six of 60 are 10 %: the seventh makes a storm, although the others are in quarantine.
+  // Six of 60 are 10%: the seventh makes a storm, although the others are in quarantine.
   expect(nodesActedOn(network)).toHaveLength(6);
   expect(network.holdReasons(unhealthy[7]!)).toEqual(["storm"]);
 });

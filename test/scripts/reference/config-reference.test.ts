@@ -52,7 +52,10 @@ describe("the reference of the configuration", () => {
     ],
     ["web.listen", "host:port | `0.0.0.0:9713` | Address"],
     ["safety.mode", "dry_run, approve, enforce | `dry_run` | Upper limit"],
-    ["safety.max_disrupted_per", "mapping | `{region: 1}` | The same in one region"],
+    [
+      "safety.max_disrupted_per",
+      "mapping | `{region: 1}` | Maximum number of nodes that our actions make unavailable at the same time",
+    ],
     ["safety.protected", "CEL expression | – | Nodes on which no action"],
     ["policies", "list of: glob | `[]` | Globs of policy files"],
     ["time_intervals[].times[].end_time", "HH:MM | required | End of the range"],

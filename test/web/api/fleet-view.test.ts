@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { Fleet } from "../../../src/model/snapshot.ts";
+import { slotsById } from "../../../src/policy/cel/field-readers.ts";
 import type { NodeMark } from "../../../src/remediation/status/views.ts";
 import { createFleetGrid, type FleetGrid } from "../../../src/web/api/fleet-view.ts";
 import { applyChange, type FleetModel, markOf, readFleet, statusOf } from "../../../src/web/ui/page/fleet/fleet.ts";
@@ -68,6 +69,17 @@ test("a document shows the fleet as of its first step, even if the fleet changes
   expect(read(fleetGrid)).toMatchObject({ revision: 2, status: "301" });
   expect(JSON.parse(resultOf(steps).toString())).toMatchObject({ revision: 1, status: "001" });
   expect(read(fleetGrid)).toMatchObject({ revision: 2, status: "301" });
+});
+
+test("marks belong to the fleet of the first step, even if another fleet is looked at before the last one", () => {
+  const swapped = buildFleet([{ id: "b" }, { id: "c" }, { id: "a" }]);
+  const { fleetGrid, now } = gridOver(threeNodes, new Map([["b", "held"]]));
+  const steps = fleetGrid.refresh();
+  steps.next();
+  now.fleet = swapped;
+  expect(slotsById(swapped).get("b")).toBe(0);
+  expect(resultOf(steps)).toEqual({ from: 0, revision: 1, cells: null });
+  expect(read(fleetGrid)).toMatchObject({ ids: ["a", "", "b"], mark: "009" });
 });
 
 test("a change lists only the cells that changed", () => {

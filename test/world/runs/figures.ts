@@ -9,7 +9,7 @@ export function shares<T>(all: readonly T[], nameOf: (one: T) => string): string
   const counts = new Map<string, number>();
   for (const one of all) counts.set(nameOf(one), (counts.get(nameOf(one)) ?? 0) + 1);
   const sorted = [...counts].sort((one, other) => other[1] - one[1]);
-  return sorted.map(([name, count]) => `${name} ${count} (${((100 * count) / all.length).toFixed(1)} %)`).join(", ");
+  return sorted.map(([name, count]) => `${name} ${count} (${((100 * count) / all.length).toFixed(1)}%)`).join(", ");
 }
 
 /** Formats the median and the 95th percentile. */

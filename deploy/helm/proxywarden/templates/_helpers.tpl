@@ -28,7 +28,7 @@ labels: {{- include "proxywarden.labels" . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{- /* proxywarden.yaml: the configuration of the values, and where state and policies are. */ -}}
+{{- /* proxywarden.yaml: the configuration from the values, with the locations of the state and the policies. */ -}}
 {{- define "proxywarden.config" -}}
 {{- $config := deepCopy .Values.config }}
 {{- $_ := required "set config.service.base_url to the URL of the management service" $config.service.base_url }}

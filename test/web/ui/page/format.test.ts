@@ -32,7 +32,7 @@ test.each([
   expect(formatDuration(seconds)).toBe(text);
 });
 
-test("a share below 100 % is never rounded up to it", () => {
+test("a share below 100% is never rounded up to it", () => {
   expect([1, 0.99999, 0.981, 0, null, Number.NaN].map(formatPercent)).toEqual([
     "100%",
     "99.9%",

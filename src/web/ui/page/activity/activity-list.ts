@@ -99,7 +99,7 @@ export class ActivityList {
     const none = createElement(
       "li",
       { class: "empty muted" },
-      "No activity yet. Decisions, actions and commands of operators appear here.",
+      "No activity yet. Decisions, actions and operator commands appear here.",
     );
     keepChildren(this.#list, shown.length === 0 ? [none] : [...elements.values()].map(({ element }) => element));
     this.#older.hidden = shown.length === items.length && !this.#rows.hasOlder(this.#kind);

@@ -13,7 +13,7 @@ export const REMEDIATION_STATES: readonly RemediationState[] = [
   {
     name: "treated",
     label: "being treated",
-    meaning: "A step is in progress, its effect is observed, or the node is in our quarantine.",
+    meaning: "A step is in progress, its effect is being observed, or the node is in our quarantine.",
     marks: ["acting", "episode"],
   },
   {
@@ -37,7 +37,7 @@ export const REMEDIATION_STATES: readonly RemediationState[] = [
   {
     name: "awaiting",
     label: "waiting for approval",
-    meaning: "An action waits for the approval of an operator.",
+    meaning: "An action waits for an operator's approval.",
     marks: ["awaiting"],
   },
   {

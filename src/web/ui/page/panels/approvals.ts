@@ -25,13 +25,13 @@ export function approvalElement(action: ActionView, name: string, now: number): 
   const approve = {
     path: `${path}/approve`,
     name: "Approve",
-    meaning: `${label} of ${name} (${action.id}) is sent as soon as nothing else holds it.`,
+    meaning: `The ${label} of ${name} (${action.id}) is sent as soon as nothing else holds it.`,
     hasReason: false,
   };
   const reject = {
     path: `${path}/reject`,
     name: "Reject",
-    meaning: `${label} of ${name} (${action.id}) is not executed, and is not requested again in this episode.`,
+    meaning: `The ${label} of ${name} (${action.id}) is not executed, and is not requested again in this episode.`,
     hasReason: true,
   };
   const evidence = evidenceText(action.evidence);
@@ -49,7 +49,7 @@ export function approvalElement(action: ActionView, name: string, now: number): 
     createElement(
       "p",
       {},
-      "asked by ",
+      "requested by ",
       policyElement({ policy: action.policy, isDryRun: false }),
       createElement("span", { class: "muted" }, `${formatAge(action.created_at, now)}, step ${action.step + 1}`),
     ),

@@ -5,7 +5,7 @@ import type { OperatorCommand } from "./operator-commands.ts";
 export const pause: OperatorCommand = {
   path: "pause",
   name: "Pause",
-  meaning: "Holds all actions until resumed or expired. Polling continues.",
+  meaning: "Holds all actions until you resume them or the pause expires. Polling continues.",
   hasReason: true,
   hasDuration: true,
 };
@@ -22,7 +22,8 @@ export const resume: OperatorCommand = {
 export const resetBreaker: OperatorCommand = {
   path: "breaker/reset",
   name: "Reset breaker",
-  meaning: "Closes the breaker and resets its count. Make sure you know why it opened.",
+  meaning:
+    "Closes the breaker, resets its count, and restores the mode of policies that fell back to dry run. Make sure you know why it opened.",
   hasReason: false,
 };
 

@@ -55,7 +55,7 @@ function policyElement({ name, mode, fallen, proven, pending, firing, episodes, 
         : definitionPair("mode", `${humanize(rule.mode)} configured, ${humanize(mode)} in force`)),
       ...definitionPair(
         "proven",
-        proven ? "an action under this text was verified" : "no action under this text was verified yet",
+        proven ? "an action under this text has been verified" : "no action under this text has been verified yet",
       ),
     ),
   );

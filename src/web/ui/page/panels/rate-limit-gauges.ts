@@ -149,7 +149,7 @@ function freshnessRow(
       : "";
   const problem = failure === null ? "" : `${humanize(failure.reason)}: ${failure.message} · `;
   const median =
-    name === "details" && age_seconds !== null ? ` · half within ${formatDuration(age_seconds.median)}` : "";
+    name === "details" && age_seconds !== null ? ` · median age ${formatDuration(age_seconds.median)}` : "";
   const read = nodes_read === null ? "" : `${formatCount(nodes_read)} of ${formatCount(nodes)} read · `;
   return gaugeElement({
     name,

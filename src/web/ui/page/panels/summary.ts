@@ -79,7 +79,7 @@ export function showTiles(
   if (online === null || performance.now() - announcedAt < ANNOUNCE_INTERVAL_MS) return;
   announcedAt = performance.now();
   byId("announcement").textContent =
-    `${formatCount(online)} of ${countNoun(total ?? 0, "node")} online, ${formatCount(attention)} need attention`;
+    `${formatCount(online)} of ${countNoun(total ?? 0, "node")} online, ${formatCount(attention)} ${attention === 1 ? "needs" : "need"} attention`;
 }
 
 /** The states of remediation that have a tile, with its note. */
@@ -88,7 +88,7 @@ const TILE_NOTES: Readonly<Record<string, string>> = {
   in_flight: "for a free slot",
   canary: "for a first success",
   held: "not acted on now",
-  awaiting: "of an operator",
+  awaiting: "by an operator",
 };
 
 const capitalize = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
@@ -99,7 +99,7 @@ export function showChips(status: Status): void {
   const up = (Date.parse(status.now) - Date.parse(status.started_at)) / 1_000;
   const modes: Readonly<Record<string, string>> = {
     dry_run: "No action is sent. Policies only record what they would do.",
-    approve: "Every action waits for the approval of an operator.",
+    approve: "Every action waits for an operator's approval.",
     enforce: "Policies act as their own modes allow.",
   };
   const runs = up < 60 ? "just started" : `up ${formatDuration(60 * Math.floor(up / 60))}`;
