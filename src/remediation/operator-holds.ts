@@ -1,22 +1,12 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
-import type { OperatorCommandName } from "../model/remediation/operator-command.ts";
+import type { OperatorCommandName, Pause } from "../model/remediation/operator-command.ts";
 import type { EpochMs } from "../model/time.ts";
 import type { RemediationRecords } from "../policy/remediation-records.ts";
 import type { RemediationContext } from "./context.ts";
 
 /** Key of the fact that remediation is paused; its value is a {@link Pause} as JSON. */
 export const PAUSED = "warden.paused";
-
-/** A pause of all actions by an operator. */
-export interface Pause {
-  readonly at: EpochMs;
-  /** When it ends by itself; absent or null if only `resume` ends it. */
-  readonly until?: EpochMs | null;
-  readonly reason: string;
-  /** Absent if no operators were configured. */
-  readonly operator?: string;
-}
 
 /** Returns the pause in force, or null if there is none or it has expired. */
 export function pauseAt(records: RemediationRecords, now: EpochMs): Pause | null {

@@ -47,3 +47,11 @@ export function withStatus(fleet: Fleet, changed: Readonly<Record<number, NodeSt
   for (const [slot, word] of Object.entries(changed)) status[Number(slot)] = NODE_STATUSES.indexOf(word);
   return { ...fleet, status };
 }
+
+/** Runs all steps, and returns their result. */
+export function resultOf<Result>(steps: Iterator<unknown, Result>): Result {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}

@@ -1,6 +1,6 @@
 import { SECOND_MS } from "../../base/duration.ts";
 import { ok, type Result } from "../../base/result.ts";
-import type { nodesView } from "../../web/api/node-views.ts";
+import type { NodesView } from "../../web/api/node-views.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
 import { formatUptime } from "../../web/ui/page/format.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
@@ -20,11 +20,9 @@ export interface NodesOptions extends DaemonViewOptions {
   readonly limit: number;
 }
 
-type NodesPage = Pick<ReturnType<typeof nodesView>, "data" | "pagination">;
-
 /** The nodes that match the filters, up to the limit, and how many match. */
 interface FoundNodes {
-  readonly nodes: NodesPage["data"];
+  readonly nodes: NodesView["data"];
   readonly total: number;
 }
 
@@ -41,7 +39,7 @@ export function runNodes(options: NodesOptions, context: CommandContext): Promis
 async function readNodes(options: NodesOptions, context: CommandContext): Promise<Result<FoundNodes, string>> {
   const { status, region, country, search: q, limit } = options;
   const pageRows = Math.min(limit, ROWS_MAX);
-  const nodes: NodesPage["data"] = [];
+  const nodes: NodesView["data"] = [];
   for (let page = 1; ; page++) {
     const search = searchOf({ status, region, country, q, page, limit: pageRows });
     const read = await readRoute(`/api/v1/nodes?${search}`, isNodesPage, options, context);
@@ -52,7 +50,7 @@ async function readNodes(options: NodesOptions, context: CommandContext): Promis
   }
 }
 
-const isNodesPage = (response: JsonObject): response is JsonObject & NodesPage =>
+const isNodesPage = (response: JsonObject): response is JsonObject & NodesView =>
   Array.isArray(response.data) && typeof response.pagination === "object";
 
 const TITLES = ["name", "id", "status", "country", "region", "last seen", "uptime", "sessions", "observed"];

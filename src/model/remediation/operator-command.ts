@@ -52,3 +52,13 @@ export interface CommandRejection {
 
 /** The result of a command as a sentence. */
 export type CommandReply = Result<string, CommandRejection>;
+
+/** A pause of all actions by an operator. */
+export interface Pause {
+  readonly at: EpochMs;
+  /** When it ends by itself; absent or null if only `resume` ends it. */
+  readonly until?: EpochMs | null;
+  readonly reason: string;
+  /** Absent if no operators were configured. */
+  readonly operator?: string;
+}

@@ -195,7 +195,7 @@ function median(values: Float64Array): number {
  * Returns the value that sorting would put at `index`, and moves smaller ones before it (quickselect). Sorting the
  * values of 100,000 nodes would block the event loop for several milliseconds.
  */
-function select(values: Float64Array, index: number): number {
+export function select(values: Float64Array, index: number): number {
   let first = 0;
   let last = values.length - 1;
   while (first < last) {

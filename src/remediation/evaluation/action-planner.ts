@@ -28,7 +28,8 @@ export class ActionPlanner {
   }
 
   /**
-   * Returns the candidates whose next step is to be taken, starting with the node that has been firing longest. Begins the episodes that may begin.
+   * Returns the candidates whose next step is to be taken, starting with the node that has been firing longest. Begins
+   * the episodes that may begin.
    */
   async plan(factsOf: FactsOf): Promise<readonly Candidate[]> {
     const { clock, policies, remediationState } = this.#context;

@@ -1,8 +1,9 @@
 import type { NodeId } from "../../model/node.ts";
+import type { Location } from "../../model/snapshot.ts";
 import type { RemediationContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
 import { heldMs, holdsInForce, isHold } from "./hold-gauges.ts";
-import type { HeldNode } from "./views.ts";
+import type { HeldNode, HeldNodesQuery } from "./views.ts";
 
 type HeldNodeDeps = Pick<RemediationContext, "remediationState" | "policies" | "observed">;
 
@@ -10,26 +11,32 @@ type HeldNodeDeps = Pick<RemediationContext, "remediationState" | "policies" | "
  * Returns the nodes that are held: first those that a policy would treat, and of them the longest hold first.
  * `lastDecisions`: null on a standby, which knows only the holds of nodes.
  */
-export function heldNodesOf(context: HeldNodeDeps, lastDecisions: readonly LastDecision[] | null): readonly HeldNode[] {
+export function heldNodesOf(
+  context: HeldNodeDeps,
+  lastDecisions: readonly LastDecision[] | null,
+  { node, policy, limit = Number.POSITIVE_INFINITY }: HeldNodesQuery,
+): readonly HeldNode[] {
   const { remediationState, observed } = context;
   const now = remediationState.now();
-  const held = new Map<NodeId, HeldNode>();
-  const add = (node: NodeId, row: Pick<HeldNode, "policy" | "heldMs" | "reasons" | "until">) => {
-    const known = held.get(node);
-    if (known === undefined || known.heldMs < row.heldMs)
-      held.set(node, { node, name: observed.nameOf(node), ...observed.locationOf(node), ...row });
-  };
+  const held = new Map<NodeId, Omit<HeldNode, "name" | keyof Location>>();
   const holds = holdsInForce(remediationState);
   const untilOf = new Map(holds.map(({ node, until }) => [node, until]));
   for (const decision of lastDecisions ?? []) {
-    const { policy, node, reasons } = decision;
     if (!isHold(context, decision)) continue;
-    add(node, { policy, reasons, heldMs: heldMs(context, decision), until: untilOf.get(node) ?? null });
+    const { policy, node, reasons } = decision;
+    const row = { node, policy, heldMs: heldMs(context, decision, now), reasons, until: untilOf.get(node) ?? null };
+    const known = held.get(node);
+    if (known === undefined || known.heldMs < row.heldMs) held.set(node, row);
   }
   for (const { node, kind, at, until } of holds)
-    if (!held.has(node)) add(node, { policy: null, reasons: [kind], heldMs: now - at, until });
-  const isWaiting = ({ policy }: HeldNode) => Number(policy !== null);
-  return [...held.values()].sort((one, other) => isWaiting(other) - isWaiting(one) || other.heldMs - one.heldMs);
+    if (!held.has(node)) held.set(node, { node, policy: null, heldMs: now - at, reasons: [kind], until });
+  const isWaiting = (row: Pick<HeldNode, "policy">) => Number(row.policy !== null);
+  // Only the rows that are shown get names, because thousands may be held.
+  return [...held.values()]
+    .filter((row) => (node ?? row.node) === row.node && (policy ?? row.policy) === row.policy)
+    .sort((one, other) => isWaiting(other) - isWaiting(one) || other.heldMs - one.heldMs)
+    .slice(0, limit)
+    .map(({ node, ...row }) => ({ node, name: observed.nameOf(node), ...observed.locationOf(node), ...row }));
 }
 
 /** Returns the number of nodes in {@link heldNodesOf}. */

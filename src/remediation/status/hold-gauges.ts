@@ -2,6 +2,7 @@ import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import { HOLD_REASONS } from "../../model/remediation/decision.ts";
 import type { NodeHold } from "../../model/remediation/episode.ts";
+import type { EpochMs } from "../../model/time.ts";
 import type { RemediationContext } from "../context.ts";
 import { isGivenUp } from "../evaluation/candidates.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
@@ -10,7 +11,8 @@ type HoldGaugeDeps = Pick<RemediationContext, "remediationState" | "policies" | 
 
 /** Sets the gauges of held nodes and of the longest hold of each policy, in steps. Dry runs are left out. */
 export function* setHoldGauges(context: HoldGaugeDeps, lastDecisions: Iterable<LastDecision>): Generator<void, void> {
-  const { metrics, policies } = context;
+  const { metrics, policies, remediationState } = context;
+  const now = remediationState.now();
   const nodes = new Map(HOLD_REASONS.map((reason) => [reason, new Set<NodeId>()]));
   const longestMs = new Map<string, DurationMs>();
   for (const decision of lastDecisions) {
@@ -19,8 +21,8 @@ export function* setHoldGauges(context: HoldGaugeDeps, lastDecisions: Iterable<L
     const { policy, node, reasons } = decision;
     for (const reason of reasons) nodes.get(reason)!.add(node);
     // Given-up nodes have a count and an alert of their own.
-    if (isGivenUp(context.remediationState, policy, node, false)) continue;
-    longestMs.set(policy, Math.max(longestMs.get(policy) ?? 0, heldMs(context, decision)));
+    if (isGivenUp(remediationState, policy, node, false)) continue;
+    longestMs.set(policy, Math.max(longestMs.get(policy) ?? 0, heldMs(context, decision, now)));
   }
   for (const [reason, { size }] of nodes) metrics.set("proxywarden_held_nodes", { reason }, size);
   for (const { rule } of policies.all) {
@@ -49,13 +51,12 @@ export function holdsInForce(remediationState: HoldGaugeDeps["remediationState"]
     .filter((hold): hold is HoldInForce => hold.kind !== "given_up" && (hold.until === null || hold.until > now));
 }
 
-/** Time since the last step of the node's episode ended; if it had none, since its timer fires. */
+/** Time until `now` since the last step of the node's episode ended; if it had none, since its timer fires. */
 export function heldMs(
-  { remediationState, policies }: Omit<HoldGaugeDeps, "metrics">,
+  { remediationState: { records }, policies }: Omit<HoldGaugeDeps, "metrics">,
   { policy, node }: LastDecision,
+  now: EpochMs,
 ): DurationMs {
-  const { records } = remediationState;
-  const now = remediationState.now();
   const open = records.openEpisode(node, false);
   if (open?.policy === policy && open.acted > 0) return now - open.stateAt;
   const { since } = records.timer(policy, node);

@@ -1,9 +1,12 @@
 import type { NodeId } from "../../model/node.ts";
 import { isDryRun } from "../../policy/facts.ts";
-import { type CandidateDeps, firingNodes, isGivenUp } from "../evaluation/candidates.ts";
+import { type CandidateDeps, isGivenUp } from "../evaluation/candidates.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
 import { holdsInForce, isHold } from "./hold-gauges.ts";
 import { NODE_MARKS, type NodeMark } from "./views.ts";
+
+/** The position of each mark in {@link NODE_MARKS}. */
+const RANKS = Object.fromEntries(NODE_MARKS.map((mark, rank) => [mark, rank])) as Readonly<Record<NodeMark, number>>;
 
 /**
  * Returns the most important mark of each node that has one. `lastDecisions` is null on a standby, which shows every
@@ -16,16 +19,18 @@ export function nodeMarksOf(
   const { records } = remediationState;
   const marks = new Map<NodeId, NodeMark>();
   const mark = (node: NodeId, newMark: NodeMark) => {
-    if (NODE_MARKS.indexOf(newMark) > NODE_MARKS.indexOf(marks.get(node) ?? "none")) marks.set(node, newMark);
+    const known = marks.get(node);
+    if (known === undefined || RANKS[newMark] > RANKS[known]) marks.set(node, newMark);
   };
   // Without a decision the condition of a firing node has ended, and `clear_for` runs.
   const undecided = lastDecisions === null ? "firing" : "pending";
   for (const active of policies.active()) {
     const { name } = active.policy.rule;
     const dryRun = isDryRun(active);
-    for (const node of records.timersOf(name).keys()) mark(node, "pending");
-    for (const node of firingNodes(remediationState, name)) {
-      mark(node, dryRun ? "shadow" : isGivenUp(remediationState, name, node, false) ? "given_up" : undecided);
+    for (const [node, { state }] of records.timersOf(name)) {
+      if (state !== "firing") mark(node, "pending");
+      else if (dryRun) mark(node, "shadow");
+      else mark(node, isGivenUp(remediationState, name, node, false) ? "given_up" : undecided);
     }
   }
   for (const { node, shadow: dryRun, state } of records.openEpisodes()) {

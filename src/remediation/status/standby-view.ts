@@ -66,7 +66,7 @@ export function createStandbyView({
 /** Returns what is recorded about a node under a policy, or null. */
 function explainFromRecords(
   { records }: RemediationState,
-  { name, forMs }: PolicyRule,
+  { name, forMs, steps }: PolicyRule,
   node: string,
 ): Omit<PolicyExplanation, "mode" | "unknowns"> | null {
   const timer = toTimerRow(name, node, records.timer(name, node));
@@ -79,6 +79,7 @@ function explainFromRecords(
     fields: {},
     timer: timer === null ? null : presentTimer(timer),
     forMs,
+    steps,
     episode,
     blockers: [],
   };

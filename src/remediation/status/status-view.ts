@@ -66,7 +66,7 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
       [...records.actions()]
         .filter(({ state }) => state === "awaiting")
         .map((action) => ({ ...action, expiresAt: action.createdAt + context.rules.safety.approvalTtlMs })),
-    heldNodes: () => heldNodesOf(context, deps.lastDecisions()),
+    heldNodes: (query) => heldNodesOf(context, deps.lastDecisions(), query),
     heldNodeCount: () => heldNodeCountOf(context, deps.lastDecisions()),
     nodeMarks: () => nodeMarksOf(context, deps.lastDecisions()),
   };
@@ -101,10 +101,9 @@ function policyStatus({ remediationState }: ViewDeps, active: ActivePolicy): Pol
     if (isGivenUp(remediationState, rule.name, node, dryRun)) givenUp++;
   }
   const pending = timers.size - firing;
-  const open = records.openEpisodes().filter(({ policy, shadow }) => policy === rule.name && shadow === dryRun);
-  const counts = Object.fromEntries(
-    EPISODE_STATES.map((state) => [state, open.filter((episode) => episode.state === state).length]),
-  );
+  const counts = Object.fromEntries(EPISODE_STATES.map((state) => [state, 0])) as Record<string, number>;
+  for (const { policy, shadow, state } of records.openEpisodes())
+    if (policy === rule.name && shadow === dryRun) counts[state]!++;
   return {
     rule,
     mode: active.mode,
@@ -123,7 +122,7 @@ function explainPolicies({ context, guardFacts }: StatusViewDeps, node: string):
     const candidate = buildCandidate(context, active, node);
     if (candidate === null) return [];
     const { evaluation } = candidate;
-    const { name, forMs } = active.policy.rule;
+    const { name, forMs, steps } = active.policy.rule;
     const timer = toTimerRow(name, node, candidate.timer);
     const episode =
       candidate.episode ?? context.remediationState.records.suspendedEpisode(name, node, isDryRun(active));
@@ -137,6 +136,7 @@ function explainPolicies({ context, guardFacts }: StatusViewDeps, node: string):
         fields: evaluation.fields(),
         timer: timer === null ? null : presentTimer(timer),
         forMs,
+        steps,
         episode,
         blockers: findBlockers(candidate, factsOf(isDryRun(active))),
       },

@@ -1,14 +1,13 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Mode, PolicyRule } from "../../model/policy/policy.ts";
+import type { Mode, PolicyRule, Step } from "../../model/policy/policy.ts";
 import type { Blocker, Decision, HoldReason } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
-import type { CommandReply, OperatorCommandRow } from "../../model/remediation/operator-command.ts";
+import type { CommandReply, OperatorCommandRow, Pause } from "../../model/remediation/operator-command.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
-import type { Pause } from "../operator-holds.ts";
 
 /** Status of remediation: what holds all actions, and the effective limits. */
 export interface RemediationStatus {
@@ -58,6 +57,8 @@ export interface PolicyExplanation {
   readonly fields: Readonly<Record<string, string | number | boolean>>;
   readonly timer: PresentedTimer | null;
   readonly forMs: number;
+  /** The steps of the policy, in order. */
+  readonly steps: readonly Step[];
   readonly episode: Episode | null;
   /** Everything that would hold an action now, even if the policy does not fire. */
   readonly blockers: readonly Blocker[];
@@ -146,6 +147,9 @@ export interface HeldNode extends Location {
   readonly until: EpochMs | null;
 }
 
+/** Selects held nodes. An absent limit means all of them. */
+export type HeldNodesQuery = Pick<JournalQuery, "node" | "policy"> & Partial<Pick<JournalQuery, "limit">>;
+
 /** An action that waits for approval, and when the request expires unless the daemon is down before. */
 export type Approval = Action & { readonly expiresAt: EpochMs };
 
@@ -163,9 +167,12 @@ export interface RemediationView {
   operatorCommands(query: JournalQuery): Promise<readonly OperatorCommandRow[]>;
   /** Actions that wait for approval. */
   approvals(): readonly Approval[];
-  /** Nodes that are held: first those that a policy which acts would treat, and of them the longest hold first. */
-  heldNodes(): readonly HeldNode[];
-  /** Returns the number of nodes in {@link heldNodes}, in less time. */
+  /**
+   * Nodes that are held and match the query: first those that a policy which acts would treat, and of them the longest
+   * hold first.
+   */
+  heldNodes(query: HeldNodesQuery): readonly HeldNode[];
+  /** Returns the number of nodes in {@link heldNodes} without a query, in less time. */
   heldNodeCount(): number;
   /** Returns the most important mark of each node that has one. */
   nodeMarks(): ReadonlyMap<NodeId, NodeMark>;

@@ -1,6 +1,7 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
+import { runInSlices } from "../../platform/event-loop.ts";
 import type { EventLog, EventRow } from "./event-log.ts";
 import type { FleetGrid } from "./fleet-view.ts";
 import { actionView, decisionView, operatorCommandView } from "./row-views.ts";
@@ -14,6 +15,7 @@ export interface Subscriber {
   end(): void;
   /** Closes the connection immediately. */
   disconnect(): void;
+  isClosed(): boolean;
 }
 
 interface EventBroadcasterDeps {
@@ -45,6 +47,8 @@ export class EventBroadcaster {
   readonly #closing = new AbortController();
   #lastPublished = 0;
   #publishedAt: MonotonicMs;
+  /** Settles when the last refresh has ended. */
+  #published: Promise<void> = Promise.resolve();
   #isRunning = false;
 
   constructor(deps: EventBroadcasterDeps) {
@@ -52,10 +56,16 @@ export class EventBroadcaster {
     this.#publishedAt = deps.clock.monotonic();
   }
 
-  /** Adds a subscriber that has seen the events up to `lastEventId`. Returns false if there are too many. */
-  subscribe(subscriber: Subscriber, lastEventId: string | null): boolean {
-    if (this.#subscribers.size >= SUBSCRIBERS_MAX || this.#closing.signal.aborted) return false;
-    this.publish();
+  /**
+   * Adds a subscriber that has seen the events up to `lastEventId`, unless its connection closes meanwhile. Resolves to
+   * false if there are too many.
+   */
+  async subscribe(subscriber: Subscriber, lastEventId: string | null): Promise<boolean> {
+    if (this.#isFull()) return false;
+    await this.publish();
+    if (subscriber.isClosed()) return true;
+    if (this.#isFull()) return false;
+    this.#sendRows();
     subscriber.write(`retry: ${RECONNECT_MS}\n${this.#greeting(lastEventId)}`);
     this.#subscribers.add(subscriber);
     if (!this.#isRunning) void this.#run();
@@ -66,15 +76,11 @@ export class EventBroadcaster {
     this.#subscribers.delete(subscriber);
   }
 
-  /** Sends new events, and refreshes the fleet grid. */
-  publish(): void {
-    const { eventLog, fleetGrid, clock } = this.#deps;
-    const { rows, missed } = eventLog.after(this.#lastPublished, ROWS_PER_PUBLISH_MAX);
-    this.#lastPublished = eventLog.lastNumber();
-    const change = fleetGrid.refresh();
-    const text = this.#rowsText(rows, missed) + (change === null ? "" : eventText("fleet", change));
-    if (text !== "") this.#sendToAll(text);
-    else if (clock.monotonic() - this.#publishedAt >= HEARTBEAT_INTERVAL_MS) this.#sendToAll(": still here\n\n");
+  /** Sends new events, and refreshes the fleet grid in slices, after the refreshes of earlier calls. */
+  publish(): Promise<void> {
+    const published = this.#published.then(() => this.#publish());
+    this.#published = published.catch(() => undefined);
+    return published;
   }
 
   close(): void {
@@ -83,16 +89,36 @@ export class EventBroadcaster {
     this.#subscribers.clear();
   }
 
+  async #publish(): Promise<void> {
+    const { fleetGrid, clock } = this.#deps;
+    this.#sendRows();
+    const change = await runInSlices(fleetGrid.refresh(), clock);
+    if (change !== null) this.#sendToAll(eventText("fleet", change));
+    if (clock.monotonic() - this.#publishedAt >= HEARTBEAT_INTERVAL_MS) this.#sendToAll(": still here\n\n");
+  }
+
+  #sendRows(): void {
+    const { eventLog } = this.#deps;
+    const { rows, missed } = eventLog.after(this.#lastPublished, ROWS_PER_PUBLISH_MAX);
+    this.#lastPublished = eventLog.lastNumber();
+    if (missed > 0 || rows.length > 0) this.#sendToAll(this.#rowsText(rows, missed));
+  }
+
+  #isFull(): boolean {
+    return this.#subscribers.size >= SUBSCRIBERS_MAX || this.#closing.signal.aborted;
+  }
+
   async #run(): Promise<void> {
     const { clock, log } = this.#deps;
     this.#isRunning = true;
-    while (this.#subscribers.size > 0 && !this.#closing.signal.aborted) {
+    for (;;) {
+      await clock.sleep(PUBLISH_INTERVAL_MS, this.#closing.signal);
+      if (this.#subscribers.size === 0 || this.#closing.signal.aborted) break;
       try {
-        this.publish();
+        await this.publish();
       } catch (error) {
         log.error({ err: error }, "publishing events failed");
       }
-      await clock.sleep(PUBLISH_INTERVAL_MS, this.#closing.signal);
     }
     this.#isRunning = false;
   }

@@ -1,21 +1,87 @@
-/** Caches what `derive` returns for a column. Successive snapshots share the columns that did not change. */
-export function cacheByColumn<Column extends object, T>(derive: (column: Column) => T): (column: Column) => T {
+import { select } from "../../policy/cel/fleet-aggregates.ts";
+
+/** Work that may be cut between any two steps. */
+export type Steps<Result> = Generator<undefined, Result>;
+
+/** The steps of {@link cacheByColumn} for work that takes too long for one slice. */
+export function cacheStepsByColumn<Column extends object, T>(
+  derive: (column: Column) => Steps<T>,
+): (column: Column) => Steps<T> {
   const cache = new WeakMap<Column, { readonly value: T }>();
-  return (column) => {
-    const cached = cache.get(column) ?? { value: derive(column) };
+  return function* steps(column) {
+    const cached = cache.get(column) ?? { value: yield* derive(column) };
     cache.set(column, cached);
     return cached.value;
   };
 }
 
-/** Returns the known times of a column, earliest first. */
-export const sortedTimes = cacheByColumn((column: Float64Array | readonly number[]) =>
-  Float64Array.from(column)
-    .filter((at) => !Number.isNaN(at))
-    .sort(),
-);
+/** Caches what `derive` returns for a column. Successive snapshots share the columns that did not change. */
+export function cacheByColumn<Column extends object, T>(derive: (column: Column) => T): (column: Column) => T {
+  const cache = new WeakMap<Column, { readonly value: T }>();
+  return (column) => {
+    const cached = cache.get(column);
+    if (cached !== undefined) return cached.value;
+    const value = derive(column);
+    cache.set(column, { value });
+    return value;
+  };
+}
+
+/** The known times of a column. */
+interface TimeSummary {
+  readonly count: number;
+  /** The earliest, or NaN if none is known. */
+  readonly earliest: number;
+  /** The middle one, or the later of the two in the middle; NaN if none is known. */
+  readonly median: number;
+}
+
+/** Returns how many times of a column are known, the earliest and the median. */
+export const summarizeTimes = cacheByColumn((column: Float64Array | readonly number[]): TimeSummary => {
+  const times = new Float64Array(column.length);
+  let count = 0;
+  let earliest = Number.NaN;
+  for (let index = 0; index < column.length; index++) {
+    const at = column[index]!;
+    if (Number.isNaN(at)) continue;
+    times[count++] = at;
+    if (!(earliest <= at)) earliest = at;
+  }
+  return { count, earliest, median: count === 0 ? Number.NaN : select(times.subarray(0, count), count >> 1) };
+});
+
+/** Slots that are sorted or merged in one step, which takes a fraction of a millisecond. */
+const SLOTS_PER_STEP = 512;
 
 /** Returns the slots of nodes in the order of their ids. */
-export const slotsInOrder = cacheByColumn((ids: readonly string[]) =>
-  [...ids.keys()].filter((slot) => ids[slot] !== "").sort((a, b) => (ids[a]! < ids[b]! ? -1 : 1)),
-);
+export const slotsInOrder = cacheStepsByColumn(function* sortSlots(ids: readonly string[]): Steps<Uint32Array> {
+  let slots = new Uint32Array(ids.length);
+  let count = 0;
+  for (const [slot, id] of ids.entries()) {
+    if (id !== "") slots[count++] = slot;
+    if (slot % SLOTS_PER_STEP === 0) yield;
+  }
+  slots = slots.subarray(0, count);
+  for (let begin = 0; begin < slots.length; begin += SLOTS_PER_STEP) {
+    slots.subarray(begin, begin + SLOTS_PER_STEP).sort((a, b) => (ids[a]! < ids[b]! ? -1 : 1));
+    yield;
+  }
+  for (let length = SLOTS_PER_STEP; length < slots.length; length *= 2) slots = yield* mergeRuns(ids, slots, length);
+  return slots;
+});
+
+/** Merges each two sorted runs of `length` slots. */
+function* mergeRuns(ids: readonly string[], slots: Uint32Array, length: number): Steps<Uint32Array<ArrayBuffer>> {
+  const merged = new Uint32Array(slots.length);
+  for (let begin = 0; begin < slots.length; begin += 2 * length) {
+    const middle = Math.min(begin + length, slots.length);
+    const end = Math.min(middle + length, slots.length);
+    let [left, right] = [begin, middle];
+    for (let index = begin; index < end; index++) {
+      const isLeft = right === end || (left < middle && ids[slots[left]!]! < ids[slots[right]!]!);
+      merged[index] = slots[isLeft ? left++ : right++]!;
+      if (index % SLOTS_PER_STEP === 0) yield;
+    }
+  }
+  return merged;
+}

@@ -2,7 +2,7 @@ import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import { slotsById } from "../../policy/cel/field-readers.ts";
 import { NODE_MARKS, type NodeMark } from "../../remediation/status/views.ts";
-import { cacheByColumn } from "./fleet-columns.ts";
+import { cacheStepsByColumn, type Steps } from "./fleet-columns.ts";
 
 /** A node's slot, its status and its mark, the last two as indexes of NODE_STATUSES and NODE_MARKS. */
 type CellChange = readonly [slot: number, status: number, mark: number];
@@ -40,11 +40,14 @@ interface GridState {
 export function createFleetGrid(deps: FleetGridDeps) {
   let last: GridState | null = null;
   let revision = 0;
-  let document: { readonly revision: number; readonly json: string } | null = null;
+  let document: { readonly revision: number; readonly json: Buffer } | null = null;
 
   return {
-    /** Updates the grid to the current fleet. Returns null if nothing changed. */
-    refresh(): FleetGridChange | null {
+    /**
+     * The steps that update the grid to the fleet as of the first step. Their result is null if nothing changed. The
+     * steps of two updates must not alternate.
+     */
+    *refresh(): Steps<FleetGridChange | null> {
       const fleet = deps.fleet();
       if (fleet === null) {
         if (last === null) return null;
@@ -52,19 +55,25 @@ export function createFleetGrid(deps: FleetGridDeps) {
         revision++;
         return { from: revision - 1, revision, cells: null };
       }
-      const now: GridState = { fleet, marks: markColumn(fleet, deps.marks()) };
+      const now: GridState = { fleet, marks: yield* markColumn(fleet, deps.marks()) };
       const before = last;
       last = now;
       const cells = before === null || !isSameLayout(before.fleet, fleet) ? null : findCellChanges(before, now);
       if (cells?.length === 0) return null;
       revision++;
-      return { from: revision - 1, revision, cells: cells !== null && cells.length > CELL_CHANGES_MAX ? null : cells };
+      return { from: revision - 1, revision, cells };
     },
     revision: () => revision,
-    /** `GET /api/v1/fleet` as of the last refresh: JSON with columns by slot. A slot whose id is "" is empty. */
-    document(): string {
-      if (document?.revision !== revision) document = { revision, json: writeDocument(revision, last) };
-      return document.json;
+    /**
+     * The steps of `GET /api/v1/fleet` as of the last refresh before the first step: JSON with columns by slot. A slot
+     * whose id is "" is empty.
+     */
+    *document(): Steps<Buffer> {
+      const [written, grid] = [revision, last];
+      if (document?.revision === written) return document.json;
+      const json = yield* writeDocument(written, grid);
+      document = { revision: written, json };
+      return json;
     },
   };
 }
@@ -75,43 +84,59 @@ const isSameLayout = (one: Fleet, other: Fleet): boolean =>
   one.locationIndex === other.locationIndex &&
   one.locations === other.locations;
 
-function markColumn(fleet: Fleet, marks: ReadonlyMap<NodeId, NodeMark>): Uint8Array {
+/** Values that are read or written in one step, which takes a fraction of a millisecond. */
+const VALUES_PER_STEP = 1_024;
+
+function* markColumn(fleet: Fleet, marks: ReadonlyMap<NodeId, NodeMark>): Steps<Uint8Array> {
   const column = new Uint8Array(fleet.slots);
+  let read = 0;
   for (const [node, mark] of marks) {
+    if (read++ % VALUES_PER_STEP === 0) yield;
+    // Another fleet may have been looked at since the last step, so the map is not kept.
     const slot = slotsById(fleet).get(node);
     if (slot !== undefined) column[slot] = NODE_MARKS.indexOf(mark);
   }
   return column;
 }
 
-function findCellChanges(before: GridState, now: GridState): readonly CellChange[] {
+/** Returns the changes, or null if there are too many. */
+function findCellChanges(before: GridState, now: GridState): readonly CellChange[] | null {
   const cells: CellChange[] = [];
   const [oldStatus, status] = [before.fleet.status, now.fleet.status];
   for (let slot = 0; slot < now.fleet.slots; slot++) {
     if (oldStatus[slot] === status[slot] && before.marks[slot] === now.marks[slot]) continue;
-    if (now.fleet.ids[slot] !== "") cells.push([slot, status[slot]!, now.marks[slot]!]);
+    if (now.fleet.ids[slot] === "") continue;
+    if (cells.length === CELL_CHANGES_MAX) return null;
+    cells.push([slot, status[slot]!, now.marks[slot]!]);
   }
   return cells;
 }
 
 /** Ids and names make up most of the document and rarely change. */
-const columnText = cacheByColumn((column: object) =>
-  JSON.stringify(ArrayBuffer.isView(column) ? [...(column as Uint32Array)] : column),
-);
+const columnText = cacheStepsByColumn(function* writeColumn(column: readonly unknown[] | Uint32Array): Steps<Buffer> {
+  const parts: string[] = [];
+  for (let begin = 0; begin < column.length; begin += VALUES_PER_STEP) {
+    parts.push(JSON.stringify(Array.from(column.slice(begin, begin + VALUES_PER_STEP))).slice(1, -1));
+    yield;
+  }
+  return Buffer.from(`[${parts.join(",")}]`);
+});
 
-function writeDocument(revision: number, grid: GridState | null): string {
+function* writeDocument(revision: number, grid: GridState | null): Steps<Buffer> {
   const head = `{"revision":${revision},"statuses":${JSON.stringify(NODE_STATUSES)},"marks":${JSON.stringify(NODE_MARKS)}`;
-  if (grid === null) return `${head},"places":[],"ids":[],"names":[],"place":[],"status":"","mark":""}`;
+  if (grid === null) return Buffer.from(`${head},"places":[],"ids":[],"names":[],"place":[],"status":"","mark":""}`);
   const { fleet, marks } = grid;
-  const columns = [
-    `"places":${columnText(fleet.locations)}`,
-    `"ids":${columnText(fleet.ids)}`,
-    `"names":${columnText(fleet.name)}`,
-    `"place":${columnText(fleet.locationIndex)}`,
-    `"status":"${digits(fleet.status)}"`,
-    `"mark":"${digits(marks)}"`,
-  ];
-  return `${head},${columns.join(",")}}`;
+  return Buffer.concat([
+    Buffer.from(`${head},"places":`),
+    yield* columnText(fleet.locations),
+    Buffer.from(',"ids":'),
+    yield* columnText(fleet.ids),
+    Buffer.from(',"names":'),
+    yield* columnText(fleet.name),
+    Buffer.from(',"place":'),
+    yield* columnText(fleet.locationIndex),
+    Buffer.from(`,"status":"${digits(fleet.status)}","mark":"${digits(marks)}"}`),
+  ]);
 }
 
 const digits = (column: Uint8Array): string => Buffer.from(column.map((value) => DIGITS[value]!)).toString("latin1");

@@ -1,10 +1,9 @@
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../../base/duration.ts";
-import { NODE_STATUSES } from "../../model/node.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { Collector } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { remainingAtLeast } from "../../rate-limit/limit-headers.ts";
-import { type StatusSnapshot, sessionsByStatus } from "./status-views.ts";
+import { type StatusSnapshot, sessionsByStatus, statusCounts } from "./status-views.ts";
 
 /** `GET /api/v1/history`: samples of the last hour, for the charts of the status page. */
 export interface HistoryView {
@@ -66,15 +65,13 @@ export async function recordHistory(
   }
 }
 
-const ONLINE = NODE_STATUSES.indexOf("online");
-
 function takeSample(statusSnapshot: StatusSnapshot) {
   const { snapshot, ledger } = statusSnapshot;
   const fleet = isFresh(statusSnapshot, "nodes", snapshot?.fleet.walkedAt) ? snapshot!.fleet : null;
   const sessions = isFresh(statusSnapshot, "sessions", snapshot?.sessions?.settledAt) ? snapshot!.sessions : null;
   return {
     nodes: fleet?.count ?? null,
-    online: fleet?.status.filter((status, slot) => status === ONLINE && fleet.ids[slot] !== "").length ?? null,
+    online: fleet && statusCounts(fleet).online,
     active_sessions: sessions && sessionsByStatus(sessions).active,
     node_management_left: remainingAtLeast(ledger.categories.node_management.headers),
     session_monitoring_left: remainingAtLeast(ledger.categories.session_monitoring.headers),

@@ -2,6 +2,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Fleet } from "../../model/snapshot.ts";
+import { runInSlices } from "../../platform/event-loop.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
 import { acceptsGzip } from "../http/content-negotiation.ts";
 import { sendError } from "../http/response.ts";
@@ -33,11 +34,15 @@ const EVENT_STREAM_HEADERS = { "content-type": "text/event-stream; charset=utf-8
 export function liveRoutes(deps: LiveRouteDeps, routeDeps: RouteDeps): readonly Route[] {
   const fleetGrid = createFleetGrid({ fleet: deps.fleet, marks: () => deps.remediation().nodeMarks() });
   const broadcaster = new EventBroadcaster({ ...routeDeps, fleetGrid, eventLog: deps.eventLog, epoch: deps.epoch });
-  let compressed: { readonly json: string; readonly gzipped: Promise<Buffer> } | null = null;
+  let compressed: { readonly json: Buffer; readonly gzipped: Promise<Buffer> } | null = null;
+
+  async function writeFleet(): Promise<Buffer> {
+    await broadcaster.publish();
+    return runInSlices(fleetGrid.document(), routeDeps.clock);
+  }
 
   async function answerFleet(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    broadcaster.publish();
-    const json = fleetGrid.document();
+    const json = await routeDeps.occupyQueue(writeFleet());
     reply.type("application/json; charset=utf-8").header("vary", "accept-encoding");
     if (!acceptsGzip(request.headers["accept-encoding"]?.toString())) return reply.send(json);
     if (compressed?.json !== json) compressed = { json, gzipped: promisify(gzip)(json) };
@@ -57,11 +62,11 @@ export function liveRoutes(deps: LiveRouteDeps, routeDeps: RouteDeps): readonly 
   ];
 }
 
-function answerEvents(
+async function answerEvents(
   broadcaster: EventBroadcaster,
   request: FastifyRequest,
   reply: FastifyReply,
-): FastifyReply | undefined {
+): Promise<FastifyReply | undefined> {
   if (request.method === "HEAD") return reply.type("text/event-stream").send();
   const { raw } = reply;
   const subscriber: Subscriber = {
@@ -73,12 +78,13 @@ function answerEvents(
     bufferedBytes: () => raw.writableLength,
     end: () => void raw.end(),
     disconnect: () => void raw.destroy(),
+    isClosed: () => raw.destroyed,
   };
   const { last_event_id = null } = request.query as Query;
   // A browser that reconnects sends the header, which is newer than the query parameter.
   const header = request.headers["last-event-id"];
   raw.once("close", () => broadcaster.unsubscribe(subscriber));
-  if (broadcaster.subscribe(subscriber, typeof header === "string" ? header : last_event_id)) {
+  if (await broadcaster.subscribe(subscriber, typeof header === "string" ? header : last_event_id)) {
     reply.hijack();
     return undefined;
   }

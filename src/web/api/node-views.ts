@@ -2,20 +2,30 @@ import { NODE_STATUSES } from "../../model/node.ts";
 import { SESSION_STATUSES } from "../../model/session.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import { slotsInOrder } from "./fleet-columns.ts";
+import { type Steps, slotsInOrder } from "./fleet-columns.ts";
 import { byName, isKnown, iso, seconds } from "./notation.ts";
 import type { NodesQuery } from "./query.ts";
 import type { StatusSnapshot } from "./status-views.ts";
 
-/** `GET /api/v1/nodes`: a page of the fleet, in the order of ids. */
-export function nodesView(statusSnapshot: StatusSnapshot, query: NodesQuery) {
+/** Nodes that are compared with a query in one step, which takes a fraction of a millisecond. */
+const NODES_PER_STEP = 256;
+
+/** A page of the fleet, in the order of ids. */
+export interface NodesView {
+  readonly data: ReturnType<typeof listView>[];
+  readonly pagination: { readonly page: number; readonly limit: number; readonly total: number };
+}
+
+/** The steps of `GET /api/v1/nodes`. */
+export function* nodesView(statusSnapshot: StatusSnapshot, { page, limit, ...query }: NodesQuery): Steps<NodesView> {
   const fleet = statusSnapshot.snapshot?.fleet;
-  const slots = fleet === undefined ? [] : matchingSlots(fleet, query);
-  const begin = (query.page - 1) * query.limit;
-  return {
-    data: slots.slice(begin, begin + query.limit).map((slot) => listView(statusSnapshot, fleet!, slot)),
-    pagination: { page: query.page, limit: query.limit, total: slots.length },
-  };
+  const slots = fleet === undefined ? [] : yield* matchingSlots(fleet, query);
+  const data: ReturnType<typeof listView>[] = [];
+  for (const slot of slots.slice((page - 1) * limit, page * limit)) {
+    data.push(listView(statusSnapshot, fleet!, slot));
+    yield;
+  }
+  return { data, pagination: { page, limit, total: slots.length } };
 }
 
 /** `GET /api/v1/nodes/ID`, or null if there is no such node. */
@@ -35,17 +45,21 @@ export function nodeView(statusSnapshot: StatusSnapshot, id: string) {
   };
 }
 
-function matchingSlots(fleet: Fleet, query: NodesQuery): number[] {
+/** The columns that a text is searched in. */
+const SEARCHED_COLUMNS = ["ids", "name", "ipAddress"] as const;
+
+function* matchingSlots(fleet: Fleet, query: Omit<NodesQuery, "page" | "limit">): Steps<readonly number[]> {
   const q = query.q?.toLowerCase() ?? null;
   const status = query.status === null ? null : NODE_STATUSES.indexOf(query.status);
   const slots: number[] = [];
-  for (const slot of slotsInOrder(fleet.ids)) {
+  const ordered = yield* slotsInOrder(fleet.ids);
+  for (const [index, slot] of ordered.entries()) {
+    if (index % NODES_PER_STEP === 0) yield;
     if (status !== null && fleet.status[slot] !== status) continue;
     const place = fleet.locations[fleet.locationIndex[slot]!];
     if (query.country !== null && place?.country !== query.country) continue;
     if (query.region !== null && place?.region !== query.region) continue;
-    const texts = [fleet.ids[slot]!, fleet.name[slot]!, fleet.ipAddress[slot]!];
-    if (q === null || texts.some((text) => text.toLowerCase().includes(q))) slots.push(slot);
+    if (q === null || SEARCHED_COLUMNS.some((name) => fleet[name][slot]!.toLowerCase().includes(q))) slots.push(slot);
   }
   return slots;
 }

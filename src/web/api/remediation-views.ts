@@ -4,6 +4,7 @@ import type { JournalQuery } from "../../model/remediation/journal.ts";
 import { HOLD_REASON_ROWS } from "../../policy/guards/all-guards.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
 import type {
+  NodeHistory,
   PolicyExplanation,
   PolicyStatus,
   RemediationStatus,
@@ -65,16 +66,14 @@ export async function actionsView(remediation: RemediationView, awaiting: boolea
 }
 
 /** The part of `GET /api/v1/nodes/ID` that explains why the daemon did or did not act on the node. */
-export async function explanationView(remediation: RemediationView, node: string) {
-  const history = await remediation.historyOf(node);
+export function explanationView(remediation: RemediationView, node: string, history: NodeHistory) {
   const explanation = remediation.explain(node);
   const approvals = new Map(remediation.approvals().map((action) => [action.id, action]));
-  const steps = new Map(remediation.policies().map(({ rule }) => [rule.name, rule.steps.map(stepName)]));
   return {
     /** Whether the node is in the fleet now. */
     known: explanation.known,
     explained_at: isoAt(explanation.at),
-    policies: explanation.policies.map((policy) => policyExplanationView(policy, steps.get(policy.policy) ?? [])),
+    policies: explanation.policies.map(policyExplanationView),
     holds: explanation.holds.map(holdView),
     episodes: history.episodes.map(episodeView),
     actions: history.actions.map((action) => actionView(approvals.get(action.id) ?? action)),
@@ -82,39 +81,32 @@ export async function explanationView(remediation: RemediationView, node: string
     orders: history.operatorCommands.map(operatorCommandView),
   };
 }
-export type ExplanationView = Awaited<ReturnType<typeof explanationView>>;
+export type ExplanationView = ReturnType<typeof explanationView>;
 
 /** How a hold for a reason ends, as text without marks. */
 const holdEnd = (reason: HoldReason): string => HOLD_REASON_ROWS[reason].ends.replaceAll("`", "");
 
 /** `GET /api/v1/holds`: held longest first. */
-export const heldNodesView = (remediation: RemediationView, { node, policy, limit }: JournalQuery) =>
-  remediation
-    .heldNodes()
-    .filter((held) => (node ?? held.node) === held.node && (policy ?? held.policy) === held.policy)
-    .slice(0, limit)
-    .map(({ heldMs, until, reasons, ...held }) => ({
-      ...held,
-      held_seconds: secondsOf(heldMs),
-      until: iso(until),
-      reasons: reasons.map((reason) => ({ reason, ends: holdEnd(reason) })),
-    }));
+export const heldNodesView = (remediation: RemediationView, query: JournalQuery) =>
+  remediation.heldNodes(query).map(({ heldMs, until, reasons, ...held }) => ({
+    ...held,
+    held_seconds: secondsOf(heldMs),
+    until: iso(until),
+    reasons: reasons.map((reason) => ({ reason, ends: holdEnd(reason) })),
+  }));
 export type HeldNodeView = ReturnType<typeof heldNodesView>[number];
 
 /** Whether anything is known of the node that is explained. */
 export const hasHistory = ({ known, holds, episodes, actions, decisions, orders }: ExplanationView): boolean =>
   known || [holds, episodes, actions, decisions, orders].some((rows) => rows.length > 0);
 
-const policyExplanationView = (
-  { forMs, timer, episode, blockers, ...rest }: PolicyExplanation,
-  steps: readonly string[],
-) => ({
+const policyExplanationView = ({ forMs, timer, episode, steps, blockers, ...rest }: PolicyExplanation) => ({
   ...rest,
   for_seconds: secondsOf(forMs),
   timer: timer && timerView(timer),
   episode: episode && episodeView(episode),
   /** What each step of the policy does, in order. */
-  steps,
+  steps: steps.map(stepName),
   /** `ends`: how the hold ends. */
   blockers: blockers.map((blocker) => ({ ...blocker, ends: holdEnd(blocker.reason) })),
 });

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Result } from "../../base/result.ts";
+import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
 import { createOperatorGuard } from "../http/auth/operator-guard.ts";
 import type { IsTrustedProxy } from "../http/client-address.ts";
@@ -33,7 +34,8 @@ export interface WebDeps extends OperatorCommandDeps, LiveRouteDeps {
   /** Called for each connection and request, because a reload may change the list. */
   readonly isTrustedProxy: IsTrustedProxy;
   status(): object;
-  nodes(query: NodesQuery): object;
+  /** Returns the steps of the answer, which block the event loop for a fraction of a millisecond each. */
+  nodes(query: NodesQuery): Iterator<unknown, object>;
   /** Null if there is no such node. */
   node(id: string): object | null;
   budget(): object;
@@ -55,14 +57,14 @@ export function webRoutes(deps: WebDeps, routeDeps: RouteDeps): readonly Route[]
       authorize: guard.allows,
       handle: (request, reply) => answerReload(deps, guard.operatorOf(request), reply),
     },
-    ...jsonRoutes(deps),
+    ...jsonRoutes(deps, routeDeps),
     ...pageRoutes(),
     ...liveRoutes(deps, routeDeps),
     ...operatorCommandRoutes(deps, routeDeps, guard),
   ];
 }
 
-function jsonRoutes(deps: WebDeps): readonly Route[] {
+function jsonRoutes(deps: WebDeps, { clock, occupyQueue }: Pick<RouteDeps, "clock" | "occupyQueue">): readonly Route[] {
   const remediation = () => deps.remediation();
   const list = (
     path: string,
@@ -72,7 +74,12 @@ function jsonRoutes(deps: WebDeps): readonly Route[] {
     method: "GET",
     path: `/api/v1/${path}`,
     parameters,
-    handle: async (request) => ({ data: await rows(request.query as Query) }),
+    async handle(request) {
+      const data = await rows(request.query as Query);
+      // Reading a thousand rows, and writing them as JSON, takes milliseconds each.
+      await nextTurn();
+      return { data };
+    },
   });
   return [
     { method: "GET", path: "/api/v1/status", handle: () => fullStatus(deps) },
@@ -81,7 +88,7 @@ function jsonRoutes(deps: WebDeps): readonly Route[] {
       method: "GET",
       path: "/api/v1/nodes",
       parameters: ["page", "limit", "status", "country", "region", "q"],
-      handle: ({ query }) => deps.nodes(nodesQuery(query as Query)),
+      handle: ({ query }) => occupyQueue(runInSlices(deps.nodes(nodesQuery(query as Query)), clock)),
     },
     { method: "GET", path: "/api/v1/nodes/:id", handle: (request, reply) => answerNode(deps, request, reply) },
     list("decisions", ["node", "policy", "until", "limit"], async (query) =>
@@ -155,7 +162,10 @@ function fullStatus(deps: WebDeps): object {
 async function answerNode(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): Promise<object> {
   const { id } = request.params as { id: string };
   const node = deps.node(id);
-  const explanation = await explanationView(deps.remediation(), id);
+  const history = await deps.remediation().historyOf(id);
+  // Reading the journal has taken a part of this turn.
+  await nextTurn();
+  const explanation = explanationView(deps.remediation(), id, history);
   if (node === null && !hasHistory(explanation)) {
     return sendError(request, reply, 404, `no node ${JSON.stringify(id)} in the fleet`);
   }

@@ -3,6 +3,7 @@ import { NODE_STATUSES, type NodeStatus } from "../../model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionStatus } from "../../model/session.ts";
 import { COLLECTORS, type Collector, type Fleet, type SessionSummary, type Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+import { occupiedSlots } from "../../policy/cel/field-readers.ts";
 import { availabilityOf } from "../../rate-limit/availability.ts";
 import { expectedCallsOfPlan } from "../../rate-limit/external-usage/external-usage.ts";
 import type { Ledger } from "../../rate-limit/ledger.ts";
@@ -10,7 +11,7 @@ import { callsInFlight, remainingAtLeast } from "../../rate-limit/limit-headers.
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { BillingMonth } from "../../rate-limit/monthly-budget.ts";
 import type { Plan } from "../../scheduling/planner.ts";
-import { sortedTimes } from "./fleet-columns.ts";
+import { summarizeTimes } from "./fleet-columns.ts";
 import { byName, iso, isoAt, seconds, secondsOf } from "./notation.ts";
 
 /** The state of the daemon that the JSON routes show. */
@@ -154,15 +155,16 @@ function ageSummary(snapshot: Snapshot, collector: Collector, now: MonotonicMs) 
     stats: () => [snapshot.stats?.at ?? Number.NaN],
     hourly: () => [snapshot.hourly?.at ?? Number.NaN],
   }[collector]();
-  const sorted = sortedTimes(at);
-  const count = sorted.length;
+  const { count, earliest, median } = summarizeTimes(at);
   if (count === 0) return { count, summary: null };
-  return { count, summary: { median: secondsOf(now - sorted[count >> 1]!), max: secondsOf(now - sorted[0]!) } };
+  return { count, summary: { median: secondsOf(now - median), max: secondsOf(now - earliest) } };
 }
 
-function statusCounts(fleet: Fleet): Record<NodeStatus, number> {
+/** Returns the number of nodes in each status. */
+export function statusCounts({ slots, ids, status }: Fleet): Record<NodeStatus, number> {
   const counts = new Array<number>(NODE_STATUSES.length).fill(0);
-  for (let slot = 0; slot < fleet.slots; slot++) if (fleet.ids[slot] !== "") counts[fleet.status[slot]!]!++;
+  const occupied = occupiedSlots(ids);
+  for (let slot = 0; slot < slots; slot++) if (occupied[slot] === 1) counts[status[slot]!]!++;
   return byName(NODE_STATUSES, (_, index) => counts[index]!);
 }
 

@@ -8,30 +8,48 @@ const PAUSE_MS_MIN: DurationMs = 1;
 /** Limits the pause if something else blocked the event loop. */
 const PAUSE_MS_MAX: DurationMs = SECOND_MS / 4;
 
+/** A queue of requests that occupy the event loop. */
+export interface RequestQueue {
+  /** Resolves when a request may run, or returns null if the queue is full. */
+  enter(): Promise<void> | null;
+  /**
+   * Keeps the next request waiting until `work` of the current one has ended. Call it before the current one waits for
+   * anything. Returns `work`.
+   */
+  occupy<Result>(work: Promise<Result>): Promise<Result>;
+}
+
 /**
- * Creates a queue of requests that block the event loop. It runs one at a time and pauses for as long as each took,
- * which leaves half of the event loop's time to scrapes, polling and remediation. Returns a function that resolves when
- * a request may run, or returns null if the queue is full.
+ * Creates a queue that runs one request at a time and pauses for as long as each took, which leaves half of the event
+ * loop's time to scrapes, polling and remediation.
  */
-export function createRequestQueue(clock: Pick<Clock, "monotonic" | "sleep">): () => Promise<void> | null {
+export function createRequestQueue(clock: Pick<Clock, "monotonic" | "sleep">): RequestQueue {
   let waiting = 0;
   let last: Promise<void> = Promise.resolve();
+  let occupied: Promise<unknown> = Promise.resolve();
 
   async function pause(): Promise<void> {
     const began = clock.monotonic();
-    // The request runs in this turn of the event loop.
+    // The request runs in this turn of the event loop, or occupies the queue in it.
     await new Promise((resolve) => setImmediate(resolve));
+    await occupied;
     const tookMs = clock.monotonic() - began;
     if (tookMs >= PAUSE_MS_MIN) await clock.sleep(Math.min(tookMs, PAUSE_MS_MAX));
   }
 
-  return () => {
-    if (waiting >= QUEUED_REQUESTS_MAX) return null;
-    waiting++;
-    const turn = last.then(() => {
-      waiting--;
-    });
-    last = turn.then(pause);
-    return turn;
+  return {
+    enter() {
+      if (waiting >= QUEUED_REQUESTS_MAX) return null;
+      waiting++;
+      const turn = last.then(() => {
+        waiting--;
+      });
+      last = turn.then(pause);
+      return turn;
+    },
+    occupy(work) {
+      occupied = work.catch(() => undefined);
+      return work;
+    },
   };
 }

@@ -3,6 +3,7 @@ import type { WebRefusal } from "../../model/label-values.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { Parameter } from "../api/query.ts";
 import type { OperatorAuth } from "./auth/bearer-token.ts";
+import type { RequestQueue } from "./request-queue.ts";
 
 /** One route. A GET route also answers HEAD. */
 export interface Route {
@@ -31,4 +32,5 @@ export interface RouteDeps {
   readonly clock: Pick<Clock, "monotonic" | "sleep">;
   readonly operatorAuth: OperatorAuth;
   countRefusal(reason: WebRefusal): void;
+  readonly occupyQueue: RequestQueue["occupy"];
 }

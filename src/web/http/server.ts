@@ -12,7 +12,7 @@ import { createOperatorAuth } from "./auth/bearer-token.ts";
 import { type AuthorizeRequest, createRequestAuthorizer } from "./auth/request-authorizer.ts";
 import { limitConnections, type OpenConnections } from "./connection-limits.ts";
 import { createHttpServer } from "./fastify-server.ts";
-import { createRequestQueue } from "./request-queue.ts";
+import { createRequestQueue, type RequestQueue } from "./request-queue.ts";
 import { NO_SUCH_PAGE, sendError, setHeaders } from "./response.ts";
 import type { Route, RouteDeps } from "./route.ts";
 import { type LiveWebSettings, type LoadedWebSettings, OPEN_WEB_SETTINGS, watchWebSettings } from "./web-settings.ts";
@@ -55,8 +55,9 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
   const isTrustedProxy: WebDeps["isTrustedProxy"] = (address) => deps.isTrustedProxy(address);
   const tls = webSettings.current().tls?.options ?? null;
   const app = createHttpServer({ log, tls, isTrustedProxy, countRefusal });
-  const routes = webRoutes(deps, { log, clock, operatorAuth, countRefusal });
-  addRoutes(app, routes, { webSettings, authorize, enterQueue: createRequestQueue(clock), countRefusal });
+  const requestQueue = createRequestQueue(clock);
+  const routes = webRoutes(deps, { log, clock, operatorAuth, countRefusal, occupyQueue: requestQueue.occupy });
+  addRoutes(app, routes, { webSettings, authorize, requestQueue, countRefusal });
   const connections = limitConnections(app.server, { webSettings, clock, log, isTrustedProxy, countRefusal });
   app.addHook("preClose", (done) => {
     for (const route of routes) route.close?.();
@@ -97,7 +98,7 @@ const hostAndPort = (host: string, port: number): string => `${host.includes(":"
 interface RequestPipeline {
   readonly webSettings: LiveWebSettings;
   readonly authorize: AuthorizeRequest;
-  readonly enterQueue: ReturnType<typeof createRequestQueue>;
+  readonly requestQueue: RequestQueue;
   readonly countRefusal: RouteDeps["countRefusal"];
 }
 
@@ -150,10 +151,10 @@ function addRoute(app: FastifyInstance, route: Route, pipeline: RequestPipeline)
 }
 
 /** Queues requests that read the API, which may block the event loop. Operator commands are not queued. */
-function queued({ method, path, handle }: Route, { enterQueue, countRefusal }: RequestPipeline): Route["handle"] {
+function queued({ method, path, handle }: Route, { requestQueue, countRefusal }: RequestPipeline): Route["handle"] {
   if (method !== "GET" || !path.startsWith("/api/")) return handle;
   return async (request, reply) => {
-    const turn = enterQueue();
+    const turn = requestQueue.enter();
     if (turn === null) {
       countRefusal("busy");
       reply.header("retry-after", 1);

@@ -57,11 +57,12 @@ describe("status and nodes show a fleet", () => {
     const byOperator = { policy: null, reasons: ["held"] as const, until: SAMPLES_START_MS };
     const { url } = await startFleetServer({
       ...idleRemediation,
-      heldNodes: () => [
-        { ...held[0]!, reasons: ["canary", "in_flight"] },
-        { ...held[1]!, ...byOperator },
-        ...held.slice(2),
-      ],
+      heldNodes: ({ limit }) =>
+        [
+          { ...held[0]!, reasons: ["canary", "in_flight"] as const },
+          { ...held[1]!, ...byOperator },
+          ...held.slice(2),
+        ].slice(0, limit),
       heldNodeCount: () => held.length,
     });
     const { out } = await runInProcess("status", "--url", url);

@@ -60,17 +60,20 @@ test("nodes that wait for other actions are told from nodes that guards hold", a
   // The first action is the canary, and the only one in flight.
   await network.advanceUntil(() => marks().join() === "acting,canary,canary");
   await network.advanceUntil(() => marks().join() === "acting,episode,in_flight");
-  const [waiting] = view.heldNodes();
-  expect(view.heldNodeCount()).toBe(view.heldNodes().length);
-  expect(view.heldNodes()).toMatchObject([
+  const [waiting] = view.heldNodes({});
+  expect(view.heldNodeCount()).toBe(view.heldNodes({}).length);
+  expect(view.heldNodes({})).toMatchObject([
     { policy: "reboot-offline", region: "us-east", reasons: ["in_flight"], until: null },
   ]);
   await operatorCommands.hold(nodes[0]!, "its disk is swapped", 60_000);
   await operatorCommands.hold(waiting!.node, "its disk is swapped", 60_000);
   await operatorCommands.pause("a deploy");
-  await network.advanceUntil(() => view.heldNodes().some(({ reasons }) => reasons.includes("paused")));
-  expect(view.heldNodes().every(({ until }) => until !== null)).toBe(true);
-  expect(view.heldNodeCount()).toBe(view.heldNodes().length);
+  await network.advanceUntil(() => view.heldNodes({}).some(({ reasons }) => reasons.includes("paused")));
+  expect(view.heldNodes({}).every(({ until }) => until !== null)).toBe(true);
+  expect(view.heldNodeCount()).toBe(view.heldNodes({}).length);
+  const [first] = view.heldNodes({ limit: 1 });
+  expect(view.heldNodes({ node: first!.node })).toEqual([first]);
+  expect(view.heldNodes({ policy: "another" })).toEqual([]);
 });
 
 test("onChange gets committed and recorded changes, but no change whose commit failed", async () => {

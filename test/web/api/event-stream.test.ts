@@ -33,7 +33,7 @@ function startBroadcaster() {
 
 /** Records what is sent to a subscriber. `waiting`: unsent bytes. */
 function recordingSubscriber() {
-  const seen = { text: "", ends: [] as string[], waiting: 0 };
+  const seen = { text: "", ends: [] as string[], waiting: 0, isClosed: false };
   const one: Subscriber = {
     write: (text) => {
       seen.text += text;
@@ -41,6 +41,7 @@ function recordingSubscriber() {
     bufferedBytes: () => seen.waiting,
     end: () => seen.ends.push("end"),
     disconnect: () => seen.ends.push("cut"),
+    isClosed: () => seen.isClosed,
   };
   /** Returns the events since the last call. */
   const events = () => {
@@ -61,7 +62,7 @@ test("a subscriber gets hello, then events within half a second", async () => {
   const { clock, eventLog, now, broadcaster } = startBroadcaster();
   eventLog.record(decisionChange("before"));
   const { one, events } = recordingSubscriber();
-  expect(broadcaster.subscribe(one, null)).toBe(true);
+  expect(await broadcaster.subscribe(one, null)).toBe(true);
   expect(events()).toEqual([{ event: "hello", id: "e1-1", data: { revision: 1 } }]);
   eventLog.record([...decisionChange("a"), { kind: "action", row: verifiedAction }]);
   now.fleet = withStatus(now.fleet, { 1: "offline" });
@@ -79,7 +80,7 @@ test("a subscriber that reconnects gets the rows that it missed, or how many", a
   const { clock, eventLog, broadcaster } = startBroadcaster();
   for (const node of ["a", "b", "c"]) eventLog.record(decisionChange(node));
   const back = recordingSubscriber();
-  broadcaster.subscribe(back.one, "e1-1");
+  await broadcaster.subscribe(back.one, "e1-1");
   expect(back.events().map(({ event, id, data }) => [event, id, data.node])).toEqual([
     ["decision", "e1-2", "b"],
     ["decision", "e1-3", "c"],
@@ -97,7 +98,7 @@ test("a subscriber that reconnects gets the rows that it missed, or how many", a
     ["nonsense", null],
   ] as const) {
     const late = recordingSubscriber();
-    broadcaster.subscribe(late.one, id);
+    await broadcaster.subscribe(late.one, id);
     expect(late.events()[0]).toEqual({ event: "missed", id: null, data: { rows: missed } });
   }
 });
@@ -105,7 +106,7 @@ test("a subscriber that reconnects gets the rows that it missed, or how many", a
 test("a comment is sent every 15 s without events", async () => {
   const { clock, broadcaster } = startBroadcaster();
   const { one, seen } = recordingSubscriber();
-  broadcaster.subscribe(one, null);
+  await broadcaster.subscribe(one, null);
   seen.text = "";
   await clock.advance(14_000);
   expect(seen.text).toBe("");
@@ -116,8 +117,8 @@ test("a comment is sent every 15 s without events", async () => {
 test("a subscriber with a megabyte of unread events is disconnected", async () => {
   const { clock, eventLog, broadcaster } = startBroadcaster();
   const [slow, quick] = [recordingSubscriber(), recordingSubscriber()];
-  broadcaster.subscribe(slow.one, null);
-  broadcaster.subscribe(quick.one, null);
+  await broadcaster.subscribe(slow.one, null);
+  await broadcaster.subscribe(quick.one, null);
   slow.seen.waiting = 1_048_577;
   eventLog.record(decisionChange("a"));
   await clock.advance(500);
@@ -128,7 +129,7 @@ test("a subscriber with a megabyte of unread events is disconnected", async () =
 test("nothing is published without subscribers, and an error is logged", async () => {
   const { clock, eventLog, now, broadcaster } = startBroadcaster();
   const { one, events } = recordingSubscriber();
-  broadcaster.subscribe(one, null);
+  await broadcaster.subscribe(one, null);
   now.broken = true;
   await clock.advance(1_000);
   now.broken = false;
@@ -140,13 +141,45 @@ test("nothing is published without subscribers, and an error is logged", async (
   expect(clock.sleeperCount()).toBe(0);
 });
 
-test("subscribers are limited, and closing ends them all", () => {
+test("subscribers are limited, and closing ends them all", async () => {
   const { broadcaster } = startBroadcaster();
   const all = Array.from({ length: SUBSCRIBERS_MAX + 1 }, recordingSubscriber);
-  expect(all.map(({ one }) => broadcaster.subscribe(one, null)).filter((joined) => !joined)).toHaveLength(1);
+  const joined = await Promise.all(all.map(({ one }) => broadcaster.subscribe(one, null)));
+  expect(joined.filter((isIn) => !isIn)).toHaveLength(1);
   broadcaster.close();
   expect(all.map(({ seen }) => seen.ends.join())).toEqual([...Array(SUBSCRIBERS_MAX).fill("end"), ""]);
-  expect(broadcaster.subscribe(recordingSubscriber().one, null)).toBe(false);
+  expect(await broadcaster.subscribe(recordingSubscriber().one, null)).toBe(false);
+});
+
+test("a connection that closes while the fleet is read is not subscribed", async () => {
+  const { clock, eventLog, broadcaster } = startBroadcaster();
+  const [gone, one] = [recordingSubscriber(), recordingSubscriber()];
+  const joining = broadcaster.subscribe(gone.one, null);
+  gone.seen.isClosed = true;
+  await joining;
+  await broadcaster.subscribe(one.one, null);
+  eventLog.record(decisionChange("a"));
+  await clock.advance(500);
+  expect(one.events().map(({ event }) => event)).toEqual(["hello", "decision"]);
+  expect(gone.events()).toEqual([]);
+});
+
+test("a decision made while a subscriber joins is sent to it once", async () => {
+  const { clock, eventLog, broadcaster } = startBroadcaster();
+  const [first, second] = [recordingSubscriber(), recordingSubscriber()];
+  await broadcaster.subscribe(first.one, null);
+  const joining = broadcaster.subscribe(second.one, "e1-0");
+  eventLog.record(decisionChange("a"));
+  await joining;
+  await clock.advance(1_000);
+  expect(first.events().map(({ event, id }) => [event, id])).toEqual([
+    ["hello", "e1-0"],
+    ["decision", "e1-1"],
+  ]);
+  expect(second.events().map(({ event, id }) => [event, id])).toEqual([
+    ["decision", "e1-1"],
+    ["hello", "e1-1"],
+  ]);
 });
 
 /** Opens an event stream and returns the response as soon as its headers arrived. */

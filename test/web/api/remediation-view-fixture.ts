@@ -206,6 +206,7 @@ export const sampleExplanation = (node: string): NodeExplanation =>
               since: SAMPLES_START_MS + 15 * MINUTE,
             },
             forMs: 15 * MINUTE,
+            steps: policyStatus.rule.steps,
             episode,
             blockers: [{ reason: "approval", detail: "act-3 waits for approval" }],
           },

@@ -3,6 +3,7 @@ import { nodesView, nodeView } from "../../../src/web/api/node-views.ts";
 import type { StatusSnapshot } from "../../../src/web/api/status-views.ts";
 import { budgetView, statusLine, statusView } from "../../../src/web/api/status-views.ts";
 import { startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
+import { resultOf } from "../fleet-fixture.ts";
 
 const MINUTE = 60_000;
 const unfilteredQuery = { page: 1, limit: 100, status: null, country: null, region: null, q: null } as const;
@@ -19,7 +20,7 @@ test("before the first walk every view is empty", async () => {
   await snapshotAfter(0, (statusSnapshot) => {
     expect(statusView(statusSnapshot)).toMatchObject({ version: "1.2.3", sessions: null, usage_known: false });
     expect(statusLine(statusSnapshot)).toBe("the fleet is not known yet");
-    expect(nodesView(statusSnapshot, unfilteredQuery)).toEqual({
+    expect(resultOf(nodesView(statusSnapshot, unfilteredQuery))).toEqual({
       data: [],
       pagination: { page: 1, limit: 100, total: 0 },
     });
@@ -48,21 +49,17 @@ test("the status shows the plan, the age and the failure of each collector", asy
 
 test("nodes are paged in the order of ids, and filtered by status, location and part of a name", async () => {
   await snapshotAfter(5 * MINUTE, (statusSnapshot) => {
-    type Page = {
-      data: { id: string; name: string; country: string; status: string }[];
-      pagination: { total: number };
-    };
-    const all = (nodesView(statusSnapshot, unfilteredQuery) as Page).data;
+    const all = resultOf(nodesView(statusSnapshot, unfilteredQuery)).data;
     expect(all.map(({ id }) => id)).toEqual(all.map(({ id }) => id).toSorted());
-    const second = nodesView(statusSnapshot, { ...unfilteredQuery, page: 2, limit: 15 }) as Page;
+    const second = resultOf(nodesView(statusSnapshot, { ...unfilteredQuery, page: 2, limit: 15 }));
     expect(second.data).toEqual(all.slice(15, 30));
     const { country, name } = all[7]!;
-    const there = nodesView(statusSnapshot, { ...unfilteredQuery, country }) as Page;
+    const there = resultOf(nodesView(statusSnapshot, { ...unfilteredQuery, country }));
     expect(there.data).toEqual(all.filter((node) => node.country === country));
-    expect((nodesView(statusSnapshot, { ...unfilteredQuery, q: name.toUpperCase() }) as Page).data).toContainEqual(
+    expect(resultOf(nodesView(statusSnapshot, { ...unfilteredQuery, q: name!.toUpperCase() })).data).toContainEqual(
       all[7],
     );
-    const online = nodesView(statusSnapshot, { ...unfilteredQuery, status: "online" }) as Page;
+    const online = resultOf(nodesView(statusSnapshot, { ...unfilteredQuery, status: "online" }));
     expect(online.pagination.total).toBe(all.filter(({ status }) => status === "online").length);
   });
 });

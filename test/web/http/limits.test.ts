@@ -1,5 +1,6 @@
 import { Agent } from "node:http";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { runInSlices } from "../../../src/platform/event-loop.ts";
 import { inlineSecret } from "../../../src/platform/secret-file.ts";
 import { createRequestQueue } from "../../../src/web/http/request-queue.ts";
 import { waitUntil } from "../../integration/wait-until.ts";
@@ -119,12 +120,14 @@ describe("connections", () => {
 describe("a flood of API requests", () => {
   /** Starts a server with a route that blocks the event loop as long as a large fleet does. */
   const heavy = (onServed: () => void) => ({
-    nodes() {
-      onServed();
-      const end = performance.now() + 3;
-      while (performance.now() < end) {}
-      return { data: [] };
-    },
+    nodes: () => ({
+      next() {
+        onServed();
+        const end = performance.now() + 3;
+        while (performance.now() < end) {}
+        return { done: true, value: { data: [] } } as const;
+      },
+    }),
   });
 
   test("does not delay scrapes or timers", async () => {
@@ -163,7 +166,7 @@ describe("a flood of API requests", () => {
   test("leaves half of the event loop free: the pause after a request is as long as the request took", async () => {
     let nowMs = 0;
     const slept: number[] = [];
-    const enterQueue = createRequestQueue({
+    const queue = createRequestQueue({
       monotonic: () => nowMs,
       sleep(ms) {
         slept.push(ms);
@@ -171,11 +174,51 @@ describe("a flood of API requests", () => {
       },
     });
     const work = async (ms: number) => {
-      await enterQueue();
+      await queue.enter();
       nowMs += ms;
     };
     await Promise.all([work(30), work(0.1), work(9_000), work(5), work(0)]);
     expect(slept).toEqual([30, 250, 5]);
+  });
+
+  test("runs one answer at a time that is cut into slices, even if one fails", async () => {
+    let nowMs = 0;
+    const slept: number[] = [];
+    const clock = {
+      monotonic: () => nowMs,
+      sleep(ms: number) {
+        slept.push(ms);
+        return Promise.resolve();
+      },
+    };
+    const queue = createRequestQueue(clock);
+    const turns = { count: 0, areCounted: true };
+    const countTurn = () => {
+      turns.count++;
+      if (turns.areCounted) setImmediate(countTurn);
+    };
+    setImmediate(countTurn);
+    const order: string[] = [];
+    function* steps(name: string, count: number) {
+      for (let step = 0; step < count; step++) {
+        nowMs += 2;
+        order.push(name);
+        yield;
+      }
+      if (count === 1) throw new Error("a defect");
+      return name;
+    }
+    const answer = async (name: string, count: number) => {
+      await queue.enter();
+      return queue.occupy(runInSlices(steps(name, count), clock));
+    };
+    const answers = await Promise.allSettled([answer("a", 3), answer("b", 1), answer("c", 2)]);
+    turns.areCounted = false;
+    expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(order).toEqual(["a", "a", "a", "b", "c", "c"]);
+    expect(turns.count).toBeGreaterThanOrEqual(6);
+    await queue.enter();
+    expect(slept).toEqual([6, 2, 4]);
   });
 });
 

@@ -25,7 +25,7 @@ export const defaultDeps: WebDeps = {
   reload: () => Promise.resolve(ok(undefined)),
   isTrustedProxy: () => false,
   status: () => ({ version: "0.1.0" }),
-  nodes: (query) => ({ query }),
+  nodes: (query) => ({ next: () => ({ done: true, value: { query } }) }),
   node: (id) => (id === "node_1" ? { id } : null),
   budget: () => ({ month: 1 }),
   fleet: () => null,
