@@ -47,8 +47,8 @@ The file is interpreted as it would be by a Go program: a key without a value is
 
 The file, the certificates and the keys are read again when they change, and apply to new connections and requests. If one of
 them is invalid, the previous settings stay active, the log names every error, and
-\`proxywarden_web_config_last_reload_successful\` is 0. To turn TLS on or off,
-restart the daemon. To turn basic auth off, reload the configuration; this way a half-written file can't remove the protection.`;
+\`proxywarden_web_config_last_reload_successful\` is 0. To turn TLS on or off, restart the daemon. Removing all users turns basic auth
+off only when the configuration is reloaded, so a half-written file can't remove the protection.`;
 
 const POLICIES_INTRO = `# Policies
 

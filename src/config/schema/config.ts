@@ -29,7 +29,7 @@ const categoryLimit = (requests: number, meaning: string) =>
     requests: wholeNumber(1, 1_000_000).default(requests).describe("Requests in each window."),
     burst: wholeNumber(1, 2_000_000)
       .exactOptional()
-      .describe("Largest number of requests at once, at least `requests`. Defaults to twice `requests`."),
+      .describe("Largest number of requests at once; must be at least `requests`. Defaults to twice `requests`."),
     window: duration("1s", "1h").prefault("1m").describe("Length of the window."),
   })
     .transform((limit, context) => {
@@ -117,7 +117,7 @@ const collectSection = section({
   details: section({
     max_age: duration("1s", "365d")
       .prefault("15m")
-      .describe("Maximum age of a node's detail (CPU, memory and disk usage)."),
+      .describe("Maximum age of a node's details (CPU, memory and disk usage)."),
   })
     .prefault({})
     .describe("Reads of single nodes, one call for each node."),

@@ -69,7 +69,9 @@ const correlated = section({
   by: oneOf(FAILURE_DOMAINS).default("region").describe("Failure domain in which nodes are counted."),
   nodes: nodes(2).default(5).describe("Number of nodes in the failure domain."),
   percent: share(0, 100).prefault("50%").describe("Share of the nodes in the failure domain."),
-  within: duration("1s", "7d").prefault("5m").describe("Period in which failures are counted; at least two walks."),
+  within: duration("1s", "7d")
+    .prefault("5m")
+    .describe("Period in which failures are counted; extended to two walk intervals if it is shorter."),
 })
   .transform(({ by, nodes, percent, within }) => ({ by, nodes, share: percent, withinMs: within }))
   .prefault({})

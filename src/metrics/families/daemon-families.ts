@@ -139,7 +139,7 @@ export const DAEMON_FAMILIES = {
   },
   proxywarden_plan_fresh_seconds: {
     type: "gauge",
-    help: "Age up to which the collector's data counts as fresh: three planned intervals or the duration of three runs, whichever is longer, capped at a fixed limit. Older samples are not exported.",
+    help: "Age up to which the collector's data counts as fresh: three planned intervals or the duration of three runs, whichever is longer, up to a maximum that depends on the collector. Older samples are not exported.",
     labels: COLLECTOR_LABEL,
   },
   proxywarden_plan_stretch_ratio: {

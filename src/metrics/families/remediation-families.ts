@@ -33,7 +33,7 @@ export const REMEDIATION_FAMILIES = {
   },
   proxywarden_node_episode: {
     type: "gauge",
-    help: "1 for each open episode, with its node, state and last action sent (or none); at most 1,000 episodes, those past firing first.",
+    help: "1 for each open episode, with its node, state and last action sent (or none); at most 1,000 episodes, starting with those past firing.",
     labels: { node_id: null, policy: null, state: OPEN_STATES, action: EPISODE_ACTIONS },
   },
   proxywarden_held_nodes: {
@@ -59,7 +59,7 @@ export const REMEDIATION_FAMILIES = {
   proxywarden_approvals_waiting: { type: "gauge", help: "Actions that wait for an operator's approval.", labels: {} },
   proxywarden_limit_nodes: {
     type: "gauge",
-    help: "Effective value of each safety limit for the current fleet, in nodes.",
+    help: "Effective value of each safety limit for the current fleet, in nodes; max_in_flight and max_actions in actions.",
     labels: { limit: null },
   },
   proxywarden_trusted: {
