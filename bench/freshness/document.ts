@@ -19,20 +19,20 @@ and gives the same numbers on every machine. It fails if a target is missed.
 All contenders have the same fleet, faults, limits and requested intervals: the list once a minute, and details no older than a
 minute. The limits rarely allow that, so no call is superfluous. Sessions and statistics are not read.
 
-- **proxywarden** is the daemon without its metrics, policies and web server. A fault is found when the snapshot that metrics and
-  policies read shows it. Its policies read the status, and compare each usage with ${THRESHOLD}.
-- **even** is a careful simple poller. It respects the reserve and the month and, like proxywarden, spends up to ${percent(LIST_SHARE)} of its calls on
-  lists and the rest on details. It spaces its calls evenly and reads details node by node, in the order of the list. Details are
-  therefore compared with the same number of calls. One pass over the details of all nodes is a *round*.
+- **proxywarden** is the daemon without its metrics, remediation and web server. A fault is found when the snapshot that metrics and
+  policies read shows it. Details are scheduled as for policies that read the status and compare each usage with ${THRESHOLD}.
+- **even** is a careful simple poller. It respects the reserve and the monthly limit and, like proxywarden, spends up to ${percent(LIST_SHARE)} of its calls on
+  lists and the rest on details. It spaces its calls evenly and reads details node by node, in the order in which the nodes joined.
+  Details are therefore compared at the same number of calls. One pass over the details of all nodes is a *round*.
 - **naive** walks the list every minute and reads details round robin, four calls at a time, as fast as the service allows. A call
   answered with 429 is repeated after Retry-After. If it uses up the month's calls in the first half of the month, it never finds most faults,
   and its times until then are in parentheses.
 - **oracle** is the lower bound. It knows where a fault is, and reads that node at the first moment that the limits, the reserve and
-  the month, spent evenly, allow. It finds offline nodes in the list, which it reads no more often than requested, and no more often
+  the month's calls, spent evenly, allow. It finds offline nodes in the list, which it reads no more often than requested, and no more often
   than the limits would allow whole walks if nothing else were read. But the first page that it reads is always the one with the fault. (A detail
   read shows the status as well, so other contenders may find an offline node slightly sooner.)
 
-Polling may use the limit less the reserve of 20%, and 99% of the month: the last 1% is kept for actions. A month has 30 days. Pages
+Polling may use the limit less the reserve of 20%, and 99% of the month's calls: the last 1% is kept for actions. A month has 30 days. Pages
 hold ${PAGE_SIZE.toLocaleString("en")} nodes unless stated otherwise below.
 
 The service's spec states the requests per minute of Enterprise as "custom"; here they are 2,000. The spec's table of limits by

@@ -64,7 +64,7 @@ config/policies/offline.yaml:18:37: policies[0].steps[3].receiver: found "oncal"
 Policies are evaluated in the order of their file paths, and within a file from top to bottom. If several policies match a
 node, the first one that fires keeps it until its episode is over.
 
-Editors with yaml-language-server complete and check a policy file with \`policies.schema.json\`, if its first line is
+Editors with yaml-language-server use \`policies.schema.json\` to complete and check a policy file whose first line is
 \`# yaml-language-server: $schema=../policies.schema.json\`.`;
 
 const STEPS_INTRO = `A list. Each step has an \`action\` and these keys:`;

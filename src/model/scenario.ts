@@ -178,7 +178,7 @@ export interface FleetRates {
   readonly rebootMs: DurationMs;
   /** Mean time between two scheduled maintenance windows of a node. */
   readonly maintenanceEveryMs: DurationMs;
-  /** Mean time until an operator repairs a fault that a reboot does not fix. */
+  /** Mean time until an operator repairs a fault that does not end by itself. */
   readonly repairMs: DurationMs;
 }
 

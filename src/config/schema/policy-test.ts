@@ -54,7 +54,7 @@ export const testNodeSchema = section({
   status: statuses()
     .prefault("online")
     .describe(`Status that the service reports: ${NODE_STATUSES.join(", ")}.`),
-  last_seen: series("word, now or frozen", "now", wordOf(["now", "frozen"]))
+  last_seen: series("word (now or frozen)", "now", wordOf(["now", "frozen"]))
     .exactOptional()
     .describe("Whether last_seen advances. By default it advances while the node is online."),
   uptime_hours: count(1_000_000)
@@ -117,7 +117,7 @@ const policyTest = section({
   name: requiredText("a sentence").describe("What the test shows, as a sentence."),
   fleet,
   nodes: list(testNodeSchema, "nodes", NODES_MAX).min(1, "must have at least one node").describe("Nodes under test."),
-  blocked: series("word, no or yes", "no", (written) => (written === "yes" ? true : written === "no" ? false : null))
+  blocked: series("word (no or yes)", "no", (written) => (written === "yes" ? true : written === "no" ? false : null))
     .prefault("no")
     .describe("Whether the queries and alerts of `blocked_by` block."),
   expect: list(expectation, "expectations", EXPECTATIONS_MAX)

@@ -183,7 +183,7 @@ const rates = (defaults: FleetRates) =>
       .describe("Mean time between two scheduled maintenance windows of a node."),
     repair: durationOrNever()
       .prefault(durationOrNeverText(defaults.repairMs))
-      .describe("Mean time until an operator repairs a fault that a reboot does not heal."),
+      .describe("Mean time until an operator repairs a fault that does not end by itself."),
   })
     .transform((rates): FleetRates => camelKeys(rates, "fault_every", "reboot", "maintenance_every", "repair"))
     .prefault({})

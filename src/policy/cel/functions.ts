@@ -14,7 +14,7 @@ export const FUNCTIONS: readonly FunctionRow[] = [
     name: "duration",
     isMethod: false,
     form: 'duration("10m")',
-    help: "A duration in the format of the configuration: 30s, 1h30m, 7d. Unlike CEL's own format, it supports days, but not fractions such as 1.5h or negative durations.",
+    help: "A duration in the format of the configuration: 30s, 1h30m, 7d. Unlike CEL's own format, it supports days, but neither fractions such as 1.5h nor negative durations.",
   },
   {
     name: "timestamp",
