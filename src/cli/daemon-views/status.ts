@@ -27,7 +27,7 @@ interface DaemonStatus {
 /** Nodes that are listed with what holds them. */
 const HELD_NODES_LISTED = 10;
 
-/** `status`: shows the state of the running daemon: nodes, what holds actions, collectors, limits and policies. */
+/** `status`: shows the state of the running daemon: nodes, collectors, limits, policies, and what holds actions. */
 export function runStatus(options: DaemonViewOptions, context: CommandContext): Promise<ExitCode> {
   const paint = createPaint(context.out, context.env);
   return showView(

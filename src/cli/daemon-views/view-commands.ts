@@ -41,7 +41,7 @@ const JOURNAL_ROWS: readonly Option[] = [NODE, option("--policy <name>", "only t
 export const VIEW_COMMANDS: readonly CommandRow[] = [
   {
     usage: "status",
-    description: "show the state of the daemon: nodes, what holds actions, collectors, limits and policies",
+    description: "show the state of the daemon: nodes, collectors, limits, policies, and what holds actions",
     example: "status --watch",
     options: WATCH,
     run: runStatus,

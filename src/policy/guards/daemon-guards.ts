@@ -9,7 +9,7 @@ export const pauseGuard: GuardRow = {
       counts: "operator commands",
       condition: "an operator paused all actions",
       ends: "with `resume`, or after the duration given with `--for`",
-      operatorAction: "`resume` once the reason that `status` shows is gone",
+      operatorAction: "`resume` once the reason that `status` shows no longer applies",
       alert: "ProxywardenPaused",
       policyWide: true,
     },
