@@ -57,8 +57,8 @@ nodes have been read once, they are read up to three times as fast as planned.
 
 ${scaleTable(results)}
 
-With a million nodes, \`export.series_max\` (2,000,000) drops the largest families. \`npm run bench:scale -- --size 100k --minutes 10\`
-measures one size for a longer time, and \`npm run bench\` compares the rendering of metrics with prom-client.
+With a million nodes, \`export.series_max\` (2,000,000) drops the largest families. \`npm run bench:scale -- --size 100k\`
+measures one size, and \`npm run bench\` compares the rendering of metrics with prom-client.
 
 ## What a fleet needs
 

@@ -80,7 +80,7 @@ describe.each(["starter", "business", "enterprise"] as const)("plan %s with call
   });
 });
 
-test.each([2, 10, 40, 70])("a limit of %i per minute that is removed is forgotten within two hours", (limit) => {
+test.each([2, 10, 40, 70])("two hours after a limit of %i per minute is removed, polling is back at its planned rate", (limit) => {
   const report = behind({ requestsPerMinute: limit, burst: 5, untilMs: 3 * HOUR });
   expect(steady(report, 5, HOURS).admittedPerMinute).toBeGreaterThan(0.95 * 80);
   expect(steady(report, 3, HOURS).rejected).toBe(0);
