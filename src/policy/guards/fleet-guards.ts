@@ -44,7 +44,7 @@ export const correlatedGuard: GuardRow = {
     correlated: {
       counts: "nodes of one region or country that became unhealthy within `safety.correlated.within`",
       condition: "there are at least `nodes` or `percent` of `safety.correlated`, whichever is fewer",
-      ends: "automatically, once most of them have recovered, or 6 h after the last one became unhealthy",
+      ends: "automatically, `safety.storm_cooldown` after most of them have recovered, or 6 h after the last one became unhealthy",
       operatorAction: "find the common cause in that region or country",
       preventsEpisode: true,
     },

@@ -19,7 +19,7 @@ export const protectedGuard: GuardRow = {
     protected: {
       counts: "the node, by `safety.protected`",
       condition: "the expression holds, or is unknown",
-      ends: "with a change of `safety.protected`",
+      ends: "automatically, once the expression is false, or with a change of `safety.protected`",
     },
   },
   check: ({ node }) => {
