@@ -186,7 +186,7 @@ const QUERY_EXAMPLES: readonly (readonly [title: string, query: string])[] = [
     "Days until the web server's certificate expires",
     "(proxywarden_web_certificate_expiration_timestamp_seconds - time()) / 86400",
   ],
-  ["Nodes that policies have given up", 'sum by (policy) (proxywarden_episodes{state="given_up"}) > 0'],
+  ["Nodes that policies have given up on", 'sum by (policy) (proxywarden_episodes{state="given_up"}) > 0'],
   ["Used share of the month's calls", "proxywarden_month_calls / proxywarden_month_calls_limit"],
 ];
 

@@ -54,7 +54,7 @@ export const REJECT_REASONS = Object.keys(REJECT_MEANINGS) as readonly RejectRea
 
 /** Values of the label `reason` of `proxywarden_web_refusals_total`, and what each means. */
 export const WEB_REFUSAL_MEANINGS = {
-  connections: "the maximum number of connections is open, in total or from this client",
+  connections: "too many connections are open, in total or from this client, or the client opens new ones too fast",
   handshake: "the TLS handshake failed or took too long; the log has the cause at level debug",
   client_certificate: "the client sent no certificate, or one that is not accepted",
   malformed: "not HTTP or an invalid URL (400), headers that are too large (431) or arrive too slowly (408)",

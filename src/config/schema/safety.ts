@@ -94,7 +94,7 @@ export const safetySchema = section({
       "Maximum share of nodes that are offline, of unknown status or firing at once. Above it, no action is taken (storm).",
     ),
   max_disrupted: section({
-    percent: share(0, 100).prefault("5%").describe("Share of the fleet; above 0, it is at least one node."),
+    percent: share(0, 100).prefault("5%").describe("Share of the fleet; a share above 0 allows at least one node."),
     amount: nodes().default(5).describe("Number of nodes."),
   })
     .transform(({ percent, amount }) => ({ share: percent, amount }))
@@ -103,11 +103,11 @@ export const safetySchema = section({
       "Maximum number of nodes that our actions make unavailable at the same time: nodes that are rebooting, disconnected, in our quarantine (unless they were offline before it), or missing from the list since our action. The smaller of `percent` and `amount` applies.",
     ),
   max_disrupted_per: perDomain(
-    "Maximum number of nodes that our actions make unavailable at the same time, in one region, one country or both.",
+    "Maximum number of nodes that our actions make unavailable at the same time, per region, per country or both.",
     "Maximum number of nodes that our actions make unavailable at the same time, in any",
   ),
   min_online_per: perDomain(
-    "Minimum number of online nodes in a region, a country or both. No action is taken on an online node if fewer would stay online.",
+    "Minimum number of online nodes per region, per country or both. No action is taken on an online node if fewer would stay online.",
     "Minimum number of online nodes in any",
   ),
   max_in_flight: wholeNumber(0, 1_000)

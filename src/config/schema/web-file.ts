@@ -58,7 +58,7 @@ const tlsServerConfig = section({
     .register(valueKinds, { name: CLIENT_AUTH_TYPES.join(", "), mayBeBlank: true })
     .exactOptional()
     .describe(
-      "Type of client authentication, named as in Go. Defaults to `NoClientCert`. Only `RequireAndVerifyClientCert` rejects clients without a certificate signed by the authorities; `RequireClientCert` is the same as `RequireAnyClientCert`.",
+      "Type of client authentication, named as in Go. Defaults to `NoClientCert`. Only `RequireAndVerifyClientCert` requires a certificate signed by the authorities; `RequireClientCert` is the same as `RequireAnyClientCert`.",
     ),
   client_ca_file: optionalFile().describe(
     "PEM file of the authorities of client certificates. Either this or `client_ca`.",

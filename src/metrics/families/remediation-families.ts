@@ -43,7 +43,7 @@ export const REMEDIATION_FAMILIES = {
   },
   proxywarden_longest_hold_seconds: {
     type: "gauge",
-    help: "Longest time for which the policy has held a node that it would act on; 0 if it holds none. Excludes nodes given up and dry runs.",
+    help: "Longest time for which the policy has held a node that it would act on; 0 if it holds none. Excludes nodes that it has given up on, and dry runs.",
     labels: { policy: null },
   },
   proxywarden_policy_mode: {
