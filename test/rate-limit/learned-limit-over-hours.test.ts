@@ -80,11 +80,14 @@ describe.each(["starter", "business", "enterprise"] as const)("plan %s with call
   });
 });
 
-test.each([2, 10, 40, 70])("two hours after a limit of %i per minute is removed, polling is back at its planned rate", (limit) => {
-  const report = behind({ requestsPerMinute: limit, burst: 5, untilMs: 3 * HOUR });
-  expect(steady(report, 5, HOURS).admittedPerMinute).toBeGreaterThan(0.95 * 80);
-  expect(steady(report, 3, HOURS).rejected).toBe(0);
-});
+test.each([2, 10, 40, 70])(
+  "two hours after a limit of %i per minute is removed, polling is back at its planned rate",
+  (limit) => {
+    const report = behind({ requestsPerMinute: limit, burst: 5, untilMs: 3 * HOUR });
+    expect(steady(report, 5, HOURS).admittedPerMinute).toBeGreaterThan(0.95 * 80);
+    expect(steady(report, 3, HOURS).rejected).toBe(0);
+  },
+);
 
 test("an unexplained 429 costs a tenth of the calls, for minutes only", () => {
   const report = behind({ requestsPerMinute: 80, burst: 30, untilMs: 2 * 60_000 });
