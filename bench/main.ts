@@ -61,8 +61,9 @@ function cell(result: ExpositionResult, key: keyof ExpositionResult): string {
 }
 
 /** Formats a value with its target, and whether that is reached. */
-const judged = (value: string, isReached: boolean, sign: "≤" | "≥", bound: number): string =>
-  `${value} (${isReached ? "reached" : "MISSED"}: ${sign} ${bound})`;
+function judged(value: string, isReached: boolean, sign: "≤" | "≥", bound: number): string {
+  return `${value} (${isReached ? "reached" : "MISSED"}: ${sign} ${bound})`;
+}
 
 function parsingMarkdown(all: readonly ParsingResult[]): string {
   const rows = all.map(({ list, parseMs, processMs, ratio }) => {
