@@ -19,6 +19,8 @@ const { values: options } = parseArgs({
 });
 
 const waiting = Object.keys(disturbances).filter((name) => options.only === undefined || name === options.only);
+if (waiting.length === 0)
+  throw new Error(`unknown failure ${options.only}; known are ${Object.keys(disturbances).join(", ")}`);
 const names = [...waiting];
 const pauses = new Map<string, readonly DurationMs[]>();
 async function worker(): Promise<void> {
