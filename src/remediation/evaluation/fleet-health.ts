@@ -126,14 +126,13 @@ export class FleetHealth {
    */
   resetBreaker(reset: readonly string[]): PendingUpdate {
     const counted = [...new Set([...this.#countedPolicies, ...reset])];
-    const breaker = this.#real.breaker.open === null ? this.#real.breaker : CLOSED_BREAKER;
+    const isOpen = this.#real.breaker.open !== null;
+    const closed = { kind: "fact", key: BREAKER, value: JSON.stringify(CLOSED_BREAKER) } as const;
     return {
-      changes: [
-        { kind: "fact", key: BREAKER, value: JSON.stringify(breaker) },
-        { kind: "fact", key: ACTING, value: JSON.stringify(counted) },
-      ],
+      changes: [...(isOpen ? [closed] : []), { kind: "fact", key: ACTING, value: JSON.stringify(counted) }],
       apply: () => {
-        this.#real.breaker = breaker;
+        // A breaker that has counted nodes or opened in the meantime stays as it is.
+        if (isOpen) this.#real.breaker = CLOSED_BREAKER;
         this.#countedPolicies = counted;
       },
     };

@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import { HOUR_MS } from "../../../src/base/duration.ts";
+import { Inventory } from "../../../src/inventory/inventory.ts";
+import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
+import { silentLog } from "../../../src/platform/log.ts";
+import { ObservedFleet } from "../../../src/remediation/context.ts";
+import { FleetHealth } from "../../../src/remediation/evaluation/fleet-health.ts";
+import { PolicySet } from "../../../src/remediation/policy-set.ts";
+import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { rebootOffline, remediationRules, withoutLimits } from "../../harness/policies.ts";
+import { START_MS } from "../../harness/virtual-daemon.ts";
+import { record } from "../../inventory/inventory-fixtures.ts";
+
+const NODES = Array.from({ length: 10 }, (_, index) => `node_${index}`);
+
+test("a breaker that opens while the reset of a policy is journaled stays open", async () => {
+  const clock = createVirtualClock(START_MS);
+  const { journal } = createMemoryStateStore();
+  const remediationState = await openRemediationState({ journal, clock, log: silentLog, lostReason: null });
+  const breaker = { share: 0.05, amount: 5, withinMs: HOUR_MS };
+  const rules = remediationRules([rebootOffline()], { ...withoutLimits, breaker });
+  const observed = new ObservedFleet({ serviceTime: (at) => at });
+  const inventory = new Inventory("ratio");
+  for (const node of NODES) inventory.recordListed(record(node, { status: "offline" }), clock.monotonic());
+  const data = { fleet: inventory.currentFleet(), sessions: null, stats: null, hourly: null };
+  observed.latest = { snapshot: { sequence: 1, at: clock.monotonic(), ...data }, plan: {} as never };
+  const policies = new PolicySet(rules, remediationState.records);
+  const health = new FleetHealth({ observed, policies, remediationState, rules, clock } as never);
+  const none = new Map<string, string[]>();
+  health.recordChanges({ firing: none, onsets: none });
+
+  const reset = health.resetBreaker(["reboot-offline"]);
+  expect(await remediationState.commit(reset.changes)).toBe(true);
+  health.recordChanges({ firing: new Map([["reboot-offline", NODES]]), onsets: none });
+  expect(health.state(false).breaker.open).toMatchObject({ nodes: NODES.length });
+  reset.apply();
+  expect(health.state(false).breaker.open).toMatchObject({ nodes: NODES.length });
+});
