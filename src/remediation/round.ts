@@ -20,7 +20,7 @@ import { EpisodeTracker } from "./execution/episode-tracker.ts";
 import { releaseRecoveredNodes } from "./execution/episode-transitions.ts";
 import { type ExecutionSignals, executeAction, recordDryRun, sendNotifyStep } from "./execution/executor.ts";
 import { createExternalActions } from "./external-actions.ts";
-import { NodeIdentities } from "./node-identity.ts";
+import { forgetReplacedNode, NodeIdentities } from "./node-identity.ts";
 import { createFleetAlerts } from "./status/fleet-alerts.ts";
 import { setGauges } from "./status/gauges.ts";
 import { createStatusView } from "./status/status-view.ts";
@@ -101,12 +101,14 @@ export class RemediationRound {
     remediationState.record([]);
     await nextTurn();
     if (observed.fleet.settledAt === null) return;
-    const trust = this.trustTracker.current();
-    if (trust.isUntrusted) await this.#ruleEvaluator.markUntrusted();
+    const wasUntrusted = this.trustTracker.current().isUntrusted;
+    if (wasUntrusted) await this.#ruleEvaluator.markUntrusted();
     else await this.#evaluate();
     await nextTurn();
     inventory.setDetailDeadlines(detailDeadlines(this.#context));
-    this.fleetHealth.update(trust.isUntrusted);
+    // A newer snapshot may have arrived in the meantime.
+    const trust = this.trustTracker.current();
+    this.fleetHealth.update(wasUntrusted || trust.isUntrusted);
     this.#sendFleetAlerts(trust);
     remediationState.runBatched(() => lapseApprovals(this.#context));
   }
@@ -117,8 +119,12 @@ export class RemediationRound {
     await this.#ruleEvaluator.evaluate(replaced);
     await nextTurn();
     this.#detectExternalActions();
+    const { isUntrusted } = this.trustTracker.current();
     this.#context.remediationState.runBatched(() => {
-      this.#episodeTracker.update(replaced);
+      for (const node of replaced) forgetReplacedNode(this.#context, node);
+      // A newer snapshot, which arrived during the evaluation, is not trusted.
+      if (isUntrusted) return;
+      this.#episodeTracker.update();
       releaseRecoveredNodes(this.#context);
     });
   }

@@ -1,4 +1,4 @@
-import { NODE_STATUSES, type NodeId, type NodeStatus } from "../../model/node.ts";
+import { NODE_STATUSES, type NodeStatus } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
@@ -18,7 +18,6 @@ import { isDryRun, isInFlight, isLost, isUnlisted } from "../../policy/facts.ts"
 import { conditionKeyOf, type Policy, policySources } from "../../policy/policy.ts";
 import { INACTIVE, observeCondition, type Timer } from "../../policy/timers/timer.ts";
 import { evaluatePolicy } from "../../policy/timers/verdict.ts";
-import { forgetReplacedNode } from "../node-identity.ts";
 import { commitTransition, finishAction, finishActions, withdraw } from "./episode-transitions.ts";
 import { type VerificationDeps, verifyStep } from "./step-verification.ts";
 
@@ -37,12 +36,8 @@ export class EpisodeTracker {
     this.#recordsCountFrom = context.clock.monotonic();
   }
 
-  /**
-   * Updates all open episodes. `replaced` are ids that now belong to a different node. Must not be called while fleet
-   * data is not trusted.
-   */
-  update(replaced: ReadonlySet<NodeId>): void {
-    for (const node of replaced) forgetReplacedNode(this.#context, node);
+  /** Updates all open episodes. Must not be called while fleet data is not trusted. */
+  update(): void {
     const open = this.#context.remediationState.records.openEpisodes();
     for (const episode of open) this.#updateEpisode(episode);
     const ids = new Set(open.map(({ id }) => id));
