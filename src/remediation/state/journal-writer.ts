@@ -28,6 +28,8 @@ export class JournalWriter {
   readonly #deps: JournalWriterDeps;
   /** The last change of each row, in the order in which they happened. */
   readonly #queue = new Map<string, JournalChange>();
+  /** The keys of the queued decisions, oldest first. */
+  readonly #queuedDecisions = new Set<string>();
   /** Callers that wait for their turn. */
   readonly #waiting: (() => void)[] = [];
   #isBusy = false;
@@ -106,13 +108,11 @@ export class JournalWriter {
   /** Writes the queue and `changes`. If that fails and `keeps` is true, `changes` are queued. */
   async #write(changes: readonly JournalChange[], keeps: boolean): Promise<boolean> {
     const { journal, log, stamp, onWritten } = this.#deps;
-    const queued = [...this.#queue.values()];
-    this.#queue.clear();
+    const queued = this.#takeQueue();
     try {
       await journal.commit([...queued, ...changes, ...stamp()]);
     } catch (error) {
-      const later = [...this.#queue.values()];
-      this.#queue.clear();
+      const later = this.#takeQueue();
       for (const change of [...queued, ...(keeps ? changes : []), ...later]) this.#keep(change);
       // Logged when it begins, not at every attempt.
       if (this.#problem === null)
@@ -126,16 +126,23 @@ export class JournalWriter {
     return true;
   }
 
+  #takeQueue(): readonly JournalChange[] {
+    const queued = [...this.#queue.values()];
+    this.#queue.clear();
+    this.#queuedDecisions.clear();
+    return queued;
+  }
+
   #keep(change: JournalChange): void {
     const key = this.#keyOf(change);
     this.#queue.delete(key);
     this.#queue.set(key, change);
+    if (change.kind === "decision") this.#queuedDecisions.add(key);
     if (this.#queue.size <= QUEUED_CHANGES_MAX) return;
-    for (const [oldKey, { kind }] of this.#queue) {
-      if (kind !== "decision") continue;
-      this.#queue.delete(oldKey);
-      return;
-    }
+    const [oldest] = this.#queuedDecisions;
+    if (oldest === undefined) return;
+    this.#queue.delete(oldest);
+    this.#queuedDecisions.delete(oldest);
   }
 
   #keyOf(change: JournalChange): string {

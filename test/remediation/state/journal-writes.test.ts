@@ -141,3 +141,18 @@ test("a journal that can't be written is tried once with all parts that are left
   await settle();
   expect(state.journalProblem()).toBeNull();
 });
+
+test("while the journal can't be written, changes of a mass event stay queued, and the oldest decisions are dropped", async () => {
+  const { state, commits, settle } = await openSlowState();
+  state.record([fact("1")]);
+  const decisions = [1, 2, 3].map((n): JournalChange => ({ kind: "decision", row: decisionOf(n) }));
+  state.record(decisions);
+  const holds = Array.from({ length: 150_000 }, (_, index): JournalChange => {
+    return { kind: "hold_gone", node: `node_${index}`, policy: null };
+  });
+  state.record(holds);
+  state.record([{ kind: "decision", row: decisionOf(4) }]);
+  commits[0]!.end();
+  await settle();
+  expect(commits[1]!.changes).toEqual(holds);
+});
