@@ -31,6 +31,8 @@ const JOURNAL_RETENTION_MS: DurationMs = 90 * DAY_MS;
 /** Rows in memory are deleted this long after they ended, which is longer than any policy looks back. */
 const MEMORY_RETENTION_MS: DurationMs = 30 * DAY_MS;
 const PRUNE_INTERVAL_MS: DurationMs = 10 * MINUTE_MS;
+/** Number of planned steps to decide on again between two turns of the event loop. */
+const STEPS_PER_TURN = 100;
 
 /**
  * One round over the latest snapshot. It evaluates the policies, and plans and takes steps. Rounds must not overlap.
@@ -147,7 +149,12 @@ export class RemediationRound {
 
   async #takeSteps(steps: readonly Candidate[]): Promise<void> {
     let factsOf = this.#guardFacts.collectOnce();
-    for (const planned of steps) {
+    for (const [index, planned] of steps.entries()) {
+      // Most steps of a mass event may be held by now.
+      if (index % STEPS_PER_TURN === STEPS_PER_TURN - 1) {
+        await nextTurn();
+        factsOf = this.#guardFacts.collectOnce();
+      }
       if (this.#signals.noNewSteps.aborted) return;
       // A step may wait for minutes, and newer data may show a storm, or that a node has recovered.
       if (this.#context.observed.latest!.snapshot.sequence !== this.#assessed) {
@@ -164,11 +171,14 @@ export class RemediationRound {
       factsOf = this.#guardFacts.collectOnce();
       if (isNotify) {
         sendNotifyStep(this.#context, candidate);
+        await nextTurn();
         continue;
       }
       const action = nextAction(this.#context, candidate);
-      if (dryRun) recordDryRun(this.#context, action);
-      else await executeAction(this.#context, action, () => this.#preconditionOf(action), this.#signals);
+      if (dryRun) {
+        recordDryRun(this.#context, action);
+        await nextTurn();
+      } else await executeAction(this.#context, action, () => this.#preconditionOf(action), this.#signals);
     }
   }
 
