@@ -28,7 +28,7 @@ config/proxywarden.yaml:12:18: collect.nodes.every: found "1 minute"; a duration
 config/proxywarden.yaml:19:1: exports: unknown key; did you mean "export"?
 \`\`\`
 
-Editors with yaml-language-server complete and check the file with \`proxywarden.schema.json\`, which the first line of the file names.`;
+Editors with yaml-language-server complete and check the file with \`proxywarden.schema.json\`, which is named in the file's first line.`;
 
 const WEB_INTRO = `## The web configuration file
 
@@ -40,7 +40,7 @@ The file is interpreted as it would be by a Go program: a key without a value is
 \`100ms\`; no days), and an empty file is valid. Differences from the toolkit:
 
 - HTTP/2 is not supported. \`http2: true\` is accepted, and clients use HTTP/1.1.
-- Settings that the toolkit ignores, or that have no effect, are errors: both an inline value and a file for the same setting,
+- These are errors even where the toolkit accepts them: both an inline value and a file for the same setting,
   a \`client_allowed_sans\` that is empty or not combined with a required certificate, a \`max_version\` older than
   \`min_version\`, authorities that are not certificates, bcrypt costs over 18, and intervals without a unit.
 - \`\${NAME}\` is replaced by an environment variable.

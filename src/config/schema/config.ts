@@ -226,7 +226,7 @@ const receiver = exactlyOneOf(
       .literal(true, { error: "must be true" })
       .register(valueKinds, { name: "true" })
       .exactOptional()
-      .describe("Sends notifications as alerts to the Alertmanager of the section `alertmanager`."),
+      .describe("Sends notifications as alerts to the Alertmanager configured in the section `alertmanager`."),
     log: z
       .literal(true, { error: "must be true" })
       .register(valueKinds, { name: "true" })
@@ -242,7 +242,9 @@ const receiver = exactlyOneOf(
 const receivers = list(receiver, "receivers", RECEIVERS_MAX)
   .superRefine(rejectDuplicateNames)
   .default([])
-  .describe("Receivers of notifications. They get the notifications of notify steps and those about the fleet.");
+  .describe(
+    "Receivers of notifications. A notify step notifies the receiver that it names; all other notifications go to every receiver.",
+  );
 
 const sections = section({
   service: serviceSchema,
@@ -256,7 +258,7 @@ const sections = section({
   safety: safetySchema,
   time_intervals: intervalsSchema,
   prometheus: endpoint(9090, "Prometheus that `blocked_by` queries, and from which `policy backtest` reads history."),
-  alertmanager: endpoint(9093, "Alertmanager that `blocked_by` queries and receivers notify."),
+  alertmanager: endpoint(9093, "Alertmanager that `blocked_by` queries, and to which notifications are sent."),
   receivers,
 });
 

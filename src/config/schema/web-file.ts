@@ -67,7 +67,7 @@ const tlsServerConfig = section({
     .min(1, "must have at least one name, or be left out to allow every name")
     .exactOptional()
     .describe(
-      "Allowed subject alternative names (DNS, IP, email or URI) of client certificates, compared exactly. Allowed only if a certificate is required.",
+      "Allowed subject alternative names (DNS, IP, email or URI) of client certificates, compared exactly. Can be set only if `client_auth_type` requires a certificate.",
     ),
   min_version: oneOf(versions).default("TLS12").describe("Minimum TLS version."),
   max_version: oneOf(versions).default("TLS13").describe("Maximum TLS version."),
