@@ -53,7 +53,7 @@ calls a minute, and pages hold 1,000 records. A client scrapes with gzip every 1
 walks.
 
 Machine: ${machine}. Service, daemon and client share it, so times include waits for the CPU. The event loop
-delay includes the 10 ms of the timer that measures it; its percentile is the median over all scrapes. Until the details of all
+delay includes the 10 ms of the timer that measures it; the 99th percentile shown is the median over all scrapes. Until the details of all
 nodes have been read once, they are read up to three times as fast as planned.
 
 ${scaleTable(results)}
