@@ -59,7 +59,7 @@ const STATUS_HELP = "Status of the node; missing if this version of proxywarden 
 const TOTAL_HELP = "Sessions of the node, including those that ended in the last five minutes.";
 const IF_STATES_KNOWN = "missing while the state of any session is unknown";
 const IF_FAILURES_SEEN =
-  "missing until the list has shown a failed session; once the node has no new failure (one from the last minute), unknown for two walks, then 0";
+  "missing until the list has shown a failed session; once a walk shows that no session of the node failed within the last minute, unknown for two walks, then 0";
 
 const nodeRows = [
   row("node.id", "string", "nodes", listText("ids"), "Identifier of the node.", "node_id"),

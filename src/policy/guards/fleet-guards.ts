@@ -10,7 +10,7 @@ export const stormGuard: GuardRow = {
     storm: {
       counts: "nodes that are offline, of unknown status, firing, disrupted or lost",
       condition: "there are more than `safety.max_unhealthy`",
-      ends: "automatically, `safety.storm_cooldown` after there are fewer",
+      ends: "automatically, `safety.storm_cooldown` after the number of unhealthy nodes has fallen back to the limit",
       operatorAction: "find the common cause: network, service or upstream",
       policyWide: true,
       preventsEpisode: true,
@@ -44,7 +44,7 @@ export const correlatedGuard: GuardRow = {
     correlated: {
       counts: "nodes of one region or country that became unhealthy within `safety.correlated.within`",
       condition: "there are at least `nodes` or `percent` of `safety.correlated`, whichever is fewer",
-      ends: "automatically, `safety.storm_cooldown` after most of them have recovered, or 6 h after the last one became unhealthy",
+      ends: "automatically, `safety.storm_cooldown` after fewer than half of the incident's nodes, or fewer than the minimum of `safety.correlated`, are unhealthy, and no later than 6 h after the last one became unhealthy",
       operatorAction: "find the common cause in that region or country",
       preventsEpisode: true,
     },

@@ -17,8 +17,8 @@ const OWNERSHIP: HoldReasonRow = {
 export const protectedGuard: GuardRow = {
   reasons: {
     protected: {
-      counts: "the node, by `safety.protected`",
-      condition: "the expression holds, or is unknown",
+      counts: "the expression `safety.protected`",
+      condition: "it is true for the node, or unknown",
       ends: "automatically, once the expression is false, or with a change of `safety.protected`",
     },
   },
