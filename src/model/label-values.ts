@@ -21,7 +21,7 @@ export const FAILURE_MEANINGS = {
   reset: "the connection broke before the response was complete",
   timeout: "no complete response within service.timeout",
   unauthorized: "401: the API key is not accepted",
-  forbidden: "403: the API key lacks the scope, or a limit of the plan is reached",
+  forbidden: "403: the API key lacks a required scope, or a limit of the plan is reached",
   not_found: "404: the base URL is wrong, or the node is gone",
   rate_limited: "429: another user of the key uses up the limit, or a gateway has a lower one; otherwise a bug",
   client_error: "another 4xx",
@@ -45,7 +45,8 @@ export const REJECT_MEANINGS = {
   wrong_type: "a field has the wrong type or is out of range; the field is unknown",
   unknown_status: "the status is not in the spec; it is counted as unknown",
   unknown_type: "the session type is not in the spec; it is counted as unknown",
-  usage_out_of_scale: "a usage value contradicts service.usage_scale; all usage is unknown from then on",
+  usage_out_of_scale:
+    "usage contradicts service.usage_scale; all usage is unknown until the scale is corrected or, if values were too low for percent, until a higher one is read",
   bad_time: "a timestamp is not ISO 8601; the field is unknown",
 } as const;
 export type RejectReason = keyof typeof REJECT_MEANINGS;
