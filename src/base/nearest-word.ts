@@ -1,4 +1,4 @@
-/** Longest word that is compared. A longer one is not a misspelt key, and the comparison takes quadratic time. */
+/** Longest word that is compared. A longer one is not a misspelled key, and the comparison takes quadratic time. */
 const WORD_LENGTH_MAX = 100;
 
 /**

@@ -27,10 +27,9 @@ export async function hasFiringAlerts(
   const alerts = parseJson(body);
   return Array.isArray(alerts)
     ? ok(alerts.length > 0)
-    : fail(`this is not a response of Alertmanager: ${excerpt(text)}`);
+    : fail(`this is not a response from Alertmanager: ${excerpt(text)}`);
 }
 
-/** Dependencies of an Alertmanager receiver. */
 interface AlertmanagerDeps extends IntegrationClientDeps {
   readonly name: string;
   readonly clock: Clock;
@@ -38,11 +37,11 @@ interface AlertmanagerDeps extends IntegrationClientDeps {
   readonly generatorUrl?: string;
 }
 
-/** Active alerts are repeated this often, as Prometheus does. */
+/** Active alerts are repeated this often, as in Prometheus. */
 const REPEAT_MS: DurationMs = MINUTE_MS;
 /**
- * An alert expires after this time without repetition, since some repetitions may fail, and none follow after the
- * daemon has stopped.
+ * An alert expires this long after its last repetition. That leaves time for some repetitions to fail, and ends the
+ * alerts of a daemon that has stopped.
  */
 const ALERT_LIFETIME_MS: DurationMs = 5 * MINUTE_MS;
 /** Duration of an alert about a single event, which is longer than any common group_interval. */

@@ -21,13 +21,12 @@ export interface Notifier {
   /** Active notifications that were sent to all receivers, for the next notifier to resume. */
   activeNotifications(): readonly Notification[];
   /**
-   * Sends what is queued for at most `graceMs`, then stops. Active notifications are not resolved. The daemon resumes
-   * them, or receivers that expect repetitions let them expire.
+   * Spends at most `graceMs` on sending what is queued, then stops. Active notifications are not resolved. The daemon
+   * resumes them, or receivers that expect repetitions let them expire.
    */
   stop(graceMs: DurationMs): Promise<void>;
 }
 
-/** Dependencies of a notifier. */
 interface NotifierDeps {
   readonly receivers: readonly Receiver[];
   readonly clock: Clock;

@@ -4,7 +4,6 @@ import type { NotificationOutcome } from "../model/label-values.ts";
 import type { Clock, Log } from "../model/ports.ts";
 import type { DeliveryResult, Notification, Receiver } from "../model/remediation/notification.ts";
 
-/** Dependencies of a retry queue. */
 interface RetryQueueDeps {
   readonly receiver: Receiver;
   readonly clock: Clock;
@@ -54,6 +53,7 @@ export class RetryQueue {
 
   /**
    * Queues a notification and returns immediately. Beyond {@link QUEUED_NOTIFICATIONS_MAX} the oldest one is dropped.
+   * After {@link drain} was called, the notification itself is dropped.
    */
   add(notification: Notification): void {
     const { count, log } = this.#deps;

@@ -2,7 +2,6 @@ import type { Clock, Secret } from "../model/ports.ts";
 import type { Notification } from "../model/remediation/notification.ts";
 import { createHttpReceiver, formatIsoTime, type HttpReceiver } from "./http-receiver.ts";
 
-/** Dependencies of a webhook. */
 interface WebhookDeps {
   readonly name: string;
   /** The URL. It is never logged or quoted, because it may contain a token. */
@@ -36,7 +35,8 @@ interface WebhookDeps {
  *       ]
  *     }
  *
- * Any 2xx accepts them. A notification may arrive twice, because it is sent again if the response was lost.
+ * Any 2xx response means that they were accepted. A notification may arrive twice, because it is sent again if the
+ * response was lost.
  */
 export const createWebhook = ({ name, url, ...deps }: WebhookDeps): HttpReceiver =>
   createHttpReceiver(

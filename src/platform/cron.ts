@@ -44,7 +44,7 @@ export function cronError(expression: string): string | null {
   const { valid, errors } = validateDetailed(expression);
   if (!valid) {
     const faults = errors.map(({ message }) => message.replace(" is a invalid expression for ", " is not a valid "));
-    return `${faults.join("; ")}; a cron expression looks like "2 * * * *" (minute, hour, day, month, weekday; seconds may lead)`;
+    return `${faults.join("; ")}; a cron expression looks like "2 * * * *" (minute, hour, day, month, weekday; seconds are optional and come first)`;
   }
   return nextRunAt(parseSchedule(expression), 0, CYCLE_DAYS_MAX) === null ? "it names a day that never occurs" : null;
 }

@@ -6,7 +6,7 @@ let last: Promise<void> = Promise.resolve();
 
 /**
  * Waits for a turn of the event loop that no other caller shares. Callers continue in the order of their calls, so work
- * that is cut into short slices blocks the event loop for one slice at a time, however many kinds are under way.
+ * that is cut into short slices blocks the event loop for one slice at a time, however many tasks are under way.
  */
 export function nextTurn(): Promise<void> {
   last = last.then(() => setImmediate());

@@ -21,7 +21,7 @@ export interface LogDestination {
 /** Maximum size of the buffer while stderr is blocked; further lines are dropped. */
 const LOG_BUFFER_BYTES_MAX = 1_048_576;
 
-// No field should hold a secret. This is a second line of defence for fields with such a name, at any depth, and for
+// No field should hold a secret. This is a second line of defense for fields with such a name, at any depth, and for
 // error messages that quote a header or a URL.
 const REDACTIONS: readonly (readonly [RegExp, string])[] = [
   [/("[\w-]*(?:authorization|api[_-]?key|token|secret|password|cookie)":)"(?:[^"\\]|\\.)*"/gi, '$1"[redacted]"'],
@@ -73,7 +73,7 @@ function stderrDestination(): LogDestination {
 /** A log that drops everything. */
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** Creates a log that keeps only the first error, with which the run fails. */
+/** Creates a log that keeps only the first exception (the field `err` of an error), with which the run fails. */
 export function createFailureLog(): Log & { readonly defect: { found: unknown } } {
   const defect: { found: unknown } = { found: null };
   return {

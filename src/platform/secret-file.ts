@@ -32,7 +32,6 @@ export function pemFile(path: string, clock: Pick<Clock, "monotonic">): Result<S
   return watchedSecretFile(path, { findProblem: pemProblem, bytesMax: PEM_BYTES_MAX }, clock);
 }
 
-/** Format of a secret file. */
 interface SecretFormat {
   /** Returns what is wrong with a text, or null if it is valid. */
   findProblem(text: string): string | null;

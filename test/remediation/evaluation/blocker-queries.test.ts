@@ -133,8 +133,8 @@ describe("alerts of Alertmanager", () => {
   test.each([
     [400, '"bad matcher format: severity"', /answered 400: .*bad matcher format/],
     [500, "", /answered 500/],
-    [200, "{}", /not a response of Alertmanager/],
-    [200, "", /not a response of Alertmanager/],
+    [200, "{}", /not a response from Alertmanager/],
+    [200, "", /not a response from Alertmanager/],
   ])("an answer %i %s is an error", async (status, body, why) => {
     const { externalBlockers } = await open(() => ({ status, body }));
     expect(await externalBlockers.hasFiringAlerts([], neverAnswers)).toEqual({
