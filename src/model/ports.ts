@@ -15,11 +15,14 @@ export interface Clock {
 
 /** Computes the times of cron expressions. */
 export interface Cron {
-  /** Returns the first time of `expression` (UTC, five or six fields) after `after`, or null if there is none. */
+  /**
+   * Returns the first time of `expression` (UTC, five or six fields) after `after`, or null if there is none within
+   * eight years. Throws if the expression is invalid.
+   */
   nextAfter(expression: string, after: EpochMs): EpochMs | null;
 }
 
-/** A request to the management service. `path` begins with `/v1/` and carries its query. */
+/** A request to the management service. `path` begins with `/v1/` and includes the query string. */
 export interface TransportRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
@@ -71,7 +74,10 @@ export interface CallCounter {
 export interface FactStore {
   /** Returns the last value that was written, or null if there is none. */
   read(key: string): string | null;
-  /** Stores a value, immediately or as soon as the store can be written. Throws if the state can't be written. */
+  /**
+   * Stores a value. The store either writes it immediately, and throws if it can't, or keeps it and writes it as soon
+   * as it can.
+   */
   write(key: string, value: string): void;
 }
 

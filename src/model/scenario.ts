@@ -96,7 +96,7 @@ export type FaultKind =
       readonly status: number;
       /** Value of the Retry-After header. */
       readonly retryAfter?: string;
-      /** Replaces `retryAfter` by an HTTP-date that is this much later than the response, by the service's clock. */
+      /** Replaces `retryAfter` with an HTTP-date that is this much later than the response, by the service's clock. */
       readonly retryAfterDateMs?: DurationMs;
       /**
        * Whether a gateway in front of the service sends it, without X-RateLimit headers and without counting the
@@ -139,7 +139,7 @@ export type FaultKind =
   | { readonly kind: "duplicates"; readonly records: number }
   /** Gives every page of a list the records of the first page. `states` is the page number in the response. */
   | { readonly kind: "page_ignored"; readonly states: "requested" | "first" }
-  /** Makes the details of this share of the nodes unreadable, always the same nodes. */
+  /** Makes the details of this share of the nodes unreadable. They are always the same nodes. */
   | { readonly kind: "bad_details"; readonly share: Share; readonly answer: BadDetail }
   | { readonly kind: "stale_last_seen" }
   | { readonly kind: "region_dark"; readonly region: string }

@@ -13,7 +13,7 @@ export const perCollector = <Value>(create: (collector: Collector) => Value) =>
 
 /**
  * The nodes, in columns. Index `slot` of every column belongs to the node `ids[slot]`. A slot with the id "" is empty,
- * and its other columns are undefined. A node keeps its slot while it is in the fleet, so two snapshots can be compared
+ * and its other values are unspecified. A node keeps its slot while it is in the fleet, so two snapshots can be compared
  * column by column. A missing number is NaN, a missing string "". Usages are ratios, and all of them are NaN while
  * {@link usageKnown} is false. A published fleet is never modified.
  */
@@ -40,7 +40,7 @@ export interface Fleet
   readonly usageKnown: boolean;
   /** When the last complete walk ended, or null before the first. */
   readonly settledAt: MonotonicMs | null;
-  /** When the last walk ended that showed any node, complete or not, or null before the first. */
+  /** When the last walk that reached the end of the list or showed any node ended, or null before the first. */
   readonly walkedAt: MonotonicMs | null;
   /** Result of the last walk, or null before the first. */
   readonly lastWalk: WalkResult | null;
@@ -58,8 +58,8 @@ export interface WalkResult {
   /** Nodes that it showed. */
   readonly seenNodes: number;
   /**
-   * Number of nodes that the list counts, or that were known before, and that it did not show; or the number by which
-   * it exceeded its total.
+   * Number of nodes that it did not show although the list counts them or they were known before; or, if that is more,
+   * the number of records that it showed beyond the list's total.
    */
   readonly missing: number;
   /** Nodes that the list counts. */
@@ -92,13 +92,13 @@ export const SESSION_DURATION_BUCKETS_SECONDS = [1, 5, 15, 60, 300, 900, 1_800, 
 
 /** Totals of the sessions. Single sessions are not kept. */
 export interface SessionSummary {
-  /** When the walk that the counts are from ended. */
+  /** When the walk that produced the counts ended. */
   readonly settledAt: MonotonicMs;
   /** Whether that walk accounted for all sessions. Policies don't read sessions otherwise. */
   readonly complete: boolean;
   /**
-   * Count of each status and type, at `status * SESSION_TYPES.length + type`, as indexes of SESSION_STATUSES and
-   * SESSION_TYPES.
+   * Count of each status and type, at `status * SESSION_TYPES.length + type`. Both are indexes into SESSION_STATUSES
+   * and SESSION_TYPES.
    */
   readonly counts: Float64Array;
   /**
@@ -122,13 +122,17 @@ export const RECENT_SESSION_MS: DurationMs = 5 * MINUTE_MS;
 export interface SessionNodes {
   readonly slots: number;
   readonly ids: readonly string[];
-  /** One column per session status, in the order of SESSION_STATUSES. Counts that may be missing, as NaN, take a Float64Array. */
+  /**
+   * One column per session status, in the order of SESSION_STATUSES. A column whose counts may be missing, which is NaN,
+   * is a Float64Array.
+   */
   readonly counts: readonly (Uint32Array | Float64Array)[];
   /** The same without sessions that ended more than {@link RECENT_SESSION_MS} ago, which a list may show for days. */
   readonly recent: readonly (Uint32Array | Float64Array)[];
   /**
-   * Consecutive complete walks without a new session of the node that failed within the last minute. It is 0 if the
-   * last walk had one, so that the node's sessions are failing. Failed sessions stay listed after the node recovers.
+   * Consecutive complete walks that showed no new failure: a session of the node that failed within the last minute. If
+   * it is 0, the last walk showed one, and the node's sessions are failing. Failed sessions stay listed after the node
+   * recovers.
    */
   readonly quietWalks: Uint8Array;
   /** Bytes of the node's sessions since this process started. */

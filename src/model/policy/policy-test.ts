@@ -26,6 +26,7 @@ export interface ScriptedNode {
   readonly uptimeHours: Series<number> | null;
   readonly activeSessions: Series<number>;
   readonly bandwidthGb: Series<number>;
+  /** Usages are ratios, 0 to 1. */
   readonly cpuUsage: Series<number>;
   readonly memoryUsage: Series<number>;
   readonly diskUsage: Series<number>;

@@ -50,8 +50,8 @@ export interface PolicyRule {
   readonly maxAgeMs: DurationMs | null;
   readonly steps: readonly Step[];
   /**
-   * At most `episodes` within `forgetAfterMs`. After an episode that did not heal the node, the next one begins
-   * `everyMs` later.
+   * At most `episodes` within `forgetAfterMs`. After an episode that did not heal the node, the next one begins at
+   * least `everyMs` later.
    */
   readonly retry: { readonly episodes: number; readonly everyMs: DurationMs; readonly forgetAfterMs: DurationMs };
   /** Names of the time intervals in which it may act; if empty, it always may. */

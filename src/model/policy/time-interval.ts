@@ -14,7 +14,7 @@ export interface IntervalSpec {
   readonly times?: readonly { readonly startMinute: number; readonly endMinute: number }[];
   /** 0 is Sunday. */
   readonly weekdays?: readonly NumberRange[];
-  /** 1 to 31; negative days count from the end of the month, -1 is the last day. */
+  /** 1 to 31, or -31 to -1, which count from the end of the month: -1 is the last day. */
   readonly daysOfMonth?: readonly NumberRange[];
   /** 1 is January. */
   readonly months?: readonly NumberRange[];

@@ -3,8 +3,7 @@ import type { Mode } from "../policy/policy.ts";
 import type { EpochMs } from "../time.ts";
 
 /**
- * The reasons to hold a node. Each is a row in `src/policy/guards`. All that apply are reported, not just the
- * first.
+ * The reasons to hold a node. Each is a row in `src/policy/guards`. All that apply are reported, not just the first.
  */
 export const HOLD_REASONS = [
   ...([

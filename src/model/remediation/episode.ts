@@ -63,7 +63,7 @@ export interface Episode {
   readonly step: number;
   /** Number of steps sent, or that would have been sent. */
   readonly acted: number;
-  /** Consecutive attempts of this step that did not reach the service; the next one waits until `retryAt`. */
+  /** Consecutive attempts of this step that were not executed, except for 429; the next one waits until `retryAt`. */
   readonly failures: number;
   readonly retryAt: EpochMs | null;
   /** Attempts of this step that the service answered with 429. Absent if there are none. */
@@ -151,7 +151,7 @@ export interface Action {
   readonly outcome: ActionOutcome | null;
   /** Whether there was no conclusive response, so that observation settles the outcome. */
   readonly inDoubt: boolean;
-  /** The response of the service, or the error. */
+  /** The service's response, or the error. */
   readonly detail: string | null;
   /** Uptime before it was sent, or null if unknown. */
   readonly uptimeHoursBefore: number | null;

@@ -4,7 +4,7 @@ import type { Decision } from "./decision.ts";
 import type { Action, Episode, NodeHold, TimerRow } from "./episode.ts";
 import type { OperatorCommandRow } from "./operator-command.ts";
 
-/** One change of the journal. A row replaces the row with the same key; the key of a timer is its policy and node. */
+/** One change to the journal. A row replaces the row with the same key; the key of a timer is its policy and node. */
 export type JournalChange =
   | { readonly kind: "timer"; readonly row: TimerRow }
   | { readonly kind: "timer_gone"; readonly policy: string; readonly node: NodeId }

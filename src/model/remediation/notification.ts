@@ -30,7 +30,7 @@ export interface Notification {
   readonly region: string | null;
   readonly startsAt: EpochMs;
   /**
-   * When it ended, or null if it has not. A notification with the same key and an end resolves it. Events need none.
+   * When it ended, or null if it has not. A notification with the same key and an end resolves it. Events need no end.
    */
   readonly endsAt: EpochMs | null;
 }
@@ -65,7 +65,7 @@ const RESOLVABLE_KINDS: ReadonlySet<NotificationKind> = new Set([
   "credentials",
 ]);
 
-/** Returns whether a notification is about a condition that lasts. */
+/** Returns whether a notification is about a condition that has not ended, and that a second notification resolves. */
 export const isActive = ({ kind, endsAt }: Notification): boolean => endsAt === null && RESOLVABLE_KINDS.has(kind);
 
 /** A receiver of notifications. Each call is one attempt; the caller retries. Never rejects. */
