@@ -167,7 +167,7 @@ describe("the canary of a changed policy", () => {
     expect(tried({ state: "acting" })).toEqual([held]);
     expect(tried({ state: "acting" }, { node: buildObservation({ id: "node_7" }) })).toEqual(NO_BLOCKERS);
     expect(tried({ state: "suspended" })).toEqual([
-      `${held}; it left the list after our action, and is forgotten 1d later`,
+      `${held}; it left the list after our action, and stops being the canary if it is not back when the action times out`,
     ]);
   });
 

@@ -4,7 +4,7 @@ import type { EpochMs } from "../../model/time.ts";
 
 /**
  * The moment at which a node became unhealthy: the condition of a policy was observed to be false, then true. A
- * condition that is true in its first evaluation (after a start, a change of the policy or untrusted data) is not an
+ * condition that is true in its first evaluation (after a start, a change to the policy or untrusted data) is not an
  * onset.
  */
 export interface Onset {

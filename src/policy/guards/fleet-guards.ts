@@ -25,7 +25,8 @@ export const stormGuard: GuardRow = {
   },
   check: (_candidate, { storm, fleetCounts, limits, now }) => {
     if (fleetCounts.unhealthy > limits.maxUnhealthy) {
-      const detail = `${fleetCounts.unhealthy} of ${fleetCounts.nodes} nodes are unhealthy; the limit is ${limits.maxUnhealthy} (storm)`;
+      const verb = fleetCounts.unhealthy === 1 ? "is" : "are";
+      const detail = `${fleetCounts.unhealthy} of ${fleetCounts.nodes} nodes ${verb} unhealthy; the limit is ${limits.maxUnhealthy} (storm)`;
       return [{ reason: "storm", detail }];
     }
     if (storm === null) return [];

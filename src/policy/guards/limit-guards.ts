@@ -4,7 +4,7 @@ import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { DomainCount } from "../facts.ts";
-import type { Candidate, GuardRow } from "./guard.ts";
+import { type Candidate, countNoun, type GuardRow } from "./guard.ts";
 
 /** Maximum number of nodes or actions that a detail names. The rest are only counted. */
 const NAMES_MAX = 3;
@@ -62,7 +62,7 @@ function describeLostNodes(lost: readonly Episode[]): string {
   if (lost.length === 0) return "";
   const names = lost.slice(0, NAMES_MAX).map(({ node }) => node);
   const more = lost.length > NAMES_MAX ? ", …" : "";
-  return `; ${lost.length} of them left the list after an action (${names.join(", ")}${more}) and count until they return, or until accept-inventory`;
+  return `; ${lost.length} of them left the list after an action (${names.join(", ")}${more}); such nodes count until they return or accept-inventory is run`;
 }
 
 /** Limits the disrupted nodes of a region or country. */
@@ -109,7 +109,7 @@ export const minOnlineGuard: GuardRow = {
         ? null
         : {
             reason: "min_online",
-            detail: `${Math.max(0, count.online - removed)} nodes of the ${domain} ${candidate.node[domain] || "(none)"} would stay online; the minimum is ${limit}`,
+            detail: `${countNoun(Math.max(0, count.online - removed), "node")} of the ${domain} ${candidate.node[domain] || "(none)"} would stay online; the minimum is ${limit}`,
           },
     );
   },
@@ -131,8 +131,8 @@ export const maxActionsGuard: GuardRow = {
     const next =
       amount === 0 ? "" : `; the next in ${formatSecondsLeft(blockingSince(sentAtTimes, amount) + perMs - now)}`;
     const assumed =
-      assumedActionCount === 0 ? "" : `; ${assumedActionCount} of them are assumed because the journal is new`;
-    const detail = `${sentAtTimes.length} actions within ${formatDuration(perMs)}; the limit is ${amount}${next}${assumed}`;
+      assumedActionCount === 0 ? "" : `; ${assumedActionCount} of them assumed because the journal is new`;
+    const detail = `${countNoun(sentAtTimes.length, "action")} within ${formatDuration(perMs)}; the limit is ${amount}${next}${assumed}`;
     return [{ reason: "max_actions", detail }];
   },
 };

@@ -68,8 +68,8 @@ export function limitsByName(safety: Safety, nodes: number): Readonly<Record<str
 const INCIDENT_NODES_MIN = 2;
 
 /**
- * Returns a share in whole nodes, rounded down, but at least one if the share is not 0, because a small fleet must not
- * be held because of its size.
+ * Returns a share in whole nodes, rounded down, but at least one if the share is not 0, so that a fleet is not held for
+ * being small.
  */
 function nodesOfShare(share: Share, nodes: number): number {
   if (share <= 0) return 0;

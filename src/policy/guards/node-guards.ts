@@ -19,7 +19,7 @@ export const protectedGuard: GuardRow = {
     protected: {
       counts: "the expression `safety.protected`",
       condition: "it is true for the node, or unknown",
-      ends: "automatically, once the expression is false, or with a change of `safety.protected`",
+      ends: "automatically, once the expression is false, or with a change to `safety.protected`",
     },
   },
   check: ({ node }) => {

@@ -1,4 +1,3 @@
-import { formatDuration } from "../../base/duration.ts";
 import { isDryRun } from "../facts.ts";
 import type { GuardRow } from "./guard.ts";
 
@@ -87,7 +86,7 @@ export const canaryGuard: GuardRow = {
     if (canary === null || canary.node === node.id) return [];
     const lost =
       canary.state === "suspended"
-        ? `; it left the list after our action, and is forgotten ${formatDuration(active.policy.rule.retry.forgetAfterMs)} later`
+        ? "; it left the list after our action, and stops being the canary if it is not back when the action times out"
         : "";
     const detail = `the policy is new or changed, and ${facts.nameOf(canary.node)} (${canary.id}) is the canary${lost}`;
     return [{ reason: "canary", detail }];

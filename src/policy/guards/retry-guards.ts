@@ -3,7 +3,7 @@ import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import { countsAsAttempt, givenUpHold, releasedAt } from "../episodes/retries.ts";
 import { type GuardFacts, isDryRun } from "../facts.ts";
-import { type Candidate, type GuardRow, nextStep } from "./guard.ts";
+import { type Candidate, countNoun, type GuardRow, nextStep } from "./guard.ts";
 
 const GIVEN_UP = "ProxywardenNodeGivenUp";
 
@@ -77,7 +77,7 @@ export const retryGuard: GuardRow = {
         oldest === undefined
           ? "none is allowed"
           : `the next in ${formatSecondsLeft(oldest.closedAt! + retry.forgetAfterMs - facts.now)}`;
-      const detail = `${past.length} episodes within ${formatDuration(retry.forgetAfterMs)}; the limit is ${retry.episodes}; ${end}`;
+      const detail = `${countNoun(past.length, "episode")} within ${formatDuration(retry.forgetAfterMs)}; the limit is ${retry.episodes}; ${end}`;
       blockers.push({ reason: "retry_limit", detail });
     }
     const failed = past.filter(({ state }) => state === "given_up").at(-1);
@@ -105,12 +105,15 @@ export const backoffGuard: GuardRow = {
   appliesToNotify: true,
   check: ({ episode }, { now }) => {
     if (episode === null || episode.retryAt === null || episode.retryAt <= now) return [];
-    const cause =
-      episode.failures === 0 ? "the service sent Retry-After" : `${episode.failures} attempts in a row were not sent`;
-    const detail = `${cause}; the next in ${formatSecondsLeft(episode.retryAt - now)}`;
+    const detail = `${backoffCause(episode)}; the next in ${formatSecondsLeft(episode.retryAt - now)}`;
     return [{ reason: "backoff", detail }];
   },
 };
+
+function backoffCause({ failures }: Episode): string {
+  if (failures === 0) return "the service answered 429";
+  return failures === 1 ? "the last attempt was not executed" : `${failures} attempts in a row were not executed`;
+}
 
 function previousEpisodes({ active, node, episode }: Candidate, { records, now }: GuardFacts): readonly Episode[] {
   const { name, retry } = active.policy.rule;

@@ -65,7 +65,7 @@ describe("a storm", () => {
     const three = hundredNodes.slice(0, 3);
     expect(blockersOfGuard(stormGuard, {}, { nodes: three })).toEqual(NO_BLOCKERS);
     expect(blockersOfGuard(stormGuard, {}, { nodes: three, safety: { maxUnhealthy: { share: 0 } } })).toEqual([
-      "storm: 1 of 3 nodes are unhealthy; the limit is 0 (storm)",
+      "storm: 1 of 3 nodes is unhealthy; the limit is 0 (storm)",
     ]);
   });
 });
@@ -214,7 +214,7 @@ describe("min_online_per", () => {
 
   test("holds an online node unless enough others stay online", () => {
     expect(blockers(3, 2)).toEqual(NO_BLOCKERS);
-    expect(blockers(2, 2)).toEqual(["min_online: 1 nodes of the region r-0 would stay online; the minimum is 2"]);
+    expect(blockers(2, 2)).toEqual(["min_online: 1 node of the region r-0 would stay online; the minimum is 2"]);
     expect(blockers(1, 1)).toHaveLength(1);
     expect(blockers(1, 0)).toEqual(NO_BLOCKERS);
   });
@@ -225,7 +225,7 @@ describe("min_online_per", () => {
 
   test("does not count a disrupted node as online, even if the list shows it as online", () => {
     expect(blockers(3, 2, {}, { episodes: actingEpisodes("node_10") })).toEqual([
-      "min_online: 1 nodes of the region r-0 would stay online; the minimum is 2",
+      "min_online: 1 node of the region r-0 would stay online; the minimum is 2",
     ]);
     expect(blockers(4, 2, {}, { episodes: actingEpisodes("node_10") })).toEqual(NO_BLOCKERS);
     expect(blockers(3, 2, {}, { episodes: actingEpisodes("node_5") })).toEqual(NO_BLOCKERS);
@@ -263,13 +263,13 @@ describe("max_actions", () => {
     const facts = { sentAtTimes: [NOON], assumedActionCount: 1 };
     const safety = { maxActions: { amount: 1, perMs: HOUR_MS } };
     expect(blockersOfGuard(maxActionsGuard, {}, { safety, facts })).toEqual([
-      "max_actions: 1 actions within 1h; the limit is 1; the next in 1h; 1 of them are assumed because the journal is new",
+      "max_actions: 1 action within 1h; the limit is 1; the next in 1h; 1 of them assumed because the journal is new",
     ]);
   });
 
   test("of 0 allows no action, now or later", () => {
     expect(blockers(0, [])).toEqual(["max_actions: 0 actions within 1h; the limit is 0"]);
-    expect(blockers(0, [NOON])).toEqual(["max_actions: 1 actions within 1h; the limit is 0"]);
+    expect(blockers(0, [NOON])).toEqual(["max_actions: 1 action within 1h; the limit is 0"]);
   });
 
   test("handles more actions than a function call can have arguments", () => {

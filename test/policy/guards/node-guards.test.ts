@@ -273,21 +273,24 @@ describe("retry", () => {
   });
 });
 
-describe("a step that was not sent", () => {
+describe("a step that was not executed", () => {
   const blockers = (episode: Partial<Episode>) => blockersOfGuard(backoffGuard, { episode: openEpisode(episode) });
 
   test("is not attempted again before its backoff ends", () => {
     expect(blockers({ failures: 3, retryAt: NOON + 1 })).toEqual([
-      "backoff: 3 attempts in a row were not sent; the next in 1s",
+      "backoff: 3 attempts in a row were not executed; the next in 1s",
+    ]);
+    expect(blockers({ failures: 1, retryAt: NOON + 1 })).toEqual([
+      "backoff: the last attempt was not executed; the next in 1s",
     ]);
     expect(blockers({ failures: 3, retryAt: NOON })).toEqual(NO_BLOCKERS);
     expect(blockers({})).toEqual(NO_BLOCKERS);
     expect(blockersOfGuard(backoffGuard)).toEqual(NO_BLOCKERS);
   });
 
-  test("is attempted again after Retry-After", () => {
+  test("is attempted again after the delay of a 429", () => {
     expect(blockers({ failures: 0, retryAt: NOON + 7 * SECOND_MS })).toEqual([
-      "backoff: the service sent Retry-After; the next in 7s",
+      "backoff: the service answered 429; the next in 7s",
     ]);
   });
 });

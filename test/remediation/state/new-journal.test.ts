@@ -20,7 +20,7 @@ test("with a new journal max_actions counts as used up evenly over the last hour
   expect(blockers).toMatchObject([
     {
       reason: "max_actions",
-      detail: expect.stringMatching(/^2 actions within 1h; the limit is 2; .* 2 of them are assumed/),
+      detail: expect.stringMatching(/^2 actions within 1h; the limit is 2; .* 2 of them assumed/),
     },
   ]);
   await network.advance(15 * MINUTE_MS);
