@@ -148,7 +148,7 @@ interface RecordCounts {
 
 const recordCountsByFleet = new WeakMap<Fleet, RecordCounts>();
 
-/** Returns the counts of a fleet's records. They are computed once for each fleet, by location, since those are few. */
+/** Returns the counts of a fleet's records by location, of which a fleet has few. Computed once for each fleet. */
 function countRecords(fleet: Fleet): RecordCounts {
   const known = recordCountsByFleet.get(fleet);
   if (known !== undefined) return known;
@@ -173,8 +173,8 @@ function countRecords(fleet: Fleet): RecordCounts {
 }
 
 /**
- * Counts the nodes of a fleet. Nodes count as unhealthy if a timer of `policies` is firing on them. Unless `dryRun` is
- * set, policies in dry_run are ignored.
+ * Counts the nodes of a fleet. Nodes also count as unhealthy if a timer of `policies` is firing on them. Unless
+ * `dryRun` is set, policies in dry_run are ignored.
  */
 export function countFleet(
   fleet: Fleet,

@@ -29,8 +29,8 @@ export interface Program {
 
 /**
  * Compiles a checked condition to closures over plain values. CEL's own evaluator is not used, because it needs a
- * BigInt for every int and an object for every timestamp. A number that is not finite (a ratio by 0, or an overflow) is
- * unknown.
+ * BigInt for every int and an object for every timestamp. A number that is not finite (a division by 0, or an overflow)
+ * is unknown.
  */
 export function compileProgram(condition: Term): Program {
   const fields = fieldsOfTerm(condition);

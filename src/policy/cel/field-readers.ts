@@ -11,7 +11,7 @@ import type { Value } from "./term.ts";
 /**
  * Why a field has no value: `missing`: the service did not report it; `undeclared_scale`: no usage scale is declared,
  * or a value contradicted it; `in_future`: the timestamp is later than its own observation, so one of the clocks is
- * wrong; `past`: sessions that are still listed failed, but none of them recently, so the node may have recovered.
+ * wrong; `past`: some listed sessions have failed, but none of them recently, so the node may have recovered.
  */
 export type MissingReason = "missing" | "undeclared_scale" | "in_future" | "past";
 
@@ -54,7 +54,7 @@ const textValue = (value: string, at: MonotonicMs): Dated<string> | MissingReaso
 const numberValue = (value: number, at: MonotonicMs): Dated<number> | MissingReason =>
   Number.isFinite(value) && Number.isFinite(at) ? { value, at } : "missing";
 
-/** A text of the node list. */
+/** A text from the node list. */
 export const listText =
   (column: "ids" | TextColumn): FieldReader =>
   ({ fleet }, slot) =>
@@ -65,19 +65,19 @@ type NumberColumn = Exclude<ListedNumber | DetailNumber, Usage>;
 /** Returns the column with the times at which the values of another column were observed. */
 const observationOf = (column: NumberColumn) => (column in LISTED_NUMBERS ? "listedAt" : "detailedAt");
 
-/** A number of the node list or a detail, except usage. */
+/** A number from the node list or a detail, except usage. */
 export function nodeNumber(column: NumberColumn): FieldReader {
   const observedAt = observationOf(column);
   return ({ fleet }, slot) => numberValue(fleet[column][slot]!, fleet[observedAt][slot]!);
 }
 
-/** The country or region of the node list. */
+/** The country or region of the node, from the node list. */
 export const locationText =
   (part: "country" | "region"): FieldReader =>
   ({ fleet }, slot) =>
     textValue(fleet.locations[fleet.locationIndex[slot]!]?.[part] ?? "", fleet.listedAt[slot]!);
 
-/** The status of the node list. */
+/** The status of the node, from the node list. */
 export const nodeStatus: FieldReader = ({ fleet }, slot) => {
   const value = NODE_STATUSES[fleet.status[slot]!] ?? "unknown";
   return textValue(value === "unknown" ? "" : value, fleet.listedAt[slot]!);
@@ -89,7 +89,7 @@ export const nodeStatus: FieldReader = ({ fleet }, slot) => {
  */
 const FUTURE_MS_MAX = MINUTE_MS;
 
-/** A timestamp of the node list or a detail. */
+/** A timestamp from the node list or a detail. */
 export function timestamp(column: NumberColumn): FieldReader {
   const observedAt = observationOf(column);
   return ({ fleet, serviceTime }, slot) => {
@@ -100,13 +100,13 @@ export function timestamp(column: NumberColumn): FieldReader {
   };
 }
 
-/** A usage of a detail. */
+/** A usage from a detail. */
 export const usage =
   (column: Usage): FieldReader =>
   ({ fleet }, slot) =>
     fleet.usageKnown ? numberValue(fleet[column][slot]!, fleet.detailedAt[slot]!) : "undeclared_scale";
 
-/** When the record of the node list was observed, on the service's clock. */
+/** When the node's record in the node list was observed, on the service's clock. */
 export const recordTime: FieldReader = ({ fleet, serviceTime }, slot) => {
   const at = fleet.listedAt[slot]!;
   return numberValue(serviceTime(at) ?? Number.NaN, at);
@@ -175,7 +175,7 @@ export const failedSessionCount = (status: SessionStatus): FieldReader => failur
 /** Share of all sessions that failed; missing if there are no sessions. */
 export const failedSessionShare: FieldReader = failures(["error", "timeout"], (failed, total) => failed / total);
 
-/** What an aggregate is over. */
+/** What an aggregate covers. */
 export type AggregateScope = "fleet" | "region";
 
 /** Returns the key of an aggregate, or undefined if the node's record names no region. */

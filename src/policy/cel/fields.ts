@@ -37,7 +37,7 @@ interface FieldRow<Name extends string> {
   /** What it means, in one sentence. */
   readonly help: string;
   readonly range: FieldRange;
-  /** Whether it is known only while a usage scale is declared that no value contradicted. */
+  /** Whether it is known only while a usage scale is declared and no value has contradicted it. */
   readonly isUsage: boolean;
 }
 

@@ -24,8 +24,8 @@ interface SyntaxNode {
 }
 
 /**
- * Converts CEL's syntax tree. Rejects the CEL features that policies don't support, with what to write instead. Types
- * are not checked here.
+ * Converts CEL's syntax tree. Rejects the CEL features that policies don't support, and says what to write instead.
+ * Types are not checked here.
  */
 export function parseTerm(root: SyntaxNode): Result<Term, ExpressionProblem> {
   const problems: ExpressionProblem[] = [];

@@ -15,7 +15,7 @@ export interface Efficacy {
 /**
  * Measures how many nodes a policy heals. For each node it counts the last real episode under this version of the
  * policy that has acted and closed after `since`, or whose node is lost. Episodes that ended because of an operator or
- * a change of the policy don't count.
+ * a change to the policy don't count.
  */
 export function measureEfficacy(
   closed: Iterable<Episode>,

@@ -6,7 +6,7 @@ import type { EpochMs } from "../../model/time.ts";
 import { type ActivePolicy, isDryRun, isUnlisted, type NodeObservation } from "../facts.ts";
 import type { StepResult } from "./verification.ts";
 
-/** Delay before another attempt at an action that was not sent; it doubles each time up to the maximum. */
+/** Delay before another attempt at an action that was not executed; it doubles each time up to the maximum. */
 const SEND_BACKOFF_MS = MINUTE_MS;
 const SEND_BACKOFF_MS_MAX = 30 * MINUTE_MS;
 /** Delay after the first 429 without Retry-After; it doubles with each. */
@@ -93,7 +93,6 @@ export type EpisodeEvent =
   | "proven"
   | "withdrawn";
 
-/** States in which an episode is open. */
 type OpenState = (typeof OPEN_STATES)[number];
 
 /** The state after an event, by the state before it. Absent if the event can't happen in that state. */
@@ -170,7 +169,7 @@ export function recordSent(episode: Episode, action: Action, minutes: number | n
   return transition(sent, "sent", now);
 }
 
-/** Updates an episode after a step was not sent. It is attempted again after a delay. */
+/** Updates an episode after a step was not executed, except for a 429. It is attempted again after a delay. */
 export function recordUnsent(episode: Episode, now: EpochMs): Episode {
   const wait = Math.min(SEND_BACKOFF_MS_MAX, SEND_BACKOFF_MS * 2 ** Math.min(episode.failures, 16));
   return transition({ ...episode, failures: episode.failures + 1, retryAt: now + wait }, "unsent", now);

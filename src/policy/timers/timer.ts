@@ -18,8 +18,8 @@ import type { EpochMs, MonotonicMs } from "../../model/time.ts";
  * ```
  *
  * Time counts only between two consecutive observations with the same verdict and at most `max_age` between them. A
- * longer gap, an unknown verdict and a restart don't count, but don't reset the timer either, unless they last longer
- * than `max_age + for`. Then the node is unseen, and `when` has to be true for `for` again.
+ * longer gap, an unknown verdict and a restart don't count, but don't reset the timer either, unless `when` stays
+ * unknown for longer than `max_age + for`. Then the node is unseen, and `when` has to be true for `for` again.
  */
 export type TimerState = "inactive" | "pending" | "firing" | "lapsed";
 
