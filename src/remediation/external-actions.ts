@@ -6,16 +6,16 @@ import { wasRebootedByUs } from "../policy/facts.ts";
 import type { RemediationContext } from "./context.ts";
 
 /**
- * Time for which a node is held after others acted on it, which is the longest time that the shipped policies allow for
- * the verification of a reboot. A node that restarted after a crash is held as well, because it looks the same.
+ * Time for which a node is held after others acted on it, which is what the shipped policy for offline nodes allows for
+ * the verification of a forced reboot. A node that restarted after a crash is held as well, because it looks the same.
  */
 export const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
 /** A hold is extended by at least this much at a time, because nodes are checked every few seconds. */
 const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
 
 /**
- * Returns a function that compares the fleet with that of the previous call, and holds each node with a timer on which
- * others acted, such as an operator or another daemon with its own state.
+ * Returns a function that compares the fleet with that of the previous call. It holds each node that has a timer if
+ * others acted on the node, such as an operator or another daemon with its own state.
  */
 export function createExternalActions(
   context: Pick<RemediationContext, "log" | "observed" | "remediationState">,

@@ -5,6 +5,7 @@ import type { Action, NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { CommandRejection, OperatorCommandName, Pause } from "../model/remediation/operator-command.ts";
 import { type EpochMs, formatTime } from "../model/time.ts";
+import { countNoun } from "../policy/guards/guard.ts";
 import type { RemediationContext } from "./context.ts";
 import { approvalExpiry } from "./evaluation/candidates.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";
@@ -105,7 +106,7 @@ export class JournaledCommands implements OperatorCommands {
   }
 
   noteReload(problems: readonly string[], origin = ""): void {
-    const rest = problems.length > 1 ? ` (and ${problems.length - 1} more problems)` : "";
+    const rest = problems.length > 1 ? ` (and ${problems.length - 1} more)` : "";
     const result = problems.length === 0 ? "the new configuration is active" : `rejected: ${problems[0]}${rest}`;
     this.#state.record([this.#commandRow({ command: "reload" }, `${origin}${result}`)]);
     this.#count("reload");
@@ -200,14 +201,15 @@ export class JournaledCommands implements OperatorCommands {
     const { context, trustTracker } = this.#deps;
     const walk = context.observed.latest?.snapshot.fleet.lastWalk ?? null;
     if (walk === null || walk.isAborted) {
-      const message = "the last walk ended before the end of the node list: there is nothing to accept";
+      const message = "the node list was not read to its end: there is nothing to accept";
       return reject("conflict", message);
     }
     const { changes, apply } = trustTracker.acceptMissing(walk.seenNodes, walk.missing);
-    const missing = walk.missing === 0 ? "" : `; ${walk.missing} missing nodes are accepted`;
+    const missing = walk.missing === 0 ? "" : `; ${countNoun(walk.missing, "missing node")} accepted`;
     const lost = lostNodes(context).size;
-    const losses = lost === 0 ? "" : `; the loss of ${lost} nodes that left the list after an action is accepted`;
-    const reply = `the inventory baseline is now ${walk.seenNodes} nodes${missing}${losses}`;
+    const losses =
+      lost === 0 ? "" : `; the loss of ${countNoun(lost, "node")} that left the list after an action is accepted`;
+    const reply = `the inventory baseline is now ${countNoun(walk.seenNodes, "node")}${missing}${losses}`;
     return plan({ command: "accept-inventory" }, changes, reply, () => {
       apply();
       acceptLosses(context);
@@ -244,7 +246,7 @@ export class JournaledCommands implements OperatorCommands {
 
   #awaitingAction(id: string): Result<Action, CommandRejection> {
     const action = this.#state.records.action(id);
-    if (action === null) return reject("not_found", `there is no action ${id}: approvals lists those that wait`);
+    if (action === null) return reject("not_found", `there is no action ${id}: "approvals" lists those that wait`);
     if (action.state !== "awaiting")
       return reject("conflict", `${id} does not wait for approval: it is ${action.state}`);
     const expiry = approvalExpiry(this.#deps.context, action);

@@ -39,7 +39,7 @@ test("every successful command is journaled with the operator's name, and surviv
   expect(journalled(network)).toEqual(expected);
   const [last, refused] = await network.controller().view.operatorCommands({ limit: 2 });
   expect(last).toMatchObject({ detail: "the new configuration is active" });
-  expect(refused).toMatchObject({ detail: "rejected: a.yaml:1:1: wrong (and 1 more problems)" });
+  expect(refused).toMatchObject({ detail: "rejected: a.yaml:1:1: wrong (and 1 more)" });
   await network.restart();
   expect(journalled(network)).toEqual(expected);
   const { operatorCommands } = await network.controller().view.historyOf(held!);

@@ -102,7 +102,7 @@ export function approvalExpiry(
   const { approvalTtlMs } = rules.safety;
   const since = approvedAt ?? createdAt;
   if (remediationState.clock.isBeforeUnknownDowntime(since))
-    return "it is unknown how long the daemon was down since then";
+    return `it is unknown how long the daemon was down since it was ${approvedAt === undefined ? "requested" : "approved"}`;
   if (remediationState.now() - since < approvalTtlMs) return null;
   const ttl = formatDuration(approvalTtlMs);
   return state === "approved" ? `the approval expired after ${ttl}` : `it was not approved within ${ttl}`;
@@ -129,8 +129,8 @@ function isProtected(context: CandidateDeps, slot: number): NodeObservation["pro
 }
 
 /**
- * Returns whether the last episode of a policy on a node ended without success, and no other episode on the node is
- * open.
+ * Returns whether the last closed episode of a policy on a node was given up, and no episode on the node is open, except
+ * for suspended ones.
  */
 export function isGivenUp(
   { records }: Pick<RemediationState, "records">,

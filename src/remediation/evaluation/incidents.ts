@@ -15,7 +15,7 @@ import type { CandidateDeps } from "./candidates.ts";
 
 /** Key of the fact that holds the incidents and recent onsets. */
 export const INCIDENTS = "warden.correlated";
-/** Number of walks within which nodes fail together, because they are not all observed in one walk. */
+/** Number of walks whose failures may form one incident, because one walk may not show all nodes that fail together. */
 const WALKS_PER_INCIDENT = 2;
 
 interface IncidentsFact {

@@ -119,14 +119,14 @@ export class InventoryTrustTracker {
     if (isUntrusted) return [];
     if (this.#cooldown === NOT_STARTED && fleet.settledAt === null) {
       const full = formatDuration(stormCooldownMs);
-      const detail = `fleet data was not trusted before the restart; it ends ${full} after the first complete walk`;
+      const detail = `fleet data was not trusted before the restart; the hold ends ${full} after the first complete walk`;
       return [{ reason: "sight_cooldown", detail }];
     }
     const now = remediationState.now();
     if (this.#cooldown === NOT_STARTED) this.#setCooldown(now + stormCooldownMs);
     const left = Number(this.#cooldown) - now;
     if (left <= 0) return [];
-    const detail = `fleet data was not trusted until recently; it ends in ${formatSecondsLeft(left)}, if the data stays trusted`;
+    const detail = `fleet data was not trusted until recently; the hold ends in ${formatSecondsLeft(left)}, if the data stays trusted`;
     return [{ reason: "sight_cooldown", detail }];
   }
 
@@ -144,7 +144,7 @@ export class InventoryTrustTracker {
     this.#context.remediationState.record([{ kind: "fact", key: COOLDOWN, value: String(next) }]);
   }
 
-  /** Returns whether this is the first complete walk of the process and took longer than a walk counts as fresh. */
+  /** Returns whether this is the process's first complete walk, and it ended more than `freshMs` after the start. */
   #startedWithoutFreshWalk({ settledAt }: Fleet, freshMs: DurationMs): boolean {
     if (this.#hadCompleteWalk || settledAt === null) return false;
     this.#hadCompleteWalk = true;

@@ -69,8 +69,8 @@ export class RuleEvaluator {
   /**
    * Evaluates every node that was observed again. `replaced` are ids that now belong to a different node, whose timers
    * start over. Changes to fleet health are journaled no later than the timers that they come from. A mass event changes
-   * so many timers that they are journaled in several transactions: after a crash between two of them, timers are missing
-   * that are counted again, but nothing that limits count. Yields to the event loop in between.
+   * so many timers that they are journaled in several transactions. A crash between two of them loses some timers, which
+   * start over, but nothing that limits count. Yields to the event loop in between.
    */
   async evaluate(replaced: ReadonlySet<NodeId>): Promise<void> {
     const { clock, remediationState } = this.#context;
@@ -184,7 +184,10 @@ export class RuleEvaluator {
     return open?.policy === policy ? open : records.suspendedEpisode(policy, node, dryRun);
   }
 
-  /** Lets the timers of nodes that left the list lapse, and drops the timers of ids that belong to another node. */
+  /**
+   * Drops the timers of nodes that left the list and of ids that belong to another node. If a node that left the list
+   * has an open episode, its firing timer lapses instead.
+   */
   *#forgetRemovedNodes(fleet: Fleet, replaced: ReadonlySet<NodeId>, changes: EvaluationChanges): Generator<void, void> {
     const { records } = this.#context.remediationState;
     const hasEpisode = (policy: string, node: NodeId) =>

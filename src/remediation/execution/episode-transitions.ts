@@ -45,7 +45,7 @@ function recordConsequences(context: TransitionDeps, before: Episode | null, aft
   const policy = context.policies.find(after.policy);
   if (after.closedAt !== null && before?.closedAt === null) closeEpisode(context, after, policy);
   if (isLost(after) && before !== null && !isLost(before)) {
-    const summary = `${after.node} left the list after an action of ${after.policy} (${after.id}): it counts against the limits until it is back, or accept-inventory`;
+    const summary = `${after.node} left the list after an action of ${after.policy} (${after.id}): it counts against the limits until it returns or accept-inventory is run`;
     notifyOfEpisode(context, after, { kind: "lost", severity: "critical", summary });
     if (policy !== null) updateEfficacy(context, policy, after);
   }

@@ -26,7 +26,7 @@ export interface ExecutionSignals {
 }
 
 /** An action is sent within this time after its node was read. */
-const READ_TIMEOUT_MS: DurationMs = 30 * SECOND_MS;
+const READ_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
 
 /**
  * Sends an action that was decided on, at most once. `precondition` returns why it must not be sent according to what
@@ -65,7 +65,7 @@ export async function executeAction(
   const check = () => {
     blocker = precondition();
     if (blocker !== null) throw new Error(blocker);
-    if (clock.monotonic() - readAt > READ_TIMEOUT_MS) throw new Error("the node was read too long ago");
+    if (clock.monotonic() - readAt > READ_AGE_MS_MAX) throw new Error("the node was read too long ago");
   };
   let posting: Action = action;
   let adoptPosting = () => {};

@@ -15,7 +15,8 @@ export async function readNode(
   const answer = await client.get(readNodeCall(node), "action", signal);
   if (!answer.ok) return answer.error;
   const detail = decodeNodeDetail(answer.value.json, () => {});
-  if (detail === null || detail.id !== node) return { kind: "wrong_shape", message: "the answer is not the node's" };
+  if (detail === null || detail.id !== node)
+    return { kind: "wrong_shape", message: "the response is not a record of this node" };
   if (!inventory.has(node)) return { kind: "not_found", message: "it is not listed any more" };
   inventory.recordDetail(detail, answer.value.at, clock.now());
   return null;

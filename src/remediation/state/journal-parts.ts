@@ -1,10 +1,10 @@
 import type { NodeId } from "../../model/node.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 
-/** A change of a timer. */
+/** A change to a timer. */
 export type TimerChange = Extract<JournalChange, { kind: "timer" | "timer_gone" }>;
 
-/** Changes of timers that one transaction writes in about two milliseconds. */
+/** Changes to timers that one transaction writes in about two milliseconds. */
 const CHANGES_PER_PART = 500;
 /** Nodes that are compared for each part to find its bounds, so that hardly any part is twice as large as planned. */
 const SAMPLES_PER_PART = 20;
@@ -12,7 +12,7 @@ const SAMPLES_PER_PART = 20;
 const CHANGES_PER_STEP = 200;
 
 /**
- * Splits changes of timers into parts to be journaled one by one. Each has the nodes of one range of ids, whose rows are
+ * Splits changes to timers into parts to be journaled one by one. Each has the nodes of one range of ids, whose rows are
  * next to each other on disk. With nodes in another order each part would write most pages of the table again, and all
  * parts together would take ten times as long. The changes of one timer keep their order.
  */

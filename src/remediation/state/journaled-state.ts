@@ -27,8 +27,8 @@ export interface RemediationStateDeps {
    */
   leadershipProblem?(): string | null;
   /**
-   * Whether a new journal may lack actions that were sent before, for example because its folder was lost, or false if
-   * absent.
+   * Whether a new journal may lack actions that were sent before, for example because its folder was lost. Absent means
+   * false.
    */
   readonly assumesEarlierActions?: boolean;
   /** Called with every change as soon as it is in memory. It must neither wait nor throw. */
@@ -46,7 +46,7 @@ const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
 export const CLOCK_FACT = "warden.clock";
 /** Key of the fact that holds {@link JournalClock.uncertainUntil}. Absent if the clock was never behind. */
 const CLOCK_UNCERTAIN_FACT = "warden.clock_uncertain_until";
-/** Key of the fact that holds when a journal was created that may lack earlier actions. */
+/** Key of the fact that holds when this journal was created. Absent if it has all earlier actions. */
 const FIRST_START_FACT = "warden.began";
 
 /** Reads the state from the journal. Rejects if it can't be read. */

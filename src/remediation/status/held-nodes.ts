@@ -8,8 +8,8 @@ import type { HeldNode, HeldNodesQuery } from "./views.ts";
 type HeldNodeDeps = Pick<RemediationContext, "remediationState" | "policies" | "observed">;
 
 /**
- * Returns the nodes that are held: first those that a policy would treat, and of them the longest hold first.
- * `lastDecisions`: null on a standby, which knows only the holds of nodes.
+ * Returns the nodes that are held. Those that a policy would treat come before the others, and in each group the longest
+ * hold comes first. `lastDecisions` is null on a standby, which knows only the holds of nodes.
  */
 export function heldNodesOf(
   context: HeldNodeDeps,

@@ -51,7 +51,10 @@ export function holdsInForce(remediationState: HoldGaugeDeps["remediationState"]
     .filter((hold): hold is HoldInForce => hold.kind !== "given_up" && (hold.until === null || hold.until > now));
 }
 
-/** Time until `now` since the last step of the node's episode ended; if it had none, since its timer fires. */
+/**
+ * Returns how long a node has been held at `now`: since the last step of its episode ended or, if it had none, since its
+ * timer fired or its last episode closed, whichever is later.
+ */
 export function heldMs(
   { remediationState: { records }, policies }: Omit<HoldGaugeDeps, "metrics">,
   { policy, node }: LastDecision,

@@ -46,9 +46,7 @@ export function nodeMarksOf(
   return marks;
 }
 
-/**
- * Returns the mark of a node that is held, which shows whether other actions only delay it or something else holds it.
- */
+/** Returns the mark of a node that is held. It shows whether the node only waits for other actions. */
 function holdMark({ reasons }: LastDecision): NodeMark {
   if (!reasons.every((reason) => reason === "in_flight" || reason === "canary")) return "firing";
   return reasons.includes("canary") ? "canary" : "in_flight";

@@ -133,7 +133,7 @@ export const NODE_MARKS = [
 ] as const;
 export type NodeMark = (typeof NODE_MARKS)[number];
 
-/** A node that is held, by the longest of its holds. */
+/** A node that is held. If several policies hold it, this is the longest hold. */
 export interface HeldNode extends Location {
   readonly node: NodeId;
   /** Its id if it has none or is not listed. */
@@ -150,7 +150,7 @@ export interface HeldNode extends Location {
 /** Selects held nodes. An absent limit means all of them. */
 export type HeldNodesQuery = Pick<JournalQuery, "node" | "policy"> & Partial<Pick<JournalQuery, "limit">>;
 
-/** An action that waits for approval, and when the request expires unless the daemon is down before. */
+/** An action that waits for approval, and when the request expires unless the daemon goes down before that. */
 export type Approval = Action & { readonly expiresAt: EpochMs };
 
 /**
@@ -168,8 +168,8 @@ export interface RemediationView {
   /** Actions that wait for approval. */
   approvals(): readonly Approval[];
   /**
-   * Nodes that are held and match the query: first those that a policy which acts would treat, and of them the longest
-   * hold first.
+   * Nodes that are held and match the query. Those that an acting policy would treat come before the others, and in
+   * each group the longest hold comes first.
    */
   heldNodes(query: HeldNodesQuery): readonly HeldNode[];
   /** Returns the number of nodes in {@link heldNodes} without a query, in less time. */
