@@ -2,7 +2,7 @@ import type { ActivityLine } from "./activity-lines.ts";
 
 /** Holds of many nodes by the same policy for the same reasons, newest first. */
 export interface Incident {
-  /** Its policy, reasons and place among equal incidents. It stays the same while lines are added or dropped. */
+  /** Its policy, reasons and place among equal incidents, newest first. A newer equal incident changes the place. */
   readonly key: string;
   readonly lines: readonly ActivityLine[];
 }
