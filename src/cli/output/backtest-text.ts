@@ -7,7 +7,7 @@ import { alignColumns, formatLength, formatTime, nodeLabel, stripControlCharacte
 /** Maximum number of rows of each list. JSON has all of them. */
 const LISTED_MAX = 10;
 
-/** How every replay differs from what the daemon would have done, or may have. */
+/** How every replay may differ from what the daemon would have done. */
 const LIMITS_OF_REPLAY = [
   "every policy is replayed as if it acted, whatever its mode; approvals, canaries and efficacy are left out",
   "an open circuit breaker closes again after safety.breaker.within, as in a dry run: the real one holds all actions until reset-breaker",

@@ -49,13 +49,13 @@ complete -F _proxywarden proxywarden
 
 /** Cases of the options with a value; options with the same values share a line. */
 function bashCases(commands: readonly CompletedCommand[]): string {
-  const places = commands.flatMap(({ path, options }) =>
+  const cases = commands.flatMap(({ path, options }) =>
     options.flatMap(({ name, values }) =>
-      values === null ? [] : [{ place: `${path} ${name}`, does: bashValues(values) }],
+      values === null ? [] : [{ pattern: `${path} ${name}`, body: bashValues(values) }],
     ),
   );
-  return Object.entries(Object.groupBy(places, ({ does }) => does))
-    .map(([does, alike]) => `    ${alike!.map(({ place }) => singleQuoted(place)).join(" | ")}) ${does} ;;`)
+  return Object.entries(Object.groupBy(cases, ({ body }) => body))
+    .map(([body, group]) => `    ${group!.map(({ pattern }) => singleQuoted(pattern)).join(" | ")}) ${body} ;;`)
     .join("\n");
 }
 
