@@ -95,7 +95,10 @@ describe("anchors", () => {
       "log: &log { level: *log }",
       '2:20: log.level: found "*log"; must name an anchor that comes before it and does not contain it',
     ],
-    ["log: &log { <<: *log }", '2:17: log: found "*log"; must name an anchor that comes before it and does not contain it'],
+    [
+      "log: &log { <<: *log }",
+      '2:17: log: found "*log"; must name an anchor that comes before it and does not contain it',
+    ],
     [
       "log: { <<: 5 }",
       "2:12: log: found a merge key << without a mapping; must name the anchor of a mapping, as in <<: *base",
