@@ -8,7 +8,6 @@ import { readDirectory } from "./daemon-views/node-directory.ts";
 import { expiryText, fieldLines, requestText } from "./output/node-explanation-text.ts";
 import { formatTime, stripControlCharacters } from "./output/text.ts";
 
-/** Options of `approvals`. */
 interface ApprovalsOptions extends DaemonConnectionOptions, OutputOption {}
 
 /** Maximum number of rows that the daemon returns. */

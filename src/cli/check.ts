@@ -140,7 +140,7 @@ function formatModeWorstCase(
     ...(approvalPolicies.length === 0 ? [] : [`after approval: ${approvalPolicies.join(", ")}`]),
   ];
   const perDomain = (domain: "region" | "country") =>
-    `of one ${domain} ${nodesPerHour[domain]}, ${nodesAtOnce[domain]} at once`;
+    `in one ${domain} ${nodesPerHour[domain]} per hour, ${nodesAtOnce[domain]} at once`;
   const fleet = `${nodesPerHour.fleet} per hour, ${nodesAtOnce.fleet} at once and at most ${share} of the fleet`;
   return `${fleet}; ${perDomain("region")}; ${perDomain("country")}; ${who.join("; ")}`;
 }

@@ -53,17 +53,17 @@ function completeCommand(
 ): readonly CompletedCommand[] {
   const help = command.createHelp();
   const path = `${parent} ${command.name()}`.trim();
-  const below = help.visibleCommands(command);
-  const names = below.map((subcommand) => subcommand.name());
-  const lasting = [...command.options.filter(({ long }) => long !== "--version"), ...inherited];
+  const subcommands = help.visibleCommands(command);
+  const names = subcommands.map((subcommand) => subcommand.name());
+  const inheritable = [...command.options.filter(({ long }) => long !== "--version"), ...inherited];
   return [
     {
       path,
-      commands: below.map((subcommand) => ({ name: subcommand.name(), description: subcommand.description() })),
+      commands: subcommands.map((subcommand) => ({ name: subcommand.name(), description: subcommand.description() })),
       options: [...help.visibleOptions(command), ...inherited].flatMap(completedOption),
       values: command.name() === "help" ? siblings : firstArgumentValues(command.registeredArguments),
     },
-    ...below.flatMap((subcommand) => completeCommand(subcommand, path, names, lasting)),
+    ...subcommands.flatMap((subcommand) => completeCommand(subcommand, path, names, inheritable)),
   ];
 }
 

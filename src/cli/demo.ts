@@ -21,7 +21,6 @@ import { demoReport } from "./output/demo-report.ts";
 import { daemonDeps } from "./run.ts";
 import { createServiceWithStatus } from "./simulate.ts";
 
-/** Options of `demo`. */
 interface DemoOptions {
   readonly nodes: number;
   readonly sessions: number;

@@ -7,7 +7,6 @@ import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "./context
 import { type DaemonAccess, type DaemonAccessOptions, readDaemonAccess } from "./daemon-api/connection.ts";
 import { withProgress } from "./output/progress.ts";
 
-/** Options of `healthcheck`. */
 interface HealthcheckOptions extends DaemonAccessOptions {
   /** Absent means the daemon at `url`. */
   readonly config?: string;

@@ -61,7 +61,8 @@ async function planNetwork(
     const { size, source } = known.value;
     const { limits, reads, schedules } = settings;
     const requestedIntervals = requestedIntervalsOf(schedules, { clock, cron: createCron() });
-    // Without a daemon's state the plan is for a full month, because the calls left in this month are unknown.
+    // Unless the size is from the daemon's state, the plan is for a full month: the calls left in this month are
+    // unknown, or the counts are hypothetical.
     const isFullMonth = source !== "state";
     const input = {
       ...size,

@@ -134,7 +134,7 @@ export function checkValue(check: LoaderCheck, value: string, checkContext: Chec
     case "glob":
       return source.listFiles === undefined || checkContext.find(value).length > 0
         ? null
-        : { expected: "must find at least one file" };
+        : { expected: "must match at least one file" };
     case "path":
       return null;
     default:

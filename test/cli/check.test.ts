@@ -45,7 +45,7 @@ test("prints the limits for the given number of nodes", async () => {
     "  at most 6 actions in 1h, 1 in flight",
     "  no action while more than 100 nodes are unhealthy",
     "  the breaker opens when more than 25 nodes fire within 1h",
-    "  a node that one of these limits holds is free again automatically; only the breaker waits for an operator: npm start -- reset-breaker",
+    "  a node held by one of these limits is freed automatically; only the breaker waits for an operator: npm start -- reset-breaker",
   ]);
 });
 

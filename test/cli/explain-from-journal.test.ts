@@ -61,7 +61,7 @@ describe("explain reads the journal", () => {
       "reboot-offline",
       "  read      node.status = offline",
       "            node.last_seen = 20m old",
-      "            (when decided, 2026-11-21 03:00:00 UTC)",
+      "            (when decided; observed 2026-11-21 03:00:00 UTC)",
       "  timer     pending for 4m of 15m, since 2026-11-21 03:00:00 UTC",
       "  episode   ep-1: waiting since 2026-11-21 03:15:00 UTC",
       "            opened 2026-11-21 03:15:00 UTC",

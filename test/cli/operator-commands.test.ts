@@ -185,7 +185,7 @@ describe("an error is one line that says what to do:", () => {
     const { url } = await commandRecordingDaemon();
     expect(await runOperatorCommand("pause", undefined, { url, reason: "x".repeat(501) })).toMatchObject({
       code: 1,
-      err: 'proxywarden: key "reason": it is one line of text of 1 to 500 characters; omit it if there is none\n',
+      err: 'proxywarden: key "reason": must be one line of text of 1 to 500 characters; omit it if there is none\n',
     });
   });
 

@@ -61,8 +61,8 @@ describe("for the given number of nodes and sessions", () => {
       "hourly     GET /v1/sessions/stats/hourly         1h       1h      1.0x       0.02        720          30m      1h",
       "total                                                                        22.9    990,000",
       "",
-      "details: 15m is slowed down to 9h52m: within the plan's calls a month it gets 8.45 of the 333.3 calls/min that it would take",
-      "sessions: 1m is slowed down to 5m55s: within the plan's calls a month it gets 8.45 of the 50.0 calls/min that it would take",
+      "details: 15m is slowed down to 9h52m: within the plan's calls per month it gets 8.45 of the 333.3 calls/min that it would take",
+      "sessions: 1m is slowed down to 5m55s: within the plan's calls per month it gets 8.45 of the 50.0 calls/min that it would take",
       "",
     ]);
   });
@@ -133,6 +133,6 @@ test("for a cron schedule over the monthly limit the plan shows how many runs ar
   const { out, code } = await run({ config, nodes: 40, sessions: 100 });
   expect(code).toBe(0);
   expect(out).toMatch(
-    /^nodes: \d+ of \d+ runs of its cron schedule are skipped: within the plan's calls a month it gets \S+ of the 12\.0 calls\/min/m,
+    /^nodes: \d+ of \d+ runs of its cron schedule are skipped: within the plan's calls per month it gets \S+ of the 12\.0 calls\/min/m,
   );
 });

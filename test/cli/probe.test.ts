@@ -123,7 +123,7 @@ describe("usage scale", () => {
 
 describe("pages", () => {
   test.each([
-    [0, "0: page 0 has nodes that page 1 has not"],
+    [0, "0: page 0 has nodes that page 1 does not have"],
     [1, "1: page 0 is rejected with a 4xx"],
   ] as const)("the first page is %i", async (firstPage, text) => {
     const { findings } = await probe({ options: { firstPage } });

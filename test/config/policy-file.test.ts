@@ -52,7 +52,7 @@ test("globs are relative to the folder of the configuration", () => {
 describe("reports", () => {
   test("if a glob finds no file", () => {
     expect(errorsOf("policies: [policies/*.yml]\n", {})).toEqual([
-      'p.yaml:2:12: policies[0]: found "policies/*.yml"; must find at least one file',
+      'p.yaml:2:12: policies[0]: found "policies/*.yml"; must match at least one file',
     ]);
   });
 

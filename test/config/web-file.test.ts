@@ -148,7 +148,7 @@ rate_limit: { interval: 100ms, burst: 20 }
     ],
     [
       `basic_auth_users: { "a:b": ${HASH} }`,
-      '1:28: basic_auth_users["a:b"]: found a secret that is not shown; must be a user name, without colons and control characters',
+      '1:28: basic_auth_users["a:b"]: found a secret that is not shown; must be a user name, without colons or control characters',
     ],
     [
       "rate_limit: { interval: 1d }",

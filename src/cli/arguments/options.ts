@@ -46,7 +46,7 @@ export const parseSpeed = (text: string) => {
 /** Parses a duration; returns milliseconds. */
 export const parseDurationOption = (text: string) => {
   const read = parseDuration(text);
-  if (!read.ok) throw new InvalidArgumentError(`Expected: ${read.error}.`);
+  if (!read.ok) throw new InvalidArgumentError(`${read.error.charAt(0).toUpperCase()}${read.error.slice(1)}.`);
   return read.value;
 };
 
@@ -77,8 +77,8 @@ export const parseServerUrl = (text: string) => {
 const MOMENT_PATTERN = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(Z|[+-]\d\d:\d\d)?)?$/;
 
 /**
- * Parses a time in the past: ISO 8601, in UTC unless it has an offset, or a duration ago, such as `2h`. The error says
- * what is accepted.
+ * Parses a time in the past: ISO 8601, in UTC unless it has an offset, or a duration before `now`, such as `2h`. The
+ * error says what is accepted.
  */
 export function parseTime(text: string, now: EpochMs): Result<EpochMs, string> {
   const ago = parseDuration(text);

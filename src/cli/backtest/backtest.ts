@@ -20,7 +20,7 @@ import { LOOKBACK_MS, ReplayedFleet } from "./replayed-fleet.ts";
 /** What a backtest replays. */
 export interface BacktestRequest {
   readonly prometheus: IntegrationClient;
-  /** Selects the daemon's series, such as `job="proxywarden"`. An empty text selects all. */
+  /** Selects the daemon's series, such as `job="proxywarden"`. An empty string selects all. */
   readonly matchers: string;
   readonly fromMs: EpochMs;
   readonly untilMs: EpochMs;
@@ -203,7 +203,7 @@ function missingFields(
       return why === null ? [] : [{ read_by, field: field.name, why }];
     }),
   );
-  // A policy in force and a candidate of its name may read the same field.
+  // A policy in force and a candidate of the same name may read the same field.
   return [...new Map(missing.map((field) => [`${field.read_by} ${field.field}`, field])).values()];
 }
 

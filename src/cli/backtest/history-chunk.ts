@@ -12,9 +12,9 @@ export type NodeLabels = Readonly<Record<NodeLabel, string | null>>;
 
 /** What the history shows of a node. Arrays have an element for each point of the chunk, NaN if there is no sample. */
 interface NodeHistory {
-  /** Indexes of NODE_STATUSES; {@link NO_STATUS} if the history does not show the node at this point. */
+  /** Indexes into NODE_STATUSES; {@link NO_STATUS} if the history does not show the node at this point. */
   readonly status: Uint8Array;
-  /** Indexes of the chunk's labels, or 0 if it has none. */
+  /** Indexes into the chunk's labels; 0 if the node has none at this point. */
   readonly labels: Uint32Array;
   readonly columns: Map<ColumnRow["column"], Float64Array>;
   readonly sessions: Map<SessionStatus, Float64Array>;
@@ -82,7 +82,7 @@ export class HistoryChunk {
     this.#scrapedAt = values;
   }
 
-  /** Returns when the daemon was scraped, or NaN if unknown, because the history does not have its own metrics. */
+  /** Returns when the daemon was scraped, or NaN if unknown, because the history lacks the daemon's own metrics. */
   scrapedAt(point: number): EpochMs {
     return (this.#scrapedAt?.[point] ?? Number.NaN) * SECOND_MS;
   }

@@ -14,15 +14,15 @@ export interface HistoryRequest {
   /** Largest number of nodes. */
   readonly nodes: number;
   readonly families: HistoryFamilies;
-  /** PromQL label matchers that select the daemon, such as `job="proxywarden"`. An empty text selects all. */
+  /** PromQL label matchers that select the daemon, such as `job="proxywarden"`. An empty string selects all. */
   readonly matchers: string;
 }
 
 /** Prometheus returns at most 11,000 points per series. */
 const POINTS_MAX = 10_000;
 /**
- * Maximum number of samples of one query. They take about 7 MB of JSON, or 25 MB if each is of another node. Prometheus
- * allows 50 million.
+ * Maximum number of samples of one query. They take about 7 MB of JSON, or 25 MB if each is from a different node.
+ * Prometheus allows 50 million.
  */
 const SAMPLES_MAX = 250_000;
 
@@ -33,7 +33,7 @@ interface ChunkQuery {
 }
 
 /**
- * Reads the history in chunks, in the order of time, so that neither Prometheus nor this process holds much of it at
+ * Reads the history in chunks, in chronological order, so that neither Prometheus nor this process holds much of it at
  * once. A chunk that exceeds a limit of the server is read again in halves.
  */
 export async function* readHistory(
@@ -68,8 +68,8 @@ export interface HistorySize {
 }
 
 /**
- * Number of points at which the size is sampled. While they are too many for the server, it is divided by the second
- * number.
+ * Number of points at which the size is sampled. As long as the server rejects that many, the number is divided by
+ * {@link SIZE_POINTS_DIVISOR}.
  */
 const SIZE_POINTS_MAX = 500;
 const SIZE_POINTS_DIVISOR = 4;

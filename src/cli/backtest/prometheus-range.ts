@@ -26,7 +26,7 @@ export interface RangeFailure {
   readonly message: string;
 }
 
-/** Messages about limits of Prometheus and of servers with its API, whose types and statuses do not tell them apart. */
+/** Messages of limit errors, from Prometheus and compatible servers. Their types and statuses do not identify them. */
 const TOO_MUCH_PATTERN = /too many samples|maximum resolution|exceed|too large|larger than/i;
 /** Statuses of proxies that limit the size of a request or response, or the time for it. */
 const TOO_MUCH_STATUSES: ReadonlySet<number | null> = new Set([413, 504]);
@@ -45,7 +45,7 @@ export async function queryRange(
     end: String((startMs + (points - 1) * stepMs) / SECOND_MS),
     step: String(stepMs / SECOND_MS),
   });
-  // The size of a body is limited, and nothing else waits for this process.
+  // Without a limit on values: the size of a body is limited, and nothing else waits for this process.
   const answer = await requestPrometheus(prometheus, `query_range?${search}`, signal, Number.POSITIVE_INFINITY);
   if (!answer.ok) {
     return fail({ message: answer.error.message, isTooMuch: isTooMuch(answer.error) });

@@ -14,7 +14,7 @@ export interface ReplayedPoint {
   readonly plan: Plan;
 }
 
-/** Prometheus shows the last sample for this long, so that targets are scraped at least as often. */
+/** Prometheus shows the last sample for this long, so targets must be scraped at least this often. */
 export const LOOKBACK_MS: DurationMs = 5 * MINUTE_MS;
 
 /**

@@ -37,6 +37,6 @@ function policyObstacles(rule: PolicyRule, { service }: Config): string[] {
   ];
 }
 
-/** Formats the obstacles. Returns an empty text if there are none. */
+/** Formats the obstacles. Returns an empty string if there are none. */
 export const formatObstacles = (obstacles: readonly string[]): string =>
   obstacles.length === 0 ? "" : `enforces nothing because\n${obstacles.map((obstacle) => `  ${obstacle}\n`).join("")}`;

@@ -36,8 +36,8 @@ const TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
 const QUOTED_CHARS_MAX = 300;
 
 /**
- * Reads the operator token from the file, or else from the environment, or null if there is none. The error says what
- * is wrong.
+ * Returns the operator token from the file, or else from the environment, or null if there is none. The error says
+ * what is wrong.
  */
 export function readToken(
   { tokenFile }: DaemonConnectionOptions,

@@ -35,7 +35,7 @@ export function runHeldNodes(options: NodesOptions, context: CommandContext): Pr
   return showView({ read, format, notes }, options, context);
 }
 
-/** Reads the nodes that are held longest. */
+/** Reads at most `limit` held nodes: first those that a policy would treat, the longest hold first in each group. */
 export async function readHeldNodes(
   limit: number,
   options: DaemonViewOptions,
@@ -45,7 +45,7 @@ export async function readHeldNodes(
   return held.ok ? ok(held.value.data) : held;
 }
 
-/** Reasons of a node's own, of which the end may be known. */
+/** Reasons that concern a single node, and whose end may be known. */
 const NODE_HOLDS: ReadonlySet<string> = new Set(["held", "vetoed", "ownership"]);
 
 /**

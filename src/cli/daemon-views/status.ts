@@ -20,11 +20,11 @@ interface DaemonStatus {
   readonly status: Status;
   readonly budget: ReturnType<typeof budgetView>;
   readonly policies: readonly PolicyView[];
-  /** Those that are held longest. */
+  /** The first held nodes, in the order of {@link readHeldNodes}. */
   readonly held: readonly HeldNodeView[];
 }
 
-/** Nodes that are listed with what holds them. */
+/** Number of held nodes that `status` lists. */
 const HELD_NODES_LISTED = 10;
 
 /** `status`: shows the state of the running daemon: nodes, collectors, limits, policies, and what holds actions. */
@@ -93,7 +93,7 @@ function countsText(counts: Readonly<Record<string, number>> | null): string {
   return parts.length === 0 ? formatCount(total) : `${formatCount(total)}: ${parts.join(", ")}`;
 }
 
-/** Returns why the counts are old, or an empty text if the last read succeeded. */
+/** Returns why the counts are old, or an empty string if the last read succeeded. */
 function failureText({ collectors, now }: Status, collector: "nodes" | "sessions"): string {
   const { failure, last_success_at: readAt } = collectors[collector];
   if (failure === null) return "";

@@ -52,7 +52,10 @@ export const VIEW_COMMANDS: readonly CommandRow[] = [
     example: "nodes --status offline --region eu-west",
     options: [
       option("--status <status>", "only nodes with this status").choices(NODE_STATUSES).conflicts("held"),
-      option("--held", "only nodes that are held, with the reasons and how each ends; longest hold first"),
+      option(
+        "--held",
+        "only nodes that are held, with the reasons and how each ends; those that a policy would treat come first",
+      ),
       ...PLACE,
       option("--search <text>", "only nodes with this text in their id, name or IP address"),
       option("--limit <count>", "maximum number of nodes", wholeNumberParser(1, NODES_MAX), NODES_DEFAULT),

@@ -31,7 +31,7 @@ export async function fleetSize(
   return nodes === 0 ? null : { nodes, source: "state" };
 }
 
-/** Formats the limits for a fleet of this size, a line each, and how the holds end that they cause. */
+/** Formats the limits for a fleet of this size, a line each, and how the holds that they cause end. */
 export function formatLimits(config: Config, size: FleetSize | null, isProbed: boolean): string {
   if (size === null)
     return `limits for this fleet: the fleet size is unknown; pass --nodes${isProbed ? "" : ", or ask the service with --probe"}\n`;
@@ -54,7 +54,7 @@ export function formatLimits(config: Config, size: FleetSize | null, isProbed: b
   return `limits on ${countNoun(size.nodes, "node")} (${SOURCE_TEXTS[size.source]})\n${lines.join("")}`;
 }
 
-const HOLD_ENDS = `a node that one of these limits holds is free again automatically; only the breaker waits for an operator: ${PROGRAM} reset-breaker`;
+const HOLD_ENDS = `a node held by one of these limits is freed automatically; only the breaker waits for an operator: ${PROGRAM} reset-breaker`;
 
 /** The limits for a fleet of this size, by their configuration keys, or null if the size is unknown. */
 export const limitsJson = (config: Config, size: FleetSize | null): object | null =>

@@ -76,8 +76,8 @@ export async function queryNetworkSize(
 }
 
 /**
- * Returns the network size by the given counts, or by those seen if they are not given. Page sizes are those seen, or
- * else the page limit.
+ * Returns the network size from the given counts, or from those seen if they are not given. Page sizes are those seen,
+ * or else the page limit.
  */
 export function givenNetworkSize(given: GivenCounts, seen: NetworkSize | null, pageLimit: number): NetworkSize {
   const size = (count: number | undefined, pages: number | undefined): number =>

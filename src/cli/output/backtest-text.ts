@@ -7,11 +7,11 @@ import { alignColumns, formatLength, formatTime, nodeLabel, stripControlCharacte
 /** Maximum number of rows of each list. JSON has all of them. */
 const LISTED_MAX = 10;
 
-/** What a replay can never know. */
+/** How every replay may differ from what the daemon would have done. */
 const LIMITS_OF_REPLAY = [
   "every policy is replayed as if it acted, whatever its mode; approvals, canaries and efficacy are left out",
-  "a circuit breaker that opens closes again after safety.breaker.within, as in a dry run: the real one holds all actions until reset-breaker",
-  "commands of operators, such as pauses, holds, reset-breaker and accept-inventory, are unknown",
+  "an open circuit breaker closes again after safety.breaker.within, as in a dry run: the real one holds all actions until reset-breaker",
+  "operator commands, such as pauses, holds, reset-breaker and accept-inventory, are unknown",
   "the history shows the fleet as it was, with the actions that were taken then: how a node would have responded to other actions is unknown",
   "blocked_by alerts are those that Prometheus fired; silences are unknown",
 ];
@@ -49,7 +49,7 @@ function historyLines(history: BacktestReport["history"], paint: Paint): readonl
     ...tooShort.map(({ policy, key }) =>
       paint(
         "warning",
-        `  ${policy}: ${key} is shorter than the resolution; use a smaller --step if the history has it`,
+        `  ${policy}: ${key} is shorter than the resolution; use a smaller --step if the history is detailed enough`,
       ),
     ),
     ...LIMITS_OF_REPLAY.map((line) => `  ${line}`),

@@ -13,8 +13,8 @@ export type ColorOption = boolean | undefined;
 const TONE_FORMATS = { good: "green", bad: "red", warning: "yellow", title: "bold" } as const;
 
 /**
- * Returns whether a stream gets colors: never if NO_COLOR is set and not empty (no-color.org), always if FORCE_COLOR is
- * set, and otherwise if it is a terminal with colors.
+ * Returns whether a stream gets colors: never if NO_COLOR is set and not empty (no-color.org), or if FORCE_COLOR is `0`
+ * or `false`; always if FORCE_COLOR has any other value; and otherwise if it is a terminal with colors.
  */
 export function supportsColor({ isTTY }: Output, { NO_COLOR, FORCE_COLOR, TERM }: CommandContext["env"]): boolean {
   if (NO_COLOR !== undefined && NO_COLOR !== "") return false;
@@ -22,7 +22,7 @@ export function supportsColor({ isTTY }: Output, { NO_COLOR, FORCE_COLOR, TERM }
   return isTTY === true && TERM !== "dumb";
 }
 
-/** Creates the colors of one stream. */
+/** Returns a function that colors text for one stream. */
 export function createPaint(stream: Output, env: CommandContext["env"]): Paint {
   if (!supportsColor(stream, env)) return (_tone, text) => text;
   return (tone, text) => styleText(TONE_FORMATS[tone], text, { validateStream: false });

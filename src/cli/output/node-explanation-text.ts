@@ -117,8 +117,8 @@ function verdictLines({ verdict, matched, unknowns }: PolicyReport): readonly st
 function fieldsOf({ fields }: PolicyReport, decision: DecisionView | null): readonly string[] {
   if (fields !== null) return fieldLines(fields, null);
   if (decision === null) return [];
-  const { evidence } = decision;
-  return [...fieldLines(evidence.fields, evidence.observed_at), `(when decided, ${formatTime(evidence.observed_at)})`];
+  const { fields: read, observed_at: observedAt } = decision.evidence;
+  return [...fieldLines(read, observedAt), `(when decided; observed ${formatTime(observedAt)})`];
 }
 
 function timerText({ timer, for_seconds: needed }: PolicyReport): string {
@@ -135,7 +135,7 @@ function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly s
   const { quarantine, retry_at: retryAt } = episode;
   const count = steps.length === 0 ? "" : ` of ${steps.length}`;
   const name = steps[episode.step] === undefined ? "" : ` (${steps[episode.step]})`;
-  const failed = episode.failures === 0 ? "" : `, ${episode.failures} failed attempts`;
+  const failed = episode.failures === 0 ? "" : `, ${countNoun(episode.failures, "failed attempt")}`;
   return [
     `${episode.id}${episode.shadow ? " (dry run)" : ""}: ${episodeState(episode.state)} since ${formatTime(episode.state_at)}`,
     `opened ${formatTime(episode.opened_at)}${episode.closed_at === null ? "" : `, closed ${formatTime(episode.closed_at)}`}`,
@@ -173,7 +173,7 @@ const stateTexts: Readonly<Record<string, string>> = {
   open: "not sent yet",
   withdrawn: "withdrawn before it was sent",
   rejected: "rejected",
-  lapsed: "expired: its evidence no longer held before it was approved",
+  lapsed: "expired before it was sent",
 };
 
 /** The outcome of an action, or the state that it is in. */

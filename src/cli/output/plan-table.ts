@@ -43,8 +43,8 @@ export const SOURCE_TEXTS: Readonly<Record<CountSource, string>> = {
 export const BOUND_TEXTS: Readonly<Record<Bound, string>> = {
   node_management: "limits.node_management",
   session_monitoring: "limits.session_monitoring",
-  plan: "the plan's requests a minute",
-  month: "the plan's calls a month",
+  plan: "the plan's requests per minute",
+  month: "the plan's calls per month",
 };
 
 /** The first two columns are text, the others are numbers. */
@@ -120,7 +120,7 @@ function cellsOf(planned: CollectorPlan | null): string[] {
   ];
 }
 
-/** Explains why a collector polls less often than requested, or empty if it does not. */
+/** Returns why a collector polls less often than requested, or an empty list if it does not. */
 function slowdownText(
   collector: Collector,
   planned: CollectorPlan | null,

@@ -28,13 +28,12 @@ import { formatBacktest } from "../output/backtest-text.ts";
 import { createPaint } from "../output/color.ts";
 import { showShare } from "../output/progress.ts";
 
-/** Options of `policy backtest`. */
 interface BacktestOptions extends OutputOption {
   readonly config: string;
   /** URL of Prometheus. Absent means `prometheus.url` of the configuration. */
   readonly prometheus?: string;
   readonly httpConfigFile?: string;
-  /** Absent means 30 days ago. */
+  /** Absent means 30 days before `until`. */
   readonly since?: EpochMs;
   /** Absent means now. */
   readonly until?: EpochMs;
@@ -95,7 +94,7 @@ function prometheusAccess(
     return readServerAccess({ url, ...(httpConfigFile === undefined ? {} : { httpConfigFile }) }, env);
   }
   if (config.prometheus === undefined) {
-    return fail([`${file} has no prometheus.url: name the server with the history with --prometheus`]);
+    return fail([`${file} has no prometheus.url: pass the URL of the server that has the history as --prometheus`]);
   }
   const problems: string[] = [];
   const secret = secretReader(createSystemClock(), problems);

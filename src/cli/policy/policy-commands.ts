@@ -40,7 +40,7 @@ export const POLICY_COMMANDS: readonly CommandRow[] = [
       CONFIG,
       option("--prometheus <url>", "URL of Prometheus; default: prometheus.url of the configuration", parseServerUrl),
       option("--http-config-file <file>", "HTTP client config file for --prometheus, in Prometheus format"),
-      option("--since <time>", "start of the history, or how long ago; default: 30d", parseTimeOption),
+      option("--since <time>", "start of the history, or how long ago; default: 30d before --until", parseTimeOption),
       option("--until <time>", "end of the history, or how long ago; default: now", parseTimeOption),
       option(
         "--step <duration>",

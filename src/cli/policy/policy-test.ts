@@ -90,7 +90,7 @@ function rulesUnderTest({ file, policies }: LoadedPolicyTests): RemediationRules
 }
 
 function toPolicyTests({ file, policies }: LoadedPolicyTests): readonly PolicyTest[] {
-  const [alertsOnly] = policies;
+  const [onlyPolicy] = policies;
   return file.tests.map(({ name, fleet, nodes, blocked, expect }) => ({
     name,
     startsAt: file.start,
@@ -105,7 +105,7 @@ function toPolicyTests({ file, policies }: LoadedPolicyTests): readonly PolicyTe
     expectations: expect.map(({ at, policy, ...rest }) => ({
       ...rest,
       atMs: at,
-      policy: policy ?? alertsOnly!.policy.name,
+      policy: policy ?? onlyPolicy!.policy.name,
     })),
   }));
 }

@@ -119,7 +119,7 @@ function pageLimitOf({ nodes, sessions }: ServiceObservation, requested: number)
   return { about: "page_limit", value: size, certain: true, text: `${rejected}${text}` };
 }
 
-/** Returns the size of a page, or null if it is empty or the last one. */
+/** Returns the size of a page, or null if it is empty, or if it is not full because the list ends on it. */
 const fullPageOf = ({ limit, page: { records, total } }: ProbedPage): number | null =>
   records.length > 0 && (records.length < total || records.length === limit) ? records.length : null;
 
@@ -137,7 +137,7 @@ function firstPageOf({ nodes, pageZero, pageTwo }: ServiceObservation): Finding 
   if (pageZero === "rejected") return is(1, "page 0 is rejected with a 4xx");
   if (!isPage(pageZero)) return unknown("first_page", "can't be determined: page 0 could not be read");
   if (pageZero.records.length === 0) return is(1, "page 0 is empty");
-  if (!sharesRecords(pageZero, nodes.page)) return is(0, "page 0 has nodes that page 1 has not");
+  if (!sharesRecords(pageZero, nodes.page)) return is(0, "page 0 has nodes that page 1 does not have");
   if (pageTwo === null)
     return unknown("first_page", "can't be determined: pages 0 and 1 are the same, and page 2 could not be read");
   return sharesRecords(pageTwo, nodes.page)
@@ -146,14 +146,14 @@ function firstPageOf({ nodes, pageZero, pageTwo }: ServiceObservation): Finding 
 }
 
 const UNSTATED =
-  "burst, concurrent requests and calls a month are stated by no response: limits must match your contract";
+  "burst, concurrent requests and calls per month are not stated in any response: limits must match your contract";
 
 function limitsOf({ calls }: ServiceObservation, { limits }: Config): Finding {
   const readings = CATEGORIES.flatMap((category) => {
     const last = calls.findLast((call) => call.category === category && readingOf(call) !== null);
     return last === undefined ? [] : [{ category, ...readingOf(last)! }];
   });
-  if (readings.length === 0) return unknown("limits", `stated by no response; ${UNSTATED}`);
+  if (readings.length === 0) return unknown("limits", `not stated in any response; ${UNSTATED}`);
   const texts = readings.map(({ category, limit, remaining }) => {
     const configured = limits[category].requests;
     const note = limit === configured ? "as configured" : `limits.${category}.requests is ${configured}`;

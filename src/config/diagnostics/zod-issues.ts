@@ -76,9 +76,9 @@ function invalidValue(path: Path, issue: z.core.$ZodIssue, context: IssueContext
   const here = schemaAt(context.schema, path, context.value);
   const written = valueAt(context.value, path);
   const found = foundText(mark, issue, here, written);
-  const spare = written === null && here?._zod.optin !== undefined ? "; it may be left out" : "";
+  const hint = written === null && here?._zod.optin !== undefined ? "; it may be left out" : "";
   const suggest = () => (typeof written === "string" ? nearest(written, allowedWords(issue)) : null);
-  return { ...position, path, found, expected: expected + spare, suggest };
+  return { ...position, path, found, expected: expected + hint, suggest };
 }
 
 function expectedText(issue: z.core.$ZodIssue): string {

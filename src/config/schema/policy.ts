@@ -113,7 +113,7 @@ const retry = section({
     return camelKeys(value, "every", "forget_after");
   })
   .prefault({})
-  .describe("How often a node is treated before it is given up and reported.");
+  .describe("How often a node is treated before the policy gives up on it and reports it.");
 
 function toStep(step: z.output<(typeof steps)[number]>): Step {
   if (step.action !== "quarantine") return step;

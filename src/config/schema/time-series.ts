@@ -39,7 +39,7 @@ function durationOf(written: string): DurationMs | null {
   return read.ok && read.value > 0 ? read.value : null;
 }
 
-/** Returns a reader of one of some words. */
+/** Returns a reader of the known words. */
 export const wordOf =
   <const Word extends string>(known: readonly Word[]) =>
   (written: string): Word | null =>

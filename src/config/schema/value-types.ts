@@ -27,7 +27,7 @@ export interface ValueKind {
   readonly check?: LoaderCheck;
   /** Description of a secret, such as `the API key`. Absent if it is not a secret, so messages may show it. */
   readonly secret?: string;
-  /** Whether an empty text counts as absent in a file that follows Go's rules. Absent means false. */
+  /** Whether an empty string counts as absent in a file that follows Go's rules. Absent means false. */
   readonly mayBeBlank?: boolean;
 }
 

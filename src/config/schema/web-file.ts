@@ -168,7 +168,7 @@ const GO_DURATION = /^\+?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|\u00b5s|\u03bcs
 /** Go stores nanoseconds in 64 bits, which is about 292 years. */
 const GO_NANOSECONDS_MAX = 2 ** 63;
 
-/** Parses a duration of Go, such as `1.5s`, or null if it is invalid. */
+/** Parses a Go duration, such as `1.5s`. Returns null if it is invalid. */
 function parseGoDuration(written: string): DurationMs | null {
   if (!GO_DURATION.test(written)) return null;
   const terms = [...written.matchAll(/([\d.]+)(\D+)/g)];
@@ -197,7 +197,7 @@ const rateLimit = section({
 
 const HASH_EXPECTED =
   "a bcrypt hash, $2a$, $2b$ or $2y$, of cost 4 to 18; a higher cost would take longer than a scraper waits";
-const USER_EXPECTED = "a user name, without colons and control characters";
+const USER_EXPECTED = "a user name, without colons or control characters";
 
 const users = z
   .record(

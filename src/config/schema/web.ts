@@ -56,7 +56,7 @@ const operator = section({
 
 const linkUrl = (example: string) =>
   httpUrl(`an http or https URL such as ${example}`, ({ search, hash }) =>
-    search === "" && hash === "" ? null : `a URL without query and fragment, such as ${example}`,
+    search === "" && hash === "" ? null : `a URL without a query or fragment, such as ${example}`,
   );
 
 const linksSection = section({

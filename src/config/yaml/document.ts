@@ -10,8 +10,8 @@ export interface YamlSource {
   readonly text: string;
   readonly env: Environment;
   /**
-   * Whether the file is read as by Go's yaml.v2, with the booleans of YAML 1.1, and with a file without keys as an
-   * empty mapping. Absent means false.
+   * Whether the file is read as Go's yaml.v2 reads it: with the booleans of YAML 1.1, and as an empty mapping if it has
+   * no keys. Absent means false.
    */
   readonly isGoYaml?: boolean;
   /**

@@ -103,7 +103,7 @@ function resolveNode(reader: TreeReader, node: unknown, location: ValueLocation)
       reader,
       location,
       quote(`*${node.source}`),
-      "must name an anchor that stands before it and not around it",
+      "must name an anchor that comes before it and does not contain it",
     );
     return null;
   }
@@ -171,7 +171,7 @@ function mergeKeys(reader: TreeReader, node: unknown, location: ValueLocation, r
     return;
   }
   if (!isMap(target)) {
-    addFinding(reader, here, "a merge key << of no mapping", "must name the anchor of a mapping, as in <<: *base");
+    addFinding(reader, here, "a merge key << without a mapping", "must name the anchor of a mapping, as in <<: *base");
     return;
   }
   reader.open.add(target);

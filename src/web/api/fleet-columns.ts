@@ -1,9 +1,9 @@
 import { select } from "../../policy/cel/fleet-aggregates.ts";
 
-/** Work that may be cut between any two steps. */
+/** Work that may be interrupted between any two steps. */
 export type Steps<Result> = Generator<undefined, Result>;
 
-/** The steps of {@link cacheByColumn} for work that takes too long for one slice. */
+/** Like {@link cacheByColumn}, but in steps, for work that takes too long for one slice. */
 export function cacheStepsByColumn<Column extends object, T>(
   derive: (column: Column) => Steps<T>,
 ): (column: Column) => Steps<T> {
@@ -70,7 +70,7 @@ export const slotsInOrder = cacheStepsByColumn(function* sortSlots(ids: readonly
   return slots;
 });
 
-/** Merges each two sorted runs of `length` slots. */
+/** Merges each pair of adjacent sorted runs of `length` slots. */
 function* mergeRuns(ids: readonly string[], slots: Uint32Array, length: number): Steps<Uint32Array<ArrayBuffer>> {
   const merged = new Uint32Array(slots.length);
   for (let begin = 0; begin < slots.length; begin += 2 * length) {

@@ -45,7 +45,7 @@ export function nodeView(statusSnapshot: StatusSnapshot, id: string) {
   };
 }
 
-/** The columns that a text is searched in. */
+/** The columns that are searched for a text. */
 const SEARCHED_COLUMNS = ["ids", "name", "ipAddress"] as const;
 
 function* matchingSlots(fleet: Fleet, query: Omit<NodesQuery, "page" | "limit">): Steps<readonly number[]> {

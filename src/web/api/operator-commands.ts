@@ -31,7 +31,7 @@ export interface OperatorCommandRoute {
 /** Parameters of an operator command. */
 interface CommandParameters {
   readonly reason: string;
-  /** How long the command has effect. Null means until another command ends it. */
+  /** How long the command stays in effect. Null means until another command ends it. */
   readonly forMs: DurationMs | null;
 }
 
@@ -196,13 +196,13 @@ function keyProblem(key: string, value: unknown, { hasReason, hasDuration }: Ope
   const isText = typeof value === "string" && value.trim() !== "" && value.length <= REASON_CHARS_MAX;
   return isText && !/\p{Cc}/u.test(value)
     ? null
-    : `it is one line of text of 1 to ${REASON_CHARS_MAX} characters; omit it if there is none`;
+    : `must be one line of text of 1 to ${REASON_CHARS_MAX} characters; omit it if there is none`;
 }
 
 function readEffectDuration(value: unknown): Result<DurationMs, string> {
   const parsed = typeof value === "string" ? parseDuration(value) : null;
   if (parsed?.ok && parsed.value > 0 && parsed.value <= EFFECT_MS_MAX) return parsed;
   return fail(
-    `it is a duration such as 30m or 2h, of more than 0 and at most ${formatDuration(EFFECT_MS_MAX)}; omit it if there is no end`,
+    `must be a duration such as 30m or 2h, of more than 0 and at most ${formatDuration(EFFECT_MS_MAX)}; omit it if there is no end`,
   );
 }

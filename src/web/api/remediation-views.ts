@@ -83,10 +83,10 @@ export function explanationView(remediation: RemediationView, node: string, hist
 }
 export type ExplanationView = ReturnType<typeof explanationView>;
 
-/** How a hold for a reason ends, as text without marks. */
+/** How a hold for a reason ends, without the backticks of the docs. */
 const holdEnd = (reason: HoldReason): string => HOLD_REASON_ROWS[reason].ends.replaceAll("`", "");
 
-/** `GET /api/v1/holds`: held longest first. */
+/** `GET /api/v1/holds`: first nodes that a policy would treat, then the others; in each group, longest hold first. */
 export const heldNodesView = (remediation: RemediationView, query: JournalQuery) =>
   remediation.heldNodes(query).map(({ heldMs, until, reasons, ...held }) => ({
     ...held,
@@ -96,7 +96,7 @@ export const heldNodesView = (remediation: RemediationView, query: JournalQuery)
   }));
 export type HeldNodeView = ReturnType<typeof heldNodesView>[number];
 
-/** Whether anything is known of the node that is explained. */
+/** Whether anything is known about the node that is explained. */
 export const hasHistory = ({ known, holds, episodes, actions, decisions, orders }: ExplanationView): boolean =>
   known || [holds, episodes, actions, decisions, orders].some((rows) => rows.length > 0);
 

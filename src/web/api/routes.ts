@@ -76,7 +76,7 @@ function jsonRoutes(deps: WebDeps, { clock, occupyQueue }: Pick<RouteDeps, "cloc
     parameters,
     async handle(request) {
       const data = await rows(request.query as Query);
-      // Reading a thousand rows, and writing them as JSON, takes milliseconds each.
+      // Reading a thousand rows and writing them as JSON each take milliseconds.
       await nextTurn();
       return { data };
     },

@@ -18,13 +18,13 @@ export const decisionView = (decision: Decision) => ({
 });
 export type DecisionView = ReturnType<typeof decisionView>;
 
-/** Formats a notification as JSON. */
+/** Formats what an action requests of the service as JSON. */
 const requestView = (request: ActionRequest) =>
   request.kind === "quarantine"
     ? { kind: request.kind, reason: request.reason, duration_minutes: request.durationMinutes }
     : request;
 
-/** Formats an action as JSON. `expiresAt`: when a request for approval does. */
+/** Formats an action as JSON. `expiresAt` is when a request for its approval expires. */
 export const actionView = (action: Action & { readonly expiresAt?: EpochMs }) => ({
   id: action.id,
   episode: action.episode,
@@ -79,7 +79,7 @@ export const episodeView = ({ quarantine, ...episode }: Episode) => ({
 });
 export type EpisodeView = ReturnType<typeof episodeView>;
 
-/** Formats the reason why a node is not acted on as JSON. */
+/** Formats, as JSON, why no action may be taken on a node. */
 export const holdView = ({ kind, policy, at, until, reason, operator }: NodeHold) => ({
   ...{ kind, policy, reason },
   at: isoAt(at),

@@ -146,7 +146,7 @@ function collectorView({ plan, collectors, monotonic, snapshot }: StatusSnapshot
   };
 }
 
-/** Returns the number of records of a collector with their median and maximum age, or null if there are none. */
+/** Returns the number of records of a collector, with their median and maximum age or null if there are none. */
 function ageSummary(snapshot: Snapshot, collector: Collector, now: MonotonicMs) {
   const at = {
     nodes: () => snapshot.fleet.listedAt,

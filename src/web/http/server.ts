@@ -19,11 +19,11 @@ import { type LiveWebSettings, type LoadedWebSettings, OPEN_WEB_SETTINGS, watchW
 
 /** A listening web server. */
 export interface WebServer {
-  /** The URL under which this host reaches the server. */
+  /** The URL at which this host reaches the server. */
   readonly url: string;
   /**
-   * Applies other settings to new connections, and to the next request of each open one. They must have TLS if the
-   * current ones do, and must not have it if not.
+   * Applies other settings to new connections, and to the next request of each open one. They must have TLS if and only
+   * if the current ones do.
    */
   applySettings(webSettings: LoadedWebSettings): void;
   /** Stops listening, waits up to `graceMs` for responses under way, then closes all connections. */
@@ -86,7 +86,7 @@ export function listenProblem(host: string, port: number, error: unknown): strin
   return `can't listen on ${hostAndPort(host, port)}: ${reason}`;
 }
 
-/** Returns the URL under which a client on this host reaches a server that listens on an address. */
+/** Returns the URL at which a client on this host reaches a server that listens on an address. */
 export function webUrl(isTls: boolean, host: string, port: number): string {
   const wildcards: Readonly<Record<string, string>> = { "": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1" };
   return `${isTls ? "https" : "http"}://${hostAndPort(wildcards[host] ?? host, port)}`;

@@ -80,7 +80,6 @@ function readWebSettings(
 export interface LiveWebSettings {
   /** Returns the settings. At most once a second, checks whether the files changed, and reads them again if so. */
   current(): WebSettings;
-  /** Replaces the settings. */
   replace(next: LoadedWebSettings): void;
 }
 

@@ -61,7 +61,7 @@ export function createCompressedRenderings(clock: Pick<Clock, "monotonic">) {
       const isUsed = found !== undefined && found.tookMs > WAIT_MS_MAX && now - found.at <= AGE_MS_MAX;
       return isUsed ? found.start : compress(page, format);
     },
-    /** Forgets all renderings, also one that is being compressed. */
+    /** Forgets all renderings, including one that is being compressed. */
     clear() {
       latest = new Map();
     },

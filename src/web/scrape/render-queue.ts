@@ -37,7 +37,7 @@ export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare
     onShown(page, input);
   }
 
-  function renderWanted(): Promise<void> {
+  function renderPending(): Promise<void> {
     next = null;
     if (pendingInput === null) {
       releaseExposition(page);
@@ -73,7 +73,7 @@ export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare
     /** Resolves when this snapshot or a newer one is rendered. Null removes the metrics of the network. */
     add(input: RenderInput | null): Promise<void> {
       pendingInput = input;
-      next ??= current.then(renderWanted);
+      next ??= current.then(renderPending);
       return next;
     },
     /**

@@ -7,7 +7,7 @@ test.each<readonly [usage: string, message: RegExp]>([
   ["check --confg x.yaml", /unknown option '--confg'/],
   ["demo --nodes many", /--nodes.*'many' is invalid.*whole number from 0 to 200000/],
   ["demo --speed 0", /--speed.*number from 0\.1 to 1000/],
-  ["demo --for soon", /--for.*a duration is a number with a unit/],
+  ["demo --for soon", /--for.*A duration is a number with a unit/],
   ["simulate --port 70000", /--port.*whole number from 0 to 65535/],
   ["check --output xml", /--output.*text, json/],
   ["run --config", /--config.*argument missing/],

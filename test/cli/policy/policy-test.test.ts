@@ -160,7 +160,7 @@ describe("an invalid file exits with 1 and the position of each error:", () => {
       "name: days",
       /policy\.yaml:6:\d+: policies\[0\]\.windows\[0\]: .*must be the name of a time interval: days/,
     ],
-    ["policy.yaml", "none.yaml", /must find at least one file/],
+    ["policy.yaml", "none.yaml", /must match at least one file/],
     ["expect:", "expects:", /unknown key; did you mean "expect"\?/],
     ["id: node_1", "id: fleet_1", /must be unique, and not an id such as fleet_1/],
   ])("%s as %s", async (from, to, error) => {

@@ -12,8 +12,8 @@ test("the status page has no links to other systems unless they are given, witho
 
 test.each([
   ["runbook: 'javascript:alert(1)'", "must be an http or https URL"],
-  ["runbook: 'https://docs.example.net/runbook#alerts'", "must be a URL without query and fragment"],
-  ["grafana: 'https://g.example.net/?orgId=1'", "must be a URL without query and fragment"],
+  ["runbook: 'https://docs.example.net/runbook#alerts'", "must be a URL without a query or fragment"],
+  ["grafana: 'https://g.example.net/?orgId=1'", "must be a URL without a query or fragment"],
   ["wiki: https://wiki.example.net", "wiki"],
 ])("%s is rejected", (keys, problem) => {
   expect(configErrors(links(keys))).toEqual([expect.stringContaining(problem)]);

@@ -90,15 +90,18 @@ describe("anchors", () => {
   });
 
   test.each([
-    ["log: *none", '2:6: log: found "*none"; must name an anchor that stands before it and not around it'],
+    ["log: *none", '2:6: log: found "*none"; must name an anchor that comes before it and does not contain it'],
     [
       "log: &log { level: *log }",
-      '2:20: log.level: found "*log"; must name an anchor that stands before it and not around it',
+      '2:20: log.level: found "*log"; must name an anchor that comes before it and does not contain it',
     ],
-    ["log: &log { <<: *log }", '2:17: log: found "*log"; must name an anchor that stands before it and not around it'],
+    [
+      "log: &log { <<: *log }",
+      '2:17: log: found "*log"; must name an anchor that comes before it and does not contain it',
+    ],
     [
       "log: { <<: 5 }",
-      "2:12: log: found a merge key << of no mapping; must name the anchor of a mapping, as in <<: *base",
+      "2:12: log: found a merge key << without a mapping; must name the anchor of a mapping, as in <<: *base",
     ],
     ['log: { "<<": 5 }', "2:8: log.<<: unknown key; must be one of level, format"],
   ])("that name no anchor are reported: %s", (text, expected) => {

@@ -180,7 +180,7 @@ test("prints actions by day, holds, affected nodes, and the difference to the po
 test("says that no candidate was compared, and how the circuit breaker of a backtest differs", async () => {
   const { out } = await backtest();
   expect(out).toMatch(/\n\nno candidate was compared: pass --policies FILE\n$/);
-  expect(out).toContain("  a circuit breaker that opens closes again after safety.breaker.within, as in a dry run");
+  expect(out).toContain("  an open circuit breaker closes again after safety.breaker.within, as in a dry run");
 });
 
 test("names the fields that the history does not hold, and durations that are too short for it", async () => {

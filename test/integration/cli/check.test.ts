@@ -34,7 +34,7 @@ test("check prints the most nodes that policies can act on, under each safety.mo
   const { file, policies } = folderWith(CONFIG, POLICY);
   const { code, out, err } = await runCommand("check", "--config", file);
   const worstCase =
-    "6 per hour, 5 at once and at most 5% of the fleet; of one region 6, 2 at once; of one country 6, 5 at once";
+    "6 per hour, 5 at once and at most 5% of the fleet; in one region 6 per hour, 2 at once; in one country 6 per hour, 5 at once";
   expect(out.trimEnd().split("\n")).toEqual([
     `${file}: valid`,
     "1 policy; most nodes that policies can act on, by safety.mode:",
@@ -91,7 +91,7 @@ test("check rejects a glob that matches no file", async () => {
   const { file } = folderWith(CONFIG.replace("*.yaml", "*.yml"), POLICY);
   const { code, err } = await runInProcess("check", "--config", file);
   expect(code).toBe(1);
-  expect(err).toBe(`${file}:6:12: policies[0]: found "policies/*.yml"; must find at least one file\n`);
+  expect(err).toBe(`${file}:6:12: policies[0]: found "policies/*.yml"; must match at least one file\n`);
 });
 
 test("check warns about a cron schedule that exceeds the monthly calls", async () => {
@@ -103,6 +103,6 @@ test("check warns about a cron schedule that exceeds the monthly calls", async (
   const { code, err } = await runInProcess("check", "--config", file);
   expect(code).toBe(0);
   expect(err).toMatch(
-    /warning: .*: collect\.nodes\.cron: runs every 5s, which the plan's calls a month don't allow: \d+ of \d+ runs are skipped/,
+    /warning: .*: collect\.nodes\.cron: runs every 5s, which the plan's calls per month don't allow: \d+ of \d+ runs are skipped/,
   );
 });

@@ -72,9 +72,9 @@ describe("a command", () => {
     expect(JSON.parse(answer.text)).toEqual({ error, message: "act-9 does not wait for approval" });
   });
 
-  const reasonRule = 'key "reason": it is one line of text of 1 to 500 characters; omit it if there is none';
+  const reasonRule = 'key "reason": must be one line of text of 1 to 500 characters; omit it if there is none';
   const durationRule =
-    'key "for": it is a duration such as 30m or 2h, of more than 0 and at most 1y; omit it if there is no end';
+    'key "for": must be a duration such as 30m or 2h, of more than 0 and at most 1y; omit it if there is no end';
   const shapeRule = 'the body must be empty, or a JSON object such as {"reason": "maintenance"}';
   test.each([
     ["/api/v1/pause", '{"raeson": "x"}', 'key "raeson": the known keys are reason and for'],

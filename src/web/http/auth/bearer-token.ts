@@ -13,7 +13,7 @@ export type AuthResult =
 /** Authenticates operators by bearer token. */
 export type OperatorAuth = ReturnType<typeof createOperatorAuth>;
 
-/** Wrong tokens are counted over all clients. */
+/** Wrong tokens are counted across all clients. */
 const ALL_CLIENTS = "";
 
 /** Creates the authentication of operators. A valid token is accepted after any number of wrong ones. */

@@ -24,7 +24,7 @@ export function createFailedAttempts(clock: Pick<Clock, "monotonic">) {
       own.at = [...own.at, now];
       return 0;
     },
-    /** Removes the last attempt, which succeeded. */
+    /** Removes the last attempt, which succeeded or was not checked. */
     forgive(client: string): void {
       const own = attemptsOf(client);
       own.at = own.at.slice(0, -1);

@@ -5,7 +5,7 @@ import type { TlsConfig, TlsSettings } from "./tls-settings.ts";
 /** Kinds of names that identify a client, as Node spells them. The exporter-toolkit compares the same ones. */
 const NAME_KINDS: ReadonlySet<string> = new Set(["DNS", "email", "IP Address", "URI"]);
 
-/** One name of the list: its kind, and the name, as a JSON text if it contains a delimiter. */
+/** One name of the list: its kind, and the name, as a JSON string if it contains a delimiter. */
 const NAME_ENTRY = /(?:^|, )([\w ]+):("(?:[^"\\]|\\.)*"|[^,"]*)/y;
 
 /**

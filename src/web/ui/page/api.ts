@@ -31,8 +31,9 @@ export interface FleetDocument {
   readonly ids: readonly string[];
   readonly names: readonly string[];
   readonly place: readonly number[];
-  /** One digit per slot, an index into `statuses`. */
+  /** One base-36 digit per slot, an index into `statuses`. */
   readonly status: string;
+  /** One base-36 digit per slot, an index into `marks`. */
   readonly mark: string;
 }
 
@@ -59,7 +60,7 @@ interface RequestError {
 /** A response or the reason why there is none. */
 type ApiResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: RequestError };
 
-/** Responses come from memory, so a slower one is considered lost. */
+/** Responses take milliseconds, so a slower one is considered lost. */
 const REQUEST_TIMEOUT_MS = 5_000;
 /** A standby answers a command after 5 s if the leader has not. */
 const COMMAND_TIMEOUT_MS = 20_000;

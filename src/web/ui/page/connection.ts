@@ -6,7 +6,7 @@ const NOT_CONNECTED_HINT = "Not connected to the daemon";
 const READ_ONLY_HINT = "Read-only: no operators are configured (web.operators)";
 
 /**
- * Shows whether the daemon answers. While it does not, everything on the page is grey, the time of the data is shown,
+ * Shows whether the daemon answers. While it does not, everything on the page is gray, the time of the data is shown,
  * and commands are disabled.
  */
 export class Connection {

@@ -9,7 +9,7 @@ interface StreamListener {
   decision(row: DecisionView): void;
   action(row: ActionView): void;
   order(row: OperatorCommandView): void;
-  /** Called when events were missed, so that everything must be reloaded. */
+  /** Called when events were missed, so everything must be reloaded. */
   missed(): void;
   /** Called with whether the stream is open. While it is not, the page polls. */
   state(isLive: boolean): void;
@@ -20,9 +20,9 @@ const RETRY_MS_MIN = 2_000;
 const RETRY_MS_MAX = 30_000;
 
 /**
- * Listens to the daemon's events while the page is visible. A browser opens six connections to a server for all tabs,
- * so background tabs close theirs and catch up when they become visible. Returns a function that reconnects without
- * waiting.
+ * Listens to the daemon's events while the page is visible. A browser opens at most six connections to a server for all
+ * tabs together, so background tabs close theirs and catch up when they become visible. Returns a function that
+ * reconnects without waiting.
  */
 export function connectStream(listener: StreamListener): () => void {
   let source: EventSource | null = null;

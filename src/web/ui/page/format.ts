@@ -1,4 +1,5 @@
-/** Formats numbers, durations and times, in the same way on the page and in the CLI. */
+// Formats of numbers, durations and times, the same on the page and in the CLI.
+
 const grouped = new Intl.NumberFormat("en-US");
 
 /** Formats a whole number with thousands separators, or as a dash if it is unknown. */

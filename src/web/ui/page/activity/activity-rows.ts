@@ -33,7 +33,7 @@ export class ActivityRows {
     decisions: { newest: null, oldest: null, isComplete: false },
     orders: { newest: null, oldest: null, isComplete: false },
   };
-  /** Keys of lines that arrived while rows were being read, which may be older. */
+  /** Keys of lines that arrived while rows were being read. The rows may hold older versions of them. */
   readonly #arrived = new Set<string>();
   #reads = 0;
   #keptMax = LINES_KEPT;
@@ -42,7 +42,7 @@ export class ActivityRows {
     this.#read = read;
   }
 
-  /** Adds a line, or replaces an earlier one of the same key. */
+  /** Adds a line, or replaces an earlier one with the same key. */
   put(line: ActivityLine): void {
     this.#lines.set(line.key, line);
     if (this.#reads > 0) this.#arrived.add(line.key);

@@ -2,7 +2,10 @@ import type { ActivityLine } from "./activity-lines.ts";
 
 /** Holds of many nodes by the same policy for the same reasons, newest first. */
 export interface Incident {
-  /** Its policy, reasons and place among equal incidents. It stays the same while lines are added or dropped. */
+  /**
+   * Its policy, reasons and place among equal incidents, newest first. It stays the same while lines are added to the
+   * incident or dropped, and changes when a newer equal incident begins.
+   */
   readonly key: string;
   readonly lines: readonly ActivityLine[];
 }

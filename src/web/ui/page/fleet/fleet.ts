@@ -55,7 +55,7 @@ type Compare = (one: string, other: string) => number;
 const compareCodes: Compare = (one, other) => (one < other ? -1 : Number(one > other));
 const compareNatural: Compare = new Intl.Collator("en", { numeric: true }).compare;
 
-/** Compares names of a fleet of some size. */
+/** Returns the comparison of names for a fleet of this size. */
 export const nameOrder = (nodes: number): Compare => (nodes > COLLATED_NODES_MAX ? compareCodes : compareNatural);
 
 /** Reads a fleet and sorts it by region, country and name. */
@@ -113,8 +113,8 @@ function slotsByPlace({ ids, names, place, places }: FleetDocument) {
 }
 
 /**
- * Applies changes and returns their slots. Returns null if they do not continue the known revision, so that the fleet
- * must be reloaded. Known changes are ignored.
+ * Applies changes and returns their slots. Returns null if they do not continue the known revision, so the fleet must
+ * be reloaded. Known changes are ignored.
  */
 export function applyChange(fleet: FleetModel, change: FleetChange): readonly number[] | null {
   if (change.revision <= fleet.revision) return [];
@@ -135,7 +135,7 @@ function count(fleet: FleetModel, slot: number, by: 1 | -1): void {
   if (fleet.statuses[fleet.status[slot]!] === "online") fleet.groups[fleet.groupIndex[slot]!]!.online += by;
 }
 
-/** Returns the number of a node's pair of status and mark. */
+/** Returns the index of a node's pair of status and mark. */
 export const pairOf = ({ status, mark, marks }: FleetModel, slot: number): number =>
   status[slot]! * marks.length + mark[slot]!;
 

@@ -55,7 +55,7 @@ export class GridPainter {
     if (this.#frame === 0) this.#frame = requestAnimationFrame(() => this.#paint());
   }
 
-  /** Dims the cells that `shows` rejects, or null if there is none. */
+  /** Dims the cells that `shows` rejects. Null dims none. */
   highlight(shows: ((cell: Cell) => boolean) | null): void {
     this.#shows = shows;
     this.#touchAll();

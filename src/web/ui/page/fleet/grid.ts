@@ -6,14 +6,14 @@ import { cellAt, cellCorner, computeLayout, type Layout, marginOf, type Step, st
 import { GridPainter } from "./grid-painter.ts";
 import { markLabel, needsAttention } from "./remediation-states.ts";
 
-/** Preferred height of the grid, which keeps the lists below visible. */
+/** Preferred height of the grid in CSS pixels, which keeps the lists below visible. */
 const HEIGHT_PREFERRED = 480;
 /** Minimum width of the grid for region names beside the nodes rather than above them. */
 const SIDE_LABELS_MIN = 620;
 const LABEL_WIDTH = 176;
 const LABEL_HEIGHT = 18;
 const BLOCK_HEIGHT_MIN = 16;
-/** Maximum number of region names. With more regions, none are shown. */
+/** Maximum number of region names. Further regions have none. */
 const LABELS_MAX = 200;
 const GAP = 8;
 /** The ring of the selected node is at least this large, because cells may be tiny. */
@@ -74,7 +74,7 @@ export class Grid {
     this.#showCursor();
   }
 
-  /** Dims the nodes that `shows` rejects, or null if there is none. */
+  /** Dims the nodes that `shows` rejects. Null dims none. */
   highlight(shows: ((cell: Cell) => boolean) | null): void {
     this.#painter.highlight(shows);
   }

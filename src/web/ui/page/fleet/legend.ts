@@ -10,7 +10,7 @@ const fillStates = createFiller(byId("marks"));
 
 type Choose = (change: Partial<Pick<NodeFilter, "status" | "remediation">>) => void;
 
-/** Shows the statuses and the states of remediation with their signs and counts. Each is a button that filters. */
+/** Shows the statuses and the states of remediation with their icons and counts. Each is a button that filters. */
 export function showLegend(fleet: FleetModel, { status: chosen, remediation }: NodeFilter, onChoose: Choose): void {
   const statuses = fleet.statuses.map((status) => [status, countNodes(fleet, (value) => value === status)] as const);
   fillStatuses([statuses, chosen], () =>

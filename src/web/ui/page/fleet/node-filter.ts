@@ -12,7 +12,7 @@ export interface NodeFilter {
 /** The value of `remediation` for the nodes that need attention. */
 export const ATTENTION = "attention";
 
-/** Returns a check whether a node passes a filter, or null if every node does. */
+/** Returns a check of whether a node passes a filter, or null if every node does. */
 export function compileFilter(fleet: FleetModel, filter: NodeFilter): ((cell: Cell) => boolean) | null {
   const found = compileSearch(fleet, filter.search);
   if (filter.status === null && filter.remediation === null) return found;
@@ -32,8 +32,8 @@ function compileState(remediation: string | null): (status: string, mark: string
 }
 
 /**
- * Returns a check whether a node has every word of a text in its name, id or region, ignoring case, or null if the text
- * is empty. A word that is a country code matches the nodes of the country.
+ * Returns a check of whether a node has every word of a text in its name, id or region, ignoring case, or null if the
+ * text is empty. A word that is a country code matches the nodes of the country.
  */
 export function compileSearch(fleet: FleetModel, text: string): ((cell: Cell) => boolean) | null {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);

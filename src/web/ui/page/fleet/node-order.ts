@@ -72,7 +72,7 @@ function rankBy(fleet: FleetModel, column: SortColumn): (cell: Cell) => number {
 type TextColumn = "name" | "id" | "country";
 const knownRanks = new WeakMap<FleetModel, Partial<Record<TextColumn, Uint32Array>>>();
 
-/** Returns the rank of each node by a text, by its index. Ranks are computed when a fleet is first sorted by them. */
+/** Returns the rank of each node in a text column, by its index. Ranks are computed when they are first needed. */
 function textRanks(fleet: FleetModel, column: TextColumn): Uint32Array {
   const known = knownRanks.get(fleet) ?? {};
   knownRanks.set(fleet, known);

@@ -8,7 +8,7 @@ import { commandButton } from "../panels/operator-commands.ts";
 import { nodeFields, policyElement } from "./explanation.ts";
 import { nodeHistoryElement } from "./node-history.ts";
 
-/** Minimum width of the window at which the panel does not cover the page. */
+/** Matches windows in which the panel covers the page. */
 const NARROW = matchMedia("(max-width: 1099px)");
 /** Elements that the panel covers on a narrow screen. */
 const COVERED_ELEMENTS = "header, .disconnected, .readonly, .banners, .summary, .card, footer";

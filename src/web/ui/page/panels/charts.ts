@@ -56,7 +56,7 @@ const GAP_STEPS = 3;
 const TOOLTIP_SECONDS_MAX = 60;
 /** Minimum upper end of the axis, so that single nodes do not fill it. */
 const VALUE_MAX_MIN = 4;
-/** Distance between two numbers on an axis. */
+/** Minimum distance between two numbers on an axis, in CSS pixels. */
 const LABEL_SPACE = 34;
 
 interface DrawnChart {

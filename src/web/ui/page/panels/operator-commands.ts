@@ -7,7 +7,7 @@ export interface OperatorCommand {
   readonly path: string;
   /** Label of the button. */
   readonly name: string;
-  /** Its effect in one sentence. */
+  /** Its effect, in a sentence or two. */
   readonly meaning: string;
   readonly hasReason: boolean;
   /** Whether its effect can be limited to a duration. Defaults to false. */
