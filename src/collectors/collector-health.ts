@@ -153,7 +153,7 @@ export class CollectorReporter {
     if (difference === undefined || (difference !== 0) === this.#hasTotalDifference) return;
     this.#hasTotalDifference = difference !== 0;
     if (this.#hasTotalDifference) {
-      log.info({ collector, difference }, "constant difference between the list's total and its records accepted");
+      log.info({ collector, difference }, "accepted a constant difference between the list's total and its records");
     } else log.info({ collector }, "the list's total matches its records again");
   }
 }

@@ -61,7 +61,8 @@ export interface CollectorManager {
 const PUBLISH_INTERVAL_MS: DurationMs = SECOND_MS;
 /**
  * A snapshot copies the fleet, and is evaluated and rendered as a whole, so changes of a larger fleet are published
- * together, a second later for each of this many nodes. The end of a walk is published at once.
+ * less often: the interval is a second longer for each of this many nodes, up to {@link PUBLISH_INTERVALS_MAX} seconds.
+ * The end of a walk is published at once.
  */
 const NODES_PER_INTERVAL = 50_000;
 const PUBLISH_INTERVALS_MAX = 5;

@@ -35,7 +35,7 @@ const LOOKUPS_MIN = 4;
 /** Maximum number of lookups per walk. */
 const LOOKUPS_MAX = 50;
 /**
- * Consecutive failed lookups after which the rest waits for the next walk, since each may take as long as a time-out.
+ * Consecutive failed lookups after which the rest waits for the next walk, since each may take as long as a timeout.
  */
 const LOOKUP_FAILURES_MAX = 2;
 /** A detail read within this time shows that single nodes can be read. */
@@ -76,8 +76,8 @@ export async function collectNodes(
 }
 
 /**
- * Reads nodes that the walk did not show by id. A 404 proves that the node is gone, unless the service also returns it
- * for a listed node.
+ * Reads, by id, nodes that the walk did not show. A 404 proves that the node is gone, unless the service also returns
+ * 404 for a listed node.
  */
 async function lookUpMissing(
   deps: ListCollectorDeps,

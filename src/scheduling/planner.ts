@@ -34,7 +34,8 @@ export interface CollectorPlan {
   readonly pacedMs: DurationMs;
   /**
    * Time for which data of this collector counts as fresh: {@link FRESH_INTERVALS} times the longer of `pacedMs` and
-   * the measured duration of a run, at most {@link FRESH_MS_MAX} or {@link FRESH_INTERVALS} requested intervals.
+   * the measured duration of a run, at most the longer of {@link FRESH_MS_MAX} and {@link FRESH_INTERVALS} requested
+   * intervals.
    */
   readonly freshMs: DurationMs;
   /** `intervalMs` divided by `requestedMs`, at least 1. */

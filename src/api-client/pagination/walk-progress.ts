@@ -15,7 +15,10 @@ const REREADS_MIN = 2;
 const CONSTANT_WALKS = 3;
 /** After this many walks in a row that missed a page, the number of the first page is determined again. */
 const SHORT_WALKS_MAX = 3;
-/** A walk is cut short after this many failed pages in a row, or if more than this share of the pages failed. */
+/**
+ * A walk is cut short after this many failed pages in a row, or if more pages than that, and more than this share of
+ * the pages, failed.
+ */
 const FAILURES_IN_A_ROW_MAX = 5;
 const FAILURES_SHARE_MAX = 0.25;
 

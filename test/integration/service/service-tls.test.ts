@@ -101,7 +101,7 @@ test("unusable certificates are rejected with the configuration, by the key that
     ["service.tls_config.ca_file", { tls_config: { ca_file: key } }],
   ] as const) {
     expect(problemsOf(service)).toEqual([
-      `${place}: ${key} holds no certificate; it should hold one or more in PEM, each BEGIN to END`,
+      `${place}: ${key} holds no certificate; it should hold one or more in PEM, each from BEGIN to END`,
     ]);
   }
 });
