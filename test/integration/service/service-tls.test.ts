@@ -94,7 +94,7 @@ test("unusable certificates are rejected with the configuration, by the key that
   };
   expect(problemsOf({ tls_config: { cert_file: cert, key_file: file("one.key", one.key) } })).toEqual([]);
   expect(problemsOf({ tls_config: { cert_file: cert, key_file: key } })).toEqual([
-    expect.stringMatching(/^service\.tls_config: cert_file and key_file do not match: .*mismatch/),
+    expect.stringMatching(/^service\.tls_config: cert_file and key_file can't be used: .*mismatch/),
   ]);
   for (const [place, service] of [
     ["service.ca_file", { ca_file: key }],
