@@ -9,7 +9,7 @@ import { COLLECTORS, type Collector, perCollector, type Snapshot } from "../mode
 import { callsInFlightMax } from "../rate-limit/concurrency.ts";
 import type { Limits } from "../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../scheduling/planner.ts";
-import { createListBehaviours, networkSizeOf } from "./collected-state.ts";
+import { createListBehaviors, networkSizeOf } from "./collected-state.ts";
 import type { CollectorHealth } from "./collector-health.ts";
 import { type CollectorRunnerDeps, createCollectorRunners } from "./collector-runs.ts";
 import { runDetailCollector } from "./detail-collector.ts";
@@ -75,8 +75,8 @@ const PLAN_INTERVAL_MS: DurationMs = 10 * SECOND_MS;
 export function startCollectorManager(deps: CollectorManagerDeps): CollectorManager {
   const { settings, collected } = deps;
   const stop = new AbortController();
-  if (collected.listBehaviour.nodes.requestedLimit !== settings.pageLimit) {
-    collected.listBehaviour = createListBehaviours(settings.pageLimit);
+  if (collected.listBehavior.nodes.requestedLimit !== settings.pageLimit) {
+    collected.listBehavior = createListBehaviors(settings.pageLimit);
   }
   const pollingPlan = new PollingPlan({
     ...deps,

@@ -2,7 +2,7 @@ import type { ApiClient } from "../api-client/client.ts";
 import { decodeNodeRecord, decodePage, decodeSessionRecord, type OnRemark } from "../api-client/decoding/records.ts";
 import { type Call, listNodesCall, listSessionsCall, type PageQuery } from "../api-client/endpoints.ts";
 import { type ApiError, isPermanent } from "../api-client/errors.ts";
-import type { ListBehaviour, ListWalk, WalkReport } from "../api-client/pagination/list-walk.ts";
+import type { ListBehavior, ListWalk, WalkReport } from "../api-client/pagination/list-walk.ts";
 import { walkList } from "../api-client/pagination/pages.ts";
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
@@ -22,7 +22,7 @@ export interface ListCollectorDeps {
   readonly client: ApiClient;
   readonly clock: Clock;
   readonly reporter: CollectorReporter;
-  readonly listBehaviour: ListBehaviour;
+  readonly listBehavior: ListBehavior;
   readonly metrics: DaemonMetrics;
   /** Maximum number of concurrent page reads. */
   readonly inFlightMax: number;
@@ -142,15 +142,15 @@ export async function collectSessions(
 type ListReadResult = Awaited<ReturnType<typeof walkList>>;
 
 function readList(
-  { client, clock, reporter, listBehaviour, spacingMs, inFlightMax }: ListCollectorDeps,
+  { client, clock, reporter, listBehavior, spacingMs, inFlightMax }: ListCollectorDeps,
   list: (query: PageQuery) => Call,
   foldRecord: (record: unknown, at: MonotonicMs, onRemark: OnRemark) => boolean,
   signal: AbortSignal,
 ): Promise<ListReadResult> {
-  const { latency, pagesInFlight } = listBehaviour;
+  const { latency, pagesInFlight } = listBehavior;
   let isFirst = true;
   const walk: ListWalk = {
-    behaviour: listBehaviour,
+    behavior: listBehavior,
     inFlight: () => Math.min(pagesInFlight.max(), callsInFlightNeeded(spacingMs, latency.meanMs(), inFlightMax)),
     async fetch(query, pageSignal) {
       let sentAt: MonotonicMs | null = null;
