@@ -62,7 +62,7 @@ config/policies/offline.yaml:18:37: policies[0].steps[3].receiver: found "oncal"
 \`\`\`
 
 Policies are evaluated in the order of their file paths, and within a file from top to bottom. If several policies match a
-node, the first one that fires keeps it until its episode is over.
+node, the first one that fires keeps it until its episode ends or is suspended.
 
 Editors with yaml-language-server use \`policies.schema.json\` to complete and check a policy file whose first line is
 \`# yaml-language-server: $schema=../policies.schema.json\`.`;
@@ -70,8 +70,9 @@ Editors with yaml-language-server use \`policies.schema.json\` to complete and c
 const STEPS_INTRO = `A list. Each step has an \`action\` and these keys:`;
 
 const STEPS_RULES = `A step ends after \`verify.within\`, or as soon as \`verify.expect\` is true. If \`when\` is then false, the node is
-healed and no further step is taken. If \`when\` is still true, the next step is taken. A step that the service rejects ends the
-episode. An action whose response is unclear is verified by observation; no action is sent twice.`;
+healed and no further step is taken. If \`when\` is still true, or a rebooted node has not come back online, the next step is
+taken. A step that the service rejects ends the episode. An action whose response is unclear is verified by observation; no
+action is sent twice.`;
 
 const SCENARIO_INTRO = `# Scenarios of the simulator
 

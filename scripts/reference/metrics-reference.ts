@@ -42,9 +42,10 @@ service's clock, except \`proxynet_node_detail_timestamp_seconds\`, which is on 
 there are more than \`export.series_max\` series, whole families are dropped, those with the most series first.
 `;
 
-const DAEMON_INTRO = `These metrics describe the daemon at the time of the scrape; \`process_*\` and \`nodejs_*\` follow. A counter or histogram whose
-label values are all known in advance starts at zero; a gauge is absent until its value is known. The only family with one series per
-node is \`proxywarden_node_episode\`, and it has series only for nodes with an open episode, at most 1,000.
+const DAEMON_INTRO = `These metrics describe the daemon at the time of the scrape. \`/metrics\` also has the \`process_*\` and \`nodejs_*\` metrics of the
+Node.js process, which are not listed here. A counter or histogram whose label values are all known in advance starts at zero; a gauge is
+absent until its value is known. The only family with one series per node is \`proxywarden_node_episode\`, and it has series only
+for nodes with an open episode, at most 1,000.
 `;
 
 const CAPS_INTRO = `Values beyond the cap are counted under \`other\`, and \`proxywarden_labels_folded_total\` counts their records. A value

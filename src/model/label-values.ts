@@ -46,7 +46,7 @@ export const REJECT_MEANINGS = {
   unknown_status: "the status is not in the spec; it is counted as unknown",
   unknown_type: "the session type is not in the spec; it is counted as unknown",
   usage_out_of_scale:
-    "usage contradicts service.usage_scale; all usage is unknown until the scale is corrected or, if values were too low for percent, until a higher one is read",
+    "usage contradicts service.usage_scale; all usage is unknown until the scale is corrected or, if values were too low for percent, until a higher value is read",
   bad_time: "a timestamp is not ISO 8601; the field is unknown",
 } as const;
 export type RejectReason = keyof typeof REJECT_MEANINGS;

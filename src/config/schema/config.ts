@@ -257,8 +257,8 @@ const sections = section({
   policies,
   safety: safetySchema,
   time_intervals: intervalsSchema,
-  prometheus: endpoint(9090, "Prometheus that `blocked_by` queries, and from which `policy backtest` reads history."),
-  alertmanager: endpoint(9093, "Alertmanager that `blocked_by` queries, and to which notifications are sent."),
+  prometheus: endpoint(9090, "Prometheus server for `blocked_by` queries and for the history of `policy backtest`."),
+  alertmanager: endpoint(9093, "Alertmanager for `blocked_by` alerts and for notifications."),
   receivers,
 });
 

@@ -74,14 +74,14 @@ const tlsServerConfig = section({
   cipher_suites: list(oneOf(suites), "cipher suites", suites.length)
     .default([])
     .describe(
-      "Cipher suites up to TLS 1.2, named as in Go. If empty, all that Go considers secure. TLS 1.3 always uses its own.",
+      "Cipher suites for TLS 1.2 and earlier, named as in Go. If empty, all suites that Go considers secure are allowed. TLS 1.3 always uses its own.",
     ),
   prefer_server_cipher_suites: booleanFlag()
     .default(true)
     .describe("Whether to prefer the server's order of cipher suites."),
   curve_preferences: list(oneOf(curves), "curves", curves.length)
     .default([])
-    .describe("Elliptic curves by preference. If empty, OpenSSL's default applies."),
+    .describe("Elliptic curves, in order of preference. If empty, OpenSSL's default applies."),
 })
   .refine((value) => !isTls(value) || hasExactlyOne(value, "cert", "cert_file"), {
     ...RUN_ALWAYS,
@@ -145,7 +145,7 @@ const headers = section({
   ),
 })
   .prefault({})
-  .describe("Additional response headers. Only these can be set.");
+  .describe("Additional response headers. Only the headers below can be set.");
 
 const httpServerConfig = section({
   http2: booleanFlag()
@@ -188,7 +188,7 @@ const rateLimit = section({
   interval: interval.describe("Time after which one more request is allowed; `0` means no limit."),
   burst: wholeNumber(0, 1_000_000)
     .default(0)
-    .describe("Largest number of requests at once. With a limit, `0` rejects every request."),
+    .describe("Largest number of requests at once. If `interval` is not `0`, a burst of `0` rejects every request."),
 })
   .exactOptional()
   .describe(

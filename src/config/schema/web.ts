@@ -70,7 +70,7 @@ const linksSection = section({
     .describe("Grafana with the dashboards of `grafana/`. Banners and nodes link to them."),
 })
   .prefault({})
-  .describe("Links of the status page to other systems.");
+  .describe("Links from the status page to other systems.");
 
 /** The section `web`: the daemon's own HTTP server. */
 export const webSection = section({

@@ -10,10 +10,10 @@ const INTRO = `## Expressions
 fields below. They are checked when the file is loaded: unknown fields, wrong types, and conditions that always or never hold
 are errors. Integers and doubles can be mixed. The operators are
 ${operators.join(", ")}.
-Constants are written as in \`"DE"\`, \`0.95\` and \`["DE", "FR"]\`.
+Constants are written like \`"DE"\`, \`0.95\` and \`["DE", "FR"]\`.
 
 A condition is true, false or **unknown**. A field is unknown if it is missing, null, older than the policy's \`max_age\`, or a
-usage whose scale is unknown ([\`service.usage_scale\`](config.md#service)); \`ratio(a, b)\` is unknown if \`b\` is 0. A condition
+usage value whose scale is unknown ([\`service.usage_scale\`](config.md#service)); \`ratio(a, b)\` is unknown if \`b\` is 0. A condition
 that reads an unknown value is unknown, unless the other operand of \`&&\` or \`||\` determines the result:
 \`node.status == "online" && node.cpu_usage > 0.9\` is false for an offline node, whatever its usage. In \`a ? b : c\`, only the
 branch that is taken matters.

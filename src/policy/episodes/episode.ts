@@ -57,7 +57,7 @@ export function beginEpisode(active: ActivePolicy, node: NodeObservation, id: st
  * firing ──sent──▶ acting ──verified──▶ recovering ──healed──▶ healed
  *   ▲ ▲ ▲            │ │                    │
  *   │ │ └─next_step──┘ └─quarantined─▶ quarantined ──quarantine_over──▶ probation ──healed──▶ healed
- *   │ └───next_step─────────────────────────┘ (of recovering)               │
+ *   │ └───next_step─────────────────────────┘ (from recovering)             │
  *   └─────next_step─────────────────────────────────────────────────────────┘
  *
  * firing, or repaired by an operator      ──cleared────▶ cleared
@@ -68,7 +68,7 @@ export function beginEpisode(active: ActivePolicy, node: NodeObservation, id: st
  * suspended                               ──proven─────▶ firing, or the next step if a step had healed it
  *                                         ──acting, quarantined─▶ acting or quarantined, if that still lasts
  *                                         ──cleared, healed─▶ closed
- * with our quarantine, lifted by an operator ──freed───▶ freed
+ * quarantine lifted by an operator        ──freed──────▶ freed
  * any open state                          ──withdrawn──▶ withdrawn
  * ```
  *

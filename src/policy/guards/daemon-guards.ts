@@ -64,7 +64,7 @@ export const trustGuard: GuardRow = {
       counts: "nodes that the last walk missed",
       condition: "the walk was cut off, or missed more than `safety.trust.max_missing`",
       ends: "automatically, with the next complete walk, or with `accept-inventory`",
-      operatorAction: "find out why the list is incomplete; `accept-inventory` if it is correct",
+      operatorAction: "find out why the list is incomplete; `accept-inventory` if the missing nodes do not exist",
       alert: UNTRUSTED,
       policyWide: true,
     },

@@ -15,7 +15,7 @@ interface FleetGridChange {
   readonly cells: readonly CellChange[] | null;
 }
 
-/** The whole fleet in a few bytes per node, and its changes. */
+/** The whole fleet in a compact format, and its changes. */
 export type FleetGrid = ReturnType<typeof createFleetGrid>;
 
 /** Dependencies of {@link createFleetGrid}. */
