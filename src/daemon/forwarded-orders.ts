@@ -125,7 +125,8 @@ async function takeUntilAborted(deps: OrderTakerDeps, signal: AbortSignal): Prom
 async function execute(order: ForwardedOrder, { commands, log }: OrderTakerDeps): Promise<CommandReply> {
   const { command, target, reason, forMs = null, operator } = order;
   const route = operatorCommandTable.find(({ name }) => name === command);
-  if (route === undefined) return fail({ kind: "conflict", message: `this version does not have the command ${command}` });
+  if (route === undefined)
+    return fail({ kind: "conflict", message: `this version does not have the command ${command}` });
   const reply = await route.execute(onBehalfOf(commands(), operator), target, { reason, forMs });
   const fields = { order: command, operator, target };
   if (reply.ok) log.info({ ...fields, reason }, "forwarded command executed");

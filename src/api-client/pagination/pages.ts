@@ -21,8 +21,7 @@ export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Res
   if (!first.ok) return first;
   const progress = new WalkProgress(walk);
   progress.record(behavior.first, first);
-  const read = async (page: number) =>
-    progress.record(page, await walk.fetch({ page, limit: behavior.limit }, signal));
+  const read = async (page: number) => progress.record(page, await walk.fetch({ page, limit: behavior.limit }, signal));
   const inFlight = new Set<Promise<void>>();
   const startReading = () => {
     while (inFlight.size < walk.inFlight() && progress.hasMore() && !signal.aborted) {
