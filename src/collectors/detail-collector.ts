@@ -133,8 +133,8 @@ function createReader(deps: DetailCollectorDeps, failures: DetailFailures, signa
       const error = await readNodeDetail(deps, { id: next.id, lane }, signal, onSending);
       if (error !== null) attempt.failure = { id: next.id, error };
       const isMissing = error?.kind === "not_found";
-      const isOfNode = error !== null && (isMissing || (!isProbe && !SERVICE_FAILURES.has(error.kind)));
-      return { complete: inventory.hasDetail(), error, isOfNode };
+      const isNodeFailure = error !== null && (isMissing || (!isProbe && !SERVICE_FAILURES.has(error.kind)));
+      return { complete: inventory.hasDetail(), error, isNodeFailure };
     });
     if (signal.aborted) return;
     if (attempt.sentAt !== null) latency.record(clock.monotonic() - attempt.sentAt);

@@ -155,7 +155,7 @@ function planConstraints(input: PlanInput, paidAhead: number): Constraint<CallSh
   const capacities = pollingCapacityOf(input, paidAhead);
   return PLAN_BOUNDS.flatMap((bound) => {
     const capacity = capacities[bound];
-    return capacity === null ? [] : [{ bound, capacity, holds: ({ collector }) => isLimitedBy(collector, bound) }];
+    return capacity === null ? [] : [{ bound, capacity, appliesTo: ({ collector }) => isLimitedBy(collector, bound) }];
   });
 }
 

@@ -90,8 +90,8 @@ function findChanges({ values, lengths }: Segment, { values: next, changes }: Re
 }
 
 /**
- * Like {@link findChanges}, but includes the lines of a different series. It is a separate function to keep the usual
- * case fast.
+ * Like {@link findChanges}, but includes lines that belong to a different series. It is a separate function to keep the
+ * usual case fast.
  */
 function findAllChanges(
   { values, lengths }: Segment,
