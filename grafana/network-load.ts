@@ -50,8 +50,8 @@ export const sessionPanels = () => [
   timeSeries({
     ...third,
     title: "Session duration",
-    empty: "No session left the list",
-    description: `Duration of sessions that left the list, as last observed: median and 95th percentile. ${WALKS_RESOLUTION}`,
+    empty: "No session ended",
+    description: `Duration of sessions that ended, as last observed: median and 95th percentile. ${WALKS_RESOLUTION}`,
     unit: "s",
     queries: [
       { expr: durationQuantile(0.5), legend: "median" },

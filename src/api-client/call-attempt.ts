@@ -27,6 +27,7 @@ export interface CallObserver {
   onCall(endpoint: EndpointLabel, code: string, tookMs: DurationMs): void;
   /** Called with each rate limit that a response states. */
   onLimitStated(category: Category, limit: number, remaining: number, resetEpochSeconds: number | null): void;
+  /** Called for each 429. */
   onRejected(category: Category): void;
 }
 
@@ -137,7 +138,7 @@ async function problemOfPreparation(signal: AbortSignal, prepare: () => Promise<
   }
 }
 
-/** Returns why a call that has a permit must not be sent, or null if it may be sent. */
+/** Calls `onSending`. Returns why a call that has a permit must not be sent, or null if it may be sent. */
 function problemBeforeSending(signal: AbortSignal, onSending?: () => void): string | null {
   if (signal.aborted) return CANCELED_UNSENT;
   try {

@@ -7,7 +7,8 @@ const block = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 /** Returns why `pem` is not a valid list of CA certificates, or null if it is valid. */
 export function caCertificateProblem(pem: string): string | null {
   const certificates = pem.match(block) ?? [];
-  if (certificates.length === 0) return "holds no certificate; it should hold one or more in PEM, each BEGIN to END";
+  if (certificates.length === 0)
+    return "holds no certificate; it should hold one or more in PEM, each from BEGIN to END";
   const broken = certificates.findIndex((certificate) => !isReadable(certificate));
   return broken < 0 ? null : `holds a certificate that can't be read, number ${broken + 1} of ${certificates.length}`;
 }

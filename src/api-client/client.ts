@@ -18,7 +18,7 @@ export interface ApiResponse {
   readonly at: MonotonicMs;
 }
 
-/** Client of the management API. All calls pass the rate limiter. */
+/** Client of the management API. All calls go through the rate limiter. */
 export interface ApiClient {
   /**
    * Sends a GET, and retries it up to {@link RETRIES_MAX} times if that may help. `onSending` is called before each
@@ -43,7 +43,7 @@ export interface ApiClientDeps extends Omit<CallAttemptDeps, "serviceClock"> {
   readonly serviceClock?: ServiceClock;
 }
 
-/** Maximum number of retries of a GET after a 5xx, a reset or a time-out. */
+/** Maximum number of retries of a GET after a 5xx, a reset or a timeout. */
 export const RETRIES_MAX = 2;
 /** Wait before the first retry, doubled for the second. Each is multiplied by a random factor of 0.5 to 1.5. */
 const RETRY_DELAY_MS: DurationMs = 500;
@@ -120,7 +120,7 @@ function statusError(call: Call, response: TransportResponse, now: EpochMs): Api
       const { scope } = ENDPOINTS[call.endpoint];
       return {
         kind: "forbidden",
-        message: `${message}: the API key seems to lack the scope ${scope}; it said ${body}`,
+        message: `${message}: the API key seems to lack the scope ${scope}; the service said ${body}`,
       };
     }
     case status === 404:

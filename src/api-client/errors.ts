@@ -39,7 +39,7 @@ export function describeJson(value: unknown): string {
   try {
     return truncate(JSON.stringify(value));
   } catch {
-    // JSON.parse accepts any depth, but JSON.stringify overflows the stack after some thousand levels.
+    // JSON.parse accepts any depth, but JSON.stringify overflows the stack after several thousand levels.
     return `${Array.isArray(value) ? "a list" : "an object"} that is nested too deeply to be shown`;
   }
 }

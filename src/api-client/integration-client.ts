@@ -130,7 +130,7 @@ interface Attempt {
   readonly authorization: string | null;
 }
 
-const missingUrlFailure: IntegrationFailure = { kind: "no_url", message: "its URL is no http or https URL" };
+const missingUrlFailure: IntegrationFailure = { kind: "no_url", message: "its URL is not an http or https URL" };
 const timeoutFailure = (timeoutMs: DurationMs): IntegrationFailure => ({
   kind: "timeout",
   message: `no complete response within ${timeoutMs / SECOND_MS} s`,

@@ -10,7 +10,7 @@ const utf8 = new TextDecoder("utf-8");
 /** Decodes a body as UTF-8; invalid bytes become replacement characters. */
 export const bodyText = (body: Uint8Array): string => utf8.decode(body);
 
-/** Parses a body as JSON, or undefined if it is invalid or has more than `valuesMax` values. */
+/** Parses a body as JSON. Returns undefined if it is invalid or has more than `valuesMax` values. */
 export function parseJson(body: Uint8Array, valuesMax = VALUES_MAX): unknown {
   if (hasTooManyValues(body, valuesMax)) return undefined;
   try {

@@ -97,7 +97,7 @@ export class MonthCallCount {
       await store.add(day, calls);
       this.#unstored -= calls;
       this.#storedOn = day;
-      if (this.#isStoreFailing) log.info({ calls }, "calls stored again");
+      if (this.#isStoreFailing) log.info({ calls }, "calls can be stored again");
       this.#isStoreFailing = false;
     } catch (error) {
       // The count in memory suffices for this process, so polling continues. The failure is logged once, not at each

@@ -42,7 +42,7 @@ export function postResultOf(call: ActionCall, response: TransportResponse, at: 
       return { kind: "credentials", status: 401, message: `${answered}: the API key is not accepted` };
     case status === 403: {
       const { scope } = ENDPOINTS[call.endpoint];
-      const message = `${answered}: the API key seems to lack the scope ${scope}, or a cap of the plan is reached; it said ${body}`;
+      const message = `${answered}: the API key seems to lack the scope ${scope}, or a cap of the plan is reached; the service said ${body}`;
       return { kind: "credentials", status: 403, message };
     }
     case status === 429:

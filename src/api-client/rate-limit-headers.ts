@@ -5,7 +5,9 @@ import { type LimitReading, parseLimitReading } from "../rate-limit/limit-header
 
 type Headers = TransportResponse["headers"];
 
-/** Parses X-RateLimit-* (spec, section 8.1), or null if limit or remaining is missing, invalid or implausible. */
+/**
+ * Parses X-RateLimit-* (spec, section 8.1). Returns null if limit or remaining is missing, invalid or implausible.
+ */
 export function parseRateLimitHeaders(headers: Headers, now: MonotonicMs): LimitReading | null {
   const limit = wholeNumber(headers["x-ratelimit-limit"]);
   const remaining = wholeNumber(headers["x-ratelimit-remaining"]);
@@ -17,7 +19,7 @@ export function parseRateLimitHeaders(headers: Headers, now: MonotonicMs): Limit
 /** X-RateLimit-Reset, on the service's clock, or null if missing or invalid. */
 export const resetEpochSeconds = (headers: Headers): number | null => wholeNumber(headers["x-ratelimit-reset"]);
 
-/** The Date header, in whole seconds of the service's clock, or null if missing or invalid. */
+/** The Date header, on the service's clock and truncated to a second, or null if missing or invalid. */
 export const serviceDate = (headers: Headers): EpochMs | null => httpDate(headers.date);
 
 /**

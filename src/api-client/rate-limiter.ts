@@ -14,7 +14,7 @@ import { PermitQueue, type WaitingCall } from "./permit-queue.ts";
 
 /** Grants permits, to actions first and to other calls by weight, and counts the month's calls in the store. */
 export interface RateLimiter {
-  /** Waits for a permit for one call, or null if `signal` aborts first. Every permit must be released. */
+  /** Resolves to a permit for one call, or to null if `signal` aborts first. Every permit must be released. */
   acquire(category: Category, lane: Lane, signal: AbortSignal): Promise<Permit | null>;
   release(permit: Permit, outcome: CallOutcome): void;
   /** Sets the ratio in which waiting calls get permits; actions always have priority. */

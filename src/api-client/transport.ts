@@ -31,7 +31,7 @@ export interface TransportOptions {
 /** Maximum size of a body unless another one is given. A page of 10,000 records has a quarter of that. */
 export const BODY_BYTES_MAX = 16 * 1024 * 1024;
 /**
- * Maximum number of connections. They suffice for all collectors, so that no call waits for one during its time-out.
+ * Maximum number of connections. They suffice for all collectors, so that no call waits for one during its timeout.
  */
 const CONNECTIONS_MAX = 4 * IN_FLIGHT_MAX;
 /** A larger body takes milliseconds to process, so it is returned in a turn of the event loop of its own. */
@@ -218,8 +218,8 @@ async function readBody(stream: Dispatcher.ResponseData["body"], bytesMax: numbe
 const gunzipAsync = promisify(gunzip);
 
 /**
- * Decompresses a gzip body, or null if the result is larger than `bytesMax`. A body in another encoding, or one that
- * can't be decompressed, is returned as it is with its Content-Encoding header, which {@link readJson} explains.
+ * Decompresses a gzip body. Returns null if the result is larger than `bytesMax`. A body in another encoding, or one
+ * that can't be decompressed, is returned as it is with its Content-Encoding header, which {@link readJson} explains.
  */
 async function decompress(response: TransportResponse, bytesMax: number): Promise<TransportResponse | null> {
   const { "content-encoding": encoding, "content-length": _, ...headers } = response.headers;

@@ -1,4 +1,4 @@
-import { createListBehaviour, type ListBehaviour } from "../api-client/pagination/list-walk.ts";
+import { createListBehavior, type ListBehavior } from "../api-client/pagination/list-walk.ts";
 import { Inventory } from "../inventory/inventory.ts";
 import { SessionTotals } from "../inventory/sessions/session-totals.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
@@ -20,7 +20,7 @@ export interface CollectedState {
   stats: Dated<SessionStatistics> | null;
   hourly: Dated<readonly HourlyEntry[]> | null;
   sequence: number;
-  listBehaviour: { readonly nodes: ListBehaviour; readonly sessions: ListBehaviour };
+  listBehavior: { readonly nodes: ListBehavior; readonly sessions: ListBehavior };
   readonly collectorHistory: CollectorHistory;
   /** When each collector last started. */
   readonly lastStarts: Map<Collector, LastStart>;
@@ -49,31 +49,31 @@ export function createCollectedState(
     stats: null,
     hourly: null,
     sequence: 0,
-    listBehaviour: createListBehaviours(pageLimit),
+    listBehavior: createListBehaviors(pageLimit),
     collectorHistory: createCollectorHistory(),
     lastStarts: new Map(),
   };
 }
 
 /** Returns the size of the network as far as it has been seen. */
-export function networkSizeOf({ inventory, sessions, listBehaviour }: CollectedState): NetworkSize {
+export function networkSizeOf({ inventory, sessions, listBehavior }: CollectedState): NetworkSize {
   const listed = sessions.view()?.counts.reduce((sum, count) => sum + count, 0) ?? 0;
   return {
     nodes: inventory.count(),
-    nodePages: pageCount(inventory.count(), listBehaviour.nodes),
+    nodePages: pageCount(inventory.count(), listBehavior.nodes),
     sessions: listed,
-    sessionPages: pageCount(listed, listBehaviour.sessions),
+    sessionPages: pageCount(listed, listBehavior.sessions),
   };
 }
 
-/** Creates the observed behaviour of both lists. `limit` is the page size to request. */
-export const createListBehaviours = (limit: number) => ({
-  nodes: createListBehaviour(limit),
-  sessions: createListBehaviour(limit),
+/** Creates the observed behavior of both lists. `limit` is the page size to request. */
+export const createListBehaviors = (limit: number) => ({
+  nodes: createListBehavior(limit),
+  sessions: createListBehavior(limit),
 });
 
-const pageCount = (records: number, listBehaviour: ListBehaviour): number =>
-  Math.ceil(records / (listBehaviour.pageSize ?? listBehaviour.limit));
+const pageCount = (records: number, listBehavior: ListBehavior): number =>
+  Math.ceil(records / (listBehavior.pageSize ?? listBehavior.limit));
 
 /** Stores, once, that the list shows failed sessions. */
 export function storeFailedListed(sessions: SessionTotals, facts: FactStore, log: Log): void {

@@ -18,7 +18,7 @@ export interface RunOutcome {
   /** For a list: constant difference between its total and the records it shows. */
   readonly totalDifference?: number;
   /** Whether only one node failed. Then the failure is counted, but the collector is healthy. Absent means false. */
-  readonly isOfNode?: boolean;
+  readonly isNodeFailure?: boolean;
 }
 
 /** Health of a collector, as the status route shows it. */
@@ -89,10 +89,10 @@ export class CollectorReporter {
   #finishRun(outcome: RunOutcome, tookMs: DurationMs): boolean {
     const { clock, metrics } = this.#deps;
     const collector = this.#collector;
-    const { complete, error, isOfNode = false } = outcome;
+    const { complete, error, isNodeFailure = false } = outcome;
     this.#logRemarks();
     if (error?.kind === "aborted") return false;
-    if (!isOfNode) this.#logFailure(error);
+    if (!isNodeFailure) this.#logFailure(error);
     if (error === null) {
       metrics.set("proxywarden_collect_last_success_timestamp_seconds", { collector }, clock.now() / SECOND_MS);
     } else {
@@ -102,7 +102,7 @@ export class CollectorReporter {
     this.#setGauges(outcome);
     this.#logTotalDifference(outcome.totalDifference);
     const lastSuccessAt = error === null ? clock.now() : this.#health.lastSuccessAt;
-    const failure = isOfNode ? this.#health.failure : error;
+    const failure = isNodeFailure ? this.#health.failure : error;
     this.#health = { lastSuccessAt, lastDurationMs: tookMs, complete, failure };
     return error === null;
   }
@@ -153,7 +153,7 @@ export class CollectorReporter {
     if (difference === undefined || (difference !== 0) === this.#hasTotalDifference) return;
     this.#hasTotalDifference = difference !== 0;
     if (this.#hasTotalDifference) {
-      log.info({ collector, difference }, "constant difference between the list's total and its records accepted");
+      log.info({ collector, difference }, "accepted a constant difference between the list's total and its records");
     } else log.info({ collector }, "the list's total matches its records again");
   }
 }

@@ -9,7 +9,7 @@ import { COLLECTORS, type Collector, perCollector, type Snapshot } from "../mode
 import { callsInFlightMax } from "../rate-limit/concurrency.ts";
 import type { Limits } from "../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../scheduling/planner.ts";
-import { createListBehaviours, networkSizeOf } from "./collected-state.ts";
+import { createListBehaviors, networkSizeOf } from "./collected-state.ts";
 import type { CollectorHealth } from "./collector-health.ts";
 import { type CollectorRunnerDeps, createCollectorRunners } from "./collector-runs.ts";
 import { runDetailCollector } from "./detail-collector.ts";
@@ -61,7 +61,8 @@ export interface CollectorManager {
 const PUBLISH_INTERVAL_MS: DurationMs = SECOND_MS;
 /**
  * A snapshot copies the fleet, and is evaluated and rendered as a whole, so changes of a larger fleet are published
- * together, a second later for each of this many nodes. The end of a walk is published at once.
+ * less often: the interval is a second longer for each of this many nodes, up to {@link PUBLISH_INTERVALS_MAX} seconds.
+ * The end of a walk is published at once.
  */
 const NODES_PER_INTERVAL = 50_000;
 const PUBLISH_INTERVALS_MAX = 5;
@@ -74,8 +75,8 @@ const PLAN_INTERVAL_MS: DurationMs = 10 * SECOND_MS;
 export function startCollectorManager(deps: CollectorManagerDeps): CollectorManager {
   const { settings, collected } = deps;
   const stop = new AbortController();
-  if (collected.listBehaviour.nodes.requestedLimit !== settings.pageLimit) {
-    collected.listBehaviour = createListBehaviours(settings.pageLimit);
+  if (collected.listBehavior.nodes.requestedLimit !== settings.pageLimit) {
+    collected.listBehavior = createListBehaviors(settings.pageLimit);
   }
   const pollingPlan = new PollingPlan({
     ...deps,

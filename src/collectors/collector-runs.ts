@@ -42,7 +42,7 @@ export function createCollectorRunners(
       ...deps,
       client,
       reporter: reporters[list],
-      listBehaviour: collected.listBehaviour[list],
+      listBehavior: collected.listBehavior[list],
       inFlightMax: callsInFlightMax(settings.limits),
       spacingMs: settings.limits.categories[category].windowMs / pollingCallsPerWindow(settings.limits, category),
     };

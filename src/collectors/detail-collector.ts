@@ -35,9 +35,9 @@ interface DetailCollectorDeps {
 const IDLE_POLL_MS: DurationMs = SECOND_MS;
 /** While nodes are unread and no limit binds, reads are this many times faster than requested. */
 const CATCH_UP_FACTOR = 3;
-/** Reads missed during up to this time are caught up at {@link BACKLOG_INTERVALS_MAX} times the planned pace. */
+/** A backlog of reads of up to this time is caught up at {@link BACKLOG_PACE_FACTOR} times the planned pace. */
 const BACKLOG_MS_MAX: DurationMs = MINUTE_MS;
-const BACKLOG_INTERVALS_MAX = 2;
+const BACKLOG_PACE_FACTOR = 2;
 
 /** Failures of the service, not of the node that was read. */
 const SERVICE_FAILURES: ReadonlySet<ApiError["kind"]> = new Set([
@@ -107,7 +107,7 @@ function createPacer(now: MonotonicMs) {
   let due = now;
   let startedAt = Number.NEGATIVE_INFINITY;
   return {
-    nextAt: (spacing: DurationMs): MonotonicMs => Math.max(due + spacing, startedAt + spacing / BACKLOG_INTERVALS_MAX),
+    nextAt: (spacing: DurationMs): MonotonicMs => Math.max(due + spacing, startedAt + spacing / BACKLOG_PACE_FACTOR),
     start(spacing: DurationMs, at: MonotonicMs): void {
       due = Math.max(due + spacing, at - Math.max(spacing, BACKLOG_MS_MAX));
       startedAt = at;
@@ -133,8 +133,8 @@ function createReader(deps: DetailCollectorDeps, failures: DetailFailures, signa
       const error = await readNodeDetail(deps, { id: next.id, lane }, signal, onSending);
       if (error !== null) attempt.failure = { id: next.id, error };
       const isMissing = error?.kind === "not_found";
-      const isOfNode = error !== null && (isMissing || (!isProbe && !SERVICE_FAILURES.has(error.kind)));
-      return { complete: inventory.hasDetail(), error, isOfNode };
+      const isNodeFailure = error !== null && (isMissing || (!isProbe && !SERVICE_FAILURES.has(error.kind)));
+      return { complete: inventory.hasDetail(), error, isNodeFailure };
     });
     if (signal.aborted) return;
     if (attempt.sentAt !== null) latency.record(clock.monotonic() - attempt.sentAt);

@@ -2,7 +2,7 @@ import type { ApiClient } from "../api-client/client.ts";
 import { decodeNodeRecord, decodePage, decodeSessionRecord, type OnRemark } from "../api-client/decoding/records.ts";
 import { type Call, listNodesCall, listSessionsCall, type PageQuery } from "../api-client/endpoints.ts";
 import { type ApiError, isPermanent } from "../api-client/errors.ts";
-import type { ListBehaviour, ListWalk, WalkReport } from "../api-client/pagination/list-walk.ts";
+import type { ListBehavior, ListWalk, WalkReport } from "../api-client/pagination/list-walk.ts";
 import { walkList } from "../api-client/pagination/pages.ts";
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
@@ -22,7 +22,7 @@ export interface ListCollectorDeps {
   readonly client: ApiClient;
   readonly clock: Clock;
   readonly reporter: CollectorReporter;
-  readonly listBehaviour: ListBehaviour;
+  readonly listBehavior: ListBehavior;
   readonly metrics: DaemonMetrics;
   /** Maximum number of concurrent page reads. */
   readonly inFlightMax: number;
@@ -35,7 +35,7 @@ const LOOKUPS_MIN = 4;
 /** Maximum number of lookups per walk. */
 const LOOKUPS_MAX = 50;
 /**
- * Consecutive failed lookups after which the rest waits for the next walk, since each may take as long as a time-out.
+ * Consecutive failed lookups after which the rest waits for the next walk, since each may take as long as a timeout.
  */
 const LOOKUP_FAILURES_MAX = 2;
 /** A detail read within this time shows that single nodes can be read. */
@@ -76,8 +76,8 @@ export async function collectNodes(
 }
 
 /**
- * Reads nodes that the walk did not show by id. A 404 proves that the node is gone, unless the service also returns it
- * for a listed node.
+ * Reads, by id, nodes that the walk did not show. A 404 proves that the node is gone, unless the service also returns
+ * 404 for a listed node.
  */
 async function lookUpMissing(
   deps: ListCollectorDeps,
@@ -142,15 +142,15 @@ export async function collectSessions(
 type ListReadResult = Awaited<ReturnType<typeof walkList>>;
 
 function readList(
-  { client, clock, reporter, listBehaviour, spacingMs, inFlightMax }: ListCollectorDeps,
+  { client, clock, reporter, listBehavior, spacingMs, inFlightMax }: ListCollectorDeps,
   list: (query: PageQuery) => Call,
   foldRecord: (record: unknown, at: MonotonicMs, onRemark: OnRemark) => boolean,
   signal: AbortSignal,
 ): Promise<ListReadResult> {
-  const { latency, pagesInFlight } = listBehaviour;
+  const { latency, pagesInFlight } = listBehavior;
   let isFirst = true;
   const walk: ListWalk = {
-    behaviour: listBehaviour,
+    behavior: listBehavior,
     inFlight: () => Math.min(pagesInFlight.max(), callsInFlightNeeded(spacingMs, latency.meanMs(), inFlightMax)),
     async fetch(query, pageSignal) {
       let sentAt: MonotonicMs | null = null;

@@ -37,8 +37,7 @@ export interface Daemon {
 }
 
 /**
- * Starts the daemon: secrets and clients, state, web server, collectors, remediation. The error lists every problem,
- * one per line.
+ * Starts the daemon: secrets and clients, state, web server, collectors, remediation. The error lists every problem.
  */
 export async function startDaemon(deps: DaemonDeps): Promise<Result<Daemon, readonly string[]>> {
   const read = await deps.readConfig();
@@ -74,7 +73,7 @@ class RunningDaemon implements Daemon {
     this.unusable = runtime.shared?.unusable ?? null;
   }
 
-  /** `term` belongs to a daemon that is alone, or null if the daemon shares its state and stands by. */
+  /** `term` is that of a daemon that is alone, or null if the daemon shares its state and stands by. */
   async start(resources: ConfigResources, term: Term | null): Promise<Result<void, readonly string[]>> {
     const { config } = resources;
     const web = await this.#listen(resources);

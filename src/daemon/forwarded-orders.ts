@@ -10,11 +10,11 @@ import { onBehalfOf, operatorCommandTable } from "../web/api/operator-commands.t
 export interface ForwardingDeps {
   readonly orders: ForwardedOrders;
   readonly clock: Clock;
-  /** Names the leader in replies. */
+  /** Names the leader in replies, after "the leader,". */
   leader(): string;
 }
 
-/** How often to ask for the reply, and for how long, which is less than the time-out of the CLI. */
+/** How often to ask for the reply, and for how long, which is less than the timeout of the CLI. */
 const REPLY_INTERVAL_MS: DurationMs = SECOND_MS / 4;
 const REPLY_WAIT_MS: DurationMs = 5 * SECOND_MS;
 /** The leader looks for commands this often. */
@@ -61,15 +61,15 @@ export class ForwardingCommands implements OperatorCommands {
     try {
       id = await orders.submit({ command, target, reason, forMs, operator: this.#operator });
     } catch (error) {
-      const message = `the command can't be forwarded to ${leader}: ${errorMessage(error)}; nothing has changed`;
+      const message = `the command can't be forwarded to the leader, ${leader}: ${errorMessage(error)}; nothing has changed`;
       return fail({ kind: "journal", message });
     }
     for (let waitedMs = 0; waitedMs < REPLY_WAIT_MS; waitedMs += REPLY_INTERVAL_MS) {
       await clock.sleep(REPLY_INTERVAL_MS);
       const reply = await orders.reply(id).catch(() => null);
-      if (reply !== null) return reply.ok ? ok(`${reply.value}; executed by ${leader}`) : reply;
+      if (reply !== null) return reply.ok ? ok(`${reply.value}; executed by the leader, ${leader}`) : reply;
     }
-    const message = `operator command ${id} was forwarded, and ${leader} has not replied yet; it is executed once a leader takes it: check the status before you send it again`;
+    const message = `operator command ${id} was forwarded, and the leader, ${leader}, has not replied yet; the command is executed when a leader takes it: check the status before you send it again`;
     return fail({ kind: "unanswered", message });
   }
 }
@@ -115,7 +115,7 @@ async function takeUntilAborted(deps: OrderTakerDeps, signal: AbortSignal): Prom
       }
       isFailing = false;
     } catch (error) {
-      if (!isFailing) log.warn({ err: error }, "forwarded commands not read; trying again");
+      if (!isFailing) log.warn({ err: error }, "forwarded commands not processed; trying again");
       isFailing = true;
     }
     await clock.sleep(TAKE_INTERVAL_MS, signal);
@@ -125,7 +125,8 @@ async function takeUntilAborted(deps: OrderTakerDeps, signal: AbortSignal): Prom
 async function execute(order: ForwardedOrder, { commands, log }: OrderTakerDeps): Promise<CommandReply> {
   const { command, target, reason, forMs = null, operator } = order;
   const route = operatorCommandTable.find(({ name }) => name === command);
-  if (route === undefined) return fail({ kind: "conflict", message: `this version knows no command ${command}` });
+  if (route === undefined)
+    return fail({ kind: "conflict", message: `this version does not have the command ${command}` });
   const reply = await route.execute(onBehalfOf(commands(), operator), target, { reason, forMs });
   const fields = { order: command, operator, target };
   if (reply.ok) log.info({ ...fields, reason }, "forwarded command executed");

@@ -142,7 +142,7 @@ export function readTls(key: string, config: TlsConfig, secret: ReadSecret, prob
   if (untrusted !== null) problems.push(`${key}.ca_file: ${config.ca_file} ${untrusted}`);
   const unusable =
     isRead(cert) && isRead(privateKey) ? clientCertificateProblem(cert.value(), privateKey.value()) : null;
-  if (unusable !== null) problems.push(`${key}: cert_file and key_file do not match: ${unusable}`);
+  if (unusable !== null) problems.push(`${key}: cert_file and key_file can't be used: ${unusable}`);
   return {
     ...(ca === null ? {} : { ca }),
     ...(cert === null ? {} : { cert }),

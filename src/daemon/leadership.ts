@@ -47,7 +47,7 @@ export class Leadership {
     return this.#leader;
   }
 
-  /** Starts to stand by for the lease. */
+  /** Starts trying to acquire the lease. */
   start(): void {
     this.#running = this.#run();
   }
@@ -121,7 +121,7 @@ export class Leadership {
       if (signal.aborted || lease.epoch() === null) return;
       try {
         await lease.renew();
-        if (isFailing) log.info({}, "lease renewed again");
+        if (isFailing) log.info({}, "lease renewals succeed again");
         isFailing = false;
       } catch (error) {
         if (lease.epoch() === null) return;

@@ -42,7 +42,7 @@ export class ModeSwitch {
     return this.#leadership;
   }
 
-  /** Starts to lead with the term of a daemon that is alone. */
+  /** Starts to lead with a new term. */
   lead(resources: ConfigResources, term: Term): void {
     const collection = startCollection(resources, null, this.#deps, this.#runtime, term);
     this.#active = activateConfig(resources, collection, [], this.#deps, this.#runtime, term);

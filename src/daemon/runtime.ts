@@ -14,7 +14,7 @@ import { openOnlyTerm, type Term } from "./term.ts";
 
 /** Time that each part of a shutdown may take. */
 export interface ShutdownBudget {
-  /** For the response to a POST in flight; after that it is aborted and journalled as in doubt. */
+  /** For the response to a POST in flight; after that it is aborted and journaled as in doubt. */
   readonly postMs: DurationMs;
   /** For queued notifications. */
   readonly notificationsMs: DurationMs;
@@ -44,7 +44,7 @@ export interface DaemonDeps {
   readonly random: Random;
   readonly log: Log & { setLevel(level: Config["log"]["level"]): void };
   readonly version: string;
-  /** Loads the configuration. The error lists every problem, one per line. It should not block the event loop. */
+  /** Loads the configuration. The error lists every problem. It should not block the event loop. */
   readConfig(): Result<LoadedConfig, readonly string[]> | Promise<Result<LoadedConfig, readonly string[]>>;
   readFile(path: string): Result<string, string>;
   /** Opens the state of one daemon, or one that several daemons share. */
@@ -67,7 +67,7 @@ export interface Runtime {
 }
 
 /**
- * Opens the state, and creates the runtime. `term` belongs to a daemon that is alone, or null if the daemon shares its
+ * Opens the state, and creates the runtime. `term` is that of a daemon that is alone, or null if the daemon shares its
  * state and stands by.
  */
 export async function openRuntime(

@@ -84,7 +84,8 @@ export class StandbyConfig implements ActiveConfig {
   }
 
   /**
-   * Reads the journal, and reads it again whenever it has changed until {@link stop}. Resolves after the first attempt.
+   * Reads the journal, and reads it again whenever it has changed, until {@link stop}. Resolves after the first
+   * attempt.
    */
   async start(): Promise<void> {
     await this.#refresh();

@@ -169,8 +169,8 @@ export class Inventory {
   }
 
   /**
-   * Returns the time from which {@link takeNextDetail} takes a node out of turn; Infinity if it does not without a new
-   * observation.
+   * Returns the time from which {@link takeNextDetail} takes a node out of turn; Infinity if it will not until there is
+   * a new observation.
    */
   suspectAt(): MonotonicMs {
     return this.#priority.suspectAt();

@@ -37,7 +37,7 @@ export class NodeColumns {
   #slots = 0;
   readonly #numbers = columnsOf(NUMBER_COLUMNS, () => new Float64Array(0));
   readonly #texts = columnsOf(["ids", ...TEXT_COLUMNS] as const, (): string[] => []);
-  /** The columns of the list, which every record sets: without a lookup by name. */
+  /** The columns that every record of the list sets, kept here to avoid a lookup by name for each value. */
   readonly #listedNumbers = LISTED_NUMBER_NAMES.map((name) => ({ name, column: this.#numbers[name] }));
   readonly #listedTexts = TEXT_COLUMNS.map((name) => ({ name, column: this.#texts[name] }));
   readonly #locationIndex = column(new Uint32Array(0));

@@ -22,7 +22,7 @@ export interface InventoryStatus {
   readonly nodes: number;
   /** Records of the last walk, unreadable ones included. */
   readonly recordsRead: number;
-  /** Nodes of the largest complete walk of the last days, or 0 before the first one. */
+  /** Nodes of the largest complete walk of the last 7 days, or 0 before the first one. */
   readonly largestWalkNodes: number;
   /** Records of the last walk that could not be read, and nodes with an unknown status. */
   readonly unknownRecords: number;
@@ -57,7 +57,7 @@ export function assessTrust(inventory: InventoryStatus, trust: Safety["trust"]):
 function incompleteDetail({ completeWalks, missing }: InventoryStatus, trust: Safety["trust"]): string {
   if (missing !== null) {
     const share = formatPercent(trust.maxMissing);
-    return `the last walk of the nodes misses ${missing.nodes} of ${missing.of}, more than ${share}; it ends with a walk that misses fewer, or with accept-inventory if that is right`;
+    return `the last walk of the nodes misses ${missing.nodes} of ${missing.of}, more than ${share}; the hold ends with a walk that misses fewer, or with accept-inventory if that is right`;
   }
   return completeWalks === 0
     ? "no walk of the node list has completed yet"
@@ -76,7 +76,7 @@ function inventoryBlockers(inventory: InventoryStatus, trust: Safety["trust"]): 
     blockers.push({ reason: "inventory_incomplete", detail });
   }
   if ((inventory.lastComplete || inventory.missing !== null) && nodes < trust.minInventory * largestWalkNodes - 1e-9) {
-    const detail = `${nodes} nodes are listed, less than ${formatPercent(trust.minInventory)} of the ${largestWalkNodes} of the last days; if that is correct, run accept-inventory`;
+    const detail = `${nodes} nodes are listed, fewer than ${formatPercent(trust.minInventory)} of the ${largestWalkNodes} listed in the last 7 days; if that is correct, run accept-inventory`;
     blockers.push({ reason: "inventory_shrunk", detail });
   }
   // An incomplete walk does not show the whole fleet, so the share is of the larger count.

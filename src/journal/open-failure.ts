@@ -68,7 +68,7 @@ export function stateFolderProblem(folder: string): string | null {
     accessSync(existing, constants.W_OK | constants.X_OK);
     return null;
   } catch (error) {
-    return `this user may not write to ${existing}: ${(error as NodeJS.ErrnoException).code}`;
+    return `this user can't write to ${existing}: ${(error as NodeJS.ErrnoException).code}`;
   }
 }
 

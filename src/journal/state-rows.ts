@@ -8,7 +8,7 @@ export type StateRow =
 
 /** Read-only access to a whole state, at one point in time. */
 export interface StateReader extends JournalReader {
-  /** Yields all rows, each kind in the order in which they were written. */
+  /** Yields all rows, kind by kind. Those of {@link TIMED_TABLES} are in the order in which they were first written. */
   rows(): AsyncIterable<StateRow>;
 }
 

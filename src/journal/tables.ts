@@ -4,7 +4,7 @@ import type { StateRow } from "./state-rows.ts";
 /** All tables of a state. */
 export const STATE_TABLES = ["calls", "facts", "timers", "episodes", "actions", "decisions", "holds", "orders"];
 
-/** A table whose rows are stored as JSON in its column `body`, and belong to a time. */
+/** A table whose rows have a time and are stored as JSON in its column `body`. */
 export interface TimedTable {
   readonly table: "episodes" | "actions" | "decisions" | "orders";
   /** The kind of its rows in an exported state. */
@@ -15,7 +15,7 @@ export interface TimedTable {
   readonly sequence: "number" | "seq";
 }
 
-/** The tables whose rows belong to a time, in the order in which they are exported. */
+/** The tables whose rows have a time, in the order in which they are exported. */
 export const TIMED_TABLES = {
   episodes: { table: "episodes", kind: "episode", at: "opened_at", sequence: "number" },
   actions: { table: "actions", kind: "action", at: "created_at", sequence: "number" },

@@ -134,7 +134,7 @@ export function learnFromAnswer(learned: LearnedLimit, sentAt: MonotonicMs, basi
   }
 }
 
-/** Returns when the learned limits allow the next call. */
+/** Returns when the learned limit allows the next call of `lane`; -Infinity if there is none. */
 export function learnedLimitAvailableAt(learned: LearnedLimit, lane: Lane): MonotonicMs {
   if (!hasLearnedLimit(learned)) return Number.NEGATIVE_INFINITY;
   const { pace, actions } = learned;

@@ -7,7 +7,7 @@ export interface RecentCalls {
   readonly day: number;
 }
 
-/** Counts calls by time of day. They are forgotten after a day. */
+/** Counts recent calls. They are forgotten after a day. */
 export interface RecentCallCounter {
   record(now: MonotonicMs): void;
   calls(now: MonotonicMs): RecentCalls;

@@ -25,7 +25,7 @@ export interface RouteHistory {
 
 /** Number of calls after which the counts of a route are halved. */
 const RECORDED_CALLS_MAX = 400;
-/** Minimum number of 429s from which a route is compared with others. */
+/** Minimum number of 429s for a route to be compared with others. */
 const REJECTIONS_MIN = 3;
 /**
  * Minimum number of 429s expected of the others, at the route's rate. The probability of having none by chance is then

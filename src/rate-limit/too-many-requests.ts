@@ -98,7 +98,7 @@ export function recordTooManyRequests(ledger: Ledger, permit: Permit, rejection:
   learnFromRejection(state.learned, { sentAt: at, callsMade, othersAnsweredAt }, basis, now);
 }
 
-/** Returns when earlier 429s allow the next call. */
+/** Returns when earlier 429s, and the Retry-After of earlier 5xx, allow the next call. */
 export function rejectedUntil({ categories, planRejectedUntil }: Ledger, category: Category, lane: Lane): MonotonicMs {
   const state = categories[category];
   const route = state.routes[routeOf(lane)];

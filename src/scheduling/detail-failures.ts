@@ -24,7 +24,7 @@ export interface DetailFailures {
   probeSpacingMs(spacingMs: DurationMs): DurationMs;
 }
 
-/** Number of failures in a row from which on the service is suspected. */
+/** Number of failures in a row after which the service is suspected. */
 const FAILURES_BEFORE_PROBE = 4;
 /**
  * Maximum time between two probes, unless reads are planned further apart, so that a recovery of the service is
@@ -33,7 +33,7 @@ const FAILURES_BEFORE_PROBE = 4;
 const SPACING_MS_MAX: DurationMs = 5 * MINUTE_MS;
 const DOUBLINGS_MAX = 20;
 /**
- * Number of reads after a successful probe during which failures don't make the service suspect, since most nodes may
+ * Number of reads after a successful probe during which failures do not count against the service, since most nodes may
  * be faulty.
  */
 const READS_AFTER_PROBE = 60;

@@ -33,11 +33,11 @@ const READS_MAX = 64;
 const RETRY_SHARE = 1 / 8;
 /** Number of failures in a row after which the time between reads no longer grows. */
 const FAILURES_MAX = 4;
-/** Number of failures in a row from which on a node counts as failing. */
+/** Number of failures in a row after which a node counts as failing. */
 const FAILURES_OF_FAILING = 2;
 /** Number of attempts to find a node for a probe whose last read succeeded. */
 const PROBE_PICKS_MAX = 8;
-/** The golden ratio, the fractional parts of whose multiples are spread evenly between 0 and 1. */
+/** The reciprocal of the golden ratio. The fractional parts of its multiples are spread evenly between 0 and 1. */
 const ROUND_SPREAD = 0.618033988749895;
 /** Length of a round until one is planned. */
 const ROUND_MS_FIRST: DurationMs = 15 * MINUTE_MS;
@@ -57,9 +57,9 @@ const savedReadsMax = (nodes: number): number => Math.max(SAVED_SUSPECT_READS_MI
  * its last read, so nodes are in the order of their reads, after those that were never read. A suspect has an earlier
  * deadline and is read once that has passed.
  *
- * Suspects get only a share of the reads, since routine reads alone find what nothing announces. At least every second
- * read is routine, and five of six in the long run, so between two reads of a node there are never more than {@link
- * readsBetweenMax} others, regardless of the number of suspects.
+ * Suspects get only a share of the reads, since only routine reads find problems that show no earlier sign. At least
+ * every second read is routine, and five of six in the long run, so between two reads of a node there are never more
+ * than {@link readsBetweenMax} others, regardless of the number of suspects.
  *
  * The choice is deterministic. A slot is a node's index in the fleet. Calls with an unknown slot have no effect.
  */
@@ -157,7 +157,7 @@ export class DetailPriority {
   }
 
   /**
-   * Takes the node to read now, or null if there are no nodes. `roundMs` is the planned time for one read of each node.
+   * Takes the node to read now. Null if there are no nodes. `roundMs` is the planned time for one read of each node.
    */
   takeNext(now: MonotonicMs, roundMs: DurationMs): DetailChoice | null {
     if (roundMs > 0 && roundMs < Number.POSITIVE_INFINITY) this.#roundMs = roundMs;
@@ -184,7 +184,7 @@ export class DetailPriority {
     return { slot: chosen, cause: null };
   }
 
-  /** Returns when {@link takeNext} will return a suspect, or Infinity if not before something else changes. */
+  /** Returns when {@link takeNext} will return a suspect, or Infinity if it will not until something else changes. */
   suspectAt(): MonotonicMs {
     if (!this.#maySuspect()) return Number.POSITIVE_INFINITY;
     return Math.min(...SUSPECT_CAUSES.map((_, cause) => this.#deadlines.dueOf(this.#deadlines.first(cause))));

@@ -36,7 +36,7 @@ export function trafficClassOf(category: Category, lane: Lane): TrafficClass | n
   }
 }
 
-/** Minimum weight, so that a class without planned calls is served too if it has one. */
+/** Minimum weight, so that a class without planned calls is served too if one of its calls waits. */
 const WEIGHT_MIN = 0.01;
 const EQUAL_SHARE: TrafficShare = { weight: 1, savedMax: 0 };
 

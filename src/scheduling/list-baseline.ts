@@ -13,7 +13,7 @@ const SESSIONS_MIN = 4;
 const GIGABYTES_PER_HOUR_MIN = 0.5;
 /** Number of records in the mean and the deviation. */
 const WEIGHT_RECORDS = 16;
-/** Number of records from which on mean and deviation are known well enough. */
+/** Number of records after which the mean and the deviation are known well enough. */
 const RECORDS_MIN = 6;
 
 /**

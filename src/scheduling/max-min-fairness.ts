@@ -10,7 +10,7 @@ export interface Demand<Name> {
 export interface Constraint<Name, Bound> {
   readonly bound: Bound;
   readonly capacity: number;
-  holds(name: Name): boolean;
+  appliesTo(name: Name): boolean;
 }
 
 /** What a demand gets. `boundBy` is the constraint that limits it, or null if it gets all that it wants. */
@@ -44,9 +44,9 @@ export function shareFairly<Name, Bound>(
 /** Raises all open levels until the first of them has what it wants or reaches a constraint. */
 function raiseLevels<Name, Bound>(levels: Level<Name, Bound>[], constraints: readonly Constraint<Name, Bound>[]): void {
   const open = levels.filter(({ boundBy }) => boundBy === undefined);
-  const rooms = constraints.map(({ capacity, holds }) => {
-    const weight = open.reduce((sum, demand) => sum + (holds(demand.name) ? demand.weight : 0), 0);
-    const used = levels.reduce((sum, { name, given }) => sum + (holds(name) ? given : 0), 0);
+  const rooms = constraints.map(({ capacity, appliesTo }) => {
+    const weight = open.reduce((sum, demand) => sum + (appliesTo(demand.name) ? demand.weight : 0), 0);
+    const used = levels.reduce((sum, { name, given }) => sum + (appliesTo(name) ? given : 0), 0);
     return weight === 0 ? Number.POSITIVE_INFINITY : Math.max(0, capacity - used) / weight;
   });
   const step = Math.min(...rooms, ...open.map(({ wanted, given, weight }) => (wanted - given) / weight));
@@ -54,8 +54,8 @@ function raiseLevels<Name, Bound>(levels: Level<Name, Bound>[], constraints: rea
     level.given += step * level.weight;
     if (level.given >= level.wanted - EPSILON) Object.assign(level, { given: level.wanted, boundBy: null });
   }
-  constraints.forEach(({ bound, holds }, index) => {
+  constraints.forEach(({ bound, appliesTo }, index) => {
     if (rooms[index]! > step + EPSILON) return;
-    for (const level of open) if (level.boundBy === undefined && holds(level.name)) level.boundBy = bound;
+    for (const level of open) if (level.boundBy === undefined && appliesTo(level.name)) level.boundBy = bound;
   });
 }

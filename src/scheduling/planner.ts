@@ -34,7 +34,8 @@ export interface CollectorPlan {
   readonly pacedMs: DurationMs;
   /**
    * Time for which data of this collector counts as fresh: {@link FRESH_INTERVALS} times the longer of `pacedMs` and
-   * the measured duration of a run, at most {@link FRESH_MS_MAX} or {@link FRESH_INTERVALS} requested intervals.
+   * the measured duration of a run, at most the longer of {@link FRESH_MS_MAX} and {@link FRESH_INTERVALS} requested
+   * intervals.
    */
   readonly freshMs: DurationMs;
   /** `intervalMs` divided by `requestedMs`, at least 1. */
@@ -154,7 +155,7 @@ function planConstraints(input: PlanInput, paidAhead: number): Constraint<CallSh
   const capacities = pollingCapacityOf(input, paidAhead);
   return PLAN_BOUNDS.flatMap((bound) => {
     const capacity = capacities[bound];
-    return capacity === null ? [] : [{ bound, capacity, holds: ({ collector }) => isLimitedBy(collector, bound) }];
+    return capacity === null ? [] : [{ bound, capacity, appliesTo: ({ collector }) => isLimitedBy(collector, bound) }];
   });
 }
 

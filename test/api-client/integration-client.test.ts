@@ -117,7 +117,7 @@ describe("a failing server", () => {
     const asked = await peerOf({ url: fixedKey(url) }).peer.request(query, neverAnswers);
     expect(asked).toEqual({
       ok: false,
-      error: expect.objectContaining({ message: "its URL is no http or https URL" }),
+      error: expect.objectContaining({ message: "its URL is not an http or https URL" }),
     });
   });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ApiClient } from "../../src/api-client/client.ts";
-import { createListBehaviour } from "../../src/api-client/pagination/list-walk.ts";
+import { createListBehavior } from "../../src/api-client/pagination/list-walk.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { CollectorReporter } from "../../src/collectors/collector-health.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
@@ -30,7 +30,7 @@ async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
       client,
       clock,
       reporter,
-      listBehaviour: createListBehaviour(1_000),
+      listBehavior: createListBehavior(1_000),
       metrics,
       inFlightMax: 3,
       spacingMs: 0,

@@ -107,7 +107,7 @@ test("commands given to a standby are executed by the leader, which answers; wit
   const commands = two!.modes.active.operatorCommands.as("alice");
   expect(await give(commands.pause("deploy"))).toEqual({
     ok: true,
-    value: "paused: deploy; no action is taken until resume; executed by one (http://one)",
+    value: "paused: deploy; no action is taken until resume; executed by the leader, one (http://one)",
   });
   expect(one!.modes.active.view.status().paused).toMatchObject({ reason: "deploy", operator: "alice" });
   expect(two!.modes.active.view.status().paused).toMatchObject({ reason: "deploy", operator: "alice" });

@@ -51,7 +51,7 @@ describe("an inventory that is not ready", () => {
   test("is incomplete if a walk misses too many nodes, and the blocker says how the hold ends", () => {
     expect(assess({ lastComplete: false, missing: { nodes: 12, of: 100 } })).toEqual(
       notReady(
-        "inventory_incomplete: the last walk of the nodes misses 12 of 100, more than 2%; it ends with a walk that misses fewer, or with accept-inventory if that is right",
+        "inventory_incomplete: the last walk of the nodes misses 12 of 100, more than 2%; the hold ends with a walk that misses fewer, or with accept-inventory if that is right",
       ),
     );
   });
@@ -89,7 +89,7 @@ describe("an untrusted inventory", () => {
     expect(assess({ nodes: 80, recordsRead: 80 })).toEqual(TRUSTED);
     expect(assess({ nodes: 79, recordsRead: 79 })).toEqual(
       untrusted(
-        "inventory_shrunk: 79 nodes are listed, less than 80% of the 100 of the last days; if that is correct, run accept-inventory",
+        "inventory_shrunk: 79 nodes are listed, fewer than 80% of the 100 listed in the last 7 days; if that is correct, run accept-inventory",
       ),
     );
     expect(assess({ nodes: 0, recordsRead: 0 }).isUntrusted).toBe(true);

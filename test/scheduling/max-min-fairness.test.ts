@@ -7,8 +7,8 @@ type Bound = "all" | "first";
 const demand = (name: Name, wanted: number, weight = 1) => ({ name, wanted, weight });
 /** Creates constraints on `a` alone and on all demands together. */
 const constraints = (all: number, first = Number.POSITIVE_INFINITY) => [
-  { bound: "first" as Bound, capacity: first, holds: (name: Name) => name === "a" },
-  { bound: "all" as Bound, capacity: all, holds: () => true },
+  { bound: "first" as Bound, capacity: first, appliesTo: (name: Name) => name === "a" },
+  { bound: "all" as Bound, capacity: all, appliesTo: () => true },
 ];
 const given = (grants: ReturnType<typeof shareFairly<Name, Bound>>) =>
   Object.fromEntries([...grants].map(([name, grant]) => [name, [grant.given, grant.boundBy]]));

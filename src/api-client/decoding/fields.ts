@@ -37,7 +37,7 @@ export const isIdentifier = (value: unknown): value is string =>
   !value.includes(REPLACEMENT_CHARACTER);
 
 /** Describes what {@link isIdentifier} accepts. */
-export const IDENTIFIER_EXPECTED = `a text of 1 to ${TEXT_CHARACTERS_MAX} characters of valid Unicode`;
+export const IDENTIFIER_EXPECTED = `a string of 1 to ${TEXT_CHARACTERS_MAX} characters of valid Unicode`;
 
 /** The identifier of another record, or missing. Some services send an empty text if there is none. */
 export const isReference: FieldCheck = (value) => isMissing(value) || value === "" || isIdentifier(value);
@@ -66,14 +66,17 @@ export function readTime(value: unknown): number | null {
 export const isList: FieldCheck = (value) => isMissing(value) || Array.isArray(value);
 
 const expectations = new Map<FieldCheck, Pick<InvalidField, "reason" | "expected">>([
-  [isReference, { reason: "wrong_type", expected: `it is ${IDENTIFIER_EXPECTED}` }],
+  [isReference, { reason: "wrong_type", expected: `it must be ${IDENTIFIER_EXPECTED}` }],
   [
     isText,
-    { reason: "wrong_type", expected: `it is a text of at most ${TEXT_CHARACTERS_MAX} characters of valid Unicode` },
+    {
+      reason: "wrong_type",
+      expected: `it must be a string of at most ${TEXT_CHARACTERS_MAX} characters of valid Unicode`,
+    },
   ],
-  [isQuantity, { reason: "wrong_type", expected: `it is a number from 0 to ${Number.MAX_SAFE_INTEGER}` }],
-  [isTime, { reason: "bad_time", expected: "it is an ISO 8601 timestamp" }],
-  [isList, { reason: "wrong_type", expected: "it is a list" }],
+  [isQuantity, { reason: "wrong_type", expected: `it must be a number from 0 to ${Number.MAX_SAFE_INTEGER}` }],
+  [isTime, { reason: "bad_time", expected: "it must be an ISO 8601 timestamp" }],
+  [isList, { reason: "wrong_type", expected: "it must be a list" }],
 ]);
 
 /** The invalid fields, in the order of `fields`, or null if there is none. */

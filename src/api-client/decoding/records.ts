@@ -71,7 +71,7 @@ export function decodePage(json: unknown): Result<RawPage, ApiError> {
   if (!Array.isArray(data)) return wrongShape("a page", `data: expected a list, found ${describeJson(data)}`);
   if (data.length > PAGE_RECORDS_MAX) return wrongShape("a page", `data: it has more than ${PAGE_RECORDS_MAX} records`);
   if (!isCount(total))
-    return wrongShape("a page", `pagination.total: expected a whole number from 0, found ${describeJson(total)}`);
+    return wrongShape("a page", `pagination.total: expected a non-negative whole number, found ${describeJson(total)}`);
   return ok({ records: data, limit: isCount(limit) ? limit : null, total });
 }
 
@@ -81,7 +81,7 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 export const wrongShape = (what: string, problem: string): Result<never, ApiError> =>
   fail({ kind: "wrong_shape", message: `this is not ${what}: ${problem}` });
 
-/** The fields of one form of a node by the check and conversion that they need, each with its name in the record. */
+/** The fields of a node in the list or in its detail, grouped by how they are checked and converted. */
 interface NodeForm {
   readonly texts: readonly NodeField[];
   readonly quantities: readonly NodeField[];
@@ -90,7 +90,9 @@ interface NodeForm {
 }
 
 interface NodeField {
+  /** Name in {@link NodeRecord} or {@link NodeDetail}. */
   readonly name: string;
+  /** Name in the JSON of the service. */
   readonly field: string;
 }
 
@@ -121,15 +123,15 @@ const sessionFields: FieldChecks = {
   country: isText,
 };
 
-/** Decodes a node of the list (spec, section 2.1), or null, with a remark, if it is unreadable. */
+/** Decodes a node of the list (spec, section 2.1). Returns null, with a remark, if it is unreadable. */
 export const decodeNodeRecord = (json: unknown, onRemark: OnRemark): NodeRecord | null =>
   decodeNode<NodeRecord>(json, listForm, onRemark);
 
-/** Decodes the detail of a node (spec, section 2.1), or null, with a remark, if it is unreadable. */
+/** Decodes the detail of a node (spec, section 2.1). Returns null, with a remark, if it is unreadable. */
 export const decodeNodeDetail = (json: unknown, onRemark: OnRemark): NodeDetail | null =>
   decodeNode<NodeDetail>(json, detailForm, onRemark);
 
-/** Decodes a session of the list (spec, section 2.2), or null, with a remark, if it is unreadable. */
+/** Decodes a session of the list (spec, section 2.2). Returns null, with a remark, if it is unreadable. */
 export function decodeSessionRecord(json: unknown, onRemark: OnRemark): SessionRecord | null {
   const raw = decodeRecord(json, sessionFields, onRemark);
   if (raw === null) return null;
@@ -186,7 +188,8 @@ function identifyRecord(json: unknown, onRemark: OnRemark): RawRecord | null {
   }
   const raw = json as RawRecord;
   if (!isIdentifier(raw.id)) {
-    onRemark({ reason: "missing_id", id: null, detail: `id is ${describeJson(raw.id)}; it is ${IDENTIFIER_EXPECTED}` });
+    const detail = `id is ${describeJson(raw.id)}; it must be ${IDENTIFIER_EXPECTED}`;
+    onRemark({ reason: "missing_id", id: null, detail });
     return null;
   }
   return raw;
@@ -202,7 +205,7 @@ export function dropInvalidFields(
   const invalid = findInvalidFields(raw, fields);
   if (invalid === null) return raw;
   const [{ field, reason, expected }, ...others] = invalid;
-  const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
+  const more = others.length === 0 ? "" : `; other invalid fields: ${others.length}`;
   onRemark({ reason, id, detail: `${field} is ${describeJson(raw[field])}; ${expected}${more}` });
   return withoutFields(raw, invalid);
 }
@@ -253,6 +256,6 @@ function oneOf<T extends string>(
   onRemark: OnRemark,
 ): T | "unknown" {
   if (known.has(value)) return value as T;
-  onRemark({ reason, id, detail: `${field} is ${describeJson(value)}; known are ${[...known].join(", ")}` });
+  onRemark({ reason, id, detail: `${field} is ${describeJson(value)}; known values: ${[...known].join(", ")}` });
   return "unknown";
 }

@@ -53,7 +53,7 @@ function decodeTopList<Field extends string>(entries: unknown, field: Field, onR
         { [field]: name, sessions: quantityOrNull(sessions) ?? 0 } as Record<Field, string> & { sessions: number },
       ];
     }
-    const expected = `an entry has a ${field}, which is ${IDENTIFIER_EXPECTED}, and a number of sessions from 0`;
+    const expected = `an entry has a ${field}, which is ${IDENTIFIER_EXPECTED}, and a non-negative number of sessions`;
     onRemark({ reason: "wrong_type", id: null, detail: `found ${describeJson(entry)}; ${expected}` });
     return [];
   });

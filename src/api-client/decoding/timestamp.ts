@@ -20,7 +20,7 @@ const daysBeforeMonth = daysInMonth.map((_, month) => daysInMonth.slice(0, month
 const DAYS_BEFORE_1970 = 719_162;
 
 /**
- * Parses `YYYY-MM-DDTHH:MM:SSZ`, with or without milliseconds, in the years 1 to 9999, or NaN if it has another form.
+ * Parses `YYYY-MM-DDTHH:MM:SSZ`, with or without milliseconds, in the years 1 to 9999. Returns NaN for any other form.
  */
 function parseCommonTimestamp(iso: string): EpochMs {
   const hasMs = iso.length === 24;

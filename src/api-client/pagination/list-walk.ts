@@ -13,7 +13,7 @@ import type { ApiError } from "../errors.ts";
 /**
  * What walks have shown about a list. The spec defines neither the largest page size nor the number of the first page.
  */
-export interface ListBehaviour {
+export interface ListBehavior {
   /** Page size as configured. */
   readonly requestedLimit: number;
   /** Page size to request: the configured one, or a smaller one if the service rejected it. */
@@ -56,7 +56,7 @@ interface TotalDifference {
 }
 
 /** Creates the state of a list before its first walk. */
-export const createListBehaviour = (requestedLimit: number): ListBehaviour => ({
+export const createListBehavior = (requestedLimit: number): ListBehavior => ({
   requestedLimit,
   limit: requestedLimit,
   walks: 0,
@@ -77,7 +77,7 @@ export interface ListWalk {
   fetch(query: PageQuery, signal: AbortSignal): Promise<Result<{ page: RawPage; at: MonotonicMs }, ApiError>>;
   /** Processes the records of one page. Returns the number of those that are new in this walk. */
   fold(records: readonly unknown[], at: MonotonicMs): number;
-  readonly behaviour: ListBehaviour;
+  readonly behavior: ListBehavior;
   /** Maximum number of concurrent pages, at least 1; read again after each page. */
   inFlight(): number;
 }

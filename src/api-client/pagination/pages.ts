@@ -1,6 +1,6 @@
 import { ok, type Result } from "../../base/result.ts";
 import { type ApiError, isRequestRejected } from "../errors.ts";
-import type { ListBehaviour, ListWalk, WalkReport } from "./list-walk.ts";
+import type { ListBehavior, ListWalk, WalkReport } from "./list-walk.ts";
 import { type FetchedPage, WalkProgress } from "./walk-progress.ts";
 
 /** Limits to request, in this order, if the service rejects a larger one. The spec states no largest limit. */
@@ -16,13 +16,12 @@ const WALKS_PER_PROVEN_END = 30;
 
 /** Reads a list to its end (spec, section 2.5). Fails only if the first page fails. */
 export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Result<WalkReport, ApiError>> {
-  const { behaviour } = walk;
+  const { behavior } = walk;
   const first = await fetchFirstPage(walk, signal);
   if (!first.ok) return first;
   const progress = new WalkProgress(walk);
-  progress.record(behaviour.first, first);
-  const read = async (page: number) =>
-    progress.record(page, await walk.fetch({ page, limit: behaviour.limit }, signal));
+  progress.record(behavior.first, first);
+  const read = async (page: number) => progress.record(page, await walk.fetch({ page, limit: behavior.limit }, signal));
   const inFlight = new Set<Promise<void>>();
   const startReading = () => {
     while (inFlight.size < walk.inFlight() && progress.hasMore() && !signal.aborted) {
@@ -36,7 +35,7 @@ export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Res
   };
   startReading();
   while (inFlight.size > 0) await Promise.race(inFlight);
-  if (progress.missesAPage() && !behaviour.firstKnown && !signal.aborted) await probePageZero(walk, progress, signal);
+  if (progress.missesAPage() && !behavior.firstKnown && !signal.aborted) await probePageZero(walk, progress, signal);
   for (const page of progress.gaps()) if (progress.isWorthwhile() && !signal.aborted) await read(page);
   for (const page of progress.head()) {
     if (progress.missing() > 0 && progress.isWorthwhile() && !signal.aborted) await read(page);
@@ -47,41 +46,41 @@ export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Res
 
 /** Reads the first page, which has the number 1 or 0. */
 async function fetchFirstPage(walk: ListWalk, signal: AbortSignal): Promise<FetchedPage> {
-  const { behaviour } = walk;
-  if (behaviour.walks % WALKS_PER_PAGE_SIZE === 0) setPageLimit(behaviour, behaviour.requestedLimit);
-  if (behaviour.walks % WALKS_PER_PROVEN_END === 0) forgetEnd(behaviour);
-  behaviour.walks++;
-  const fetched = await fetchPage(walk, behaviour.first, signal);
-  if (fetched.ok || !isRequestRejected(fetched.error) || behaviour.firstKnown || behaviour.first === 0) return fetched;
+  const { behavior } = walk;
+  if (behavior.walks % WALKS_PER_PAGE_SIZE === 0) setPageLimit(behavior, behavior.requestedLimit);
+  if (behavior.walks % WALKS_PER_PROVEN_END === 0) forgetEnd(behavior);
+  behavior.walks++;
+  const fetched = await fetchPage(walk, behavior.first, signal);
+  if (fetched.ok || !isRequestRejected(fetched.error) || behavior.firstKnown || behavior.first === 0) return fetched;
   // A service that counts pages from 0 may reject page 1 of a short list.
   const zero = await fetchPage(walk, 0, signal);
   if (!zero.ok) return fetched;
-  behaviour.first = 0;
-  behaviour.firstKnown = true;
+  behavior.first = 0;
+  behavior.firstKnown = true;
   return zero;
 }
 
 /** Reads a page. If the service rejects its size, tries smaller ones, and keeps the first that it accepts. */
 async function fetchPage(walk: ListWalk, page: number, signal: AbortSignal): Promise<FetchedPage> {
-  const { behaviour } = walk;
-  let fetched = await walk.fetch({ page, limit: behaviour.limit }, signal);
-  for (const limit of PAGE_LIMIT_FALLBACKS.filter((size) => size < behaviour.limit)) {
+  const { behavior } = walk;
+  let fetched = await walk.fetch({ page, limit: behavior.limit }, signal);
+  for (const limit of PAGE_LIMIT_FALLBACKS.filter((size) => size < behavior.limit)) {
     if (fetched.ok || fetched.error.kind !== "client_error") return fetched;
     fetched = await walk.fetch({ page, limit }, signal);
-    if (fetched.ok) setPageLimit(behaviour, limit);
+    if (fetched.ok) setPageLimit(behavior, limit);
   }
   return fetched;
 }
 
-function setPageLimit(behaviour: ListBehaviour, limit: number): void {
-  behaviour.limit = limit;
-  forgetEnd(behaviour);
+function setPageLimit(behavior: ListBehavior, limit: number): void {
+  behavior.limit = limit;
+  forgetEnd(behavior);
 }
 
 /** Makes the next walk prove again where the list ends. */
-function forgetEnd(behaviour: ListBehaviour): void {
-  behaviour.singlePageMax = 0;
-  behaviour.provenTotal = null;
+function forgetEnd(behavior: ListBehavior): void {
+  behavior.singlePageMax = 0;
+  behavior.provenTotal = null;
 }
 
 /**
@@ -89,16 +88,16 @@ function forgetEnd(behaviour: ListBehaviour): void {
  * records of page 0 are new; if the service treats page 0 as page 1, they are not.
  */
 async function probePageZero(walk: ListWalk, progress: WalkProgress, signal: AbortSignal): Promise<void> {
-  const { behaviour } = walk;
-  const fetched = await walk.fetch({ page: 0, limit: behaviour.limit }, signal);
+  const { behavior } = walk;
+  const fetched = await walk.fetch({ page: 0, limit: behavior.limit }, signal);
   if (!fetched.ok) {
-    if (isRequestRejected(fetched.error)) behaviour.firstKnown = true;
+    if (isRequestRejected(fetched.error)) behavior.firstKnown = true;
     return;
   }
   const isRepeating = progress.isRepeating();
   const fresh = progress.record(0, fetched);
   // A service that ignores the page number proves nothing.
   if (isRepeating) return;
-  if (fresh > fetched.value.page.records.length / 2) behaviour.first = 0;
-  behaviour.firstKnown = true;
+  if (fresh > fetched.value.page.records.length / 2) behavior.first = 0;
+  behavior.firstKnown = true;
 }

@@ -15,7 +15,10 @@ const REREADS_MIN = 2;
 const CONSTANT_WALKS = 3;
 /** After this many walks in a row that missed a page, the number of the first page is determined again. */
 const SHORT_WALKS_MAX = 3;
-/** A walk is cut short after this many failed pages in a row, or if more than this share of the pages failed. */
+/**
+ * A walk is cut short after this many failed pages in a row, or if more pages than that, and more than this share of
+ * the pages, failed.
+ */
 const FAILURES_IN_A_ROW_MAX = 5;
 const FAILURES_SHARE_MAX = 0.25;
 
@@ -49,12 +52,12 @@ export class WalkProgress {
 
   constructor(walk: ListWalk) {
     this.#walk = walk;
-    this.#next = walk.behaviour.first + 1;
+    this.#next = walk.behavior.first + 1;
   }
 
   /** Records a page. Returns the number of its records that are new. */
   record(number: number, fetched: FetchedPage): number {
-    if (number > this.#walk.behaviour.first) this.#settled++;
+    if (number > this.#walk.behavior.first) this.#settled++;
     if (!fetched.ok) {
       this.#fail(number, fetched.error);
       return 0;
@@ -71,9 +74,9 @@ export class WalkProgress {
     const isRepeated = fresh < page.records.length * NEW_RECORDS_SHARE || page.records.length === 0;
     this.#repeatedInARow = isRepeated ? this.#repeatedInARow + 1 : 0;
     if (!isRepeated && number >= this.#lastPage.page) this.#lastPage = { page: number, length: page.records.length };
-    if (!isRepeated && number > this.#walk.behaviour.first) this.#walk.behaviour.ignoresPage = false;
+    if (!isRepeated && number > this.#walk.behavior.first) this.#walk.behavior.ignoresPage = false;
     const isPastEnd =
-      page.records.length === 0 && (number - this.#walk.behaviour.first) * this.#pageSize >= this.#expectedRecords();
+      page.records.length === 0 && (number - this.#walk.behavior.first) * this.#pageSize >= this.#expectedRecords();
     if (this.#end === "open" && (isPastEnd || this.#repeatedInARow >= REPEATED_PAGES_MAX)) this.#end = "reached";
     return fresh;
   }
@@ -97,18 +100,18 @@ export class WalkProgress {
 
   /** Whether to read another page. */
   hasMore(): boolean {
-    const asked = this.#next - this.#walk.behaviour.first;
+    const asked = this.#next - this.#walk.behavior.first;
     if (asked >= PAGES_MAX && this.#end === "open") this.#end = "cut";
     if (this.#end !== "open") return false;
     // A second page shows whether the service still ignores the page number.
-    if (this.#walk.behaviour.ignoresPage) return asked < 2;
+    if (this.#walk.behavior.ignoresPage) return asked < 2;
     if (asked * this.#pageSize < this.#expectedRecords()) return true;
     // If some pages were shorter than others, the remaining records are on further ones.
     const isShort = this.#expectedRecords() - this.#seen > this.#pageSize * NEW_RECORDS_SHARE;
     if (this.#settled === asked && this.#failures.length === 0 && isShort) return true;
     // The list ends here according to its total. Only a page that is not full proves it.
     const { page, length } = this.#lastPage;
-    const { singlePageMax, provenTotal } = this.#walk.behaviour;
+    const { singlePageMax, provenTotal } = this.#walk.behavior;
     if ((asked === 1 && length <= singlePageMax) || this.#total === provenTotal) return false;
     return page === this.#next - 1 && length >= this.#pageSize;
   }
@@ -140,7 +143,7 @@ export class WalkProgress {
    * changes.
    */
   #acceptedDifference(): number {
-    const { records, same, similar } = this.#walk.behaviour.difference;
+    const { records, same, similar } = this.#walk.behavior.difference;
     const isLarge = Math.abs(records) > this.#pageSize / 2;
     return same >= CONSTANT_WALKS || (isLarge && similar >= CONSTANT_WALKS) ? records : 0;
   }
@@ -175,7 +178,7 @@ export class WalkProgress {
 
   /** Pages to read again because records were added at the start of the list, which moved others to later pages. */
   head(): readonly number[] {
-    const { first } = this.#walk.behaviour;
+    const { first } = this.#walk.behavior;
     if (!this.#canRepair() || this.missing() <= 0) return [];
     const added = Math.max(this.#received - this.#seen, this.#total - (this.#totals.get(first) ?? this.#total));
     const length = Math.min(Math.ceil(added / this.#pageSize), this.#rereadsMax());
@@ -209,7 +212,7 @@ export class WalkProgress {
       end: isRejected ? "refused" : this.#end === "open" ? "reached" : this.#end,
       total: this.#total,
       seen: this.#seen,
-      isExact: isComplete && (this.#total === this.#seen || this.#walk.behaviour.difference.same >= CONSTANT_WALKS),
+      isExact: isComplete && (this.#total === this.#seen || this.#walk.behavior.difference.same >= CONSTANT_WALKS),
       difference,
       pages: this.#pages,
       error: this.#failures[0] ?? (isRejected ? this.#rejection : null),
@@ -217,29 +220,29 @@ export class WalkProgress {
   }
 
   #learn(echo: number | null): void {
-    const { behaviour } = this.#walk;
-    const isSinglePage = this.#lastPage.page <= behaviour.first;
-    if (this.#end === "reached" && this.#total === this.#seen) behaviour.provenTotal = this.#total;
-    behaviour.pageSize = isSinglePage
-      ? Math.max(this.#pageSize, Math.min(echo ?? this.#pageSize, behaviour.limit))
+    const { behavior } = this.#walk;
+    const isSinglePage = this.#lastPage.page <= behavior.first;
+    if (this.#end === "reached" && this.#total === this.#seen) behavior.provenTotal = this.#total;
+    behavior.pageSize = isSinglePage
+      ? Math.max(this.#pageSize, Math.min(echo ?? this.#pageSize, behavior.limit))
       : this.#pageSize;
-    behaviour.shortWalks = this.#fillsAPage(this.missing()) ? behaviour.shortWalks + 1 : 0;
-    if (behaviour.shortWalks >= SHORT_WALKS_MAX) {
-      behaviour.shortWalks = 0;
-      behaviour.firstKnown = false;
-      behaviour.first = 1;
+    behavior.shortWalks = this.#fillsAPage(this.missing()) ? behavior.shortWalks + 1 : 0;
+    if (behavior.shortWalks >= SHORT_WALKS_MAX) {
+      behavior.shortWalks = 0;
+      behavior.firstKnown = false;
+      behavior.first = 1;
     }
     if (this.#end === "cut" || this.#failures.length > 0) return;
-    if (this.#seen > 0 && this.#seen >= this.#total) behaviour.firstKnown = true;
-    if (isSinglePage && this.#repeatedInARow >= REPEATED_PAGES_MAX) behaviour.ignoresPage = true;
-    if (isSinglePage && this.#lastPage.length < behaviour.limit) {
-      behaviour.singlePageMax = Math.max(behaviour.singlePageMax, this.#lastPage.length);
+    if (this.#seen > 0 && this.#seen >= this.#total) behavior.firstKnown = true;
+    if (isSinglePage && this.#repeatedInARow >= REPEATED_PAGES_MAX) behavior.ignoresPage = true;
+    if (isSinglePage && this.#lastPage.length < behavior.limit) {
+      behavior.singlePageMax = Math.max(behavior.singlePageMax, this.#lastPage.length);
     }
-    const { difference: previous } = behaviour;
+    const { difference: previous } = behavior;
     const records = this.#total - this.#seen;
     // Compared with the first similar one: a difference that slowly grows is not constant.
     const isSimilar = Math.abs(records - previous.first) <= this.#pageSize / 2;
-    behaviour.difference = {
+    behavior.difference = {
       records,
       first: isSimilar ? previous.first : records,
       same: records === previous.records ? previous.same + 1 : 1,

@@ -25,7 +25,7 @@ const ROWS_MIN = 1_024;
 const GROWTH = 1.25;
 /** Columns shrink if a sweep leaves less than this share of their rows. */
 const ROWS_USED_MIN = 0.5;
-/** The index doubles above this share of used entries, from which linear probing slows down. */
+/** The index doubles above this share of used entries, because linear probing slows down there. */
 const LOAD_FACTOR_MAX = 0.7;
 /** Rows that a sweep checks in one step, in about a millisecond. */
 const ROWS_PER_STEP = 16_384;
@@ -33,8 +33,8 @@ const ROWS_PER_STEP = 16_384;
 const LOAD_FACTOR_MIN = 0.15;
 
 /**
- * Stores a few numbers per session between walks, in columns without gaps and an open-addressing hash index. It takes 48
- * to 110 bytes per session, much less than a Map of objects. New sessions get the next rows, so a walk in the usual
+ * Stores a few numbers per session between walks, in columns without gaps and an open-addressing hash index. It takes
+ * 48 to 110 bytes per session, much less than a Map of objects. New sessions get the next rows, so a walk in the usual
  * order reads memory in order. Sessions are identified by a 64-bit hash of their id. Among a million sessions, the
  * probability of a collision is 1 in 37 million.
  */

@@ -123,8 +123,8 @@ export class SessionTotals {
 
   /**
    * Ends a walk. Its counts replace the previous ones. Those of a cut walk do so only if there are no others, or after
-   * {@link CUT_WALKS_MAX} cut walks in a row. Bytes and durations always count. Runs in steps of about a millisecond, so that the
-   * caller can do other work in between; until the last one, the previous counts stay.
+   * {@link CUT_WALKS_MAX} cut walks in a row. Bytes and durations always count. Runs in steps of about a millisecond, so
+   * that the caller can do other work in between; until the last one, the previous counts stay.
    */
   *endWalk(end: SessionWalkEnd, at: MonotonicMs): Generator<void, void> {
     const complete = end === "complete";

@@ -50,8 +50,8 @@ export class SessionNodeTable {
   }
 
   /**
-   * Counts a session of the node under its slot. `status` is an index into SESSION_STATUSES; `isRecent` is true if it is
-   * open or ended recently.
+   * Counts a session of the node under its slot. `status` is an index into SESSION_STATUSES; `isRecent` is true if it
+   * is open or ended recently.
    */
   count(nodeId: string, slot: number | null, status: number, isRecent: boolean): void {
     if (slot === null || this.#ids[slot] !== nodeId) this.#foldedCount++;
@@ -164,7 +164,7 @@ const createCounts = (length: number) => ({
   failing: new Uint8Array(length),
 });
 
-/** Returns the first `length` slots of counts that do not change any more, with zeros behind them if there are fewer. */
+/** Returns the first `length` slots of counts that no longer change, with zeros after them if there are fewer. */
 function firstSlots(column: Uint32Array, length: number): Uint32Array {
   if (column.length >= length) return column.subarray(0, length);
   const longer = new Uint32Array(length);

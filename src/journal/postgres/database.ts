@@ -24,7 +24,7 @@ export type Row = Readonly<Record<string, unknown>>;
 
 /** Runs statements on one connection. */
 export interface Connection {
-  /** The attempt to connect ends after `timeoutMs`. */
+  /** Rejects if there is no result after `timeoutMs`, {@link QUERY_TIMEOUT_MS} by default. */
   query(sql: string, parameters?: Parameters, timeoutMs?: DurationMs): Promise<readonly Row[]>;
 }
 
@@ -45,7 +45,7 @@ export const READ_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /** Why a database can't be used, as opposed to an error in a statement. */
 export class DatabaseUnavailable extends Error {}
 
-/** Error codes of connections to a server that is not running, or not yet. */
+/** Codes of connection errors that show that the server does not answer now. */
 const UNREACHABLE_CODES: ReadonlySet<unknown> = new Set([
   ...["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT", "ENOENT"],
   ...["EHOSTUNREACH", "EHOSTDOWN", "ENETUNREACH", "ENETDOWN", "ENOTFOUND", "EAI_AGAIN"],
@@ -132,7 +132,7 @@ export class Database implements Connection {
     try {
       const result = await work({
         async query(text, parameters = [], timeoutMs = QUERY_TIMEOUT_MS) {
-          // The types of pg lack the time-out of a single query.
+          // The types of pg lack the timeout of a single query.
           const query = { text, values: parameters.map(withoutNul), query_timeout: timeoutMs };
           return (await client.query(query)).rows;
         },

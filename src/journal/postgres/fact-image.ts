@@ -38,7 +38,7 @@ export class FactImage implements FactStore {
   }
 
   /**
-   * Writes what is still to be written. Never rejects. Facts that could not be written are written with the next one.
+   * Writes what is still to be written. Never rejects. Facts that could not be written are written by the next flush.
    */
   async flush(): Promise<void> {
     this.#flushing ??= this.#writeAll().finally(() => {

@@ -25,8 +25,8 @@ const ATTEMPTS_PER_LEASE = 3;
 
 /**
  * The lease of the leader. Times are those of the database's clock. This daemon's deadline is measured on its monotonic
- * clock from before it sent its last renewal, so it ends first. The epoch grows with every acquisition and fences
- * commits (see `journal.ts`).
+ * clock from before it sent its last renewal, so it passes before the lease ends. The epoch grows with every acquisition
+ * and fences commits (see `journal.ts`).
  *
  *     standby ── acquire ──▶ leader ── deadline passed ──▶ expired ── renew ──▶ leader
  *        ▲                     └───── deposed, released ──────┴──────────────────▶ standby

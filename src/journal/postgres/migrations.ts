@@ -109,8 +109,8 @@ export const MIGRATIONS: readonly ((s: string) => string)[] = [
 ];
 
 /**
- * Creates or migrates the schema, in one transaction and by one daemon at a time. Fails if a later version wrote it, or
- * if this user may not create it. Rejects if the database can't be reached.
+ * Creates or migrates the schema, in one transaction and by one daemon at a time. Fails if a later version wrote it.
+ * Rejects if the database can't be reached, or if this user is not allowed to create the schema.
  */
 export function migrate(database: Database, migrations = MIGRATIONS): Promise<Result<void, StoreFailure>> {
   const { schema: s, schemaName } = database;

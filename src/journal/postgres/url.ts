@@ -36,7 +36,7 @@ export function parseDatabaseUrl(text: string): Result<DatabaseAddress, string> 
   const database = decoded(url.pathname.slice(1));
   const user = decoded(url.username);
   const missing = Object.entries({ host, database, user }).find(([, value]) => value === "");
-  if (missing !== undefined) return fail(`it names no ${missing[0]}; it must be such as ${EXAMPLE}`);
+  if (missing !== undefined) return fail(`it names no ${missing[0]}; it must look like ${EXAMPLE}`);
   if (host.includes(",")) return fail("it names several hosts; name one");
   const tls = readTls(parameters, host);
   if (!tls.ok) return tls;
@@ -61,12 +61,12 @@ function readTls(parameters: URLSearchParams, host: string): Result<ConnectionOp
       return fail(`its ${parameter} ${path} can't be read: ${(error as NodeJS.ErrnoException).code}`);
     }
   }
-  // As with libpq, `require` verifies the authority if there is one.
+  // As in libpq, `require` verifies the certificate only if a CA is given.
   const verifies = mode !== "require" || files.ca !== undefined;
   return ok({
     ...files,
     rejectUnauthorized: verifies,
-    // Node would compare the name of an IP address's certificate with "localhost".
+    // For an IP address, Node would look for "localhost" in the certificate.
     checkServerIdentity: (_, certificate) =>
       mode === "verify-full" ? checkServerIdentity(host, certificate) : undefined,
   });

@@ -28,8 +28,8 @@ export function createJournal(database: DatabaseSync, assertInPlace: () => void 
 
   return {
     ...queriesOver(rows),
-    // Not limited, since no open episode or retry may be missing. Open ones are bounded by the fleet and its policies,
-    // the others by pruning.
+    // Not limited, since every open episode and retry must be loaded. Open ones are bounded by the fleet and its
+    // policies, the others by pruning.
     load: async (closedSince) => ({
       timers: rows.timers(),
       episodes: rows.episodesSince(closedSince),

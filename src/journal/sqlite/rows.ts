@@ -30,7 +30,7 @@ export interface RowReader {
   fact(key: string): string | null;
   /** Number of calls made on or after `day` (UTC). */
   callsSince(day: string): number;
-  /** Episodes that are open or closed at or after `since`, by number. */
+  /** Episodes that are open, or were closed at or after `since`, by number. */
   episodesSince(since: EpochMs): readonly Episode[];
   /** Actions that are not over, belong to an open episode, or were created at or after `since`, by number. */
   actionsSince(since: EpochMs): readonly Action[];

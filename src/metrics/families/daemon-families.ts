@@ -13,7 +13,7 @@ import { PLAN_BOUNDS } from "../../scheduling/polling-capacity.ts";
 import type { DaemonFamily } from "./family.ts";
 import { REMEDIATION_FAMILIES } from "./remediation-families.ts";
 
-/** Buckets from a response over loopback to the longest sensible time-out, in seconds. */
+/** Buckets from a response over loopback to the longest sensible timeout, in seconds. */
 const REQUEST_BUCKETS_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
 
 const COLLECTOR_LABEL = { collector: COLLECTORS } as const;
@@ -121,7 +121,11 @@ export const DAEMON_FAMILIES = {
     help: "Calls by other users of the key, derived from X-RateLimit-Remaining; for `plan`, only if the headers describe the plan.",
     labels: CATEGORY_LABEL,
   },
-  proxywarden_month_calls: { type: "gauge", help: "Calls made in the current plan month.", labels: {} },
+  proxywarden_month_calls: {
+    type: "gauge",
+    help: "Calls counted in the current plan month, including detected calls by other users of the key.",
+    labels: {},
+  },
   proxywarden_month_calls_limit: {
     type: "gauge",
     help: "Calls that the plan allows per month; absent if the plan sets no limit.",

@@ -147,7 +147,7 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
   {
     name: "proxynet_session_duration_seconds",
     type: "histogram",
-    help: "Duration of sessions that left the list, as last observed.",
+    help: "Duration of sessions that ended, as last observed.",
     labels: ["session_type"],
     source: "sessions",
     maxSamples: () => SESSION_TYPES.length * (SESSION_DURATION_BUCKETS_SECONDS.length + 3),

@@ -5,7 +5,7 @@ import { escapeLabelValue } from "../text-format.ts";
 import { release } from "./chunk.ts";
 import { type RenderBuffers, SEGMENT_LINES_MAX } from "./render-buffers.ts";
 import { type FamilyRenderer, markInfoChanged, nodeLabel, type RenderFrame } from "./render-frame.ts";
-import { createSegment, type IsRelabelled, rewriteSegment, type Segment } from "./segment.ts";
+import { createSegment, type IsRelabeled, rewriteSegment, type Segment } from "./segment.ts";
 import { linesPerNode } from "./selection.ts";
 
 /**
@@ -32,25 +32,25 @@ export function createNodeRenderer(
   }
 
   /**
-   * Returns which lines of the slots from `start` to before `end` belong to another series than before, or null if none
-   * do.
+   * Returns which lines of the slots from `start` to before `end` belong to a different series than before, or null if
+   * none do.
    */
-  function relabelledIn(
-    { input, relabelled, previousFleet }: RenderFrame,
+  function relabeledIn(
+    { input, relabeled, previousFleet }: RenderFrame,
     start: number,
     end: number,
-  ): IsRelabelled | null {
+  ): IsRelabeled | null {
     const { fleet } = input.snapshot;
-    const all = relabelled[family.nodeSource];
-    const relabelledSlots = all?.subarray(start, end).includes(1) ? all : null;
+    const all = relabeled[family.nodeSource];
+    const relabeledSlots = all?.subarray(start, end).includes(1) ? all : null;
     const infoChanged =
       family === NODE_INFO && previousFleet !== null && previousFleet !== fleet
         ? markInfoChanged(previousFleet, fleet, nodeLabels, start, end)
         : null;
-    if (relabelledSlots === null && infoChanged === null) return null;
+    if (relabeledSlots === null && infoChanged === null) return null;
     return (line) => {
       const slot = Math.floor(line / perNode);
-      return relabelledSlots?.[start + slot] === 1 || infoChanged?.[slot] === 1;
+      return relabeledSlots?.[start + slot] === 1 || infoChanged?.[slot] === 1;
     };
   }
 
@@ -71,7 +71,7 @@ export function createNodeRenderer(
           const slot = start + Math.floor(line / perNode);
           return head + escapeLabelValue(ids[slot]!) + tailOf(line, slot, input);
         };
-        rewriteSegment(segment, buffers, seriesText, relabelledIn(frame, start, end));
+        rewriteSegment(segment, buffers, seriesText, relabeledIn(frame, start, end));
         yield;
       }
     },

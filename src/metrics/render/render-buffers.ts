@@ -2,7 +2,7 @@ import { type BufferPool, createBufferPool } from "./chunk.ts";
 import { createNumberWriter, type NumberWriter } from "./number-format.ts";
 
 /**
- * Maximum number of lines per segment. They are some hundred kilobytes, are rendered in well under a millisecond, and
+ * Maximum number of lines per segment. They are a few hundred kilobytes, are rendered in well under a millisecond, and
  * compress well.
  */
 export const SEGMENT_LINES_MAX = 4_096;

@@ -7,11 +7,11 @@ import type { Chunk } from "./chunk.ts";
 export interface RenderFrame {
   readonly input: RenderInput;
   readonly visibility: Visibility;
-  /** Marks with 1 the slots that hold another node than in the previous rendering, or null if none do. */
-  readonly relabelled: Readonly<Record<NodeSource, Uint8Array | null>>;
+  /** Marks with 1 the slots that hold a different node than in the previous rendering, or null if none do. */
+  readonly relabeled: Readonly<Record<NodeSource, Uint8Array | null>>;
   /** The fleet of the previous rendering. */
   readonly previousFleet: Fleet | null;
-  /** Whether the sessions by node, and whether they are fresh, are those of the previous rendering. */
+  /** Whether the sessions by node, and their freshness, are the same as in the previous rendering. */
   readonly sessionsUnchanged: boolean;
 }
 
@@ -50,8 +50,8 @@ function freshSlots({ slots, ids }: Fleet, observedAt: Float64Array, since: numb
   return fresh;
 }
 
-/** Returns marks of 1 for the slots that hold another node than in the previous rendering, or null if none do. */
-export function markRelabelled(previousIds: readonly string[], ids: readonly string[]): Uint8Array | null {
+/** Marks with 1 the slots that hold a different node than in the previous rendering. Returns null if none do. */
+export function markRelabeled(previousIds: readonly string[], ids: readonly string[]): Uint8Array | null {
   if (previousIds === ids) return null;
   let marks: Uint8Array | null = null;
   for (let slot = 0; slot < ids.length; slot++) {

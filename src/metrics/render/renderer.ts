@@ -7,7 +7,7 @@ import { createAggregateRenderer } from "./aggregate-lines.ts";
 import { type Chunk, createChunk, releaseAll, retainAll } from "./chunk.ts";
 import { createNodeRenderer } from "./node-lines.ts";
 import { createRenderBuffers } from "./render-buffers.ts";
-import { computeVisibility, type FamilyRenderer, markRelabelled, type RenderFrame } from "./render-frame.ts";
+import { computeVisibility, type FamilyRenderer, markRelabeled, type RenderFrame } from "./render-frame.ts";
 import { selectFamilies } from "./selection.ts";
 
 /** The rendered `proxynet_*` families of one snapshot. */
@@ -52,14 +52,14 @@ export function createNetworkRenderer(): NetworkRenderer {
 
   function* frameOf(input: RenderInput): Generator<void, RenderFrame> {
     const { snapshot } = input;
-    const relabelled = {
-      fleet: markRelabelled(fleet?.ids ?? [], snapshot.fleet.ids),
-      session_nodes: markRelabelled(sessions?.nodes.ids ?? [], snapshot.sessions?.nodes.ids ?? []),
+    const relabeled = {
+      fleet: markRelabeled(fleet?.ids ?? [], snapshot.fleet.ids),
+      session_nodes: markRelabeled(sessions?.nodes.ids ?? [], snapshot.sessions?.nodes.ids ?? []),
     };
     yield;
     const isFreshNow = snapshot.sessions !== null && isFresh(input, "sessions", snapshot.sessions.settledAt);
     const sessionsUnchanged = snapshot.sessions === sessions && isFreshNow === sessionsFresh;
-    const frame = { input, visibility: computeVisibility(input), relabelled, previousFleet: fleet, sessionsUnchanged };
+    const frame = { input, visibility: computeVisibility(input), relabeled, previousFleet: fleet, sessionsUnchanged };
     fleet = snapshot.fleet;
     sessions = snapshot.sessions;
     sessionsFresh = isFreshNow;

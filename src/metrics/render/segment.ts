@@ -26,8 +26,8 @@ export interface Segment {
 /** Returns the part of a line before the value, including the space. */
 type SeriesText = (line: number) => string;
 
-/** Returns whether the line belongs to another series than before. */
-export type IsRelabelled = (line: number) => boolean;
+/** Returns whether the line belongs to a different series than before. */
+export type IsRelabeled = (line: number) => boolean;
 
 /** Creates an empty segment of at most `lines` lines. */
 export const createSegment = (lines: number): Segment => ({
@@ -47,9 +47,9 @@ export function rewriteSegment(
   segment: Segment,
   buffers: RenderBuffers,
   seriesText: SeriesText,
-  relabelled: IsRelabelled | null,
+  relabeled: IsRelabeled | null,
 ): void {
-  const count = relabelled === null ? findChanges(segment, buffers) : findAllChanges(segment, buffers, relabelled);
+  const count = relabeled === null ? findChanges(segment, buffers) : findAllChanges(segment, buffers, relabeled);
   if (count === 0) return;
   const size = measureChanges(segment, buffers, count, seriesText);
   const oldBytes = segment.chunk;
@@ -90,13 +90,13 @@ function findChanges({ values, lengths }: Segment, { values: next, changes }: Re
 }
 
 /**
- * Like {@link findChanges}, but includes the lines of another series. It is a separate function to keep the usual case
- * fast.
+ * Like {@link findChanges}, but includes lines that belong to a different series. It is a separate function to keep the
+ * usual case fast.
  */
 function findAllChanges(
   { values, lengths }: Segment,
   { values: next, changes }: RenderBuffers,
-  relabelled: IsRelabelled,
+  relabeled: IsRelabeled,
 ): number {
   let count = 0;
   let start = 0;
@@ -104,11 +104,11 @@ function findAllChanges(
     const value = next[line]!;
     const before = values[line]!;
     const isAbsent = Number.isNaN(value) && Number.isNaN(before);
-    const isRelabelled = !isAbsent && relabelled(line);
-    if (isRelabelled || (value !== before && !isAbsent)) {
+    const isRelabeled = !isAbsent && relabeled(line);
+    if (isRelabeled || (value !== before && !isAbsent)) {
       changes.line[count] = line;
       changes.start[count] = start;
-      changes.kind[count++] = isRelabelled ? LINE_ADDED : VALUE_SAME_LENGTH;
+      changes.kind[count++] = isRelabeled ? LINE_ADDED : VALUE_SAME_LENGTH;
     }
     start += lengths[line]!;
   }

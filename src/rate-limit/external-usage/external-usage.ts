@@ -127,7 +127,7 @@ export function availableBesideExternalUsage(
   const { reserve } = limits;
   const { requestsPerMinute } = limits.plan;
   const usage = externalUsage[category];
-  // A bucket that holds more calls than a window's has enough for all users.
+  // A bucket that holds more calls than one window allows has enough for all users.
   const isAmple = usage.isTokenBucket() && remaining !== null && remaining > requests;
   const inCategory = { limit: requests, reserve, windowMs, expected: usage.expectedCalls(now) };
   const ofCategory = isAmple ? now : capacityAvailableAt(usage, inCategory, lane, now);
@@ -164,8 +164,8 @@ function capacityAvailableAt(
 }
 
 /**
- * Returns which limit a header states. If it could be either, it is taken for the plan's until a response shows which
- * one it is. All our calls count there, so none of them is mistaken for an external one.
+ * Returns which limit a header states. If it could be either, it is assumed to be the plan's until a response shows
+ * which one it is. All our calls count there, so none of them is mistaken for an external one.
  */
 export function limitScopeOf(
   externalUsage: ExternalUsage,

@@ -8,7 +8,7 @@ import type { OwnCalls } from "./own-calls.ts";
 const EARLY_START_MS_MAX: DurationMs = SECOND_MS;
 /** How much further away than a window a reset may be, since the reset, Date and their difference are all rounded. */
 const LATE_RESET_MS_MAX: DurationMs = 3 * ROUNDING_MS;
-/** The unobserved end of a window is extrapolated from the last observed part, one of this many parts of a window. */
+/** The unobserved end of a window is extrapolated from the last observed part; a window has this many parts. */
 const EXTRAPOLATION_PARTS = 4;
 
 /**

@@ -60,8 +60,8 @@ export class OwnCalls {
   }
 }
 
-/** Number of entries from which on forgotten ones are removed, which requires copying. */
-const ENTRIES_MAX = 512;
+/** Entries are forgotten only if there are at least this many, since removing them copies the others. */
+const FORGET_ENTRIES_MIN = 512;
 
 /** Times in ascending order. Counts include forgotten ones. */
 class TimeList {
@@ -97,7 +97,7 @@ class TimeList {
   }
 
   forget(at: MonotonicMs): void {
-    if (this.#times.length < ENTRIES_MAX || this.#times[this.#times.length >> 1]! >= at) return;
+    if (this.#times.length < FORGET_ENTRIES_MIN || this.#times[this.#times.length >> 1]! >= at) return;
     this.#forgotten += this.#times.splice(0, this.#indexFrom(at)).length;
   }
 

@@ -198,7 +198,10 @@ export class ExternalUsageOfLimit {
   }
 }
 
-/** Returns the candidates that were never ruled out, or else those that have passed their probation. */
+/**
+ * Returns the candidates that are neither ruled out nor on probation. If there are none, ends the probation of those
+ * that have passed it, and returns them.
+ */
 function possibleCandidates(candidates: readonly Candidate[], now: MonotonicMs): readonly Candidate[] {
   const possible = candidates.filter(({ ruledOutUntil }) => ruledOutUntil === null);
   const established = possible.filter(({ probationUntil }) => probationUntil === null);

@@ -55,36 +55,42 @@ test("fields that are absent or null are missing, unknown fields are ignored", (
   expect(record).toMatchObject({ id: "n", status: "offline", name: null, lastSeenMs: null, uptimeHours: null });
 });
 
-const UNICODE = "a text of 1 to 256 characters of valid Unicode";
+const UNICODE = "a string of 1 to 256 characters of valid Unicode";
 
 test.each([
   [42, "not_an_object", "found 42; a record is an object"],
-  [{ ...node, id: "" }, "missing_id", `id is ""; it is ${UNICODE}`],
-  [{ ...node, id: undefined }, "missing_id", `id is missing; it is ${UNICODE}`],
-  [{ ...node, id: "node_\ud800" }, "missing_id", `id is "node_\\ud800"; it is ${UNICODE}`],
-  [{ ...node, id: "node_\ufffd" }, "missing_id", `id is "node_\ufffd"; it is ${UNICODE}`],
+  [{ ...node, id: "" }, "missing_id", `id is ""; it must be ${UNICODE}`],
+  [{ ...node, id: undefined }, "missing_id", `id is missing; it must be ${UNICODE}`],
+  [{ ...node, id: "node_\ud800" }, "missing_id", `id is "node_\\ud800"; it must be ${UNICODE}`],
+  [{ ...node, id: "node_\ufffd" }, "missing_id", `id is "node_\ufffd"; it must be ${UNICODE}`],
 ])("%o is skipped, with a remark about what was found and what is valid", (json, reason, detail) => {
   const { record, remarks } = remarksOf(decodeNodeRecord, json);
   expect(record).toBeNull();
   expect(remarks).toMatchObject([{ reason, detail }]);
 });
 
-const NUMBER = "it is a number from 0 to 9007199254740991";
+const NUMBER = "it must be a number from 0 to 9007199254740991";
 
 test.each([
   ["uptime_hours", "12", "uptimeHours", "wrong_type", `uptime_hours is "12"; ${NUMBER}`],
   ["uptime_hours", -1, "uptimeHours", "wrong_type", `uptime_hours is -1; ${NUMBER}`],
   ["bandwidth_gb", 1e21, "bandwidthGb", "wrong_type", `bandwidth_gb is 1e+21; ${NUMBER}`],
-  ["name", ["x"], "name", "wrong_type", 'name is ["x"]; it is a text of at most 256 characters of valid Unicode'],
+  [
+    "name",
+    ["x"],
+    "name",
+    "wrong_type",
+    'name is ["x"]; it must be a string of at most 256 characters of valid Unicode',
+  ],
   [
     "region",
     "eu\ud800",
     "region",
     "wrong_type",
-    'region is "eu\\ud800"; it is a text of at most 256 characters of valid Unicode',
+    'region is "eu\\ud800"; it must be a string of at most 256 characters of valid Unicode',
   ],
-  ["last_seen", "yesterday", "lastSeenMs", "bad_time", 'last_seen is "yesterday"; it is an ISO 8601 timestamp'],
-  ["last_seen", "", "lastSeenMs", "bad_time", 'last_seen is ""; it is an ISO 8601 timestamp'],
+  ["last_seen", "yesterday", "lastSeenMs", "bad_time", 'last_seen is "yesterday"; it must be an ISO 8601 timestamp'],
+  ["last_seen", "", "lastSeenMs", "bad_time", 'last_seen is ""; it must be an ISO 8601 timestamp'],
 ])("%s of %o makes only that field unknown, with a remark", (field, value, key, reason, detail) => {
   for (const read of [decodeNodeRecord, decodeNodeDetail]) {
     const { record, remarks } = remarksOf(read, { ...node, [field]: value });
@@ -97,7 +103,7 @@ test("a record with several invalid fields causes one remark, which counts the o
   const { record, remarks } = remarksOf(decodeNodeRecord, { ...node, last_seen: "", uptime_hours: -1, version: 3 });
   expect(record).toMatchObject({ status: "online", lastSeenMs: null, uptimeHours: null, version: null });
   expect(remarks).toMatchObject([
-    { reason: "wrong_type", detail: expect.stringMatching(/^version is 3;.* \(and 2 more\)$/) },
+    { reason: "wrong_type", detail: expect.stringMatching(/^version is 3;.*; other invalid fields: 2$/) },
   ]);
 });
 
@@ -125,7 +131,7 @@ test("an unknown status becomes unknown, with a remark that lists the known ones
   const { record, remarks } = remarksOf(decodeNodeRecord, { ...node, status: "hibernating" });
   expect(record).toMatchObject({ status: "unknown" });
   expect(remarks).toMatchObject([{ reason: "unknown_status", id: "node_1" }]);
-  expect(remarks[0]!.detail).toContain("known are online, offline, quarantined, rebooting, maintenance");
+  expect(remarks[0]!.detail).toContain("known values: online, offline, quarantined, rebooting, maintenance");
 });
 
 test('"unknown" is not a known status of the service', () => {

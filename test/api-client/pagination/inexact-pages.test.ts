@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createListBehaviour } from "../../../src/api-client/pagination/list-walk.ts";
+import { createListBehavior } from "../../../src/api-client/pagination/list-walk.ts";
 import { walkList } from "../../../src/api-client/pagination/pages.ts";
 import { ok } from "../../../src/base/result.ts";
 import { walkOf } from "./page-list.ts";
@@ -32,9 +32,9 @@ describe("a difference between the total and the records", () => {
 
   test("is accepted as well if the total is too low, which hides no record", async () => {
     const everything = Array.from({ length: 350 }, (_, index) => index);
-    const { walk, behaviour } = walkOf({ total: 350, stated: 100, clamp: 100, records: () => everything });
+    const { walk, behavior } = walkOf({ total: 350, stated: 100, clamp: 100, records: () => everything });
     expect(await walk()).toMatchObject({ value: { end: "reached", isExact: false, seen: 350, total: 100 } });
-    expect(behaviour.pageSize).toBe(100);
+    expect(behavior.pageSize).toBe(100);
   });
 });
 
@@ -73,7 +73,7 @@ describe("a total of billions", () => {
     let pages = 0;
     const report = await walkList(
       {
-        behaviour: createListBehaviour(100),
+        behavior: createListBehavior(100),
         inFlight: () => 3,
         async fetch({ page }) {
           pages++;
@@ -115,10 +115,10 @@ describe("a service that counts pages from 0 and rejects those after the end", (
   };
 
   test.each([30, 180])("all %i records are read", async (total) => {
-    const { walk, behaviour } = rejectsPagesPast(total);
+    const { walk, behavior } = rejectsPagesPast(total);
     await walk();
     expect(await walk()).toMatchObject({ ok: true, value: { end: "reached", seen: total, error: null } });
-    expect(behaviour.first).toBe(0);
+    expect(behavior.first).toBe(0);
   });
 });
 
@@ -140,7 +140,7 @@ test("a list is complete again once the service no longer repeats its first page
   let isIgnored = true;
   const list = walkOf({ total: 500, clamp: 100, ignoresPage: () => isIgnored });
   for (let round = 0; round < 5; round++) await list.walk();
-  expect(list.behaviour.ignoresPage).toBe(true);
+  expect(list.behavior.ignoresPage).toBe(true);
   isIgnored = false;
   expect(await list.walk()).toMatchObject({ value: { seen: 500 } });
 });

@@ -1,6 +1,6 @@
 import type { PageQuery } from "../../../src/api-client/endpoints.ts";
 import type { ApiError } from "../../../src/api-client/errors.ts";
-import { createListBehaviour } from "../../../src/api-client/pagination/list-walk.ts";
+import { createListBehavior } from "../../../src/api-client/pagination/list-walk.ts";
 import { walkList } from "../../../src/api-client/pagination/pages.ts";
 import { fail, ok } from "../../../src/base/result.ts";
 
@@ -37,12 +37,12 @@ const paginationOf = ({ stated, total }: SimulatedList, asked: number): number =
 export function walkOf(list: SimulatedList, limit = 1_000) {
   const asked: PageQuery[] = [];
   const seen = new Set<unknown>();
-  const behaviour = createListBehaviour(limit);
+  const behavior = createListBehavior(limit);
   const walk = () => {
     seen.clear();
     return walkList(
       {
-        behaviour,
+        behavior,
         inFlight: () => 3,
         async fetch(query) {
           asked.push(query);
@@ -70,5 +70,5 @@ export function walkOf(list: SimulatedList, limit = 1_000) {
       new AbortController().signal,
     );
   };
-  return { walk, asked, seen, behaviour };
+  return { walk, asked, seen, behavior };
 }

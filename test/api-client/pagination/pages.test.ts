@@ -13,14 +13,14 @@ test("every record is read regardless of the total, maximum page size, stated li
   });
   await fc.assert(
     fc.asyncProperty(lists, async (list) => {
-      const { walk, seen, behaviour } = walkOf(list);
+      const { walk, seen, behavior } = walkOf(list);
       const report = await walk();
       expect(report).toMatchObject({
         ok: true,
         value: { end: "reached", isExact: true, total: list.total, error: null },
       });
       expect(seen.size).toBe(list.total);
-      if (list.total > 1) expect(behaviour.first).toBe(list.first);
+      if (list.total > 1) expect(behavior.first).toBe(list.first);
     }),
     { numRuns: 200 },
   );
@@ -36,9 +36,9 @@ describe("knowledge about a list is kept", () => {
   });
 
   test.each(PAGE_LIMIT_FALLBACKS)("a limit above %i that is rejected is requested once", async (max) => {
-    const { walk, asked, behaviour } = walkOf({ total: 150, reject: max });
+    const { walk, asked, behavior } = walkOf({ total: 150, reject: max });
     await walk();
-    expect(behaviour.limit).toBe(max);
+    expect(behavior.limit).toBe(max);
     asked.length = 0;
     await walk();
     expect(asked.every(({ limit }) => limit === max)).toBe(true);
@@ -55,28 +55,28 @@ describe("wrong knowledge is corrected at little cost", () => {
         return total;
       },
     } as const;
-    const { walk, behaviour } = walkOf(list);
+    const { walk, behavior } = walkOf(list);
     await walk();
     total = 250;
     expect(await walk()).toMatchObject({ value: { isExact: true, seen: 250 } });
-    expect(behaviour.first).toBe(0);
+    expect(behavior.first).toBe(0);
   });
 
   test("a service that counts from 0 is detected after it ignored the page number for a while", async () => {
     let isIgnored = true;
-    const { walk, seen, behaviour } = walkOf({ total: 120, clamp: 50, first: 0, ignoresPage: () => isIgnored });
+    const { walk, seen, behavior } = walkOf({ total: 120, clamp: 50, first: 0, ignoresPage: () => isIgnored });
     for (let walks = 0; walks < 5; walks++) await walk();
-    expect(behaviour.firstKnown).toBe(false);
+    expect(behavior.firstKnown).toBe(false);
     isIgnored = false;
     await walk();
     expect(seen.size).toBe(120);
-    expect(behaviour.first).toBe(0);
+    expect(behavior.first).toBe(0);
   });
 
   test("a service that treats page 0 as page 1 does not count from 0", async () => {
-    const { walk, behaviour } = walkOf({ total: 300, clamp: 100, zeroIsOne: true, missing: 20 });
+    const { walk, behavior } = walkOf({ total: 300, clamp: 100, zeroIsOne: true, missing: 20 });
     for (let round = 0; round < 5; round++) expect(await walk()).toMatchObject({ value: { seen: 280, total: 300 } });
-    expect(behaviour.first).toBe(1);
+    expect(behavior.first).toBe(1);
   });
 
   test("a first page with one record causes no walk of a thousand pages", async () => {
@@ -93,23 +93,23 @@ describe("wrong knowledge is corrected at little cost", () => {
 
   test("a limit that was rejected once is requested again later", async () => {
     let isRefused = true;
-    const { walk, behaviour } = walkOf({
+    const { walk, behavior } = walkOf({
       total: 150,
       get reject() {
         return isRefused ? 100 : Number.POSITIVE_INFINITY;
       },
     });
     await walk();
-    expect(behaviour.limit).toBe(100);
+    expect(behavior.limit).toBe(100);
     isRefused = false;
     for (let round = 0; round < 100; round++) await walk();
-    expect(behaviour.limit).toBe(1_000);
+    expect(behavior.limit).toBe(1_000);
   });
 
   test("a rejection of the smaller page as well changes nothing", async () => {
-    const { walk, behaviour } = walkOf({ total: 150, fails: () => "client_error" });
+    const { walk, behavior } = walkOf({ total: 150, fails: () => "client_error" });
     expect(await walk()).toMatchObject({ ok: false, error: { kind: "client_error" } });
-    expect(behaviour.limit).toBe(1_000);
+    expect(behavior.limit).toBe(1_000);
   });
 });
 

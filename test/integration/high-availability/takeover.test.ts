@@ -72,7 +72,7 @@ test(
     const paused = await standby.order("/api/v1/pause", reason);
     expect(paused.status).toBe(200);
     expect(paused.json.message).toMatch(
-      new RegExp(`^paused: deploy until 14:00; .*; executed by ${name} \\(${url}\\)$`),
+      new RegExp(`^paused: deploy until 14:00; .*; executed by the leader, ${name} \\(${url}\\)$`),
     );
     const operator = "admin";
     expect(await leader.get("/api/v1/status")).toMatchObject({ warden: { paused: { ...reason, operator } } });

@@ -31,7 +31,9 @@ test("with a key without nodes:read, sessions and statistics are exported and th
       fields: {
         collector: "nodes",
         reason: "forbidden",
-        problem: expect.stringMatching(/the API key seems to lack the scope nodes:read; it said .*insufficient_scope/),
+        problem: expect.stringMatching(
+          /the API key seems to lack the scope nodes:read; the service said .*insufficient_scope/,
+        ),
       },
     },
   ]);
@@ -97,7 +99,7 @@ test("an unknown status and a string instead of a number are counted, and the lo
     collector: "nodes",
     records: 2,
     id: "node_1",
-    detail: 'status is "on fire"; known are online, offline, quarantined, rebooting, maintenance',
+    detail: 'status is "on fire"; known values: online, offline, quarantined, rebooting, maintenance',
   });
 });
 

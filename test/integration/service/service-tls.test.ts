@@ -94,14 +94,14 @@ test("unusable certificates are rejected with the configuration, by the key that
   };
   expect(problemsOf({ tls_config: { cert_file: cert, key_file: file("one.key", one.key) } })).toEqual([]);
   expect(problemsOf({ tls_config: { cert_file: cert, key_file: key } })).toEqual([
-    expect.stringMatching(/^service\.tls_config: cert_file and key_file do not match: .*mismatch/),
+    expect.stringMatching(/^service\.tls_config: cert_file and key_file can't be used: .*mismatch/),
   ]);
   for (const [place, service] of [
     ["service.ca_file", { ca_file: key }],
     ["service.tls_config.ca_file", { tls_config: { ca_file: key } }],
   ] as const) {
     expect(problemsOf(service)).toEqual([
-      `${place}: ${key} holds no certificate; it should hold one or more in PEM, each BEGIN to END`,
+      `${place}: ${key} holds no certificate; it should hold one or more in PEM, each from BEGIN to END`,
     ]);
   }
 });
