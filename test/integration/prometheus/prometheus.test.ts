@@ -47,6 +47,12 @@ test("reference parsers read the same families and values in both formats", asyn
   // Only details are read repeatedly. When all concurrent reads hang, nothing changes any more.
   network.setFault({ kind: "hang" });
   await waitUntil("every detail read hangs", () => network.service.inFlight === DETAILS_AT_ONCE);
+  // The rendering that is now shown, and one in progress, may lack the last reads.
+  const renderings = new Set<number | null>();
+  await waitUntil("two more snapshots are rendered", async () => {
+    renderings.add((await daemon.scrape()).sum("proxywarden_export_refresh_duration_seconds"));
+    return renderings.size > 2;
+  });
   const body = async (accept: string) => (await daemon.ask("/metrics", { headers: { accept } })).text();
   const texts = [];
   const open = [];
