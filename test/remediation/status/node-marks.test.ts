@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { MINUTE_MS } from "../../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
@@ -74,6 +75,19 @@ test("nodes that wait for other actions are told from nodes that guards hold", a
   const [first] = view.heldNodes({ limit: 1 });
   expect(view.heldNodes({ node: first!.node })).toEqual([first]);
   expect(view.heldNodes({ policy: "another" })).toEqual([]);
+});
+
+test("a node that two policies hold is found under either of them, and counted once", async () => {
+  const policies = ["early", "late"].map((name, index) => rebootOffline({ name, forMs: (index + 1) * 5 * MINUTE_MS }));
+  const network = await startQuietNetwork({ rules: remediationRules(policies) });
+  const [node] = network.nodes("us-east");
+  const { view, operatorCommands } = network.controller();
+  await operatorCommands.pause("a deploy");
+  network.failNode(node!);
+  await network.advance(15 * MINUTE_MS);
+  expect(view.heldNodes({})).toMatchObject([{ node, policy: "early" }]);
+  for (const policy of ["early", "late"]) expect(view.heldNodes({ policy })).toMatchObject([{ node, policy }]);
+  expect(view.heldNodeCount()).toBe(1);
 });
 
 test("onChange gets committed and recorded changes, but no change whose commit failed", async () => {
