@@ -137,10 +137,13 @@ test("an action whose outcome could not be journaled counts against the limits",
   network.setFault({ kind: "slow_drip", bytesPerSecond: 30 }, "POST");
   const [node] = network.nodes("us-east");
   network.failNode(node!, "forced_reboot");
+  const inFlight = () => network.controller().view.status().inFlight;
   await network.advanceUntil(() => network.postCount() > 0);
+  // The response is still being received.
+  expect([network.actions().at(-1)!.state, inFlight()]).toEqual(["posting", 1]);
   network.injectedFailures.writeError = "database or disk is full";
   await network.advance(2 * MINUTE_MS);
-  expect(network.controller().view.status().inFlight).toBe(1);
+  expect(inFlight()).toBe(1);
   // The crash loses what could not be written, but not the state `posting`.
   network.kill();
   network.injectedFailures.writeError = null;
