@@ -68,14 +68,15 @@ interface NumberRow {
   format(value: number): string;
 }
 
-const durationRow = (key: string, read: NumberRow["read"]): NumberRow => {
-  return { key, ifLarger: "less", read, format: formatDuration };
+const durationRow = (key: string, read: NumberRow["read"], ifLarger: Effect = "less"): NumberRow => {
+  return { key, ifLarger, read, format: formatDuration };
 };
 
 const NUMBERS: readonly NumberRow[] = [
   { key: "mode", ifLarger: "more", read: ({ mode }) => MODES.indexOf(mode), format: (index) => MODES[index]! },
   durationRow("for", ({ forMs }) => forMs),
-  durationRow("clear_for", ({ clearForMs }) => clearForMs),
+  // A node that fails again within a longer one gets the next step without another `for`, but its next episode is later.
+  durationRow("clear_for", ({ clearForMs }) => clearForMs, "other"),
   { key: "retry.episodes", ifLarger: "more", read: ({ retry }) => retry.episodes, format: String },
   durationRow("retry.every", ({ retry }) => retry.everyMs),
   durationRow("retry.forget_after", ({ retry }) => retry.forgetAfterMs),
@@ -84,10 +85,10 @@ const NUMBERS: readonly NumberRow[] = [
 function compareNumber({ key, ifLarger, read, format }: NumberRow, was: PolicyRule, is: PolicyRule): KeyDifference[] {
   const [from, to] = [read(was), read(is)];
   if (from === to) return [];
-  return [{ key, effect: to > from ? ifLarger : opposite(ifLarger), text: `${format(to)}, was ${format(from)}` }];
+  return [{ key, effect: to > from ? ifLarger : OPPOSITE[ifLarger], text: `${format(to)}, was ${format(from)}` }];
 }
 
-const opposite = (effect: Effect): Effect => (effect === "more" ? "less" : "more");
+const OPPOSITE: Readonly<Record<Effect, Effect>> = { more: "less", less: "more", other: "other" };
 
 /** Compares which nodes two versions select, with an example of a node that only one of them selects. */
 function compareSelection(was: PolicyRule, is: PolicyRule): KeyDifference[] {
@@ -137,7 +138,7 @@ function compareLists(key: string, was: readonly string[], is: readonly string[]
   const removed = [...new Set(was)].filter((value) => !is.includes(value));
   return [
     ...added.map((value) => ({ key, effect: ifAdded, text: `newly ${value}` })),
-    ...removed.map((value) => ({ key, effect: opposite(ifAdded), text: `no longer ${value}` })),
+    ...removed.map((value) => ({ key, effect: OPPOSITE[ifAdded], text: `no longer ${value}` })),
   ];
 }
 
