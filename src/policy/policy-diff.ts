@@ -1,7 +1,8 @@
 import { formatDuration } from "../base/duration.ts";
 import { MODES, type PolicyRule, type Step } from "../model/policy/policy.ts";
+import { formatTime } from "../model/time.ts";
 import { compilePolicy, type Policy } from "./policy.ts";
-import { isTrueIn, SAMPLE_NOW, type SampledState, sampleStates } from "./policy-diff-samples.ts";
+import { constantTimes, isTrueIn, SAMPLE_NOW, type SampledState, sampleStates } from "./policy-diff-samples.ts";
 import { actionText } from "./test-expectation.ts";
 
 /** One difference between two versions of a policy. */
@@ -95,9 +96,9 @@ function compareSelection(was: PolicyRule, is: PolicyRule): KeyDifference[] {
   if (was.match === is.match && was.when === is.when) return [];
   const key = was.when === is.when ? "match" : was.match === is.match ? "when" : "match and when";
   const [before, after] = [compilePolicy(was), compilePolicy(is)];
-  const states = [
-    ...sampleStates([before.match, before.when, after.match, after.when].filter((expression) => expression !== null)),
-  ];
+  const expressions = [before.match, before.when, after.match, after.when].filter((expression) => expression !== null);
+  const states = [...sampleStates(expressions)];
+  const stateText = describeState(constantTimes(expressions).length > 0);
   const added = states.find((state) => selects(after, state) && !selects(before, state));
   const removed = states.find((state) => selects(before, state) && !selects(after, state));
   const found: KeyDifference[] = [];
@@ -173,11 +174,15 @@ function stepText(step: Step): string {
   }
 }
 
-const stateText = (state: SampledState): string =>
-  [...state]
-    .filter(([{ name }]) => name !== "now")
-    .map(([{ name, type }, value]) => {
-      if (type === "timestamp") return `${name} ${formatDuration(SAMPLE_NOW - Number(value))} ago`;
-      return `${name} = ${typeof value === "number" ? Number(value.toPrecision(6)) : value}`;
-    })
-    .join(", ");
+/** Returns a function that describes a state with its times, or else with their ages. */
+const describeState =
+  (hasTimes: boolean) =>
+  (state: SampledState): string =>
+    [...state]
+      .filter(([{ name }]) => name !== "now" || hasTimes)
+      .map(([{ name, type }, value]) => {
+        if (type === "timestamp" && hasTimes) return `${name} = ${formatTime(Number(value))}`;
+        if (type === "timestamp") return `${name} ${formatDuration(SAMPLE_NOW - Number(value))} ago`;
+        return `${name} = ${typeof value === "number" ? Number(value.toPrecision(6)) : value}`;
+      })
+      .join(", ");

@@ -68,6 +68,18 @@ describe("a change that makes a policy act more or sooner has the opposite effec
       "when: newly matched: node.status = offline, node.last_seen 10m ago",
       "when: no longer matched: node.status = offline, node.last_seen 10m ago",
     ],
+    [
+      { when: 'node.created_at < timestamp("2023-01-01T00:00:00Z")' },
+      { when: 'node.created_at < timestamp("2024-01-01T00:00:00Z")' },
+      "when: newly matched: node.created_at = 2023-01-01 00:00:00 UTC",
+      "when: no longer matched: node.created_at = 2023-01-01 00:00:00 UTC",
+    ],
+    [
+      { when: 'node.uptime_hours > 5 && now > timestamp("2031-01-01T00:00:00Z")' },
+      { when: 'node.uptime_hours > 5 && now > timestamp("2030-01-01T00:00:00Z")' },
+      "when: newly matched: node.uptime_hours = 6, now = 2030-01-01 00:01:00 UTC",
+      "when: no longer matched: node.uptime_hours = 6, now = 2030-01-01 00:01:00 UTC",
+    ],
   ])("%j and %j", (less, more, ifMore, ifLess) => {
     expect(differencesAfterChange(less, more)).toEqual([`more ${ifMore}`]);
     expect(differencesAfterChange(more, less)).toEqual([`less ${ifLess}`]);
