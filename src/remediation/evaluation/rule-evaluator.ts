@@ -37,9 +37,8 @@ interface PolicyPass {
   readonly monotonic: MonotonicMs;
 }
 
-/** What an evaluation has changed so far. */
-interface EvaluationChanges {
-  readonly timers: TimerChange[];
+/** The nodes that began to fire or became unhealthy, by policy, and that limits don't count yet. */
+interface UncountedNodes {
   readonly firing: Map<string, NodeId[]>;
   readonly onsets: Map<string, NodeId[]>;
 }
@@ -59,6 +58,8 @@ export class RuleEvaluator {
   readonly #fleetHealth: Pick<FleetHealth, "recordChanges">;
   /** Last false observations by policy, or empty until this process has evaluated trusted data. */
   readonly #lastFalse = new Map<string, LastFalseObservations>();
+  /** What an evaluation adds before it changes a timer. It is kept until it is counted, whatever fails in between. */
+  #uncounted: UncountedNodes = { firing: new Map(), onsets: new Map() };
   #lastEvaluated: { readonly fleet: Fleet; readonly sessionsAt: MonotonicMs | null } | null = null;
 
   constructor(context: EvaluatorDeps, fleetHealth: Pick<FleetHealth, "recordChanges">) {
@@ -70,17 +71,23 @@ export class RuleEvaluator {
    * Evaluates every node that was observed again. `replaced` are ids that now belong to a different node, whose timers
    * start over. Changes to fleet health are journaled no later than the timers that they come from. A mass event changes
    * so many timers that they are journaled in several transactions. A crash between two of them loses some timers, which
-   * start over, but nothing that limits count. Yields to the event loop in between.
+   * start over, but nothing that limits count. Yields to the event loop in between. If the evaluation of a node throws,
+   * what changed before is counted and journaled nevertheless.
    */
   async evaluate(replaced: ReadonlySet<NodeId>): Promise<void> {
     const { clock, remediationState } = this.#context;
-    const changes: EvaluationChanges = { timers: [], firing: new Map(), onsets: new Map() };
-    await runInSlices(this.#evaluateSnapshot(replaced, changes), clock);
-    const [first = [], ...others] = await runInSlices(splitByNode(changes.timers), clock);
-    await remediationState.recordInParts([[...this.#fleetHealth.recordChanges(changes), ...first], ...others]);
+    const changes: TimerChange[] = [];
+    try {
+      await runInSlices(this.#evaluateSnapshot(replaced, changes), clock);
+    } finally {
+      const [first = [], ...others] = await runInSlices(splitByNode(changes), clock);
+      const counted = this.#fleetHealth.recordChanges(this.#uncounted);
+      this.#uncounted = { firing: new Map(), onsets: new Map() };
+      await remediationState.recordInParts([[...counted, ...first], ...others]);
+    }
   }
 
-  *#evaluateSnapshot(replaced: ReadonlySet<NodeId>, changes: EvaluationChanges): Generator<void, void> {
+  *#evaluateSnapshot(replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Generator<void, void> {
     const { observed, policies } = this.#context;
     const { snapshot } = observed.latest!;
     const slots = this.#slotsToEvaluate(snapshot);
@@ -97,16 +104,17 @@ export class RuleEvaluator {
   }
 
   /** Evaluates a node and adds what has changed. */
-  #updateTimer(pass: PolicyPass, node: NodeId, slot: number, changes: EvaluationChanges): void {
+  #updateTimer(pass: PolicyPass, node: NodeId, slot: number, changes: TimerChange[]): void {
     const { name } = pass.policy.rule;
     const previous = this.#context.remediationState.records.timer(name, node);
     const { timer, isOnset } = this.#evaluateNode(pass, node, slot, previous);
     if (timer === previous) return;
-    changes.timers.push(this.#setTimer(name, node, timer));
+    const { firing, onsets } = this.#uncounted;
     // A lapsed timer was counted when it first fired.
     if (timer.state === "firing" && previous.state !== "firing" && previous.state !== "lapsed")
-      addNode(changes.firing, name, node);
-    if (isOnset) addNode(changes.onsets, name, node);
+      addNode(firing, name, node);
+    if (isOnset) addNode(onsets, name, node);
+    changes.push(this.#setTimer(name, node, timer));
   }
 
   /** Resets pending timers, because fleet data is not trusted. */
@@ -188,7 +196,7 @@ export class RuleEvaluator {
    * Drops the timers of nodes that left the list and of ids that belong to another node. If a node that left the list
    * has an open episode, its firing timer lapses instead.
    */
-  *#forgetRemovedNodes(fleet: Fleet, replaced: ReadonlySet<NodeId>, changes: EvaluationChanges): Generator<void, void> {
+  *#forgetRemovedNodes(fleet: Fleet, replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Generator<void, void> {
     const { records } = this.#context.remediationState;
     const hasEpisode = (policy: string, node: NodeId) =>
       [true, false].some((dryRun) => this.#episodeOf(policy, node, dryRun) !== null);
@@ -201,7 +209,7 @@ export class RuleEvaluator {
       }
       for (const { node, timer, isGone } of removed) {
         const next = isGone && hasEpisode(policy, node) ? markUnseen(timer) : INACTIVE;
-        if (next !== timer) changes.timers.push(this.#setTimer(policy, node, next));
+        if (next !== timer) changes.push(this.#setTimer(policy, node, next));
       }
       yield;
     }

@@ -2,8 +2,10 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { Inventory } from "../../../src/inventory/inventory.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
+import type { PolicyRule } from "../../../src/model/policy/policy.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import { ObservedFleet } from "../../../src/remediation/context.ts";
+import type { ObservedChanges } from "../../../src/remediation/evaluation/fleet-health.ts";
 import { RuleEvaluator } from "../../../src/remediation/evaluation/rule-evaluator.ts";
 import { PolicySet } from "../../../src/remediation/policy-set.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
@@ -15,39 +17,62 @@ import { record } from "../../inventory/inventory-fixtures.ts";
 /** More nodes than one slice evaluates. */
 const NODES = Array.from({ length: 1_000 }, (_, index) => `node_${index}`);
 const fresh = { freshMs: HOUR_MS };
+const POLICY = "reboot-offline";
 
-test("an evaluation that a new snapshot interrupts is over the snapshot that it began with", async () => {
-  const clock = createVirtualClock(START_MS);
+/** Starts an evaluator on a new journal. */
+async function startEvaluator(changed: Partial<PolicyRule> = {}) {
   const { journal } = createMemoryStateStore();
+  const clock = createVirtualClock(START_MS);
   const remediationState = await openRemediationState({ journal, clock, log: silentLog, lostReason: null });
   const observed = new ObservedFleet({ serviceTime: (at) => at });
-  const policies = new PolicySet(remediationRules([rebootOffline()]), remediationState.records);
+  const policies = new PolicySet(remediationRules([rebootOffline(changed)]), remediationState.records);
   // Time passes with each look at the clock, so that every slice is as short as possible.
   let looks = 0;
   const passing = { ...clock, monotonic: () => clock.monotonic() + 2 * looks++ };
-  const evaluator = new RuleEvaluator(
-    { clock: passing, observed, policies, remediationState },
-    { recordChanges: () => [] },
-  );
+  const fleetHealth = { recordChanges: (_changes: ObservedChanges): readonly [] => [] };
+  const evaluator = new RuleEvaluator({ clock: passing, observed, policies, remediationState }, fleetHealth);
   let sequence = 0;
-  /** Publishes a walk that shows these nodes, all of them offline. */
-  const publish = (nodes: readonly string[]) => {
-    const inventory = new Inventory("ratio");
-    const at = clock.monotonic();
-    for (const node of nodes) inventory.recordListed(record(node, { status: "offline" }), at);
-    inventory.endWalk({ end: "exact", total: nodes.length, seen: nodes.length, rejected: 0, maxMissing: 0 }, at);
-    sequence++;
-    const snapshot = { sequence, at, fleet: inventory.currentFleet(), sessions: null, stats: null, hourly: null };
-    observed.latest = { snapshot, plan: { nodes: fresh } as never };
+  return {
+    ...{ clock, evaluator, fleetHealth, timers: () => remediationState.records.timersOf(POLICY) },
+    /** Publishes a walk that shows these nodes, all of them offline. */
+    publish(nodes: readonly string[]) {
+      const inventory = new Inventory("ratio");
+      const at = clock.monotonic();
+      for (const node of nodes) inventory.recordListed(record(node, { status: "offline" }), at);
+      inventory.endWalk({ end: "exact", total: nodes.length, seen: nodes.length, rejected: 0, maxMissing: 0 }, at);
+      sequence++;
+      const snapshot = { sequence, at, fleet: inventory.currentFleet(), sessions: null, stats: null, hourly: null };
+      observed.latest = { snapshot, plan: { nodes: fresh } as never };
+    },
   };
+}
+
+test("an evaluation that a new snapshot interrupts is over the snapshot that it began with", async () => {
+  const { clock, evaluator, publish, timers } = await startEvaluator();
   publish(NODES);
   await evaluator.evaluate(new Set());
-  expect(remediationState.records.timersOf("reboot-offline").size).toBe(NODES.length);
+  expect(timers().size).toBe(NODES.length);
   await clock.advance(MINUTE_MS);
   publish(NODES);
   const evaluated = evaluator.evaluate(new Set());
   publish(["node_0"]);
   await evaluated;
-  const timers = [...remediationState.records.timersOf("reboot-offline").values()];
-  expect(timers.map(({ trueMs }) => trueMs)).toEqual(NODES.map(() => MINUTE_MS));
+  expect([...timers().values()].map(({ trueMs }) => trueMs)).toEqual(NODES.map(() => MINUTE_MS));
+});
+
+test("nodes that fired stay to be counted until they are", async () => {
+  const { clock, evaluator, fleetHealth, publish } = await startEvaluator({ forMs: 0 });
+  const counted: (readonly string[])[] = [];
+  fleetHealth.recordChanges = ({ firing }) => {
+    if (counted.push(firing.get(POLICY) ?? []) === 1) throw new Error("they can't be counted");
+    return [];
+  };
+  publish(NODES);
+  await expect(evaluator.evaluate(new Set())).rejects.toThrow("can't be counted");
+  for (let walk = 0; walk < 2; walk++) {
+    await clock.advance(MINUTE_MS);
+    publish(NODES);
+    await evaluator.evaluate(new Set());
+  }
+  expect(counted).toEqual([NODES, NODES, []]);
 });
