@@ -7,10 +7,6 @@ import { type TransitionDeps, withdraw } from "./execution/episode-transitions.t
 
 type IdentityDeps = Pick<RemediationContext, "observed" | "remediationState">;
 
-/** Returns a node's `created_at` from its detail, or else from the journal at the start, or null if unknown. */
-export const knownCreatedAt = (context: IdentityDeps, node: NodeId): EpochMs | null =>
-  context.observed.createdAtOf(node) ?? context.remediationState.records.loadedCreatedAt.get(node) ?? null;
-
 /**
  * Detects by a different `created_at` (spec, section 2.1) that an id now belongs to another node. Only the detail of a
  * node has this field. It is read in turn, and before each action.

@@ -18,7 +18,6 @@ import {
 } from "../../policy/timers/timer.ts";
 import { evaluatePolicy, type MaxAgeOf } from "../../policy/timers/verdict.ts";
 import type { RemediationContext } from "../context.ts";
-import { knownCreatedAt } from "../node-identity.ts";
 import { splitByNode, type TimerChange } from "../state/journal-parts.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 
@@ -28,6 +27,8 @@ type EvaluatorDeps = Pick<RemediationContext, "clock" | "observed" | "policies" 
 interface PolicyPass {
   readonly policy: Policy;
   readonly scope: EvaluationScope;
+  /** The `created_at` of the nodes that are evaluated, by slot, or NaN if unknown. */
+  readonly createdAtMs: Fleet["createdAtMs"];
   readonly maxAgeOf: MaxAgeOf;
   readonly rule: TimerRule;
   readonly dryRun: boolean;
@@ -94,7 +95,7 @@ export class RuleEvaluator {
     const scope = observed.scope();
     yield* this.#forgetRemovedNodes(snapshot.fleet, replaced, changes);
     for (const policy of policies.all) {
-      const pass = this.#preparePass(policy, scope);
+      const pass = this.#preparePass(policy, scope, snapshot.fleet);
       for (let begin = 0; begin < slots.length; begin += EVALUATIONS_PER_STEP) {
         for (const slot of slots.subarray(begin, begin + EVALUATIONS_PER_STEP))
           this.#updateTimer(pass, snapshot.fleet.ids[slot]!, slot, changes);
@@ -114,7 +115,7 @@ export class RuleEvaluator {
     if (timer.state === "firing" && previous.state !== "firing" && previous.state !== "lapsed")
       addNode(firing, name, node);
     if (isOnset) addNode(onsets, name, node);
-    changes.push(this.#setTimer(name, node, timer));
+    changes.push(this.#setTimer(name, node, timer, pass.createdAtMs[slot]));
   }
 
   /** Resets pending timers, because fleet data is not trusted. */
@@ -133,7 +134,7 @@ export class RuleEvaluator {
     await remediationState.recordInParts(await runInSlices(splitByNode(changes), clock));
   }
 
-  #preparePass(policy: Policy, scope: EvaluationScope): PolicyPass {
+  #preparePass(policy: Policy, scope: EvaluationScope, { createdAtMs }: Fleet): PolicyPass {
     const { name, forMs, clearForMs } = policy.rule;
     const { clock, observed, policies, remediationState } = this.#context;
     const maxAgeOf = observed.maxAgeOf(policy.rule);
@@ -142,7 +143,7 @@ export class RuleEvaluator {
     this.#lastFalse.set(name, lastFalse);
     const dryRun = isDryRun(policies.activate(policy));
     const times = { now: remediationState.now(), monotonic: clock.monotonic() };
-    return { policy, scope, maxAgeOf, rule: { forMs, clearForMs, gapMsMax }, dryRun, lastFalse, ...times };
+    return { policy, scope, createdAtMs, maxAgeOf, rule: { forMs, clearForMs, gapMsMax }, dryRun, lastFalse, ...times };
   }
 
   /** Returns the slots that were observed again since the last evaluation. */
@@ -215,9 +216,15 @@ export class RuleEvaluator {
     }
   }
 
-  #setTimer(policy: string, node: NodeId, timer: Timer): TimerChange {
-    this.#context.remediationState.records.setTimer(policy, node, timer);
-    const row = toTimerRow(policy, node, timer, knownCreatedAt(this.#context, node));
+  /**
+   * Sets a timer and returns the change to journal. It has the `created_at` of the node that was evaluated, because a
+   * newer snapshot may already show another node with the id.
+   */
+  #setTimer(policy: string, node: NodeId, timer: Timer, createdAtMs = Number.NaN): TimerChange {
+    const { records } = this.#context.remediationState;
+    records.setTimer(policy, node, timer);
+    const createdAt = Number.isNaN(createdAtMs) ? records.loadedCreatedAt.get(node) : createdAtMs;
+    const row = toTimerRow(policy, node, timer, createdAt);
     return row === null ? { kind: "timer_gone", policy, node } : { kind: "timer", row };
   }
 }

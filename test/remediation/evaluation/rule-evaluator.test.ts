@@ -7,21 +7,21 @@ import { silentLog } from "../../../src/platform/log.ts";
 import { ObservedFleet } from "../../../src/remediation/context.ts";
 import type { ObservedChanges } from "../../../src/remediation/evaluation/fleet-health.ts";
 import { RuleEvaluator } from "../../../src/remediation/evaluation/rule-evaluator.ts";
+import { NodeIdentities } from "../../../src/remediation/node-identity.ts";
 import { PolicySet } from "../../../src/remediation/policy-set.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationRules } from "../../harness/policies.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
-import { record } from "../../inventory/inventory-fixtures.ts";
+import { detail, record } from "../../inventory/inventory-fixtures.ts";
 
 /** More nodes than one slice evaluates. */
 const NODES = Array.from({ length: 1_000 }, (_, index) => `node_${index}`);
 const fresh = { freshMs: HOUR_MS };
 const POLICY = "reboot-offline";
 
-/** Starts an evaluator on a new journal. */
-async function startEvaluator(changed: Partial<PolicyRule> = {}) {
-  const { journal } = createMemoryStateStore();
+/** Starts an evaluator on a journal. With the journal of another one, this is a start after a crash. */
+async function startEvaluator({ journal } = createMemoryStateStore(), changed: Partial<PolicyRule> = {}) {
   const clock = createVirtualClock(START_MS);
   const remediationState = await openRemediationState({ journal, clock, log: silentLog, lostReason: null });
   const observed = new ObservedFleet({ serviceTime: (at) => at });
@@ -34,11 +34,16 @@ async function startEvaluator(changed: Partial<PolicyRule> = {}) {
   let sequence = 0;
   return {
     ...{ clock, evaluator, fleetHealth, timers: () => remediationState.records.timersOf(POLICY) },
-    /** Publishes a walk that shows these nodes, all of them offline. */
-    publish(nodes: readonly string[]) {
+    identities: new NodeIdentities({ observed, remediationState }),
+    /** Publishes a walk that shows these nodes, all of them offline, and their `created_at` unless it is null. */
+    publish(nodes: readonly string[], createdAtMs: number | null = null) {
       const inventory = new Inventory("ratio");
       const at = clock.monotonic();
-      for (const node of nodes) inventory.recordListed(record(node, { status: "offline" }), at);
+      for (const node of nodes) {
+        inventory.recordListed(record(node, { status: "offline" }), at);
+        if (createdAtMs !== null)
+          inventory.recordDetail(detail(node, null, { status: "offline", createdAtMs }), at, START_MS);
+      }
       inventory.endWalk({ end: "exact", total: nodes.length, seen: nodes.length, rejected: 0, maxMissing: 0 }, at);
       sequence++;
       const snapshot = { sequence, at, fleet: inventory.currentFleet(), sessions: null, stats: null, hourly: null };
@@ -60,8 +65,27 @@ test("an evaluation that a new snapshot interrupts is over the snapshot that it 
   expect([...timers().values()].map(({ trueMs }) => trueMs)).toEqual(NODES.map(() => MINUTE_MS));
 });
 
+test("after a crash, a node that got the id of another during an evaluation does not continue its timer", async () => {
+  const store = createMemoryStateStore();
+  const { clock, evaluator, publish, timers } = await startEvaluator(store);
+  publish(NODES, 1);
+  await evaluator.evaluate(new Set());
+  await clock.advance(6 * MINUTE_MS);
+  publish(NODES, 1);
+  const evaluated = evaluator.evaluate(new Set());
+  publish(NODES, 2);
+  await evaluated;
+  expect([...timers().values()].every(({ state }) => state === "firing")).toBe(true);
+  const restarted = await startEvaluator(store);
+  restarted.publish(NODES, 2);
+  const replaced = restarted.identities.findReplaced();
+  expect(replaced.size).toBe(NODES.length);
+  await restarted.evaluator.evaluate(replaced);
+  expect([...restarted.timers().values()].filter(({ state }) => state !== "pending")).toEqual([]);
+});
+
 test("nodes that fired stay to be counted until they are", async () => {
-  const { clock, evaluator, fleetHealth, publish } = await startEvaluator({ forMs: 0 });
+  const { clock, evaluator, fleetHealth, publish } = await startEvaluator(undefined, { forMs: 0 });
   const counted: (readonly string[])[] = [];
   fleetHealth.recordChanges = ({ firing }) => {
     if (counted.push(firing.get(POLICY) ?? []) === 1) throw new Error("they can't be counted");
