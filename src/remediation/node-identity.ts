@@ -14,17 +14,21 @@ type IdentityDeps = Pick<RemediationContext, "observed" | "remediationState">;
 export class NodeIdentities {
   readonly #context: IdentityDeps;
   #previous: Fleet | null = null;
+  #replaced = new Set<NodeId>();
 
   constructor(context: IdentityDeps) {
     this.#context = context;
   }
 
-  /** Returns the ids that have come to belong to another node since the last call, or since the journal was written. */
+  /**
+   * Returns the ids that have come to belong to another node since the last call, or since the journal was written. They
+   * are returned again until {@link endReplacement} is called.
+   */
   findReplaced(): ReadonlySet<NodeId> {
     const { observed, remediationState } = this.#context;
     const { records } = remediationState;
     const { fleet } = observed;
-    const nodes = new Set<NodeId>();
+    const nodes = this.#replaced;
     const previous = this.#previous;
     for (let slot = 0; previous !== null && slot < Math.min(fleet.slots, previous.slots); slot++) {
       if (isChanged(previous, fleet, slot)) nodes.add(fleet.ids[slot]!);
@@ -40,6 +44,11 @@ export class NodeIdentities {
     }
     this.#recordCreatedAt();
     return nodes;
+  }
+
+  /** Ends the replacement of the ids that {@link findReplaced} returned, after the state of the previous nodes was dropped. */
+  endReplacement(): void {
+    this.#replaced = new Set();
   }
 
   /** Returns whether one id belongs to another node. {@link findReplaced} still returns it later. */

@@ -124,6 +124,7 @@ export class RemediationRound {
     const { isUntrusted } = this.trustTracker.current();
     this.#context.remediationState.runBatched(() => {
       for (const node of replaced) forgetReplacedNode(this.#context, node);
+      this.#identities.endReplacement();
       // A newer snapshot, which arrived during the evaluation, is not trusted.
       if (isUntrusted) return;
       this.#episodeTracker.update();

@@ -100,3 +100,15 @@ test("nodes that fired stay to be counted until they are", async () => {
   }
   expect(counted).toEqual([NODES, NODES, []]);
 });
+
+test("an id that got another node is found again until the state of the first one was dropped", async () => {
+  const { identities, publish } = await startEvaluator();
+  const replaced = () => [...identities.findReplaced()];
+  publish(["node_0"], 1);
+  expect(replaced()).toEqual([]);
+  publish(["node_0"], 2);
+  expect(replaced()).toEqual(["node_0"]);
+  expect(replaced()).toEqual(["node_0"]);
+  identities.endReplacement();
+  expect(replaced()).toEqual([]);
+});
