@@ -18,7 +18,7 @@ export interface RemediationStatus {
   /** Why fleet data is not trusted, or empty if it is. */
   readonly trust: readonly Blocker[];
   readonly stormUntil: EpochMs | null;
-  /** Why the journal can't be written, or null if it can. */
+  /** Why actions can't be recorded, or why a standby can't read the journal, or null if nothing is wrong. */
   readonly journal: string | null;
   /** Nodes of the largest complete walk, with which the inventory is compared, or 0 if there was none yet. */
   readonly largestWalkNodes: number;

@@ -102,7 +102,7 @@ test("while the journal can't be written no node is acted on, collectors and met
   await network.advance(30 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   expect(network.holdReasons(node!)).toEqual(["journal"]);
-  expect(network.controller().view.status().journal).toBe("database or disk is full");
+  expect(network.controller().view.status().journal).toBe("the journal can't be written: database or disk is full");
   const warnings = network.daemon.log.lines.filter(({ message }) => message.startsWith("the journal can't be written"));
   expect(warnings).toMatchObject([{ level: "error" }]);
   expect(await network.daemon.metrics.render("text")).toContain("proxywarden_journal_writable 0\n");
