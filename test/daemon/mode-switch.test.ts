@@ -4,6 +4,7 @@ import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { type DaemonGroup, startDaemonGroup } from "../harness/daemon-group.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
+import { resultOf } from "../web/fleet-fixture.ts";
 
 /** After this time the first leader's inventory is trusted. */
 const WARM_UP_MS = 4 * MINUTE_MS;
@@ -140,7 +141,7 @@ test("a standby shows episodes, actions and decisions of the leader, and follows
     known: false,
     policies: [{ verdict: "unknown", timer: { state: "firing" }, episode: { state: "acting" }, unknowns: [{ why }] }],
   });
-  expect(view.nodeMarks().get(node)).toBe("acting");
+  expect(resultOf(view.nodeMarks()).get(node)).toBe("acting");
   expect(runtime.eventLog.after(0, 100).rows.map(({ event }) => event.kind)).toContain("action");
   group.daemons[1]!.database.isReachable = false;
   await group.advance(5 * SECOND_MS);

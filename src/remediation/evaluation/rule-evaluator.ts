@@ -2,7 +2,7 @@ import type { NodeId } from "../../model/node.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import { runInSlices } from "../../platform/event-loop.ts";
+import { eachInSteps, runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, slotsById } from "../../policy/cel/field-readers.ts";
 import type { EvaluationScope } from "../../policy/cel/field-values.ts";
 import { isDryRun } from "../../policy/facts.ts";
@@ -123,15 +123,21 @@ export class RuleEvaluator {
     const { clock, remediationState } = this.#context;
     this.#lastFalse.clear();
     const changes: TimerChange[] = [];
-    for (const policy of remediationState.records.policiesWithTimers()) {
-      for (const [node, timer] of [...remediationState.records.timersOf(policy)]) {
-        const next = markUntrusted(timer, remediationState.now());
-        if (next === timer) continue;
-        const change = this.#setTimer(policy, node, next);
-        if (next.state === "inactive") changes.push(change);
-      }
-    }
+    await runInSlices(this.#resetTimers(changes), clock);
     await remediationState.recordInParts(await runInSlices(splitByNode(changes), clock));
+  }
+
+  *#resetTimers(changes: TimerChange[]): Generator<void, void> {
+    const { records } = this.#context.remediationState;
+    const now = this.#context.remediationState.now();
+    for (const policy of records.policiesWithTimers()) {
+      yield* eachInSteps(records.timersOf(policy), ([node, timer]) => {
+        const next = markUntrusted(timer, now);
+        if (next === timer) return;
+        records.setTimer(policy, node, next);
+        if (next.state === "inactive") changes.push({ kind: "timer_gone", policy, node });
+      });
+    }
   }
 
   #preparePass(policy: Policy, scope: EvaluationScope, { createdAtMs }: Fleet): PolicyPass {

@@ -174,6 +174,6 @@ export interface RemediationView {
   heldNodes(query: HeldNodesQuery): readonly HeldNode[];
   /** Returns the number of nodes in {@link heldNodes} without a query, in less time. */
   heldNodeCount(): number;
-  /** Returns the most important mark of each node that has one. */
-  nodeMarks(): ReadonlyMap<NodeId, NodeMark>;
+  /** Returns the most important mark of each node that has one, in steps. */
+  nodeMarks(): Generator<undefined, ReadonlyMap<NodeId, NodeMark>>;
 }

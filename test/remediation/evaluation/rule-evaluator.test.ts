@@ -101,6 +101,18 @@ test("nodes that fired stay to be counted until they are", async () => {
   expect(counted).toEqual([NODES, NODES, []]);
 });
 
+test("timers are reset in slices when fleet data is not trusted", async () => {
+  const { evaluator, publish, timers } = await startEvaluator();
+  publish(NODES);
+  await evaluator.evaluate(new Set());
+  const marked = evaluator.markUntrusted();
+  // The first slice has ended.
+  expect(timers().size).toBeGreaterThan(0);
+  expect(timers().size).toBeLessThan(NODES.length);
+  await marked;
+  expect(timers().size).toBe(0);
+});
+
 test("an id that got another node is found again until the state of the first one was dropped", async () => {
   const { identities, publish } = await startEvaluator();
   const replaced = () => [...identities.findReplaced()];
