@@ -52,8 +52,10 @@ export class PermitQueue {
     return new Promise((resolve) => {
       let granted: Permit | null = null;
       const abort = () => {
-        const queue = this.#queueOf(waiting);
-        if (granted === null) queue.splice(queue.indexOf(waiting), 1);
+        if (granted === null) {
+          const queue = this.#queueOf(waiting);
+          queue.splice(queue.indexOf(waiting), 1);
+        }
         onAbort(granted);
         resolve(null);
       };

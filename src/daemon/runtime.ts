@@ -13,8 +13,8 @@ import { createMetricsEndpoint, type MetricsEndpoint } from "../web/scrape/scrap
 import { openOnlyTerm, type Term } from "./term.ts";
 
 /**
- * Time that each part of a shutdown may take. First the active configuration stops, then the web server, while the state
- * is handed over, then the state. After a SIGTERM the process exits within 10 s.
+ * Time that each part of a shutdown may take. The active configuration stops first. Then the web server closes while the
+ * state is handed over. The state closes last.
  */
 export interface ShutdownBudget {
   /** For stopping the active configuration, including a reload or a change of leadership that is under way. */
@@ -31,6 +31,7 @@ export interface ShutdownBudget {
   readonly closeMs: DurationMs;
 }
 
+/** After a SIGTERM the process exits within 10 s. */
 export const SHUTDOWN_BUDGET: ShutdownBudget = {
   activeMs: 7.75 * SECOND_MS,
   postMs: 7 * SECOND_MS,
