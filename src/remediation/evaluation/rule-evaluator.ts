@@ -102,6 +102,7 @@ export class RuleEvaluator {
         yield;
       }
     }
+    this.#lastEvaluated = { fleet: snapshot.fleet, sessionsAt: snapshot.sessions?.settledAt ?? null };
   }
 
   /** Evaluates a node and adds what has changed. */
@@ -152,11 +153,10 @@ export class RuleEvaluator {
     return { policy, scope, createdAtMs, maxAgeOf, rule: { forMs, clearForMs, gapMsMax }, dryRun, lastFalse, ...times };
   }
 
-  /** Returns the slots that were observed again since the last evaluation. */
+  /** Returns the slots that were observed again since the last evaluation that was completed. */
   #slotsToEvaluate({ fleet, sessions }: Snapshot): Uint32Array {
     const last = this.#lastEvaluated;
     const sessionsAt = sessions?.settledAt ?? null;
-    this.#lastEvaluated = { fleet, sessionsAt };
     const all = last === null || last.fleet.settledAt !== fleet.settledAt || last.sessionsAt !== sessionsAt;
     const slots = new Uint32Array(fleet.slots);
     let count = 0;

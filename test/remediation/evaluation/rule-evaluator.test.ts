@@ -28,13 +28,22 @@ async function startEvaluator({ journal } = createMemoryStateStore(), changed: P
   const policies = new PolicySet(remediationRules([rebootOffline(changed)]), remediationState.records);
   // Time passes with each look at the clock, so that every slice is as short as possible.
   let looks = 0;
-  const passing = { ...clock, monotonic: () => clock.monotonic() + 2 * looks++ };
+  let failingLook = Number.POSITIVE_INFINITY;
+  const monotonic = () => {
+    if (looks === failingLook) throw new Error("interrupted");
+    return clock.monotonic() + 2 * looks++;
+  };
+  const passing = { ...clock, monotonic };
   const fleetHealth = { recordChanges: (_changes: ObservedChanges): readonly [] => [] };
   const evaluator = new RuleEvaluator({ clock: passing, observed, policies, remediationState }, fleetHealth);
   let sequence = 0;
   return {
     ...{ clock, evaluator, fleetHealth, timers: () => remediationState.records.timersOf(POLICY) },
     identities: new NodeIdentities({ observed, remediationState }),
+    /** Makes the evaluation fail after this many looks at the clock. */
+    failAfter: (count: number) => {
+      failingLook = looks + count;
+    },
     /** Publishes a walk that shows these nodes, all of them offline, and their `created_at` unless it is null. */
     publish(nodes: readonly string[], createdAtMs: number | null = null) {
       const inventory = new Inventory("ratio");
@@ -99,6 +108,17 @@ test("nodes that fired stay to be counted until they are", async () => {
     await evaluator.evaluate(new Set());
   }
   expect(counted).toEqual([NODES, NODES, []]);
+});
+
+test("after an evaluation that failed, the next one evaluates the nodes that it did not reach", async () => {
+  const { evaluator, failAfter, publish, timers } = await startEvaluator();
+  publish(NODES);
+  failAfter(4);
+  await expect(evaluator.evaluate(new Set())).rejects.toThrow("interrupted");
+  expect(timers().size).toBeLessThan(NODES.length);
+  failAfter(Number.POSITIVE_INFINITY);
+  await evaluator.evaluate(new Set());
+  expect(timers().size).toBe(NODES.length);
 });
 
 test("timers are reset in slices when fleet data is not trusted", async () => {
