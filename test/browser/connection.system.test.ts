@@ -80,6 +80,24 @@ test("a phone shows the mode and the lost connection", async () => {
   expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBeLessThanOrEqual(390);
 });
 
+test("a status that the page can't show is not live, and the next one is read", async () => {
+  let isReadable = false;
+  const { status, budget } = quietStatus();
+  const web = await startTestServer(
+    {
+      ...{ fleet: () => buildFleet([{ id: "a" }]), operators, budget },
+      status: () => ({ ...(status() as object), ...(isReadable ? {} : { collectors: null }) }),
+    },
+    createSystemClock(),
+  );
+  const { page } = await openPage(browser, web.url);
+  await untilConnectionShows(page, "disconnected");
+  expect(await page.locator("#disconnected").textContent()).toContain("Reload the page");
+  expect(await page.locator("#pause button").isDisabled()).toBe(true);
+  isReadable = true;
+  await untilConnectionShows(page, "live");
+});
+
 test("a command that waits for its response can't be sent twice, and leaves the dialog of another one open", async () => {
   const reply = deferred<ReturnType<typeof ok<string>>>();
   const sent: string[][] = [];

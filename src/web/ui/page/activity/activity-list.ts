@@ -81,8 +81,11 @@ export class ActivityList {
     if (this.#isReadingOlder) return;
     this.#isReadingOlder = true;
     this.#shownMax += LINES_PER_PAGE;
-    await this.#rows.loadOlder(this.#kind, () => this.#items().length >= this.#shownMax);
-    this.#isReadingOlder = false;
+    try {
+      await this.#rows.loadOlder(this.#kind, () => this.#items().length >= this.#shownMax);
+    } finally {
+      this.#isReadingOlder = false;
+    }
     this.repaint();
   }
 
