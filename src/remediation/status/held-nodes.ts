@@ -18,7 +18,7 @@ export function heldNodesOf(
 ): readonly HeldNode[] {
   const { remediationState, observed } = context;
   const now = remediationState.now();
-  const held = new Map<NodeId, Omit<HeldNode, "name" | keyof Location>>();
+  const held = new Map<NodeId, Omit<HeldNode, "name" | "ipAddress" | keyof Location>>();
   const holds = holdsInForce(remediationState);
   const untilOf = new Map(holds.map(({ node, until }) => [node, until]));
   for (const decision of lastDecisions ?? []) {
@@ -31,12 +31,16 @@ export function heldNodesOf(
   for (const { node, kind, at, until } of holds)
     if (!held.has(node)) held.set(node, { node, policy: null, heldMs: now - at, reasons: [kind], until });
   const isWaiting = (row: Pick<HeldNode, "policy">) => Number(row.policy !== null);
-  // Only the rows that are shown get names, because thousands may be held.
+  // Only the rows that are shown get names and places, because thousands may be held.
   return [...held.values()]
     .filter((row) => (node ?? row.node) === row.node && (policy ?? row.policy) === row.policy)
     .sort((one, other) => isWaiting(other) - isWaiting(one) || other.heldMs - one.heldMs)
     .slice(0, limit)
-    .map(({ node, ...row }) => ({ node, name: observed.nameOf(node), ...observed.locationOf(node), ...row }));
+    .map(({ node, ...row }) => ({
+      ...{ node, name: observed.nameOf(node), ipAddress: observed.ipAddressOf(node) },
+      ...observed.locationOf(node),
+      ...row,
+    }));
 }
 
 /** Returns the number of nodes in {@link heldNodesOf}. */

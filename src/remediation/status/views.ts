@@ -138,6 +138,8 @@ export interface HeldNode extends Location {
   readonly node: NodeId;
   /** Its id if it has none or is not listed. */
   readonly name: string;
+  /** Empty if it has none or is not listed. */
+  readonly ipAddress: string;
   /** The policy that would act, or null if no policy fires. */
   readonly policy: string | null;
   readonly heldMs: DurationMs;

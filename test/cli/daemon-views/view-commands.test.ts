@@ -52,6 +52,7 @@ describe("status and nodes show a fleet", () => {
   test("status lists the nodes that are held longest, and nodes --held all of them", async () => {
     const held = Array.from({ length: 12 }, (_, index) => ({
       ...{ node: `node_${index}`, name: `iad-${index}`, country: "US", region: index < 2 ? "us-east" : "us-west" },
+      ipAddress: `10.0.1.${index}`,
       ...{ policy: "reboot-offline", heldMs: (20 - index) * MINUTE, until: null, reasons: ["canary"] as const },
     }));
     const byOperator = { policy: null, reasons: ["held"] as const, until: SAMPLES_START_MS };
@@ -82,6 +83,10 @@ describe("status and nodes show a fleet", () => {
     const { out: inEast } = await runInProcess("nodes", "--held", "--region", "us-east", "--url", url);
     expect(inEast.match(/^iad-\d+/gm)).toEqual(["iad-0", "iad-1"]);
     expect((await runInProcess("nodes", "--held", "--url", url)).out.match(/^iad-/gm)).toHaveLength(12);
+    const { out: found } = await runInProcess("nodes", "--held", "--search", "10.0.1.7", "--url", url);
+    expect(found.match(/^iad-\d+/gm)).toEqual(["iad-7"]);
+    const { out: none } = await runInProcess("nodes", "--held", "--search", "10.0.1.70", "--url", url);
+    expect(none).toBe("none of the held nodes matches the filters\n");
     expect((await runInProcess("nodes", "--held", "--limit", "3", "--url", url)).out).toContain(
       "\n3 of 12 held nodes:",
     );
