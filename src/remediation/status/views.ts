@@ -163,7 +163,8 @@ export interface RemediationView {
   status(): RemediationStatus;
   policies(): readonly PolicyStatus[];
   explain(node: NodeId): NodeExplanation;
-  historyOf(node: NodeId): Promise<NodeHistory>;
+  /** Returns the latest rows about a node, up to the time `until` if it is given. */
+  historyOf(node: NodeId, until?: EpochMs): Promise<NodeHistory>;
   decisions(query: JournalQuery): Promise<readonly Decision[]>;
   actions(query: JournalQuery): Promise<readonly Action[]>;
   operatorCommands(query: JournalQuery): Promise<readonly OperatorCommandRow[]>;
