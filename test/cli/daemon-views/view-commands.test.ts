@@ -80,16 +80,13 @@ describe("status and nodes show a fleet", () => {
       "held ends with release, or after the duration given with --for",
       "",
     ]);
-    const { out: inEast } = await runInProcess("nodes", "--held", "--region", "us-east", "--url", url);
-    expect(inEast.match(/^iad-\d+/gm)).toEqual(["iad-0", "iad-1"]);
-    expect((await runInProcess("nodes", "--held", "--url", url)).out.match(/^iad-/gm)).toHaveLength(12);
-    const { out: found } = await runInProcess("nodes", "--held", "--search", "10.0.1.7", "--url", url);
-    expect(found.match(/^iad-\d+/gm)).toEqual(["iad-7"]);
-    const { out: none } = await runInProcess("nodes", "--held", "--search", "10.0.1.70", "--url", url);
-    expect(none).toBe("none of the held nodes matches the filters\n");
-    expect((await runInProcess("nodes", "--held", "--limit", "3", "--url", url)).out).toContain(
-      "\n3 of 12 held nodes:",
-    );
+    const listHeld = async (...options: string[]) =>
+      (await runInProcess("nodes", "--held", "--url", url, ...options)).out;
+    expect((await listHeld("--region", "us-east")).match(/^iad-\d+/gm)).toEqual(["iad-0", "iad-1"]);
+    expect((await listHeld()).match(/^iad-/gm)).toHaveLength(12);
+    expect((await listHeld("--search", "10.0.1.7")).match(/^iad-\d+/gm)).toEqual(["iad-7"]);
+    expect(await listHeld("--search", "10.0.1.70")).toBe("none of the held nodes matches the filters\n");
+    expect(await listHeld("--limit", "3")).toContain("\n3 of 12 held nodes:");
   });
 
   test("status shows how old the counts are while the service can't be reached", async () => {

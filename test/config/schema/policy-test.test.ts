@@ -3,10 +3,10 @@ import { formatProblem } from "../../../src/config/diagnostics/problem.ts";
 import { loadPolicyTests } from "../../../src/config/schema/policy-test.ts";
 import { sourceOf } from "../config-fixtures.ts";
 
-/** The problems of a policy test whose node has these fields. */
-function nodeProblems(fields: string): readonly string[] {
+/** The problems of a policy test whose node has these fields. `keys`: further lines of the file. */
+function nodeProblems(fields: string, keys = ""): readonly string[] {
   const text = `policies: [a.yaml]
-tests:
+${keys}tests:
   - name: x
     nodes: [{ id: node_1, ${fields} }]
     expect: [{ at: 5m, node: node_1 }]
@@ -32,4 +32,10 @@ test.each(["cpu_usage", "active_sessions", "bandwidth_gb"])("an empty %s is refu
   for (const empty of ['""', '" "', '["", 1]']) {
     expect(nodeProblems(`${field}: ${empty}`)).toEqual([expect.stringContaining(`nodes[0].${field}: found `)]);
   }
+});
+
+test("a start on a day that the month does not have is refused", () => {
+  expect(nodeProblems("status: online", "start: 2026-02-30T12:00:00Z\n")).toEqual([
+    expect.stringContaining('start: found "2026-02-30T12:00:00Z"; must be'),
+  ]);
 });
