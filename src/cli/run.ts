@@ -40,11 +40,16 @@ export async function runDaemon({ config: file }: { config: string }, context: C
     if (daemon === null) isReloadDue = true;
     else void daemon.reload();
   });
-  const started = await startDaemon(deps);
+  const stopped = untilAborted(context.stop).then(() => null);
+  const started = await Promise.race([startDaemon(deps), stopped]);
+  if (started === null) {
+    // The start may wait for a database for longer than a stop may take.
+    log.info({}, "stopped before the start was complete");
+    return EXIT_OK;
+  }
   if (!started.ok) return failWith(context, started.error);
   daemon = started.value;
   if (isReloadDue) void daemon.reload();
-  const stopped = untilAborted(context.stop).then(() => null);
   const problem = await Promise.race([stopped, daemon.unusable ?? stopped]);
   log.info({}, "stopping");
   await daemon.stop();
