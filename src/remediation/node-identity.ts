@@ -7,10 +7,6 @@ import { type TransitionDeps, withdraw } from "./execution/episode-transitions.t
 
 type IdentityDeps = Pick<RemediationContext, "observed" | "remediationState">;
 
-/** Returns a node's `created_at` from its detail, or else from the journal at the start, or null if unknown. */
-export const knownCreatedAt = (context: IdentityDeps, node: NodeId): EpochMs | null =>
-  context.observed.createdAtOf(node) ?? context.remediationState.records.loadedCreatedAt.get(node) ?? null;
-
 /**
  * Detects by a different `created_at` (spec, section 2.1) that an id now belongs to another node. Only the detail of a
  * node has this field. It is read in turn, and before each action.
@@ -18,17 +14,21 @@ export const knownCreatedAt = (context: IdentityDeps, node: NodeId): EpochMs | n
 export class NodeIdentities {
   readonly #context: IdentityDeps;
   #previous: Fleet | null = null;
+  #replaced = new Set<NodeId>();
 
   constructor(context: IdentityDeps) {
     this.#context = context;
   }
 
-  /** Returns the ids that have come to belong to another node since the last call, or since the journal was written. */
+  /**
+   * Returns the ids that have come to belong to another node since the last call, or since the journal was written. They
+   * are returned again until {@link endReplacement} is called.
+   */
   findReplaced(): ReadonlySet<NodeId> {
     const { observed, remediationState } = this.#context;
     const { records } = remediationState;
     const { fleet } = observed;
-    const nodes = new Set<NodeId>();
+    const nodes = this.#replaced;
     const previous = this.#previous;
     for (let slot = 0; previous !== null && slot < Math.min(fleet.slots, previous.slots); slot++) {
       if (isChanged(previous, fleet, slot)) nodes.add(fleet.ids[slot]!);
@@ -44,6 +44,11 @@ export class NodeIdentities {
     }
     this.#recordCreatedAt();
     return nodes;
+  }
+
+  /** Ends the replacement of the ids that {@link findReplaced} returned, after the state of the previous nodes was dropped. */
+  endReplacement(): void {
+    this.#replaced = new Set();
   }
 
   /** Returns whether one id belongs to another node. {@link findReplaced} still returns it later. */

@@ -230,7 +230,7 @@ test("banners name the operator, and link the section of the runbook and Grafana
         breaker: { openedAt: SAMPLES_START_MS, nodes: 12 },
         trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }],
         stormUntil: SAMPLES_START_MS,
-        journal: "disk full",
+        journal: "the journal can't be written: disk full",
       }),
     }),
   });

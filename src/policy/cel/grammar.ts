@@ -191,9 +191,9 @@ function readConstant(
   if (operands.length !== 1 || operand?.op !== "value" || typeof operand.args !== "string") {
     return reject(offset, `${row.name} needs a string constant, as in ${row.form}`);
   }
-  const read: Result<Value, string> =
-    row.name === "duration" ? parseDuration(operand.args) : parseTimestamp(operand.args);
-  return read.ok ? { kind: "literal", offset, value: read.value } : reject(operand.start, read.error);
+  const isTimestamp = row.name === "timestamp";
+  const read: Result<Value, string> = isTimestamp ? parseTimestamp(operand.args) : parseDuration(operand.args);
+  return read.ok ? { kind: "literal", offset, value: read.value, isTimestamp } : reject(operand.start, read.error);
 }
 
 const isoTimestamp = /^\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;

@@ -210,7 +210,11 @@ export class RemediationState {
    * everything.
    */
   journalProblem(): string | null {
-    return this.#writer.problem() ?? this.#deps.lostReason ?? this.leadershipProblem();
+    const failure = this.#writer.problem();
+    const leadership = this.leadershipProblem();
+    if (failure === null) return leadership ?? this.#deps.lostReason;
+    if (leadership === null) return `the journal can't be written: ${failure}`;
+    return `${leadership} (the last write to the journal failed: ${failure})`;
   }
 
   /** Returns why this daemon, which shares the journal, may neither poll nor act now, or null if it may. */

@@ -18,7 +18,7 @@ export interface RemediationStatus {
   /** Why fleet data is not trusted, or empty if it is. */
   readonly trust: readonly Blocker[];
   readonly stormUntil: EpochMs | null;
-  /** Why the journal can't be written, or null if it can. */
+  /** Why actions can't be recorded, or why a standby can't read the journal, or null if nothing is wrong. */
   readonly journal: string | null;
   /** Nodes of the largest complete walk, with which the inventory is compared, or 0 if there was none yet. */
   readonly largestWalkNodes: number;
@@ -177,6 +177,6 @@ export interface RemediationView {
   heldNodes(query: HeldNodesQuery): readonly HeldNode[];
   /** Returns the number of nodes in {@link heldNodes} without a query, in less time. */
   heldNodeCount(): number;
-  /** Returns the most important mark of each node that has one. */
-  nodeMarks(): ReadonlyMap<NodeId, NodeMark>;
+  /** Returns the most important mark of each node that has one, in steps. */
+  nodeMarks(): Generator<undefined, ReadonlyMap<NodeId, NodeMark>>;
 }

@@ -28,7 +28,7 @@ export type Reload = () => Promise<Result<void, readonly string[]>>;
 /** What the routes show and do. */
 export interface WebDeps extends OperatorCommandDeps, LiveRouteDeps {
   scrape(request: ScrapeRequest): Promise<Scrape>;
-  /** `reasons` says what the daemon is waiting for. A journal that can't be written is reported by `remediation`. */
+  /** `reasons` says what the daemon is waiting for. `remediation` says why actions can't be recorded. */
   ready(): { readonly ready: boolean; readonly reasons: readonly string[] };
   readonly reload: Reload;
   /** Called for each connection and request, because a reload may change the list. */
@@ -123,11 +123,10 @@ async function sendMetrics(deps: WebDeps, request: FastifyRequest, reply: Fastif
 
 function sendReady(deps: WebDeps, reply: FastifyReply): FastifyReply {
   const { journal } = deps.remediation().status();
-  const unwritable = journal === null ? [] : [`the journal can't be written: ${journal}`];
   const { ready, reasons } = deps.ready();
   return ready && journal === null
     ? sendText(reply, 200, "ready")
-    : sendText(reply, 503, ["not ready", ...reasons, ...unwritable].join("\n"));
+    : sendText(reply, 503, ["not ready", ...reasons, ...(journal === null ? [] : [journal])].join("\n"));
 }
 
 /**
