@@ -13,8 +13,6 @@ type IdentityDeps = Pick<RemediationContext, "observed" | "remediationState">;
  */
 export class NodeIdentities {
   readonly #context: IdentityDeps;
-  #previous: Fleet | null = null;
-  #replaced = new Set<NodeId>();
 
   constructor(context: IdentityDeps) {
     this.#context = context;
@@ -26,14 +24,13 @@ export class NodeIdentities {
    */
   findReplaced(): ReadonlySet<NodeId> {
     const { observed, remediationState } = this.#context;
-    const { records } = remediationState;
+    const { records, identities } = remediationState;
     const { fleet } = observed;
-    const nodes = this.#replaced;
-    const previous = this.#previous;
+    const { comparedFleet: previous, replaced: nodes } = identities;
     for (let slot = 0; previous !== null && slot < Math.min(fleet.slots, previous.slots); slot++) {
       if (isChanged(previous, fleet, slot)) nodes.add(fleet.ids[slot]!);
     }
-    this.#previous = fleet;
+    identities.comparedFleet = fleet;
     for (const { node, nodeCreatedAt, replaced } of [...records.openEpisodes(), ...records.closedEpisodes()]) {
       if (replaced !== true && this.#isDifferent(nodeCreatedAt, node)) nodes.add(node);
     }
@@ -48,16 +45,16 @@ export class NodeIdentities {
 
   /** Ends the replacement of the ids that {@link findReplaced} returned, after the state of the previous nodes was dropped. */
   endReplacement(): void {
-    this.#replaced = new Set();
+    this.#context.remediationState.identities.replaced = new Set();
   }
 
   /** Returns whether one id belongs to another node. {@link findReplaced} still returns it later. */
   isReplaced(node: NodeId): boolean {
     const { observed, remediationState } = this.#context;
-    const { records } = remediationState;
+    const { records, identities } = remediationState;
     const slot = observed.slotOf(node);
     if (slot === null) return false;
-    if (this.#previous !== null && isChanged(this.#previous, observed.fleet, slot)) return true;
+    if (identities.comparedFleet !== null && isChanged(identities.comparedFleet, observed.fleet, slot)) return true;
     if (this.#isDifferent(records.loadedCreatedAt.get(node), node)) return true;
     const episodes = [...records.openEpisodesOf(node), ...records.closedEpisodesOf(node)];
     return episodes.some(({ nodeCreatedAt, replaced }) => replaced !== true && this.#isDifferent(nodeCreatedAt, node));
