@@ -56,7 +56,7 @@ export interface DaemonDeps {
   /** Loads the configuration. The error lists every problem. It should not block the event loop. */
   readConfig(): Result<LoadedConfig, readonly string[]> | Promise<Result<LoadedConfig, readonly string[]>>;
   readFile(path: string): Result<string, string>;
-  /** Opens the state of one daemon, or one that several daemons share. */
+  /** Opens the state of one daemon, or one that several daemons share. The error names the key. */
   openStore(state: Config["state"]): OpenedState | Promise<OpenedState>;
   /** Creates a state store in memory, for use when the real one is damaged. */
   createMemoryStore(): StateStore;
@@ -86,10 +86,7 @@ export async function openRuntime(
   const { clock, version } = deps;
   const opened = await deps.openStore(config.state);
   const isDamaged = !opened.ok && opened.error.kind === "damaged";
-  if (!opened.ok && !isDamaged) {
-    const key = config.state.postgres === undefined ? "state.path" : "state.postgres";
-    return fail([`${key}: ${opened.error.message}`]);
-  }
+  if (!opened.ok && !isDamaged) return fail([opened.error.message]);
   const shared = opened.ok && "openStore" in opened.value ? opened.value : null;
   const metrics = createDaemonMetrics();
   metrics.set("proxywarden_build_info", { version }, 1);

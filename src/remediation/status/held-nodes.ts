@@ -21,7 +21,7 @@ export function heldNodesOf(
   const isSought = ({ node, policy }: Pick<HeldNode, "node" | "policy">) =>
     (query.node ?? node) === node && (query.policy ?? policy) === policy;
   const now = remediationState.now();
-  const held = new Map<NodeId, Omit<HeldNode, "name" | keyof Location>>();
+  const held = new Map<NodeId, Omit<HeldNode, "name" | "ipAddress" | keyof Location>>();
   const holds = holdsInForce(remediationState);
   const untilOf = new Map(holds.map(({ node, until }) => [node, until]));
   for (const decision of lastDecisions ?? []) {
@@ -37,11 +37,15 @@ export function heldNodesOf(
     if (!held.has(node) && isSought(row)) held.set(node, row);
   }
   const isWaiting = (row: Pick<HeldNode, "policy">) => Number(row.policy !== null);
-  // Only the rows that are shown get names, because thousands may be held.
+  // Only the rows that are shown get names and places, because thousands may be held.
   return [...held.values()]
     .sort((one, other) => isWaiting(other) - isWaiting(one) || other.heldMs - one.heldMs)
     .slice(0, limit)
-    .map(({ node, ...row }) => ({ node, name: observed.nameOf(node), ...observed.locationOf(node), ...row }));
+    .map(({ node, ...row }) => ({
+      ...{ node, name: observed.nameOf(node), ipAddress: observed.ipAddressOf(node) },
+      ...observed.locationOf(node),
+      ...row,
+    }));
 }
 
 /** Returns the number of nodes in {@link heldNodesOf}. */

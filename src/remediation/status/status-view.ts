@@ -49,8 +49,8 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
         holds: records.holdsOn(node).filter(({ kind, until }) => kind !== "given_up" || until === null),
       };
     },
-    async historyOf(node) {
-      const query = { node, limit: ROWS_PER_NODE_MAX };
+    async historyOf(node, until) {
+      const query = { node, limit: ROWS_PER_NODE_MAX, ...(until === undefined ? {} : { until }) };
       const [episodes, actions, decisions, operatorCommands] = await Promise.all([
         journal.episodes(query),
         journal.actions(query),

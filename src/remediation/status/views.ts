@@ -138,6 +138,8 @@ export interface HeldNode extends Location {
   readonly node: NodeId;
   /** Its id if it has none or is not listed. */
   readonly name: string;
+  /** Empty if it has none or is not listed. */
+  readonly ipAddress: string;
   /** The policy that would act, or null if no policy fires. */
   readonly policy: string | null;
   readonly heldMs: DurationMs;
@@ -161,7 +163,8 @@ export interface RemediationView {
   status(): RemediationStatus;
   policies(): readonly PolicyStatus[];
   explain(node: NodeId): NodeExplanation;
-  historyOf(node: NodeId): Promise<NodeHistory>;
+  /** Returns the latest rows about a node, up to the time `until` if it is given. */
+  historyOf(node: NodeId, until?: EpochMs): Promise<NodeHistory>;
   decisions(query: JournalQuery): Promise<readonly Decision[]>;
   actions(query: JournalQuery): Promise<readonly Action[]>;
   operatorCommands(query: JournalQuery): Promise<readonly OperatorCommandRow[]>;

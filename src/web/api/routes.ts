@@ -90,7 +90,12 @@ function jsonRoutes(deps: WebDeps, { clock, occupyQueue }: Pick<RouteDeps, "cloc
       parameters: ["page", "limit", "status", "country", "region", "q"],
       handle: ({ query }) => occupyQueue(runInSlices(deps.nodes(nodesQuery(query as Query)), clock)),
     },
-    { method: "GET", path: "/api/v1/nodes/:id", handle: (request, reply) => answerNode(deps, request, reply) },
+    {
+      method: "GET",
+      path: "/api/v1/nodes/:id",
+      parameters: ["until"],
+      handle: (request, reply) => answerNode(deps, request, reply),
+    },
     list("decisions", ["node", "policy", "until", "limit"], async (query) =>
       (await remediation().decisions(rowsQuery(query))).map(decisionView),
     ),
@@ -161,7 +166,8 @@ function fullStatus(deps: WebDeps): object {
 async function answerNode(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): Promise<object> {
   const { id } = request.params as { id: string };
   const node = deps.node(id);
-  const history = await deps.remediation().historyOf(id);
+  const { until } = rowsQuery(request.query as Query);
+  const history = await deps.remediation().historyOf(id, until);
   // Reading the journal has taken a part of this turn.
   await nextTurn();
   const explanation = explanationView(deps.remediation(), id, history);

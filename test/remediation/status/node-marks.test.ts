@@ -65,7 +65,13 @@ test("nodes that wait for other actions are told from nodes that guards hold", a
   const [waiting] = view.heldNodes({});
   expect(view.heldNodeCount()).toBe(view.heldNodes({}).length);
   expect(view.heldNodes({})).toMatchObject([
-    { policy: "reboot-offline", region: "us-east", reasons: ["in_flight"], until: null },
+    {
+      policy: "reboot-offline",
+      region: "us-east",
+      ipAddress: expect.stringMatching(/^198\.18\./),
+      reasons: ["in_flight"],
+      until: null,
+    },
   ]);
   await operatorCommands.hold(nodes[0]!, "its disk is swapped", 60_000);
   await operatorCommands.hold(waiting!.node, "its disk is swapped", 60_000);

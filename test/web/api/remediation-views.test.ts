@@ -66,7 +66,7 @@ describe("decisions", () => {
     ["decisions", "until=yesterday", 'parameter "until": must be a time in UTC, such as 2026-11-21T03:12:44Z'],
     [
       "decisions",
-      "until=2026-13-21T03:00:00Z",
+      "until=2026-02-31T03:00:00Z",
       'parameter "until": must be a time in UTC, such as 2026-11-21T03:12:44Z',
     ],
     ["decisions", "state=awaiting", 'parameter "state": unknown; must be one of node, policy, until, limit'],
