@@ -37,7 +37,7 @@ test("a crash while the timers of a mass event are journaled loses no node of an
   expect(timers).toBeLessThan(FAILED);
   expect(fact.onsets).toHaveLength(FAILED);
   await network.restart();
-  await network.advance(30 * MINUTE_MS);
+  await network.advance(15 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
 });
 
@@ -53,7 +53,7 @@ test("a crash while the timers of a mass event are journaled loses no node that 
   expect(timers).toBeLessThan(FAILED);
   expect(fact.open).toMatchObject({ nodes: FAILED });
   await network.restart();
-  await network.advance(30 * MINUTE_MS);
+  await network.advance(15 * MINUTE_MS);
   expect(network.controller().view.status().breaker).toMatchObject({ nodes: FAILED });
   expect(network.postCount()).toBe(0);
 });
@@ -67,7 +67,7 @@ test("a crash while the timers of a mass event are journaled counts each node on
   });
   await crashWithin(network, "firing");
   await network.restart();
-  await network.advance(30 * MINUTE_MS);
+  await network.advance(15 * MINUTE_MS);
   expect((await journaled(network, "firing", "warden.breaker")).timers).toBe(FAILED);
   expect(network.controller().view.status().breaker).toBeNull();
 });
