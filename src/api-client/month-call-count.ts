@@ -25,6 +25,8 @@ export class MonthCallCount {
   readonly #ledger: Ledger;
   #startsOn: number;
   #month: BillingMonth;
+  /** Whether the calls of the current month could not be read yet. */
+  #isUnread = false;
   /**
    * Calls to add to the store, less those stored ahead or never sent. If positive, they are added with the next call.
    */
@@ -48,10 +50,10 @@ export class MonthCallCount {
     ledger.monthUsed = deps.calls.since(this.#month.firstDay);
   }
 
-  /** Starts a new month if the current one is over. */
+  /** Starts a new month if the current one is over, or if the new one could not be read last time. */
   update(): void {
     const now = this.#deps.clock.now();
-    if (now < this.#month.startMs || now >= this.#month.endMs) this.#startMonth();
+    if (this.#isUnread || now < this.#month.startMs || now >= this.#month.endMs) this.#startMonth();
   }
 
   /** Milliseconds until the month ends. */
@@ -138,9 +140,13 @@ export class MonthCallCount {
     try {
       this.#ledger.monthUsed = calls.since(month.firstDay) + this.#unstored;
       this.#month = month;
+      if (this.#isUnread) log.info({}, "calls of the month can be read again");
+      this.#isUnread = false;
     } catch (error) {
-      // The old count stays until the store is readable: too few calls are better than too many.
-      log.error({ err: error }, "calls of the month not readable");
+      // The old count stays until the store is readable: too few calls are better than too many. It is read again with
+      // each call, and the failure is logged once.
+      if (!this.#isUnread) log.error({ err: error }, "calls of the month not readable");
+      this.#isUnread = true;
     }
   }
 }

@@ -14,8 +14,8 @@ export interface WaitingCall {
   readonly category: Category;
   readonly lane: Lane;
   readonly since: MonotonicMs;
-  /** Passes a permit, which may still be waiting for its call to be counted. */
-  grant(permit: Promise<Permit>): void;
+  /** Passes a permit, which may be used once `counted` resolves. */
+  grant(permit: Permit, counted: Promise<void>): void;
 }
 
 /**
@@ -40,18 +40,31 @@ export class PermitQueue {
     return Object.values(this.#queues).every((queue) => queue.length === 0);
   }
 
-  /** Adds a call. Resolves to its permit. If `signal` aborts first, calls `onAbort` and resolves to null. */
-  wait(call: Omit<WaitingCall, "grant">, signal: AbortSignal, onAbort: () => void): Promise<Permit | null> {
+  /**
+   * Adds a call. Resolves to its permit. If `signal` aborts first, calls `onAbort`, with the permit if it was granted and
+   * not yet counted, and resolves to null.
+   */
+  wait(
+    call: Omit<WaitingCall, "grant">,
+    signal: AbortSignal,
+    onAbort: (permit: Permit | null) => void,
+  ): Promise<Permit | null> {
     return new Promise((resolve) => {
+      let granted: Permit | null = null;
       const abort = () => {
-        const queue = this.#queueOf(waiting);
-        queue.splice(queue.indexOf(waiting), 1);
-        onAbort();
+        if (granted === null) {
+          const queue = this.#queueOf(waiting);
+          queue.splice(queue.indexOf(waiting), 1);
+        }
+        onAbort(granted);
         resolve(null);
       };
-      const grant = (permit: Promise<Permit>) => {
-        signal.removeEventListener("abort", abort);
-        resolve(permit);
+      const grant = (permit: Permit, counted: Promise<void>) => {
+        granted = permit;
+        void counted.then(() => {
+          signal.removeEventListener("abort", abort);
+          resolve(permit);
+        });
       };
       const waiting: WaitingCall = { ...call, grant };
       signal.addEventListener("abort", abort, { once: true });

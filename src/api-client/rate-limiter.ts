@@ -1,6 +1,7 @@
 import { type DurationMs, HOUR_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { Clock } from "../model/ports.ts";
+import type { MonotonicMs } from "../model/time.ts";
 import { availabilityOf } from "../rate-limit/availability.ts";
 import { expectedCallsOfPlan, LIMIT_SCOPES, type LimitScope } from "../rate-limit/external-usage/external-usage.ts";
 import { learnedLimitOf } from "../rate-limit/gateway-limit.ts";
@@ -85,26 +86,29 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
     const counted = month.add(1);
     if (lane === "action") actions[category].record(now);
     deps.onWait(category, now - since);
-    grant(counted.then(() => permit));
+    grant(permit, counted);
+  }
+
+  function release(permit: Permit, outcome: CallOutcome): void {
+    if (outcome.kind === "unused") month.takeBack();
+    settlePermit(ledger, permit, outcome, deps.random(), clock.monotonic());
+    countExternalCalls();
+    serve();
   }
 
   return {
     ledger,
+    release,
     acquire(category, lane, signal) {
       if (signal.aborted) return Promise.resolve(null);
       const since = clock.monotonic();
-      const permit = queue.wait({ category, lane, since }, signal, () => {
+      const permit = queue.wait({ category, lane, since }, signal, (granted) => {
+        if (granted !== null) return release(granted, { kind: "unused" });
         deps.onWait(category, clock.monotonic() - since);
         serve();
       });
       serve();
       return permit;
-    },
-    release(permit, outcome) {
-      if (outcome.kind === "unused") month.takeBack();
-      settlePermit(ledger, permit, outcome, deps.random(), clock.monotonic());
-      countExternalCalls();
-      serve();
     },
     setShares: (shares) => queue.setShares(shares),
     flush: () => month.flush(),
@@ -118,11 +122,7 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
       return ledger.monthUsed;
     },
     recentActions: () => forEachCategory((category) => actions[category].calls(clock.monotonic())),
-    externalCalls() {
-      const now = clock.monotonic();
-      const expected = forEachCategory((category) => ledger.externalUsage[category].expectedCalls(now));
-      return { ...expected, plan: expectedCallsOfPlan(ledger.externalUsage, ledger.limits, now) };
-    },
+    externalCalls: () => expectedExternalCalls(ledger, clock.monotonic()),
     learnedLimits: () => forEachCategory((category) => learnedLimitOf(ledger, category, clock.monotonic())),
   };
 }
@@ -168,6 +168,11 @@ function createExternalCallCount(
       if (newProven > 0) onExternalCalls?.(count.scope, newProven);
     }
   };
+}
+
+function expectedExternalCalls({ externalUsage, limits }: Ledger, now: MonotonicMs): Record<LimitScope, number> {
+  const expected = forEachCategory((category) => externalUsage[category].expectedCalls(now));
+  return { ...expected, plan: expectedCallsOfPlan(externalUsage, limits, now) };
 }
 
 const forEachCategory = <T>(read: (category: Category) => T): Record<Category, T> =>

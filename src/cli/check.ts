@@ -56,6 +56,7 @@ export async function runCheck(options: CheckOptions, context: CommandContext): 
       warnings: [],
       worst_case: null,
       limits: null,
+      enforces_nothing_because: null,
       probe: null,
     };
     if (options.output === "text") printProblems(context, errors);

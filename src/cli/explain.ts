@@ -9,18 +9,10 @@ import { createSystemClock } from "../platform/clock.ts";
 import { presentTimer } from "../policy/timers/timer.ts";
 import { isoAt } from "../web/api/notation.ts";
 import { stepName, timerView } from "../web/api/remediation-views.ts";
-import {
-  type ActionView,
-  actionView,
-  type DecisionView,
-  decisionView,
-  episodeView,
-  holdView,
-  operatorCommandView,
-} from "../web/api/row-views.ts";
+import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "../web/api/row-views.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
-import { isRowList, type JsonObject, requestDaemon } from "./daemon-api/client.ts";
+import { requestDaemon } from "./daemon-api/client.ts";
 import type { DaemonAccessOptions } from "./daemon-api/connection.ts";
 import { resolveNode } from "./daemon-views/node-directory.ts";
 import { createPaint } from "./output/color.ts";
@@ -66,32 +58,23 @@ async function explainFromDaemon(
   if (!resolved.ok) return fail([resolved.error]);
   const { value: node } = resolved;
   const { at } = options;
-  const get = <T>(path: string, isExpected: (response: JsonObject) => response is JsonObject & T) =>
-    requestDaemon<T>(options, { method: "GET", path, token: null }, isExpected, context);
-  const response = await get(`/api/v1/nodes/${encodeURIComponent(node)}`, isExplanation);
+  // Without `until`, the response holds only the latest rows.
+  const path = `/api/v1/nodes/${encodeURIComponent(node)}${at === undefined ? "" : `?until=${isoAt(at)}`}`;
+  const response = await requestDaemon(options, { method: "GET", path, token: null }, isExplanation, context);
   if (!response.ok) return fail([response.error]);
   const { explained_at, policies, holds, episodes, actions, decisions, orders, ...rest } = response.value;
-  if (at === undefined) {
-    const { status, name = null, country = null, region = null, last_seen = null, age_seconds = null } = rest;
-    const seen = status === undefined ? null : { status, name, country, region, last_seen, age_seconds };
-    const rows = { holds, episodes, actions, decisions, orders };
-    return ok({
-      id: node,
-      explained_at,
-      source: "daemon",
-      seen,
-      policies: withRecordedPolicies(policies, rows),
-      ...rows,
-    });
-  }
-  // The response holds only the latest decisions and actions.
-  const search = `node=${encodeURIComponent(node)}&until=${isoAt(at)}&limit=${ROWS_MAX}`;
-  const pastDecisions = await get(`/api/v1/decisions?${search}`, isRowList<DecisionView>);
-  if (!pastDecisions.ok) return fail([pastDecisions.error]);
-  const pastActions = await get(`/api/v1/actions?${search}`, isRowList<ActionView>);
-  if (!pastActions.ok) return fail([pastActions.error]);
-  const rows = { holds, episodes, actions: pastActions.value.data, decisions: pastDecisions.value.data, orders };
-  return ok(explanationAsOf(node, rows, at));
+  const rows = { holds, episodes, actions, decisions, orders };
+  if (at !== undefined) return ok(explanationAsOf(node, rows, at));
+  const { status, name = null, country = null, region = null, last_seen = null, age_seconds = null } = rest;
+  const seen = status === undefined ? null : { status, name, country, region, last_seen, age_seconds };
+  return ok({
+    id: node,
+    explained_at,
+    source: "daemon",
+    seen,
+    policies: withRecordedPolicies(policies, rows),
+    ...rows,
+  });
 }
 
 async function explainFromJournal(

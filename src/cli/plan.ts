@@ -71,7 +71,7 @@ async function planNetwork(
       reads,
       month: isFullMonth ? FULL_MONTH : remainingMonth(stored.value, settings),
     };
-    return ok({ size, source, input, isFullMonth, plan: planPolling(input) });
+    return ok({ size, given: options, source, input, isFullMonth, plan: planPolling(input) });
   } finally {
     await closeResources(access.value);
   }

@@ -34,12 +34,22 @@ export async function runDaemon({ config: file }: { config: string }, context: C
     openStore: (state) => openConfiguredStore(state, { clock, log }),
   };
   let daemon: Daemon | null = null;
+  let isReloadDue = false;
   // Registered before the start, because a SIGHUP during the start would otherwise end the process.
-  context.onSighup(() => void daemon?.reload());
-  const started = await startDaemon(deps);
+  context.onSighup(() => {
+    if (daemon === null) isReloadDue = true;
+    else void daemon.reload();
+  });
+  const stopped = untilAborted(context.stop).then(() => null);
+  const started = await Promise.race([startDaemon(deps), stopped]);
+  if (started === null) {
+    // The start may wait for a database for longer than a stop may take.
+    log.info({}, "stopped before the start was complete");
+    return EXIT_OK;
+  }
   if (!started.ok) return failWith(context, started.error);
   daemon = started.value;
-  const stopped = untilAborted(context.stop).then(() => null);
+  if (isReloadDue) void daemon.reload();
   const problem = await Promise.race([stopped, daemon.unusable ?? stopped]);
   log.info({}, "stopping");
   await daemon.stop();

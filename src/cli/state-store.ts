@@ -19,22 +19,29 @@ export interface StateStoreDeps {
   readonly log: Log;
 }
 
-/** Opens the state that a configuration names. With PostgreSQL several daemons may share it. */
+/** Opens the state that a configuration names, with its key in the error. With PostgreSQL several daemons may share it. */
 export async function openConfiguredStore(
   { path, postgres }: StateConfig,
   { clock, log }: StateStoreDeps,
 ): Promise<Result<StateStore | SharedState, StoreFailure>> {
-  if (postgres === undefined) return openSqliteStore(path!);
+  if (postgres === undefined) return withKey("state.path", openSqliteStore(path!));
   const url = readUrl(postgres, clock);
   if (!url.ok) return url;
   // Loaded only here, so that pg is not in memory if SQLite is used.
   const { openSharedState } = await import("../journal/postgres/store.ts");
-  return openSharedState({
+  const opened = await openSharedState({
     ...{ clock, log, url: url.value, schema: postgres.schema, leaseMs: postgres.lease },
     holder: postgres.instance ?? hostname(),
     publicUrl: postgres.public_url ?? null,
   });
+  return withKey("state.postgres", opened);
 }
+
+/** Puts the key before the message of a failure that ends the daemon. With a damaged state it runs without a journal. */
+const withKey = <T>(key: string, opened: Result<T, StoreFailure>): Result<T, StoreFailure> =>
+  opened.ok || opened.error.kind === "damaged"
+    ? opened
+    : storeFailure(opened.error.kind, `${key}: ${opened.error.message}`);
 
 /** Opens the state of a configuration for reading. Daemons may be using it. */
 export async function openConfiguredReader({
@@ -57,7 +64,7 @@ export async function importConfiguredState(
   if (postgres === undefined) return importIntoFolder(path!, rows);
   const clock = createSystemClock();
   const url = readUrl(postgres, clock);
-  if (!url.ok) return fail(`state.postgres.${url.error.message}`);
+  if (!url.ok) return fail(url.error.message);
   const { importState } = await import("../journal/postgres/state-transfer.ts");
   return importState({ url: url.value, schema: postgres.schema, clock, log: silentLog }, rows);
 }
@@ -82,7 +89,7 @@ export async function stateProblem({ path, postgres }: StateConfig): Promise<str
     return problem === null ? null : `state.path: ${problem}`;
   }
   const url = readUrl(postgres, createSystemClock());
-  if (!url.ok) return `state.postgres.${url.error.message}`;
+  if (!url.ok) return url.error.message;
   const { parseDatabaseUrl } = await import("../journal/postgres/url.ts");
   const address = parseDatabaseUrl(url.value.value());
   return address.ok ? null : `state.postgres.url_file: the URL of the database can't be used: ${address.error}`;
@@ -93,5 +100,5 @@ function readUrl(
   clock: Pick<Clock, "monotonic">,
 ): Result<Secret, StoreFailure> {
   const url = fileSecret(url_file, clock);
-  return url.ok ? url : storeFailure("unusable", `url_file: ${url.error}`);
+  return url.ok ? url : storeFailure("unusable", `state.postgres.url_file: ${url.error}`);
 }

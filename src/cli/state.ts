@@ -1,6 +1,8 @@
+import { constants } from "node:buffer";
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import { exportLines, parseExport } from "../journal/state-rows.ts";
+import { readTextStream } from "../platform/text-file.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "./context.ts";
@@ -42,12 +44,13 @@ export async function runStateImport(
 ): Promise<ExitCode> {
   const read = readConfigFile(config, context.env);
   if (!read.ok) return failWith(context, read.error);
-  const text = readWhole(file!);
-  if (!text.ok) return failWith(context, text.error);
+  const name = file === "-" ? "standard input" : file;
+  const text = await readWhole(file!);
+  if (!text.ok) return failWith(context, `can't read ${name}: ${text.error}`);
   const rows = parseExport(text.value);
-  if (!rows.ok) return failWith(context, `${file} can't be imported: ${rows.error}`);
+  if (!rows.ok) return failWith(context, `${name} can't be imported: ${rows.error}`);
   const imported = await importConfiguredState(read.value.config.state, rows.value);
-  if (!imported.ok) return failWith(context, `${file} can't be imported: ${imported.error}; nothing was written`);
+  if (!imported.ok) return failWith(context, `${name} can't be imported: ${imported.error}; nothing was written`);
   context.err.write(`imported ${countNoun(rows.value.length, "row")}\n`);
   return EXIT_OK;
 }
@@ -65,10 +68,11 @@ async function writeFileWhole(file: string, lines: AsyncIterable<string>): Promi
   }
 }
 
-function readWhole(file: string): Result<string, string> {
+async function readWhole(file: string): Promise<Result<string, string>> {
+  if (file === "-") return readTextStream(process.stdin, constants.MAX_STRING_LENGTH);
   try {
-    return ok(readFileSync(file === "-" ? 0 : file, "utf8"));
+    return ok(readFileSync(file, "utf8"));
   } catch (error) {
-    return fail(`can't read ${file}: ${(error as NodeJS.ErrnoException).message}`);
+    return fail(errorMessage(error));
   }
 }

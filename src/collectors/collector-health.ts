@@ -79,10 +79,14 @@ export class CollectorReporter {
     }
   }
 
-  /** Counts a remark on a record of the current run. */
+  /** Counts a remark without logging it. */
+  countRemark({ reason }: RecordRemark): void {
+    this.#deps.metrics.inc("proxywarden_records_rejected_total", { collector: this.#collector, reason });
+  }
+
+  /** Counts a remark on a record of the current run, and logs it with the run. */
   readonly reportRemark = (remark: RecordRemark): void => {
-    const labels = { collector: this.#collector, reason: remark.reason };
-    this.#deps.metrics.inc("proxywarden_records_rejected_total", labels);
+    this.countRemark(remark);
     this.#remarks = { count: (this.#remarks?.count ?? 0) + 1, first: this.#remarks?.first ?? remark };
   };
 

@@ -194,13 +194,7 @@ function createFailureLog({ clock, inventory, log, metrics }: DetailCollectorDep
 
 /** Reads one node by id into the inventory (spec, section 4.2). Returns the error, or null if it succeeded. */
 export async function readNodeDetail(
-  {
-    client,
-    clock,
-    reporter,
-    metrics,
-    inventory,
-  }: Pick<DetailCollectorDeps, "client" | "clock" | "reporter" | "metrics" | "inventory">,
+  { client, clock, reporter, inventory }: Pick<DetailCollectorDeps, "client" | "clock" | "reporter" | "inventory">,
   { id, lane }: { readonly id: NodeId; readonly lane: Lane },
   signal: AbortSignal,
   onSending?: () => void,
@@ -211,8 +205,7 @@ export async function readNodeDetail(
   const detail = decodeNodeDetail(response.value.json, (remark) => void remarks.push(remark));
   if (detail === null) {
     // The failure log covers this node; its remarks are only counted.
-    for (const { reason } of remarks)
-      metrics.inc("proxywarden_records_rejected_total", { collector: "details", reason });
+    for (const remark of remarks) reporter.countRemark(remark);
     return wrongShapeError(`the detail of ${JSON.stringify(id)} can't be read: ${remarks[0]?.detail}`);
   }
   for (const remark of remarks) reporter.reportRemark(remark);

@@ -125,18 +125,24 @@ class RunningDaemon implements Daemon {
     this.#isStopping = true;
     this.#historyAbort.abort();
     await this.#history;
-    await this.#reloading;
-    await this.#modes.stop();
-    await this.#waitUpTo(SHUTDOWN_BUDGET.handOverMs, this.#modes.handOver());
-    await this.#web.close(SHUTDOWN_BUDGET.webMs);
-    await this.#waitUpTo(SHUTDOWN_BUDGET.handOverMs, this.#modes.close());
+    const { activeMs, webMs, handOverMs, closeMs } = SHUTDOWN_BUDGET;
+    const startedAt = this.#deps.clock.monotonic();
+    const stopping = Promise.allSettled([this.#reloading]).then(() => this.#modes.stop(startedAt));
+    await this.#waitUpTo(activeMs, "active configuration", stopping);
+    const handingOver = this.#waitUpTo(handOverMs, "handover of the state", this.#modes.handOver());
+    await Promise.all([handingOver, this.#web.close(webMs)]);
+    await this.#waitUpTo(closeMs, "state", this.#modes.close());
   }
 
-  /** Waits for `work`, but at most `ms`, because a database that can't be reached must not delay the stop. */
-  async #waitUpTo(ms: DurationMs, work: Promise<void>): Promise<void> {
+  /** Waits for a part of the shutdown, but at most `ms`, because a database that does not answer must not delay it. */
+  async #waitUpTo(ms: DurationMs, part: string, work: Promise<void>): Promise<void> {
+    const { clock, log } = this.#deps;
     const done = new AbortController();
-    const logged = work.catch((error: unknown) => this.#deps.log.warn({ err: error }, "state not closed"));
-    await Promise.race([logged, this.#deps.clock.sleep(ms, done.signal)]);
+    const logged = work.catch((error: unknown) => log.warn({ part, err: error }, "part of the shutdown failed"));
+    const expired = clock.sleep(ms, done.signal).then(() => {
+      if (!done.signal.aborted) log.warn({ part, after_ms: ms }, "part of the shutdown not finished in time");
+    });
+    await Promise.race([logged, expired]);
     done.abort();
   }
 

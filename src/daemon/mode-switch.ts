@@ -1,4 +1,5 @@
 import type { SharedState } from "../model/shared-state.ts";
+import type { MonotonicMs } from "../model/time.ts";
 import { activateConfig, type LeaderConfig } from "./active-config.ts";
 import { collectTheSame, startCollection } from "./collection.ts";
 import type { ConfigResources } from "./config-resources.ts";
@@ -75,13 +76,16 @@ export class ModeSwitch {
     });
   }
 
-  /** Stops the active configuration. It does not change any more. */
-  async stop(): Promise<void> {
+  /** Stops the active configuration. It does not change any more. The shutdown began at `startedAt`. */
+  async stop(startedAt: MonotonicMs): Promise<void> {
     this.#isStopping = true;
     await this.#exclusively(async () => {
-      await this.#stopOrders();
       const active = this.#active;
-      await (active.isLeading ? active.stop("all", SHUTDOWN_BUDGET) : active.stop("all"));
+      if (!active.isLeading) return active.stop("all");
+      const elapsed = this.#deps.clock.monotonic() - startedAt;
+      const budget = { ...SHUTDOWN_BUDGET, postMs: Math.max(0, SHUTDOWN_BUDGET.postMs - elapsed) };
+      // At the same time, because a database that does not answer delays the last order.
+      await Promise.all([this.#stopOrders(), active.stop("all", budget)]);
     });
   }
 
@@ -95,7 +99,8 @@ export class ModeSwitch {
     await Promise.all([term?.rateLimiter.flush(), term?.remediationState.flush()]);
     if (shared === null) return;
     await this.#leadership?.stop();
-    await term?.store.close();
+    // Without a term, the lease may have been acquired while this daemon was stopping.
+    await (term === null ? shared.lease.release() : term.store.close());
   }
 
   /** Closes the state. Call it after {@link handOver}. */
@@ -110,6 +115,7 @@ export class ModeSwitch {
     if (this.#isStopping || standby.isLeading) return;
     const { resources } = standby;
     const term = await openSharedTerm(this.#deps, resources.config, shared, this.#runtime);
+    if (this.#isStopping) return;
     await standby.stop("standing by");
     this.lead(resources, term);
     const { clock, log } = this.#deps;
@@ -124,8 +130,7 @@ export class ModeSwitch {
   async #depose(shared: SharedState): Promise<void> {
     const leader = this.#active;
     if (this.#isStopping || !leader.isLeading) return;
-    await this.#stopOrders();
-    await leader.stop("leading", SHUTDOWN_BUDGET);
+    await Promise.all([this.#stopOrders(), leader.stop("leading", SHUTDOWN_BUDGET)]);
     const { exposition, metrics } = this.#runtime;
     await exposition.clear();
     metrics.clearLeaderGauges();

@@ -12,24 +12,33 @@ import { createHistory, type History } from "../web/api/history.ts";
 import { createMetricsEndpoint, type MetricsEndpoint } from "../web/scrape/scrape-endpoint.ts";
 import { openOnlyTerm, type Term } from "./term.ts";
 
-/** Time that each part of a shutdown may take. */
+/**
+ * Time that each part of a shutdown may take. The active configuration stops first. Then the web server closes while the
+ * state is handed over. The state closes last.
+ */
 export interface ShutdownBudget {
-  /** For the response to a POST in flight; after that it is aborted and journaled as in doubt. */
+  /** For stopping the active configuration, including a reload or a change of leadership that is under way. */
+  readonly activeMs: DurationMs;
+  /** Part of `activeMs` for the response to a POST in flight; after that it is aborted and journaled as in doubt. */
   readonly postMs: DurationMs;
-  /** For queued notifications. */
+  /** Part of `activeMs`, after `postMs`, for queued notifications. */
   readonly notificationsMs: DurationMs;
-  /** For what is still to be written to a shared state, and for releasing the lease. */
-  readonly handOverMs: DurationMs;
   /** For HTTP responses under way. */
   readonly webMs: DurationMs;
+  /** For what is still to be written to the state, and for releasing the lease. Runs at the same time as `webMs`. */
+  readonly handOverMs: DurationMs;
+  /** For closing the state. */
+  readonly closeMs: DurationMs;
 }
 
-/** The parts run one after another. After a SIGTERM the process exits within 10 s. */
+/** After a SIGTERM the process exits within 10 s. */
 export const SHUTDOWN_BUDGET: ShutdownBudget = {
+  activeMs: 7.75 * SECOND_MS,
   postMs: 7 * SECOND_MS,
-  notificationsMs: SECOND_MS / 2,
+  notificationsMs: 0.5 * SECOND_MS,
+  webMs: 1.5 * SECOND_MS,
   handOverMs: SECOND_MS,
-  webMs: 2 * SECOND_MS,
+  closeMs: 0.5 * SECOND_MS,
 };
 
 /** User-Agent header of the daemon's requests. */
@@ -47,7 +56,7 @@ export interface DaemonDeps {
   /** Loads the configuration. The error lists every problem. It should not block the event loop. */
   readConfig(): Result<LoadedConfig, readonly string[]> | Promise<Result<LoadedConfig, readonly string[]>>;
   readFile(path: string): Result<string, string>;
-  /** Opens the state of one daemon, or one that several daemons share. */
+  /** Opens the state of one daemon, or one that several daemons share. The error names the key. */
   openStore(state: Config["state"]): OpenedState | Promise<OpenedState>;
   /** Creates a state store in memory, for use when the real one is damaged. */
   createMemoryStore(): StateStore;
@@ -77,10 +86,7 @@ export async function openRuntime(
   const { clock, version } = deps;
   const opened = await deps.openStore(config.state);
   const isDamaged = !opened.ok && opened.error.kind === "damaged";
-  if (!opened.ok && !isDamaged) {
-    const key = config.state.postgres === undefined ? "state.path" : "state.postgres";
-    return fail([`${key}: ${opened.error.message}`]);
-  }
+  if (!opened.ok && !isDamaged) return fail([opened.error.message]);
   const shared = opened.ok && "openStore" in opened.value ? opened.value : null;
   const metrics = createDaemonMetrics();
   metrics.set("proxywarden_build_info", { version }, 1);

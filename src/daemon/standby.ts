@@ -58,7 +58,7 @@ export class StandbyConfig implements ActiveConfig {
   #journaled: RemediationView;
   #clockFact: string | undefined;
   /** Why the journal could not be read last time, or null if it was read. */
-  #problem: string | null = "it has not been read yet";
+  #problem: string | null = "the journal has not been read yet";
 
   constructor(resources: ConfigResources, deps: DaemonDeps, { shared, eventLog, leader }: StandbyDeps) {
     const { clock, log } = deps;
@@ -140,7 +140,7 @@ export class StandbyConfig implements ActiveConfig {
       this.#ledger.monthUsed = await this.#shared.callsSince(firstDay);
       this.#problem = null;
     } catch (error) {
-      const problem = errorMessage(error);
+      const problem = `the journal can't be read: ${errorMessage(error)}`;
       if (this.#problem === null) log.warn({ err: error }, "journal not read; what this standby shows is out of date");
       this.#problem = problem;
     }

@@ -26,7 +26,8 @@ export type TermDeps = Pick<Runtime, "eventLog" | "metrics">;
 /** Key of the fact that holds the calls used before the state was created, and the first day of their month. */
 export const CALLS_USED_BEFORE_FACT = "month.used_before";
 
-const LEASE_ENDED = "the lease of this daemon has ended and is not renewed yet";
+const LEASE_ENDED =
+  "the lease of this daemon has ended; it is renewed once the database answers, unless another daemon leads by then";
 
 /** Opens the term of a daemon that has acquired the lease. Rejects if the state can't be read. */
 export async function openSharedTerm(

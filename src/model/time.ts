@@ -6,3 +6,14 @@ export type MonotonicMs = number;
 
 /** Formats a time to the second, in UTC, for texts: `2026-11-21 03:12:44 UTC`. */
 export const formatTime = (at: EpochMs): string => `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+
+/**
+ * Parses a text that begins with a date, `YYYY-MM-DD`, as `Date.parse` does. Returns NaN if it is invalid, also if the
+ * month does not have that day: Date.parse reads 30 February as 1 or 2 March.
+ */
+export function parseIsoTime(iso: string): EpochMs {
+  const date = iso.slice(0, 10);
+  const midnight = Date.parse(`${date}T00:00:00Z`);
+  const isDay = !Number.isNaN(midnight) && new Date(midnight).toISOString().startsWith(date);
+  return isDay ? Date.parse(iso) : Number.NaN;
+}

@@ -1,4 +1,4 @@
-import { destination as fileDestination, type LoggerOptions, pino, stdSerializers, stdTimeFunctions } from "pino";
+import { destination as fileDestination, type LoggerOptions, pino, stdTimeFunctions } from "pino";
 import { prettyFactory } from "pino-pretty";
 import type { Log } from "../model/ports.ts";
 
@@ -48,7 +48,6 @@ export function createLog(
     base: null,
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
-    serializers: { error: stdSerializers.err },
     hooks: { streamWrite: (line) => (pretty === null ? redact(line) : (pretty(redact(line)) ?? "")) },
   };
   const logger = pino(options, destination);

@@ -62,7 +62,7 @@ export interface GuardFacts {
   /** Returns the name of a node; its id if it has none or is not listed. */
   nameOf(node: NodeId): string;
   readonly pauseDetail: string | null;
-  /** Why the journal can't be written, or null if it can. */
+  /** Why actions can't be recorded, or null if they can. */
   readonly journalError: string | null;
   /** Why the service rejects our actions, or null if it has not rejected one recently. */
   readonly credentialsError: string | null;

@@ -1,7 +1,8 @@
 import { formatDuration } from "../base/duration.ts";
 import { MODES, type PolicyRule, type Step } from "../model/policy/policy.ts";
+import { formatTime } from "../model/time.ts";
 import { compilePolicy, type Policy } from "./policy.ts";
-import { isTrueIn, SAMPLE_NOW, type SampledState, sampleStates } from "./policy-diff-samples.ts";
+import { constantTimes, isTrueIn, SAMPLE_NOW, type SampledState, sampleStates } from "./policy-diff-samples.ts";
 import { actionText } from "./test-expectation.ts";
 
 /** One difference between two versions of a policy. */
@@ -68,14 +69,15 @@ interface NumberRow {
   format(value: number): string;
 }
 
-const durationRow = (key: string, read: NumberRow["read"]): NumberRow => {
-  return { key, ifLarger: "less", read, format: formatDuration };
+const durationRow = (key: string, read: NumberRow["read"], ifLarger: Effect = "less"): NumberRow => {
+  return { key, ifLarger, read, format: formatDuration };
 };
 
 const NUMBERS: readonly NumberRow[] = [
   { key: "mode", ifLarger: "more", read: ({ mode }) => MODES.indexOf(mode), format: (index) => MODES[index]! },
   durationRow("for", ({ forMs }) => forMs),
-  durationRow("clear_for", ({ clearForMs }) => clearForMs),
+  // A node that fails again within a longer one gets the next step without another `for`, but its next episode is later.
+  durationRow("clear_for", ({ clearForMs }) => clearForMs, "other"),
   { key: "retry.episodes", ifLarger: "more", read: ({ retry }) => retry.episodes, format: String },
   durationRow("retry.every", ({ retry }) => retry.everyMs),
   durationRow("retry.forget_after", ({ retry }) => retry.forgetAfterMs),
@@ -84,19 +86,19 @@ const NUMBERS: readonly NumberRow[] = [
 function compareNumber({ key, ifLarger, read, format }: NumberRow, was: PolicyRule, is: PolicyRule): KeyDifference[] {
   const [from, to] = [read(was), read(is)];
   if (from === to) return [];
-  return [{ key, effect: to > from ? ifLarger : opposite(ifLarger), text: `${format(to)}, was ${format(from)}` }];
+  return [{ key, effect: to > from ? ifLarger : OPPOSITE[ifLarger], text: `${format(to)}, was ${format(from)}` }];
 }
 
-const opposite = (effect: Effect): Effect => (effect === "more" ? "less" : "more");
+const OPPOSITE: Readonly<Record<Effect, Effect>> = { more: "less", less: "more", other: "other" };
 
 /** Compares which nodes two versions select, with an example of a node that only one of them selects. */
 function compareSelection(was: PolicyRule, is: PolicyRule): KeyDifference[] {
   if (was.match === is.match && was.when === is.when) return [];
   const key = was.when === is.when ? "match" : was.match === is.match ? "when" : "match and when";
   const [before, after] = [compilePolicy(was), compilePolicy(is)];
-  const states = [
-    ...sampleStates([before.match, before.when, after.match, after.when].filter((expression) => expression !== null)),
-  ];
+  const expressions = [before.match, before.when, after.match, after.when].filter((expression) => expression !== null);
+  const states = [...sampleStates(expressions)];
+  const stateText = describeState(constantTimes(expressions).length > 0);
   const added = states.find((state) => selects(after, state) && !selects(before, state));
   const removed = states.find((state) => selects(before, state) && !selects(after, state));
   const found: KeyDifference[] = [];
@@ -137,7 +139,7 @@ function compareLists(key: string, was: readonly string[], is: readonly string[]
   const removed = [...new Set(was)].filter((value) => !is.includes(value));
   return [
     ...added.map((value) => ({ key, effect: ifAdded, text: `newly ${value}` })),
-    ...removed.map((value) => ({ key, effect: opposite(ifAdded), text: `no longer ${value}` })),
+    ...removed.map((value) => ({ key, effect: OPPOSITE[ifAdded], text: `no longer ${value}` })),
   ];
 }
 
@@ -172,11 +174,15 @@ function stepText(step: Step): string {
   }
 }
 
-const stateText = (state: SampledState): string =>
-  [...state]
-    .filter(([{ name }]) => name !== "now")
-    .map(([{ name, type }, value]) => {
-      if (type === "timestamp") return `${name} ${formatDuration(SAMPLE_NOW - Number(value))} ago`;
-      return `${name} = ${typeof value === "number" ? Number(value.toPrecision(6)) : value}`;
-    })
-    .join(", ");
+/** Returns a function that describes a state with its times, or else with their ages. */
+const describeState =
+  (hasTimes: boolean) =>
+  (state: SampledState): string =>
+    [...state]
+      .filter(([{ name }]) => name !== "now" || hasTimes)
+      .map(([{ name, type }, value]) => {
+        if (type === "timestamp" && hasTimes) return `${name} = ${formatTime(Number(value))}`;
+        if (type === "timestamp") return `${name} ${formatDuration(SAMPLE_NOW - Number(value))} ago`;
+        return `${name} = ${typeof value === "number" ? Number(value.toPrecision(6)) : value}`;
+      })
+      .join(", ");

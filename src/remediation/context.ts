@@ -100,6 +100,12 @@ export class ObservedFleet {
     return location ?? { country: "", region: "" };
   }
 
+  /** Returns the IP address of a node, which is empty if it has none or is not listed. */
+  ipAddressOf(node: NodeId): string {
+    const slot = this.slotOf(node);
+    return slot === null ? "" : this.fleet.ipAddress[slot]!;
+  }
+
   /**
    * Returns when the node was created, on the service's clock, or null if unknown, for example because its detail was
    * not read.

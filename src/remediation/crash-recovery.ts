@@ -4,19 +4,15 @@ import { recordSent, withdrawEpisode } from "../policy/episodes/episode.ts";
 import { isDryRun } from "../policy/facts.ts";
 import type { Policy } from "../policy/policy.ts";
 import { applyRuleChange, INACTIVE, type Timer, toTimerRow } from "../policy/timers/timer.ts";
-import type { RemediationContext } from "./context.ts";
 import { actionChange, commitTransition, type TransitionDeps } from "./execution/episode-transitions.ts";
-import { knownCreatedAt } from "./node-identity.ts";
 import { conditionFactKey } from "./policy-set.ts";
-
-type RecoveryDeps = TransitionDeps & Pick<RemediationContext, "observed">;
 
 /**
  * Settles what a stop or a crash left unfinished, before anything new is decided. An intended action was not sent, and
  * is withdrawn. An action that was being sent may have been executed. It is in doubt, counts as sent and is verified,
  * but is never sent again.
  */
-export function recoverFromCrash(context: RecoveryDeps): void {
+export function recoverFromCrash(context: TransitionDeps): void {
   const { remediationState } = context;
   const now = remediationState.now();
   const changes: JournalChange[] = [];
@@ -33,7 +29,7 @@ export function recoverFromCrash(context: RecoveryDeps): void {
   adoptPolicyChanges(context);
 }
 
-function markInDoubt({ remediationState, metrics }: RecoveryDeps, action: Action): JournalChange[] {
+function markInDoubt({ remediationState, metrics }: TransitionDeps, action: Action): JournalChange[] {
   const { policy, request } = action;
   metrics.inc("proxywarden_actions_total", { policy, action: request.kind, outcome: "in_doubt" });
   const detail = "the daemon stopped while it was being sent";
@@ -47,7 +43,7 @@ function markInDoubt({ remediationState, metrics }: RecoveryDeps, action: Action
  * Continues timers and episodes under the current policies. Timers of a policy whose condition changed start over. A
  * longer `for` withdraws episodes that would not have begun under it, unless an action was sent.
  */
-function adoptPolicyChanges(context: RecoveryDeps): void {
+function adoptPolicyChanges(context: TransitionDeps): void {
   const { remediationState, policies } = context;
   const { records } = remediationState;
   const changes: JournalChange[] = [];
@@ -61,7 +57,7 @@ function adoptPolicyChanges(context: RecoveryDeps): void {
       const hasActed = episode !== null && episode.acted > 0;
       const next = active !== null && isSameCondition ? adoptRule(timer, active.policy, hasActed) : INACTIVE;
       records.setTimer(name, node, next);
-      const row = toTimerRow(name, node, next, knownCreatedAt(context, node));
+      const row = toTimerRow(name, node, next, records.loadedCreatedAt.get(node));
       if (row === null) changes.push({ kind: "timer_gone", policy: name, node });
       else if (next !== timer) changes.push({ kind: "timer", row });
       const fires = row !== null && row.state !== "pending";

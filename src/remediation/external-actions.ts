@@ -2,6 +2,8 @@ import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import { NODE_STATUSES, type NodeId } from "../model/node.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
+import { eachInSteps, runInSlices } from "../platform/event-loop.ts";
+import { slotsById } from "../policy/cel/field-readers.ts";
 import { wasRebootedByUs } from "../policy/facts.ts";
 import type { RemediationContext } from "./context.ts";
 
@@ -13,13 +15,18 @@ export const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
 /** A hold is extended by at least this much at a time, because nodes are checked every few seconds. */
 const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
 
-/**
- * Returns a function that compares the fleet with that of the previous call. It holds each node that has a timer if
- * others acted on the node, such as an operator or another daemon with its own state.
- */
+/** Holds the nodes that others acted on, such as an operator or another daemon with its own state. */
+export interface ExternalActions {
+  /** Compares the fleet with that of the previous call, and holds each node that has a timer if others acted on it. */
+  detect(): Promise<void>;
+  /** Compares one node with the fleet of the last {@link detect}. */
+  detectOn(node: NodeId): void;
+}
+
+/** Creates the detection, which has not seen a fleet. */
 export function createExternalActions(
-  context: Pick<RemediationContext, "log" | "observed" | "remediationState">,
-): () => void {
+  context: Pick<RemediationContext, "clock" | "log" | "observed" | "remediationState">,
+): ExternalActions {
   const { remediationState } = context;
   const { records } = remediationState;
   let previousFleet: Fleet | null = null;
@@ -49,21 +56,33 @@ export function createExternalActions(
     return [{ kind: "hold", row: { node, policy: null, kind: "ownership", at: now, until, reason } }];
   }
 
-  return () => {
-    const { fleet } = context.observed;
-    const nodes = new Set<NodeId>();
-    for (const policy of records.policiesWithTimers())
-      for (const node of records.timersOf(policy).keys()) nodes.add(node);
-    const changes: JournalChange[] = [];
-    const compare = (node: NodeId) => {
-      const slot = context.observed.slotOf(node);
-      const action = slot === null ? null : detectAction(node, slot, fleet);
-      if (action !== null) changes.push(...holdNode(node, action));
-    };
-    for (const node of nodes) compare(node);
-    for (const node of previousNodes) if (!nodes.has(node)) compare(node);
-    [previousFleet, previousNodes] = [fleet, nodes];
-    if (changes.length > 0) remediationState.record(changes);
+  /** Returns the changes that hold a node, if others acted on it. */
+  function compareNode(node: NodeId, fleet: Fleet): JournalChange[] {
+    const slot = slotsById(fleet).get(node);
+    const action = slot === undefined ? null : detectAction(node, slot, fleet);
+    return action === null ? [] : holdNode(node, action);
+  }
+
+  return {
+    async detect() {
+      const { fleet } = context.observed;
+      const nodes = new Set<NodeId>();
+      const changes: JournalChange[] = [];
+      function* compareAll(): Generator<void, void> {
+        for (const policy of records.policiesWithTimers())
+          yield* eachInSteps(records.timersOf(policy).keys(), (node) => nodes.add(node));
+        const compare = (node: NodeId) => changes.push(...compareNode(node, fleet));
+        yield* eachInSteps(nodes, compare);
+        yield* eachInSteps(previousNodes, (node) => nodes.has(node) || compare(node));
+      }
+      await runInSlices(compareAll(), context.clock);
+      [previousFleet, previousNodes] = [fleet, nodes];
+      if (changes.length > 0) remediationState.record(changes);
+    },
+    detectOn(node) {
+      const changes = compareNode(node, context.observed.fleet);
+      if (changes.length > 0) remediationState.record(changes);
+    },
   };
 }
 

@@ -7,33 +7,30 @@ import { type TransitionDeps, withdraw } from "./execution/episode-transitions.t
 
 type IdentityDeps = Pick<RemediationContext, "observed" | "remediationState">;
 
-/** Returns a node's `created_at` from its detail, or else from the journal at the start, or null if unknown. */
-export const knownCreatedAt = (context: IdentityDeps, node: NodeId): EpochMs | null =>
-  context.observed.createdAtOf(node) ?? context.remediationState.records.loadedCreatedAt.get(node) ?? null;
-
 /**
  * Detects by a different `created_at` (spec, section 2.1) that an id now belongs to another node. Only the detail of a
  * node has this field. It is read in turn, and before each action.
  */
 export class NodeIdentities {
   readonly #context: IdentityDeps;
-  #previous: Fleet | null = null;
 
   constructor(context: IdentityDeps) {
     this.#context = context;
   }
 
-  /** Returns the ids that have come to belong to another node since the last call, or since the journal was written. */
+  /**
+   * Returns the ids that have come to belong to another node since the last call, or since the journal was written. They
+   * are returned again until {@link endReplacement} is called.
+   */
   findReplaced(): ReadonlySet<NodeId> {
     const { observed, remediationState } = this.#context;
-    const { records } = remediationState;
+    const { records, identities } = remediationState;
     const { fleet } = observed;
-    const nodes = new Set<NodeId>();
-    const previous = this.#previous;
+    const { comparedFleet: previous, replaced: nodes } = identities;
     for (let slot = 0; previous !== null && slot < Math.min(fleet.slots, previous.slots); slot++) {
       if (isChanged(previous, fleet, slot)) nodes.add(fleet.ids[slot]!);
     }
-    this.#previous = fleet;
+    identities.comparedFleet = fleet;
     for (const { node, nodeCreatedAt, replaced } of [...records.openEpisodes(), ...records.closedEpisodes()]) {
       if (replaced !== true && this.#isDifferent(nodeCreatedAt, node)) nodes.add(node);
     }
@@ -46,13 +43,18 @@ export class NodeIdentities {
     return nodes;
   }
 
+  /** Ends the replacement of the ids that {@link findReplaced} returned, after the state of the previous nodes was dropped. */
+  endReplacement(): void {
+    this.#context.remediationState.identities.replaced = new Set();
+  }
+
   /** Returns whether one id belongs to another node. {@link findReplaced} still returns it later. */
   isReplaced(node: NodeId): boolean {
     const { observed, remediationState } = this.#context;
-    const { records } = remediationState;
+    const { records, identities } = remediationState;
     const slot = observed.slotOf(node);
     if (slot === null) return false;
-    if (this.#previous !== null && isChanged(this.#previous, observed.fleet, slot)) return true;
+    if (identities.comparedFleet !== null && isChanged(identities.comparedFleet, observed.fleet, slot)) return true;
     if (this.#isDifferent(records.loadedCreatedAt.get(node), node)) return true;
     const episodes = [...records.openEpisodesOf(node), ...records.closedEpisodesOf(node)];
     return episodes.some(({ nodeCreatedAt, replaced }) => replaced !== true && this.#isDifferent(nodeCreatedAt, node));

@@ -232,7 +232,7 @@ export class JournaledCommands implements OperatorCommands {
     if (isDone && target !== null) this.#count(target.command);
     if (isDone || target === null) return ok(reply);
     const problem = this.#state.journalProblem();
-    return reject("journal", `the journal can't be written: ${problem}; nothing has changed`);
+    return reject("journal", `${problem}; nothing has changed`);
   }
 
   #count(command: OperatorCommandName): void {

@@ -19,7 +19,7 @@ import { RuleEvaluator } from "./evaluation/rule-evaluator.ts";
 import { EpisodeTracker } from "./execution/episode-tracker.ts";
 import { releaseRecoveredNodes } from "./execution/episode-transitions.ts";
 import { type ExecutionSignals, executeAction, recordDryRun, sendNotifyStep } from "./execution/executor.ts";
-import { createExternalActions } from "./external-actions.ts";
+import { createExternalActions, type ExternalActions } from "./external-actions.ts";
 import { forgetReplacedNode, NodeIdentities } from "./node-identity.ts";
 import { createFleetAlerts } from "./status/fleet-alerts.ts";
 import { setGauges } from "./status/gauges.ts";
@@ -48,7 +48,7 @@ export class RemediationRound {
   readonly #episodeTracker: EpisodeTracker;
   readonly #actionPlanner: ActionPlanner;
   readonly #identities: NodeIdentities;
-  readonly #detectExternalActions: () => void;
+  readonly #externalActions: ExternalActions;
   readonly #sendFleetAlerts: (trust: TrustAssessment) => void;
   /** Sequence number of the snapshot that was assessed last. */
   #assessed = 0;
@@ -70,7 +70,7 @@ export class RemediationRound {
     this.#ruleEvaluator = new RuleEvaluator(context, this.fleetHealth);
     this.#episodeTracker = new EpisodeTracker(context);
     this.#identities = new NodeIdentities(context);
-    this.#detectExternalActions = createExternalActions(context);
+    this.#externalActions = createExternalActions(context);
     this.#sendFleetAlerts = createFleetAlerts(context, this.fleetHealth);
   }
 
@@ -120,10 +120,11 @@ export class RemediationRound {
     const replaced = this.#identities.findReplaced();
     await this.#ruleEvaluator.evaluate(replaced);
     await nextTurn();
-    this.#detectExternalActions();
+    await this.#externalActions.detect();
     const { isUntrusted } = this.trustTracker.current();
     this.#context.remediationState.runBatched(() => {
       for (const node of replaced) forgetReplacedNode(this.#context, node);
+      this.#identities.endReplacement();
       // A newer snapshot, which arrived during the evaluation, is not trusted.
       if (isUntrusted) return;
       this.#episodeTracker.update();
@@ -186,7 +187,7 @@ export class RemediationRound {
   #preconditionOf(action: Action): string | null {
     if (this.#identities.isReplaced(action.node)) return "the node is gone";
     // The node has just been read, and others may have acted on it since the last walk.
-    this.#detectExternalActions();
+    this.#externalActions.detectOn(action.node);
     const candidate = findCandidate(this.#context, action.policy, action.node);
     return precondition(action, candidate, this.#guardFacts.collect(action.shadow));
   }

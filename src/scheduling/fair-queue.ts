@@ -97,17 +97,17 @@ const SAVED_MINUTES_MAX = 0.15;
 /**
  * Returns the shares that implement the plan, which are the planned calls per minute of each class. A list of unknown
  * length (`unseen`) precedes routine reads, since everything else depends on it. `capacity` is in polling calls per
- * minute of each category, or null if unlimited.
+ * minute of each category.
  */
 export function trafficSharesOf(
   plan: Plan,
-  capacity: Readonly<Record<Category, number | null>>,
+  capacity: Readonly<Record<Category, number>>,
   unseen: ReadonlySet<TrafficClass>,
 ): TrafficShares {
   const rate = (collector: Collector) => plan[collector]?.callsPerMinute ?? 0;
   const ofList = (list: "nodes" | "sessions"): TrafficShare => {
     const { callsPerMinute = 0, pacedMs = 0 } = plan[list] ?? {};
-    const available = capacity[CATEGORY_OF_COLLECTOR[list]] ?? 0;
+    const available = capacity[CATEGORY_OF_COLLECTOR[list]];
     return {
       weight: unseen.has(list) ? UNKNOWN_LENGTH_FACTOR * available : callsPerMinute,
       savedMax: Math.min((callsPerMinute * pacedMs) / MINUTE_MS, SAVED_MINUTES_MAX * available),

@@ -40,7 +40,8 @@ export class ListBaselines {
     const known = this.#records[slot]!;
     const cell = slot * CELLS_PER_NODE;
     const { status, version, uptimeHours, activeSessions, bandwidthGb } = record;
-    const uptimeFell = uptimeHours !== null && uptimeHours < this.#cells[cell + UPTIME]!;
+    // The uptime of the last record was rounded when it was stored.
+    const uptimeFell = uptimeHours !== null && Math.fround(uptimeHours) < this.#cells[cell + UPTIME]!;
     const isOther = status !== this.#statuses[slot] || version !== this.#versions[slot];
     let isAbrupt = known > 0 && (isOther || uptimeFell);
     if (activeSessions !== null && this.#isAbnormal(cell + SESSIONS, activeSessions, known, SESSIONS_MIN)) {

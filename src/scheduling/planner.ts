@@ -225,10 +225,7 @@ function expectedAgeOf(collector: Collector, intervalMs: DurationMs, grants: Gra
       const inCategory = others.filter((other) => CATEGORY_OF_COLLECTOR[other] === "session_monitoring");
       const given = (collectors: readonly Collector[]) =>
         collectors.reduce((sum, other) => sum + (grants.get(other)?.given ?? 0), 0);
-      const left = Math.min(
-        session_monitoring! - given(inCategory),
-        (plan ?? Number.POSITIVE_INFINITY) - given(others),
-      );
+      const left = Math.min(session_monitoring - given(inCategory), (plan ?? Number.POSITIVE_INFINITY) - given(others));
       const rate = Math.max(left, grants.get(collector)!.given);
       const walkMs = Math.min(intervalMs, (callsPerRun(collector, input) * MINUTE_MS) / rate);
       return { medianMs: (intervalMs + walkMs) / 2, worstMs: intervalMs + walkMs };

@@ -51,6 +51,9 @@ export interface PlanInput {
 export type Bound = LimitScope | "month";
 export const PLAN_BOUNDS: readonly Bound[] = [...LIMIT_SCOPES, "month"];
 
+/** Polling calls per minute under each limit. Null means that there is no such limit. */
+export type PollingCapacity = Readonly<Record<Category, number> & Record<"plan" | "month", number | null>>;
+
 /** Rate limit category of each collector. */
 export const CATEGORY_OF_COLLECTOR: Readonly<Record<Collector, Category>> = {
   nodes: "node_management",
@@ -91,10 +94,10 @@ export const isLimitedBy = (collector: Collector, bound: Bound): boolean =>
   bound === "plan" || bound === "month" || CATEGORY_OF_COLLECTOR[collector] === bound;
 
 /**
- * Returns the polling calls per minute under each limit, after the calls of actions and other users, or null if there
- * is no such limit. `paidAhead` is the number of calls of the month that runs have made ahead of their rate.
+ * Returns the polling calls per minute under each limit, after the calls of actions and other users. `paidAhead` is the
+ * number of calls of the month that runs have made ahead of their rate.
  */
-export function pollingCapacityOf(input: PlanInput, paidAhead = 0): Readonly<Record<Bound, number | null>> {
+export function pollingCapacityOf(input: PlanInput, paidAhead = 0): PollingCapacity {
   const { limits, month, externalCalls } = input;
   const left = monthlyCallsLeft(input);
   const withoutActions = (calls: number, actions: number) => Math.max(calls * (1 - ACTION_SHARE), calls - actions);

@@ -12,14 +12,19 @@ function startCount() {
   const clock = createVirtualClock(START_MS);
   const ledger = createLedger(createPlanLimits("enterprise"), 0, 0);
   const seen = { writes: 0, sent: 0 };
+  const log = createRecordingLog();
+  const fault = { isUnreadable: false };
   const counter = {
-    since: calls.since,
+    since(day: string) {
+      if (fault.isUnreadable) throw new Error("disk I/O error");
+      return calls.since(day);
+    },
     add(day: string, added: number) {
       seen.writes++;
       return calls.add(day, added);
     },
   };
-  const month = new MonthCallCount({ clock, calls: counter, log: createRecordingLog() }, ledger, 1);
+  const month = new MonthCallCount({ clock, calls: counter, log }, ledger, 1);
   /**
    * Counts `count` calls as the rate limiter does. Returns the most calls that were counted in the store and not sent.
    */
@@ -37,7 +42,7 @@ function startCount() {
     }
     return aheadMax;
   }
-  return { month, calls, clock, ledger, seen, send };
+  return { month, calls, clock, ledger, seen, send, log, fault };
 }
 
 test("fast calls are counted ahead in the store, at most 100, and the rest is taken back at the end", async () => {
@@ -61,4 +66,31 @@ test("calls that were counted ahead at the end of a month do not reduce the coun
   await send(1_000, 10);
   await month.flush();
   expect([ledger.monthUsed, calls.since("2026-04-01")]).toEqual([500, 500]);
+});
+
+test("a count that can't be read when the month changes is logged once, and read as soon as possible", async () => {
+  const { month, clock, ledger, send, log, fault } = startCount();
+  await send(5, 10);
+  fault.isUnreadable = true;
+  await clock.advance(31 * DAY_MS);
+  for (let call = 0; call < 3; call++) month.update();
+  expect([ledger.monthUsed, log.lines.length]).toEqual([5, 1]);
+  fault.isUnreadable = false;
+  for (let call = 0; call < 3; call++) month.update();
+  expect(ledger.monthUsed).toBe(0);
+  expect(log.lines.map(({ level, message }) => `${level} ${message}`)).toEqual([
+    "error calls of the month not readable",
+    "info calls of the month can be read again",
+  ]);
+});
+
+test("a new start day applies once the count can be read, even within the old month", async () => {
+  const { month, clock, ledger, send, fault } = startCount();
+  await send(5, 10);
+  await clock.advance(10 * DAY_MS);
+  fault.isUnreadable = true;
+  month.setStartDay(10);
+  fault.isUnreadable = false;
+  month.update();
+  expect([ledger.monthUsed, month.leftMs() > 28 * DAY_MS]).toEqual([0, true]);
 });

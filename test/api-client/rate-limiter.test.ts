@@ -161,3 +161,30 @@ test("flush stores the calls that a full disk did not store", async () => {
   await office.flush();
   expect(stored).toBe(1);
 });
+
+test("a call that is canceled while the store counts it gives its permit back at once", async () => {
+  const hanging = Promise.withResolvers<void>();
+  let stored = 0;
+  const {
+    clock,
+    order,
+    ask,
+    office: rateLimiter,
+  } = open({
+    since: () => 0,
+    async add(_day, calls) {
+      await hanging.promise;
+      stored += calls;
+    },
+  });
+  const giveUp = new AbortController();
+  void ask("node_management", "walk", giveUp.signal);
+  await clock.advance(5_000);
+  expect([order, rateLimiter.ledger.inFlight]).toEqual([[], 1]);
+  giveUp.abort();
+  await clock.advance(1);
+  expect([order, rateLimiter.ledger.inFlight, rateLimiter.ledger.monthUsed]).toEqual([["walk canceled"], 0, 0]);
+  hanging.resolve();
+  await rateLimiter.flush();
+  expect([order, stored]).toEqual([["walk canceled"], 0]);
+});

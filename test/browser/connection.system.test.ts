@@ -4,9 +4,16 @@ import { ok } from "../../src/base/result.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
 import { startWebServer } from "../../src/web/http/server.ts";
-import { sampleRemediation } from "../web/api/remediation-view-fixture.ts";
+import { recordingCommands, sampleRemediation } from "../web/api/remediation-view-fixture.ts";
 import { buildFleet } from "../web/fleet-fixture.ts";
-import { adminOperators, defaultDeps, ignoredMetrics, log, startTestServer } from "../web/http/test-server.ts";
+import {
+  adminOperators,
+  defaultDeps,
+  deferred,
+  ignoredMetrics,
+  log,
+  startTestServer,
+} from "../web/http/test-server.ts";
 import { startBrowser } from "./chromium.ts";
 import { openPage } from "./page-visit.ts";
 import { quietStatus } from "./quiet-daemon.ts";
@@ -71,4 +78,65 @@ test("a phone shows the mode and the lost connection", async () => {
   await page.locator("#connection").getByText("disconnected").waitFor();
   expect(await page.locator("#chips").getByText("enforce").isVisible()).toBe(true);
   expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBeLessThanOrEqual(390);
+});
+
+test("a status that the page can't show is not live, and the next one is read", async () => {
+  let isReadable = false;
+  const { status, budget } = quietStatus();
+  const web = await startTestServer(
+    {
+      ...{ fleet: () => buildFleet([{ id: "a" }]), operators, budget },
+      status: () => ({ ...(status() as object), ...(isReadable ? {} : { collectors: null }) }),
+    },
+    createSystemClock(),
+  );
+  const { page } = await openPage(browser, web.url);
+  await untilConnectionShows(page, "disconnected");
+  expect(await page.locator("#disconnected").textContent()).toContain("Reload the page");
+  expect(await page.locator("#pause button").isDisabled()).toBe(true);
+  isReadable = true;
+  await untilConnectionShows(page, "live");
+});
+
+test("a command that waits for its response can't be sent twice, and leaves the dialog of another one open", async () => {
+  const reply = deferred<ReturnType<typeof ok<string>>>();
+  const sent: string[][] = [];
+  const commands = recordingCommands(sent);
+  const web = await startTestServer(
+    {
+      ...{ fleet: () => buildFleet([{ id: "a" }]), operators, ...quietStatus() },
+      commands: () => ({
+        ...commands,
+        as: () => ({
+          ...commands,
+          pause: async (reason, forMs) => {
+            await commands.pause(reason, forMs);
+            return reply.promise;
+          },
+        }),
+      }),
+    },
+    createSystemClock(),
+  );
+  const { page } = await openPage(browser, web.url);
+  const pause = page.locator("#pause button:enabled");
+  const send = page.locator("dialog .primary");
+  await pause.click();
+  await page.getByLabel("Operator token").fill("open-sesame");
+  await send.click();
+  await page.locator("dialog .primary:disabled").waitFor();
+  await page.route("**/api/v1/status", (route) => route.abort());
+  await page.locator("#connection").getByText("disconnected").waitFor();
+  await page.unroute("**/api/v1/status");
+  await untilConnectionShows(page, "live");
+  expect(await send.isDisabled()).toBe(true);
+
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await pause.click();
+  await page.getByLabel("Reason").fill("another one");
+  reply.keep(ok("pause is done"));
+  await page.locator("#toast").getByText("pause is done").waitFor();
+  expect(await page.getByLabel("Reason").inputValue()).toBe("another one");
+  expect(await send.isEnabled()).toBe(true);
+  expect(sent).toHaveLength(1);
 });

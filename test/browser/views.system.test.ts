@@ -14,6 +14,7 @@ import {
   SAMPLES_START_MS,
   verifiedAction,
 } from "../web/api/remediation-view-fixture.ts";
+import { buildFleet } from "../web/fleet-fixture.ts";
 import { startTestServer } from "../web/http/test-server.ts";
 import { startBrowser } from "./chromium.ts";
 import { LargeFleet } from "./large-fleet.ts";
@@ -70,6 +71,14 @@ test("nodes that are treated, wait or are held have their own counts, colors and
   await page.locator("#selected").waitFor();
   const shape = await page.evaluate<string>(`getComputedStyle(document.querySelector("#selected")).borderRadius`);
   expect(shape).toBe("50%");
+});
+
+test("each region has its name and its number of online nodes", async () => {
+  const regions = Array.from({ length: 250 }, (_, index) => `region-${index}`);
+  const { page } = await open({
+    fleet: () => buildFleet(regions.map((region) => ({ id: `node of ${region}`, region }))),
+  });
+  expect(await page.locator("#labels .region").allTextContents()).toEqual(regions.map((region) => `${region}1/1`));
 });
 
 test("filter, selection and order are in the address, and survive a reload and the back button", async () => {
@@ -221,7 +230,7 @@ test("banners name the operator, and link the section of the runbook and Grafana
         breaker: { openedAt: SAMPLES_START_MS, nodes: 12 },
         trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }],
         stormUntil: SAMPLES_START_MS,
-        journal: "disk full",
+        journal: "the journal can't be written: disk full",
       }),
     }),
   });

@@ -147,6 +147,25 @@ decisions, newest first
     expect(out).not.toContain("timer ");
   });
 
+  test("and, at a past time, shows episodes and commands that are older than the latest ones", async () => {
+    const command = { at: SAMPLES_START_MS, operator: "alice", node: "node_1", action: null, detail: "" };
+    const commands = [
+      { ...command, order: "release", at: SAMPLES_START_MS + MINUTE },
+      { ...command, order: "hold" },
+    ] as const;
+    const { url } = await startTestServer({
+      remediation: () => ({
+        ...sampleRemediation(),
+        historyOf: async (node, until = Number.POSITIVE_INFINITY) => ({
+          ...sampleHistory(node),
+          operatorCommands: commands.filter(({ at }) => at <= until).slice(0, 1),
+        }),
+      }),
+    });
+    const { out } = await run("node_1", { url, at: SAMPLES_START_MS, output: "json" });
+    expect(JSON.parse(out).orders).toMatchObject([{ order: "hold", operator: "alice" }]);
+  });
+
   test("and replaces control characters", async () => {
     const odd = { ...heldDecision, blockers: [{ reason: "held", detail: "by \u001b]0;x\u0007 me" }] as const };
     const { url } = await startTestServer({

@@ -205,6 +205,11 @@ describe("an error is one line that says what to do:", () => {
     });
   });
 
+  test("too many requests, and the response does not say until when", async () => {
+    const url = await respondingServer(429, '{"message": "slow down"}');
+    expect((await runOperatorCommand("resume", undefined, { url })).err).toBe("proxywarden: slow down\n");
+  });
+
   test("the connection breaks, and the command may have been executed", async () => {
     const server = createServer((request) => request.socket.destroy());
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

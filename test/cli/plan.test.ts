@@ -99,6 +99,19 @@ test("the plan uses the size and the calls in the daemon's state, without asking
   store.value.close();
 });
 
+test("the table says where each count is from if only one was given", async () => {
+  const { url } = await startNetwork({ scenario: { nodes: 1_300, sessions: 200 } });
+  const { file } = configured(url);
+  const { out } = await run({ config: file, nodes: 5_000 });
+  expect(out).toMatch(
+    /^network {2}5,000 nodes in 5 pages, from the command line; \d+ sessions in 1 page, as reported by the service\n/,
+  );
+  const { out: other } = await run({ config: file, sessions: 5_000 });
+  expect(other).toMatch(
+    /^network {2}1,300 nodes in 2 pages, as reported by the service; 5,000 sessions in 5 pages, from the command line\n/,
+  );
+});
+
 test("without a daemon's state the service is asked for one page of each list", async () => {
   const { url, service } = await startNetwork({ scenario: { nodes: 1_300, sessions: 200 } });
   const { network } = await planned({ config: configured(url).file });

@@ -6,12 +6,11 @@ import type { StateStore } from "../../src/model/ports.ts";
 import { createTempFolder, type TempFolder } from "../integration/folder.ts";
 import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "../journal/arbitrary-changes.ts";
 import { newSchema, openPostgres, postgresDeps, removeCluster, sharedCluster } from "../journal/state-stores.ts";
-import { captureOutput } from "./terminal.ts";
+import { captureOutput, runInProcess } from "./terminal.ts";
 
 afterAll(removeCluster);
 
-const config = (state: string) =>
-  `service: {base_url: "https://proxy.example.net", api_key: sesame}\nstate: ${state}\n`;
+const config = (state: string) => `service: {base_url: "https://proxy.internal", api_key: sesame}\nstate: ${state}\n`;
 
 /** A state that a configuration names. */
 interface Place {
@@ -140,3 +139,22 @@ test("a state is not imported while a daemon leads on it", async () => {
   await store.close();
   expect(await imported(target, folder.pathOf("state.jsonl"))).toMatchObject({ code: 0 });
 });
+
+test.each(["run", "plan --nodes 1", "explain node_1", "check", "state export -", "state import state.jsonl"])(
+  "%s names the key of a file that can't be used",
+  async (usage) => {
+    const folder = createTempFolder();
+    folder.write("two-lines.url", "one\ntwo\n");
+    const file = folder.write(
+      "proxywarden.yaml",
+      `${config("{postgres: {url_file: two-lines.url}}")}log: {level: error}\n`,
+    );
+    const source = sqlitePlace(folder, "sqlite");
+    await fill(source);
+    await exported(source, folder.pathOf("state.jsonl"));
+    const words = usage.replace("state.jsonl", folder.pathOf("state.jsonl")).split(" ");
+    const { code, err } = await runInProcess(...words, "--config", file);
+    expect(code).toBe(1);
+    expect(err).toMatch(/: state\.postgres\.url_file: secret file .*two-lines\.url /);
+  },
+);

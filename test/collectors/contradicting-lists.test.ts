@@ -11,8 +11,15 @@ import { START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virt
 const NODES = 400;
 type Listed = { readonly id: string; readonly status: string };
 
-/** Runs a daemon for two hours while the node list shows and counts only some of the nodes. */
-async function watchWhileListShows(shows: (node: Listed, index: number) => boolean, forMs: number) {
+/**
+ * Runs a daemon for two hours while the node list shows and counts only some of the nodes. `detail` is the body of every
+ * detail, or null for what the service answers.
+ */
+async function watchWhileListShows(
+  shows: (node: Listed, index: number) => boolean,
+  forMs: number,
+  detail: string | null = null,
+) {
   const clock = createVirtualClock(START_MS);
   const service = createService({ ...defaultScenario, nodes: NODES, sessions: 100 }, START_MS);
   const simulated = createSimulatedTransport(service, clock, { latencyMs: 50 });
@@ -21,6 +28,9 @@ async function watchWhileListShows(shows: (node: Listed, index: number) => boole
     ...simulated,
     async request(request, signal) {
       const sent = await simulated.request(request, signal);
+      const isDetail = /^\/v1\/nodes\/[^/]+$/.test(request.path);
+      if (sent.ok && isDetail && detail !== null)
+        return { ok: true, value: { ...sent.value, body: Buffer.from(detail) } };
       const elapsed = clock.monotonic() - beganAt;
       const isHit = elapsed > 5 * MINUTE_MS && elapsed <= 5 * MINUTE_MS + forMs;
       if (!sent.ok || !isHit || !request.path.startsWith("/v1/nodes?") || sent.value.status !== 200) return sent;
@@ -38,8 +48,9 @@ async function watchWhileListShows(shows: (node: Listed, index: number) => boole
     fewest = Math.min(fewest, daemon.snapshots.last!.fleet.count);
   }
   const { lastWalk } = daemon.snapshots.last!.fleet;
+  const page = await daemon.metrics.render("text");
   await stopVirtualDaemon(daemon);
-  return { fewest, lastWalk: lastWalk! };
+  return { fewest, lastWalk: lastWalk!, page };
 }
 
 test("nodes that the list hides by status stay, since lookups find them", async () => {
@@ -57,4 +68,11 @@ test("a list that shows half of the fleet for half an hour removes no node, and 
 test("a list that is empty for half an hour removes no node", async () => {
   const { fewest } = await watchWhileListShows(() => false, HOUR_MS / 2);
   expect(fewest).toBe(NODES);
+});
+
+test("unreadable details of lookups count for the node list, which made them", async () => {
+  const { page } = await watchWhileListShows((_, index) => index > 0, HOUR_MS, '{"id":7}');
+  const rejected = page.match(/^proxywarden_records_rejected_total\{.*\} [1-9].*$/gm)!;
+  expect(rejected.length).toBeGreaterThan(0);
+  expect(rejected.filter((line) => !line.includes('collector="nodes"'))).toEqual([]);
 });

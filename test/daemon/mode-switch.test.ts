@@ -4,6 +4,7 @@ import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { type DaemonGroup, startDaemonGroup } from "../harness/daemon-group.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
+import { resultOf } from "../web/fleet-fixture.ts";
 
 /** After this time the first leader's inventory is trusted. */
 const WARM_UP_MS = 4 * MINUTE_MS;
@@ -140,11 +141,11 @@ test("a standby shows episodes, actions and decisions of the leader, and follows
     known: false,
     policies: [{ verdict: "unknown", timer: { state: "firing" }, episode: { state: "acting" }, unknowns: [{ why }] }],
   });
-  expect(view.nodeMarks().get(node)).toBe("acting");
+  expect(resultOf(view.nodeMarks()).get(node)).toBe("acting");
   expect(runtime.eventLog.after(0, 100).rows.map(({ event }) => event.kind)).toContain("action");
   group.daemons[1]!.database.isReachable = false;
   await group.advance(5 * SECOND_MS);
-  expect(view.status().journal).toBe("the database can't be reached");
+  expect(view.status().journal).toBe("the journal can't be read: the database can't be reached");
 });
 
 test("a leader that can't renew stops polling before its lease ends, and continues if no other daemon took over", async () => {
@@ -158,7 +159,13 @@ test("a leader that can't renew stops polling before its lease ends, and continu
   const node = group.failNode();
   await group.advance(10 * MINUTE_MS);
   expect(group.service.serial).toBe(calls);
-  expect(one!.modes.active.view.status().journal).not.toBeNull();
+  const { view } = one!.modes.active;
+  const ended = /^the lease of this daemon has ended; .*database answers.*: the database can't be reached\)$/;
+  expect(view.status().journal).toMatch(ended);
+  expect(view.explain(node).policies[0]!.blockers).toContainEqual({
+    reason: "journal",
+    detail: expect.stringMatching(ended),
+  });
   one!.database.isReachable = true;
   await group.advance(5 * SECOND_MS);
   expect([group.leaders(), group.database.epoch()]).toEqual([["one"], 1]);

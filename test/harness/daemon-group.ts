@@ -180,7 +180,7 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
     if (isStopped) return;
     isStopped = true;
     process.resume();
-    const stopping = modes.stop().then(() => modes.handOver());
+    const stopping = modes.stop(outside.clock.monotonic()).then(() => modes.handOver());
     await outside.clock.advance(20 * SECOND_MS);
     await stopping;
   }
@@ -227,16 +227,18 @@ function createPausableProcess(clock: Clock) {
   };
 }
 
-const parsedConfig = () => {
+/** Parses a configuration with a shared state, to which `sections` are added. */
+export function parsedConfig(sections: object = {}) {
   const text = JSON.stringify({
     service: { base_url: "https://proxy.example.net", api_key: SIMULATION_KEY, usage_scale: "ratio" },
     limits: { plan: "business" },
     // Read by nothing, but checked to exist.
     state: { postgres: { url_file: fileURLToPath(import.meta.url) } },
+    ...sections,
   });
   const parsed = parseConfig("proxywarden.yaml", text, {});
   return parsed.ok ? parsed : { ok: false as const, error: parsed.error.map(({ message }) => message) };
-};
+}
 
 function orThrow<T>(result: { ok: true; value: T } | { ok: false; error: readonly string[] }): T {
   if (!result.ok) throw new Error(result.error.join("\n"));

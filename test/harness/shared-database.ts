@@ -20,6 +20,8 @@ export interface SharedDatabase {
 export interface DatabaseConnection {
   readonly state: SharedState;
   isReachable: boolean;
+  /** Statements wait for this. Null: they do not wait. */
+  hanging: Promise<void> | null;
   /** Called when a commit has been written. What it returns is waited for before the daemon learns of it. */
   onCommitted(changes: readonly JournalChange[]): Promise<void> | void;
 }
@@ -44,10 +46,11 @@ export function createSharedDatabase(clock: Clock, leaseMs: DurationMs = 15 * SE
     connect(holder, ownClock) {
       let epoch: number | null = null;
       let deadline = Number.NEGATIVE_INFINITY;
-      const controls: Omit<DatabaseConnection, "state"> = { isReachable: true, onCommitted() {} };
+      const controls: Omit<DatabaseConnection, "state"> = { isReachable: true, hanging: null, onCommitted() {} };
       /** Runs a statement. A statement that can't reach the database fails. */
       async function query<T>(run: () => T | Promise<T>): Promise<T> {
         await Promise.resolve();
+        await controls.hanging;
         if (!controls.isReachable) throw new Error("the database can't be reached");
         return run();
       }
@@ -83,6 +86,7 @@ export function createSharedDatabase(clock: Clock, leaseMs: DurationMs = 15 * SE
         async release() {
           const released = epoch;
           epoch = null;
+          if (released === null) return;
           await query(() => {
             if (released === lease.epoch) lease.expiresAt = Number.NEGATIVE_INFINITY;
           });

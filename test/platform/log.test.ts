@@ -32,15 +32,15 @@ describe("a JSON line", () => {
 
   test("contains an error with its message and its stack", () => {
     const { log, lines } = recordedLog();
-    log.error({ error: new TypeError("no such thing") }, "Internal error.");
-    expect(JSON.parse(lines[0]!).error).toMatchObject({ type: "TypeError", message: "no such thing" });
-    expect(JSON.parse(lines[0]!).error.stack).toContain("log.test.ts");
+    log.error({ err: new TypeError("no such thing") }, "Internal error.");
+    expect(JSON.parse(lines[0]!).err).toMatchObject({ type: "TypeError", message: "no such thing" });
+    expect(JSON.parse(lines[0]!).err.stack).toContain("log.test.ts");
   });
 
   test("contains an error that is plain text unchanged", () => {
     const { log, lines } = recordedLog();
-    log.error({ error: "connection refused" }, "Request failed.");
-    expect(JSON.parse(lines[0]!).error).toBe("connection refused");
+    log.error({ err: "connection refused" }, "Request failed.");
+    expect(JSON.parse(lines[0]!).err).toBe("connection refused");
   });
 });
 
@@ -66,7 +66,7 @@ describe("a secret that is logged by mistake", () => {
     ["password", { request: { auth: { password: 'k-12345"' } } }],
     ["adminToken, however deep", { a: [{ b: { c: { d: { adminToken: "k-12345" } } } }] }],
     ["headers in a list", { headers: ["Authorization", "Bearer k-12345"] }],
-    ["a header quoted in an error", { error: new Error("bad header: Authorization: Bearer k-12345") }],
+    ["a header quoted in an error", { err: new Error("bad header: Authorization: Bearer k-12345") }],
     ["a URL with credentials", { url: "http://user:k-12345@proxy:3128/" }],
   ])("is redacted: %s", (_, fields) => {
     for (const format of ["json", "pretty"] as const) {

@@ -67,7 +67,7 @@ describe("the daemon's own state", () => {
     expect(decisionText({}, { facts: { pauseDetail: "since noon: a release" } })).toEqual([
       "paused: since noon: a release",
     ]);
-    expect(decisionText({}, { facts: { journalError: "disk full" } })).toEqual([
+    expect(decisionText({}, { facts: { journalError: "the journal can't be written: disk full" } })).toEqual([
       "journal: the journal can't be written: disk full",
     ]);
     expect(decisionText({}, { facts: { credentialsError: "POST answered 403" } })).toEqual([

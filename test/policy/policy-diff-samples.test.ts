@@ -36,6 +36,22 @@ describe("sampled values are on both sides of the compared constants:", () => {
     expect(seen("30s")).toEqual(["1y", "1m30s", "30s", "0s"]);
   });
 
+  test("timestamps around a constant time, which may be later than the usual time of the samples", () => {
+    const times = (name: string, text: string) => valuesOf(name, text).map((at) => new Date(Number(at)).toISOString());
+    expect(times("node.created_at", 'node.created_at < timestamp("2023-01-01T00:00:00Z")')).toEqual([
+      ...["2022-12-31T23:59:00.000Z", "2023-01-01T00:00:00.000Z", "2023-01-01T00:01:00.000Z"],
+      ...["2025-01-05T12:00:00.000Z", "2026-01-05T12:00:00.000Z"],
+    ]);
+    expect(times("node.created_at", 'node.created_at < timestamp("2030-01-01T00:00:00Z")')).toEqual([
+      ...["2029-01-02T00:00:00.000Z", "2029-12-31T23:59:00.000Z", "2030-01-01T00:00:00.000Z"],
+      ...["2030-01-01T00:01:00.000Z", "2030-01-02T00:00:00.000Z"],
+    ]);
+    expect(times("now", 'now > timestamp("2030-01-01T00:00:00Z") && node.uptime_hours > 5')).toEqual([
+      ...["2029-12-31T23:59:00.000Z", "2030-01-01T00:00:00.000Z", "2030-01-01T00:01:00.000Z"],
+      "2030-01-02T00:00:00.000Z",
+    ]);
+  });
+
   test("strings, and strings that begin or end with the constants", () => {
     expect(valuesOf("node.version", 'node.version == "1.2"')).toEqual(["1.2", "another", "1.2-x", "x-1.2"]);
     expect(valuesOf("node.version", 'node.version in ["1.2", "1.3"]')).toEqual([

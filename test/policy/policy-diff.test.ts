@@ -18,7 +18,6 @@ describe("a change that makes a policy act more or sooner has the opposite effec
   test.each<readonly [less: Partial<PolicyRule>, more: Partial<PolicyRule>, more: string, less: string]>([
     [{ mode: "dry_run" }, { mode: "enforce" }, "mode: enforce, was dry_run", "mode: dry_run, was enforce"],
     [{ forMs: HOUR_MS }, { forMs: MINUTE_MS }, "for: 1m, was 1h", "for: 1h, was 1m"],
-    [{ clearForMs: HOUR_MS }, { clearForMs: MINUTE_MS }, "clear_for: 1m, was 1h", "clear_for: 1h, was 1m"],
     [
       { retry: { episodes: 1, everyMs: HOUR_MS, forgetAfterMs: HOUR_MS } },
       { retry: { episodes: 1, everyMs: MINUTE_MS, forgetAfterMs: HOUR_MS } },
@@ -68,6 +67,18 @@ describe("a change that makes a policy act more or sooner has the opposite effec
       { when: 'node.status == "offline" && now - node.last_seen > duration("5m")' },
       "when: newly matched: node.status = offline, node.last_seen 10m ago",
       "when: no longer matched: node.status = offline, node.last_seen 10m ago",
+    ],
+    [
+      { when: 'node.created_at < timestamp("2023-01-01T00:00:00Z")' },
+      { when: 'node.created_at < timestamp("2024-01-01T00:00:00Z")' },
+      "when: newly matched: node.created_at = 2023-01-01 00:00:00 UTC",
+      "when: no longer matched: node.created_at = 2023-01-01 00:00:00 UTC",
+    ],
+    [
+      { when: 'node.uptime_hours > 5 && now > timestamp("2031-01-01T00:00:00Z")' },
+      { when: 'node.uptime_hours > 5 && now > timestamp("2030-01-01T00:00:00Z")' },
+      "when: newly matched: node.uptime_hours = 6, now = 2030-01-01 00:01:00 UTC",
+      "when: no longer matched: node.uptime_hours = 6, now = 2030-01-01 00:01:00 UTC",
     ],
   ])("%j and %j", (less, more, ifMore, ifLess) => {
     expect(differencesAfterChange(less, more)).toEqual([`more ${ifMore}`]);
@@ -128,6 +139,13 @@ test("a changed max_age has no certain effect", () => {
   expect(differencesAfterChange({ maxAgeMs: null }, { maxAgeMs: HOUR_MS })).toEqual([
     "other max_age: 1h, was three intervals",
   ]);
+});
+
+test("a changed clear_for has no certain effect", () => {
+  // A node that fails again within a longer one gets the next step without another `for`, but its next episode is later.
+  const [short, long] = [{ clearForMs: MINUTE_MS }, { clearForMs: HOUR_MS }];
+  expect(differencesAfterChange(short, long)).toEqual(["other clear_for: 1h, was 1m"]);
+  expect(differencesAfterChange(long, short)).toEqual(["other clear_for: 1m, was 1h"]);
 });
 
 test("a change of both match and when is reported under one key", () => {

@@ -19,6 +19,8 @@ test("every successful command is journaled with the operator's name, and surviv
   await alice.pause("a release");
   await network.controller().operatorCommands.as("bob").resume();
   await alice.hold(held!, "its disk is swapped");
+  const heldAt = network.daemon.clock.now();
+  await network.advance(MINUTE_MS);
   await alice.release(held!);
   await alice.resetBreaker();
   await alice.acceptInventory();
@@ -44,6 +46,8 @@ test("every successful command is journaled with the operator's name, and surviv
   expect(journalled(network)).toEqual(expected);
   const { operatorCommands } = await network.controller().view.historyOf(held!);
   expect(operatorCommands.map(({ order }) => order)).toEqual(["release", "hold"]);
+  const earlier = await network.controller().view.historyOf(held!, heldAt);
+  expect(earlier.operatorCommands.map(({ order }) => order)).toEqual(["hold"]);
 });
 
 test("an action has the operator who approved or rejected it, and the time", async () => {

@@ -22,6 +22,10 @@ describe("a list record", () => {
     expect(abrupt(usualRecord(1_000))).toEqual([]);
   });
 
+  test.each([0.1, 12.3, 100_000.7])("with a constant uptime of %d hours is not abrupt", (uptimeHours) => {
+    expect(abrupt(usualRecord(20).map(() => ({ uptimeHours })))).toEqual([]);
+  });
+
   test.each<Partial<NodeRecord>>([{ status: "offline" }, { version: "1.1" }, { version: null }, { uptimeHours: 0 }])(
     "with %j stands out, from the second record on",
     (overrides) => {

@@ -48,7 +48,7 @@ const vendorHomes: Readonly<Record<string, readonly string[]>> = {
   bcryptjs: ["src/web/http/auth/bcrypt-worker.ts"],
   yaml: ["src/config/"],
   zod: ["src/config/"],
-  "prom-client": ["src/metrics/", "src/web/"],
+  "prom-client": ["src/metrics/"],
   fastify: ["src/web/"],
   uplot: ["src/web/ui/page/"],
   commander: ["src/main.ts", "src/cli/"],

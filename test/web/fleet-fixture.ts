@@ -55,3 +55,9 @@ export function resultOf<Result>(steps: Iterator<unknown, Result>): Result {
     if (step.done === true) return step.value;
   }
 }
+
+/** Returns a step whose result is `result`. */
+export function* stepsOf<Result>(result: Result): Generator<undefined, Result> {
+  yield;
+  return result;
+}

@@ -59,7 +59,7 @@ function decodeTopList<Field extends string>(entries: unknown, field: Field, onR
   });
 }
 
-/** Maximum number of hours in the hourly statistics. A service may return several days. */
+/** Maximum number of hours in the hourly statistics, the newest ones. A service may return several days. */
 const HOURS_MAX = 300;
 
 const hourFields: FieldChecks = {
@@ -76,7 +76,7 @@ export function decodeHourly(json: unknown, onRemark: OnRemark): Result<readonly
   const { data } = asRawRecord(json);
   if (!Array.isArray(data))
     return wrongShape("hourly statistics", `data: expected a list, found ${describeJson(data)}`);
-  const entries = data.slice(0, HOURS_MAX).flatMap((entry) => {
+  const entries = data.flatMap((entry) => {
     const { hour } = asRawRecord(entry);
     const hourMs = isTime(hour) ? timeOrNull(hour) : null;
     if (hourMs === null) {
@@ -87,5 +87,5 @@ export function decodeHourly(json: unknown, onRemark: OnRemark): Result<readonly
     const [activeSessions, newSessions] = [quantityOrNull(raw.active_sessions), quantityOrNull(raw.new_sessions)];
     return [{ hourMs, activeSessions, newSessions, bandwidthGb: quantityOrNull(raw.bandwidth_gb) }];
   });
-  return ok(entries.sort((a, b) => a.hourMs - b.hourMs));
+  return ok(entries.sort((a, b) => a.hourMs - b.hourMs).slice(-HOURS_MAX));
 }

@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option } from "commander";
 import { parseDuration, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
-import type { EpochMs } from "../../model/time.ts";
+import { type EpochMs, parseIsoTime } from "../../model/time.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { TOKEN_VARIABLE } from "../daemon-api/client.ts";
 
@@ -84,7 +84,7 @@ export function parseTime(text: string, now: EpochMs): Result<EpochMs, string> {
   const ago = parseDuration(text);
   if (ago.ok && ago.value <= now) return ok(now - ago.value);
   const [, date, time = "00:00", zone = "Z"] = MOMENT_PATTERN.exec(text) ?? [];
-  const at = date === undefined ? Number.NaN : Date.parse(`${date}T${time}${zone}`);
+  const at = date === undefined ? Number.NaN : parseIsoTime(`${date}T${time}${zone}`);
   if (Number.isNaN(at)) return fail("a time such as 2026-11-21T03:12:00Z, or how long ago, such as 2h");
   return at <= now ? ok(at) : fail("a time in the past; times without an offset such as +02:00 are UTC");
 }

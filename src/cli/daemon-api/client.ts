@@ -123,7 +123,8 @@ function responseError(
   if (status === 404 && method === "POST" && message === NO_SUCH_PAGE) {
     return `${url} is read-only: set web.operators or web.admin_token_file in its configuration, and reload`;
   }
-  return status === 429 ? `${message}; try again in ${headers["retry-after"]} s` : message;
+  const retryAfter = headers["retry-after"];
+  return status === 429 && retryAfter !== undefined ? `${message}; try again in ${retryAfter} s` : message;
 }
 
 function parseObject(body: Uint8Array): JsonObject | null {

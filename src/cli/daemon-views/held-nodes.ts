@@ -15,23 +15,25 @@ import type { NodesOptions } from "./nodes.ts";
 export function runHeldNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
   const paint = createPaint(context.out, context.env);
   const { region, country, search = "", limit } = options;
-  let isCut = false;
+  let heldCount = 0;
   const isWanted = (held: HeldNodeView) =>
     (region ?? held.region) === held.region &&
     (country ?? held.country) === held.country &&
-    [held.node, held.name].some((text) => text.toLowerCase().includes(search.toLowerCase()));
+    [held.node, held.name, held.ip_address ?? ""].some((text) => text.toLowerCase().includes(search.toLowerCase()));
   const read = async () => {
     const held = await readHeldNodes(ROWS_MAX, options, context);
     if (!held.ok) return held;
+    heldCount = held.value.length;
     const wanted = held.value.filter(isWanted);
-    isCut = held.value.length === ROWS_MAX;
     return ok({ nodes: wanted.slice(0, limit), total: wanted.length });
   };
   const format = ({ nodes, total }: { readonly nodes: readonly HeldNodeView[]; readonly total: number }) => {
     const more = total > nodes.length ? `${nodes.length} of ${total} held nodes: see --limit and the filters\n` : "";
-    return nodes.length === 0 ? "no nodes are held\n" : formatHeldNodes(nodes, more, paint);
+    if (heldCount === 0) return "no nodes are held\n";
+    if (nodes.length === 0) return "none of the held nodes matches the filters\n";
+    return formatHeldNodes(nodes, more, paint);
   };
-  const notes = () => (isCut ? [`only the first ${ROWS_MAX} held nodes were read`] : []);
+  const notes = () => (heldCount === ROWS_MAX ? [`only the first ${ROWS_MAX} held nodes were read`] : []);
   return showView({ read, format, notes }, options, context);
 }
 

@@ -116,7 +116,7 @@ function holdTexts({ paused, breaker, trust, storm_until: storm, journal }: Stat
         ]),
     ...trust.map(({ reason, detail }) => `${reason}: ${detail}`),
     ...(storm === null ? [] : [`storm: too many nodes unhealthy; actions held until ${formatTime(storm)}`]),
-    ...(journal === null ? [] : [`the journal can't be written: ${journal}`]),
+    ...(journal === null ? [] : [journal]),
   ];
 }
 

@@ -76,12 +76,14 @@ export async function queryNetworkSize(
 }
 
 /**
- * Returns the network size from the given counts, or from those seen if they are not given. Page sizes are those seen,
- * or else the page limit.
+ * Returns the network size from the given counts, or from those seen if they are not given. Pages have the size of the
+ * limit, unless more of them were seen.
  */
 export function givenNetworkSize(given: GivenCounts, seen: NetworkSize | null, pageLimit: number): NetworkSize {
   const size = (count: number | undefined, pages: number | undefined): number =>
-    count !== undefined && pages !== undefined && pages > 1 ? Math.ceil(count / pages) : pageLimit;
+    count !== undefined && pages !== undefined && pages > Math.ceil(count / pageLimit)
+      ? Math.ceil(count / pages)
+      : pageLimit;
   return networkSizeOf({
     nodes: { count: given.nodes ?? seen?.nodes ?? 0, perPage: size(seen?.nodes, seen?.nodePages) },
     sessions: { count: given.sessions ?? seen?.sessions ?? 0, perPage: size(seen?.sessions, seen?.sessionPages) },

@@ -6,6 +6,7 @@ import { pollingCallsPerMonth } from "../../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../../scheduling/planner.ts";
 import type { Bound, PlanInput } from "../../scheduling/polling-capacity.ts";
 import { countNoun, formatCount, formatSlowdown } from "../../web/ui/page/format.ts";
+import type { GivenCounts } from "../network-size/network-size.ts";
 import { alignColumns, formatLength } from "./text.ts";
 
 /** Source of the network's size: the command line, the daemon's state, or the service. */
@@ -14,6 +15,8 @@ export type CountSource = "options" | "state" | "service";
 /** A plan and its input. */
 export interface PlanReport {
   readonly size: NetworkSize;
+  readonly given: GivenCounts;
+  /** Source of the counts that were not given, or `options` if both were. */
   readonly source: CountSource;
   readonly input: PlanInput;
   readonly plan: Plan;
@@ -52,13 +55,14 @@ const TEXT_COLUMNS = 2;
 const COLUMN_TITLES = "collector,endpoint,requested,planned,slowdown,calls/min,calls/30d,age: median,worst".split(",");
 
 /** Formats the plan as a table. */
-export function formatPlan({ size, source, input, plan, isFullMonth }: PlanReport): string {
+export function formatPlan(report: PlanReport): string {
+  const { input, plan, isFullMonth } = report;
   const rows = COLLECTORS.map((collector) => [collector, ENDPOINTS[collector], ...cellsOf(plan[collector])]);
   const perMinute = totalOf(plan);
   const total = ["total", "", "", "", "", rate(perMinute), formatCount(perMinute * MINUTES_A_MONTH), "", ""];
   const slowed = COLLECTORS.flatMap((collector) => slowdownText(collector, plan[collector], input));
   return [
-    `network  ${formatCount(size.nodes)} nodes in ${pages(size.nodePages)}, ${formatCount(size.sessions)} sessions in ${pages(size.sessionPages)}, ${SOURCE_TEXTS[source]}`,
+    `network  ${networkText(report)}`,
     `limits   ${limitsText(input)}`,
     `month    ${monthText(input, isFullMonth)}`,
     "",
@@ -66,6 +70,16 @@ export function formatPlan({ size, source, input, plan, isFullMonth }: PlanRepor
     ...(slowed.length === 0 ? [] : ["", ...slowed]),
     "",
   ].join("\n");
+}
+
+function networkText({ size, given, source }: PlanReport): string {
+  const sourceOf = (count: number | undefined) => SOURCE_TEXTS[count === undefined ? source : "options"];
+  const [ofNodes, ofSessions] = [sourceOf(given.nodes), sourceOf(given.sessions)];
+  const nodes = `${formatCount(size.nodes)} nodes in ${pages(size.nodePages)}`;
+  const sessions = `${formatCount(size.sessions)} sessions in ${pages(size.sessionPages)}`;
+  return ofNodes === ofSessions
+    ? `${nodes}, ${sessions}, ${ofNodes}`
+    : `${nodes}, ${ofNodes}; ${sessions}, ${ofSessions}`;
 }
 
 /** Returns the plan as JSON, with keys in snake_case and durations in seconds. */

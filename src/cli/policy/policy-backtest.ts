@@ -54,6 +54,12 @@ const QUERY_TIMEOUT_MS: DurationMs = 2 * MINUTE_MS;
 export async function runPolicyBacktest(options: BacktestOptions, context: CommandContext): Promise<ExitCode> {
   const problem = inputProblem(options.policies ?? []);
   if (problem !== null) return failUsage(context, problem);
+  if (options.httpConfigFile !== undefined && options.prometheus === undefined) {
+    return failUsage(
+      context,
+      "--http-config-file needs --prometheus; the credentials for prometheus.url are in the configuration",
+    );
+  }
   const read = readConfigFile(options.config, context.env);
   if (!read.ok) return failWith(context, read.error);
   const access = prometheusAccess(options, read.value, context);

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
 import { HOLD_REASONS } from "../../model/remediation/decision.ts";
+import { parseIsoTime } from "../../model/time.ts";
 import { type ConfigSource, createCheckContext, type DefinedNames, readOptionsOf } from "../checks.ts";
 import {
   type ConfigProblem,
@@ -143,7 +144,7 @@ export const policyTestSchema = section({
     .string({ error: START_EXPECTED })
     .register(valueKinds, { name: "time" })
     .transform((value, context): number => {
-      const at = /^\d{4}-\d\d-\d\dT/.test(value) ? Date.parse(value) : Number.NaN;
+      const at = /^\d{4}-\d\d-\d\dT/.test(value) ? parseIsoTime(value) : Number.NaN;
       return Number.isNaN(at) ? rejectValue(context, value, START_EXPECTED) : at;
     })
     .prefault("2026-01-05T12:00:00Z")

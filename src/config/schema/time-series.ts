@@ -28,8 +28,8 @@ export function series<Value>(kind: string, example: string, read: (text: string
 }
 
 function spanOf<Value>(written: string, read: (text: string) => Value | null): Span<Value> | null {
-  const [, word = "", time] = SPAN_PATTERN.exec(written) ?? [];
-  const value = read(word);
+  const [, word, time] = SPAN_PATTERN.exec(written) ?? [];
+  const value = word === undefined ? null : read(word);
   const forMs = time === undefined ? Number.POSITIVE_INFINITY : durationOf(time);
   return value === null || forMs === null ? null : { value, forMs };
 }

@@ -1,7 +1,7 @@
 import { errorMessage, ok, type Result } from "../../base/result.ts";
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
 import type { StateReader } from "../state-rows.ts";
-import { type Connection, type DatabaseDeps, openDatabase, READ_SNAPSHOT } from "./database.ts";
+import { type Connection, type DatabaseDeps, isUnreachable, openDatabase, READ_SNAPSHOT } from "./database.ts";
 import { schemaProblem } from "./migrations.ts";
 import { createRowQueries } from "./row-queries.ts";
 import { exportRows } from "./state-transfer.ts";
@@ -31,7 +31,7 @@ export async function openPostgresReader(deps: DatabaseDeps): Promise<Result<Sta
     return storeFailure(problem.kind, problem.message);
   } catch (error) {
     await close();
-    return storeFailure("unusable", errorMessage(error));
+    return storeFailure(isUnreachable(error) ? "unreachable" : "unusable", errorMessage(error));
   }
 }
 

@@ -1,6 +1,7 @@
 import { parseDuration } from "../../base/duration.ts";
 import { nearest } from "../../base/nearest-word.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
+import { parseIsoTime } from "../../model/time.ts";
 import type { ExpressionProblem } from "./error-messages.ts";
 import { FIELDS, findField } from "./fields.ts";
 import { FUNCTIONS, type FunctionRow, findFunction, UNSUPPORTED_SYNTAX } from "./functions.ts";
@@ -190,19 +191,16 @@ function readConstant(
   if (operands.length !== 1 || operand?.op !== "value" || typeof operand.args !== "string") {
     return reject(offset, `${row.name} needs a string constant, as in ${row.form}`);
   }
-  const read: Result<Value, string> =
-    row.name === "duration" ? parseDuration(operand.args) : parseTimestamp(operand.args);
-  return read.ok ? { kind: "literal", offset, value: read.value } : reject(operand.start, read.error);
+  const isTimestamp = row.name === "timestamp";
+  const read: Result<Value, string> = isTimestamp ? parseTimestamp(operand.args) : parseDuration(operand.args);
+  return read.ok ? { kind: "literal", offset, value: read.value, isTimestamp } : reject(operand.start, read.error);
 }
 
-const isoTimestamp = /^(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
+const isoTimestamp = /^\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/;
 
 function parseTimestamp(iso: string): Result<number, string> {
-  const date = isoTimestamp.exec(iso)?.[1];
-  // Date.parse accepts February 30th as March 2nd.
-  const midnight = date === undefined ? Number.NaN : Date.parse(`${date}T00:00:00Z`);
-  if (Number.isNaN(midnight) || !new Date(midnight).toISOString().startsWith(date!)) {
-    return fail("a timestamp must be ISO 8601 with a time zone, such as 2026-01-31T00:00:00Z");
-  }
-  return ok(Date.parse(iso));
+  const at = isoTimestamp.test(iso) ? parseIsoTime(iso) : Number.NaN;
+  return Number.isNaN(at)
+    ? fail("a timestamp must be ISO 8601 with a time zone, such as 2026-01-31T00:00:00Z")
+    : ok(at);
 }

@@ -37,6 +37,8 @@ export interface LiteralTerm {
   readonly kind: "literal";
   readonly offset: number;
   readonly value: Value;
+  /** Whether it is a time, not a duration or another number. Absent means false. */
+  readonly isTimestamp?: boolean;
 }
 
 /** Returns the direct children of a term. */

@@ -17,21 +17,22 @@ export const pauseGuard: GuardRow = {
   check: (_candidate, { pauseDetail }) => (pauseDetail === null ? [] : [{ reason: "paused", detail: pauseDetail }]),
 };
 
-/** Holds every node while the journal can't be written. */
+/** Holds every node while this daemon can't record actions. */
 export const journalGuard: GuardRow = {
   reasons: {
     journal: {
       counts: "writes to the journal",
-      condition: "the last write failed, and an action that can't be recorded is not sent",
-      ends: "automatically, with the next write that succeeds",
-      operatorAction: "free disk space, or repair the folder `state.path` or the database of `state.postgres`",
+      condition:
+        "the last write failed, or the lease of this daemon has ended. An action that can't be recorded is not sent",
+      ends: "automatically, with the next write that succeeds, or once the lease is renewed or another daemon leads",
+      operatorAction:
+        "free disk space, or repair the folder `state.path` or the database of `state.postgres`, or the connection to it",
       alert: "ProxywardenJournalNotWritable",
       policyWide: true,
     },
   },
   appliesToNotify: true,
-  check: (_candidate, { journalError }) =>
-    journalError === null ? [] : [{ reason: "journal", detail: `the journal can't be written: ${journalError}` }],
+  check: (_candidate, { journalError }) => (journalError === null ? [] : [{ reason: "journal", detail: journalError }]),
 };
 
 /** Holds every node after the service rejected the API key. */

@@ -110,9 +110,10 @@ export const backoffGuard: GuardRow = {
   },
 };
 
-function backoffCause({ failures }: Episode): string {
+function backoffCause({ failures, limited = 0 }: Episode): string {
   if (failures === 0) return "the service answered 429";
-  return failures === 1 ? "the last attempt was not executed" : `${failures} attempts in a row were not executed`;
+  const attempts = failures + limited;
+  return attempts === 1 ? "the last attempt was not executed" : `${attempts} attempts in a row were not executed`;
 }
 
 function previousEpisodes({ active, node, episode }: Candidate, { records, now }: GuardFacts): readonly Episode[] {

@@ -241,19 +241,14 @@ export const restoreTimer = ({ state, trueMs, clearMs, since }: TimerRow): Timer
 });
 
 /**
- * Returns the journal row of a timer, or null if it is inactive. `nodeCreatedAt` is the node's `created_at`, or null if
- * unknown.
+ * Returns the journal row of a timer, or null if it is inactive. `nodeCreatedAt` is the node's `created_at`. Absent
+ * means unknown.
  */
-export function toTimerRow(
-  policy: string,
-  node: NodeId,
-  timer: Timer,
-  nodeCreatedAt: EpochMs | null = null,
-): TimerRow | null {
+export function toTimerRow(policy: string, node: NodeId, timer: Timer, nodeCreatedAt?: EpochMs): TimerRow | null {
   const { state, trueMs, clearMs, since } = timer;
   if (state === "inactive" || since === null) return null;
   const row = { policy, node, state, trueMs, clearMs, since };
-  return nodeCreatedAt === null ? row : { ...row, nodeCreatedAt };
+  return nodeCreatedAt === undefined ? row : { ...row, nodeCreatedAt };
 }
 
 /** A timer as the API and the CLI show it. */

@@ -18,11 +18,16 @@ export const INCIDENTS = "warden.correlated";
 /** Number of walks whose failures may form one incident, because one walk may not show all nodes that fail together. */
 const WALKS_PER_INCIDENT = 2;
 
+/** What the journal stores. After a mass event it names most of the fleet, so no node is named more than necessary. */
 interface IncidentsFact {
-  readonly onsets: readonly Onset[];
+  readonly onsets: readonly OnsetGroup[];
   readonly real: readonly IncidentFact[];
-  readonly shadow: readonly IncidentFact[];
+  /** Incidents of all policies, or null if they are the same as `real`. */
+  readonly shadow: readonly IncidentFact[] | null;
 }
+
+/** Onsets of one policy in one region or country at the same time. */
+type OnsetGroup = Omit<Onset, "node"> & { readonly nodes: readonly NodeId[] };
 
 type IncidentFact = Omit<Incident, "nodes"> & { readonly nodes: readonly NodeId[] };
 
@@ -32,7 +37,7 @@ export class IncidentTracker {
   #onsets: readonly Onset[];
   /** Incidents of the policies that act. */
   #real: readonly Incident[];
-  /** Incidents of all policies, for dry runs. */
+  /** Incidents of all policies, for dry runs. The same array as `#real` while all policies with onsets act. */
   #dryRun: readonly Incident[];
   /** What {@link row} returned last, and what it was made of. */
   #row: { readonly parts: readonly unknown[]; readonly fact: IncidentsFact } | null = null;
@@ -40,11 +45,11 @@ export class IncidentTracker {
   /** Continues with the incidents of the journal. */
   constructor(context: CandidateDeps) {
     const fact = context.remediationState.records.fact(INCIDENTS);
-    const stored = JSON.parse(fact ?? '{"onsets":[],"real":[],"shadow":[]}') as IncidentsFact;
+    const stored = JSON.parse(fact ?? '{"onsets":[],"real":[],"shadow":null}') as IncidentsFact;
     this.#context = context;
-    this.#onsets = stored.onsets;
+    this.#onsets = stored.onsets.flatMap(fromOnsetGroup);
     this.#real = stored.real.map(fromIncidentFact);
-    this.#dryRun = stored.shadow.map(fromIncidentFact);
+    this.#dryRun = stored.shadow?.map(fromIncidentFact) ?? this.#real;
   }
 
   /** Returns the incidents of the policies that act; for dry runs, those of all policies. */
@@ -62,12 +67,14 @@ export class IncidentTracker {
     const nodesMin = this.#nodesMinByDomain();
     const acting = new Set(policies.filter((policy) => !isDryRun(policy)).map(({ policy }) => policy.rule.name));
     const realOnsets = this.#onsets.filter(({ policy }) => acting.has(policy));
+    const isSame = this.#dryRun === this.#real && realOnsets.length === this.#onsets.length;
     this.#real = addOnsets(this.#real, realOnsets, withinMs, nodesMin);
-    this.#dryRun = addOnsets(this.#dryRun, this.#onsets, withinMs, nodesMin);
+    this.#dryRun = isSame ? this.#real : addOnsets(this.#dryRun, this.#onsets, withinMs, nodesMin);
   }
 
   /** Adopts incidents of dry runs that have an unhealthy node under `policies`, which act from now on. */
   adoptPolicies(policies: readonly ActivePolicy[]): void {
+    if (this.#dryRun === this.#real) return;
     const isUnhealthy = this.#isUnhealthyUnder(policies);
     for (const incident of this.#dryRun)
       if ([...incident.nodes].some(isUnhealthy)) this.#real = mergeIncident(this.#real, incident);
@@ -78,7 +85,10 @@ export class IncidentTracker {
    * recovery.
    */
   end(policies: readonly ActivePolicy[]): void {
-    if (this.#real.length === 0 && this.#dryRun.length === 0) return;
+    if (this.#real.length === 0 && this.#dryRun.length === 0) {
+      this.#dryRun = this.#real;
+      return;
+    }
     const { remediationState, rules } = this.#context;
     const options = {
       now: remediationState.now(),
@@ -86,18 +96,21 @@ export class IncidentTracker {
       sizeOf: this.#nodesMinByDomain(),
     };
     const acting = policies.filter((policy) => !isDryRun(policy));
+    const isSame = this.#dryRun === this.#real && acting.length === policies.length;
     this.#real = updateIncidents(this.#real, this.#isUnhealthyUnder(acting), options);
-    this.#dryRun = updateIncidents(this.#dryRun, this.#isUnhealthyUnder(policies), options);
+    this.#dryRun = isSame ? this.#real : updateIncidents(this.#dryRun, this.#isUnhealthyUnder(policies), options);
   }
 
   /** Returns what the journal stores; the same object if nothing changed since the last call. */
   row(): IncidentsFact {
     const parts = [this.#onsets, this.#real, this.#dryRun];
-    if (!parts.every((part, index) => part === this.#row?.parts[index]))
+    if (!parts.every((part, index) => part === this.#row?.parts[index])) {
+      const shadow = this.#dryRun === this.#real ? null : this.#dryRun.map(toIncidentFact);
       this.#row = {
         parts,
-        fact: { onsets: this.#onsets, real: this.#real.map(toIncidentFact), shadow: this.#dryRun.map(toIncidentFact) },
+        fact: { onsets: toOnsetGroups(this.#onsets), real: this.#real.map(toIncidentFact), shadow },
       };
+    }
     return this.#row!.fact;
   }
 
@@ -133,3 +146,14 @@ export class IncidentTracker {
 
 const toIncidentFact = (incident: Incident): IncidentFact => ({ ...incident, nodes: [...incident.nodes] });
 const fromIncidentFact = (row: IncidentFact): Incident => ({ ...row, nodes: new Set(row.nodes) });
+
+function toOnsetGroups(onsets: readonly Onset[]): OnsetGroup[] {
+  const groups = Map.groupBy(onsets, ({ policy, place, at }) => `${at} ${policy} ${place}`);
+  return [...groups.values()].map((group) => {
+    const { policy, place, at } = group[0]!;
+    return { policy, place, at, nodes: group.map(({ node }) => node) };
+  });
+}
+
+/** A journal of a build before the groups has recent onsets without "nodes", which are dropped. */
+const fromOnsetGroup = ({ nodes = [], ...onset }: OnsetGroup): Onset[] => nodes.map((node) => ({ ...onset, node }));

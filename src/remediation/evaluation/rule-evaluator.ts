@@ -2,7 +2,7 @@ import type { NodeId } from "../../model/node.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import { runInSlices } from "../../platform/event-loop.ts";
+import { eachInSteps, runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, slotsById } from "../../policy/cel/field-readers.ts";
 import type { EvaluationScope } from "../../policy/cel/field-values.ts";
 import { isDryRun } from "../../policy/facts.ts";
@@ -18,7 +18,6 @@ import {
 } from "../../policy/timers/timer.ts";
 import { evaluatePolicy, type MaxAgeOf } from "../../policy/timers/verdict.ts";
 import type { RemediationContext } from "../context.ts";
-import { knownCreatedAt } from "../node-identity.ts";
 import { splitByNode, type TimerChange } from "../state/journal-parts.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 
@@ -28,6 +27,8 @@ type EvaluatorDeps = Pick<RemediationContext, "clock" | "observed" | "policies" 
 interface PolicyPass {
   readonly policy: Policy;
   readonly scope: EvaluationScope;
+  /** The `created_at` of the nodes that are evaluated, by slot, or NaN if unknown. */
+  readonly createdAtMs: Fleet["createdAtMs"];
   readonly maxAgeOf: MaxAgeOf;
   readonly rule: TimerRule;
   readonly dryRun: boolean;
@@ -37,9 +38,8 @@ interface PolicyPass {
   readonly monotonic: MonotonicMs;
 }
 
-/** What an evaluation has changed so far. */
-interface EvaluationChanges {
-  readonly timers: TimerChange[];
+/** The nodes that began to fire or became unhealthy, by policy, and that limits don't count yet. */
+interface UncountedNodes {
   readonly firing: Map<string, NodeId[]>;
   readonly onsets: Map<string, NodeId[]>;
 }
@@ -59,6 +59,8 @@ export class RuleEvaluator {
   readonly #fleetHealth: Pick<FleetHealth, "recordChanges">;
   /** Last false observations by policy, or empty until this process has evaluated trusted data. */
   readonly #lastFalse = new Map<string, LastFalseObservations>();
+  /** What an evaluation adds before it changes a timer. It is kept until it is counted, whatever fails in between. */
+  #uncounted: UncountedNodes = { firing: new Map(), onsets: new Map() };
   #lastEvaluated: { readonly fleet: Fleet; readonly sessionsAt: MonotonicMs | null } | null = null;
 
   constructor(context: EvaluatorDeps, fleetHealth: Pick<FleetHealth, "recordChanges">) {
@@ -70,43 +72,51 @@ export class RuleEvaluator {
    * Evaluates every node that was observed again. `replaced` are ids that now belong to a different node, whose timers
    * start over. Changes to fleet health are journaled no later than the timers that they come from. A mass event changes
    * so many timers that they are journaled in several transactions. A crash between two of them loses some timers, which
-   * start over, but nothing that limits count. Yields to the event loop in between.
+   * start over, but nothing that limits count. Yields to the event loop in between. If the evaluation of a node throws,
+   * what changed before is counted and journaled nevertheless.
    */
   async evaluate(replaced: ReadonlySet<NodeId>): Promise<void> {
     const { clock, remediationState } = this.#context;
-    const changes: EvaluationChanges = { timers: [], firing: new Map(), onsets: new Map() };
-    await runInSlices(this.#evaluateSnapshot(replaced, changes), clock);
-    const [first = [], ...others] = await runInSlices(splitByNode(changes.timers), clock);
-    await remediationState.recordInParts([[...this.#fleetHealth.recordChanges(changes), ...first], ...others]);
+    const changes: TimerChange[] = [];
+    try {
+      await runInSlices(this.#evaluateSnapshot(replaced, changes), clock);
+    } finally {
+      const [first = [], ...others] = await runInSlices(splitByNode(changes), clock);
+      const counted = this.#fleetHealth.recordChanges(this.#uncounted);
+      this.#uncounted = { firing: new Map(), onsets: new Map() };
+      await remediationState.recordInParts([[...counted, ...first], ...others]);
+    }
   }
 
-  *#evaluateSnapshot(replaced: ReadonlySet<NodeId>, changes: EvaluationChanges): Generator<void, void> {
+  *#evaluateSnapshot(replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Generator<void, void> {
     const { observed, policies } = this.#context;
     const { snapshot } = observed.latest!;
     const slots = this.#slotsToEvaluate(snapshot);
     const scope = observed.scope();
     yield* this.#forgetRemovedNodes(snapshot.fleet, replaced, changes);
     for (const policy of policies.all) {
-      const pass = this.#preparePass(policy, scope);
+      const pass = this.#preparePass(policy, scope, snapshot.fleet);
       for (let begin = 0; begin < slots.length; begin += EVALUATIONS_PER_STEP) {
         for (const slot of slots.subarray(begin, begin + EVALUATIONS_PER_STEP))
           this.#updateTimer(pass, snapshot.fleet.ids[slot]!, slot, changes);
         yield;
       }
     }
+    this.#lastEvaluated = { fleet: snapshot.fleet, sessionsAt: snapshot.sessions?.settledAt ?? null };
   }
 
   /** Evaluates a node and adds what has changed. */
-  #updateTimer(pass: PolicyPass, node: NodeId, slot: number, changes: EvaluationChanges): void {
+  #updateTimer(pass: PolicyPass, node: NodeId, slot: number, changes: TimerChange[]): void {
     const { name } = pass.policy.rule;
     const previous = this.#context.remediationState.records.timer(name, node);
     const { timer, isOnset } = this.#evaluateNode(pass, node, slot, previous);
     if (timer === previous) return;
-    changes.timers.push(this.#setTimer(name, node, timer));
+    const { firing, onsets } = this.#uncounted;
     // A lapsed timer was counted when it first fired.
     if (timer.state === "firing" && previous.state !== "firing" && previous.state !== "lapsed")
-      addNode(changes.firing, name, node);
-    if (isOnset) addNode(changes.onsets, name, node);
+      addNode(firing, name, node);
+    if (isOnset) addNode(onsets, name, node);
+    changes.push(this.#setTimer(name, node, timer, pass.createdAtMs[slot]));
   }
 
   /** Resets pending timers, because fleet data is not trusted. */
@@ -114,18 +124,24 @@ export class RuleEvaluator {
     const { clock, remediationState } = this.#context;
     this.#lastFalse.clear();
     const changes: TimerChange[] = [];
-    for (const policy of remediationState.records.policiesWithTimers()) {
-      for (const [node, timer] of [...remediationState.records.timersOf(policy)]) {
-        const next = markUntrusted(timer, remediationState.now());
-        if (next === timer) continue;
-        const change = this.#setTimer(policy, node, next);
-        if (next.state === "inactive") changes.push(change);
-      }
-    }
+    await runInSlices(this.#resetTimers(changes), clock);
     await remediationState.recordInParts(await runInSlices(splitByNode(changes), clock));
   }
 
-  #preparePass(policy: Policy, scope: EvaluationScope): PolicyPass {
+  *#resetTimers(changes: TimerChange[]): Generator<void, void> {
+    const { records } = this.#context.remediationState;
+    const now = this.#context.remediationState.now();
+    for (const policy of records.policiesWithTimers()) {
+      yield* eachInSteps(records.timersOf(policy), ([node, timer]) => {
+        const next = markUntrusted(timer, now);
+        if (next === timer) return;
+        records.setTimer(policy, node, next);
+        if (next.state === "inactive") changes.push({ kind: "timer_gone", policy, node });
+      });
+    }
+  }
+
+  #preparePass(policy: Policy, scope: EvaluationScope, { createdAtMs }: Fleet): PolicyPass {
     const { name, forMs, clearForMs } = policy.rule;
     const { clock, observed, policies, remediationState } = this.#context;
     const maxAgeOf = observed.maxAgeOf(policy.rule);
@@ -134,14 +150,13 @@ export class RuleEvaluator {
     this.#lastFalse.set(name, lastFalse);
     const dryRun = isDryRun(policies.activate(policy));
     const times = { now: remediationState.now(), monotonic: clock.monotonic() };
-    return { policy, scope, maxAgeOf, rule: { forMs, clearForMs, gapMsMax }, dryRun, lastFalse, ...times };
+    return { policy, scope, createdAtMs, maxAgeOf, rule: { forMs, clearForMs, gapMsMax }, dryRun, lastFalse, ...times };
   }
 
-  /** Returns the slots that were observed again since the last evaluation. */
+  /** Returns the slots that were observed again since the last evaluation that was completed. */
   #slotsToEvaluate({ fleet, sessions }: Snapshot): Uint32Array {
     const last = this.#lastEvaluated;
     const sessionsAt = sessions?.settledAt ?? null;
-    this.#lastEvaluated = { fleet, sessionsAt };
     const all = last === null || last.fleet.settledAt !== fleet.settledAt || last.sessionsAt !== sessionsAt;
     const slots = new Uint32Array(fleet.slots);
     let count = 0;
@@ -188,7 +203,7 @@ export class RuleEvaluator {
    * Drops the timers of nodes that left the list and of ids that belong to another node. If a node that left the list
    * has an open episode, its firing timer lapses instead.
    */
-  *#forgetRemovedNodes(fleet: Fleet, replaced: ReadonlySet<NodeId>, changes: EvaluationChanges): Generator<void, void> {
+  *#forgetRemovedNodes(fleet: Fleet, replaced: ReadonlySet<NodeId>, changes: TimerChange[]): Generator<void, void> {
     const { records } = this.#context.remediationState;
     const hasEpisode = (policy: string, node: NodeId) =>
       [true, false].some((dryRun) => this.#episodeOf(policy, node, dryRun) !== null);
@@ -201,15 +216,21 @@ export class RuleEvaluator {
       }
       for (const { node, timer, isGone } of removed) {
         const next = isGone && hasEpisode(policy, node) ? markUnseen(timer) : INACTIVE;
-        if (next !== timer) changes.timers.push(this.#setTimer(policy, node, next));
+        if (next !== timer) changes.push(this.#setTimer(policy, node, next));
       }
       yield;
     }
   }
 
-  #setTimer(policy: string, node: NodeId, timer: Timer): TimerChange {
-    this.#context.remediationState.records.setTimer(policy, node, timer);
-    const row = toTimerRow(policy, node, timer, knownCreatedAt(this.#context, node));
+  /**
+   * Sets a timer and returns the change to journal. It has the `created_at` of the node that was evaluated, because a
+   * newer snapshot may already show another node with the id.
+   */
+  #setTimer(policy: string, node: NodeId, timer: Timer, createdAtMs = Number.NaN): TimerChange {
+    const { records } = this.#context.remediationState;
+    records.setTimer(policy, node, timer);
+    const createdAt = Number.isNaN(createdAtMs) ? records.loadedCreatedAt.get(node) : createdAtMs;
+    const row = toTimerRow(policy, node, timer, createdAt);
     return row === null ? { kind: "timer_gone", policy, node } : { kind: "timer", row };
   }
 }

@@ -1,6 +1,8 @@
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
+import type { NodeId } from "../../model/node.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { Journal, JournalChange, JournalContents } from "../../model/remediation/journal.ts";
+import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { nextTurn } from "../../platform/event-loop.ts";
 import { RemediationRecords } from "../../policy/remediation-records.ts";
@@ -67,6 +69,14 @@ export async function openRemediationState(deps: RemediationStateDeps): Promise<
 export class RemediationState {
   readonly records: RemediationRecords;
   readonly clock: JournalClock;
+  /**
+   * The fleet whose `created_at` was compared last, and the ids found to belong to another node whose state was not
+   * dropped yet. They are kept over a reload, as the timers are.
+   */
+  readonly identities: { comparedFleet: Fleet | null; replaced: Set<NodeId> } = {
+    comparedFleet: null,
+    replaced: new Set(),
+  };
   readonly #deps: RemediationStateDeps;
   readonly #isNewJournal: boolean;
   readonly #writer: JournalWriter;
@@ -210,7 +220,11 @@ export class RemediationState {
    * everything.
    */
   journalProblem(): string | null {
-    return this.#writer.problem() ?? this.#deps.lostReason ?? this.leadershipProblem();
+    const failure = this.#writer.problem();
+    const leadership = this.leadershipProblem();
+    if (failure === null) return leadership ?? this.#deps.lostReason;
+    if (leadership === null) return `the journal can't be written: ${failure}`;
+    return `${leadership} (the last write to the journal failed: ${failure})`;
   }
 
   /** Returns why this daemon, which shares the journal, may neither poll nor act now, or null if it may. */

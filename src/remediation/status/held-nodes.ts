@@ -14,29 +14,38 @@ type HeldNodeDeps = Pick<RemediationContext, "remediationState" | "policies" | "
 export function heldNodesOf(
   context: HeldNodeDeps,
   lastDecisions: readonly LastDecision[] | null,
-  { node, policy, limit = Number.POSITIVE_INFINITY }: HeldNodesQuery,
+  query: HeldNodesQuery,
 ): readonly HeldNode[] {
   const { remediationState, observed } = context;
+  const { limit = Number.POSITIVE_INFINITY } = query;
+  const isSought = ({ node, policy }: Pick<HeldNode, "node" | "policy">) =>
+    (query.node ?? node) === node && (query.policy ?? policy) === policy;
   const now = remediationState.now();
-  const held = new Map<NodeId, Omit<HeldNode, "name" | keyof Location>>();
+  const held = new Map<NodeId, Omit<HeldNode, "name" | "ipAddress" | keyof Location>>();
   const holds = holdsInForce(remediationState);
   const untilOf = new Map(holds.map(({ node, until }) => [node, until]));
   for (const decision of lastDecisions ?? []) {
-    if (!isHold(context, decision)) continue;
+    // Several policies may hold a node, so a query for one of them must not see the others.
+    if (!isSought(decision) || !isHold(context, decision)) continue;
     const { policy, node, reasons } = decision;
     const row = { node, policy, heldMs: heldMs(context, decision, now), reasons, until: untilOf.get(node) ?? null };
     const known = held.get(node);
     if (known === undefined || known.heldMs < row.heldMs) held.set(node, row);
   }
-  for (const { node, kind, at, until } of holds)
-    if (!held.has(node)) held.set(node, { node, policy: null, heldMs: now - at, reasons: [kind], until });
+  for (const { node, kind, at, until } of holds) {
+    const row = { node, policy: null, heldMs: now - at, reasons: [kind], until };
+    if (!held.has(node) && isSought(row)) held.set(node, row);
+  }
   const isWaiting = (row: Pick<HeldNode, "policy">) => Number(row.policy !== null);
-  // Only the rows that are shown get names, because thousands may be held.
+  // Only the rows that are shown get names and places, because thousands may be held.
   return [...held.values()]
-    .filter((row) => (node ?? row.node) === row.node && (policy ?? row.policy) === row.policy)
     .sort((one, other) => isWaiting(other) - isWaiting(one) || other.heldMs - one.heldMs)
     .slice(0, limit)
-    .map(({ node, ...row }) => ({ node, name: observed.nameOf(node), ...observed.locationOf(node), ...row }));
+    .map(({ node, ...row }) => ({
+      ...{ node, name: observed.nameOf(node), ipAddress: observed.ipAddressOf(node) },
+      ...observed.locationOf(node),
+      ...row,
+    }));
 }
 
 /** Returns the number of nodes in {@link heldNodesOf}. */

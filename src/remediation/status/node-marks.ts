@@ -1,4 +1,5 @@
 import type { NodeId } from "../../model/node.ts";
+import { eachInSteps } from "../../platform/event-loop.ts";
 import { isDryRun } from "../../policy/facts.ts";
 import { type CandidateDeps, isGivenUp } from "../evaluation/candidates.ts";
 import type { LastDecision } from "../evaluation/decision-log.ts";
@@ -9,13 +10,13 @@ import { NODE_MARKS, type NodeMark } from "./views.ts";
 const RANKS = Object.fromEntries(NODE_MARKS.map((mark, rank) => [mark, rank])) as Readonly<Record<NodeMark, number>>;
 
 /**
- * Returns the most important mark of each node that has one. `lastDecisions` is null on a standby, which shows every
- * node that fires as held.
+ * Returns the most important mark of each node that has one, in steps. `lastDecisions` is null on a standby, which shows
+ * every node that fires as held.
  */
-export function nodeMarksOf(
+export function* nodeMarksOf(
   { remediationState, policies }: Pick<CandidateDeps, "remediationState" | "policies">,
   lastDecisions: readonly LastDecision[] | null,
-): ReadonlyMap<NodeId, NodeMark> {
+): Generator<undefined, ReadonlyMap<NodeId, NodeMark>> {
   const { records } = remediationState;
   const marks = new Map<NodeId, NodeMark>();
   const mark = (node: NodeId, newMark: NodeMark) => {
@@ -27,22 +28,22 @@ export function nodeMarksOf(
   for (const active of policies.active()) {
     const { name } = active.policy.rule;
     const dryRun = isDryRun(active);
-    for (const [node, { state }] of records.timersOf(name)) {
+    yield* eachInSteps(records.timersOf(name), ([node, { state }]) => {
       if (state !== "firing") mark(node, "pending");
       else if (dryRun) mark(node, "shadow");
       else mark(node, isGivenUp(remediationState, name, node, false) ? "given_up" : undecided);
-    }
+    });
   }
-  for (const { node, shadow: dryRun, state } of records.openEpisodes()) {
+  yield* eachInSteps(records.openEpisodes(), ({ node, shadow: dryRun, state }) => {
     if (dryRun) mark(node, "shadow");
     else if (state === "acting") mark(node, "acting");
     else mark(node, state === "firing" || state === "suspended" ? undecided : "episode");
-  }
-  for (const decision of lastDecisions ?? []) {
+  });
+  yield* eachInSteps(lastDecisions ?? [], (decision) => {
     if (isHold({ remediationState }, decision)) mark(decision.node, holdMark(decision));
-  }
-  for (const { node } of holdsInForce(remediationState)) mark(node, "held");
-  for (const { node, state } of records.actions()) if (state === "awaiting") mark(node, "awaiting");
+  });
+  yield* eachInSteps(holdsInForce(remediationState), ({ node }) => mark(node, "held"));
+  yield* eachInSteps(records.actions(), ({ node, state }) => state === "awaiting" && mark(node, "awaiting"));
   return marks;
 }
 

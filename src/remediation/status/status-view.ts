@@ -1,7 +1,7 @@
 import { EPISODE_STATES } from "../../model/label-values.ts";
 import type { JournalQueries } from "../../model/remediation/journal.ts";
 import { findBlockers } from "../../policy/decision.ts";
-import { type ActivePolicy, isDryRun } from "../../policy/facts.ts";
+import { type ActivePolicy, isDryRun, isInFlight } from "../../policy/facts.ts";
 import { limitsByName } from "../../policy/guards/limits.ts";
 import { presentTimer, toTimerRow } from "../../policy/timers/timer.ts";
 import { buildCandidate, type CandidateDeps, isGivenUp } from "../evaluation/candidates.ts";
@@ -49,8 +49,8 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
         holds: records.holdsOn(node).filter(({ kind, until }) => kind !== "given_up" || until === null),
       };
     },
-    async historyOf(node) {
-      const query = { node, limit: ROWS_PER_NODE_MAX };
+    async historyOf(node, until) {
+      const query = { node, limit: ROWS_PER_NODE_MAX, ...(until === undefined ? {} : { until }) };
       const [episodes, actions, decisions, operatorCommands] = await Promise.all([
         journal.episodes(query),
         journal.actions(query),
@@ -85,7 +85,7 @@ function remediationStatus({ context, fleetHealth, trustTracker }: StatusViewDep
     journal: remediationState.journalProblem(),
     largestWalkNodes: trustTracker.largestWalkNodes(),
     limits: limitsByName(rules.safety, observed.latest?.snapshot.fleet.count ?? 0),
-    inFlight: [...records.actions()].filter(({ state, shadow }) => state === "sent" && !shadow).length,
+    inFlight: [...records.actions()].filter((action) => isInFlight(action) && !action.shadow).length,
   };
 }
 

@@ -18,7 +18,7 @@ export interface RemediationStatus {
   /** Why fleet data is not trusted, or empty if it is. */
   readonly trust: readonly Blocker[];
   readonly stormUntil: EpochMs | null;
-  /** Why the journal can't be written, or null if it can. */
+  /** Why actions can't be recorded, or why a standby can't read the journal, or null if nothing is wrong. */
   readonly journal: string | null;
   /** Nodes of the largest complete walk, with which the inventory is compared, or 0 if there was none yet. */
   readonly largestWalkNodes: number;
@@ -138,6 +138,8 @@ export interface HeldNode extends Location {
   readonly node: NodeId;
   /** Its id if it has none or is not listed. */
   readonly name: string;
+  /** Empty if it has none or is not listed. */
+  readonly ipAddress: string;
   /** The policy that would act, or null if no policy fires. */
   readonly policy: string | null;
   readonly heldMs: DurationMs;
@@ -161,7 +163,8 @@ export interface RemediationView {
   status(): RemediationStatus;
   policies(): readonly PolicyStatus[];
   explain(node: NodeId): NodeExplanation;
-  historyOf(node: NodeId): Promise<NodeHistory>;
+  /** Returns the latest rows about a node, up to the time `until` if it is given. */
+  historyOf(node: NodeId, until?: EpochMs): Promise<NodeHistory>;
   decisions(query: JournalQuery): Promise<readonly Decision[]>;
   actions(query: JournalQuery): Promise<readonly Action[]>;
   operatorCommands(query: JournalQuery): Promise<readonly OperatorCommandRow[]>;
@@ -174,6 +177,6 @@ export interface RemediationView {
   heldNodes(query: HeldNodesQuery): readonly HeldNode[];
   /** Returns the number of nodes in {@link heldNodes} without a query, in less time. */
   heldNodeCount(): number;
-  /** Returns the most important mark of each node that has one. */
-  nodeMarks(): ReadonlyMap<NodeId, NodeMark>;
+  /** Returns the most important mark of each node that has one, in steps. */
+  nodeMarks(): Generator<undefined, ReadonlyMap<NodeId, NodeMark>>;
 }

@@ -22,7 +22,7 @@ export type FleetGrid = ReturnType<typeof createFleetGrid>;
 interface FleetGridDeps {
   /** Null before the first walk. */
   fleet(): Fleet | null;
-  marks(): ReadonlyMap<NodeId, NodeMark>;
+  marks(): Steps<ReadonlyMap<NodeId, NodeMark>>;
 }
 
 /** For most fleets, a list of more changes would be longer than the whole document. */
@@ -55,7 +55,7 @@ export function createFleetGrid(deps: FleetGridDeps) {
         revision++;
         return { from: revision - 1, revision, cells: null };
       }
-      const now: GridState = { fleet, marks: yield* markColumn(fleet, deps.marks()) };
+      const now: GridState = { fleet, marks: yield* markColumn(fleet, yield* deps.marks()) };
       const before = last;
       last = now;
       const cells = before === null || !isSameLayout(before.fleet, fleet) ? null : findCellChanges(before, now);

@@ -1,5 +1,6 @@
 import { NODE_STATUSES, type NodeStatus } from "../../model/node.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
+import { parseIsoTime } from "../../model/time.ts";
 
 /** Filters of `GET /api/v1/nodes`. Null means no filter. */
 export interface NodesQuery {
@@ -40,7 +41,7 @@ const checkText: Check = (value) =>
 
 // Only UTC is accepted, because the `+` of an offset arrives as a blank unless it is escaped.
 const checkTime: Check = (value) =>
-  /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?Z$/.test(value) && !Number.isNaN(Date.parse(value))
+  /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?Z$/.test(value) && !Number.isNaN(parseIsoTime(value))
     ? null
     : "must be a time in UTC, such as 2026-11-21T03:12:44Z";
 

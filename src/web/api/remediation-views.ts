@@ -88,8 +88,9 @@ const holdEnd = (reason: HoldReason): string => HOLD_REASON_ROWS[reason].ends.re
 
 /** `GET /api/v1/holds`: first nodes that a policy would treat, then the others; in each group, longest hold first. */
 export const heldNodesView = (remediation: RemediationView, query: JournalQuery) =>
-  remediation.heldNodes(query).map(({ heldMs, until, reasons, ...held }) => ({
+  remediation.heldNodes(query).map(({ ipAddress, heldMs, until, reasons, ...held }) => ({
     ...held,
+    ip_address: ipAddress || null,
     held_seconds: secondsOf(heldMs),
     until: iso(until),
     reasons: reasons.map((reason) => ({ reason, ends: holdEnd(reason) })),

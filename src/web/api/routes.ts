@@ -28,7 +28,7 @@ export type Reload = () => Promise<Result<void, readonly string[]>>;
 /** What the routes show and do. */
 export interface WebDeps extends OperatorCommandDeps, LiveRouteDeps {
   scrape(request: ScrapeRequest): Promise<Scrape>;
-  /** `reasons` says what the daemon is waiting for. A journal that can't be written is reported by `remediation`. */
+  /** `reasons` says what the daemon is waiting for. `remediation` says why actions can't be recorded. */
   ready(): { readonly ready: boolean; readonly reasons: readonly string[] };
   readonly reload: Reload;
   /** Called for each connection and request, because a reload may change the list. */
@@ -90,7 +90,12 @@ function jsonRoutes(deps: WebDeps, { clock, occupyQueue }: Pick<RouteDeps, "cloc
       parameters: ["page", "limit", "status", "country", "region", "q"],
       handle: ({ query }) => occupyQueue(runInSlices(deps.nodes(nodesQuery(query as Query)), clock)),
     },
-    { method: "GET", path: "/api/v1/nodes/:id", handle: (request, reply) => answerNode(deps, request, reply) },
+    {
+      method: "GET",
+      path: "/api/v1/nodes/:id",
+      parameters: ["until"],
+      handle: (request, reply) => answerNode(deps, request, reply),
+    },
     list("decisions", ["node", "policy", "until", "limit"], async (query) =>
       (await remediation().decisions(rowsQuery(query))).map(decisionView),
     ),
@@ -118,11 +123,10 @@ async function sendMetrics(deps: WebDeps, request: FastifyRequest, reply: Fastif
 
 function sendReady(deps: WebDeps, reply: FastifyReply): FastifyReply {
   const { journal } = deps.remediation().status();
-  const unwritable = journal === null ? [] : [`the journal can't be written: ${journal}`];
   const { ready, reasons } = deps.ready();
   return ready && journal === null
     ? sendText(reply, 200, "ready")
-    : sendText(reply, 503, ["not ready", ...reasons, ...unwritable].join("\n"));
+    : sendText(reply, 503, ["not ready", ...reasons, ...(journal === null ? [] : [journal])].join("\n"));
 }
 
 /**
@@ -162,7 +166,8 @@ function fullStatus(deps: WebDeps): object {
 async function answerNode(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): Promise<object> {
   const { id } = request.params as { id: string };
   const node = deps.node(id);
-  const history = await deps.remediation().historyOf(id);
+  const { until } = rowsQuery(request.query as Query);
+  const history = await deps.remediation().historyOf(id, until);
   // Reading the journal has taken a part of this turn.
   await nextTurn();
   const explanation = explanationView(deps.remediation(), id, history);

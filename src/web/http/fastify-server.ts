@@ -107,7 +107,7 @@ export function createHttpServer(
     const status = error.statusCode ?? 500;
     if (status === 413) return sendError(request, reply, 413, `the body exceeds ${BODY_BYTES_MAX} bytes`);
     if (status < 500) return sendError(request, reply, status, error.message);
-    log.error({ method: request.method, path: request.routeOptions.url, error }, "web request failed");
+    log.error({ method: request.method, path: request.routeOptions.url, err: error }, "web request failed");
     return sendError(request, reply, status, "internal error; see the daemon's log");
   });
   return app;

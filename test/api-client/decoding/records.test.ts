@@ -239,6 +239,13 @@ test("hours are sorted by time, without unreadable ones", () => {
   ]);
 });
 
+test("of more hours than are kept, the newest stay, whatever their order", () => {
+  const data = Array.from({ length: 400 }, (_, hour) => ({ hour: new Date(hour * 3_600_000).toISOString() }));
+  for (const hours of [decodeHourly({ data }, () => {}), decodeHourly({ data: data.toReversed() }, () => {})]) {
+    expect(hours.ok && [hours.value.length, hours.value.at(-1)!.hourMs]).toEqual([300, 399 * 3_600_000]);
+  }
+});
+
 test("invalid entries of a top list are omitted", () => {
   const unusualRecord = [
     { country: null, sessions: 1 },

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { EXIT_OK } from "../../../src/cli/context.ts";
 import { createProgram } from "../../../src/cli/program.ts";
-import { captureOutput } from "../terminal.ts";
+import { captureOutput, runInProcess } from "../terminal.ts";
 
 test.each<readonly [usage: string, message: RegExp]>([
   ["check --confg x.yaml", /unknown option '--confg'/],
@@ -19,4 +19,12 @@ test.each<readonly [usage: string, message: RegExp]>([
   });
   expect(out).toBe("");
   expect(err).toMatch(message);
+});
+
+test("policy backtest rejects --http-config-file without --prometheus, to which it belongs", async () => {
+  expect(await runInProcess("policy", "backtest", "--config", "x.yaml", "--http-config-file", "y.yaml")).toEqual({
+    code: 2,
+    out: "",
+    err: "proxywarden: --http-config-file needs --prometheus; the credentials for prometheus.url are in the configuration\n",
+  });
 });

@@ -52,6 +52,7 @@ describe("status and nodes show a fleet", () => {
   test("status lists the nodes that are held longest, and nodes --held all of them", async () => {
     const held = Array.from({ length: 12 }, (_, index) => ({
       ...{ node: `node_${index}`, name: `iad-${index}`, country: "US", region: index < 2 ? "us-east" : "us-west" },
+      ipAddress: `10.0.1.${index}`,
       ...{ policy: "reboot-offline", heldMs: (20 - index) * MINUTE, until: null, reasons: ["canary"] as const },
     }));
     const byOperator = { policy: null, reasons: ["held"] as const, until: SAMPLES_START_MS };
@@ -79,12 +80,13 @@ describe("status and nodes show a fleet", () => {
       "held ends with release, or after the duration given with --for",
       "",
     ]);
-    const { out: inEast } = await runInProcess("nodes", "--held", "--region", "us-east", "--url", url);
-    expect(inEast.match(/^iad-\d+/gm)).toEqual(["iad-0", "iad-1"]);
-    expect((await runInProcess("nodes", "--held", "--url", url)).out.match(/^iad-/gm)).toHaveLength(12);
-    expect((await runInProcess("nodes", "--held", "--limit", "3", "--url", url)).out).toContain(
-      "\n3 of 12 held nodes:",
-    );
+    const listHeld = async (...options: string[]) =>
+      (await runInProcess("nodes", "--held", "--url", url, ...options)).out;
+    expect((await listHeld("--region", "us-east")).match(/^iad-\d+/gm)).toEqual(["iad-0", "iad-1"]);
+    expect((await listHeld()).match(/^iad-/gm)).toHaveLength(12);
+    expect((await listHeld("--search", "10.0.1.7")).match(/^iad-\d+/gm)).toEqual(["iad-7"]);
+    expect(await listHeld("--search", "10.0.1.70")).toBe("none of the held nodes matches the filters\n");
+    expect(await listHeld("--limit", "3")).toContain("\n3 of 12 held nodes:");
   });
 
   test("status shows how old the counts are while the service can't be reached", async () => {

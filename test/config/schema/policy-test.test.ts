@@ -3,12 +3,12 @@ import { formatProblem } from "../../../src/config/diagnostics/problem.ts";
 import { loadPolicyTests } from "../../../src/config/schema/policy-test.ts";
 import { sourceOf } from "../config-fixtures.ts";
 
-/** The problems of a policy test whose node has that status. */
-function statusProblems(status: string): readonly string[] {
+/** The problems of a policy test whose node has these fields. `keys`: further lines of the file. */
+function nodeProblems(fields: string, keys = ""): readonly string[] {
   const text = `policies: [a.yaml]
-tests:
+${keys}tests:
   - name: x
-    nodes: [{ id: node_1, status: ${status} }]
+    nodes: [{ id: node_1, ${fields} }]
     expect: [{ at: 5m, node: node_1 }]
 `;
   const loaded = loadPolicyTests(sourceOf(text));
@@ -25,5 +25,17 @@ test.each([
   ["[]", `p.yaml:4:35: ${where}: found a list; ${expected}`],
   ["{ onl: 1 }", `p.yaml:4:27: ${where}: found the keys onl; ${expected}`],
 ])("a status of %s over time is refused with what would be right", (status, problem) => {
-  expect(statusProblems(status)).toEqual([problem]);
+  expect(nodeProblems(`status: ${status}`)).toEqual([problem]);
+});
+
+test.each(["cpu_usage", "active_sessions", "bandwidth_gb"])("an empty %s is refused", (field) => {
+  for (const empty of ['""', '" "', '["", 1]']) {
+    expect(nodeProblems(`${field}: ${empty}`)).toEqual([expect.stringContaining(`nodes[0].${field}: found `)]);
+  }
+});
+
+test("a start on a day that the month does not have is refused", () => {
+  expect(nodeProblems("status: online", "start: 2026-02-30T12:00:00Z\n")).toEqual([
+    expect.stringContaining('start: found "2026-02-30T12:00:00Z"; must be'),
+  ]);
 });

@@ -79,6 +79,7 @@ describe("check", () => {
     ]);
     expect(bad).toMatchObject({ code: 1, err: "" });
     expect(JSON.parse(bad.out)).toMatchObject({ file: folder.pathOf("bad.yaml"), valid: false, warnings: [] });
+    expect(Object.keys(JSON.parse(bad.out)).toSorted()).toEqual(Object.keys(JSON.parse(good.out)).toSorted());
     expect((JSON.parse(bad.out) as { errors: object[] }).errors).toContainEqual(
       expect.objectContaining({ line: 7, column: 12, path: "collect.nodes.every", found: '"sixty"' }),
     );

@@ -27,3 +27,22 @@ tests:
   expect(diff).toMatchObject({ code: 0, out: expect.stringContaining("- for: 20m, was 15m"), err: "" });
   expect(tested).toMatchObject({ code: 0, out: expect.stringContaining("1 passed, 0 failed"), err: "" });
 });
+
+test("state import reads standard input, and names it in its errors", async () => {
+  const folder = createTempFolder();
+  const service = '{base_url: "https://proxy.internal", api_key: sesame}';
+  const config = folder.write("proxywarden.yaml", `service: ${service}\nstate: {path: state}\n`);
+  const usage = [MAIN, "state", "import", "-", "--config", config];
+  const [invalid, binary] = await Promise.all([
+    startProcess(process.execPath, usage, "no rows\n", COMPILE_CACHE).ended,
+    startProcess("sh", ["-c", 'printf "\\377" | "$@"', "sh", process.execPath, ...usage], "", COMPILE_CACHE).ended,
+  ]);
+  expect(invalid).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(/^proxywarden: standard input can't be imported: line 1 is not the header/),
+  });
+  expect(binary).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(/^proxywarden: can't read standard input: it is not UTF-8/),
+  });
+});

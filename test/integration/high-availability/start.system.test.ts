@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { chmodSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
 import { type PostgresCluster, startPostgres } from "../../harness/postgres-cluster.ts";
@@ -112,6 +114,22 @@ test(
     const { code, err } = await daemon.ended;
     expect(code).toBe(1);
     expect(err).toMatch(/^proxywarden: state\.postgres: schema "newer" in .* has version 99, .*run the version/m);
+  },
+  TEST_MS_MAX,
+);
+
+test(
+  "SIGTERM ends a daemon whose start waits for a database that accepts connections and does not answer",
+  async () => {
+    const silent = createServer().listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    const connected = once(silent, "connection");
+    const daemon = await startRun(cluster.url({ port: (silent.address() as AddressInfo).port }), "silent");
+    await connected;
+    daemon.kill("SIGTERM");
+    const ended = await daemon.ended;
+    silent.close();
+    expect(ended).toMatchObject({ code: 0, out: "", err: expect.not.stringContaining("daemon started") });
   },
   TEST_MS_MAX,
 );

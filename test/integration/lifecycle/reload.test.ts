@@ -1,4 +1,6 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { runDaemon } from "../../../src/cli/run.ts";
+import { openSqliteReader } from "../../../src/journal/sqlite/reader.ts";
 import { createTempFolder } from "../folder.ts";
 import type { MetricsPage } from "../metrics-page.ts";
 import {
@@ -180,4 +182,36 @@ test("a reload that changes no setting of the collectors keeps them running", as
   await reloadUntilWalked(daemon, (reload) => {
     daemon.configure(configText(network.url, { safety: { cooldown: `${30 + reload}m` } }));
   });
+});
+
+test("a SIGHUP during the start loads a change that was made after the configuration was read", async () => {
+  const folder = createTempFolder();
+  const write = (every: string) =>
+    folder.write(
+      "proxywarden.yaml",
+      configText("http://127.0.0.1:9", {
+        state: { path: "state" },
+        log: { level: "error" },
+        collect: { nodes: { every } },
+      }),
+    );
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const ignored = { write() {} };
+  const onSighup = (reload: () => void) => {
+    write("6s");
+    reload();
+  };
+  const context = { env: {}, out: ignored, err: ignored, stop: stop.signal, version: "0.0.0-test", onSighup };
+  const ended = runDaemon({ config: write("5s") }, context);
+  const [reload] = await waitUntil("the reload is journaled", async () => {
+    const opened = openSqliteReader(folder.pathOf("state"));
+    if (!opened.ok) return null;
+    const rows = await opened.value.operatorCommands({ limit: 1 });
+    await opened.value.close();
+    return rows.length > 0 && rows;
+  });
+  expect(reload).toMatchObject({ order: "reload", operator: null, detail: "SIGHUP: the new configuration is active" });
+  stop.abort();
+  expect(await ended).toBe(0);
 });

@@ -3,6 +3,7 @@ import { openDatabase } from "../../../src/journal/postgres/database.ts";
 import { MIGRATIONS, migrate } from "../../../src/journal/postgres/migrations.ts";
 import { openPostgresReader } from "../../../src/journal/postgres/reader.ts";
 import { openMigratedDatabase } from "../../../src/journal/postgres/store.ts";
+import { freePort } from "../../harness/free-port.ts";
 import { fixedSecret, newSchema, openPostgres, postgresDeps, removeCluster, sharedCluster } from "../state-stores.ts";
 
 afterAll(removeCluster);
@@ -52,6 +53,15 @@ test("a reader creates nothing where there is no journal", async () => {
   const deps = await postgresDeps(schema);
   expect(await openPostgresReader(deps)).toMatchObject({ ok: false, error: { kind: "missing" } });
   expect(await (await sharedCluster()).query("SELECT FROM pg_namespace WHERE nspname = $1", [schema])).toEqual([]);
+});
+
+test("a reader says whether the server can't be reached or refuses", async () => {
+  const cluster = await sharedCluster();
+  const deps = await postgresDeps(newSchema());
+  const refused = { ...deps, url: fixedSecret(cluster.url().replace("postgres@", "stranger@")) };
+  expect(await openPostgresReader(refused)).toMatchObject({ ok: false, error: { kind: "unusable" } });
+  const unreachable = { ...deps, url: fixedSecret(cluster.url({ port: await freePort() })) };
+  expect(await openPostgresReader(unreachable)).toMatchObject({ ok: false, error: { kind: "unreachable" } });
 });
 
 test("a user who may not create schemas can use an existing one", async () => {

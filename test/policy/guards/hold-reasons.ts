@@ -35,7 +35,7 @@ const closedEpisode = (number: number, agoMs: number, overrides: Partial<Episode
 /** Every reason: what alone brings it about. */
 export const HOLD_CAUSES: Readonly<Record<HoldReason, HoldCause>> = {
   paused: factsCause({ pauseDetail: "since noon: a release" }),
-  journal: factsCause({ journalError: "the disk is full" }),
+  journal: factsCause({ journalError: "the journal can't be written: the disk is full" }),
   credentials: factsCause({ credentialsError: "403" }),
   warming_up: trustCause("warming_up"),
   inventory_incomplete: trustCause("inventory_incomplete"),

@@ -292,5 +292,8 @@ describe("a step that was not executed", () => {
     expect(blockers({ failures: 0, retryAt: NOON + 7 * SECOND_MS })).toEqual([
       "backoff: the service answered 429; the next in 7s",
     ]);
+    expect(blockers({ failures: 1, limited: 2, retryAt: NOON + SECOND_MS })).toEqual([
+      "backoff: 3 attempts in a row were not executed; the next in 1s",
+    ]);
   });
 });

@@ -131,6 +131,31 @@ describe("a node that returns after an absence", () => {
   });
 });
 
+test("an id found to belong to another node just before a reload has no timer after it", async () => {
+  const network = await startQuietNetwork({
+    rules: remediationRules([slow]),
+    scenario: reusingIds,
+    settings: withDetails,
+  });
+  const node = network.nodes("us-east")[0]!;
+  network.failNode(node, "person");
+  // Between two walks, so that none misses the node.
+  await network.advance(25.5 * MINUTE_MS);
+  const createdAt = () => {
+    const { ids, createdAtMs } = network.daemon.collected.inventory.currentFleet();
+    return createdAtMs[ids.indexOf(node)]!;
+  };
+  const before = createdAt();
+  network.interventions.leaveFleet(node, now(network) + 2 * SECOND_MS);
+  await network.advance(2 * SECOND_MS);
+  network.failNode(node);
+  // In steps that are shorter than the time until the next round.
+  while (createdAt() === before) await network.advance(20);
+  await network.reload({});
+  await network.advance(2 * MINUTE_MS);
+  expect(timerOf(network, node)).toMatch(/^pending [0-3]m$/);
+});
+
 describe("after downtime", () => {
   test("of three days an approval has expired, and is requested again", async () => {
     const network = await startQuietNetwork({ rules: remediationRules([{ ...slow, mode: "approve" }]) });

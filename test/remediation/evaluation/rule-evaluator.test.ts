@@ -2,52 +2,145 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { Inventory } from "../../../src/inventory/inventory.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
+import type { PolicyRule } from "../../../src/model/policy/policy.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import { ObservedFleet } from "../../../src/remediation/context.ts";
+import type { ObservedChanges } from "../../../src/remediation/evaluation/fleet-health.ts";
 import { RuleEvaluator } from "../../../src/remediation/evaluation/rule-evaluator.ts";
+import { NodeIdentities } from "../../../src/remediation/node-identity.ts";
 import { PolicySet } from "../../../src/remediation/policy-set.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationRules } from "../../harness/policies.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
-import { record } from "../../inventory/inventory-fixtures.ts";
+import { detail, record } from "../../inventory/inventory-fixtures.ts";
 
 /** More nodes than one slice evaluates. */
 const NODES = Array.from({ length: 1_000 }, (_, index) => `node_${index}`);
 const fresh = { freshMs: HOUR_MS };
+const POLICY = "reboot-offline";
 
-test("an evaluation that a new snapshot interrupts is over the snapshot that it began with", async () => {
+/** Starts an evaluator on a journal. With the journal of another one, this is a start after a crash. */
+async function startEvaluator({ journal } = createMemoryStateStore(), changed: Partial<PolicyRule> = {}) {
   const clock = createVirtualClock(START_MS);
-  const { journal } = createMemoryStateStore();
   const remediationState = await openRemediationState({ journal, clock, log: silentLog, lostReason: null });
   const observed = new ObservedFleet({ serviceTime: (at) => at });
-  const policies = new PolicySet(remediationRules([rebootOffline()]), remediationState.records);
+  const policies = new PolicySet(remediationRules([rebootOffline(changed)]), remediationState.records);
   // Time passes with each look at the clock, so that every slice is as short as possible.
   let looks = 0;
-  const passing = { ...clock, monotonic: () => clock.monotonic() + 2 * looks++ };
-  const evaluator = new RuleEvaluator(
-    { clock: passing, observed, policies, remediationState },
-    { recordChanges: () => [] },
-  );
-  let sequence = 0;
-  /** Publishes a walk that shows these nodes, all of them offline. */
-  const publish = (nodes: readonly string[]) => {
-    const inventory = new Inventory("ratio");
-    const at = clock.monotonic();
-    for (const node of nodes) inventory.recordListed(record(node, { status: "offline" }), at);
-    inventory.endWalk({ end: "exact", total: nodes.length, seen: nodes.length, rejected: 0, maxMissing: 0 }, at);
-    sequence++;
-    const snapshot = { sequence, at, fleet: inventory.currentFleet(), sessions: null, stats: null, hourly: null };
-    observed.latest = { snapshot, plan: { nodes: fresh } as never };
+  let failingLook = Number.POSITIVE_INFINITY;
+  const monotonic = () => {
+    if (looks === failingLook) throw new Error("interrupted");
+    return clock.monotonic() + 2 * looks++;
   };
+  const passing = { ...clock, monotonic };
+  const fleetHealth = { recordChanges: (_changes: ObservedChanges): readonly [] => [] };
+  const evaluator = new RuleEvaluator({ clock: passing, observed, policies, remediationState }, fleetHealth);
+  let sequence = 0;
+  return {
+    ...{ clock, evaluator, fleetHealth, timers: () => remediationState.records.timersOf(POLICY) },
+    identities: new NodeIdentities({ observed, remediationState }),
+    /** Makes the evaluation fail after this many looks at the clock. */
+    failAfter: (count: number) => {
+      failingLook = looks + count;
+    },
+    /** Publishes a walk that shows these nodes, all of them offline, and their `created_at` unless it is null. */
+    publish(nodes: readonly string[], createdAtMs: number | null = null) {
+      const inventory = new Inventory("ratio");
+      const at = clock.monotonic();
+      for (const node of nodes) {
+        inventory.recordListed(record(node, { status: "offline" }), at);
+        if (createdAtMs !== null)
+          inventory.recordDetail(detail(node, null, { status: "offline", createdAtMs }), at, START_MS);
+      }
+      inventory.endWalk({ end: "exact", total: nodes.length, seen: nodes.length, rejected: 0, maxMissing: 0 }, at);
+      sequence++;
+      const snapshot = { sequence, at, fleet: inventory.currentFleet(), sessions: null, stats: null, hourly: null };
+      observed.latest = { snapshot, plan: { nodes: fresh } as never };
+    },
+  };
+}
+
+test("an evaluation that a new snapshot interrupts is over the snapshot that it began with", async () => {
+  const { clock, evaluator, publish, timers } = await startEvaluator();
   publish(NODES);
   await evaluator.evaluate(new Set());
-  expect(remediationState.records.timersOf("reboot-offline").size).toBe(NODES.length);
+  expect(timers().size).toBe(NODES.length);
   await clock.advance(MINUTE_MS);
   publish(NODES);
   const evaluated = evaluator.evaluate(new Set());
   publish(["node_0"]);
   await evaluated;
-  const timers = [...remediationState.records.timersOf("reboot-offline").values()];
-  expect(timers.map(({ trueMs }) => trueMs)).toEqual(NODES.map(() => MINUTE_MS));
+  expect([...timers().values()].map(({ trueMs }) => trueMs)).toEqual(NODES.map(() => MINUTE_MS));
+});
+
+test("after a crash, a node that got the id of another during an evaluation does not continue its timer", async () => {
+  const store = createMemoryStateStore();
+  const { clock, evaluator, publish, timers } = await startEvaluator(store);
+  publish(NODES, 1);
+  await evaluator.evaluate(new Set());
+  await clock.advance(6 * MINUTE_MS);
+  publish(NODES, 1);
+  const evaluated = evaluator.evaluate(new Set());
+  publish(NODES, 2);
+  await evaluated;
+  expect([...timers().values()].every(({ state }) => state === "firing")).toBe(true);
+  const restarted = await startEvaluator(store);
+  restarted.publish(NODES, 2);
+  const replaced = restarted.identities.findReplaced();
+  expect(replaced.size).toBe(NODES.length);
+  await restarted.evaluator.evaluate(replaced);
+  expect([...restarted.timers().values()].filter(({ state }) => state !== "pending")).toEqual([]);
+});
+
+test("nodes that fired stay to be counted until they are", async () => {
+  const { clock, evaluator, fleetHealth, publish } = await startEvaluator(undefined, { forMs: 0 });
+  const counted: (readonly string[])[] = [];
+  fleetHealth.recordChanges = ({ firing }) => {
+    if (counted.push(firing.get(POLICY) ?? []) === 1) throw new Error("they can't be counted");
+    return [];
+  };
+  publish(NODES);
+  await expect(evaluator.evaluate(new Set())).rejects.toThrow("can't be counted");
+  for (let walk = 0; walk < 2; walk++) {
+    await clock.advance(MINUTE_MS);
+    publish(NODES);
+    await evaluator.evaluate(new Set());
+  }
+  expect(counted).toEqual([NODES, NODES, []]);
+});
+
+test("after an evaluation that failed, the next one evaluates the nodes that it did not reach", async () => {
+  const { evaluator, failAfter, publish, timers } = await startEvaluator();
+  publish(NODES);
+  failAfter(4);
+  await expect(evaluator.evaluate(new Set())).rejects.toThrow("interrupted");
+  expect(timers().size).toBeLessThan(NODES.length);
+  failAfter(Number.POSITIVE_INFINITY);
+  await evaluator.evaluate(new Set());
+  expect(timers().size).toBe(NODES.length);
+});
+
+test("timers are reset in slices when fleet data is not trusted", async () => {
+  const { evaluator, publish, timers } = await startEvaluator();
+  publish(NODES);
+  await evaluator.evaluate(new Set());
+  const marked = evaluator.markUntrusted();
+  // The first slice has ended.
+  expect(timers().size).toBeGreaterThan(0);
+  expect(timers().size).toBeLessThan(NODES.length);
+  await marked;
+  expect(timers().size).toBe(0);
+});
+
+test("an id that got another node is found again until the state of the first one was dropped", async () => {
+  const { identities, publish } = await startEvaluator();
+  const replaced = () => [...identities.findReplaced()];
+  publish(["node_0"], 1);
+  expect(replaced()).toEqual([]);
+  publish(["node_0"], 2);
+  expect(replaced()).toEqual(["node_0"]);
+  expect(replaced()).toEqual(["node_0"]);
+  identities.endReplacement();
+  expect(replaced()).toEqual([]);
 });

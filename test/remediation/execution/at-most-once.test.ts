@@ -102,7 +102,7 @@ test("while the journal can't be written no node is acted on, collectors and met
   await network.advance(30 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   expect(network.holdReasons(node!)).toEqual(["journal"]);
-  expect(network.controller().view.status().journal).toBe("database or disk is full");
+  expect(network.controller().view.status().journal).toBe("the journal can't be written: database or disk is full");
   const warnings = network.daemon.log.lines.filter(({ message }) => message.startsWith("the journal can't be written"));
   expect(warnings).toMatchObject([{ level: "error" }]);
   expect(await network.daemon.metrics.render("text")).toContain("proxywarden_journal_writable 0\n");
@@ -137,10 +137,13 @@ test("an action whose outcome could not be journaled counts against the limits",
   network.setFault({ kind: "slow_drip", bytesPerSecond: 30 }, "POST");
   const [node] = network.nodes("us-east");
   network.failNode(node!, "forced_reboot");
+  const inFlight = () => network.controller().view.status().inFlight;
   await network.advanceUntil(() => network.postCount() > 0);
+  // The response is still being received.
+  expect([network.actions().at(-1)!.state, inFlight()]).toEqual(["posting", 1]);
   network.injectedFailures.writeError = "database or disk is full";
   await network.advance(2 * MINUTE_MS);
-  expect(network.controller().view.status().inFlight).toBe(1);
+  expect(inFlight()).toBe(1);
   // The crash loses what could not be written, but not the state `posting`.
   network.kill();
   network.injectedFailures.writeError = null;

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Fleet } from "../../../src/model/snapshot.ts";
 import { rebootOffline, remediationRules } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
@@ -70,4 +71,37 @@ test("counts the nodes that fire under a dry run when a restart makes the policy
   await network.advance(30 * MINUTE_MS);
   expect(breakerOf(network)).toMatchObject({ nodes: 20 });
   expect(network.postCount()).toBe(0);
+});
+
+test("counts the nodes that fired before an evaluation failed", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], breakerOnly), scenario });
+  const controller = network.controller();
+  const { log, remediationState } = network.daemon;
+  const timers = () => [...remediationState.records.timersOf("reboot-offline").values()];
+  const firing = () => timers().filter(({ state }) => state === "firing").length;
+  let failedAt = 0;
+  /** Returns a fleet whose evaluation fails once, after some nodes have fired. */
+  const failingOnce = (fleet: Fleet): Fleet => {
+    const status = new Proxy(fleet.status, {
+      get(target, key) {
+        if (failedAt === 0 && firing() === 15) {
+          failedAt = firing();
+          throw new Error("the status can't be evaluated");
+        }
+        return Reflect.get(target, key);
+      },
+    });
+    return { ...fleet, status };
+  };
+  const update = controller.update.bind(controller);
+  controller.update = (snapshot, plan) => update({ ...snapshot, fleet: failingOnce(snapshot.fleet) }, plan);
+  failHalf(network);
+  await network.advance(30 * MINUTE_MS);
+  expect(failedAt).toBe(15);
+  expect(firing()).toBe(20);
+  expect(breakerOf(network)).toMatchObject({ nodes: 15 });
+  expect(network.postCount()).toBe(0);
+  const isDefect = ({ message }: { readonly message: string }) => message.startsWith("remediation round failed");
+  // The failure was intended, so it must not fail the test when the network stops.
+  expect(log.lines.splice(log.lines.findIndex(isDefect), 1)).toMatchObject([{ level: "error" }]);
 });

@@ -67,7 +67,7 @@ test("a failed commit changes nothing, and keeps what was recorded in order", as
   commits[1]!.end(new Error("the disk is full"));
   expect(await failing).toBe(false);
   expect(state.records.episode("ep-1")).toBeNull();
-  expect(state.journalProblem()).toBe("the disk is full");
+  expect(state.journalProblem()).toBe("the journal can't be written: the disk is full");
   await settle();
   expect(commits).toHaveLength(2);
   const flushing = state.flush();

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { MINUTE_MS } from "../../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
@@ -6,29 +7,30 @@ import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationRules, steps, withoutLimits } from "../../harness/policies.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
+import { resultOf } from "../../web/fleet-fixture.ts";
 
 test("a node has the most important mark of its current state", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ mode: "approve" })]) });
   const [node] = network.nodes("us-east");
   const { view, operatorCommands: orders } = network.controller();
-  expect([...view.nodeMarks()]).toEqual([]);
+  expect([...resultOf(view.nodeMarks())]).toEqual([]);
   network.failNode(node!);
-  await network.advanceUntil(() => view.nodeMarks().get(node!) === "pending");
-  await network.advanceUntil(() => view.nodeMarks().get(node!) === "awaiting");
-  expect([...view.nodeMarks().keys()]).toEqual([node]);
+  await network.advanceUntil(() => resultOf(view.nodeMarks()).get(node!) === "pending");
+  await network.advanceUntil(() => resultOf(view.nodeMarks()).get(node!) === "awaiting");
+  expect([...resultOf(view.nodeMarks()).keys()]).toEqual([node]);
   // A request for approval is more important than a hold. Once it is approved, the hold is shown.
   expect(await orders.hold(node!, "its disk is swapped")).toMatchObject({ ok: true });
-  expect(view.nodeMarks().get(node!)).toBe("awaiting");
+  expect(resultOf(view.nodeMarks()).get(node!)).toBe("awaiting");
   expect(await orders.approve(view.approvals()[0]!.id)).toMatchObject({ ok: true });
-  expect(view.nodeMarks().get(node!)).toBe("held");
+  expect(resultOf(view.nodeMarks()).get(node!)).toBe("held");
   await orders.release(node!);
   await network.advanceUntil(
-    () => view.nodeMarks().get(node!) === "awaiting" || view.nodeMarks().get(node!) === "acting",
+    () => resultOf(view.nodeMarks()).get(node!) === "awaiting" || resultOf(view.nodeMarks()).get(node!) === "acting",
   );
-  if (view.nodeMarks().get(node!) === "awaiting") await orders.approve(view.approvals()[0]!.id);
-  await network.advanceUntil(() => view.nodeMarks().get(node!) === "acting");
-  await network.advanceUntil(() => view.nodeMarks().get(node!) === "episode");
-  await network.advanceUntil(() => view.nodeMarks().size === 0);
+  if (resultOf(view.nodeMarks()).get(node!) === "awaiting") await orders.approve(view.approvals()[0]!.id);
+  await network.advanceUntil(() => resultOf(view.nodeMarks()).get(node!) === "acting");
+  await network.advanceUntil(() => resultOf(view.nodeMarks()).get(node!) === "episode");
+  await network.advanceUntil(() => resultOf(view.nodeMarks()).size === 0);
 });
 
 test("dry runs and firing nodes without an episode have their own marks", async () => {
@@ -40,10 +42,10 @@ test("dry runs and firing nodes without an episode have their own marks", async 
   const [dryRun, real] = [network.nodes("eu-west")[0]!, network.nodes("us-east")[0]!];
   const { view } = network.controller();
   network.failNode(dryRun, "person");
-  await network.advanceUntil(() => view.nodeMarks().get(dryRun) === "shadow");
+  await network.advanceUntil(() => resultOf(view.nodeMarks()).get(dryRun) === "shadow");
   network.failNode(real, "person");
   // The only step was ineffective: the node is given up, and still fires.
-  await network.advanceUntil(() => view.nodeMarks().get(real) === "given_up");
+  await network.advanceUntil(() => resultOf(view.nodeMarks()).get(real) === "given_up");
 });
 
 test("nodes that wait for other actions are told from nodes that guards hold", async () => {
@@ -55,7 +57,7 @@ test("nodes that wait for other actions are told from nodes that guards hold", a
   const network = await startQuietNetwork({ rules });
   const nodes = network.nodes("us-east").slice(0, 3);
   const { view, operatorCommands } = network.controller();
-  const marks = () => nodes.map((node) => view.nodeMarks().get(node)).toSorted();
+  const marks = () => nodes.map((node) => resultOf(view.nodeMarks()).get(node)).toSorted();
   for (const node of nodes) network.failNode(node);
   // The first action is the canary, and the only one in flight.
   await network.advanceUntil(() => marks().join() === "acting,canary,canary");
@@ -63,7 +65,13 @@ test("nodes that wait for other actions are told from nodes that guards hold", a
   const [waiting] = view.heldNodes({});
   expect(view.heldNodeCount()).toBe(view.heldNodes({}).length);
   expect(view.heldNodes({})).toMatchObject([
-    { policy: "reboot-offline", region: "us-east", reasons: ["in_flight"], until: null },
+    {
+      policy: "reboot-offline",
+      region: "us-east",
+      ipAddress: expect.stringMatching(/^198\.18\./),
+      reasons: ["in_flight"],
+      until: null,
+    },
   ]);
   await operatorCommands.hold(nodes[0]!, "its disk is swapped", 60_000);
   await operatorCommands.hold(waiting!.node, "its disk is swapped", 60_000);
@@ -74,6 +82,19 @@ test("nodes that wait for other actions are told from nodes that guards hold", a
   const [first] = view.heldNodes({ limit: 1 });
   expect(view.heldNodes({ node: first!.node })).toEqual([first]);
   expect(view.heldNodes({ policy: "another" })).toEqual([]);
+});
+
+test("a node that two policies hold is found under either of them, and counted once", async () => {
+  const policies = ["early", "late"].map((name, index) => rebootOffline({ name, forMs: (index + 1) * 5 * MINUTE_MS }));
+  const network = await startQuietNetwork({ rules: remediationRules(policies) });
+  const [node] = network.nodes("us-east");
+  const { view, operatorCommands } = network.controller();
+  await operatorCommands.pause("a deploy");
+  network.failNode(node!);
+  await network.advance(15 * MINUTE_MS);
+  expect(view.heldNodes({})).toMatchObject([{ node, policy: "early" }]);
+  for (const policy of ["early", "late"]) expect(view.heldNodes({ policy })).toMatchObject([{ node, policy }]);
+  expect(view.heldNodeCount()).toBe(1);
 });
 
 test("onChange gets committed and recorded changes, but no change whose commit failed", async () => {

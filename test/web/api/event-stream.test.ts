@@ -7,7 +7,7 @@ import { createEventLog } from "../../../src/web/api/event-log.ts";
 import { EventBroadcaster, SUBSCRIBERS_MAX, type Subscriber } from "../../../src/web/api/event-stream.ts";
 import { createFleetGrid } from "../../../src/web/api/fleet-view.ts";
 import { waitUntil } from "../../integration/wait-until.ts";
-import { buildFleet, withStatus } from "../fleet-fixture.ts";
+import { buildFleet, stepsOf, withStatus } from "../fleet-fixture.ts";
 import { fetchFrom, log, startTestServer, stoppedClock } from "../http/test-server.ts";
 import { heldDecision, idleRemediation, verifiedAction } from "./remediation-view-fixture.ts";
 
@@ -25,7 +25,7 @@ function startBroadcaster() {
     clock,
     epoch: "e1",
     log,
-    fleetGrid: createFleetGrid({ fleet, marks: () => new Map() }),
+    fleetGrid: createFleetGrid({ fleet, marks: () => stepsOf(new Map()) }),
   });
   onTestFinished(() => broadcaster.close());
   return { clock, eventLog, now, broadcaster };

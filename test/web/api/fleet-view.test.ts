@@ -4,12 +4,12 @@ import { slotsById } from "../../../src/policy/cel/field-readers.ts";
 import type { NodeMark } from "../../../src/remediation/status/views.ts";
 import { createFleetGrid, type FleetGrid } from "../../../src/web/api/fleet-view.ts";
 import { applyChange, type FleetModel, markOf, readFleet, statusOf } from "../../../src/web/ui/page/fleet/fleet.ts";
-import { buildFleet, resultOf, withStatus } from "../fleet-fixture.ts";
+import { buildFleet, resultOf, stepsOf, withStatus } from "../fleet-fixture.ts";
 
 /** A fleet grid over a fleet that a test replaces. */
 function gridOver(fleet: Fleet | null, marks: ReadonlyMap<string, NodeMark> = new Map()) {
   const now = { fleet, marks };
-  return { now, fleetGrid: createFleetGrid({ fleet: () => now.fleet, marks: () => now.marks }) };
+  return { now, fleetGrid: createFleetGrid({ fleet: () => now.fleet, marks: () => stepsOf(now.marks) }) };
 }
 
 const refresh = (fleetGrid: FleetGrid) => resultOf(fleetGrid.refresh());

@@ -13,6 +13,7 @@ import type {
   RemediationStatus,
   RemediationView,
 } from "../../../src/remediation/status/views.ts";
+import { stepsOf } from "../fleet-fixture.ts";
 
 /** Start of the samples: 2026-11-21 03:00 UTC. */
 export const SAMPLES_START_MS = Date.UTC(2026, 10, 21, 3);
@@ -178,7 +179,7 @@ export const idleRemediation: RemediationView = {
   approvals: () => [],
   heldNodes: () => [],
   heldNodeCount: () => 0,
-  nodeMarks: () => new Map(),
+  nodeMarks: () => stepsOf(new Map()),
 };
 
 /** Explanation of node_1, with an episode, a decision and two actions; of other nodes it is empty. */

@@ -66,7 +66,7 @@ describe("decisions", () => {
     ["decisions", "until=yesterday", 'parameter "until": must be a time in UTC, such as 2026-11-21T03:12:44Z'],
     [
       "decisions",
-      "until=2026-13-21T03:00:00Z",
+      "until=2026-02-31T03:00:00Z",
       'parameter "until": must be a time in UTC, such as 2026-11-21T03:12:44Z',
     ],
     ["decisions", "state=awaiting", 'parameter "state": unknown; must be one of node, policy, until, limit'],
@@ -253,7 +253,7 @@ describe("the status", () => {
       breaker: { openedAt: SAMPLES_START_MS, nodes: 12 },
       trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }] as const,
       stormUntil: SAMPLES_START_MS + 60_000,
-      journal: "database or disk is full",
+      journal: "the journal can't be written: database or disk is full",
       inFlight: 1,
     };
     const web = await startTestServer({ remediation: () => ({ ...sampleRemediation(), status: () => status }) });
@@ -267,7 +267,7 @@ describe("the status", () => {
         trusted: false,
         trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }],
         storm_until: "2026-11-21T03:01:00.000Z",
-        journal: "database or disk is full",
+        journal: "the journal can't be written: database or disk is full",
         baseline_nodes: 500,
         limits: { max_disrupted: 5 },
         ...{ in_flight: 1, awaiting_approval: 1, held_nodes: 0 },
@@ -283,7 +283,7 @@ describe("the status", () => {
   });
 
   test("/-/ready is answered 503 while the journal can't be written, with every reason", async () => {
-    let journal: string | null = "database or disk is full";
+    let journal: string | null = "the journal can't be written: database or disk is full";
     const web = await startTestServer({
       remediation: () => ({ ...idleRemediation, status: () => ({ ...idleStatus, journal }) }),
       ready: () => ({ ready: journal === null, reasons: journal === null ? [] : ["no config is in force"] }),

@@ -4,7 +4,14 @@ import { describe, expect, test } from "vitest";
 import { fail, ok } from "../../../src/base/result.ts";
 import { serializeReloads, type WebDeps } from "../../../src/web/api/routes.ts";
 import { pageRoutes } from "../../../src/web/ui/page-routes.ts";
-import { deferred, fetchFrom, loggedMessages, metricsBody, startTestServer } from "../http/test-server.ts";
+import {
+  deferred,
+  fetchFrom,
+  loggedFields,
+  loggedMessages,
+  metricsBody,
+  startTestServer,
+} from "../http/test-server.ts";
 
 describe("/metrics", () => {
   test("sends the exposition with its content type, and releases it once", async () => {
@@ -55,6 +62,7 @@ describe("/metrics", () => {
     const response = await fetchFrom(web, "/metrics");
     expect(response).toMatchObject({ status: 500, text: "internal error; see the daemon's log\n" });
     expect(loggedMessages).toEqual(["web request failed"]);
+    expect(loggedFields).toMatchObject([{ err: new Error("inner detail") }]);
   });
 });
 

@@ -70,7 +70,7 @@ export function createRequestAuthorizer(deps: RequestAuthorizerDeps): AuthorizeR
     const login = authenticate(request, webSettings.users);
     if (!(login instanceof Promise)) return conclude(login);
     return login.then(conclude, (error: unknown) => {
-      log.error({ error }, "password check failed");
+      log.error({ err: error }, "password check failed");
       return answer(PASSWORD_CHECK_FAILED);
     });
   };

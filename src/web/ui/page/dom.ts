@@ -65,8 +65,8 @@ export function createFiller(parent: HTMLElement): (given: unknown, make: () => 
   return (given, make) => {
     const text = JSON.stringify(given);
     if (text === last) return;
-    last = text;
     replaceChildren(parent, make());
+    last = text;
   };
 }
 

@@ -107,18 +107,24 @@ export class LiveData {
       return;
     }
     const now = Date.parse(status.value.now);
+    this.status = status.value;
+    try {
+      if (budget.ok) {
+        this.budget = budget.value;
+        this.#listener.budget(budget.value, now);
+      }
+      this.#listener.status(status.value);
+      if (policies.ok) this.#listener.policies(policies.value.data);
+      if (waiting.ok) this.#listener.approvals(waiting.value.data, now);
+    } catch (error) {
+      // The daemon may have been upgraded since the page was loaded.
+      this.#connection.noteFailure("the page can't show the daemon's response. Reload the page");
+      throw error;
+    }
     if (this.#connection.noteAnswer(status.value.now, status.value.takes_orders)) {
       this.#reconnect();
       this.#refreshAll();
     }
-    this.status = status.value;
-    if (budget.ok) {
-      this.budget = budget.value;
-      this.#listener.budget(budget.value, now);
-    }
-    this.#listener.status(status.value);
-    if (policies.ok) this.#listener.policies(policies.value.data);
-    if (waiting.ok) this.#listener.approvals(waiting.value.data, now);
   });
 
   readonly #refreshFleet = batched(async () => {
@@ -146,10 +152,13 @@ function batched(work: () => Promise<void>): () => void {
     state = "due";
     setTimeout(async () => {
       state = "running";
-      await work();
-      const isWanted = (state as string) === "again";
-      state = "idle";
-      if (isWanted) start();
+      try {
+        await work();
+      } finally {
+        const isWanted = (state as string) === "again";
+        state = "idle";
+        if (isWanted) start();
+      }
     }, BATCH_DELAY_MS);
   };
   return () => {

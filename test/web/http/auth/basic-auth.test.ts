@@ -151,6 +151,7 @@ describe("bcrypt", () => {
     expect(answer).toMatchObject({ status: 503, text: "the password could not be checked\n" });
     expect(answer.headers["retry-after"]).toBe("1");
     expect(loggedMessages).toEqual(["password check failed"]);
+    expect(loggedFields).toEqual([{ err: new Error("no thread") }]);
   });
 
   test("does not block the event loop", async () => {

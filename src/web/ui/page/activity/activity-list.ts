@@ -5,7 +5,7 @@ import { ACTIVITY_KINDS, type ViewState } from "../view-state.ts";
 import { incidentElement, lineElement } from "./activity-elements.ts";
 import { type ActivityLine, actionLine, decisionLine, orderLine } from "./activity-lines.ts";
 import { ActivityRows, ROWS_PER_READ } from "./activity-rows.ts";
-import { groupHolds, type Incident } from "./incidents.ts";
+import { type Incident, IncidentGrouping } from "./incidents.ts";
 
 /** Number of lines that are shown initially, and that each press of the button adds. */
 const LINES_PER_PAGE = 50;
@@ -16,6 +16,7 @@ export class ActivityList {
   readonly #older = byId<HTMLButtonElement>("activity-older");
   readonly #nameOf: (node: string) => string;
   readonly #rows = new ActivityRows(readRows);
+  readonly #grouping = new IncidentGrouping();
   /** Keys of the open lines. */
   readonly #open = new Set<string>();
   /** Elements by the key of their line, with their displayed content as JSON. */
@@ -80,13 +81,16 @@ export class ActivityList {
     if (this.#isReadingOlder) return;
     this.#isReadingOlder = true;
     this.#shownMax += LINES_PER_PAGE;
-    await this.#rows.loadOlder(this.#kind, () => this.#items().length >= this.#shownMax);
-    this.#isReadingOlder = false;
+    try {
+      await this.#rows.loadOlder(this.#kind, () => this.#items().length >= this.#shownMax);
+    } finally {
+      this.#isReadingOlder = false;
+    }
     this.repaint();
   }
 
   #items(): readonly (ActivityLine | Incident)[] {
-    return groupHolds(this.#rows.lines(this.#kind));
+    return this.#grouping.group(this.#rows.lines(this.#kind));
   }
 
   #paint(): void {

@@ -101,9 +101,12 @@ export class ActivityRows {
 
   async #reading(work: () => Promise<void>): Promise<void> {
     this.#reads++;
-    await work();
-    this.#reads--;
-    if (this.#reads === 0) this.#arrived.clear();
+    try {
+      await work();
+    } finally {
+      this.#reads--;
+      if (this.#reads === 0) this.#arrived.clear();
+    }
   }
 
   #addLatest(kind: RowKind, lines: readonly ActivityLine[]): void {

@@ -53,7 +53,9 @@ const COLLATED_NODES_MAX = 20_000;
 
 type Compare = (one: string, other: string) => number;
 const compareCodes: Compare = (one, other) => (one < other ? -1 : Number(one > other));
-const compareNatural: Compare = new Intl.Collator("en", { numeric: true }).compare;
+const collator = new Intl.Collator("en", { numeric: true });
+/** The collator considers some different texts equal, such as `eu-1` and `eu-01`. */
+const compareNatural: Compare = (one, other) => collator.compare(one, other) || compareCodes(one, other);
 
 /** Returns the comparison of names for a fleet of this size. */
 export const nameOrder = (nodes: number): Compare => (nodes > COLLATED_NODES_MAX ? compareCodes : compareNatural);

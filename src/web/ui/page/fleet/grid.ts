@@ -13,8 +13,8 @@ const SIDE_LABELS_MIN = 620;
 const LABEL_WIDTH = 176;
 const LABEL_HEIGHT = 18;
 const BLOCK_HEIGHT_MIN = 16;
-/** Maximum number of region names. Further regions have none. */
-const LABELS_MAX = 200;
+/** Maximum number of region names. With more regions, the grid would be higher than a canvas can be (65,535 pixels). */
+const LABELS_MAX = 2_700;
 const GAP = 8;
 /** The ring of the selected node is at least this large, because cells may be tiny. */
 const SELECTED_SIZE_MIN = 16;

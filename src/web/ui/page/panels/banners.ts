@@ -70,7 +70,7 @@ function bannersOf({ warden, leader, collectors, now: at }: Status): readonly Ba
     banners.push({ tone: "wait", title: "Storm", text, alert: "ProxynetFleetOffline" });
   }
   if (warden.journal !== null) {
-    const title = "The journal can't be written";
+    const title = isStandby ? "This standby is out of date" : "Actions can't be recorded, and are on hold";
     banners.push({ tone: "bad", title, text: warden.journal, alert: "ProxywardenJournalNotWritable" });
   }
   return banners;

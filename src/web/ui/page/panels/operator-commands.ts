@@ -32,9 +32,9 @@ export function setCommandProblem(problem: string | null): void {
 /** Returns why no command can be sent now, or null if commands can be sent. */
 export const commandProblem = (): string | null => commandState.problem;
 
-/** Enables a command button unless there is a problem. Its `data-command` is its tooltip. */
+/** Enables a command button unless there is a problem or it is busy. Its `data-command` is its tooltip. */
 function followProblem(button: HTMLButtonElement): HTMLButtonElement {
-  button.disabled = commandState.problem !== null;
+  button.disabled = commandState.problem !== null || button.ariaBusy === "true";
   button.title = commandState.problem ?? button.dataset.command!;
   return button;
 }
@@ -76,11 +76,14 @@ export function confirmCommand(command: OperatorCommand): void {
       showProblem(fields, "An operator token is required.", true);
       return;
     }
-    send.disabled = true;
+    send.ariaBusy = "true";
+    followProblem(send);
     const message = await sendCommand(command, token, fields);
+    send.ariaBusy = "false";
     followProblem(send);
     if (message === null) return;
-    dialog.close();
+    // Another command may have been opened in the meantime.
+    if (form.isConnected) dialog.close();
     toast(message);
     commandState.onDone();
   };

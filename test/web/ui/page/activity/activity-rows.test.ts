@@ -95,3 +95,15 @@ test("commands of operators are among the rows, with who gave them and what it d
   ]);
   expect(rows.lines("actions")).toEqual([]);
 });
+
+test("rows are read again after a response that can't be shown", async () => {
+  const journal = new Journal(3);
+  journal.onRead = () => {
+    throw new Error("unknown format");
+  };
+  await expect(journal.rows.load()).rejects.toThrow("unknown format");
+  journal.onRead = () => {};
+  journal.rows.put({ ...line(1), summary: "an older version" });
+  await journal.rows.load();
+  expect(journal.rows.lines("all").map(({ summary }) => summary)).not.toContain("an older version");
+});

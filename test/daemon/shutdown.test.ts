@@ -1,0 +1,85 @@
+import { expect, test } from "vitest";
+import { SECOND_MS } from "../../src/base/duration.ts";
+import { ok } from "../../src/base/result.ts";
+import { readTextFile } from "../../src/cli/context.ts";
+import { startDaemon } from "../../src/daemon/daemon.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
+import { createCron } from "../../src/platform/cron.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { parsedConfig } from "../harness/daemon-group.ts";
+import { createSharedDatabase } from "../harness/shared-database.ts";
+import { createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
+
+/** After SIGTERM the process exits within this time. */
+const STOP_MS_MAX = 10 * SECOND_MS;
+/** The web server closes in real time, so virtual time passes in small steps until the daemon has stopped. */
+const STEP_MS = 20;
+
+/** Starts a daemon with a web server on a shared database. */
+async function startSharedDaemon() {
+  const clock = createVirtualClock(START_MS);
+  const database = createSharedDatabase(clock).connect("one", clock);
+  const sections = {
+    service: { base_url: "https://127.0.0.1:1", api_key: "k".repeat(40), usage_scale: "ratio", timeout: "30s" },
+    web: { listen: "127.0.0.1:0" },
+  };
+  const log = createRecordingLog();
+  const started = await startDaemon({
+    ...{ clock, cron: createCron(), random: () => 0.5, log: { ...log, setLevel() {} }, version: "0.0.0" },
+    readConfig: () => parsedConfig(sections),
+    readFile: readTextFile,
+    openStore: () => ok(database.state),
+    createMemoryStore: createMemoryStateStore,
+  });
+  if (!started.ok) throw new Error(started.error.join("\n"));
+  const daemon = started.value;
+  /** Stops the daemon. Returns how long that took. */
+  async function stop(): Promise<number> {
+    const startedAt = clock.monotonic();
+    let isStopped = false;
+    const stopping = daemon.stop().then(() => {
+      isStopped = true;
+    });
+    while (!isStopped && clock.monotonic() - startedAt < 2 * STOP_MS_MAX) await clock.advance(STEP_MS);
+    if (isStopped) await stopping;
+    return clock.monotonic() - startedAt;
+  }
+  return { clock, database, daemon, log, stop };
+}
+
+test("a leader whose database hangs stops within 10 s", async () => {
+  const { clock, database, daemon, stop } = await startSharedDaemon();
+  await clock.advance(5 * SECOND_MS);
+  const status = await (await fetch(`${daemon.url()}/api/v1/status`)).json();
+  expect(status).toMatchObject({ leader: { is_this: true } });
+  database.hanging = new Promise(() => {});
+  await clock.advance(5 * SECOND_MS);
+  expect(await stop()).toBeLessThan(STOP_MS_MAX);
+});
+
+test("a daemon whose database hangs while it is elected stops within 10 s", async () => {
+  const { clock, database, stop } = await startSharedDaemon();
+  database.hanging = new Promise(() => {});
+  await clock.advance(5 * SECOND_MS);
+  expect(await stop()).toBeLessThan(STOP_MS_MAX);
+});
+
+test("a leader whose database answers stops immediately and releases the lease", async () => {
+  const { clock, database, stop } = await startSharedDaemon();
+  await clock.advance(5 * SECOND_MS);
+  expect(await stop()).toBeLessThan(SECOND_MS);
+  expect((await database.state.lease.current())!.leftMs).toBe(0);
+});
+
+test("a daemon that stops while it is elected releases the lease", async () => {
+  const { clock, database, log, stop } = await startSharedDaemon();
+  const hanging = Promise.withResolvers<void>();
+  database.hanging = hanging.promise;
+  await clock.advance(SECOND_MS);
+  expect(database.state.lease.epoch()).not.toBeNull();
+  const stopped = stop();
+  hanging.resolve();
+  expect(await stopped).toBeLessThan(SECOND_MS);
+  expect((await database.state.lease.current())!.leftMs).toBe(0);
+  expect(log.lines.filter(({ level }) => level === "error")).toEqual([]);
+});
