@@ -103,7 +103,7 @@ const service = (defaults: ServiceOptions) =>
       "Behavior of the node list; `joined` is the order in which nodes joined the fleet.",
     ),
     session_list: listOptions(sortOrders(SESSION_ORDERS), defaults.sessionList).describe(
-      "Behavior of the session list. Unless the list is ordered by `started_at`, every page sorts all sessions, which is only suitable for small networks.",
+      "Behavior of the session list. Unless the list is ordered by `started_at`, all sessions are sorted for every page, which is only suitable for small networks.",
     ),
   })
     .transform((options): ServiceOptions => camelKeys(options))
