@@ -3,8 +3,9 @@ import { defineConfig } from "vitest/config";
 /** Settings of `npm test` and `npm run test:system`. */
 export const settings = {
   testTimeout: 30_000,
-  // Many tests wait for real servers, so more workers than cores are useful on two cores as well.
-  maxWorkers: 4,
+  // Some tests wait for real servers, so one worker more than cores is useful on two cores. Each worker compiles all of
+  // the code itself, so more of them take more CPU time than they save.
+  maxWorkers: 3,
   // Starting a worker per file takes longer than most files take to run. Tests clean up with onTestFinished, so that
   // files can share a worker.
   isolate: false,

@@ -1,20 +1,13 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { actualNodes } from "../../src/simulator/inspection.ts";
-import {
-  type HealingSetup,
-  type RunningDaemon,
-  rebootOffline,
-  startDaemonFor,
-  startHealingSetup,
-} from "../integration/remediation/healing-daemon.ts";
+import type { HealingSetup } from "../integration/remediation/healing-daemon.ts";
 import { startDaemonOnNetwork } from "../integration/simulated-network.ts";
 import { waitUntil } from "../integration/wait-until.ts";
-import { accessibilityViolations } from "./accessibility.ts";
+import { OUTAGE, pendingApproval, startWithApproval } from "./approval-daemon.ts";
 import { startBrowser } from "./chromium.ts";
 import { openPage } from "./page-visit.ts";
 
-const OUTAGE = { failureMode: "outage", remedy: "reboot" } as const;
 const TOKEN = "open-sesame";
 
 let browser: Browser;
@@ -22,17 +15,6 @@ beforeAll(async () => {
   browser = await startBrowser();
 });
 afterAll(() => browser.close());
-
-/** Opens the page of a daemon in which every action needs approval. */
-async function startWithApproval() {
-  const setup = await startHealingSetup();
-  const config = setup.writeConfig([rebootOffline({ mode: "approve" })], {
-    safety: { mode: "enforce", storm_cooldown: "0s", trust: { warmup_walks: 1 } },
-  });
-  const daemon = await startDaemonFor(setup, config);
-  await waitUntil("fleet data is trusted", async () => (await daemon.scrape()).sum("proxywarden_trusted") === 1);
-  return { setup, daemon, ...(await openPage(browser, daemon.app.url())) };
-}
 
 const nameOf = ({ network }: HealingSetup, node: string) =>
   network.service.world.fleet.nodes.find(({ id }) => id === node)!.name;
@@ -65,13 +47,8 @@ const untilShown = (page: Page, wanted: () => Record<string, number>) =>
     return shown === JSON.stringify(Object.entries(wanted()).toSorted());
   });
 
-const pendingApproval = (daemon: RunningDaemon, node: string) =>
-  waitUntil(`an action on ${node} waits for approval`, async () =>
-    (await daemon.actions()).find((action) => action.node === node && action.state === "awaiting"),
-  );
-
 test("the page shows the fleet and an unhealthy node, and explains the node by keyboard", async () => {
-  const { setup, daemon, page, pageErrors } = await startWithApproval();
+  const { setup, daemon, page, pageErrors } = await startWithApproval(browser);
   await untilShown(page, () => actualStatusCounts(setup));
   await page.evaluate(() => Object.assign(globalThis, { isSamePage: true }));
   const [node] = setup.nodes;
@@ -100,7 +77,7 @@ test("the page shows the fleet and an unhealthy node, and explains the node by k
 });
 
 test("commands need a valid token, which is kept for the tab", async () => {
-  const { setup, daemon, page, pageErrors } = await startWithApproval();
+  const { setup, daemon, page, pageErrors } = await startWithApproval(browser);
   const paused = async () => (await daemon.scrape()).sum("proxywarden_paused") === 1;
   await page.locator("#pause button:enabled").click();
   await page.getByLabel("Reason").fill("a deploy");
@@ -160,26 +137,4 @@ test("without operators the page is read-only", async () => {
   await page.getByText("Read-only: no operators are configured").waitFor();
   expect(await page.locator("#pause button").isDisabled()).toBe(true);
   expect(pageErrors).toEqual([]);
-});
-
-test("the page has no accessibility violations in light, dark and phone layout", async () => {
-  const { setup, daemon, page } = await startWithApproval();
-  const [node] = setup.nodes;
-  setup.interventions.startFailure(node!, OUTAGE);
-  await pendingApproval(daemon, node!);
-  await page.locator("#attention a").click();
-  await page.locator("#panel .guards").waitFor();
-  for (const colorScheme of ["light", "dark"] as const) {
-    await page.emulateMedia({ colorScheme });
-    expect(await accessibilityViolations(page)).toEqual([]);
-  }
-  await page.locator("#pause button").click();
-  expect(await accessibilityViolations(page)).toEqual([]);
-  await page.getByRole("button", { name: "Cancel" }).click();
-  await page.setViewportSize({ width: 390, height: 844 });
-  expect(await accessibilityViolations(page)).toEqual([]);
-  await page.getByRole("button", { name: "Close the explanation" }).click();
-  expect(await accessibilityViolations(page)).toEqual([]);
-  const width = await page.evaluate<number>("document.documentElement.scrollWidth");
-  expect(width).toBeLessThanOrEqual(390);
 });

@@ -208,17 +208,12 @@ export class RuleEvaluator {
     const hasEpisode = (policy: string, node: NodeId) =>
       [true, false].some((dryRun) => this.#episodeOf(policy, node, dryRun) !== null);
     for (const policy of records.policiesWithTimers()) {
-      const slots = slotsById(fleet);
-      const removed: { readonly node: NodeId; readonly timer: Timer; readonly isGone: boolean }[] = [];
-      for (const [node, timer] of records.timersOf(policy)) {
-        const isGone = !slots.has(node);
-        if (isGone || replaced.has(node)) removed.push({ node, timer, isGone });
-      }
-      for (const { node, timer, isGone } of removed) {
+      yield* eachInSteps(records.timersOf(policy), ([node, timer]) => {
+        const isGone = !slotsById(fleet).has(node);
+        if (!isGone && !replaced.has(node)) return;
         const next = isGone && hasEpisode(policy, node) ? markUnseen(timer) : INACTIVE;
         if (next !== timer) changes.push(this.#setTimer(policy, node, next));
-      }
-      yield;
+      });
     }
   }
 

@@ -105,7 +105,7 @@ describe("check", () => {
 describe("demo", () => {
   test("ends after --for with a report: calls by endpoint, no 429, ages and scrape time", async () => {
     const args = ["--nodes", "30", "--sessions", "60", "--speed", "60", "--port", "0", "--for", "1s"];
-    const { code, out, err } = await runCommand("demo", ...args);
+    const { code, out, err } = await runInProcess("demo", ...args);
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out).toMatch(/metrics +http:\/\/127\.0\.0\.1:\d+\/metrics/);
     expect(out).toMatch(/[1-9]\d* {2}GET \/v1\/nodes {2}200/);

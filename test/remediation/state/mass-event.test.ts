@@ -39,7 +39,7 @@ test("a crash while the timers of a mass event are journaled loses no node of an
   // Once for its onset, and once for its incident. The fact of a large fleet would block the event loop otherwise.
   expect(mentions).toBe(2 * FAILED);
   await network.restart();
-  await network.advance(30 * MINUTE_MS);
+  await network.advance(15 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
 });
 
@@ -55,7 +55,7 @@ test("a crash while the timers of a mass event are journaled loses no node that 
   expect(timers).toBeLessThan(FAILED);
   expect(fact.open).toMatchObject({ nodes: FAILED });
   await network.restart();
-  await network.advance(30 * MINUTE_MS);
+  await network.advance(15 * MINUTE_MS);
   expect(network.controller().view.status().breaker).toMatchObject({ nodes: FAILED });
   expect(network.postCount()).toBe(0);
 });
@@ -69,7 +69,7 @@ test("a crash while the timers of a mass event are journaled counts each node on
   });
   await crashWithin(network, "firing");
   await network.restart();
-  await network.advance(30 * MINUTE_MS);
+  await network.advance(15 * MINUTE_MS);
   expect((await journaled(network, "firing", "warden.breaker")).timers).toBe(FAILED);
   expect(network.controller().view.status().breaker).toBeNull();
 });

@@ -153,8 +153,8 @@ export const MUTATIONS: readonly Mutation[] = [
       },
       {
         file: "src/api-client/rate-limiter.ts",
-        find: `      if (outcome.kind === "unused") month.takeBack();`,
-        replace: `      if (outcome.kind !== "unused") void month.add(1);`,
+        find: `    if (outcome.kind === "unused") month.takeBack();`,
+        replace: `    if (outcome.kind !== "unused") void month.add(1);`,
       },
     ],
     ...safety,

@@ -1,0 +1,115 @@
+import { expect, test } from "vitest";
+import { MIGRATIONS } from "../../../src/journal/postgres/migrations.ts";
+import { isLongRun } from "../../harness/run-length.ts";
+import { shareDaemonPair, TEST_MS_MAX, untilLeading } from "./daemon-pair.ts";
+import { type Member, until } from "./member.ts";
+
+const pair = shareDaemonPair();
+
+const untilStandingBy = (member: Member) =>
+  until(
+    () => `${member.name} stands by:\n${member.err()}`,
+    async () => (await member.scrape().catch(() => null))?.sum("proxynet_nodes") === null,
+  );
+
+test(
+  "a leader that is stopped for longer than its lease during a POST goes on as a standby, and sends nothing more",
+  async () => {
+    const { group } = pair();
+    const { leader, standby } = await pair().leaderAndStandby();
+    group.setHooks({
+      async answered() {
+        leader.kill("SIGSTOP");
+      },
+    });
+    const node = group.failNode();
+    await untilLeading(standby);
+    group.setHooks({});
+    leader.kill("SIGCONT");
+    await untilStandingBy(leader);
+    await group.untilHealed(node);
+    expect(pair().postsTo(node)).toHaveLength(1);
+    // The other one hands over when it ends.
+    standby.kill("SIGTERM");
+    expect((await standby.ended).code).toBe(0);
+    await untilLeading(leader);
+  },
+  TEST_MS_MAX,
+);
+
+const LOSSES = [
+  ["answers of the database are lost", "to_client"],
+  ["requests to the database are lost", "to_server"],
+] as const;
+
+test.each(isLongRun ? LOSSES : LOSSES.slice(0, 1))(
+  "a leader whose %s is succeeded, sends nothing more, and stands by when it reaches the database again",
+  async (_, drop) => {
+    const { group } = pair();
+    const { leader, standby } = await pair().leaderAndStandby();
+    leader.database.drop = drop;
+    const node = group.failNode();
+    await untilLeading(standby);
+    expect(await leader.isLeading()).toBe(false);
+    await group.untilHealed(node);
+    const posts = pair().postsTo(node);
+    // The leader may have sent the first step before it noticed. Then the other one has not.
+    expect(posts.filter(({ body }) => body === '{"force":false}')).toHaveLength(1);
+    leader.database.drop = null;
+    await untilStandingBy(leader);
+    expect(pair().postsTo(node)).toEqual(posts);
+  },
+  TEST_MS_MAX,
+);
+
+test(
+  "while the database can't be written the leader exports what it has and holds actions, and nothing recorded is lost",
+  async () => {
+    const { cluster, group } = pair();
+    const { leader, standby } = await pair().leaderAndStandby();
+    // A new leader would decide again.
+    standby.kill("SIGKILL");
+    const setReadOnly = async (value: "on" | "off") => {
+      await cluster.query(`ALTER SYSTEM SET default_transaction_read_only = ${value}`);
+      await cluster.query("SELECT pg_reload_conf()");
+    };
+    await setReadOnly("on");
+    const node = group.failNode();
+    await until(
+      () => "the journal can't be written",
+      async () => (await leader.scrape()).sum("proxywarden_journal_writable") === 0,
+    );
+    const page = await leader.scrape();
+    expect(page.sum("proxynet_nodes")).toBe(60);
+    expect(pair().postsTo(node)).toEqual([]);
+    await setReadOnly("off");
+    await group.untilHealed(node);
+    const decisions = await cluster.query(
+      `SELECT reasons FROM ${group.schema}.proxywarden_decisions WHERE node = $1 AND verdict = 'hold'`,
+      [node],
+    );
+    expect(decisions).toContainEqual({ reasons: ["journal"] });
+  },
+  TEST_MS_MAX,
+);
+
+test(
+  "after a newer version has migrated the schema the older leader heals until it is stopped, and no older daemon leads after it",
+  async () => {
+    const { cluster, group } = pair();
+    const { leader, standby } = await pair().leaderAndStandby();
+    const setVersion = (version: number) =>
+      cluster.query(`UPDATE ${group.schema}.schema_version SET version = ${version}`);
+    const known = MIGRATIONS.length;
+    await setVersion(known + 1);
+    await group.untilHealed(group.failNode());
+    leader.kill("SIGTERM");
+    expect((await leader.ended).code).toBe(0);
+    const refusal = `has version ${known + 1}, and this proxywarden knows ${known} at most; run the version that wrote it`;
+    await until(standby.err, () => standby.err().includes(refusal));
+    expect([await standby.isLeading(), (await standby.ask("/-/healthy")).status]).toEqual([false, 200]);
+    await setVersion(known);
+    await untilLeading(standby);
+  },
+  TEST_MS_MAX,
+);
