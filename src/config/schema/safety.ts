@@ -62,7 +62,7 @@ const breaker = section({
   .transform(({ percent, amount, within }) => ({ share: percent, amount, withinMs: within }))
   .prefault({})
   .describe(
-    "Circuit breaker. It opens if more nodes than `percent` or `amount`, whichever is more, fire within the period, and stays open until an operator resets it.",
+    "Circuit breaker. It counts the nodes that, within the period, begin to fire or leave the list after one of our actions. It opens if there are more than `percent` or `amount`, whichever is more, and stays open until an operator resets it.",
   );
 
 const correlated = section({
@@ -91,7 +91,7 @@ export const safetySchema = section({
     .transform(({ percent }) => ({ share: percent }))
     .prefault({})
     .describe(
-      "Maximum share of nodes that are offline, of unknown status or firing at once. Above it, no action is taken (storm).",
+      "Maximum share of nodes that are offline, of unknown status, firing or disrupted by our actions at once. Above it, no action is taken (storm).",
     ),
   max_disrupted: section({
     percent: share(0, 100).prefault("5%").describe("Share of the fleet; a share above 0 allows at least one node."),

@@ -150,9 +150,7 @@ const headers = section({
 const httpServerConfig = section({
   http2: booleanFlag()
     .default(true)
-    .describe(
-      "Accepted for compatibility, without effect: the server speaks HTTP/1.1, which every HTTP/2 client supports.",
-    ),
+    .describe("Accepted for compatibility, without effect: the server speaks only HTTP/1.1."),
   headers,
 })
   .prefault({})

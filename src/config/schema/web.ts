@@ -93,7 +93,7 @@ export const webSection = section({
   trusted_proxies: list(network, "IP addresses and networks", TRUSTED_PROXIES_MAX)
     .default([])
     .describe(
-      "Reverse proxies whose `X-Forwarded-For` header is trusted. A request through one counts against the limits of the client: the last address in the header that is not itself a trusted proxy. Of the limits on connections, only the one on their total number applies to connections from a trusted proxy.",
+      "Reverse proxies whose `X-Forwarded-For` header is trusted. A request through one counts against the limits of the client: the last address in the header that is not itself a trusted proxy. Connections from a trusted proxy count only against the limit on the total number of connections.",
     ),
 })
   .superRefine(({ operators, admin_token_file }, context) => {
