@@ -3,7 +3,6 @@ import { defineConfig } from "vitest/config";
 /** Tests of `npm test` and `npm run test:system` that have a long form. */
 const LONG_TESTS = [
   "test/{config,metrics,policy,scheduling}/**/*.test.ts",
-  "test/cli/policy/policy-test.test.ts",
   "test/rate-limit/action-burst.test.ts",
   "test/rate-limit/ledger-days.test.ts",
   "test/rate-limit/learned-limit-over-hours.test.ts",

@@ -35,7 +35,7 @@ const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[
     "npm start -- policy backtest --config config/my.yaml --prometheus http://127.0.0.1:9090 --since 30d --policies offline.yaml",
     "test/integration/backtest/backtest.system.test.ts",
   ],
-  ["npm start -- policy test config/policies/tests/*.yaml", "test/cli/policy/policy-test.test.ts"],
+  ["npm start -- policy test config/policies/tests/*.yaml", "test/cli/policy/shipped-policy-tests.system.test.ts"],
   ["promtool test rules config/prometheus/tests/*.yml", "test/monitoring/rules.system.test.ts"],
   ["npm pack", "test/integration/cli/package.system.test.ts"],
   [`npm install --global proxywarden-${VERSION}.tgz`, "test/integration/cli/package.system.test.ts"],
