@@ -45,7 +45,7 @@ const overviewPanels = () => [
   ),
   flag(
     "Circuit breaker",
-    "Open: too many nodes fired, and no node is acted on until an operator runs `proxywarden reset-breaker`.",
+    "Open: too many nodes fired or were lost, and no node is acted on until an operator runs `proxywarden reset-breaker`.",
     `max(${selector("proxywarden_breaker_open")})`,
     truth("open", "closed", 0),
   ),
