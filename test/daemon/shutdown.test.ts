@@ -1,12 +1,13 @@
 import { expect, test } from "vitest";
-import { SECOND_MS } from "../../src/base/duration.ts";
+import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { ok } from "../../src/base/result.ts";
 import { readTextFile } from "../../src/cli/context.ts";
 import { startDaemon } from "../../src/daemon/daemon.ts";
+import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createCron } from "../../src/platform/cron.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { parsedConfig } from "../harness/daemon-group.ts";
+import { parsedConfig, startDaemonGroup } from "../harness/daemon-group.ts";
 import { createSharedDatabase } from "../harness/shared-database.ts";
 import { createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
 
@@ -82,4 +83,62 @@ test("a daemon that stops while it is elected releases the lease", async () => {
   expect(await stopped).toBeLessThan(SECOND_MS);
   expect((await database.state.lease.current())!.leftMs).toBe(0);
   expect(log.lines.filter(({ level }) => level === "error")).toEqual([]);
+});
+
+test("a leader whose database hangs has stopped its collectors by the time of the handover", async () => {
+  const group = await startDaemonGroup({ daemons: 1 });
+  const { clock, service, daemons } = group;
+  service.setFaults([{ fault: { kind: "hang" }, afterMs: 0, forMs: Number.POSITIVE_INFINITY }]);
+  await group.advanceUntil(() => service.inFlight > 0);
+  const hanging = Promise.withResolvers<void>();
+  daemons[0]!.database.hanging = hanging.promise;
+  await clock.advance(SECOND_MS);
+  expect([group.leaders(), service.inFlight]).toEqual([["one"], 1]);
+  const handover = clock.sleep(SHUTDOWN_BUDGET.activeMs).then(() => {
+    hanging.resolve();
+    return service.inFlight;
+  });
+  await daemons[0]!.stop();
+  expect(await handover).toBe(0);
+});
+
+test("after waiting for a reload, a shutdown waits less for the response to a POST in flight", async () => {
+  const group = await startDaemonGroup({ daemons: 1 });
+  const { clock, service, daemons } = group;
+  const { modes } = daemons[0]!;
+  await clock.advance(4 * MINUTE_MS);
+  service.setFaults([{ fault: { kind: "hang" }, match: "POST", afterMs: 0, forMs: Number.POSITIVE_INFINITY }]);
+  group.failNode();
+  await group.advanceUntil(() => group.posts.length > 0);
+  const reloadMs = 3 * SECOND_MS;
+  const stopping = modes.stop(clock.monotonic() - reloadMs);
+  await clock.advance(SHUTDOWN_BUDGET.postMs - reloadMs - 1);
+  expect(group.actions()).toMatchObject([{ state: "posting", inDoubt: false }]);
+  await clock.advance(1);
+  expect(group.actions()).toMatchObject([{ state: "sent", inDoubt: true }]);
+  await stopping;
+});
+
+test("a daemon that stops while the state is opened for its term does not lead", async () => {
+  const { clock, daemons } = await startDaemonGroup({ daemons: 1 });
+  const { database, modes } = daemons[0]!;
+  const hanging = Promise.withResolvers<void>();
+  const { openStore } = database.state;
+  Object.assign(database.state, { openStore: () => hanging.promise.then(openStore) });
+  await clock.advance(SECOND_MS);
+  expect(database.state.lease.epoch()).toBe(1);
+  const stopping = modes.stop(clock.monotonic());
+  hanging.resolve();
+  await stopping;
+  expect(modes.active.isLeading).toBe(false);
+});
+
+test("a daemon that is elected while it stops does not lead, and releases the lease", async () => {
+  const { clock, database, daemons } = await startDaemonGroup({ daemons: 1 });
+  const { database: connection, modes } = daemons[0]!;
+  await modes.stop(clock.monotonic());
+  await clock.advance(SECOND_MS);
+  expect([connection.state.lease.epoch(), modes.active.isLeading]).toEqual([1, false]);
+  await modes.handOver();
+  expect(database.holder()).toBeNull();
 });
