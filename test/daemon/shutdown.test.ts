@@ -133,12 +133,20 @@ test("a daemon that stops while the state is opened for its term does not lead",
   expect(modes.active.isLeading).toBe(false);
 });
 
-test("a daemon that is elected while it stops does not lead, and releases the lease", async () => {
+test("a daemon that is elected after it has stopped opens no term, and releases the lease", async () => {
   const { clock, database, daemons } = await startDaemonGroup({ daemons: 1 });
   const { database: connection, modes } = daemons[0]!;
+  const { openStore } = connection.state;
+  let terms = 0;
+  const countingOpenStore = () => {
+    terms += 1;
+    return openStore();
+  };
+  Object.assign(connection.state, { openStore: countingOpenStore });
   await modes.stop(clock.monotonic());
   await clock.advance(SECOND_MS);
-  expect([connection.state.lease.epoch(), modes.active.isLeading]).toEqual([1, false]);
+  expect(connection.state.lease.epoch()).toBe(1);
+  expect([terms, modes.active.isLeading]).toEqual([0, false]);
   await modes.handOver();
   expect(database.holder()).toBeNull();
 });

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { PolicyRule } from "../../src/model/policy/policy.ts";
+import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
 import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
@@ -61,6 +62,41 @@ test("a node whose uptime fell without our reboot is held for 15 minutes, also a
   expect(network.holdReasons(node!)).toContain("ownership");
   await network.advance(10 * MINUTE_MS);
   expect(network.holdReasons(node!)).toEqual(["approval"]);
+});
+
+/** Reboots a node as an operator does, without the daemon. */
+async function rebootByOperator({ daemon: { service, clock } }: QuietNetwork, node: string): Promise<void> {
+  const headers = { authorization: `Bearer ${SIMULATION_KEY}`, "content-type": "application/json" };
+  const request = { method: "POST", path: `/v1/nodes/${node}/reboot`, headers, body: "{}" } as const;
+  const transport = createSimulatedTransport(service, clock, { latencyMs: 0 });
+  expect(await transport.request(request, new AbortController().signal)).toMatchObject({ value: { status: 200 } });
+}
+
+test.each([
+  {
+    change: "whose uptime fell",
+    act: async ({ interventions }: QuietNetwork, node: string) => interventions.restart(node),
+    detail: /^ownership: .*its uptime fell from \d+ h to 0 h without a reboot of ours/,
+  },
+  {
+    change: "that is rebooting",
+    act: rebootByOperator,
+    detail: /^ownership: .*it was rebooted, but not by us/,
+  },
+])("a node $change only in the read before the action is not acted on", async ({ act, detail }) => {
+  const network = await startQuietNetwork({ rules: remediationRules([]) });
+  const [node] = network.nodes("us-east");
+  const when = 'node.status in ["online", "rebooting"]';
+  const policy = { ...rebootOnline(`node.id == "${node}"`), when, mode: "enforce" } as const;
+  expect(await network.controller().operatorCommands.pause("a test")).toMatchObject({ ok: true });
+  await network.reload({ rules: remediationRules([policy]) });
+  await network.advanceUntil(() => network.holdReasons(node!).length > 0);
+  expect(network.holdReasons(node!)).toEqual(["paused"]);
+  await act(network, node!);
+  await network.controller().operatorCommands.resume();
+  await network.advance(5 * SECOND_MS);
+  expect(network.actions()).toMatchObject([{ state: "withdrawn", detail: expect.stringMatching(detail) }]);
+  expect(network.events.filter((event) => event.kind === "request" && event.method === "POST")).toEqual([]);
 });
 
 test("our own reboot does not hold the node as an external action", async () => {
