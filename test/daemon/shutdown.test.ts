@@ -111,6 +111,7 @@ test("after waiting for a reload, a shutdown waits less for the response to a PO
   group.failNode();
   await group.advanceUntil(() => group.posts.length > 0);
   const reloadMs = 3 * SECOND_MS;
+  // The shutdown began before the daemon waited for its reload.
   const stopping = modes.stop(clock.monotonic() - reloadMs);
   await clock.advance(SHUTDOWN_BUDGET.postMs - reloadMs - 1);
   expect(group.actions()).toMatchObject([{ state: "posting", inDoubt: false }]);
