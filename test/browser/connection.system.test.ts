@@ -80,22 +80,43 @@ test("a phone shows the mode and the lost connection", async () => {
   expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBeLessThanOrEqual(390);
 });
 
-test("a status that the page can't show is not live, and the next one is read", async () => {
+test("data that the page can't show is named, and the commands stay enabled", async () => {
   let isReadable = false;
   const { status, budget } = quietStatus();
+  const changed = (answer: unknown, change: object) => ({ ...(answer as object), ...(isReadable ? {} : change) });
   const web = await startTestServer(
     {
-      ...{ fleet: () => buildFleet([{ id: "a" }]), operators, budget },
-      status: () => ({ ...(status() as object), ...(isReadable ? {} : { collectors: null }) }),
+      ...{ fleet: () => buildFleet([{ id: "a" }]), operators },
+      status: () => changed(status(), { collectors: null }),
+      budget: () => changed(budget(), { categories: null }),
     },
     createSystemClock(),
   );
   const { page } = await openPage(browser, web.url);
-  await untilConnectionShows(page, "disconnected");
-  expect(await page.locator("#disconnected").textContent()).toContain("Reload the page");
-  expect(await page.locator("#pause button").isDisabled()).toBe(true);
+  await untilConnectionShows(page, "incomplete");
+  const note = page.locator("#not-shown");
+  await note.getByText("The page can't show: limits, status.").waitFor();
+  expect(await note.textContent()).toContain("reload the page");
+  expect(await page.locator("#pause button").isEnabled()).toBe(true);
+  expect(await page.locator("#disconnected").isHidden()).toBe(true);
+  expect(await isGray(page)).toBe(false);
   isReadable = true;
   await untilConnectionShows(page, "live");
+  expect(await note.isHidden()).toBe(true);
+});
+
+test("a fleet and a history that the page can't show are not live", async () => {
+  const web = await startTestServer(
+    { fleet: () => buildFleet([{ id: "a" }]), operators, ...quietStatus() },
+    createSystemClock(),
+  );
+  const { page } = await openPage(browser, "about:blank");
+  for (const path of ["fleet", "history"])
+    await page.route(`**/api/v1/${path}`, (route) => route.fulfill({ json: {} }));
+  await page.goto(web.url);
+  await page.locator("#not-shown").getByText("The page can't show: charts, fleet.").waitFor();
+  await untilConnectionShows(page, "incomplete");
+  expect(await page.locator("#pause button").isEnabled()).toBe(true);
 });
 
 test("a command that waits for its response can't be sent twice, and leaves the dialog of another one open", async () => {

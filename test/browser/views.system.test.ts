@@ -247,6 +247,8 @@ test("banners name the operator, and link the section of the runbook and Grafana
   Object.assign(status.leader, { is_this: false });
   await page.locator(".banner").getByText("The leader is warden-1.").waitFor();
   expect((await links())[0]).toBe("https://docs.example.net/runbook#proxywardennoleader");
+  // A leader whose lease has ended is shown like a standby.
+  expect(await page.locator(".banner b").last().textContent()).toBe("The journal can't be reached");
 });
 
 test("limits, ages and charts say what their numbers mean", async () => {

@@ -44,8 +44,9 @@ export function createFleetGrid(deps: FleetGridDeps) {
 
   return {
     /**
-     * The steps that update the grid to the fleet as of the first step. Their result is null if nothing changed. The
-     * steps of two updates must not alternate.
+     * The steps that update the grid to the fleet as of the first step, and to the marks as they are while the steps
+     * read them. A mark that changes meanwhile may be outdated until the next refresh. The result of the steps is null
+     * if nothing changed. The steps of two updates must not alternate.
      */
     *refresh(): Steps<FleetGridChange | null> {
       const fleet = deps.fleet();

@@ -58,7 +58,9 @@ interface RequestError {
 }
 
 /** A response or the reason why there is none. */
-type ApiResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: RequestError };
+export type ApiResult<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly error: RequestError };
 
 /** Responses take milliseconds, so a slower one is considered lost. */
 const REQUEST_TIMEOUT_MS = 5_000;

@@ -7,7 +7,7 @@ const READ_ONLY_HINT = "Read-only: no operators are configured (web.operators)";
 
 /**
  * Shows whether the daemon answers. While it does not, everything on the page is gray, the time of the data is shown,
- * and commands are disabled.
+ * and commands are disabled. Also names data that the page can't show.
  */
 export class Connection {
   /** When the shown data was sent, or null if there is none yet. */
@@ -17,6 +17,8 @@ export class Connection {
   #problem: string | null = null;
   /** Whether events arrive. Otherwise the page polls. */
   #isLive = false;
+  /** Names of the data whose last response could not be shown. */
+  readonly #notShown = new Set<string>();
 
   /** Notes a response that was sent at `now`, and returns whether earlier ones failed. */
   noteAnswer(now: string, takesCommands: boolean): boolean {
@@ -38,27 +40,42 @@ export class Connection {
     this.#show();
   }
 
+  /** Notes whether the last response with some data could be shown. */
+  noteShown(data: string, isShown: boolean): void {
+    if (isShown) this.#notShown.delete(data);
+    else this.#notShown.add(data);
+    this.#show();
+  }
+
   #show(): void {
     const isLost = this.#problem !== null;
     const asOf = this.#dataAt === null ? "" : `as of ${timeOfDay(this.#dataAt, Date.now())}`;
     if (isLost) showChip(["disconnected", asOf].filter(Boolean).join(", "), "bad");
+    else if (this.#notShown.size > 0) showChip("incomplete", "bad");
     else if (this.#dataAt !== null) showChip(this.#isLive ? "live" : "polling", this.#isLive ? "good" : "wait");
     document.body.classList.toggle("is-disconnected", isLost);
     byId<HTMLButtonElement>("activity-older").disabled = isLost;
     document.title = isLost ? "(disconnected) proxywarden" : "proxywarden";
-    const note = byId("disconnected");
-    note.hidden = !isLost;
     const data = asOf === "" ? "" : ` The page shows the state ${asOf}.`;
     const text = isLost
       ? `No data: ${this.#problem}.${data} Commands are disabled; the page reconnects by itself.`
       : "";
-    // A screen reader announces each change of the text.
-    if (note.textContent !== text) note.textContent = text;
+    showNote("disconnected", text);
+    const notShown = [...this.#notShown].sort().join(", ");
+    const advice = "The daemon may have been upgraded: reload the page.";
+    showNote("not-shown", isLost || notShown === "" ? "" : `The page can't show: ${notShown}. ${advice}`);
     byId("readonly").hidden = isLost || this.#dataAt === null || this.#takesCommands;
     setCommandProblem(
       isLost || this.#dataAt === null ? NOT_CONNECTED_HINT : this.#takesCommands ? null : READ_ONLY_HINT,
     );
   }
+}
+
+function showNote(id: string, text: string): void {
+  const note = byId(id);
+  note.hidden = text === "";
+  // A screen reader announces each change of the text.
+  if (note.textContent !== text) note.textContent = text;
 }
 
 function showChip(text: string, tone: string): void {

@@ -1,5 +1,6 @@
 import type { ActionView, DecisionView, OperatorCommandView } from "../../api/row-views.ts";
 import {
+  type ApiResult,
   type Budget,
   fetchApprovals,
   fetchFleet,
@@ -106,38 +107,45 @@ export class LiveData {
       this.#connection.noteFailure(status.error.message);
       return;
     }
-    const now = Date.parse(status.value.now);
-    this.status = status.value;
-    try {
-      if (budget.ok) {
-        this.budget = budget.value;
-        this.#listener.budget(budget.value, now);
-      }
-      this.#listener.status(status.value);
-      if (policies.ok) this.#listener.policies(policies.value.data);
-      if (waiting.ok) this.#listener.approvals(waiting.value.data, now);
-    } catch (error) {
-      // The daemon may have been upgraded since the page was loaded.
-      this.#connection.noteFailure("the page can't show the daemon's response. Reload the page");
-      throw error;
-    }
     if (this.#connection.noteAnswer(status.value.now, status.value.takes_orders)) {
       this.#reconnect();
       this.#refreshAll();
     }
+    const now = Date.parse(status.value.now);
+    this.status = status.value;
+    this.#show("limits", budget, (value) => {
+      this.budget = value;
+      this.#listener.budget(value, now);
+    });
+    this.#show("status", status, (value) => this.#listener.status(value));
+    this.#show("policies", policies, ({ data }) => this.#listener.policies(data));
+    this.#show("approvals", waiting, ({ data }) => this.#listener.approvals(data, now));
   });
 
   readonly #refreshFleet = batched(async () => {
-    const answer = await fetchFleet();
-    if (!answer.ok) return;
-    this.fleet = readFleet(answer.value);
-    this.#listener.fleet(this.fleet);
+    this.#show("fleet", await fetchFleet(), (value) => {
+      this.fleet = readFleet(value);
+      this.#listener.fleet(this.fleet);
+    });
   });
 
   readonly #refreshHistory = batched(async () => {
-    const answer = await getJson<HistoryDocument>("history");
-    if (answer.ok) this.#listener.history(answer.value);
+    this.#show("charts", await getJson<HistoryDocument>("history"), (value) => this.#listener.history(value));
   });
+
+  /** Shows a response, unless the request failed, and notes whether the page can show it. Never throws. */
+  #show<T>(data: string, answer: ApiResult<T>, show: (value: T) => void): void {
+    if (!answer.ok) return;
+    let isShown = false;
+    try {
+      show(answer.value);
+      isShown = true;
+    } catch (error) {
+      // The daemon may have been upgraded since the page was loaded.
+      reportError(error);
+    }
+    this.#connection.noteShown(data, isShown);
+  }
 
   #refreshAll(): void {
     for (const refresh of [this.#refreshFleet, this.refreshStatus, this.#refreshHistory]) refresh();

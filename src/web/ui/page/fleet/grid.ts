@@ -13,8 +13,6 @@ const SIDE_LABELS_MIN = 620;
 const LABEL_WIDTH = 176;
 const LABEL_HEIGHT = 18;
 const BLOCK_HEIGHT_MIN = 16;
-/** Maximum number of region names. With more regions, the grid would be higher than a canvas can be (65,535 pixels). */
-const LABELS_MAX = 2_700;
 const GAP = 8;
 /** The ring of the selected node is at least this large, because cells may be tiny. */
 const SELECTED_SIZE_MIN = 16;
@@ -157,7 +155,7 @@ export class Grid {
 
   /** Shows the name of each region, and how many of its nodes are online. */
   #showLabels(): void {
-    const labels = this.#fleet!.groups.slice(0, LABELS_MAX).map(({ region, cells, online }, index) => ({
+    const labels = this.#fleet!.groups.map(({ region, cells, online }, index) => ({
       ...{ region, text: `${formatCount(online)}/${formatCount(cells.length)}` },
       top: this.#layout!.blocks[index]!.top - (this.#hasSideLabels ? 0 : LABEL_HEIGHT),
     }));

@@ -70,7 +70,8 @@ function bannersOf({ warden, leader, collectors, now: at }: Status): readonly Ba
     banners.push({ tone: "wait", title: "Storm", text, alert: "ProxynetFleetOffline" });
   }
   if (warden.journal !== null) {
-    const title = isStandby ? "This standby is out of date" : "Actions can't be recorded, and are on hold";
+    // A leader whose lease has ended is shown like a standby.
+    const title = isStandby ? "The journal can't be reached" : "Actions can't be recorded, and are on hold";
     banners.push({ tone: "bad", title, text: warden.journal, alert: "ProxywardenJournalNotWritable" });
   }
   return banners;
