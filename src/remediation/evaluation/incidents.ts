@@ -18,12 +18,14 @@ export const INCIDENTS = "warden.correlated";
 /** Number of walks whose failures may form one incident, because one walk may not show all nodes that fail together. */
 const WALKS_PER_INCIDENT = 2;
 
-/** What the journal stores. After a mass event it names most of the fleet, so no node is named more than necessary. */
+/** What the journal stores. */
 interface IncidentsFact {
-  readonly onsets: readonly OnsetGroup[];
+  /** Always empty: a build before `groups` stored the onsets here, and expects an array. */
+  readonly onsets: readonly Onset[];
+  /** After a mass event they name most of the fleet, so what onsets have in common is stored once. */
+  readonly groups?: readonly OnsetGroup[];
   readonly real: readonly IncidentFact[];
-  /** Incidents of all policies, or null if they are the same as `real`. */
-  readonly shadow: readonly IncidentFact[] | null;
+  readonly shadow: readonly IncidentFact[];
 }
 
 /** Onsets of one policy in one region or country at the same time. */
@@ -37,7 +39,7 @@ export class IncidentTracker {
   #onsets: readonly Onset[];
   /** Incidents of the policies that act. */
   #real: readonly Incident[];
-  /** Incidents of all policies, for dry runs. The same array as `#real` while all policies with onsets act. */
+  /** Incidents of all policies, for dry runs. */
   #dryRun: readonly Incident[];
   /** What {@link row} returned last, and what it was made of. */
   #row: { readonly parts: readonly unknown[]; readonly fact: IncidentsFact } | null = null;
@@ -45,11 +47,11 @@ export class IncidentTracker {
   /** Continues with the incidents of the journal. */
   constructor(context: CandidateDeps) {
     const fact = context.remediationState.records.fact(INCIDENTS);
-    const stored = JSON.parse(fact ?? '{"onsets":[],"real":[],"shadow":null}') as IncidentsFact;
+    const stored = JSON.parse(fact ?? '{"onsets":[],"real":[],"shadow":[]}') as IncidentsFact;
     this.#context = context;
-    this.#onsets = stored.onsets.flatMap(fromOnsetGroup);
+    this.#onsets = [...stored.onsets, ...(stored.groups ?? []).flatMap(fromOnsetGroup)];
     this.#real = stored.real.map(fromIncidentFact);
-    this.#dryRun = stored.shadow?.map(fromIncidentFact) ?? this.#real;
+    this.#dryRun = stored.shadow.map(fromIncidentFact);
   }
 
   /** Returns the incidents of the policies that act; for dry runs, those of all policies. */
@@ -67,14 +69,12 @@ export class IncidentTracker {
     const nodesMin = this.#nodesMinByDomain();
     const acting = new Set(policies.filter((policy) => !isDryRun(policy)).map(({ policy }) => policy.rule.name));
     const realOnsets = this.#onsets.filter(({ policy }) => acting.has(policy));
-    const isSame = this.#dryRun === this.#real && realOnsets.length === this.#onsets.length;
     this.#real = addOnsets(this.#real, realOnsets, withinMs, nodesMin);
-    this.#dryRun = isSame ? this.#real : addOnsets(this.#dryRun, this.#onsets, withinMs, nodesMin);
+    this.#dryRun = addOnsets(this.#dryRun, this.#onsets, withinMs, nodesMin);
   }
 
   /** Adopts incidents of dry runs that have an unhealthy node under `policies`, which act from now on. */
   adoptPolicies(policies: readonly ActivePolicy[]): void {
-    if (this.#dryRun === this.#real) return;
     const isUnhealthy = this.#isUnhealthyUnder(policies);
     for (const incident of this.#dryRun)
       if ([...incident.nodes].some(isUnhealthy)) this.#real = mergeIncident(this.#real, incident);
@@ -85,10 +85,7 @@ export class IncidentTracker {
    * recovery.
    */
   end(policies: readonly ActivePolicy[]): void {
-    if (this.#real.length === 0 && this.#dryRun.length === 0) {
-      this.#dryRun = this.#real;
-      return;
-    }
+    if (this.#real.length === 0 && this.#dryRun.length === 0) return;
     const { remediationState, rules } = this.#context;
     const options = {
       now: remediationState.now(),
@@ -96,20 +93,16 @@ export class IncidentTracker {
       sizeOf: this.#nodesMinByDomain(),
     };
     const acting = policies.filter((policy) => !isDryRun(policy));
-    const isSame = this.#dryRun === this.#real && acting.length === policies.length;
     this.#real = updateIncidents(this.#real, this.#isUnhealthyUnder(acting), options);
-    this.#dryRun = isSame ? this.#real : updateIncidents(this.#dryRun, this.#isUnhealthyUnder(policies), options);
+    this.#dryRun = updateIncidents(this.#dryRun, this.#isUnhealthyUnder(policies), options);
   }
 
   /** Returns what the journal stores; the same object if nothing changed since the last call. */
   row(): IncidentsFact {
     const parts = [this.#onsets, this.#real, this.#dryRun];
     if (!parts.every((part, index) => part === this.#row?.parts[index])) {
-      const shadow = this.#dryRun === this.#real ? null : this.#dryRun.map(toIncidentFact);
-      this.#row = {
-        parts,
-        fact: { onsets: toOnsetGroups(this.#onsets), real: this.#real.map(toIncidentFact), shadow },
-      };
+      const [real, shadow] = [this.#real.map(toIncidentFact), this.#dryRun.map(toIncidentFact)];
+      this.#row = { parts, fact: { onsets: [], groups: toOnsetGroups(this.#onsets), real, shadow } };
     }
     return this.#row!.fact;
   }
@@ -155,5 +148,4 @@ function toOnsetGroups(onsets: readonly Onset[]): OnsetGroup[] {
   });
 }
 
-/** A journal of a build before the groups has recent onsets without "nodes", which are dropped. */
-const fromOnsetGroup = ({ nodes = [], ...onset }: OnsetGroup): Onset[] => nodes.map((node) => ({ ...onset, node }));
+const fromOnsetGroup = ({ nodes, ...onset }: OnsetGroup): Onset[] => nodes.map((node) => ({ ...onset, node }));

@@ -59,7 +59,7 @@ export class RuleEvaluator {
   readonly #fleetHealth: Pick<FleetHealth, "recordChanges">;
   /** Last false observations by policy, or empty until this process has evaluated trusted data. */
   readonly #lastFalse = new Map<string, LastFalseObservations>();
-  /** What an evaluation adds before it changes a timer. It is kept until it is counted, whatever fails in between. */
+  /** A node is added before its timer changes, and kept until it is counted, even if the evaluation fails. */
   #uncounted: UncountedNodes = { firing: new Map(), onsets: new Map() };
   #lastEvaluated: { readonly fleet: Fleet; readonly sessionsAt: MonotonicMs | null } | null = null;
 

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { INCIDENTS } from "../../../src/remediation/evaluation/incidents.ts";
 import { rebootOffline, remediationRules } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
@@ -115,13 +116,27 @@ test("an incident whose nodes stay unhealthy ends six hours after the last of th
   expect(nodesActedOn(network).toSorted()).toEqual([...incidentNodes(network)].toSorted());
 });
 
-test("onsets before and after a kill make one incident", async () => {
+/** Changes the stored onsets to the form in which each names its node, as builds before the groups wrote them. */
+function storeOnsetsOneByOne({ daemon: { remediationState } }: QuietNetwork): void {
+  const { groups, ...fact } = JSON.parse(remediationState.records.fact(INCIDENTS)!);
+  const onsets = groups.flatMap(({ nodes, ...onset }: { nodes: string[] }) =>
+    nodes.map((node) => ({ ...onset, node })),
+  );
+  expect(onsets).toHaveLength(3);
+  remediationState.record([{ kind: "fact", key: INCIDENTS, value: JSON.stringify({ ...fact, onsets }) }]);
+}
+
+test.each([
+  ["", () => {}],
+  [", also from a journal that stores them one by one", storeOnsetsOneByOne],
+])("onsets before and after a kill make one incident%s", async (_, changeJournal) => {
   const network = await startQuietNetwork({
     rules: remediationRules([rebootOffline({ forMs: 10 * MINUTE_MS })]),
     scenario,
   });
   for (const node of incidentNodes(network).slice(0, 3)) network.failNode(node);
   await network.advance(90_000);
+  changeJournal(network);
   network.kill();
   await network.restart({ downMs: 1_000 });
   await network.advance(75_000);

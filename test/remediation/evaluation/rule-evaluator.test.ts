@@ -93,7 +93,7 @@ test("after a crash, a node that got the id of another during an evaluation does
   expect([...restarted.timers().values()].filter(({ state }) => state !== "pending")).toEqual([]);
 });
 
-test("nodes that fired stay to be counted until they are", async () => {
+test("nodes that fired are counted later if counting them fails", async () => {
   const { clock, evaluator, fleetHealth, publish } = await startEvaluator(undefined, { forMs: 0 });
   const counted: (readonly string[])[] = [];
   fleetHealth.recordChanges = ({ firing }) => {
