@@ -150,7 +150,7 @@ const QUERY_EXAMPLES: readonly (readonly [title: string, query: string])[] = [
   ],
   [
     "The ten nodes with the highest CPU usage, with their names",
-    "topk(10, proxynet_node_cpu_usage_ratio) * on (node_id) group_left (name, region) proxynet_node_info",
+    "topk(10, proxynet_node_cpu_usage_ratio) * on (instance, node_id) group_left (name, region) proxynet_node_info",
   ],
   ["Nodes that the service has not seen for ten minutes", "time() - proxynet_node_last_seen_timestamp_seconds > 600"],
   [

@@ -3,7 +3,7 @@ import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import { policyRulesOf } from "../config/policy-file.ts";
 import type { PolicyRule } from "../model/policy/policy.ts";
 import type { TimerRow } from "../model/remediation/episode.ts";
-import type { JournalReader } from "../model/remediation/journal.ts";
+import { EXPLAINED_ROWS_MAX, type JournalReader } from "../model/remediation/journal.ts";
 import type { EpochMs } from "../model/time.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { presentTimer } from "../policy/timers/timer.ts";
@@ -34,9 +34,6 @@ export interface ExplainOptions extends DaemonAccessOptions, OutputOption {
   /** Absent means now. */
   readonly at?: EpochMs;
 }
-
-/** Number of rows to read of each kind. A node has few episodes, each with a few steps. */
-const ROWS_MAX = 100;
 
 /** `explain NODE`: explains why a node was or was not acted on. With a configuration, the node is named by its id. */
 export async function runExplain(node: string, options: ExplainOptions, context: CommandContext): Promise<ExitCode> {
@@ -100,7 +97,7 @@ async function explainFromJournal(
 }
 
 async function readNodeRows(journal: JournalReader, node: string, until: EpochMs | undefined): Promise<NodeRows> {
-  const query = { node, limit: ROWS_MAX, ...(until === undefined ? {} : { until }) };
+  const query = { node, limit: EXPLAINED_ROWS_MAX, ...(until === undefined ? {} : { until }) };
   return {
     holds: (await journal.holds(node)).map(holdView),
     episodes: (await journal.episodes(query)).map(episodeView),

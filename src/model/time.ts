@@ -8,12 +8,12 @@ export type MonotonicMs = number;
 export const formatTime = (at: EpochMs): string => `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 
 /**
- * Parses a text that begins with a date, `YYYY-MM-DD`, as `Date.parse` does. Returns NaN if it is invalid, also if the
- * month does not have that day: Date.parse reads 30 February as 1 or 2 March.
+ * Parses a text that begins with a date and T, `YYYY-MM-DDT`, as `Date.parse` does. Returns NaN if it is invalid, also
+ * if the month does not have that day: Date.parse reads 30 February as 1 or 2 March.
  */
 export function parseIsoTime(iso: string): EpochMs {
-  const date = iso.slice(0, 10);
-  const midnight = Date.parse(`${date}T00:00:00Z`);
-  const isDay = !Number.isNaN(midnight) && new Date(midnight).toISOString().startsWith(date);
+  const day = Number(iso.slice(8, 10));
+  // Every month has 28 days, which makes this fast for most texts.
+  const isDay = day <= 28 || new Date(iso.slice(0, 10)).getUTCDate() === day;
   return isDay ? Date.parse(iso) : Number.NaN;
 }

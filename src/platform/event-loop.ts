@@ -32,7 +32,7 @@ export async function runInSlices<Result>(
   }
 }
 
-/** Items between two looks at the clock, if each takes about a microsecond. */
+/** Items per step. Each takes about a microsecond. */
 const ITEMS_PER_STEP = 200;
 
 /** Returns the steps that do `work` for each item, in order. Items that are added meanwhile are included. */

@@ -72,7 +72,10 @@ function stderrDestination(): LogDestination {
 /** A log that drops everything. */
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** Creates a log that keeps only the first exception (the field `err` of an error), with which the run fails. */
+/**
+ * Creates a log that keeps only the first exception (the field `err` of an error), with which the run fails. Errors
+ * without an exception, such as alerts about the fleet, are results of the run.
+ */
 export function createFailureLog(): Log & { readonly defect: { found: unknown } } {
   const defect: { found: unknown } = { found: null };
   return {

@@ -9,13 +9,13 @@ import { fieldsOfTerm, type LiteralTerm, type Term, type Value, walkTerms } from
 /** A sampled state of a node: a value for each field that the expressions read. */
 export type SampledState = ReadonlyMap<Field, Value>;
 
-/**
- * The time of every sample, unless the expressions have constant times. Then it is a day after the last one, if that is
- * later. Timestamps are before it.
- */
+/** The time of every sample, unless the expressions have constant times. */
 export const SAMPLE_NOW = Date.UTC(2026, 0, 5, 12);
 
-/** Maximum number of samples. If there are more combinations, this many random ones are sampled. */
+/**
+ * Maximum number of samples, of which each value of `now` gets an equal share. If there are more combinations, random
+ * ones are sampled.
+ */
 const STATES_MAX = 20_000;
 const SEED = 1;
 /** Distance of a sample from a constant that it is compared with. */
@@ -23,19 +23,33 @@ const BOUND_OFFSET = 0.001;
 
 /**
  * Yields states of a node with values on both sides of every constant in the expressions, where two versions of a
- * condition are most likely to differ. The same expressions yield the same states.
+ * condition are most likely to differ. The same expressions yield the same states. If they compare `now` with a
+ * constant time, there are several values of `now`. No timestamp is after it.
  */
 export function* sampleStates(expressions: readonly Expression[]): Generator<SampledState> {
   const named = new Set(expressions.flatMap(({ fields }) => fields));
   const fields = FIELDS.filter((field) => named.has(field));
-  const now = Math.max(SAMPLE_NOW, ...constantTimes(expressions).map((at) => at + DAY_MS));
-  const choices = fields.map((field) => sampledValues(field, comparedConstants(field, expressions), now));
-  const total = choices.reduce((product, { length }) => product * length, 1);
   const random = seededRandom(SEED);
-  for (let index = 0; index < Math.min(total, STATES_MAX); index++) {
+  const nows = sampledNows(fields, expressions);
+  const statesMax = Math.ceil(STATES_MAX / nows.length);
+  for (const now of nows) {
+    const choices = fields.map((field) => sampledValues(field, comparedConstants(expressions, field), now));
+    yield* combine(fields, choices, statesMax, random);
+  }
+}
+
+/** Yields all combinations of the choices for each field, or `max` random ones if there are more. */
+function* combine(
+  fields: readonly Field[],
+  choices: readonly (readonly Value[])[],
+  max: number,
+  random: () => number,
+): Generator<SampledState> {
+  const total = choices.reduce((product, { length }) => product * length, 1);
+  for (let index = 0; index < Math.min(total, max); index++) {
     let rest = index;
     const values = choices.map((values): Value => {
-      if (total > STATES_MAX) return values[Math.floor(random() * values.length)]!;
+      if (total > max) return values[Math.floor(random() * values.length)]!;
       const value = values[rest % values.length]!;
       rest = Math.floor(rest / values.length);
       return value;
@@ -58,25 +72,44 @@ const literalsIn = (term: Term): readonly LiteralTerm[] =>
 const timesOf = (literals: readonly LiteralTerm[]): readonly EpochMs[] =>
   literals.flatMap(({ value, isTimestamp }) => (isTimestamp === true ? [Number(value)] : []));
 
-/** Returns the constants that expressions compare a field with. */
-const comparedConstants = (field: Field, expressions: readonly Expression[]): readonly LiteralTerm[] =>
+/** Returns the constants in each comparison, or only in those that read a field. */
+const comparedConstants = (expressions: readonly Expression[], field?: Field): readonly (readonly LiteralTerm[])[] =>
   expressions
     .flatMap(({ condition }) => [...walkTerms(condition)])
     .filter(({ kind }) => kind === "comparison" || kind === "in" || kind === "method")
-    .filter((test) => fieldsOfTerm(test).includes(field))
-    .flatMap(literalsIn);
+    .filter((test) => field === undefined || fieldsOfTerm(test).includes(field))
+    .map(literalsIn);
 
-/** Returns values of a field on both sides of the constants, in ascending order. */
+/** Returns the values of `now`, in ascending order. The last one is at least a day after all bounds. */
+function sampledNows(fields: readonly Field[], expressions: readonly Expression[]): readonly EpochMs[] {
+  const later = boundTimes(comparedConstants(expressions)).map((at) => at + DAY_MS);
+  const last = later.filter(isDate).reduce((max, at) => Math.max(max, at), SAMPLE_NOW);
+  const now = fields.find(({ name }) => name === "now");
+  const times = now === undefined ? [] : withNeighbours(boundTimes(comparedConstants(expressions, now)));
+  return ascending([...times, last]).filter((at) => isDate(at) && at <= last);
+}
+
+/** Returns the constant times in comparisons, and their sums and differences with the constant durations in the same. */
+const boundTimes = (comparisons: readonly (readonly LiteralTerm[])[]): readonly EpochMs[] =>
+  comparisons.flatMap((literals) => {
+    const durations = numbersOf(literals);
+    return timesOf(literals).flatMap((at) => [at, ...durations.flatMap((duration) => [at - duration, at + duration])]);
+  });
+
+const numbersOf = (literals: readonly LiteralTerm[]): readonly number[] =>
+  literals.flatMap(({ value, isTimestamp }) => (typeof value === "number" && isTimestamp !== true ? [value] : []));
+
+/** Returns values of a field on both sides of the constants in comparisons, in ascending order. */
 function sampledValues(
   { name, type, range }: Field,
-  constants: readonly LiteralTerm[],
+  comparisons: readonly (readonly LiteralTerm[])[],
   now: EpochMs,
 ): readonly Value[] {
-  const bounds = constants.filter(({ isTimestamp }) => isTimestamp !== true).map(({ value }) => value);
-  const numbers = bounds.filter((value) => typeof value === "number");
+  const constants = comparisons.flat();
+  const numbers = numbersOf(constants);
   switch (type) {
     case "string": {
-      const texts = bounds.filter((value) => typeof value === "string");
+      const texts = constants.map(({ value }) => value).filter((value) => typeof value === "string");
       // Strings that begin or end with a constant.
       const longer = texts.flatMap((text) => [`${text}-x`, `x-${text}`]);
       return range === "status" ? KNOWN_STATUSES : [...new Set([...texts, "another", ...longer])];
@@ -92,10 +125,10 @@ function sampledValues(
         ...numbers.flatMap((bound) => [bound - BOUND_OFFSET, bound, bound + BOUND_OFFSET]),
       ]).filter((value) => value >= 0 && (range !== "ratio" || value <= 1));
     case "timestamp": {
-      const times = withNeighbours(timesOf(constants));
-      if (name === "now") return ascending([...times, now]);
+      if (name === "now") return [now];
+      const times = withNeighbours(boundTimes(comparisons));
       const ages = [0, 365 * DAY_MS, ...withNeighbours(numbers)];
-      return ascending([...times, ...ages.map((age) => now - age)]).filter((at) => at <= now);
+      return ascending([...times, ...ages.map((age) => now - age)]).filter((at) => isDate(at) && at <= now);
     }
     default:
       return type satisfies never;
@@ -107,5 +140,8 @@ const KNOWN_STATUSES = NODE_STATUSES.filter((status) => status !== "unknown");
 
 const withNeighbours = (times: readonly number[]): readonly number[] =>
   times.flatMap((at) => [at - MINUTE_MS, at, at + MINUTE_MS]);
+
+/** Whether a Date can represent a time. Constant durations may be longer than its range. */
+const isDate = (at: EpochMs): boolean => !Number.isNaN(new Date(at).getTime());
 
 const ascending = (values: readonly number[]): readonly number[] => [...new Set(values)].sort((a, b) => a - b);

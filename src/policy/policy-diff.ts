@@ -98,7 +98,7 @@ function compareSelection(was: PolicyRule, is: PolicyRule): KeyDifference[] {
   const [before, after] = [compilePolicy(was), compilePolicy(is)];
   const expressions = [before.match, before.when, after.match, after.when].filter((expression) => expression !== null);
   const states = [...sampleStates(expressions)];
-  const stateText = describeState(constantTimes(expressions).length > 0);
+  const stateText = (state: SampledState) => describeState(state, constantTimes(expressions).length > 0);
   const added = states.find((state) => selects(after, state) && !selects(before, state));
   const removed = states.find((state) => selects(before, state) && !selects(after, state));
   const found: KeyDifference[] = [];
@@ -174,15 +174,13 @@ function stepText(step: Step): string {
   }
 }
 
-/** Returns a function that describes a state with its times, or else with their ages. */
-const describeState =
-  (hasTimes: boolean) =>
-  (state: SampledState): string =>
-    [...state]
-      .filter(([{ name }]) => name !== "now" || hasTimes)
-      .map(([{ name, type }, value]) => {
-        if (type === "timestamp" && hasTimes) return `${name} = ${formatTime(Number(value))}`;
-        if (type === "timestamp") return `${name} ${formatDuration(SAMPLE_NOW - Number(value))} ago`;
-        return `${name} = ${typeof value === "number" ? Number(value.toPrecision(6)) : value}`;
-      })
-      .join(", ");
+/** Describes a state with its times, or else with their ages. */
+const describeState = (state: SampledState, hasTimes: boolean): string =>
+  [...state]
+    .filter(([{ name }]) => name !== "now" || hasTimes)
+    .map(([{ name, type }, value]) => {
+      if (type === "timestamp" && hasTimes) return `${name} = ${formatTime(Number(value))}`;
+      if (type === "timestamp") return `${name} ${formatDuration(SAMPLE_NOW - Number(value))} ago`;
+      return `${name} = ${typeof value === "number" ? Number(value.toPrecision(6)) : value}`;
+    })
+    .join(", ");

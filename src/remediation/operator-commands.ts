@@ -231,7 +231,7 @@ export class JournaledCommands implements OperatorCommands {
     if (isDone) this.#deps.onCommand();
     if (isDone && target !== null) this.#count(target.command);
     if (isDone || target === null) return ok(reply);
-    const problem = this.#state.journalProblem();
+    const problem = this.#state.journalProblem() ?? "the journal could not be written, but now can";
     return reject("journal", `${problem}; nothing has changed`);
   }
 

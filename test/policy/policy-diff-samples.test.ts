@@ -109,3 +109,39 @@ test("a condition holds in a sampled state only if it is true, not if it is unkn
   expect([5, 6].map((hours) => isTrueIn(condition!, state(hours, 1)))).toEqual([false, true]);
   expect([0, 9].map((sessions) => isTrueIn(doubtful!, state(1, sessions)))).toEqual([false, true]);
 });
+
+describe("with a constant time and a constant duration in one comparison,", () => {
+  const timesOf = (name: string, text: string) =>
+    valuesOf(name, text).map((at) => new Date(Number(at)).toISOString().slice(0, 16));
+
+  test("times are sampled around the sum and the difference of both", () => {
+    expect(timesOf("now", 'now - timestamp("2025-01-01T00:00:00Z") > duration("30d")')).toEqual([
+      ...["2024-12-01T23:59", "2024-12-02T00:00", "2024-12-02T00:01"],
+      ...["2024-12-31T23:59", "2025-01-01T00:00", "2025-01-01T00:01"],
+      ...["2025-01-30T23:59", "2025-01-31T00:00", "2025-01-31T00:01", "2026-01-05T12:00"],
+    ]);
+    expect(timesOf("node.created_at", 'node.created_at - timestamp("2030-01-01T00:00:00Z") > duration("1d")')).toEqual(
+      expect.arrayContaining(["2030-01-01T23:59", "2030-01-02T00:00", "2030-01-02T00:01"]),
+    );
+  });
+
+  test("times that a date can't represent are left out", () => {
+    const text = 'timestamp("9999-01-01T00:00:00Z") - node.created_at > duration("280000y")';
+    expect(() => timesOf("node.created_at", text)).not.toThrow();
+  });
+});
+
+test("no timestamp is after the time of its sample, and each age is sampled at every time", () => {
+  const text = 'now > timestamp("2030-01-01T00:00:00Z") && now - node.last_seen > duration("10m")';
+  const [now, lastSeen] = [findField("now")!, findField("node.last_seen")!];
+  const ages = Map.groupBy(
+    [...sampleStates([mustCompile(text)])].map((state) => ({
+      at: state.get(now)!,
+      age: formatDuration(Number(state.get(now)) - Number(state.get(lastSeen))),
+    })),
+    ({ at }) => at,
+  );
+  expect([...ages.values()].map((states) => states.map(({ age }) => age))).toEqual(
+    Array.from({ length: 4 }, () => ["1y", "11m", "10m", "9m", "0s"]),
+  );
+});

@@ -80,6 +80,24 @@ describe("a change that makes a policy act more or sooner has the opposite effec
       "when: newly matched: node.uptime_hours = 6, now = 2030-01-01 00:01:00 UTC",
       "when: no longer matched: node.uptime_hours = 6, now = 2030-01-01 00:01:00 UTC",
     ],
+    [
+      { when: 'now - timestamp("2025-01-01T00:00:00Z") > duration("60d")' },
+      { when: 'now - timestamp("2025-01-01T00:00:00Z") > duration("30d")' },
+      "when: newly matched: now = 2025-01-31 00:01:00 UTC",
+      "when: no longer matched: now = 2025-01-31 00:01:00 UTC",
+    ],
+    [
+      { when: 'timestamp("2025-01-01T00:00:00Z") - node.created_at > duration("60d")' },
+      { when: 'timestamp("2025-01-01T00:00:00Z") - node.created_at > duration("30d")' },
+      "when: newly matched: node.created_at = 2024-11-02 00:00:00 UTC",
+      "when: no longer matched: node.created_at = 2024-11-02 00:00:00 UTC",
+    ],
+    [
+      { when: 'now > timestamp("2031-01-01T00:00:00Z") && now - node.last_seen > duration("10m")' },
+      { when: 'now > timestamp("2030-01-01T00:00:00Z") && now - node.last_seen > duration("10m")' },
+      "when: newly matched: node.last_seen = 2029-01-01 00:01:00 UTC, now = 2030-01-01 00:01:00 UTC",
+      "when: no longer matched: node.last_seen = 2029-01-01 00:01:00 UTC, now = 2030-01-01 00:01:00 UTC",
+    ],
   ])("%j and %j", (less, more, ifMore, ifLess) => {
     expect(differencesAfterChange(less, more)).toEqual([`more ${ifMore}`]);
     expect(differencesAfterChange(more, less)).toEqual([`less ${ifLess}`]);

@@ -99,7 +99,7 @@ export class PolicyReplay {
     return new PolicyReplay(context, log, store);
   }
 
-  /** Runs a round. Throws the first error that was logged. */
+  /** Runs a round. Throws the first exception that was logged. */
   async run(point: ReplayedPoint): Promise<void> {
     this.#context.observed.latest = point;
     await this.#round.run();

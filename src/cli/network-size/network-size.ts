@@ -77,7 +77,7 @@ export async function queryNetworkSize(
 
 /**
  * Returns the network size from the given counts, or from those seen if they are not given. Pages have the size of the
- * limit, unless more of them were seen.
+ * limit, unless more pages were seen.
  */
 export function givenNetworkSize(given: GivenCounts, seen: NetworkSize | null, pageLimit: number): NetworkSize {
   const size = (count: number | undefined, pages: number | undefined): number =>

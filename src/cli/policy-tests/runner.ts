@@ -54,8 +54,8 @@ const limits: Limits = {
 
 /**
  * Runs one policy test: collectors and remediation on virtual time, against a simulated service that shows the test's
- * fleet. Returns the expectations that were not met, ordered by time. Rejects with the first error that the daemon
- * logged.
+ * fleet. Returns the expectations that were not met, ordered by time. Rejects with the first exception that the
+ * daemon logged.
  */
 export async function runPolicyTest(test: PolicyTest, rules: RemediationRules): Promise<readonly FailedExpectation[]> {
   const clock = createVirtualClock(test.startsAt);

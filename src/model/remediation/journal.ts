@@ -39,6 +39,9 @@ export interface JournalQuery {
   readonly limit: number;
 }
 
+/** Maximum number of rows of each kind in an explanation of a node. It has few episodes, each with a few steps. */
+export const EXPLAINED_ROWS_MAX = 100;
+
 /** Queries of the rows of a journal. All methods reject if it can't be read. */
 export interface JournalQueries {
   /** Facts whose key begins with `warden.`. */

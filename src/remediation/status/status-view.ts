@@ -1,5 +1,5 @@
 import { EPISODE_STATES } from "../../model/label-values.ts";
-import type { JournalQueries } from "../../model/remediation/journal.ts";
+import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
 import { findBlockers } from "../../policy/decision.ts";
 import { type ActivePolicy, isDryRun, isInFlight } from "../../policy/facts.ts";
 import { limitsByName } from "../../policy/guards/limits.ts";
@@ -27,9 +27,6 @@ export interface StatusViewDeps {
   lastDecisions(): readonly LastDecision[] | null;
 }
 
-/** Maximum number of rows of each kind in an explanation. */
-const ROWS_PER_NODE_MAX = 50;
-
 /** Creates the status view of remediation. */
 export function createStatusView(deps: StatusViewDeps): RemediationView {
   const { context } = deps;
@@ -50,7 +47,7 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
       };
     },
     async historyOf(node, until) {
-      const query = { node, limit: ROWS_PER_NODE_MAX, ...(until === undefined ? {} : { until }) };
+      const query = { node, limit: EXPLAINED_ROWS_MAX, ...(until === undefined ? {} : { until }) };
       const [episodes, actions, decisions, operatorCommands] = await Promise.all([
         journal.episodes(query),
         journal.actions(query),
