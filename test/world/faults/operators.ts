@@ -57,12 +57,12 @@ export class Operators {
   }
 
   async hold(node: string, forMs: DurationMs): Promise<void> {
-    if (await this.#isAccepted((commands) => commands.hold(node, "not now")))
+    if (await this.#mayBeAccepted((commands) => commands.hold(node, "not now")))
       this.#runLater(forMs, () => this.#isAccepted((commands) => commands.release(node)));
   }
 
   async pause(forMs: DurationMs): Promise<void> {
-    if (await this.#isAccepted((commands) => commands.pause("not now")))
+    if (await this.#mayBeAccepted((commands) => commands.pause("not now")))
       this.#runLater(forMs, () => this.#isAccepted((commands) => commands.resume()));
   }
 
@@ -101,6 +101,12 @@ export class Operators {
   async #isAccepted(send: (commands: OperatorCommands) => Promise<CommandReply>): Promise<boolean> {
     const commands = this.#simulation.process()?.remediation.operatorCommands;
     return commands !== undefined && (await send(commands)).ok;
+  }
+
+  /** Like {@link #isAccepted}, but also true if the daemon was killed before it replied: the command may be journaled. */
+  async #mayBeAccepted(send: (commands: OperatorCommands) => Promise<CommandReply>): Promise<boolean> {
+    const process = this.#simulation.process();
+    return (await this.#isAccepted(send)) || this.#simulation.process() !== process;
   }
 
   #runLater(ms: DurationMs, run: () => Promise<boolean>): void {
