@@ -169,8 +169,8 @@ class RunningDaemon implements Daemon {
    * An equal configuration replaces nothing; collectors with the same settings keep running.
    */
   async #replaceConfig(): Promise<Result<"replaced" | "unchanged", readonly string[]>> {
-    if (this.#isStopping) return fail(["the daemon is stopping"]);
     const read = await this.#deps.readConfig();
+    if (this.#isStopping) return fail(["the daemon is stopping"]);
     if (!read.ok) return read;
     const { config } = read.value;
     const { config: old, webConfig: oldWebConfig } = this.#modes.active.resources;

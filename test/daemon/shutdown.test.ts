@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { ok } from "../../src/base/result.ts";
+import { fail, ok } from "../../src/base/result.ts";
 import { readTextFile } from "../../src/cli/context.ts";
 import { startDaemon } from "../../src/daemon/daemon.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
@@ -25,9 +25,14 @@ async function startSharedDaemon() {
     web: { listen: "127.0.0.1:0" },
   };
   const log = createRecordingLog();
+  let reads = 0;
+  let reading = Promise.resolve();
   const started = await startDaemon({
     ...{ clock, cron: createCron(), random: () => 0.5, log: { ...log, setLevel() {} }, version: "0.0.0" },
-    readConfig: () => parsedConfig(sections),
+    readConfig: async () => {
+      await reading;
+      return parsedConfig({ ...sections, collect: { nodes: { every: `${++reads}m` } } });
+    },
     readFile: readTextFile,
     openStore: () => ok(database.state),
     createMemoryStore: createMemoryStateStore,
@@ -45,7 +50,11 @@ async function startSharedDaemon() {
     if (isStopped) await stopping;
     return clock.monotonic() - startedAt;
   }
-  return { clock, database, daemon, log, stop };
+  /** Makes reads of the configuration wait. Each returns another configuration. */
+  const waitBeforeReading = (until: Promise<void>) => {
+    reading = until;
+  };
+  return { clock, database, daemon, log, stop, waitBeforeReading };
 }
 
 test("a leader whose database hangs stops within 10 s", async () => {
@@ -100,6 +109,19 @@ test("a leader whose database hangs has stopped its collectors by the time of th
   });
   await daemons[0]!.stop();
   expect(await handover).toBe(0);
+});
+
+test("a configuration that was read after SIGTERM is not activated", async () => {
+  const { clock, daemon, stop, waitBeforeReading } = await startSharedDaemon();
+  await clock.advance(5 * SECOND_MS);
+  const reading = Promise.withResolvers<void>();
+  waitBeforeReading(reading.promise);
+  const reloaded = daemon.reload();
+  await clock.advance(STEP_MS);
+  const stopped = stop();
+  reading.resolve();
+  expect(await reloaded).toEqual(fail(["the daemon is stopping"]));
+  expect(await stopped).toBeLessThan(SECOND_MS);
 });
 
 test("after waiting for a reload, a shutdown waits less for the response to a POST in flight", async () => {
