@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import type { Safety } from "../../../src/config/schema/safety.ts";
+import type { PolicyRule } from "../../../src/model/policy/policy.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
@@ -12,6 +14,13 @@ const minutes = (ms: number) => Math.round(ms / MINUTE_MS);
 const withDetails = { schedules: { ...listsOnlySettings.schedules!, details: everyMinuteSettings.schedules.details } };
 const reusingIds = { nodes: 20, churn: { ...defaultScenario.churn, reuseIds: true } };
 const slow = rebootOffline({ forMs: 30 * MINUTE_MS });
+
+/** Starts a network in which an id may return as another node, with the first node of a region. */
+async function startReusingIds(policy: PolicyRule, safety: Partial<Safety> = {}) {
+  const rules = remediationRules([policy], safety);
+  const network = await startQuietNetwork({ rules, scenario: reusingIds, settings: withDetails });
+  return { network, node: network.nodes("us-east")[0]! };
+}
 
 /** Returns the timer of the first policy on a node: its state, and the minutes that count towards `for`. */
 function timerOf(network: QuietNetwork, node: string) {
@@ -55,12 +64,7 @@ describe("a node that returns after an absence", () => {
       steps: [steps.reboot],
       retry: { episodes: 1, everyMs: DAY_MS, forgetAfterMs: DAY_MS },
     });
-    const network = await startQuietNetwork({
-      rules: remediationRules([policy], { cooldownMs: DAY_MS }),
-      scenario: reusingIds,
-      settings: withDetails,
-    });
-    const node = network.nodes("us-east")[0]!;
+    const { network, node } = await startReusingIds(policy, { cooldownMs: DAY_MS });
     network.failNode(node, "person");
     await network.advance(30 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["given_up"]);
@@ -71,12 +75,7 @@ describe("a node that returns after an absence", () => {
   });
 
   test("is found to be another one as soon as its detail is read, even between two walks", async () => {
-    const network = await startQuietNetwork({
-      rules: remediationRules([slow]),
-      scenario: reusingIds,
-      settings: withDetails,
-    });
-    const node = network.nodes("us-east")[0]!;
+    const { network, node } = await startReusingIds(slow);
     network.failNode(node, "person");
     await network.advance(36 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["acting"]);
@@ -112,12 +111,7 @@ describe("a node that returns after an absence", () => {
   });
 
   test("with another created_at closes the open episode, and does not inherit an approval", async () => {
-    const network = await startQuietNetwork({
-      rules: remediationRules([rebootOffline({ mode: "approve" })]),
-      scenario: reusingIds,
-      settings: withDetails,
-    });
-    const node = network.nodes("us-east")[0]!;
+    const { network, node } = await startReusingIds(rebootOffline({ mode: "approve" }));
     network.failNode(node);
     await network.advance(10 * MINUTE_MS);
     await network.controller().operatorCommands.hold(node, "a test");
@@ -132,12 +126,7 @@ describe("a node that returns after an absence", () => {
 });
 
 test("an id found to belong to another node just before a reload has no timer after it", async () => {
-  const network = await startQuietNetwork({
-    rules: remediationRules([slow]),
-    scenario: reusingIds,
-    settings: withDetails,
-  });
-  const node = network.nodes("us-east")[0]!;
+  const { network, node } = await startReusingIds(slow);
   network.failNode(node, "person");
   // Between two walks, so that none misses the node.
   await network.advance(25.5 * MINUTE_MS);
@@ -176,12 +165,7 @@ describe("after downtime", () => {
   });
 
   test("a timer starts over if the id has another created_at", async () => {
-    const network = await startQuietNetwork({
-      rules: remediationRules([slow]),
-      scenario: reusingIds,
-      settings: withDetails,
-    });
-    const node = network.nodes("us-east")[0]!;
+    const { network, node } = await startReusingIds(slow);
     network.failNode(node);
     await network.advance(25 * MINUTE_MS);
     expect(timerOf(network, node)).toMatch(/^pending 2\dm$/);
