@@ -74,5 +74,5 @@ export function createClientSetup({ fault, match, share, secret, service: option
     await clock.advance(120_000);
     return answer;
   };
-  return { clock, service, calls, get, store, office: rateLimiter, client };
+  return { clock, service, calls, get, store, rateLimiter, client };
 }

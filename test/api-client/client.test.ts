@@ -107,7 +107,7 @@ describe("the API key", () => {
   });
 
   test("the rate limit headers of a 401 are ignored", async () => {
-    const { get, calls, office: rateLimiter } = createClientSetup({ secret: fixedKey("no-key") });
+    const { get, calls, rateLimiter } = createClientSetup({ secret: fixedKey("no-key") });
     await get();
     expect(calls).toEqual(["stats 401"]);
     expect(rateLimiter.ledger.categories.session_monitoring.headers.lastStatement).toBeNull();

@@ -231,7 +231,7 @@ describe("an action that was not sent", () => {
   });
 
   test("an error of onSending prevents the POST, and the permit is returned unused", async () => {
-    const { post, posts, office: rateLimiter, store, calls } = open();
+    const { post, posts, rateLimiter, store, calls } = open();
     const onSending = () => {
       throw new Error("the disk is full");
     };
@@ -255,12 +255,7 @@ describe("an action that was not sent", () => {
 
 test("a call is prepared once it has a permit, and onSending is called right before the request", async () => {
   const order: string[] = [];
-  const {
-    client,
-    clock,
-    node,
-    office: rateLimiter,
-  } = open({
+  const { client, clock, node, rateLimiter } = open({
     wrap: (transport) => ({
       ...transport,
       request(request, signal) {

@@ -30,7 +30,7 @@ function open(calls: CallCounter = createMemoryStateStore().calls) {
     });
   const answer = (permit: Permit | null, remaining: number) =>
     rateLimiter.release(permit!, { kind: "answered", reading: { limit: 100, remaining, resetAt: null } });
-  return { clock, log, office: rateLimiter, order, ask, answer, waits, foreign: externalUsage };
+  return { clock, log, rateLimiter, order, ask, answer, waits, externalUsage };
 }
 
 test("serves actions first, the classes in turn, and suspects before routine details", async () => {
@@ -47,7 +47,7 @@ test("serves actions first, the classes in turn, and suspects before routine det
 });
 
 test("serves concurrent calls in the ratio of the weights", async () => {
-  const { clock, order, ask, answer, office: rateLimiter } = open();
+  const { clock, order, ask, answer, rateLimiter } = open();
   const learning = ask("node_management", "walk");
   await clock.advance(1_000);
   answer(await learning, 99);
@@ -74,7 +74,7 @@ test("a held category does not delay another one", async () => {
 });
 
 test("a canceled call gets no permit and is not counted", async () => {
-  const { clock, order, ask, office: rateLimiter } = open();
+  const { clock, order, ask, rateLimiter } = open();
   const giveUp = new AbortController();
   giveUp.abort();
   expect(await rateLimiter.acquire("node_management", "walk", giveUp.signal)).toBeNull();
@@ -91,13 +91,7 @@ test("a canceled call gets no permit and is not counted", async () => {
 test("logs once if the store fails, counts in memory, and stores the calls later", async () => {
   let isFull = true;
   let counted = 0;
-  const {
-    clock,
-    ask,
-    answer,
-    log,
-    office: rateLimiter,
-  } = open({
+  const { clock, ask, answer, log, rateLimiter } = open({
     since: () => 7,
     async add(_day, calls) {
       if (isFull) throw new Error("database or disk is full");
@@ -130,7 +124,7 @@ test("calls are available again when a new month starts", async () => {
 });
 
 test("reports each proven external call once, and counts it in the month", async () => {
-  const { clock, ask, answer, office: rateLimiter, foreign: externalUsage } = open();
+  const { clock, ask, answer, rateLimiter, externalUsage } = open();
   for (const remaining of [99, 68, 67]) {
     const permit = ask("node_management", "walk");
     await clock.advance(20_000);
@@ -144,7 +138,7 @@ test("reports each proven external call once, and counts it in the month", async
 test("flush stores the calls that a full disk did not store", async () => {
   let isFull = true;
   let stored = 0;
-  const { clock, ask, answer, office } = open({
+  const { clock, ask, answer, rateLimiter } = open({
     since: () => 0,
     async add(_day, calls) {
       if (isFull) throw new Error("database or disk is full");
@@ -154,23 +148,18 @@ test("flush stores the calls that a full disk did not store", async () => {
   const permit = ask("node_management", "walk");
   await clock.advance(5_000);
   answer(await permit, 90);
-  await office.flush();
+  await rateLimiter.flush();
   expect(stored).toBe(0);
   isFull = false;
-  await office.flush();
-  await office.flush();
+  await rateLimiter.flush();
+  await rateLimiter.flush();
   expect(stored).toBe(1);
 });
 
 test("a call that is canceled while the store counts it gives its permit back at once", async () => {
   const hanging = Promise.withResolvers<void>();
   let stored = 0;
-  const {
-    clock,
-    order,
-    ask,
-    office: rateLimiter,
-  } = open({
+  const { clock, order, ask, rateLimiter } = open({
     since: () => 0,
     async add(_day, calls) {
       await hanging.promise;

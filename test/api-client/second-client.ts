@@ -58,7 +58,7 @@ const neverAborts = new AbortController().signal;
 /** Our own asking never ends: so many loops ask for a permit each, in each category. */
 const LOOPS = 4;
 
-/** Plays it on virtual time: the real client and permit office, the simulator behind them. */
+/** Plays it on virtual time: the real client and rate limiter, the simulator behind them. */
 export async function runSharedHours({
   service: choice,
   minutes,

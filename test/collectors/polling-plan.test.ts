@@ -100,7 +100,7 @@ test("details that neither a policy nor a family needs are neither planned nor r
 });
 
 test("a list of unknown length has priority until three of its runs have failed", () => {
-  const { clock, client, office: rateLimiter } = createClientSetup();
+  const { clock, client, rateLimiter } = createClientSetup();
   let weight = 0;
   const pollingPlan = new PollingPlan({
     ...everyMinuteSettings,
