@@ -85,7 +85,7 @@ function sampledNows(fields: readonly Field[], expressions: readonly Expression[
   const later = boundTimes(comparedConstants(expressions)).map((at) => at + DAY_MS);
   const last = later.filter(isDate).reduce((max, at) => Math.max(max, at), SAMPLE_NOW);
   const now = fields.find(({ name }) => name === "now");
-  const times = now === undefined ? [] : withNeighbours(boundTimes(comparedConstants(expressions, now)));
+  const times = now === undefined ? [] : withNeighbors(boundTimes(comparedConstants(expressions, now)));
   return ascending([...times, last]).filter((at) => isDate(at) && at <= last);
 }
 
@@ -126,8 +126,8 @@ function sampledValues(
       ]).filter((value) => value >= 0 && (range !== "ratio" || value <= 1));
     case "timestamp": {
       if (name === "now") return [now];
-      const times = withNeighbours(boundTimes(comparisons));
-      const ages = [0, 365 * DAY_MS, ...withNeighbours(numbers)];
+      const times = withNeighbors(boundTimes(comparisons));
+      const ages = [0, 365 * DAY_MS, ...withNeighbors(numbers)];
       return ascending([...times, ...ages.map((age) => now - age)]).filter((at) => isDate(at) && at <= now);
     }
     default:
@@ -138,7 +138,7 @@ function sampledValues(
 /** The statuses to sample. An unknown status counts as missing. */
 const KNOWN_STATUSES = NODE_STATUSES.filter((status) => status !== "unknown");
 
-const withNeighbours = (times: readonly number[]): readonly number[] =>
+const withNeighbors = (times: readonly number[]): readonly number[] =>
   times.flatMap((at) => [at - MINUTE_MS, at, at + MINUTE_MS]);
 
 /** Whether a Date can represent a time. Constant durations may be longer than its range. */

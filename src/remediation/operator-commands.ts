@@ -1,3 +1,4 @@
+import { countNoun } from "../base/count-noun.ts";
 import type { DurationMs } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { NodeId } from "../model/node.ts";
@@ -5,7 +6,6 @@ import type { Action, NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { CommandRejection, OperatorCommandName, Pause } from "../model/remediation/operator-command.ts";
 import { type EpochMs, formatTime } from "../model/time.ts";
-import { countNoun } from "../policy/guards/guard.ts";
 import type { RemediationContext } from "./context.ts";
 import { approvalExpiry } from "./evaluation/candidates.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";

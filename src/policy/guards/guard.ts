@@ -34,9 +34,6 @@ export interface GuardRow {
   check(candidate: Candidate, facts: GuardFacts): readonly Blocker[];
 }
 
-/** Returns a count and its noun, such as `1 node` or `2 nodes`. */
-export const countNoun = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
-
 /** Documentation and properties of a reason to hold a node. */
 export interface HoldReasonRow {
   /** What the guard counts or reads. */

@@ -1,10 +1,11 @@
+import { countNoun } from "../../base/count-noun.ts";
 import { formatDuration, formatSecondsLeft } from "../../base/duration.ts";
 import { FAILURE_DOMAINS, type FailureDomain } from "../../model/node.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { DomainCount } from "../facts.ts";
-import { type Candidate, countNoun, type GuardRow } from "./guard.ts";
+import type { Candidate, GuardRow } from "./guard.ts";
 
 /** Maximum number of nodes or actions that a detail names. The rest are only counted. */
 const NAMES_MAX = 3;

@@ -1,9 +1,10 @@
+import { countNoun } from "../../base/count-noun.ts";
 import { formatDuration, formatSecondsLeft } from "../../base/duration.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import { countsAsAttempt, givenUpHold, releasedAt } from "../episodes/retries.ts";
 import { type GuardFacts, isDryRun } from "../facts.ts";
-import { type Candidate, countNoun, type GuardRow, nextStep } from "./guard.ts";
+import { type Candidate, type GuardRow, nextStep } from "./guard.ts";
 
 const GIVEN_UP = "ProxywardenNodeGivenUp";
 

@@ -60,7 +60,7 @@ export class RuleEvaluator {
   /** Last false observations by policy, or empty until this process has evaluated trusted data. */
   readonly #lastFalse = new Map<string, LastFalseObservations>();
   /** A node is added before its timer changes, and kept until it is counted, even if the evaluation fails. */
-  #uncounted: UncountedNodes = { firing: new Map(), onsets: new Map() };
+  #uncounted = noUncountedNodes();
   #lastEvaluated: { readonly fleet: Fleet; readonly sessionsAt: MonotonicMs | null } | null = null;
 
   constructor(context: EvaluatorDeps, fleetHealth: Pick<FleetHealth, "recordChanges">) {
@@ -83,7 +83,7 @@ export class RuleEvaluator {
     } finally {
       const [first = [], ...others] = await runInSlices(splitByNode(changes), clock);
       const counted = this.#fleetHealth.recordChanges(this.#uncounted);
-      this.#uncounted = { firing: new Map(), onsets: new Map() };
+      this.#uncounted = noUncountedNodes();
       await remediationState.recordInParts([[...counted, ...first], ...others]);
     }
   }
@@ -229,6 +229,8 @@ export class RuleEvaluator {
     return row === null ? { kind: "timer_gone", policy, node } : { kind: "timer", row };
   }
 }
+
+const noUncountedNodes = (): UncountedNodes => ({ firing: new Map(), onsets: new Map() });
 
 function addNode(nodes: Map<string, NodeId[]>, policy: string, node: NodeId): void {
   const known = nodes.get(policy);

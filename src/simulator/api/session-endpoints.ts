@@ -112,6 +112,6 @@ export function readHourly({ service }: EndpointCall): EndpointResult {
 
 /** Formats the start of an hour, rounded to a full hour on the service's skewed clock. */
 function wholeHour({ world }: ServiceBackend, startMs: EpochMs): string {
-  const labelled = Math.round((startMs + clockSkewAt(world.faultSchedule, startMs)) / HOUR_MS) * HOUR_MS;
-  return new Date(labelled).toISOString();
+  const labeled = Math.round((startMs + clockSkewAt(world.faultSchedule, startMs)) / HOUR_MS) * HOUR_MS;
+  return new Date(labeled).toISOString();
 }
