@@ -118,11 +118,15 @@ async function compareTexts(nodes: number): Promise<void> {
   const linesOf = async (side: Contender) => {
     await side.ask("full");
     const text = await side.ask<string>("text");
-    return text
-      .split("\n")
-      .filter((line) => line.startsWith("proxynet_"))
-      .sort()
-      .join("\n");
+    return (
+      text
+        .split("\n")
+        .filter((line) => line.startsWith("proxynet_"))
+        // Both sides may write a number with different decimals.
+        .map((line) => line.replace(/[^ ]+$/, (value) => String(Number(value))))
+        .sort()
+        .join("\n")
+    );
   };
   const [ours, theirs] = await Promise.all(sides.map(linesOf));
   for (const side of sides) side.stop();

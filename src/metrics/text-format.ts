@@ -49,8 +49,18 @@ const escapeLine = (text: string) => text.replace(/[\\\n]/g, (character) => ESCA
 const NEEDS_ESCAPE = /["\\\n]/;
 const ESCAPES: Readonly<Record<string, string>> = { '"': '\\"', "\\": "\\\\", "\n": "\\n" };
 
-/** Returns the shortest text that parses to the value of a sample. +Inf, -Inf and NaN are spelled as in Prometheus. */
-export function valueText(value: number): string {
+/** Values from here on are not written with a fixed number of decimals, because a double has too few digits for them. */
+export const FIXED_MAX = 1e11;
+
+/**
+ * Returns the shortest text that parses to the value of a sample. With `decimals` (1 to 4) it is the text with that many
+ * decimals, if that parses to the value too. +Inf, -Inf and NaN are spelled as in Prometheus.
+ */
+export function valueText(value: number, decimals = 0): string {
+  if (decimals > 0 && Math.abs(value) < FIXED_MAX) {
+    const fixed = value.toFixed(decimals);
+    if (Number(fixed) === value) return fixed;
+  }
   if (Number.isFinite(value)) return String(value);
   if (Number.isNaN(value)) return "NaN";
   return value > 0 ? "+Inf" : "-Inf";

@@ -41,9 +41,13 @@ export function referenceRender(input: RenderInput, format: Format = "text"): st
   return NETWORK_FAMILIES.filter(({ name }) => !input.options.deny.has(name))
     .map((family) => {
       const samples = "fill" in family ? nodeSamples(family, input) : [...family.samples(input)];
+      const decimals = "fill" in family ? family.decimals : 0;
       const lines = samples
         .filter(({ value }) => !Number.isNaN(value))
-        .map(({ suffix = "", labels, value }) => `${seriesText(family.name + suffix, labels)} ${valueText(value)}\n`);
+        .map(({ suffix = "", labels, value }) => {
+          const series = seriesText(family.name + suffix, labels);
+          return `${series} ${valueText(value, decimals)}\n`;
+        });
       return lines.length === 0 ? "" : familyHeader(family, format) + lines.join("");
     })
     .join("");

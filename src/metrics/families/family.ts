@@ -53,6 +53,11 @@ export interface NodeFamily extends FamilyRow {
   /** The other label and its values. Null means one line per node. */
   readonly splitBy: { readonly label: string; readonly values: readonly string[] } | null;
   /**
+   * Values are written with this number of decimals (1 to 4) unless they have more. 0 means the shortest text. A text
+   * that keeps its length is overwritten in place, which is faster than moving the lines after it.
+   */
+  readonly decimals: number;
+  /**
    * Writes the values of the slots from `start` to before `end` into `out`, grouped by node. NaN leaves a sample out.
    */
   fill(input: RenderInput, visibility: Visibility, start: number, end: number, out: Float64Array): void;

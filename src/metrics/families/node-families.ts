@@ -5,6 +5,11 @@ import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput, type 
 /** Bytes per gigabyte. The spec does not define the unit; this is the SI definition. */
 export const GB_BYTES = 1e9;
 
+/** Enough for a percentage with two decimals. */
+const USAGE_DECIMALS = 4;
+/** Enough for milliseconds. */
+const TIMESTAMP_DECIMALS = 3;
+
 /** A gauge that shows one column of the fleet. */
 export interface ColumnRow {
   readonly name: string;
@@ -19,12 +24,16 @@ export interface ColumnRow {
   readonly divideBy?: number;
   /** Rounds the sample to a whole number. */
   readonly isRounded?: boolean;
+  /** See {@link NodeFamily}; 0 unless set. */
+  readonly decimals?: number;
 }
 
 /** Creates a gauge from one column of the fleet. */
-function columnFamily({ column, multiplyBy = 1, divideBy = 1, isRounded = false, ...row }: ColumnRow): NodeFamily {
+function columnFamily(options: ColumnRow): NodeFamily {
+  const { column, multiplyBy = 1, divideBy = 1, isRounded = false, decimals = 0, ...row } = options;
   return {
     ...row,
+    decimals,
     type: "gauge",
     labels: ["node_id"],
     nodeSource: "fleet",
@@ -32,10 +41,10 @@ function columnFamily({ column, multiplyBy = 1, divideBy = 1, isRounded = false,
     fill(input, visibility, start, end, out) {
       const values = input.snapshot.fleet[column];
       const fresh = row.source === "nodes" ? visibility.listed : visibility.detailed;
-      for (let slot = start; slot < end; slot++) {
-        const value = (values[slot]! * multiplyBy) / divideBy;
-        out[slot - start] = fresh[slot] === 0 ? Number.NaN : isRounded ? Math.round(value) : value;
-      }
+      for (let slot = start; slot < end; slot++) out[slot - start] = fresh[slot] === 0 ? Number.NaN : values[slot]!;
+      if (multiplyBy !== 1 || divideBy !== 1)
+        for (let line = 0; line < end - start; line++) out[line] = (out[line]! * multiplyBy) / divideBy;
+      if (isRounded) for (let line = 0; line < end - start; line++) out[line] = Math.round(out[line]!);
     },
   };
 }
@@ -49,6 +58,7 @@ export const NODE_INFO: NodeFamily = {
   source: "nodes",
   nodeSource: "fleet",
   splitBy: null,
+  decimals: 0,
   fill(_input, { listed }, start, end, out) {
     for (let slot = start; slot < end; slot++) out[slot - start] = listed[slot] === 0 ? Number.NaN : 1;
   },
@@ -63,6 +73,7 @@ export const NODE_STATUS: NodeFamily = {
   source: "nodes",
   nodeSource: "fleet",
   splitBy: { label: "status", values: NODE_STATUSES },
+  decimals: 0,
   fill({ snapshot }, { listed }, start, end, out) {
     const { status } = snapshot.fleet;
     const states = NODE_STATUSES.length;
@@ -83,6 +94,7 @@ export const NODE_COLUMN_ROWS: readonly ColumnRow[] = [
     source: "nodes",
     column: "lastSeenMs",
     divideBy: SECOND_MS,
+    decimals: TIMESTAMP_DECIMALS,
   },
   {
     name: "proxynet_node_uptime_seconds",
@@ -110,18 +122,21 @@ export const NODE_COLUMN_ROWS: readonly ColumnRow[] = [
     help: "CPU usage of the node, 0 to 1.",
     source: "details",
     column: "cpuUsage",
+    decimals: USAGE_DECIMALS,
   },
   {
     name: "proxynet_node_memory_usage_ratio",
     help: "Memory usage of the node, 0 to 1.",
     source: "details",
     column: "memoryUsage",
+    decimals: USAGE_DECIMALS,
   },
   {
     name: "proxynet_node_disk_usage_ratio",
     help: "Disk usage of the node, 0 to 1.",
     source: "details",
     column: "diskUsage",
+    decimals: USAGE_DECIMALS,
   },
   {
     name: "proxynet_node_detail_timestamp_seconds",
@@ -129,6 +144,7 @@ export const NODE_COLUMN_ROWS: readonly ColumnRow[] = [
     source: "details",
     column: "detailedAtEpochMs",
     divideBy: SECOND_MS,
+    decimals: TIMESTAMP_DECIMALS,
   },
   {
     name: "proxynet_node_created_timestamp_seconds",

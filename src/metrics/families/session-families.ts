@@ -28,6 +28,7 @@ const nodeSessions: NodeFamily = {
   source: "sessions",
   nodeSource: "session_nodes",
   splitBy: { label: "status", values: SESSION_STATUSES },
+  decimals: 0,
   fill({ snapshot }, visibility, start, end, out) {
     const view = snapshot.sessions!;
     const states = SESSION_STATUSES.length;
@@ -55,6 +56,7 @@ const byteCounter = ({ column, ...row }: CounterRow): NodeFamily => ({
   source: "sessions",
   nodeSource: "session_nodes",
   splitBy: null,
+  decimals: 0,
   fill({ snapshot }, { sessionCounters }, start, end, out) {
     const values = column(snapshot.sessions!.nodes);
     for (let slot = start; slot < end; slot++) {

@@ -5,7 +5,7 @@ import { escapeLabelValue } from "../text-format.ts";
 import { release } from "./chunk.ts";
 import { type RenderBuffers, SEGMENT_LINES_MAX } from "./render-buffers.ts";
 import { type FamilyRenderer, markInfoChanged, nodeLabel, type RenderFrame } from "./render-frame.ts";
-import { createSegment, type IsRelabeled, rewriteSegment, type Segment } from "./segment.ts";
+import { createSegment, type LineFormat, rewriteSegment, type Segment } from "./segment.ts";
 import { linesPerNode } from "./selection.ts";
 
 /**
@@ -39,7 +39,7 @@ export function createNodeRenderer(
     { input, relabeled, previousFleet }: RenderFrame,
     start: number,
     end: number,
-  ): IsRelabeled | null {
+  ): LineFormat["isRelabeled"] {
     const { fleet } = input.snapshot;
     const all = relabeled[family.nodeSource];
     const relabeledSlots = all?.subarray(start, end).includes(1) ? all : null;
@@ -71,7 +71,8 @@ export function createNodeRenderer(
           const slot = start + Math.floor(line / perNode);
           return head + escapeLabelValue(ids[slot]!) + tailOf(line, slot, input);
         };
-        rewriteSegment(segment, buffers, seriesText, relabeledIn(frame, start, end));
+        const isRelabeled = relabeledIn(frame, start, end);
+        rewriteSegment(segment, buffers, { decimals: family.decimals, seriesText, isRelabeled });
         yield;
       }
     },

@@ -1,14 +1,14 @@
-import { valueText } from "../text-format.ts";
+import { FIXED_MAX, valueText } from "../text-format.ts";
 
 /**
  * Writes sample values into a buffer in two steps: `measure` returns the length of the text, and `write` writes it once
  * its position is known. The text is that of {@link valueText}.
  */
 export interface NumberWriter {
-  /** Stores `value` under `index`, which is below the capacity. Returns the length of its text in bytes. */
-  measure(index: number, value: number): number;
-  /** Writes the text of the value stored under `index` so that it ends before offset `end`. */
-  write(index: number, target: Uint8Array, end: number): void;
+  /** Keeps `value` for {@link write}, and returns the length of its text in bytes. */
+  measure(value: number, decimals: number): number;
+  /** Writes the text of the value measured last so that it ends before offset `end`. */
+  write(target: Uint8Array, end: number): void;
 }
 
 /** A decimal of 15 digits converts to a double and back unchanged, so it is also the shortest text of that double. */
@@ -17,66 +17,68 @@ const DECIMAL_MAX = 1e15;
 const DECIMAL_MIN = 1e-6;
 /** Marks a value that is stored as text because it is negative, not finite, or has too many digits. */
 const KEPT_AS_TEXT = 255;
+const POWERS_OF_TEN = [1, 10, 100, 1e3, 1e4];
 const LOW_DIGITS = 8;
 const LOW_FACTOR = 10 ** LOW_DIGITS;
 
-/** Creates a writer for `capacity` values at a time. */
-export function createNumberWriter(capacity: number): NumberWriter {
-  const whole = new Float64Array(capacity);
-  const fraction = new Int32Array(capacity);
-  const decimals = new Uint8Array(capacity);
-  const texts = new Array<string>(capacity).fill("");
+/** Creates a writer. */
+export function createNumberWriter(): NumberWriter {
+  // A double in a closure's variable would be allocated anew for each value.
+  const whole = new Float64Array(1);
+  let fraction = 0;
+  let places = 0;
+  let text = "";
 
   /**
-   * Stores `value` if it has at most `places` decimals, and returns whether it has. `scale` is ten to the power of
-   * `places`.
+   * Keeps `value` if it has at most `placesMax` decimals, and returns whether it has. Zeros at the end that exceed
+   * `placesMin` decimals are left out. `scale` is ten to the power of `placesMax`.
    */
-  function measureDecimal(index: number, value: number, places: number, scale: number): boolean {
+  function measureDecimal(value: number, placesMax: number, scale: number, placesMin: number): boolean {
     const scaled = Math.round(value * scale);
     // Division rounds correctly: if the quotient equals the value, the decimal parses to the same number.
     if (scaled >= DECIMAL_MAX || scaled / scale !== value) return false;
     const integer = Math.floor(value);
     let rest = (scaled - integer * scale) | 0;
-    while (rest % 10 === 0) {
+    places = placesMax;
+    while (places > placesMin && rest % 10 === 0) {
       rest = (rest / 10) | 0;
       places--;
     }
-    whole[index] = integer;
-    fraction[index] = rest;
-    decimals[index] = places;
+    whole[0] = integer;
+    fraction = rest;
     return true;
   }
 
   return {
-    measure(index, value) {
+    measure(value, decimals) {
       if (value >= 0 && value < DECIMAL_MAX) {
         const integer = Math.floor(value);
+        if (decimals > 0 && value < FIXED_MAX && measureDecimal(value, decimals, POWERS_OF_TEN[decimals]!, decimals))
+          return countDigits(integer) + 1 + decimals;
         if (integer === value) {
-          whole[index] = integer;
-          decimals[index] = 0;
+          whole[0] = integer;
+          places = 0;
           return countDigits(integer);
         }
-        const decimalLength =
+        const isDecimal =
           value >= DECIMAL_MIN &&
           (value < 1e9
-            ? measureDecimal(index, value, 6, 1e6) || measureDecimal(index, value, 9, 1e9)
-            : measureDecimal(index, value, 3, 1e3));
-        if (decimalLength) return countDigits(integer) + 1 + decimals[index]!;
+            ? measureDecimal(value, 6, 1e6, 0) || measureDecimal(value, 9, 1e9, 0)
+            : measureDecimal(value, 3, 1e3, 0));
+        if (isDecimal) return countDigits(integer) + 1 + places;
       }
-      const text = valueText(value);
-      texts[index] = text;
-      decimals[index] = KEPT_AS_TEXT;
+      text = valueText(value, decimals);
+      places = KEPT_AS_TEXT;
       return text.length;
     },
-    write(index, target, end) {
-      const places = decimals[index]!;
-      if (places === KEPT_AS_TEXT) return writeAscii(texts[index]!, target, end);
+    write(target, end) {
+      if (places === KEPT_AS_TEXT) return writeAscii(text, target, end);
       if (places > 0) {
-        writeDigits(fraction[index]!, places, target, end);
+        writeDigits(fraction, places, target, end);
         end -= places + 1;
         target[end] = POINT;
       }
-      let rest = whole[index]!;
+      let rest = whole[0]!;
       if (rest >= LOW_FACTOR) {
         const upper = Math.floor(rest / LOW_FACTOR);
         writeDigits(rest - upper * LOW_FACTOR, LOW_DIGITS, target, end);

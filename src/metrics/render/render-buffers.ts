@@ -11,8 +11,7 @@ export const SEGMENT_LINES_MAX = 4_096;
 export interface RenderBuffers {
   /** New values of the lines; NaN leaves a line out. */
   readonly values: Float64Array;
-  readonly changes: LineChanges;
-  /** The new values of the changes, by index of the change. */
+  readonly moves: LineMoves;
   readonly numberWriter: NumberWriter;
   /** Memory of the segments. */
   readonly pool: BufferPool;
@@ -20,23 +19,18 @@ export interface RenderBuffers {
   labels: Buffer;
 }
 
-/** The lines that differ from the previous rendering, in order. */
-export interface LineChanges {
+/** The lines that are added, removed or resized, in order. */
+export interface LineMoves {
   readonly line: Uint32Array;
-  /** Offset of the line in the old bytes. */
-  readonly start: Uint32Array;
   readonly kind: Uint8Array;
-  /** Length of the new value's text. */
-  readonly valueLength: Uint8Array;
   /** Length of the label bytes of an added line. */
   readonly labelsLength: Uint32Array;
 }
 
-/** Kinds of change: a new value of the same length, one of another length, a removed line, an added line. */
-export const VALUE_SAME_LENGTH = 0;
-export const VALUE_RESIZED = 1;
-export const LINE_REMOVED = 2;
-export const LINE_ADDED = 3;
+/** Kinds of move: a new value of another length, a removed line, an added line. */
+export const VALUE_RESIZED = 0;
+export const LINE_REMOVED = 1;
+export const LINE_ADDED = 2;
 
 /** Size of the buffer for labels of the usual length. It grows if they are longer. */
 const LABELS_BYTES = SEGMENT_LINES_MAX * 128;
@@ -44,14 +38,12 @@ const LABELS_BYTES = SEGMENT_LINES_MAX * 128;
 /** Creates buffers for segments of up to {@link SEGMENT_LINES_MAX} lines. */
 export const createRenderBuffers = (): RenderBuffers => ({
   values: new Float64Array(SEGMENT_LINES_MAX),
-  changes: {
+  moves: {
     line: new Uint32Array(SEGMENT_LINES_MAX),
-    start: new Uint32Array(SEGMENT_LINES_MAX),
     kind: new Uint8Array(SEGMENT_LINES_MAX),
-    valueLength: new Uint8Array(SEGMENT_LINES_MAX),
     labelsLength: new Uint32Array(SEGMENT_LINES_MAX),
   },
-  numberWriter: createNumberWriter(SEGMENT_LINES_MAX),
+  numberWriter: createNumberWriter(),
   pool: createBufferPool(),
   labels: Buffer.allocUnsafeSlow(LABELS_BYTES),
 });

@@ -1,13 +1,5 @@
-import { type Chunk, createChunk, release } from "./chunk.ts";
-import {
-  LINE_ADDED,
-  LINE_REMOVED,
-  type LineChanges,
-  type RenderBuffers,
-  VALUE_RESIZED,
-  VALUE_SAME_LENGTH,
-  writeLabels,
-} from "./render-buffers.ts";
+import { type BufferPool, type Chunk, createChunk, release } from "./chunk.ts";
+import { LINE_ADDED, LINE_REMOVED, type RenderBuffers, VALUE_RESIZED, writeLabels } from "./render-buffers.ts";
 
 /** Consecutive sample lines of a family, kept from one rendering to the next. */
 export interface Segment {
@@ -17,212 +9,167 @@ export interface Segment {
   series: number;
   /** Values as rendered, or NaN if left out. */
   readonly values: Float64Array;
-  /** Length of each line in bytes, or 0 if it is left out. */
-  readonly lengths: Uint32Array;
+  /** Offset of each line in the chunk, and of the end of the last one. A line that is left out has no bytes. */
+  readonly starts: Uint32Array;
   /** Length of each line's value in bytes. */
   readonly valueLengths: Uint8Array;
 }
 
-/** Returns the part of a line before the value, including the space. */
-type SeriesText = (line: number) => string;
-
-/** Returns whether the line belongs to a different series than before. */
-export type IsRelabeled = (line: number) => boolean;
+/** How the lines of a segment are written. */
+export interface LineFormat {
+  /** Number of decimals of the values, see {@link valueText}. */
+  readonly decimals: number;
+  /** Returns the part of a line before the value, including the space. */
+  readonly seriesText: (line: number) => string;
+  /** Returns whether a line belongs to a different series than before. Null if none does. */
+  readonly isRelabeled: ((line: number) => boolean) | null;
+}
 
 /** Creates an empty segment of at most `lines` lines. */
 export const createSegment = (lines: number): Segment => ({
   chunk: null,
   series: 0,
   values: new Float64Array(lines).fill(Number.NaN),
-  lengths: new Uint32Array(lines),
+  starts: new Uint32Array(lines + 1),
   valueLengths: new Uint8Array(lines),
 });
 
 /**
- * Updates the segment to the values in the buffers. Unchanged bytes are copied in runs as long as possible; labels are
- * written only for added lines. If no line moves and no reader retains the chunk, its values are overwritten in place.
- * If nothing changed, the chunk stays the same; otherwise it is a new one.
+ * Updates the segment to the values in the buffers. If nothing changed, the chunk stays the same; otherwise it is a new
+ * one.
  */
-export function rewriteSegment(
-  segment: Segment,
-  buffers: RenderBuffers,
-  seriesText: SeriesText,
-  relabeled: IsRelabeled | null,
-): void {
-  const count = relabeled === null ? findChanges(segment, buffers) : findAllChanges(segment, buffers, relabeled);
-  if (count === 0) return;
-  const size = measureChanges(segment, buffers, count, seriesText);
-  const oldBytes = segment.chunk;
-  if (oldBytes?.references === 1 && keepsLayout(buffers.changes, count)) {
-    overwriteValues(segment, buffers, oldBytes.bytes, 0, count, 0);
-    segment.chunk = createChunk(oldBytes.bytes, oldBytes.recycle);
-    return;
-  }
-  const memory = buffers.pool.claim(size);
-  spliceLines(segment, buffers, count, oldBytes?.bytes ?? EMPTY_BYTES, memory);
-  segment.chunk = size === 0 ? null : createChunk(memory.subarray(0, size), () => buffers.pool.giveBack(memory));
-  if (oldBytes !== null) release(oldBytes);
-}
-
-const EMPTY_BYTES = new Uint8Array(0);
-
-/** Returns whether no line is added, removed or moved. */
-function keepsLayout({ kind }: LineChanges, count: number): boolean {
-  for (let change = 0; change < count; change++) if (kind[change] !== VALUE_SAME_LENGTH) return false;
-  return true;
-}
-
-/** Finds the lines whose value changed. Returns their count. */
-function findChanges({ values, lengths }: Segment, { values: next, changes }: RenderBuffers): number {
-  let count = 0;
-  let start = 0;
-  for (let line = 0; line < values.length; line++) {
-    const value = next[line]!;
-    const before = values[line]!;
-    if (value !== before && !(Number.isNaN(value) && Number.isNaN(before))) {
-      changes.line[count] = line;
-      changes.start[count] = start;
-      changes.kind[count++] = VALUE_SAME_LENGTH;
-    }
-    start += lengths[line]!;
-  }
-  return count;
+export function rewriteSegment(segment: Segment, buffers: RenderBuffers, format: LineFormat): void {
+  const moves = overwriteValues(segment, buffers, format);
+  if (moves === 0) return;
+  const size = measureMoves(segment, buffers, format, moves);
+  moveLines(segment, buffers, format, moves, buffers.pool.claim(size), size);
 }
 
 /**
- * Like {@link findChanges}, but includes lines that belong to a different series. It is a separate function to keep the
- * usual case fast.
+ * Overwrites the values whose text keeps its length. Lists the lines that are added, removed or resized in the buffers,
+ * and returns their count.
  */
-function findAllChanges(
-  { values, lengths }: Segment,
-  { values: next, changes }: RenderBuffers,
-  relabeled: IsRelabeled,
-): number {
+function overwriteValues(segment: Segment, buffers: RenderBuffers, { decimals, isRelabeled }: LineFormat): number {
+  const { values, starts, valueLengths } = segment;
+  const { values: next, moves, numberWriter } = buffers;
+  let bytes: Uint8Array | null = null;
   let count = 0;
-  let start = 0;
   for (let line = 0; line < values.length; line++) {
     const value = next[line]!;
     const before = values[line]!;
-    const isAbsent = Number.isNaN(value) && Number.isNaN(before);
-    const isRelabeled = !isAbsent && relabeled(line);
-    if (isRelabeled || (value !== before && !isAbsent)) {
-      changes.line[count] = line;
-      changes.start[count] = start;
-      changes.kind[count++] = isRelabeled ? LINE_ADDED : VALUE_SAME_LENGTH;
+    if (value === before && isRelabeled === null) continue;
+    const isAbsent = Number.isNaN(value);
+    if (isAbsent && Number.isNaN(before)) continue;
+    const relabeled = isRelabeled !== null && isRelabeled(line);
+    if (value === before && !relabeled) continue;
+    const end = starts[line + 1]!;
+    const keepsLine = end > starts[line]! && !relabeled && !isAbsent;
+    if (keepsLine && numberWriter.measure(value, decimals) === valueLengths[line]) {
+      bytes ??= writableBytes(segment, buffers.pool);
+      numberWriter.write(bytes, end - 1);
+      values[line] = value;
+    } else {
+      moves.line[count] = line;
+      moves.kind[count++] = isAbsent ? LINE_REMOVED : keepsLine ? VALUE_RESIZED : LINE_ADDED;
     }
-    start += lengths[line]!;
   }
   return count;
 }
 
-/** Determines the kind and the lengths of each change. Returns the size of the new bytes. */
-function measureChanges(segment: Segment, buffers: RenderBuffers, count: number, seriesText: SeriesText): number {
-  const { lengths, valueLengths } = segment;
-  const { values: next, changes, numberWriter } = buffers;
+/** Gives the segment a new chunk of the same bytes that no reader retains, and returns its bytes. */
+function writableBytes(segment: Segment, pool: BufferPool): Uint8Array {
+  const { bytes, references, recycle } = segment.chunk!;
+  if (references === 1) {
+    segment.chunk = createChunk(bytes, recycle);
+    return bytes;
+  }
+  const memory = pool.claim(bytes.length);
+  memory.set(bytes);
+  replaceChunk(segment, pool, memory, bytes.length);
+  return memory;
+}
+
+/** Replaces the segment's chunk by the first `size` bytes of a buffer of the pool. */
+function replaceChunk(segment: Segment, pool: BufferPool, memory: Uint8Array, size: number): void {
+  const old = segment.chunk;
+  segment.chunk = size === 0 ? null : createChunk(memory.subarray(0, size), () => pool.giveBack(memory));
+  if (old !== null) release(old);
+}
+
+/** Prepares the labels of added lines. Returns the size of the segment after all moves. */
+function measureMoves(segment: Segment, buffers: RenderBuffers, format: LineFormat, count: number): number {
+  const { starts, valueLengths } = segment;
+  const { values: next, moves, numberWriter } = buffers;
   let size = segment.chunk?.bytes.length ?? 0;
   let labelsEnd = 0;
-  for (let change = 0; change < count; change++) {
-    const line = changes.line[change]!;
-    const value = next[line]!;
-    if (Number.isNaN(value)) {
-      changes.kind[change] = LINE_REMOVED;
-      size -= lengths[line]!;
-      continue;
-    }
-    const valueLength = numberWriter.measure(change, value);
-    changes.valueLength[change] = valueLength;
-    if (changes.kind[change] === LINE_ADDED || lengths[line] === 0) {
-      const labelsLength = writeLabels(buffers, seriesText(line), labelsEnd);
-      changes.kind[change] = LINE_ADDED;
-      changes.labelsLength[change] = labelsLength;
-      labelsEnd += labelsLength;
-      size += labelsLength + valueLength + 1 - lengths[line]!;
-    } else if (valueLength !== valueLengths[line]) {
-      changes.kind[change] = VALUE_RESIZED;
-      size += valueLength - valueLengths[line]!;
-    }
+  for (let move = 0; move < count; move++) {
+    const line = moves.line[move]!;
+    const kind = moves.kind[move]!;
+    size -= kind === VALUE_RESIZED ? valueLengths[line]! : starts[line + 1]! - starts[line]!;
+    if (kind === LINE_REMOVED) continue;
+    size += numberWriter.measure(next[line]!, format.decimals);
+    if (kind === VALUE_RESIZED) continue;
+    const labelsLength = writeLabels(buffers, format.seriesText(line), labelsEnd);
+    moves.labelsLength[move] = labelsLength;
+    labelsEnd += labelsLength;
+    size += labelsLength + 1;
   }
   return size;
 }
 
 const LINE_FEED = 10;
+const EMPTY_BYTES = new Uint8Array(0);
 
 /**
- * Writes the segment's new lines into `target`, which are the old lines with the changes applied. Updates the segment's
- * values and lengths. Values that keep their length are overwritten after the run of old bytes around them has been
- * copied, so that one copy covers as many lines as possible.
+ * Writes the segment's new lines, of `size` bytes, into `target`, and updates the segment. The bytes between two moves
+ * are copied at once.
  */
-function spliceLines(
+function moveLines(
   segment: Segment,
   buffers: RenderBuffers,
+  { decimals }: LineFormat,
   count: number,
-  old: Uint8Array,
   target: Uint8Array,
+  size: number,
 ): void {
-  const { values, lengths, valueLengths } = segment;
-  const { changes, numberWriter } = buffers;
+  const { values, starts, valueLengths } = segment;
+  const { moves, numberWriter } = buffers;
+  const old = segment.chunk?.bytes ?? EMPTY_BYTES;
+  /** Bytes of `old` that have been copied or replaced, and bytes written to `target`. */
   let from = 0;
   let to = 0;
   let labelsStart = 0;
-  let pendingChange = 0;
-  for (let change = 0; change < count; change++) {
-    const line = changes.line[change]!;
-    const kind = changes.kind[change]!;
-    if (kind === VALUE_SAME_LENGTH) continue;
-
-    const start = changes.start[change]!;
-    const length = lengths[line]!;
+  /** Lines whose start has been updated. */
+  let placed = 0;
+  for (let move = 0; move < count; move++) {
+    const line = moves.line[move]!;
+    const kind = moves.kind[move]!;
+    const start = starts[line]!;
+    const end = starts[line + 1]!;
+    for (const shift = to - from; placed <= line; placed++) starts[placed]! += shift;
     // If only the length of the value changes, the labels belong to this run and the line feed to the next.
-    const cut = kind === VALUE_RESIZED ? start + length - 1 - valueLengths[line]! : start;
-    if (cut > from) {
-      target.set(old.subarray(from, cut), to);
-      overwriteValues(segment, buffers, target, pendingChange, change, to - from);
-      to += cut - from;
-    }
-    from = kind === VALUE_RESIZED ? start + length - 1 : start + length;
-    pendingChange = change + 1;
+    const cut = kind === VALUE_RESIZED ? end - 1 - valueLengths[line]! : start;
+    if (cut > from) target.set(old.subarray(from, cut), to);
+    to += cut - from;
+    from = kind === VALUE_RESIZED ? end - 1 : end;
     values[line] = buffers.values[line]!;
-
     if (kind === LINE_REMOVED) {
-      lengths[line] = 0;
-      if (length > 0) segment.series--;
+      segment.series--;
       continue;
     }
-    const valueLength = changes.valueLength[change]!;
     if (kind === LINE_ADDED) {
-      const labelsLength = changes.labelsLength[change]!;
+      const labelsLength = moves.labelsLength[move]!;
       target.set(buffers.labels.subarray(labelsStart, labelsStart + labelsLength), to);
       labelsStart += labelsLength;
       to += labelsLength;
-      lengths[line] = labelsLength + valueLength + 1;
-      if (length === 0) segment.series++;
-    } else {
-      lengths[line] = length + valueLength - valueLengths[line]!;
+      if (start === end) segment.series++;
     }
-    valueLengths[line] = valueLength;
-    to += valueLength;
-    numberWriter.write(change, target, to);
+    valueLengths[line] = numberWriter.measure(values[line]!, decimals);
+    to += valueLengths[line]!;
+    numberWriter.write(target, to);
     if (kind === LINE_ADDED) target[to++] = LINE_FEED;
   }
+  for (const shift = to - from; placed < starts.length; placed++) starts[placed]! += shift;
   if (from < old.length) target.set(old.subarray(from), to);
-  overwriteValues(segment, buffers, target, pendingChange, count, to - from);
-}
-
-/**
- * Overwrites the values of the changes from `first` to before `last`, all of which keep their length, at their old
- * offsets plus `shift`.
- */
-function overwriteValues(
-  { values, lengths }: Segment,
-  { values: next, changes, numberWriter }: RenderBuffers,
-  bytes: Uint8Array,
-  first: number,
-  last: number,
-  shift: number,
-): void {
-  for (let change = first; change < last; change++) {
-    const line = changes.line[change]!;
-    values[line] = next[line]!;
-    numberWriter.write(change, bytes, changes.start[change]! + lengths[line]! - 1 + shift);
-  }
+  replaceChunk(segment, buffers.pool, target, size);
 }

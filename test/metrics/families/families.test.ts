@@ -52,7 +52,7 @@ proxynet_node_status{node_id="node_1",status="maintenance"} 0
 proxynet_node_status{node_id="node_1",status="unknown"} 0
 # HELP proxynet_node_last_seen_timestamp_seconds Time at which the service last saw the node, on the service's clock.
 # TYPE proxynet_node_last_seen_timestamp_seconds gauge
-proxynet_node_last_seen_timestamp_seconds{node_id="node_1"} 1763700000.12
+proxynet_node_last_seen_timestamp_seconds{node_id="node_1"} 1763700000.120
 # HELP proxynet_node_uptime_seconds Uptime of the node, reported by the service in whole hours.
 # TYPE proxynet_node_uptime_seconds gauge
 proxynet_node_uptime_seconds{node_id="node_1"} 2592000
@@ -67,13 +67,13 @@ proxynet_node_bandwidth_bytes{node_id="node_1"} 1234567891
 proxynet_node_cpu_usage_ratio{node_id="node_1"} 0.4327
 # HELP proxynet_node_memory_usage_ratio Memory usage of the node, 0 to 1.
 # TYPE proxynet_node_memory_usage_ratio gauge
-proxynet_node_memory_usage_ratio{node_id="node_1"} 0.5
+proxynet_node_memory_usage_ratio{node_id="node_1"} 0.5000
 # HELP proxynet_node_disk_usage_ratio Disk usage of the node, 0 to 1.
 # TYPE proxynet_node_disk_usage_ratio gauge
-proxynet_node_disk_usage_ratio{node_id="node_1"} 1
+proxynet_node_disk_usage_ratio{node_id="node_1"} 1.0000
 # HELP proxynet_node_detail_timestamp_seconds Time at which the node's details, including its usage, were read.
 # TYPE proxynet_node_detail_timestamp_seconds gauge
-proxynet_node_detail_timestamp_seconds{node_id="node_1"} 1763700001.5
+proxynet_node_detail_timestamp_seconds{node_id="node_1"} 1763700001.500
 # HELP proxynet_node_created_timestamp_seconds Creation time of the node.
 # TYPE proxynet_node_created_timestamp_seconds gauge
 proxynet_node_created_timestamp_seconds{node_id="node_1"} 1700000000

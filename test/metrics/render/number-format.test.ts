@@ -5,13 +5,13 @@ import { valueText } from "../../../src/metrics/text-format.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
 
 const BYTES = 64;
-const numerals = createNumberWriter(2);
+const numerals = createNumberWriter();
 
 /** Returns the text written for `value` and its surroundings. */
-function written(value: number): string {
+function written(value: number, places = 0): string {
   const target = Buffer.alloc(BYTES, "#");
-  const length = numerals.measure(1, value);
-  numerals.write(1, target, BYTES - 1);
+  const length = numerals.measure(value, places);
+  numerals.write(target, BYTES - 1);
   return target.subarray(BYTES - 2 - length).toString();
 }
 
@@ -26,6 +26,33 @@ test("writes a value as its shortest text and nothing else", () => {
     }),
     propertyRuns(3_000),
   );
+});
+
+test("writes a value with a fixed number of decimals if it has no more", () => {
+  const places = fc.integer({ min: 1, max: 4 });
+  fc.assert(
+    fc.property(fc.oneof(fc.double(), fc.maxSafeInteger(), decimals), places, (value, fixed) => {
+      expect(written(value, fixed)).toBe(`#${valueText(value, fixed)}#`);
+    }),
+    propertyRuns(3_000),
+  );
+});
+
+test.each([
+  [0, "0.0000"],
+  [1, "1.0000"],
+  [0.5, "0.5000"],
+  [0.4327, "0.4327"],
+  [0.43271, "0.43271"],
+  [12.05, "12.0500"],
+  [-0.5, "-0.5000"],
+  [99_999_999_999.5, "99999999999.5000"],
+  [1e11, "100000000000"],
+  [1e21, "1e+21"],
+  [Number.POSITIVE_INFINITY, "+Inf"],
+  [Number.NaN, "NaN"],
+])("%d with four decimals is %s", (value, text) => {
+  expect(written(value, 4)).toBe(`#${text}#`);
 });
 
 test("writes a text that parses to the same number", () => {
