@@ -60,7 +60,7 @@ function overwriteValues(segment: Segment, buffers: RenderBuffers, { decimals, i
     if (value === before && isRelabeled === null) continue;
     const isAbsent = Number.isNaN(value);
     if (isAbsent && Number.isNaN(before)) continue;
-    const relabeled = isRelabeled !== null && isRelabeled(line);
+    const relabeled = isRelabeled?.(line) === true;
     if (value === before && !relabeled) continue;
     const end = starts[line + 1]!;
     const keepsLine = end > starts[line]! && !relabeled && !isAbsent;
