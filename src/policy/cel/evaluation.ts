@@ -14,26 +14,26 @@ type FieldValues = readonly (Value | null)[];
 /** Computes a value, or null if unknown. */
 type Reader<V extends Value> = (cells: FieldValues) => V | null;
 
-/** An executable condition. */
-export interface Program {
+/** An executable condition, or another expression with values of type `V`. */
+export interface Program<V extends Value = boolean> {
   /** Every field in the text, including fields that evaluation may skip; at least one. */
   readonly fields: readonly Field[];
   /**
-   * Evaluates the condition. `values` has one value for each of {@link fields}, in that order, which is null if the
+   * Evaluates the expression. `values` has one value for each of {@link fields}, in that order, which is null if the
    * field is unknown. Timestamps are milliseconds since the Unix epoch. Returns null (unknown) if any part is unknown,
    * except where the other operand of `&&` or `||` determines the result, and except for the branch of `? :` that is
    * not taken.
    */
-  evaluate(values: FieldValues): boolean | null;
+  evaluate(values: FieldValues): V | null;
 }
 
 /**
- * Compiles a checked condition to closures over plain values. CEL's own evaluator is not used, because it needs a
+ * Compiles a checked expression to closures over plain values. CEL's own evaluator is not used, because it needs a
  * BigInt for every int and an object for every timestamp. A number that is not finite (a division by 0, or an overflow)
  * is unknown.
  */
-export function compileProgram(condition: Term): Program {
-  const fields = fieldsOfTerm(condition);
+export function compileProgram<V extends Value = boolean>(expression: Term): Program<V> {
+  const fields = fieldsOfTerm(expression);
 
   function read(term: Term): Reader<Value> {
     switch (term.kind) {
@@ -70,7 +70,7 @@ export function compileProgram(condition: Term): Program {
   const textOf = (term: Term) => read(term) as Reader<string>;
   const numbers = ([left, right]: TermPair) => [read(left) as Reader<number>, read(right) as Reader<number>] as const;
 
-  return { fields, evaluate: truthOf(condition) };
+  return { fields, evaluate: read(expression) as Reader<V> };
 }
 
 const fieldReader =
