@@ -51,21 +51,13 @@ export function describeTypeError({ summary, node, range }: CelError, text: stri
 const wordAfter = (word: string, summary: string): string => new RegExp(`^${word} (\\w+)`).exec(summary)?.[1] ?? "";
 
 /** Syntax of other languages, with the CEL syntax to use instead. */
-const SUGGESTED_OPERATORS: ReadonlyMap<string, string> = new Map(
-  Object.entries({ "=": "==", "&": "&&", "|": "||", and: "&&", or: "||" }),
+const SUGGESTED_OPERATORS = new Map(Object.entries({ "=": "==", "&": "&&", "|": "||", and: "&&", or: "||" }));
+
+const TOKEN_TEXTS = new Map(
+  Object.entries({ RPAREN: ")", RBRACKET: "]", RBRACE: "}", COLON: ":", IDENTIFIER: "a name" }),
 );
 
-const TOKEN_TEXTS: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    RPAREN: ")",
-    RBRACKET: "]",
-    RBRACE: "}",
-    COLON: ":",
-    IDENTIFIER: "a name",
-  }),
-);
-
-const LIMIT_MESSAGES: ReadonlyMap<string, string> = new Map(
+const LIMIT_MESSAGES = new Map(
   Object.entries({
     maxAstNodes: "the expression has too many parts",
     maxDepth: "the expression is nested too deeply",

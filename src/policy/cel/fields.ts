@@ -27,9 +27,10 @@ export type FieldType = "string" | "int" | "double" | "timestamp";
  */
 export type FieldRange = "status" | "country" | "node_id" | "ratio" | null;
 
-interface FieldRow<Name extends string> {
+/** A value of a node, its sessions, its region or the fleet that expressions can read. */
+export interface Field {
   /** Its name in expressions. */
-  readonly name: Name;
+  readonly name: string;
   readonly type: FieldType;
   /** The collector that reads it, whose max_age applies. */
   readonly source: Extract<Collector, "nodes" | "details" | "sessions">;
@@ -41,16 +42,16 @@ interface FieldRow<Name extends string> {
   readonly isUsage: boolean;
 }
 
-const row = <Name extends string>(
-  name: Name,
+const row = (
+  name: string,
   type: FieldType,
-  source: FieldRow<Name>["source"],
+  source: Field["source"],
   read: FieldReader,
   help: string,
   range: FieldRange = null,
-): FieldRow<Name> => ({ name, type, source, read, help, range, isUsage: false });
+): Field => ({ name, type, source, read, help, range, isUsage: false });
 
-const usageRow = <Name extends string>(name: Name, read: FieldReader, help: string): FieldRow<Name> => ({
+const usageRow = (name: string, read: FieldReader, help: string): Field => ({
   ...row(name, "double", "details", read, help, "ratio"),
   isUsage: true,
 });
@@ -78,7 +79,7 @@ const nodeRows = [
   usageRow("node.disk_usage", usage("diskUsage"), "Disk usage, 0 to 1."),
   row("node.created_at", "timestamp", "details", timestamp("createdAtMs"), "When the node was created."),
   row("node.updated_at", "timestamp", "details", timestamp("updatedAtMs"), "When the node last changed."),
-] as const;
+];
 
 const sessionRows = [
   row("sessions.total", "int", "sessions", sessionTotal, TOTAL_HELP),
@@ -95,69 +96,44 @@ const sessionRows = [
     `Share of sessions.total that ended with an error or timed out; missing if the node has no sessions; also ${IF_FAILURES_SEEN}.`,
     "ratio",
   ),
-] as const;
+];
 
-const nowRow = row(
-  "now",
-  "timestamp",
-  "nodes",
-  recordTime,
-  "When the node's record was observed, on the service's clock.",
-);
-
-const rows = [
+/** Every field, in the order of the documentation. */
+export const FIELDS: readonly Field[] = [
   ...nodeRows,
   ...sessionRows,
   ...aggregateRows("fleet", "the fleet"),
   ...aggregateRows("region", "the node's region"),
-  nowRow,
-] as const;
+  row("now", "timestamp", "nodes", recordTime, "When the node's record was observed, on the service's clock."),
+];
 
-/** Name of a field in expressions. */
-export type FieldName = (typeof rows)[number]["name"];
-/** A value of a node, its sessions, its region or the fleet that expressions can read. */
-export type Field = FieldRow<FieldName>;
-
-/** Every field, in the order of the documentation. */
-export const FIELDS: readonly Field[] = rows;
-
-const fieldsByName: ReadonlyMap<string, Field> = new Map(FIELDS.map((field) => [field.name, field]));
+const fieldsByName = new Map(FIELDS.map((field) => [field.name, field]));
 
 /** Returns the field of that name, or null if there is none. */
 export const findField = (name: string): Field | null => fieldsByName.get(name) ?? null;
 
-function sessionRow<Name extends string>(name: Name, status: "active" | "connecting" | "closed", help: string) {
+function sessionRow(name: string, status: "active" | "connecting" | "closed", help: string) {
   return row(name, "int", "sessions", sessionCount(status), help);
 }
 
-function failureRow<Name extends string>(name: Name, status: "error" | "timeout", help: string) {
+function failureRow(name: string, status: "error" | "timeout", help: string) {
   return row(name, "int", "sessions", failedSessionCount(status), `${help}; ${IF_FAILURES_SEEN}.`);
 }
 
-function aggregateRows<Scope extends AggregateScope>(scope: Scope, subject: string) {
+function aggregateRows(scope: AggregateScope, subject: string): readonly Field[] {
   const median = (name: string) =>
     `Median ${name} usage of ${subject}; missing unless at least half of its nodes have a value within max_age.`;
   const onlineHelp = `Online nodes of ${subject}; a node of unknown status does not count.`;
   const shareHelp = `Share of the nodes of ${subject} that are online.`;
-  const onlineShare = aggregateCount(scope, ({ nodes, online }) => online / nodes);
+  const nodes = aggregateCount(scope, (counts) => counts.nodes);
+  const online = aggregateCount(scope, (counts) => counts.online);
+  const onlineShare = aggregateCount(scope, (counts) => counts.online / counts.nodes);
   return [
-    row(
-      `${scope}.nodes`,
-      "int",
-      "nodes",
-      aggregateCount(scope, ({ nodes }) => nodes),
-      `Nodes of ${subject}.`,
-    ),
-    row(
-      `${scope}.online`,
-      "int",
-      "nodes",
-      aggregateCount(scope, ({ online }) => online),
-      onlineHelp,
-    ),
+    row(`${scope}.nodes`, "int", "nodes", nodes, `Nodes of ${subject}.`),
+    row(`${scope}.online`, "int", "nodes", online, onlineHelp),
     row(`${scope}.online_ratio`, "double", "nodes", onlineShare, shareHelp, "ratio"),
     usageRow(`${scope}.median.cpu_usage`, aggregateMedian(scope, "cpuUsage"), median("CPU")),
     usageRow(`${scope}.median.memory_usage`, aggregateMedian(scope, "memoryUsage"), median("memory")),
     usageRow(`${scope}.median.disk_usage`, aggregateMedian(scope, "diskUsage"), median("disk")),
-  ] as const;
+  ];
 }

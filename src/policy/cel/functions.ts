@@ -1,8 +1,8 @@
+import type { Method } from "./term.ts";
+
 /** A function that expressions may call. */
 export interface FunctionRow {
-  readonly name: "duration" | "timestamp" | "ratio" | "contains" | "startsWith" | "endsWith";
-  /** Whether it is called on a string, as in `node.name.contains("eu")`. */
-  readonly isMethod: boolean;
+  readonly name: "duration" | "timestamp" | "ratio" | Method;
   /** An example of a call. */
   readonly form: string;
   readonly help: string;
@@ -12,30 +12,18 @@ export interface FunctionRow {
 export const FUNCTIONS: readonly FunctionRow[] = [
   {
     name: "duration",
-    isMethod: false,
     form: 'duration("10m")',
     help: "A duration in the format of the configuration: 30s, 1h30m, 7d. Unlike CEL's own format, it supports days, but neither fractions such as 1.5h nor negative durations.",
   },
   {
     name: "timestamp",
-    isMethod: false,
     form: 'timestamp("2026-01-31T00:00:00Z")',
     help: "A timestamp in ISO 8601, in UTC or with an offset.",
   },
-  {
-    name: "ratio",
-    isMethod: false,
-    form: "ratio(a, b)",
-    help: "a divided by b; unknown if b is 0.",
-  },
-  { name: "contains", isMethod: true, form: 'TEXT.contains("eu")', help: "Whether the string contains the argument." },
-  {
-    name: "startsWith",
-    isMethod: true,
-    form: 'TEXT.startsWith("vip-")',
-    help: "Whether the string begins with the argument.",
-  },
-  { name: "endsWith", isMethod: true, form: 'TEXT.endsWith("-1")', help: "Whether the string ends with the argument." },
+  { name: "ratio", form: "ratio(a, b)", help: "a divided by b; unknown if b is 0." },
+  { name: "contains", form: 'TEXT.contains("eu")', help: "Whether the string contains the argument." },
+  { name: "startsWith", form: 'TEXT.startsWith("vip-")', help: "Whether the string begins with the argument." },
+  { name: "endsWith", form: 'TEXT.endsWith("-1")', help: "Whether the string ends with the argument." },
 ];
 
 const WRITE_OUT_CASES = "write each case and join them with || or &&";
@@ -56,6 +44,3 @@ export const UNSUPPORTED_SYNTAX: ReadonlyMap<string, string> = new Map([
   ["dyn", "it hides the type of its argument"],
   ["null", MISSING_IS_UNKNOWN],
 ]);
-
-/** Returns the function of that name, or null if there is none. */
-export const findFunction = (name: string): FunctionRow | null => FUNCTIONS.find((row) => row.name === name) ?? null;

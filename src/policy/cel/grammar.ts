@@ -4,7 +4,7 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import { parseIsoTime } from "../../model/time.ts";
 import type { ExpressionProblem } from "./error-messages.ts";
 import { FIELDS, findField } from "./fields.ts";
-import { FUNCTIONS, type FunctionRow, findFunction, UNSUPPORTED_SYNTAX } from "./functions.ts";
+import { FUNCTIONS, type FunctionRow, UNSUPPORTED_SYNTAX } from "./functions.ts";
 import {
   ARITHMETIC,
   COMPARISONS,
@@ -29,48 +29,64 @@ interface SyntaxNode {
  * Types are not checked here.
  */
 export function parseTerm(root: SyntaxNode): Result<Term, ExpressionProblem> {
-  const problems: ExpressionProblem[] = [];
-  const term = createTermReader((offset, message) => {
-    problems.push({ message, offset });
-    return null;
-  })(root);
-  return term === null ? fail(problems[0]!) : ok(term);
+  try {
+    return ok(readTerm(root));
+  } catch (error) {
+    if (!(error instanceof UnsupportedSyntax)) throw error;
+    return fail({ message: error.message, offset: error.offset });
+  }
 }
 
-/** Records a problem. Returns null, which every caller returns up to the root. */
-type ReportProblem = (offset: number, message: string) => null;
-type TermReader = (node: SyntaxNode) => Term | null;
+/** Ends the conversion at the first problem. Only {@link parseTerm} catches it. */
+class UnsupportedSyntax extends Error {
+  readonly offset: number;
 
-function createTermReader(reject: ReportProblem): TermReader {
-  const read: TermReader = (node) => {
-    const { op, args, start: offset } = node;
-    if (op === "value") return readLiteral(node, reject);
-    if (op === "id" || op === ".") return readField(node, reject);
-    if (op === "call") return readCall(node, read, reject);
-    if (op === "rcall") return readMethodCall(node, read, reject);
-    if (op === "in") return readInList(node, read, reject);
-    if (op === "-_") return readNegation(node, read);
-    if (op === "!_") {
-      const operand = read(args as SyntaxNode);
-      return operand === null ? null : { kind: "not", offset, operand };
-    }
-    if (op === "?:") {
-      const [test, yes, no] = (args as readonly SyntaxNode[]).map(read);
-      return test && yes && no ? { kind: "choice", offset, test, sides: [yes, no] } : null;
-    }
-    if (op === "list") return reject(offset, "a list is only allowed after in");
-    if (op === "map") return reject(offset, "maps are not supported");
-    if (op === "[]") return reject(offset, "fields must be written as node.status, not with [ ]");
-    const reason = UNSUPPORTED_SYNTAX.get(op);
-    if (reason !== undefined) return reject(offset, `${op} is not supported: ${reason}`);
-    return readInfix(node, read, reject);
-  };
-  return read;
+  constructor(offset: number, message: string) {
+    super(message);
+    this.offset = offset;
+  }
 }
 
-function readInfix({ op, args, start: offset }: SyntaxNode, read: TermReader, reject: ReportProblem): Term | null {
-  const sides = readPair(args as readonly SyntaxNode[], read);
-  if (sides === null) return null;
+function reject(offset: number, message: string): never {
+  throw new UnsupportedSyntax(offset, message);
+}
+
+function readTerm(node: SyntaxNode): Term {
+  const { op, args, start: offset } = node;
+  switch (op) {
+    case "value":
+      return readLiteral(node);
+    case "id":
+    case ".":
+      return readField(node);
+    case "call":
+      return readCall(node);
+    case "rcall":
+      return readMethodCall(node);
+    case "in":
+      return readInList(node);
+    case "-_":
+      return readNegation(node);
+    case "!_":
+      return { kind: "not", offset, operand: readTerm(args as SyntaxNode) };
+    case "?:": {
+      const [test, yes, no] = args as readonly [SyntaxNode, SyntaxNode, SyntaxNode];
+      return { kind: "choice", offset, test: readTerm(test), sides: readPair([yes, no]) };
+    }
+    case "list":
+      return reject(offset, "a list is only allowed after in");
+    case "map":
+      return reject(offset, "maps are not supported");
+    case "[]":
+      return reject(offset, "fields must be written as node.status, not with [ ]");
+    default:
+      return readInfix(node);
+  }
+}
+
+function readInfix({ op, args, start: offset }: SyntaxNode): Term {
+  rejectUnsupported(op, offset);
+  const sides = readPair(args as readonly [SyntaxNode, SyntaxNode]);
   if (op === "&&" || op === "||") return { kind: "logic", offset, operator: op, sides };
   const comparison = COMPARISONS.find((operator) => operator === op);
   if (comparison !== undefined) return { kind: "comparison", offset, operator: comparison, sides };
@@ -80,21 +96,22 @@ function readInfix({ op, args, start: offset }: SyntaxNode, read: TermReader, re
   return { kind: "arithmetic", offset, operator: arithmetic, sides };
 }
 
-function readPair(nodes: readonly SyntaxNode[], read: TermReader): TermPair | null {
-  const [left, right] = nodes.map(read);
-  return left && right ? [left, right] : null;
+const readPair = ([left, right]: readonly [SyntaxNode, SyntaxNode]): TermPair => [readTerm(left), readTerm(right)];
+
+function rejectUnsupported(name: string, offset: number): void {
+  const reason = UNSUPPORTED_SYNTAX.get(name);
+  if (reason !== undefined) reject(offset, `${name} is not supported: ${reason}`);
 }
 
-function readNegation({ args, start: offset }: SyntaxNode, read: TermReader): Term | null {
-  const operand = read(args as SyntaxNode);
-  if (operand === null) return null;
+function readNegation({ args, start: offset }: SyntaxNode): Term {
+  const operand = readTerm(args as SyntaxNode);
   if (operand.kind === "literal" && typeof operand.value === "number")
     return { ...operand, offset, value: -operand.value };
   return { kind: "minus", offset, operand };
 }
 
-function readLiteral({ args, start: offset }: SyntaxNode, reject: ReportProblem): LiteralTerm | null {
-  if (args === null) return reject(offset, `null is not supported: ${UNSUPPORTED_SYNTAX.get("null")}`);
+function readLiteral({ args, start: offset }: SyntaxNode): LiteralTerm {
+  if (args === null) rejectUnsupported("null", offset);
   if (typeof args === "string" || typeof args === "boolean" || typeof args === "number") {
     return { kind: "literal", offset, value: args };
   }
@@ -104,16 +121,17 @@ function readLiteral({ args, start: offset }: SyntaxNode, reject: ReportProblem)
   return { kind: "literal", offset, value };
 }
 
-function readField(node: SyntaxNode, reject: ReportProblem): Term | null {
+function readField(node: SyntaxNode): Term {
+  const { start: offset } = node;
   const path = fieldPathOf(node);
-  if (path === null) return reject(node.start, "only a field can be selected, as in node.status");
-  const found = findField(path);
-  if (found !== null) return { kind: "field", offset: node.start, field: found };
+  if (path === null) return reject(offset, "only a field can be selected, as in node.status");
+  const field = findField(path);
+  if (field !== null) return { kind: "field", offset, field };
   const within = FIELDS.find(({ name }) => name.startsWith(`${path}.`));
   if (within !== undefined)
-    return reject(node.start, `${path} is not a field; name one of its fields, such as ${within.name}`);
+    return reject(offset, `${path} is not a field; name one of its fields, such as ${within.name}`);
   const suggestion = suggestField(path);
-  return reject(node.start, `unknown field ${path}${suggestion === null ? "" : `; did you mean ${suggestion}?`}`);
+  return reject(offset, `unknown field ${path}${suggestion === null ? "" : `; did you mean ${suggestion}?`}`);
 }
 
 /** Suggests `fleet.median.cpu_usage` for `fleet.cpu_usage`, and `node.status` for `status`. */
@@ -132,48 +150,41 @@ function fieldPathOf({ op, args }: SyntaxNode): string | null {
   return path === null ? null : `${path}.${name}`;
 }
 
-function readInList({ args, start: offset }: SyntaxNode, read: TermReader, reject: ReportProblem): Term | null {
+function readInList({ args, start: offset }: SyntaxNode): Term {
   const [left, right] = args as readonly [SyntaxNode, SyntaxNode];
-  const member = read(left);
+  const member = readTerm(left);
   if (right.op !== "list") return reject(right.start, 'in needs a list, such as ["DE", "FR"]');
   const elements = right.args as readonly SyntaxNode[];
   if (elements.length === 0) return reject(right.start, "an empty list never matches");
   const list = elements.map((element) => {
-    const term = read(element);
-    if (term === null || term.kind === "literal") return term;
-    return reject(element.start, "list elements must be constants");
+    const term = readTerm(element);
+    return term.kind === "literal" ? term : reject(element.start, "list elements must be constants");
   });
-  return member !== null && hasNoNulls(list) ? { kind: "in", offset, member, list } : null;
+  return { kind: "in", offset, member, list };
 }
 
-const hasNoNulls = <T>(list: readonly (T | null)[]): list is readonly T[] => !list.includes(null);
-
-function readCall({ args, start: offset }: SyntaxNode, read: TermReader, reject: ReportProblem): Term | null {
+function readCall({ args, start: offset }: SyntaxNode): Term {
   const [name, operands] = args as readonly [string, readonly SyntaxNode[]];
-  const row = resolveFunction(name, offset, reject);
-  if (row === null) return null;
-  if (row.isMethod) return reject(offset, `write it as ${row.form}`);
-  if (row.name === "duration" || row.name === "timestamp") return readConstant(row, operands, offset, reject);
-  const sides = readPair(operands, read);
-  if (operands.length !== 2) return reject(offset, `write it as ${row.form}`);
-  return sides === null ? null : { kind: "ratio", offset, sides };
+  const row = findFunction(name, offset);
+  if (row.name === "duration" || row.name === "timestamp") return readConstant(row, operands, offset);
+  const [left, right, ...others] = operands;
+  if (row.name !== "ratio" || left === undefined || right === undefined || others.length > 0)
+    return reject(offset, `write it as ${row.form}`);
+  return { kind: "ratio", offset, sides: readPair([left, right]) };
 }
 
-function readMethodCall({ args, start: offset }: SyntaxNode, read: TermReader, reject: ReportProblem): Term | null {
+function readMethodCall({ args, start: offset }: SyntaxNode): Term {
   const [name, receiver, operands] = args as readonly [string, SyntaxNode, readonly SyntaxNode[]];
-  const row = resolveFunction(name, offset, reject);
-  if (row === null) return null;
+  const row = findFunction(name, offset);
   const method = METHODS.find((known) => known === name);
   if (method === undefined || operands.length !== 1) return reject(offset, `write it as ${row.form}`);
-  const sides = readPair([receiver, operands[0]!], read);
-  return sides === null ? null : { kind: "method", offset, method, sides };
+  return { kind: "method", offset, method, sides: readPair([receiver, operands[0]!]) };
 }
 
-function resolveFunction(name: string, offset: number, reject: ReportProblem): FunctionRow | null {
-  const reason = UNSUPPORTED_SYNTAX.get(name);
-  if (reason !== undefined) return reject(offset, `${name} is not supported: ${reason}`);
-  const row = findFunction(name);
-  if (row !== null) return row;
+function findFunction(name: string, offset: number): FunctionRow {
+  rejectUnsupported(name, offset);
+  const row = FUNCTIONS.find((known) => known.name === name);
+  if (row !== undefined) return row;
   const names = FUNCTIONS.map((known) => known.name);
   const suggestion = nearest(name, names);
   const hint = suggestion === null ? `the functions are ${names.join(", ")}` : `did you mean ${suggestion}?`;
@@ -181,17 +192,12 @@ function resolveFunction(name: string, offset: number, reject: ReportProblem): F
 }
 
 /** Reads `duration("…")` or `timestamp("…")`. */
-function readConstant(
-  row: FunctionRow,
-  operands: readonly SyntaxNode[],
-  offset: number,
-  reject: ReportProblem,
-): LiteralTerm | null {
+function readConstant({ name, form }: FunctionRow, operands: readonly SyntaxNode[], offset: number): LiteralTerm {
   const [operand] = operands;
   if (operands.length !== 1 || operand?.op !== "value" || typeof operand.args !== "string") {
-    return reject(offset, `${row.name} needs a string constant, as in ${row.form}`);
+    return reject(offset, `${name} needs a string constant, as in ${form}`);
   }
-  const isTimestamp = row.name === "timestamp";
+  const isTimestamp = name === "timestamp";
   const read: Result<Value, string> = isTimestamp ? parseTimestamp(operand.args) : parseDuration(operand.args);
   return read.ok ? { kind: "literal", offset, value: read.value, isTimestamp } : reject(operand.start, read.error);
 }

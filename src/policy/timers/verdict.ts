@@ -4,7 +4,7 @@ import type { MonotonicMs } from "../../model/time.ts";
 import type { Expression } from "../cel/expression.ts";
 import type { MissingReason } from "../cel/field-readers.ts";
 import type { EvaluatedNode } from "../cel/field-values.ts";
-import type { Field, FieldName } from "../cel/fields.ts";
+import type { Field } from "../cel/fields.ts";
 import type { Value } from "../cel/term.ts";
 
 /** The value of a condition. */
@@ -13,7 +13,7 @@ export type Verdict = "true" | "false" | "unknown";
 /** Why a verdict is unknown. */
 export interface UnknownCause {
   /** Null if the expression as a whole is unknown, because of a division by 0 or an overflow. */
-  readonly field: FieldName | null;
+  readonly field: string | null;
   /**
    * `stale` means older than its max_age; `error` means that all fields are known, but the result of a calculation is
    * not.
