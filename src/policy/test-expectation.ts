@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Expectation } from "../model/policy/policy-test.ts";
 import type { Action, ActionRequest } from "../model/remediation/episode.ts";
 
@@ -23,7 +24,7 @@ export function findMismatches(expected: Expectation, seen: ObservedOutcome): re
     lines.push(`timer: expected ${expected.timer}, got ${seen.timer}`);
   }
   const reasons = [...new Set(seen.blockers.map(({ reason }) => reason))].toSorted();
-  if (expected.held !== undefined && !listsMatch(expected.held.toSorted(), reasons)) {
+  if (expected.held !== undefined && !isDeepStrictEqual(expected.held.toSorted(), reasons)) {
     const details = seen.blockers.map(({ reason, detail }) => `\n    ${reason}: ${detail}`).join("");
     lines.push(`held: expected ${listText(expected.held.toSorted())}, got ${listText(reasons)}${details}`);
   }
@@ -47,8 +48,5 @@ const actionsMatch = (expected: readonly string[], seen: ObservedOutcome["action
   expected.every((text, index) =>
     text.includes(":") ? text === outcomeText(seen[index]!) : text === actionText(seen[index]!.request),
   );
-
-const listsMatch = (one: readonly string[], other: readonly string[]): boolean =>
-  one.length === other.length && one.every((text, index) => text === other[index]);
 
 const listText = (texts: readonly string[]): string => (texts.length === 0 ? "none" : texts.join(", "));

@@ -4,20 +4,6 @@ import type { EpochMs } from "../time.ts";
 
 /** A notification, which begins and ends as an alert in Alertmanager does. */
 export interface Notification {
-  /**
-   * - `episode`: an episode began or ended.
-   * - `step`: a notify step was reached.
-   * - `given_up`: a policy gave up on a node.
-   * - `lost`: a node left the list after an action.
-   * - `overdue`: a quarantine lasts beyond its end.
-   * - `incident`: there is a correlated failure in one region or country.
-   * - `storm`: too many nodes are unhealthy.
-   * - `breaker`: the circuit breaker opened.
-   * - `untrusted`: fleet data is not trusted.
-   * - `credentials`: the service refuses the API key for actions.
-   * - `efficacy`: a policy does not heal enough nodes.
-   * - `approval`: an action waits for an operator.
-   */
   readonly kind: NotificationKind;
   /** Identifies what the notification is about: its beginning and its end have the same key. */
   readonly key: string;
@@ -35,38 +21,40 @@ export interface Notification {
   readonly endsAt: EpochMs | null;
 }
 
-/** The kinds of {@link Notification}. */
-const NOTIFICATION_KINDS = [
-  "episode",
-  "step",
-  "given_up",
-  "lost",
-  "overdue",
-  "incident",
-  "storm",
-  "breaker",
-  "untrusted",
-  "credentials",
-  "efficacy",
-  "approval",
-] as const;
-export type NotificationKind = (typeof NOTIFICATION_KINDS)[number];
-
 /**
- * Kinds that last until a second notification resolves them. All others are sent once, because they are events or end
- * with an operator's command.
+ * The kinds of notifications, and whether one lasts until a second notification resolves it. All others are sent once,
+ * because they are events or end with an operator's command.
  */
-const RESOLVABLE_KINDS: ReadonlySet<NotificationKind> = new Set([
-  "episode",
-  "incident",
-  "storm",
-  "breaker",
-  "untrusted",
-  "credentials",
-]);
+const IS_RESOLVABLE = {
+  /** An episode began or ended. */
+  episode: true,
+  /** A notify step was reached. */
+  step: false,
+  /** A policy gave up on a node. */
+  given_up: false,
+  /** A node left the list after an action. */
+  lost: false,
+  /** A quarantine lasts beyond its end. */
+  overdue: false,
+  /** There is a correlated failure in one region or country. */
+  incident: true,
+  /** Too many nodes are unhealthy. */
+  storm: true,
+  /** The circuit breaker opened. */
+  breaker: true,
+  /** Fleet data is not trusted. */
+  untrusted: true,
+  /** The service refuses the API key for actions. */
+  credentials: true,
+  /** A policy does not heal enough nodes. */
+  efficacy: false,
+  /** An action waits for an operator. */
+  approval: false,
+} as const;
+export type NotificationKind = keyof typeof IS_RESOLVABLE;
 
 /** Returns whether a notification is about a condition that has not ended, and that a second notification resolves. */
-export const isActive = ({ kind, endsAt }: Notification): boolean => endsAt === null && RESOLVABLE_KINDS.has(kind);
+export const isActive = ({ kind, endsAt }: Notification): boolean => endsAt === null && IS_RESOLVABLE[kind];
 
 /** A receiver of notifications. Each call is one attempt; the caller retries. Never rejects. */
 export interface Receiver {

@@ -74,24 +74,12 @@ function valueProblem({ name, range }: Field, value: Value): string | null {
 
 const knownStatuses: readonly string[] = NODE_STATUSES.filter((status) => status !== "unknown");
 
-/**
- * Orders words so that of equally near ones the one with the longest common prefix is suggested, such as "offline"
- * rather than "online" for "ofline".
- */
-const byCommonPrefix = (words: readonly string[], word: string): readonly string[] =>
-  words.toSorted((one, other) => commonPrefixLength(other, word) - commonPrefixLength(one, word));
-
-function commonPrefixLength(one: string, other: string): number {
-  let length = 0;
-  while (length < one.length && one[length] === other[length]) length += 1;
-  return length;
-}
-
 const RANGE_CHECKS: Readonly<Record<NonNullable<FieldRange>, (name: string, value: Value) => string | null>> = {
   status(name, value) {
     if (knownStatuses.includes(String(value))) return null;
     if (value === "unknown") return `${name} is never "unknown": it counts as missing, and the verdict is unknown`;
-    const suggestion = nearest(String(value), byCommonPrefix(knownStatuses, String(value)));
+    // Sorted, so that `offline` is suggested rather than `online` for `ofline`, which is as near to both.
+    const suggestion = nearest(String(value), knownStatuses.toSorted());
     const list = knownStatuses.join(", ");
     return suggestion === null
       ? `${JSON.stringify(value)} is not a node status; the statuses are ${list}`
