@@ -88,7 +88,7 @@ const faults = [
   }),
   requestFault(
     "gateway_limit",
-    "Limits requests in a gateway in front of the service, whose 429 has no X-RateLimit headers.",
+    "Simulates a gateway in front of the service that limits requests. The gateway's 429 has no X-RateLimit headers.",
     {
       requests_per_minute: wholeNumber(1, 1_000_000).describe("Requests per minute that it lets through."),
       burst: wholeNumber(1, 1_000_000).describe("Number of requests that it lets through at once."),

@@ -135,7 +135,7 @@ function headerText(values: readonly string[] | null) {
 
 const headers = section({
   "Content-Security-Policy": headerText(null).describe(
-    "Replaces the default, except on pages, which have a stricter policy.",
+    "Replaces the default, except on the status page, which has its own policy.",
   ),
   "X-Frame-Options": headerText(["deny", "sameorigin"]).describe("Replaces the default, DENY."),
   "X-Content-Type-Options": headerText(["nosniff"]).describe("Always sent."),
@@ -213,7 +213,7 @@ const users = z
   .register(valueKinds, { name: "mapping of user names to bcrypt hashes", range: "cost 4 to 18" })
   .default({})
   .describe(
-    "Users of basic auth. If empty, no password is required. `/-/healthy` and `/-/ready` never require one, and an operator's token is accepted instead.",
+    "Users of basic auth. If empty, no password is required. `/-/healthy` and `/-/ready` never require one. Other routes also accept an operator's token instead of a password.",
   );
 
 /**
