@@ -100,7 +100,9 @@ export function configReference(example: string, webExample: string): string {
 
 function sectionReference([name, schema]: [string, z.core.$ZodType]): string {
   const [own, ...keys] = keyRows(name, schema);
-  return `## ${name}\n\n${meaningOf(schema)}\n\n${keyTable(keys.length === 0 ? [own!] : keys)}`;
+  // The row of a section without keys has its meaning.
+  if (keys.length === 0) return `## ${name}\n\n${keyTable([own!])}`;
+  return `## ${name}\n\n${meaningOf(schema)}\n\n${keyTable(keys)}`;
 }
 
 /** JSON Schema of the configuration file, for editors. */
