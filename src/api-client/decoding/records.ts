@@ -54,7 +54,7 @@ export type OnRemark = (remark: RecordRemark) => void;
  * null if there is none.
  */
 export interface RawPage {
-  readonly records: readonly unknown[];
+  readonly records: unknown[];
   readonly limit: number | null;
   readonly total: number;
 }
