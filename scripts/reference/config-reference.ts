@@ -33,8 +33,7 @@ Editors with yaml-language-server complete and check the file with \`proxywarden
 const WEB_INTRO = `## The web configuration file
 
 \`web.web_config_file\` names this file. It has the format of Prometheus' exporter-toolkit, so the daemon, Prometheus and
-its exporters can share one file. Paths in it are relative to its folder, and \`check\` checks
-it with the configuration.
+its exporters can share one file. Paths in it are relative to its folder, and \`check\` validates it together with the configuration.
 
 The file is interpreted as it would be by a Go program: a key without a value is absent, durations have Go's format (\`1.5s\`, \`1h30m\`,
 \`100ms\`; no days), and an empty file is valid. Differences from the toolkit:

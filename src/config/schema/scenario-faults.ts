@@ -134,7 +134,7 @@ const faults = [
   requestFault("lost_reply", "Executes the request, then breaks the connection.", {}),
   requestFault(
     "vanished",
-    "Leaves a share of the records out of the lists. Such a node is not found by its id either, unless `match` covers only the list: `GET /v1/nodes?`.",
+    "Leaves a share of the records out of the lists. A node that is left out is not found by its id either, unless `match` covers only the list: `GET /v1/nodes?`.",
     {
       missing: share(0, 100).describe("Share of the records that are missing."),
     },

@@ -170,10 +170,10 @@ const rates = (defaults: FleetRates) =>
       .describe("Mean time until a healthy node fails."),
     self_healing: share(0, 100)
       .prefault(formatPercent(defaults.selfHealing))
-      .describe("Share of failures that end without an action, within minutes."),
+      .describe("Share of failures that end without an action, within minutes. Crashes, a fifth of all failures, are not counted: the node reboots by itself."),
     incurable: share(0, 100)
       .prefault(formatPercent(defaults.incurable))
-      .describe("Share of the other faults that a reboot does not heal."),
+      .describe("Share of the other failures that a reboot does not heal."),
     flapping: share(0, 100)
       .prefault(formatPercent(defaults.flapping))
       .describe("Share of outages that come and go every few minutes."),
