@@ -1,14 +1,16 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Notification } from "../model/remediation/notification.ts";
+import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
 import { COLLECTORS, type Collector } from "../model/snapshot.ts";
 import { createNotifier } from "../notify/notifier.ts";
 import { startRemediationController } from "../remediation/controller.ts";
 import type { OperatorCommands, RemediationView } from "../remediation/status/views.ts";
 import type { Plan } from "../scheduling/planner.ts";
+import { executeCommand } from "../web/api/operator-commands.ts";
 import type { StatusSnapshot } from "../web/api/status-views.ts";
 import type { Collection } from "./collection.ts";
 import type { ConfigResources } from "./config-resources.ts";
-import type { DaemonDeps, Runtime, ShutdownBudget } from "./runtime.ts";
+import { type DaemonDeps, type Runtime, SHUTDOWN_BUDGET } from "./runtime.ts";
 import type { Term } from "./term.ts";
 
 /** What a daemon shows of the network. */
@@ -18,7 +20,7 @@ export type CollectedStatus = Pick<StatusSnapshot, "snapshot" | "plan" | "collec
 export interface ActiveConfig {
   readonly resources: ConfigResources;
   readonly view: RemediationView;
-  readonly operatorCommands: OperatorCommands;
+  execute(command: OperatorCommand): Promise<CommandReply>;
   collected(): CollectedStatus;
 }
 
@@ -31,11 +33,13 @@ export type StopScope = "remediation" | "leading" | "all";
 /** The active configuration of a leader: everything that a reload replaces. */
 export interface LeaderConfig extends ActiveConfig {
   readonly isLeading: true;
+  readonly operatorCommands: OperatorCommands;
   readonly collection: Collection;
   readonly term: Term;
   /** Notifications that are not resolved, which the next configuration takes over. */
   activeNotifications(): readonly Notification[];
-  stop(scope: StopScope, budget: ShutdownBudget): Promise<void>;
+  /** `postMs` is the time that a POST in flight has left, by default that of {@link SHUTDOWN_BUDGET}. */
+  stop(scope: StopScope, postMs?: DurationMs): Promise<void>;
 }
 
 /** Starts remediation and rendering on a collection. `activeNotifications` are those of the previous configuration. */
@@ -78,6 +82,7 @@ export function activateConfig(
     ...{ isLeading: true, resources, collection, term },
     view: remediation.view,
     operatorCommands: remediation.operatorCommands,
+    execute: (command) => executeCommand(remediation.operatorCommands, command),
     collected: () => ({
       snapshot: collection.snapshot(),
       plan: collectorManager.plan(),
@@ -86,10 +91,10 @@ export function activateConfig(
       clockSkewMs: client.clockSkewMs(),
     }),
     activeNotifications: notifier.activeNotifications,
-    async stop(scope, { postMs, notificationsMs }) {
+    async stop(scope, postMs = SHUTDOWN_BUDGET.postMs) {
       await Promise.all([remediation.stop(postMs), scope === "remediation" ? null : collection.stop()]);
       if (scope === "all") await collection.close();
-      await notifier.stop(notificationsMs);
+      await notifier.stop(SHUTDOWN_BUDGET.notificationsMs);
       if (scope !== "leading") await integrations.close();
     },
   };

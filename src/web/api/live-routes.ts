@@ -91,6 +91,3 @@ async function answerEvents(
   reply.header("retry-after", RETRY_AFTER_S);
   return sendError(request, reply, 503, `too many event streams are open; try again in ${RETRY_AFTER_S} s`);
 }
-
-/** Returns the epoch of a process that started at a time. */
-export const epochOf = (startedAt: number): string => Math.round(startedAt).toString(36);

@@ -4,7 +4,7 @@ import type {
   CommandRejection,
   CommandReply,
   Operator,
-  OperatorCommandName,
+  OperatorCommand,
 } from "../../model/remediation/operator-command.ts";
 import type { OperatorCommands } from "../../remediation/status/views.ts";
 import type { OperatorGuard } from "../http/auth/operator-guard.ts";
@@ -13,7 +13,7 @@ import type { Route, RouteDeps } from "../http/route.ts";
 
 /** A command of an operator: a route, and a CLI command of the same name. */
 export interface OperatorCommandRoute {
-  readonly name: Exclude<OperatorCommandName, "reload">;
+  readonly name: OperatorCommand["command"];
   /** Path of the route, where `:id` is the id of the object that `about` names. */
   readonly path: string;
   /** Kind of object the command applies to. Absent means the whole daemon. */
@@ -25,14 +25,7 @@ export interface OperatorCommandRoute {
   /** Help of the CLI command, and the arguments of its example. */
   readonly description: string;
   readonly example?: string;
-  execute(commands: OperatorCommands, id: string, parameters: CommandParameters): Promise<CommandReply>;
-}
-
-/** Parameters of an operator command. */
-interface CommandParameters {
-  readonly reason: string;
-  /** How long the command stays in effect. Null means until another command ends it. */
-  readonly forMs: DurationMs | null;
+  execute(commands: OperatorCommands, command: OperatorCommand): Promise<CommandReply>;
 }
 
 /** All operator commands. */
@@ -44,7 +37,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     hasDuration: true,
     description: "pause all actions until resumed or for a duration; polling continues",
     example: '--for 30m --reason "deploy"',
-    execute: (commands, _, { reason, forMs }) => commands.pause(reason, forMs),
+    execute: (commands, { reason, forMs }) => commands.pause(reason, forMs),
   },
   {
     name: "resume",
@@ -58,7 +51,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     about: "action",
     description: "approve a waiting action; see approvals",
     example: "act-12",
-    execute: (commands, id) => commands.approve(id),
+    execute: (commands, { target }) => commands.approve(target),
   },
   {
     name: "reject",
@@ -67,7 +60,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     hasReason: true,
     description: "reject a waiting action; see approvals",
     example: 'act-12 --reason "the carrier is on it"',
-    execute: (commands, id, { reason }) => commands.reject(id, reason),
+    execute: (commands, { target, reason }) => commands.reject(target, reason),
   },
   {
     name: "hold",
@@ -77,7 +70,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     hasDuration: true,
     description: "prevent all policies from acting on a node until released or for a duration",
     example: 'node_42 --for 2h --reason "disk is being swapped"',
-    execute: (commands, id, { reason, forMs }) => commands.hold(id, reason, forMs),
+    execute: (commands, { target, reason, forMs }) => commands.hold(target, reason, forMs),
   },
   {
     name: "release",
@@ -86,7 +79,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     description:
       "release a node that an operator holds, whose quarantine was lifted by hand, or that a policy has given up on",
     example: "node_42",
-    execute: (commands, id) => commands.release(id),
+    execute: (commands, { target }) => commands.release(target),
   },
   {
     name: "reset-breaker",
@@ -102,12 +95,18 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
   },
 ];
 
-/**
- * Dependencies of {@link operatorCommandRoutes}. Both are called for each request, because a reload may replace them.
- */
+/** Executes a command. A standby may forward one that only its own version has. */
+export async function executeCommand(commands: OperatorCommands, command: OperatorCommand): Promise<CommandReply> {
+  const row = operatorCommandTable.find(({ name }) => name === command.command);
+  return row === undefined
+    ? fail({ kind: "conflict", message: `this version does not have the command ${command.command}` })
+    : row.execute(onBehalfOf(commands, command.operator), command);
+}
+
+/** Dependencies of {@link operatorCommandRoutes}. */
 export interface OperatorCommandDeps {
-  commands(): OperatorCommands;
-  /** Without operators the routes don't exist. */
+  execute(command: OperatorCommand): Promise<CommandReply>;
+  /** Called for each request, because a reload may change them. Without operators the routes don't exist. */
   operators(): readonly Operator[];
 }
 
@@ -126,10 +125,10 @@ export const operatorCommandRoutes = (
     async handle(request, reply) {
       const parameters = readParameters(request.body as Uint8Array | undefined, route);
       if (!parameters.ok) return sendError(request, reply, 400, parameters.error);
-      const { id = "" } = request.params as { id?: string };
+      const { id: target = "" } = request.params as { id?: string };
       const operator = guard.operatorOf(request);
-      const done = await route.execute(onBehalfOf(deps.commands(), operator), id, parameters.value);
-      const about = route.about === undefined ? {} : { [route.about]: id };
+      const done = await deps.execute({ command: route.name, target, operator, ...parameters.value });
+      const about = route.about === undefined ? {} : { [route.about]: target };
       const fields = { order: route.name, operator, ...about, from: request.ip };
       if (done.ok) {
         const { reason, forMs } = parameters.value;
@@ -165,7 +164,10 @@ const BODY_KEY_CHARS_MAX = 100;
 const EFFECT_MS_MAX: DurationMs = 365 * DAY_MS;
 
 /** Reads the parameters from the body of a request, which is empty or a JSON object. */
-function readParameters(body: Uint8Array | undefined, route: OperatorCommandRoute): Result<CommandParameters, string> {
+function readParameters(
+  body: Uint8Array | undefined,
+  route: OperatorCommandRoute,
+): Result<{ readonly reason: string; readonly forMs: DurationMs | null }, string> {
   const parsed = parseObject(body);
   if (!parsed.ok) return parsed;
   for (const [key, value] of Object.entries(parsed.value)) {

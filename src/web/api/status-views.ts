@@ -40,14 +40,11 @@ export type LeaderView = {
 
 /** The section `links` of `GET /api/v1/status`. A link is null if it is unknown. */
 export const linksView = ({
+  runbook = null,
+  grafana = null,
+}: Partial<Record<"runbook" | "grafana", string | null>>) => ({
   runbook,
   grafana,
-}: {
-  readonly runbook?: string | undefined;
-  readonly grafana?: string | undefined;
-}) => ({
-  runbook: runbook ?? null,
-  grafana: grafana ?? null,
 });
 
 /** `GET /api/v1/status`. */

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { ok } from "../../../src/base/result.ts";
 import { openIntegrations } from "../../../src/daemon/integrations.ts";
 import { inlineSecret } from "../../../src/platform/secret-file.ts";
 import { configErrors, loadConfigText, withService } from "../../config/config-fixtures.ts";
@@ -16,7 +17,13 @@ const operators = () => [
 test("commands and reloads are recorded with the operator of the token", async () => {
   const names: string[] = [];
   const { web } = await startServerWithFiles(PLAIN, {
-    deps: { operators, commands: () => recordingCommands([], null, names) },
+    deps: {
+      ...{ operators, execute: recordingCommands([], null, names) },
+      async reload(operator) {
+        names.push(operator!);
+        return ok(undefined);
+      },
+    },
   });
   const post = async (path: string, token: string) =>
     (await sendHttpRequest(web, path, { method: "POST", headers: { authorization: `Bearer ${token}` } })).status;

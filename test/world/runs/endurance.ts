@@ -11,7 +11,7 @@ import { readTextFile } from "../../../src/cli/context.ts";
 import { activateConfig, type LeaderConfig } from "../../../src/daemon/active-config.ts";
 import { startCollection } from "../../../src/daemon/collection.ts";
 import { openConfigResources } from "../../../src/daemon/config-resources.ts";
-import { type DaemonDeps, openRuntime, type Runtime, SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
+import { type DaemonDeps, openRuntime, type Runtime } from "../../../src/daemon/runtime.ts";
 import { createMemoryStateStore, DATABASE_FILE, openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import type { Clock, LogFields } from "../../../src/model/ports.ts";
 import { createCron } from "../../../src/platform/cron.ts";
@@ -202,7 +202,7 @@ async function runEndurance(size: EnduranceSize, onDay: (day: EnduranceDay) => v
     if (day <= BASELINE_DAY || day % MEASURE_EVERY_DAYS === 0 || day === size.days) onDay(await measure(run, day));
   }
   const { clock, service, activeConfig, folder } = run;
-  const stopped = activeConfig.stop("all", SHUTDOWN_BUDGET);
+  const stopped = activeConfig.stop("all");
   await clock.advance(HOUR_MS);
   await stopped;
   await activeConfig.term.store.close();

@@ -233,7 +233,7 @@ describe("the admin token", () => {
   async function guarded(token: string | null = TOKEN) {
     const recorded: string[][] = [];
     const secret = token === null ? null : inlineSecret(token);
-    const deps = { commands: () => recordingCommands(recorded), operators: () => adminOperators(secret) };
+    const deps = { execute: recordingCommands(recorded), operators: () => adminOperators(secret) };
     return { recorded, ...(await startServerWithFiles(annWebFile, { deps, ...fakeBcrypt() })) };
   }
 

@@ -30,7 +30,7 @@ async function serverWithToken(
 ) {
   const recorded: string[][] = [];
   const web = await startTestServer(
-    { commands: () => recordingCommands(recorded), operators: () => adminOperators(adminToken()) },
+    { execute: recordingCommands(recorded), operators: () => adminOperators(adminToken()) },
     clock,
   );
   return { recorded, web };
