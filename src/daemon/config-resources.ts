@@ -8,8 +8,9 @@ import { policyRulesOf } from "../config/policy-file.ts";
 import type { Config } from "../config/schema/config.ts";
 import type { WebConfig } from "../config/schema/web-file.ts";
 import { neededCollectors } from "../metrics/families/network-families.ts";
-import type { Secret, Transport } from "../model/ports.ts";
+import type { Log, Secret, Transport } from "../model/ports.ts";
 import type { Collector } from "../model/snapshot.ts";
+import { silentLog } from "../platform/log.ts";
 import { inlineSecret } from "../platform/secret-file.ts";
 import { expressionSources, expressionsOf, mustCompile } from "../policy/policy.ts";
 import type { RemediationRules } from "../remediation/context.ts";
@@ -34,25 +35,22 @@ export interface ConfigResources {
   readonly webConfig: WebConfig | null;
 }
 
+interface ConfigResourcesDeps extends Pick<DaemonDeps, "clock" | "readFile" | "version"> {
+  /** Absent for commands that send no notifications. */
+  readonly log?: Log;
+}
+
 /**
  * Reads the secrets and certificates that a configuration names, and creates its clients. Does not affect the active
  * configuration.
  */
 export function openConfigResources(
   loaded: LoadedConfig,
-  {
-    clock,
-    readFile,
-    version,
-    log,
-  }: Pick<DaemonDeps, "clock" | "readFile" | "version"> & Partial<Pick<DaemonDeps, "log">>,
+  { clock, readFile, version, log = silentLog }: ConfigResourcesDeps,
 ): Result<ConfigResources, readonly string[]> {
   const { config } = loaded;
   const { service } = config;
-  const integrations = openIntegrations(config, {
-    ...{ clock, agent: userAgentOf(version) },
-    ...(log === undefined ? {} : { log }),
-  });
+  const integrations = openIntegrations(config, { clock, log, agent: userAgentOf(version) });
   if (!integrations.ok) return integrations;
   const webSettings = loadWebSettings(loaded.webFile, readFile);
   if (!webSettings.ok) return webSettings;

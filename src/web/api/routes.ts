@@ -7,7 +7,7 @@ import type { IsTrustedProxy } from "../http/client-address.ts";
 import { limitStall } from "../http/fastify-server.ts";
 import { sendError, sendText } from "../http/response.ts";
 import type { Route, RouteDeps } from "../http/route.ts";
-import { type Scrape, type ScrapeRequest, sendScrape } from "../scrape/scrape-endpoint.ts";
+import { type MetricsEndpoint, sendScrape } from "../scrape/scrape-endpoint.ts";
 import { pageRoutes } from "../ui/page-routes.ts";
 import { type LiveRouteDeps, liveRoutes } from "./live-routes.ts";
 import { type OperatorCommandDeps, operatorCommandRoutes } from "./operator-commands.ts";
@@ -27,7 +27,7 @@ export type Reload = () => Promise<Result<void, readonly string[]>>;
 
 /** What the routes show and do. */
 export interface WebDeps extends OperatorCommandDeps, LiveRouteDeps {
-  scrape(request: ScrapeRequest): Promise<Scrape>;
+  readonly scrape: MetricsEndpoint["scrape"];
   /** Reloads the configuration for an operator, or null if no operators are configured. */
   reload(operator: string | null): ReturnType<Reload>;
   /** Called for each connection and request, because a reload may change the list. */
@@ -44,7 +44,7 @@ export interface WebDeps extends OperatorCommandDeps, LiveRouteDeps {
 
 /** Returns every route of the web server. */
 export function webRoutes(deps: WebDeps, routeDeps: RouteDeps): readonly Route[] {
-  const guard = createOperatorGuard(() => deps.operators(), routeDeps);
+  const guard = createOperatorGuard(deps.operators, routeDeps);
   return [
     { method: "GET", path: "/metrics", handle: (request, reply) => sendMetrics(deps, request, reply) },
     { method: "GET", path: "/-/healthy", access: "all", handle: (_, reply) => sendText(reply, 200, "healthy") },
@@ -110,10 +110,7 @@ function jsonRoutes(deps: WebDeps, { clock, occupyQueue }: Pick<RouteDeps, "cloc
 }
 
 async function sendMetrics(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const scrape = await deps.scrape({
-    accept: request.headers.accept,
-    acceptEncoding: request.headers["accept-encoding"]?.toString(),
-  });
+  const scrape = await deps.scrape(request.headers);
   // Fastify would copy the chunks into one buffer.
   reply.hijack();
   limitStall(reply.raw);

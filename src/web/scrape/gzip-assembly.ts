@@ -27,7 +27,10 @@ const DEFLATERS_COUNT = 2;
 // Magic, deflate, no flags, no time, fastest, of no particular system (RFC 1952, section 2.3).
 const GZIP_HEADER = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255);
 
-/** Creates a compressor that caches deflated chunks for as long as the chunks exist. */
+/**
+ * Creates a function that returns the beginning of a gzip body with the given chunks, which are retained until then. It
+ * caches deflated chunks for as long as the chunks exist.
+ */
 export function createCompressor() {
   const deflaters = Array.from({ length: DEFLATERS_COUNT }, createDeflater);
   const deflated = new WeakMap<Chunk, Promise<DeflatedChunk>>();
@@ -59,10 +62,7 @@ export function createCompressor() {
     }
   }
 
-  return {
-    /** Returns the beginning of a gzip body with the chunks, which are retained until then. */
-    start: (chunks: readonly Chunk[]) => memoize(starts, chunks, () => build(chunks)),
-  };
+  return (chunks: readonly Chunk[]): Promise<GzipStart> => memoize(starts, chunks, () => build(chunks));
 }
 
 /**

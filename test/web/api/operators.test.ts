@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { ok } from "../../../src/base/result.ts";
 import { openIntegrations } from "../../../src/daemon/integrations.ts";
+import { silentLog } from "../../../src/platform/log.ts";
 import { inlineSecret } from "../../../src/platform/secret-file.ts";
 import { configErrors, loadConfigText, withService } from "../../config/config-fixtures.ts";
 import { createTempFolder } from "../../integration/folder.ts";
@@ -74,7 +75,7 @@ test("two operators must not share a token", () => {
   const prepared = (text: string) =>
     openIntegrations(loadConfigText(withService(`web: { ${text} }`)), {
       clock: { ...stoppedClock, now: () => 0 } as Parameters<typeof openIntegrations>[1]["clock"],
-      agent: "test",
+      ...{ agent: "test", log: silentLog },
     });
   const fine = prepared(`admin_token_file: ${one}, operators: [{ name: carol, token_file: ${other} }]`);
   expect(fine.ok && fine.value.operators.map(({ name }) => name)).toEqual(["admin", "carol"]);

@@ -35,7 +35,7 @@ describe("/metrics", () => {
     expect(response.text).toBe(metricsBody.toString());
     expect(response.headers.get("content-type")).toContain("application/openmetrics-text");
     expect(response.headers.get("x-content-type-options")).toBe("nosniff");
-    expect(asked).toEqual([{ accept: "application/openmetrics-text", acceptEncoding: "identity" }]);
+    expect(asked).toMatchObject([{ accept: "application/openmetrics-text", "accept-encoding": "identity" }]);
     expect(done).toBe(1);
   });
 

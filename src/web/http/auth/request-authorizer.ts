@@ -8,8 +8,8 @@ import { CLIENT_REQUESTS_PER_SECOND, createRequestRateLimiter, type Traffic } fr
 import { type Refusal, refuse } from "../response.ts";
 import type { Route } from "../route.ts";
 import type { WebSettings } from "../web-settings.ts";
-import type { LoginResult, UserAuth } from "./basic-auth.ts";
-import type { OperatorAuth } from "./bearer-token.ts";
+import type { AuthenticateUser, LoginResult } from "./basic-auth.ts";
+import type { AuthenticateOperator } from "./bearer-token.ts";
 
 /**
  * Applies the rate limits and basic auth to a request. Returns whether the request may proceed, and answers it if not.
@@ -26,15 +26,15 @@ export type AuthorizeRequest = (
 interface RequestAuthorizerDeps {
   readonly clock: Pick<Clock, "monotonic">;
   readonly log: Log;
-  readonly userAuth: UserAuth;
-  readonly operatorAuth: OperatorAuth;
+  readonly authenticateUser: AuthenticateUser;
+  readonly authenticateOperator: AuthenticateOperator;
   operators(): readonly Operator[];
   countRefusal(reason: WebRefusal): void;
 }
 
 /** Creates the authorization of requests. */
 export function createRequestAuthorizer(deps: RequestAuthorizerDeps): AuthorizeRequest {
-  const { log, userAuth, operatorAuth, operators, countRefusal } = deps;
+  const { log, authenticateUser, authenticateOperator, operators, countRefusal } = deps;
   const countRequest = createRequestRateLimiter(deps.clock);
 
   function rateRefusal({ ip }: FastifyRequest, { rate }: WebSettings, route: Route | undefined): Refusal | null {
@@ -50,8 +50,8 @@ export function createRequestAuthorizer(deps: RequestAuthorizerDeps): AuthorizeR
   function authenticate({ headers, ip }: FastifyRequest, users: WebSettings["users"]) {
     const { authorization } = headers;
     const known = /^bearer /i.test(authorization ?? "") ? operators() : [];
-    if (known.length > 0) return operatorAuth.authenticate(authorization, known);
-    return userAuth.authenticate(authorization, users, clientKey(ip));
+    if (known.length > 0) return authenticateOperator(authorization, known);
+    return authenticateUser(authorization, users, clientKey(ip));
   }
 
   /** Admin routes check the token themselves. */
