@@ -92,8 +92,8 @@ export function activateConfig(
     }),
     activeNotifications: notifier.activeNotifications,
     async stop(scope, postMs = SHUTDOWN_BUDGET.postMs) {
-      await Promise.all([remediation.stop(postMs), scope === "remediation" ? null : collection.stop()]);
-      if (scope === "all") await collection.close();
+      await Promise.all([remediation.stop(postMs), scope === "remediation" ? null : collectorManager.stop()]);
+      if (scope === "all") await collection.resources.transport.close();
       await notifier.stop(SHUTDOWN_BUDGET.notificationsMs);
       if (scope !== "leading") await integrations.close();
     },

@@ -11,16 +11,8 @@ import type { WebSettings } from "../web-settings.ts";
 import type { AuthenticateUser, LoginResult } from "./basic-auth.ts";
 import type { AuthenticateOperator } from "./bearer-token.ts";
 
-/**
- * Applies the rate limits and basic auth to a request. Returns whether the request may proceed, and answers it if not.
- * Returns a promise only if a password has to be checked. `route` is undefined if the path has none.
- */
-export type AuthorizeRequest = (
-  request: FastifyRequest,
-  reply: FastifyReply,
-  webSettings: WebSettings,
-  route: Route | undefined,
-) => boolean | Promise<boolean>;
+/** Applies the rate limits and basic auth to requests. */
+export type AuthorizeRequest = ReturnType<typeof createRequestAuthorizer>;
 
 /** Dependencies of {@link createRequestAuthorizer}. */
 interface RequestAuthorizerDeps {
@@ -33,7 +25,7 @@ interface RequestAuthorizerDeps {
 }
 
 /** Creates the authorization of requests. */
-export function createRequestAuthorizer(deps: RequestAuthorizerDeps): AuthorizeRequest {
+export function createRequestAuthorizer(deps: RequestAuthorizerDeps) {
   const { log, authenticateUser, authenticateOperator, operators, countRefusal } = deps;
   const countRequest = createRequestRateLimiter(deps.clock);
 
@@ -58,7 +50,16 @@ export function createRequestAuthorizer(deps: RequestAuthorizerDeps): AuthorizeR
   const isOpen = (route: Route | undefined): boolean =>
     route?.access === "all" || (route?.access === "admin" && operators().length > 0);
 
-  return (request, reply, webSettings, route) => {
+  /**
+   * Returns whether a request may proceed, and answers it if not. Returns a promise only if a password has to be checked.
+   * `route` is undefined if the path has none.
+   */
+  return (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    webSettings: WebSettings,
+    route: Route | undefined,
+  ): boolean | Promise<boolean> => {
     const answer = (refusal: Refusal | null) => refusal === null || refuse(request, reply, refusal, countRefusal);
     const excess = rateRefusal(request, webSettings, route);
     if (excess !== null) return answer(excess);
