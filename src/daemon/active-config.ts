@@ -1,11 +1,10 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Notification } from "../model/remediation/notification.ts";
 import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
-import { COLLECTORS, type Collector } from "../model/snapshot.ts";
+import { perCollector } from "../model/snapshot.ts";
 import { createNotifier } from "../notify/notifier.ts";
 import { startRemediationController } from "../remediation/controller.ts";
 import type { OperatorCommands, RemediationView } from "../remediation/status/views.ts";
-import type { Plan } from "../scheduling/planner.ts";
 import { executeCommand } from "../web/api/operator-commands.ts";
 import type { StatusSnapshot } from "../web/api/status-views.ts";
 import type { Collection } from "./collection.ts";
@@ -73,9 +72,10 @@ export function activateConfig(
   collection.setListener((snapshot, plan) => {
     remediation.update(snapshot, plan);
     const now = clock.monotonic();
+    const staleAfterMs = perCollector((collector) => plan[collector]?.freshMs ?? 0);
     const serviceNowMs = client.serviceTime(now) ?? clock.now();
     exposition
-      .refresh({ snapshot, now, serviceNowMs, staleAfterMs: staleAfterMs(plan), options })
+      .refresh({ snapshot, now, serviceNowMs, staleAfterMs, options })
       .catch((error: unknown) => log.error({ err: error }, "rendering a snapshot failed"));
   });
   return {
@@ -99,8 +99,3 @@ export function activateConfig(
     },
   };
 }
-
-const staleAfterMs = (plan: Plan) =>
-  Object.fromEntries(COLLECTORS.map((collector) => [collector, plan[collector]?.freshMs ?? 0])) as Readonly<
-    Record<Collector, DurationMs>
-  >;

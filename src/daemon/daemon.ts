@@ -1,7 +1,7 @@
 import { type DurationMs, formatDuration, SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { Config } from "../config/schema/config.ts";
-import type { WebConfig } from "../config/schema/web-file.ts";
+import type { WebFile } from "../config/web-file.ts";
 import type { Category } from "../rate-limit/limits.ts";
 import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
@@ -168,9 +168,9 @@ export class Daemon {
     if (this.#isStopping) return fail(["the daemon is stopping"]);
     if (!read.ok) return read;
     const { config } = read.value;
-    const { config: old, webConfig: oldWebConfig } = this.#modes.active.resources;
-    const fixed = fixedKeys(old, oldWebConfig);
-    const requested = fixedKeys(config, read.value.webFile?.config ?? null);
+    const { config: old, webSettings } = this.#modes.active.resources;
+    const fixed = fixedKeys(old, webSettings.source?.webFile);
+    const requested = fixedKeys(config, read.value.webFile);
     const changed = Object.entries(fixed).filter(([key, now]) => now !== requested[key]);
     if (changed.length > 0) return fail(changed.map(([key, now]) => `${key}: can't change from ${now} ${NEEDS_RESTART}`));
     const opened = openConfigResources(read.value, this.#deps);
@@ -236,11 +236,11 @@ export class Daemon {
 const NEEDS_RESTART = "while the daemon runs; restart the daemon to change it";
 
 /** Returns the values of the keys that can't change while the daemon runs. */
-const fixedKeys = ({ state, log }: Config, webConfig: WebConfig | null): Readonly<Record<string, string>> => ({
+const fixedKeys = ({ state, log }: Config, webFile?: WebFile | null): Readonly<Record<string, string>> => ({
   "state.path": state.path ?? "none",
   "state.postgres": databaseName(state.postgres),
   "log.format": log.format,
-  "web.web_config_file": webConfig?.tls_server_config === undefined ? "http" : "https",
+  "web.web_config_file": webFile?.config.tls_server_config === undefined ? "http" : "https",
 });
 
 function databaseName(postgres: Config["state"]["postgres"]): string {

@@ -44,6 +44,14 @@ export const secretReader =
     return found.ok ? found.value : UNREADABLE;
   };
 
+/** Returns the secret that a key contains, or that is in the file that `KEY_file` names. One of them is configured. */
+export const secretOf = (
+  key: string,
+  inline: string | undefined,
+  file: string | undefined,
+  read: ReadSecret,
+): Secret => (file === undefined ? inlineSecret(inline!) : read(`${key}_file`, file));
+
 /** Reads the secrets of all integrations. Fails with every secret that can't be read. Opens no connection. */
 export function openIntegrations(config: Config, deps: IntegrationDeps): Result<Integrations, readonly string[]> {
   const problems: string[] = [];
@@ -54,9 +62,9 @@ export function openIntegrations(config: Config, deps: IntegrationDeps): Result<
   const externalBlockers = createExternalBlockers({ ...deps, prometheus, alertmanager });
   const receivers = config.receivers.map((receiver, index) => {
     const { name, webhook_url, webhook_url_file } = receiver;
-    if (webhook_url !== undefined) return createWebhook({ ...deps, name, url: inlineSecret(webhook_url) });
-    if (webhook_url_file !== undefined) {
-      return createWebhook({ ...deps, name, url: secret(`receivers[${index}].webhook_url_file`, webhook_url_file) });
+    if (webhook_url !== undefined || webhook_url_file !== undefined) {
+      const url = secretOf(`receivers[${index}].webhook_url`, webhook_url, webhook_url_file, secret);
+      return createWebhook({ ...deps, name, url });
     }
     if (receiver.log !== undefined) return createLogReceiver(name, deps.log);
     // The loader requires the section alertmanager here.
@@ -114,17 +122,12 @@ function credentialsOf(
 ): Credentials | undefined {
   if (basic_auth !== undefined) {
     const { username, password, password_file: file } = basic_auth;
-    const read = file === undefined ? inlineSecret(password!) : secret(`${prefix}basic_auth.password_file`, file);
-    return { kind: "basic", username, password: read };
+    return { kind: "basic", username, password: secretOf(`${prefix}basic_auth.password`, password, file, secret) };
   }
   if (authorization === undefined) return undefined;
   const { type, credentials, credentials_file: file } = authorization;
-  const key = `${prefix}authorization.credentials_file`;
-  return {
-    kind: "authorization",
-    scheme: type,
-    credentials: file === undefined ? inlineSecret(credentials!) : secret(key, file),
-  };
+  const read = secretOf(`${prefix}authorization.credentials`, credentials, file, secret);
+  return { kind: "authorization", scheme: type, credentials: read };
 }
 
 /** Reads the files of the TLS configuration at `key`; adds each error to `problems`. */

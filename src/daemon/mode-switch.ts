@@ -163,7 +163,7 @@ export class ModeSwitch {
       const { holder = "which is not known yet", url = null } = this.#leadership?.leader() ?? {};
       return url === null ? holder : `${holder} (${url})`;
     };
-    const standby = new StandbyConfig(resources, this.#deps, { shared, leader, eventLog: this.#runtime.eventLog });
+    const standby = new StandbyConfig(resources, this.#deps, shared, this.#runtime.eventLog, leader);
     this.#active = standby;
     await standby.start();
   }

@@ -31,14 +31,6 @@ const REFRESH_WAIT_FACTOR = 10;
  */
 const ROWS_READ = 100;
 
-/** What a standby shares with the term before and after it. */
-export interface StandbyDeps {
-  readonly shared: SharedState;
-  readonly eventLog: EventLog;
-  /** Names the leader in texts. */
-  leader(): string;
-}
-
 const EMPTY_JOURNAL: JournalContents = {
   ...{ timers: [], episodes: [], actions: [], holds: [] },
   facts: new Map(),
@@ -66,7 +58,14 @@ export class StandbyConfig implements ActiveConfig {
   /** Why the journal could not be read last time, or null if it was read. */
   #problem: string | null = "the journal has not been read yet";
 
-  constructor(resources: ConfigResources, deps: DaemonDeps, { shared, eventLog, leader }: StandbyDeps) {
+  /** `leader` names the leader in texts. */
+  constructor(
+    resources: ConfigResources,
+    deps: DaemonDeps,
+    shared: SharedState,
+    eventLog: EventLog,
+    leader: () => string,
+  ) {
     const { clock, log } = deps;
     this.resources = resources;
     this.#deps = deps;
