@@ -8,7 +8,7 @@ import type { RemediationView } from "../remediation/status/views.ts";
 import { recordHistory } from "../web/api/history.ts";
 import { nodesView, nodeView } from "../web/api/node-views.ts";
 import { onBehalfOf } from "../web/api/operator-commands.ts";
-import { type Reload, serializeReloads, type WebDeps } from "../web/api/routes.ts";
+import type { Reload, WebDeps } from "../web/api/routes.ts";
 import { budgetView, type LeaderView, linksView, type StatusSnapshot, statusView } from "../web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../web/http/server.ts";
 import { type ConfigResources, closeResources, hasSameResources, openConfigResources } from "./config-resources.ts";
@@ -46,8 +46,10 @@ export class Daemon {
   readonly #modes: ModeSwitch;
   #web!: WebServer;
   #isStopping = false;
-  /** The current reload, or the last one. */
+  /** The current reload, or the last one. Never rejects. */
   #reloading: Promise<unknown> = Promise.resolve();
+  /** The reload that waits for the current one. */
+  #nextReload: ReturnType<Reload> | null = null;
   readonly #historyAbort = new AbortController();
   #history: Promise<unknown> = Promise.resolve();
 
@@ -122,7 +124,7 @@ export class Daemon {
     await this.#history;
     const { activeMs, webMs, handOverMs, closeMs } = SHUTDOWN_BUDGET;
     const startedAt = this.#deps.clock.monotonic();
-    const stopping = Promise.allSettled([this.#reloading]).then(() => this.#modes.stop(startedAt));
+    const stopping = this.#reloading.then(() => this.#modes.stop(startedAt));
     await this.#waitUpTo(activeMs, "active configuration", stopping);
     const handingOver = this.#waitUpTo(handOverMs, "handover of the state", this.#modes.handOver());
     await Promise.all([handingOver, this.#web.close(webMs)]);
@@ -141,11 +143,19 @@ export class Daemon {
     done.abort();
   }
 
-  readonly #requestReload: Reload = serializeReloads(() => {
-    const reloading = this.#reloadAndLog();
-    this.#reloading = reloading;
-    return reloading;
-  });
+  /**
+   * Reloads one at a time. A request during a reload waits for the next one, which reads the files again. All waiting
+   * requests share it.
+   */
+  #requestReload(): ReturnType<Reload> {
+    this.#nextReload ??= this.#reloading.then(() => {
+      this.#nextReload = null;
+      const reloading = this.#reloadAndLog();
+      this.#reloading = reloading.catch(() => undefined);
+      return reloading;
+    });
+    return this.#nextReload;
+  }
 
   async #reloadAndLog(): Promise<Result<void, readonly string[]>> {
     const reloaded = await this.#replaceConfig();
@@ -172,7 +182,8 @@ export class Daemon {
     const fixed = fixedKeys(old, webSettings.source?.webFile);
     const requested = fixedKeys(config, read.value.webFile);
     const changed = Object.entries(fixed).filter(([key, now]) => now !== requested[key]);
-    if (changed.length > 0) return fail(changed.map(([key, now]) => `${key}: can't change from ${now} ${NEEDS_RESTART}`));
+    if (changed.length > 0)
+      return fail(changed.map(([key, now]) => `${key}: can't change from ${now} ${NEEDS_RESTART}`));
     const opened = openConfigResources(read.value, this.#deps);
     if (!opened.ok) return opened;
     const resources = opened.value;

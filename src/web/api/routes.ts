@@ -123,24 +123,6 @@ function sendReady(remediation: RemediationView, reply: FastifyReply): FastifyRe
   return journal === null ? sendText(reply, 200, "ready") : sendText(reply, 503, `not ready\n${journal}`);
 }
 
-/**
- * Returns a reload that runs one at a time. A request during a reload waits for the next reload, which reads the files
- * again. All waiting requests share it.
- */
-export function serializeReloads(reload: Reload): Reload {
-  let last: Promise<unknown> = Promise.resolve();
-  let next: ReturnType<Reload> | null = null;
-  return () => {
-    next ??= last.then(() => {
-      next = null;
-      const running = reload();
-      last = running.catch(() => undefined);
-      return running;
-    });
-    return next;
-  };
-}
-
 const sendReloaded = (reloaded: Awaited<ReturnType<Reload>>, reply: FastifyReply): FastifyReply =>
   reloaded.ok ? sendText(reply, 200, "reloaded") : sendText(reply, 400, reloaded.error.join("\n"));
 

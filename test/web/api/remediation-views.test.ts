@@ -281,21 +281,4 @@ describe("the status", () => {
       ...{ paused: null, breaker: null, trusted: true, trust: [], storm_until: null, journal: null },
     });
   });
-
-  test("/-/ready is answered 503 while the journal can't be written, with the reason", async () => {
-    let journal: string | null = "the journal can't be written: database or disk is full";
-    const web = await startTestServer({
-      remediation: () => ({ ...idleRemediation, status: () => ({ ...idleStatus, journal }) }),
-    });
-    expect(await fetchFrom(web, "/-/ready")).toMatchObject({
-      status: 503,
-      text: "not ready\nthe journal can't be written: database or disk is full\n",
-    });
-    for (const method of ["GET", "HEAD"]) {
-      expect((await fetchFrom(web, "/-/ready", { method })).status).toBe(503);
-      expect((await fetchFrom(web, "/-/healthy", { method })).status).toBe(200);
-    }
-    journal = null;
-    expect(await fetchFrom(web, "/-/ready")).toMatchObject({ status: 200, text: "ready\n" });
-  });
 });

@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { describe, expect, test } from "vitest";
 import { fail, ok } from "../../../src/base/result.ts";
-import { serializeReloads, type WebDeps } from "../../../src/web/api/routes.ts";
+import type { WebDeps } from "../../../src/web/api/routes.ts";
 import { pageRoutes } from "../../../src/web/ui/page-routes.ts";
 import {
   deferred,
@@ -12,6 +12,7 @@ import {
   metricsBody,
   startTestServer,
 } from "../http/test-server.ts";
+import { idleRemediation, idleStatus } from "./remediation-view-fixture.ts";
 
 describe("/metrics", () => {
   test("sends the exposition with its content type, and releases it once", async () => {
@@ -66,6 +67,23 @@ describe("/metrics", () => {
   });
 });
 
+test("/-/ready answers 503 while the journal can't be written, with the reason, and /-/healthy 200", async () => {
+  let journal: string | null = "the journal can't be written: database or disk is full";
+  const web = await startTestServer({
+    remediation: () => ({ ...idleRemediation, status: () => ({ ...idleStatus, journal }) }),
+  });
+  expect(await fetchFrom(web, "/-/ready")).toMatchObject({
+    status: 503,
+    text: "not ready\nthe journal can't be written: database or disk is full\n",
+  });
+  for (const method of ["GET", "HEAD"]) {
+    expect((await fetchFrom(web, "/-/ready", { method })).status).toBe(503);
+    expect((await fetchFrom(web, "/-/healthy", { method })).status).toBe(200);
+  }
+  journal = null;
+  expect(await fetchFrom(web, "/-/ready")).toMatchObject({ status: 200, text: "ready\n" });
+});
+
 describe("/-/reload", () => {
   test("answers 200 regardless of the body", async () => {
     const web = await startTestServer();
@@ -88,32 +106,6 @@ describe("/-/reload", () => {
       },
     );
     expect(response).toMatchObject({ status: 400, text: `${errors.join("\n")}\n` });
-  });
-
-  test("runs one at a time; requests during a reload share the next one", async () => {
-    let running = 0;
-    let runningMost = 0;
-    let runs = 0;
-    const begun = deferred<void>();
-    const release = deferred<void>();
-    const reload = async () => {
-      runs++;
-      runningMost = Math.max(runningMost, ++running);
-      begun.keep();
-      await release.promise;
-      running--;
-      return ok(undefined);
-    };
-    const web = await startTestServer({ reload: serializeReloads(reload) });
-    const first = fetchFrom(web, "/-/reload", { method: "POST" });
-    await begun.promise;
-    const others = Array.from({ length: 5 }, () => fetchFrom(web, "/-/reload", { method: "POST" }));
-    // Answered after them, so they have arrived by then.
-    await fetchFrom(web, "/-/healthy");
-    release.keep();
-    expect((await Promise.all([first, ...others])).map(({ status }) => status)).toEqual(Array(6).fill(200));
-    expect(runningMost).toBe(1);
-    expect(runs).toBeGreaterThanOrEqual(2);
   });
 
   test("runs again after one that failed", async () => {
