@@ -5,7 +5,6 @@ import { perCollector } from "../model/snapshot.ts";
 import { createNotifier } from "../notify/notifier.ts";
 import { startRemediationController } from "../remediation/controller.ts";
 import type { OperatorCommands, RemediationView } from "../remediation/status/views.ts";
-import { executeCommand } from "../web/api/operator-commands.ts";
 import type { StatusSnapshot } from "../web/api/status-views.ts";
 import type { Collection } from "./collection.ts";
 import type { ConfigResources } from "./config-resources.ts";
@@ -30,9 +29,8 @@ export interface ActiveConfig {
 export type StopScope = "remediation" | "leading" | "all";
 
 /** The active configuration of a leader: everything that a reload replaces. */
-export interface LeaderConfig extends ActiveConfig {
+export interface LeaderConfig extends ActiveConfig, OperatorCommands {
   readonly isLeading: true;
-  readonly operatorCommands: OperatorCommands;
   readonly collection: Collection;
   readonly term: Term;
   /** Notifications that are not resolved, which the next configuration takes over. */
@@ -81,8 +79,7 @@ export function activateConfig(
   return {
     ...{ isLeading: true, resources, collection, term },
     view: remediation.view,
-    operatorCommands: remediation.operatorCommands,
-    execute: (command) => executeCommand(remediation.operatorCommands, command),
+    ...remediation.operatorCommands,
     collected: () => ({
       snapshot: collection.snapshot(),
       plan: collectorManager.plan(),

@@ -7,7 +7,6 @@ import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
 import { recordHistory } from "../web/api/history.ts";
 import { nodesView, nodeView } from "../web/api/node-views.ts";
-import { onBehalfOf } from "../web/api/operator-commands.ts";
 import type { Reload, WebDeps } from "../web/api/routes.ts";
 import { budgetView, type LeaderView, linksView, type StatusSnapshot, statusView } from "../web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../web/http/server.ts";
@@ -92,9 +91,7 @@ export class Daemon {
   async reload(operator: string | null = null, origin = "SIGHUP: "): ReturnType<Reload> {
     const reloaded = await this.#requestReload();
     const { active } = this.#modes;
-    if (active.isLeading) {
-      onBehalfOf(active.operatorCommands, operator).noteReload(reloaded.ok ? [] : reloaded.error, origin);
-    }
+    if (active.isLeading) active.noteReload(reloaded.ok ? [] : reloaded.error, operator, origin);
     return reloaded;
   }
 

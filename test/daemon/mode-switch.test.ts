@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { type DaemonGroup, startDaemonGroup } from "../harness/daemon-group.ts";
+import { commandsOf } from "../harness/operator-commands.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
 import { resultOf } from "../web/fleet-fixture.ts";
@@ -105,36 +106,25 @@ test("commands given to a standby are executed by the leader, which answers; wit
     await group.advance(6 * SECOND_MS);
     return command;
   };
-  const command = { target: "", reason: "deploy", operator: "alice" };
-  const standby = two!.modes.active;
-  expect(await give(standby.execute({ ...command, command: "pause" }))).toEqual({
+  const commands = commandsOf(two!.modes.active, "alice");
+  expect(await give(commands.pause("deploy"))).toEqual({
     ok: true,
     value: "paused: deploy; no action is taken until resume; executed by the leader, one (http://one)",
   });
   expect(one!.modes.active.view.status().paused).toMatchObject({ reason: "deploy", operator: "alice" });
   expect(two!.modes.active.view.status().paused).toMatchObject({ reason: "deploy", operator: "alice" });
-  expect(await give(standby.execute({ ...command, command: "approve", target: "act-7" }))).toMatchObject({
-    ok: false,
-    error: { kind: "not_found" },
-  });
+  expect(await give(commands.approve("act-7"))).toMatchObject({ ok: false, error: { kind: "not_found" } });
   one!.pause();
-  expect(await give(standby.execute({ ...command, command: "resume" }))).toMatchObject({
-    ok: false,
-    error: { kind: "unanswered" },
-  });
+  expect(await give(commands.resume())).toMatchObject({ ok: false, error: { kind: "unanswered" } });
   await group.advance(20 * SECOND_MS);
   expect(group.leaders()).toEqual(["two"]);
   expect(two!.modes.active.view.status().paused).toBeNull();
   one!.resume();
   await group.advance(20 * SECOND_MS);
   two!.database.isReachable = false;
-  expect(await give(one!.modes.active.execute({ ...command, command: "pause" }))).toMatchObject({
-    error: { kind: "unanswered" },
-  });
+  expect(await give(commandsOf(one!.modes.active).pause("x"))).toMatchObject({ error: { kind: "unanswered" } });
   one!.database.isReachable = false;
-  expect(await give(one!.modes.active.execute({ ...command, command: "pause" }))).toMatchObject({
-    error: { kind: "journal" },
-  });
+  expect(await give(commandsOf(one!.modes.active).pause("x"))).toMatchObject({ error: { kind: "journal" } });
 });
 
 test("a standby shows episodes, actions and decisions of the leader, and follows them", async () => {

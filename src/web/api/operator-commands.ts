@@ -6,7 +6,6 @@ import type {
   Operator,
   OperatorCommand,
 } from "../../model/remediation/operator-command.ts";
-import type { OperatorCommands } from "../../remediation/status/views.ts";
 import type { OperatorGuard } from "../http/auth/operator-guard.ts";
 import { sendError } from "../http/response.ts";
 import type { Route, RouteDeps } from "../http/route.ts";
@@ -25,7 +24,6 @@ export interface OperatorCommandRoute {
   /** Help of the CLI command, and the arguments of its example. */
   readonly description: string;
   readonly example?: string;
-  execute(commands: OperatorCommands, command: OperatorCommand): Promise<CommandReply>;
 }
 
 /** All operator commands. */
@@ -37,13 +35,11 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     hasDuration: true,
     description: "pause all actions until resumed or for a duration; polling continues",
     example: '--for 30m --reason "deploy"',
-    execute: (commands, { reason, forMs }) => commands.pause(reason, forMs),
   },
   {
     name: "resume",
     path: "/api/v1/resume",
     description: "end a pause",
-    execute: (commands) => commands.resume(),
   },
   {
     name: "approve",
@@ -51,7 +47,6 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     about: "action",
     description: "approve a waiting action; see approvals",
     example: "act-12",
-    execute: (commands, { target }) => commands.approve(target),
   },
   {
     name: "reject",
@@ -60,7 +55,6 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     hasReason: true,
     description: "reject a waiting action; see approvals",
     example: 'act-12 --reason "the carrier is on it"',
-    execute: (commands, { target, reason }) => commands.reject(target, reason),
   },
   {
     name: "hold",
@@ -70,7 +64,6 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     hasDuration: true,
     description: "prevent all policies from acting on a node until released or for a duration",
     example: 'node_42 --for 2h --reason "disk is being swapped"',
-    execute: (commands, { target, reason, forMs }) => commands.hold(target, reason, forMs),
   },
   {
     name: "release",
@@ -79,29 +72,18 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     description:
       "release a node that an operator holds, whose quarantine was lifted by hand, or that a policy has given up on",
     example: "node_42",
-    execute: (commands, { target }) => commands.release(target),
   },
   {
     name: "reset-breaker",
     path: "/api/v1/breaker/reset",
     description: "close the circuit breaker, and restore the mode of policies that fell back to dry_run",
-    execute: (commands) => commands.resetBreaker(),
   },
   {
     name: "accept-inventory",
     path: "/api/v1/inventory/accept",
     description: "accept the current inventory as the new baseline, after nodes were removed on purpose",
-    execute: (commands) => commands.acceptInventory(),
   },
 ];
-
-/** Executes a command. A standby may forward one that only its own version has. */
-export async function executeCommand(commands: OperatorCommands, command: OperatorCommand): Promise<CommandReply> {
-  const row = operatorCommandTable.find(({ name }) => name === command.command);
-  return row === undefined
-    ? fail({ kind: "conflict", message: `this version does not have the command ${command.command}` })
-    : row.execute(onBehalfOf(commands, command.operator), command);
-}
 
 /** Dependencies of {@link operatorCommandRoutes}. */
 export interface OperatorCommandDeps {
@@ -153,10 +135,6 @@ const STATUS_BY_REJECTION: Readonly<Record<Exclude<CommandRejection["kind"], "un
   conflict: 409,
   journal: 503,
 };
-
-/** Returns the commands as given by an operator, or null if no operators are configured. */
-export const onBehalfOf = (commands: OperatorCommands, operator: string | null): OperatorCommands =>
-  operator === null ? commands : commands.as(operator);
 
 const REASON_CHARS_MAX = 500;
 const BODY_KEY_CHARS_MAX = 100;

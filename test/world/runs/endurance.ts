@@ -19,6 +19,7 @@ import { createVirtualClock, type VirtualClock } from "../../../src/simulator/cl
 import { createService, type SimulatedService } from "../../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../../src/simulator/http/transport.ts";
 import { rateLimitedCount, replyCounts } from "../../../src/simulator/inspection.ts";
+import { commandsOf } from "../../harness/operator-commands.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 import { type EnduranceSize, enduranceScenario, writeEnduranceConfig } from "./endurance-fleet.ts";
 
@@ -197,8 +198,8 @@ async function runEndurance(size: EnduranceSize, onDay: (day: EnduranceDay) => v
       await scrape(run);
     }
     // Once a day an operator ends the holds that only an operator can end.
-    run.activeConfig.operatorCommands.acceptInventory();
-    run.activeConfig.operatorCommands.resetBreaker();
+    commandsOf(run.activeConfig).acceptInventory();
+    commandsOf(run.activeConfig).resetBreaker();
     if (day <= BASELINE_DAY || day % MEASURE_EVERY_DAYS === 0 || day === size.days) onDay(await measure(run, day));
   }
   const { clock, service, activeConfig, folder } = run;
