@@ -8,7 +8,13 @@ import type { RemediationView } from "../remediation/status/views.ts";
 import { recordHistory } from "../web/api/history.ts";
 import { nodesView, nodeView } from "../web/api/node-views.ts";
 import type { Reload, WebDeps } from "../web/api/routes.ts";
-import { budgetView, type LeaderView, linksView, type StatusSnapshot, statusView } from "../web/api/status-views.ts";
+import {
+  budgetView,
+  type LeaderView,
+  type LinksView,
+  type StatusSnapshot,
+  statusView,
+} from "../web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../web/http/server.ts";
 import { type ConfigResources, closeResources, hasSameResources, openConfigResources } from "./config-resources.ts";
 import { ModeSwitch } from "./mode-switch.ts";
@@ -225,7 +231,7 @@ export class Daemon {
       status: () => ({
         ...statusView(this.statusSnapshot()),
         leader: leaderView(this.#modes),
-        links: linksView(this.#modes.active.resources.config.web.links),
+        links: { runbook: null, grafana: null, ...this.#modes.active.resources.config.web.links } satisfies LinksView,
       }),
       nodes: (query) => nodesView(this.statusSnapshot(), query),
       node: (id) => nodeView(this.statusSnapshot(), id),

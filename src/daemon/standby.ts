@@ -1,5 +1,6 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { errorMessage } from "../base/result.ts";
+import { NOT_RUN } from "../collectors/collector-health.ts";
 import type { JournalContents, JournalQueries } from "../model/remediation/journal.ts";
 import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
 import type { SharedState } from "../model/shared-state.ts";
@@ -105,12 +106,7 @@ export class StandbyConfig implements ActiveConfig {
     return {
       snapshot: null,
       plan: perCollector(() => null),
-      collectors: perCollector(() => ({
-        lastSuccessAt: null,
-        lastDurationMs: null,
-        complete: false,
-        failure: null,
-      })),
+      collectors: perCollector(() => NOT_RUN),
       ledger: this.#ledger,
       clockSkewMs: null,
     };

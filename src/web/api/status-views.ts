@@ -39,13 +39,7 @@ export type LeaderView = {
 } | null;
 
 /** The section `links` of `GET /api/v1/status`. A link is null if it is unknown. */
-export const linksView = ({
-  runbook = null,
-  grafana = null,
-}: Partial<Record<"runbook" | "grafana", string | null>>) => ({
-  runbook,
-  grafana,
-});
+export type LinksView = Readonly<Record<"runbook" | "grafana", string | null>>;
 
 /** `GET /api/v1/status`. */
 export function statusView(statusSnapshot: StatusSnapshot) {
