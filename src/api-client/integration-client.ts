@@ -15,8 +15,8 @@ import { createCurrentTransport } from "./transport.ts";
 export interface IntegrationAccess {
   /** An http or https URL; a {@link Secret} if the URL itself grants access. */
   readonly url: string | Secret;
-  readonly credentials?: Credentials;
-  readonly tls?: IntegrationTls;
+  readonly credentials?: Credentials | undefined;
+  readonly tls?: IntegrationTls | undefined;
 }
 
 /** `basic_auth` or `authorization`, as in the configuration of Prometheus. */
@@ -26,10 +26,10 @@ export type Credentials =
 
 /** `tls_config`, as in the configuration of Prometheus. Secrets are PEM. */
 export interface IntegrationTls {
-  readonly ca?: Secret;
-  readonly cert?: Secret;
-  readonly key?: Secret;
-  readonly serverName?: string;
+  readonly ca?: Secret | undefined;
+  readonly cert?: Secret | undefined;
+  readonly key?: Secret | undefined;
+  readonly serverName?: string | undefined;
   readonly insecureSkipVerify?: boolean;
 }
 

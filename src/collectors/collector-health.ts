@@ -30,6 +30,9 @@ export interface CollectorHealth {
   readonly failure: ApiError | null;
 }
 
+/** Health of a collector that has not run. */
+export const NOT_RUN: CollectorHealth = { lastSuccessAt: null, lastDurationMs: null, complete: false, failure: null };
+
 /** Dependencies of a reporter. */
 export interface CollectorReporterDeps {
   readonly clock: Clock;
@@ -44,7 +47,7 @@ export const LOG_REPEAT_MS: DurationMs = 10 * MINUTE_MS;
 export class CollectorReporter {
   readonly #collector: Collector;
   readonly #deps: CollectorReporterDeps;
-  #health: CollectorHealth = { lastSuccessAt: null, lastDurationMs: null, complete: false, failure: null };
+  #health = NOT_RUN;
   #remarks: { count: number; first: RecordRemark } | null = null;
   #hadRemarks = false;
   #remarksLoggedAt: MonotonicMs = Number.NEGATIVE_INFINITY;

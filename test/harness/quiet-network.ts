@@ -16,6 +16,7 @@ import { createSimulatedTransport } from "../../src/simulator/http/transport.ts"
 import { actualNodes, type ReplyCount, replyCounts } from "../../src/simulator/inspection.ts";
 import { createInterventions, type Interventions } from "../../src/simulator/intervention.ts";
 import { createCrashableProcess, type InjectedFailures, type ProcessEvent } from "./crashable-process.ts";
+import { type CommandsByName, commandsOf } from "./operator-commands.ts";
 import {
   everyMinuteSettings,
   START_MS,
@@ -35,6 +36,8 @@ export interface QuietNetwork {
   readonly events: readonly ProcessEvent[];
   readonly injectedFailures: InjectedFailures;
   controller(): RemediationController;
+  /** Returns the commands of an operator. Absent: no operators are configured. */
+  commands(operator?: string): CommandsByName;
   advance(ms: DurationMs): Promise<void>;
   /** Advances the clock second by second until the condition holds. Throws if it does not hold within three hours. */
   advanceUntil(condition: () => boolean): Promise<void>;
@@ -117,6 +120,7 @@ export async function startQuietNetwork(options: QuietNetworkOptions): Promise<Q
     ...createInspection(service, store),
     interventions: createInterventions(service, () => START_MS + clock.monotonic()),
     controller: () => network.daemon.controller!,
+    commands: (operator) => commandsOf(network.controller().operatorCommands, operator),
     advance: (ms) => clock.advance(ms),
     async advanceUntil(condition) {
       for (let second = 0; second < WAIT_SECONDS_MAX; second++) {

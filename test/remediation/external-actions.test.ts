@@ -88,12 +88,12 @@ test.each([
   const [node] = network.nodes("us-east");
   const when = 'node.status in ["online", "rebooting"]';
   const policy = { ...rebootOnline(`node.id == "${node}"`), when, mode: "enforce" } as const;
-  expect(await network.controller().operatorCommands.pause("a test")).toMatchObject({ ok: true });
+  expect(await network.commands().pause("a test")).toMatchObject({ ok: true });
   await network.reload({ rules: remediationRules([policy]) });
   await network.advanceUntil(() => network.holdReasons(node!).length > 0);
   expect(network.holdReasons(node!)).toEqual(["paused"]);
   await act(network, node!);
-  await network.controller().operatorCommands.resume();
+  await network.commands().resume();
   await network.advance(5 * SECOND_MS);
   expect(network.actions()).toMatchObject([{ state: "withdrawn", detail: expect.stringMatching(detail) }]);
   expect(network.events.filter((event) => event.kind === "request" && event.method === "POST")).toEqual([]);

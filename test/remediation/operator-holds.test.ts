@@ -26,10 +26,7 @@ test("a pause for half an hour holds every node, and then ends by itself: journa
   const network = await startQuietNetwork({ rules });
   const [node] = network.nodes();
   const until = network.daemon.clock.now() + 30 * MINUTE_MS;
-  const reply = await network
-    .controller()
-    .operatorCommands.as("alice")
-    .pause("a release", 30 * MINUTE_MS);
+  const reply = await network.commands("alice").pause("a release", 30 * MINUTE_MS);
   const end = formatTime(until);
   expect(reply).toEqual({ ok: true, value: `paused: a release; no action is taken until ${end}, or resume` });
   network.failNode(node!);
@@ -58,7 +55,7 @@ test("a pause for half an hour holds every node, and then ends by itself: journa
 test("a hold for two hours keeps policies from one node, and then ends by itself", async () => {
   const network = await startQuietNetwork({ rules });
   const [node, other] = network.nodes();
-  const commands = network.controller().operatorCommands.as("bob");
+  const commands = network.commands("bob");
   await commands.hold(node!, "its disk is swapped", 2 * HOUR_MS);
   await commands.hold(other!, "for good");
   network.failNode(node!);
@@ -79,7 +76,7 @@ test("a pause that expires between two walks ends at that time, not with the nex
   const before = walkedAt();
   await network.advanceUntil(() => walkedAt() !== before);
   const last = walkedAt();
-  await network.controller().operatorCommands.pause("a test", 5 * SECOND_MS);
+  await network.commands().pause("a test", 5 * SECOND_MS);
   await network.advance(6 * SECOND_MS);
   expect(journalled(network).at(-1)).toEqual(["resume", null, null, "the pause has expired"]);
   expect(walkedAt()).toBe(last);
@@ -87,10 +84,7 @@ test("a pause that expires between two walks ends at that time, not with the nex
 
 test("a pause that expires while the daemon is down has ended when it starts", async () => {
   const network = await startQuietNetwork({ rules });
-  await network
-    .controller()
-    .operatorCommands.as("alice")
-    .pause("a release", 30 * MINUTE_MS);
+  await network.commands("alice").pause("a release", 30 * MINUTE_MS);
   await network.restart({ downMs: HOUR_MS });
   await network.advance(2 * MINUTE_MS);
   expect(network.controller().view.status().paused).toBeNull();
@@ -100,7 +94,7 @@ test("a pause that expires while the daemon is down has ended when it starts", a
 test("a new pause or hold replaces the previous one with its end, and resume and release end them early", async () => {
   const network = await startQuietNetwork({ rules });
   const [node] = network.nodes();
-  const commands = network.controller().operatorCommands.as("alice");
+  const commands = network.commands("alice");
   await commands.pause("one", 10 * MINUTE_MS);
   await commands.pause("two");
   await commands.hold(node!, "one", 10 * MINUTE_MS);
@@ -120,7 +114,7 @@ test("a pause is exported while the service can't be read, also after a restart"
   network.setFault({ kind: "hang" });
   await network.restart();
   expect(await isPaused()).toBe(false);
-  await network.controller().operatorCommands.pause("an outage of the service");
+  await network.commands().pause("an outage of the service");
   expect(await isPaused()).toBe(true);
   await network.restart();
   expect(network.daemon.snapshots.last).toBeNull();
