@@ -1,10 +1,10 @@
 import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { DECISIONS_MAX, deleteExcessDecisions, deleteOldRows, PRUNE_ROWS_MAX } from "../retention.ts";
+import { createRowQueries, loadContents } from "../row-queries.ts";
 import { commitParameters, commitStatement } from "./commit-batch.ts";
-import type { Database } from "./database.ts";
+import { type Database, READ_SNAPSHOT } from "./database.ts";
 import type { Lease } from "./lease.ts";
-import { createJournalQueries } from "./row-queries.ts";
 
 /** Decisions are trimmed after this many new ones, so that a commit needs one round trip. */
 const TRIM_INTERVAL_DECISIONS = 1_000;
@@ -52,5 +52,10 @@ export function createPostgresJournal(
     for (const sql of deleteOldRows(schema)) await database.query(sql, [before, PRUNE_ROWS_MAX]);
   }
 
-  return { ...createJournalQueries(database), commit, prune };
+  return {
+    ...createRowQueries(database, schema),
+    load: (since) => database.transaction((connection) => loadContents(connection, schema, since), READ_SNAPSHOT),
+    commit,
+    prune,
+  };
 }

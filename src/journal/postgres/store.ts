@@ -3,6 +3,7 @@ import { errorMessage, ok, type Result } from "../../base/result.ts";
 import type { StateStore } from "../../model/ports.ts";
 import type { SharedState } from "../../model/shared-state.ts";
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
+import { createRowQueries } from "../row-queries.ts";
 import { CallBlocks } from "./call-blocks.ts";
 import { type Database, type DatabaseDeps, isUnreachable, openDatabase, READ_SNAPSHOT } from "./database.ts";
 import { FactImage } from "./fact-image.ts";
@@ -10,7 +11,6 @@ import { createForwardedOrders } from "./forwarded-orders.ts";
 import { createPostgresJournal } from "./journal.ts";
 import { Lease } from "./lease.ts";
 import { migrate } from "./migrations.ts";
-import { createJournalQueries, createRowQueries } from "./row-queries.ts";
 
 /** Dependencies of opening a store. */
 export interface PostgresStoreDeps extends DatabaseDeps {
@@ -66,7 +66,7 @@ export async function openSharedState(deps: PostgresStoreDeps): Promise<Result<S
   }
   const { holder, publicUrl: url, leaseMs, clock, log } = deps;
   const lease = new Lease({ database, holder, url, leaseMs, clock, prepare });
-  const journal = createJournalQueries(database);
+  const journal = createRowQueries(database, database.schema);
   return ok({
     lease,
     orders: createForwardedOrders(database),

@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
 import { damagedFailure, isCorruption, newerVersionFailure, type StoreFailure, storeFailure } from "../open-failure.ts";
+import { createStateReader } from "../row-queries.ts";
 import type { StateReader } from "../state-rows.ts";
+import { createConnection, SCHEMA } from "./connection.ts";
 import { MIGRATIONS, schemaVersion } from "./migrations.ts";
-import { createRowReader, queriesOver } from "./rows.ts";
-import { exportRows } from "./state-transfer.ts";
-import { DATABASE_FILE } from "./store.ts";
+import { closeOnce, DATABASE_FILE } from "./store.ts";
 
 /** Maximum wait for a daemon that is opening or closing its store, which takes less time. */
 const BUSY_MS_MAX = 2_000;
@@ -51,20 +51,10 @@ function schemaProblem(version: number, path: string): StoreFailure | null {
   return { kind: "older", message };
 }
 
-function readerOver(database: DatabaseSync): StateReader {
-  const rows = createRowReader(database);
-  return {
-    ...queriesOver(rows),
-    timers: async (node) => rows.timers(node),
-    holds: async (node) => rows.holds(node),
-    rows: () => exportRows(database),
-    fact: async (key) => rows.fact(key),
-    callsSince: async (day) => rows.callsSince(day),
-    close: async () => {
-      if (database.isOpen) database.close();
-    },
-  };
-}
+const readerOver = (database: DatabaseSync): StateReader => ({
+  ...createStateReader(createConnection(database), SCHEMA),
+  close: async () => closeOnce(database),
+});
 
 const isMissingFile = (error: unknown) =>
   error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");
