@@ -40,7 +40,7 @@ export function takePermit(ledger: Ledger, category: Category, lane: Lane, now: 
   recordCallSent(ledger.externalUsage, category, now);
   ledger.inFlight++;
   ledger.monthUsed++;
-  return { category, lane, at: now, mark: recordSent(state.headers) };
+  return { category, lane, at: now, settledBefore: recordSent(state.headers) };
 }
 
 /** Returns a permit with the outcome of its call. `jitter`, 0 to 1, randomizes the backoff after a 429. */
@@ -72,7 +72,7 @@ export function settlePermit(
   const isExplained = headersExplainRejection(ledger, category, reading);
   const recordUsage = kind === "refused" ? recordCallRejected : recordCallAnswered;
   recordUsage(externalUsage, limits, permit, reading, now);
-  recordAnswered(state.headers, permit.mark, reading, now);
+  recordAnswered(state.headers, permit.settledBefore, reading, now);
   state.wasStated = reading !== null;
   if (kind === "answered") recordAnswer(ledger, permit, outcome.retryAfterMs ?? null, now);
   else recordTooManyRequests(ledger, permit, { ...outcome, isExplained, jitter }, now);

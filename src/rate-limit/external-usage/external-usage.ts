@@ -1,6 +1,7 @@
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
 import type { MonotonicMs } from "../../model/time.ts";
+import type { Permit } from "../ledger.ts";
 import type { LimitReading } from "../limit-headers.ts";
 import {
   allowanceOf,
@@ -16,12 +17,6 @@ import { ExternalUsageOfLimit, OBSERVATIONS_PER_WINDOW } from "./usage-of-limit.
 /** The limits that headers may state: the limit of a category, or the plan's over all categories. */
 export const LIMIT_SCOPES = [...CATEGORIES, "plan"] as const;
 export type LimitScope = (typeof LIMIT_SCOPES)[number];
-
-/** One of our calls, and when it was sent. */
-interface SentCall {
-  readonly category: Category;
-  readonly at: MonotonicMs;
-}
 
 /** Calls of other users of the API key, by limit. */
 export interface ExternalUsage extends Readonly<Record<LimitScope, ExternalUsageOfLimit>> {
@@ -65,7 +60,7 @@ export function recordCallInDoubt(
 export function recordCallAnswered(
   externalUsage: ExternalUsage,
   limits: Limits,
-  { category, at }: SentCall,
+  { category, at }: Permit,
   reading: LimitReading | null,
   now: MonotonicMs,
 ): void {
@@ -85,7 +80,7 @@ export function recordCallAnswered(
 export function recordCallRejected(
   externalUsage: ExternalUsage,
   limits: Limits,
-  { category }: SentCall,
+  { category }: Permit,
   reading: LimitReading | null,
   now: MonotonicMs,
 ): void {
