@@ -6,9 +6,7 @@ import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput, type 
 export const GB_BYTES = 1e9;
 
 /** A gauge that shows one column of the fleet. */
-export interface ColumnRow {
-  readonly name: string;
-  readonly help: string;
+export interface ColumnRow extends Pick<NodeFamily, "name" | "help"> {
   readonly source: "nodes" | "details";
   readonly column: ListedNumber | DetailNumber | "detailedAtEpochMs";
   /**

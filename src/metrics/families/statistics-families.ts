@@ -22,9 +22,7 @@ function lastFullHour(input: RenderInput): HourlyEntry | null {
   return newest;
 }
 
-interface SingleGaugeRow<Datum> {
-  readonly name: string;
-  readonly help: string;
+interface SingleGaugeRow<Datum> extends Pick<AggregateFamily, "name" | "help"> {
   readonly value: (datum: Datum) => number | null;
 }
 
@@ -46,9 +44,7 @@ const singleGauge =
 const statsGauge = singleGauge("stats", freshStatistics);
 const hourlyGauge = singleGauge("hourly", lastFullHour);
 
-interface TopListRow {
-  readonly name: string;
-  readonly help: string;
+interface TopListRow extends Pick<AggregateFamily, "name" | "help"> {
   readonly label: string;
   readonly entries: (stats: SessionStatistics) => TopList;
 }
