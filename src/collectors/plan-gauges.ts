@@ -8,7 +8,7 @@ import { PLAN_BOUNDS } from "../scheduling/polling-capacity.ts";
 export function setPlanGauges(planned: Plan, metrics: DaemonMetrics): void {
   for (const collector of COLLECTORS) {
     const plan = planned[collector];
-    const { requestedMs, pacedMs, freshMs } = plan ?? { requestedMs: Number.NaN, pacedMs: Number.NaN, freshMs: Number.NaN };
+    const { requestedMs = Number.NaN, pacedMs = Number.NaN, freshMs = Number.NaN } = plan ?? {};
     metrics.set("proxywarden_plan_interval_seconds", { collector }, pacedMs / SECOND_MS);
     metrics.set("proxywarden_plan_fresh_seconds", { collector }, freshMs / SECOND_MS);
     metrics.set("proxywarden_plan_stretch_ratio", { collector }, pacedMs / requestedMs);
