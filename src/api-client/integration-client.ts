@@ -21,8 +21,8 @@ export interface IntegrationAccess {
 
 /** `basic_auth` or `authorization`, as in the configuration of Prometheus. */
 export type Credentials =
-  | { readonly kind: "basic"; readonly username: string; readonly password: Secret }
-  | { readonly kind: "authorization"; readonly scheme: string; readonly credentials: Secret };
+  | { readonly kind: "basic"; readonly username: string; readonly secret: Secret }
+  | { readonly kind: "authorization"; readonly scheme: string; readonly secret: Secret };
 
 /** `tls_config`, as in the configuration of Prometheus. Secrets are PEM. */
 export interface IntegrationTls {
@@ -107,7 +107,7 @@ export function createIntegrationClient({
     if (!outcome.ok) return method === "GET" && outcome.error.kind === "reset";
     if (outcome.value.status !== 401) return false;
     if (typeof access.url !== "string") access.url.refresh();
-    secretOf(access.credentials)?.refresh();
+    access.credentials?.secret.refresh();
     const url = urlOf(access.url);
     return url !== null && authorizationOf(access.credentials, url) !== authorization;
   }
@@ -150,18 +150,13 @@ function urlOf(url: string | Secret): URL | null {
   return parsed !== null && /^https?:$/.test(parsed.protocol) ? parsed : null;
 }
 
-function secretOf(credentials: Credentials | undefined): Secret | null {
-  if (credentials === undefined) return null;
-  return credentials.kind === "basic" ? credentials.password : credentials.credentials;
-}
-
 /** The Authorization header, or null if there is none. Without credentials, a user and password in the URL are used. */
 export function authorizationOf(credentials: Credentials | undefined, url: URL): string | null {
   switch (credentials?.kind) {
     case "basic":
-      return basicAuthorization(credentials.username, credentials.password.value());
+      return basicAuthorization(credentials.username, credentials.secret.value());
     case "authorization":
-      return `${credentials.scheme} ${credentials.credentials.value()}`;
+      return `${credentials.scheme} ${credentials.secret.value()}`;
     case undefined:
       return url.username === ""
         ? null

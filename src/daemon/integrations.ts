@@ -121,16 +121,12 @@ function credentialsOf(
   if (basic_auth !== undefined) {
     const { username, password, password_file: file } = basic_auth;
     const read = file === undefined ? inlineSecret(password!) : secret(`${prefix}basic_auth.password_file`, file);
-    return { kind: "basic", username, password: read };
+    return { kind: "basic", username, secret: read };
   }
   if (authorization === undefined) return null;
   const { type, credentials, credentials_file: file } = authorization;
-  const key = `${prefix}authorization.credentials_file`;
-  return {
-    kind: "authorization",
-    scheme: type,
-    credentials: file === undefined ? inlineSecret(credentials!) : secret(key, file),
-  };
+  const read = file === undefined ? inlineSecret(credentials!) : secret(`${prefix}authorization.credentials_file`, file);
+  return { kind: "authorization", scheme: type, secret: read };
 }
 
 /** Reads the files of the TLS configuration at `key`; adds each error to `problems`. */

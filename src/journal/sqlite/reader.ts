@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
-import { damagedFailure, isCorruption, newerVersionFailure, type StoreFailure, storeFailure } from "../open-failure.ts";
+import { damagedFailure, isCorruption, otherVersionFailure, type StoreFailure, storeFailure } from "../open-failure.ts";
 import { createStateReader } from "../row-queries.ts";
 import type { StateReader } from "../state-rows.ts";
 import { createConnection, SCHEMA } from "./connection.ts";
@@ -24,7 +24,7 @@ export function openSqliteReader(folder: string): Result<StateReader, StoreFailu
     database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS_MAX });
     // All reads are in one transaction, because a daemon may be writing.
     database.exec("PRAGMA temp_store = MEMORY; BEGIN");
-    const failure = schemaProblem(schemaVersion(database), path);
+    const failure = otherVersionFailure(path, schemaVersion(database), MIGRATIONS.length);
     if (failure === null) return ok(readerOver(database));
     database.close();
     return fail(failure);
@@ -42,13 +42,6 @@ export function openSqliteReader(folder: string): Result<StateReader, StoreFailu
       `${path} can't be read: ${errorMessage(error)}; read it as the user that the daemon runs as`,
     );
   }
-}
-
-function schemaProblem(version: number, path: string): StoreFailure | null {
-  if (version > MIGRATIONS.length) return newerVersionFailure(path, version, MIGRATIONS.length);
-  if (version === MIGRATIONS.length) return null;
-  const message = `${path} has schema version ${version}, and this proxywarden reads ${MIGRATIONS.length}; start the daemon of this version on it once, which migrates it`;
-  return { kind: "older", message };
 }
 
 const readerOver = (database: DatabaseSync): StateReader => ({

@@ -118,8 +118,8 @@ function openDatabase(path: string): Result<DatabaseSync, StoreFailure> {
 function prepareDatabase(database: DatabaseSync, path: string): StoreFailure | null {
   const check = String(database.prepare("PRAGMA quick_check(1)").get()?.quick_check);
   if (check !== "ok") return damagedFailure(path, check);
-  const version = schemaVersion(database);
-  if (version > MIGRATIONS.length) return newerVersionFailure(path, version, MIGRATIONS.length);
+  const newer = newerVersionFailure(path, schemaVersion(database), MIGRATIONS.length);
+  if (newer !== null) return newer;
   // With FULL a commit is synced before it returns, so that a power failure loses no call and no action. Temporary
   // tables are in memory, since other folders of a container may be read-only.
   database.exec(
