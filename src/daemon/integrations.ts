@@ -125,7 +125,8 @@ function credentialsOf(
   }
   if (authorization === undefined) return null;
   const { type, credentials, credentials_file: file } = authorization;
-  const read = file === undefined ? inlineSecret(credentials!) : secret(`${prefix}authorization.credentials_file`, file);
+  const read =
+    file === undefined ? inlineSecret(credentials!) : secret(`${prefix}authorization.credentials_file`, file);
   return { kind: "authorization", scheme: type, secret: read };
 }
 

@@ -48,11 +48,7 @@ describe("credentials", () => {
       { credentials: { kind: "basic", username: "ü", secret: fixedKey("p:1") } },
       basic("ü:p:1"),
     ],
-    [
-      "authorization",
-      { credentials: { kind: "authorization", scheme: "Bearer", secret: fixedKey("t") } },
-      "Bearer t",
-    ],
+    ["authorization", { credentials: { kind: "authorization", scheme: "Bearer", secret: fixedKey("t") } }, "Bearer t"],
   ])("%s becomes the header", async (_, access, header) => {
     const { url, requests: seen } = await startHttpServer(() => ({ body: "{}" }));
     await peerOf({ url, ...access }).peer.request(query, neverAnswers);

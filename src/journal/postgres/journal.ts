@@ -1,7 +1,7 @@
 import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { DECISIONS_MAX, deleteExcessDecisions, deleteOldRows, PRUNE_ROWS_MAX } from "../retention.ts";
-import { createRowQueries, loadContents } from "../row-queries.ts";
+import { createRowQueries, loadContents, type RowQueries } from "../row-queries.ts";
 import { commitParameters, commitStatement } from "./commit-batch.ts";
 import { type Database, READ_SNAPSHOT } from "./database.ts";
 import type { Lease } from "./lease.ts";
@@ -52,10 +52,12 @@ export function createPostgresJournal(
     for (const sql of deleteOldRows(schema)) await database.query(sql, [before, PRUNE_ROWS_MAX]);
   }
 
-  return {
-    ...createRowQueries(database, schema),
-    load: (since) => database.transaction((connection) => loadContents(connection, schema, since), READ_SNAPSHOT),
-    commit,
-    prune,
-  };
+  return { ...createJournalQueries(database), commit, prune };
 }
+
+/** Creates the reading part of a journal, in a database whose schema is current. */
+export const createJournalQueries = (database: Database): RowQueries & Pick<Journal, "load"> => ({
+  ...createRowQueries(database, database.schema),
+  load: (since) =>
+    database.transaction((connection) => loadContents(connection, database.schema, since), READ_SNAPSHOT),
+});

@@ -8,7 +8,7 @@ import { CallBlocks } from "./call-blocks.ts";
 import { type Database, type DatabaseDeps, isUnreachable, openDatabase, READ_SNAPSHOT } from "./database.ts";
 import { FactImage } from "./fact-image.ts";
 import { createForwardedOrders } from "./forwarded-orders.ts";
-import { createPostgresJournal } from "./journal.ts";
+import { createJournalQueries, createPostgresJournal } from "./journal.ts";
 import { Lease } from "./lease.ts";
 import { migrate } from "./migrations.ts";
 
@@ -66,7 +66,7 @@ export async function openSharedState(deps: PostgresStoreDeps): Promise<Result<S
   }
   const { holder, publicUrl: url, leaseMs, clock, log } = deps;
   const lease = new Lease({ database, holder, url, leaseMs, clock, prepare });
-  const journal = createRowQueries(database, database.schema);
+  const journal = createJournalQueries(database);
   return ok({
     lease,
     orders: createForwardedOrders(database),

@@ -44,21 +44,21 @@ export const DAEMON_FAMILIES = {
     { state: INVENTORY_STATES },
   ),
   proxywarden_session_table_sessions: gauge("Sessions kept in memory between walks of the session list."),
-  proxywarden_collect_failures_total: counter(
-    "Collections that failed or were incomplete.",
-    { collector: COLLECTORS, reason: FAILURE_REASONS },
-  ),
+  proxywarden_collect_failures_total: counter("Collections that failed or were incomplete.", {
+    collector: COLLECTORS,
+    reason: FAILURE_REASONS,
+  }),
   proxywarden_details_failing_nodes: gauge(
     "Nodes whose detail reads failed at least twice in a row while those of other nodes succeeded.",
   ),
-  proxywarden_records_rejected_total: counter(
-    "Records that were skipped, or accepted with an unexpected value.",
-    { collector: COLLECTORS, reason: REJECT_REASONS },
-  ),
-  proxywarden_api_requests_total: counter(
-    "Requests to the management service, by status code or kind of failure.",
-    { endpoint: ENDPOINT_LABELS, code: null },
-  ),
+  proxywarden_records_rejected_total: counter("Records that were skipped, or accepted with an unexpected value.", {
+    collector: COLLECTORS,
+    reason: REJECT_REASONS,
+  }),
+  proxywarden_api_requests_total: counter("Requests to the management service, by status code or kind of failure.", {
+    endpoint: ENDPOINT_LABELS,
+    code: null,
+  }),
   proxywarden_api_request_duration_seconds: histogram(
     "Duration of requests to the management service, including the response body.",
     { endpoint: ENDPOINT_LABELS },
@@ -107,14 +107,14 @@ export const DAEMON_FAMILIES = {
     COLLECTOR_LABEL,
   ),
   proxywarden_plan_calls_per_minute: gauge("Planned calls per minute of the collector.", COLLECTOR_LABEL),
-  proxywarden_plan_age_seconds: gauge(
-    "Expected age of the collector's data: median and worst case.",
-    { ...COLLECTOR_LABEL, age: ["median", "worst"] },
-  ),
-  proxywarden_plan_bound: gauge(
-    "1 for the limit that slows the collector down, 0 for the others.",
-    { ...COLLECTOR_LABEL, limit: PLAN_BOUNDS },
-  ),
+  proxywarden_plan_age_seconds: gauge("Expected age of the collector's data: median and worst case.", {
+    ...COLLECTOR_LABEL,
+    age: ["median", "worst"],
+  }),
+  proxywarden_plan_bound: gauge("1 for the limit that slows the collector down, 0 for the others.", {
+    ...COLLECTOR_LABEL,
+    limit: PLAN_BOUNDS,
+  }),
   ...REMEDIATION_FAMILIES,
   proxywarden_leader: gauge(
     "Whether this daemon leads (1) or stands by (0); always 1 unless several daemons share a PostgreSQL journal.",
@@ -131,10 +131,9 @@ export const DAEMON_FAMILIES = {
     "Whether the last load of web.web_config_file and its certificates succeeded.",
   ),
   proxywarden_web_certificate_expiration_timestamp_seconds: gauge("Expiry time of the web server's certificate."),
-  proxywarden_web_refusals_total: counter(
-    "Connections and requests rejected by the web server.",
-    { reason: WEB_REFUSALS },
-  ),
+  proxywarden_web_refusals_total: counter("Connections and requests rejected by the web server.", {
+    reason: WEB_REFUSALS,
+  }),
   proxywarden_build_info: gauge("Build information; always 1.", { version: null }),
   proxywarden_export_series: gauge("Exported series of the proxynet_* families."),
   proxywarden_export_families_dropped: gauge("Families dropped to stay within export.series_max."),

@@ -138,7 +138,10 @@ export class ExternalUsageOfLimit {
   ownCallsFewerThan(calls: number, windowMs: DurationMs, now: MonotonicMs): MonotonicMs {
     const lastToLeave = this.#own.sent.countBy(now) - Math.max(0, calls - 1);
     if (lastToLeave <= this.#own.ended.countBefore(now - windowMs)) return now;
-    return Math.min(this.#own.ended.nth(lastToLeave) + windowMs, this.lastOwnCallAt() + windowMs / OBSERVATIONS_PER_WINDOW);
+    return Math.min(
+      this.#own.ended.nth(lastToLeave) + windowMs,
+      this.lastOwnCallAt() + windowMs / OBSERVATIONS_PER_WINDOW,
+    );
   }
 
   #update(statement: LimitStatement): void {
