@@ -152,18 +152,14 @@ function urlOf(url: string | Secret): URL | null {
 
 /** The Authorization header, or null if there is none. Without credentials, a user and password in the URL are used. */
 export function authorizationOf(credentials: Credentials | undefined, url: URL): string | null {
-  switch (credentials?.kind) {
-    case "basic":
-      return basicAuthorization(credentials.username, credentials.secret.value());
-    case "authorization":
-      return `${credentials.scheme} ${credentials.secret.value()}`;
-    case undefined:
-      return url.username === ""
-        ? null
-        : basicAuthorization(decodeComponent(url.username), decodeComponent(url.password));
-    default:
-      return credentials satisfies never;
+  if (credentials !== undefined) {
+    const secret = credentials.secret.value();
+    return credentials.kind === "basic"
+      ? basicAuthorization(credentials.username, secret)
+      : `${credentials.scheme} ${secret}`;
   }
+  if (url.username === "") return null;
+  return basicAuthorization(decodeComponent(url.username), decodeComponent(url.password));
 }
 
 /** Decodes percent-encoding. Invalid text is returned as it is. */

@@ -32,18 +32,6 @@ export const createExternalUsage = (): ExternalUsage => ({
   statedScope: null,
 });
 
-/** Records that a call was sent. */
-export function recordCallSent(externalUsage: ExternalUsage, category: Category, now: MonotonicMs): void {
-  externalUsage[category].recordSent(now);
-  externalUsage.plan.recordSent(now);
-}
-
-/** Records that a call was not sent after all. */
-export function recordCallUnsent(externalUsage: ExternalUsage, category: Category, sentAt: MonotonicMs): void {
-  externalUsage[category].recordUnsent(sentAt);
-  externalUsage.plan.recordUnsent(sentAt);
-}
-
 /** Records that a call ended in doubt. The service counts it by `countedBy`, or never. */
 export function recordCallInDoubt(
   externalUsage: ExternalUsage,
