@@ -19,7 +19,7 @@ export interface RowChange {
   readonly write: Write;
   /** Identifies the row among those of all tables. Null if it is new in any case. */
   readonly key: string | null;
-  /** The columns without `body`; only those of the key if the row is deleted. */
+  /** The columns without `body`, in the order of the table; only those of the key if the row is deleted. */
   readonly columns: Readonly<Record<string, string | number | null>>;
   /** The column `body`, which is stored as JSON. Absent if the table has none. */
   readonly body?: object;
