@@ -88,15 +88,17 @@ export function createIntegrationClient({
 
   async function attempt(request: IntegrationRequest, signal: AbortSignal): Promise<Attempt> {
     const url = urlOf(access.url);
-    if (url === null) return { outcome: fail(missingUrlFailure), authorization: null };
+    if (url === null)
+      return { outcome: fail({ kind: "no_url", message: "its URL is not an http or https URL" }), authorization: null };
     const authorization = authorizationOf(access.credentials, url);
     const limit = startTimeout(clock, timeoutMs, signal);
     baseUrl = url.origin;
     transport ??= createCurrentTransport(() => ({ baseUrl, bodyBytesMax, ...tlsOptions(access.tls ?? {}) }));
     const sent = await transport.request(requestOf(request, url, authorization, agent), limit.signal);
     limit.stop();
-    const outcome = !sent.ok && limit.expired() ? fail(timeoutFailure(timeoutMs)) : sent;
-    return { outcome, authorization };
+    if (sent.ok || !limit.expired()) return { outcome: sent, authorization };
+    const message = `no complete response within ${timeoutMs / SECOND_MS} s`;
+    return { outcome: fail({ kind: "timeout", message }), authorization };
   }
 
   /**
@@ -129,12 +131,6 @@ interface Attempt {
   /** The Authorization header of the request. */
   readonly authorization: string | null;
 }
-
-const missingUrlFailure: IntegrationFailure = { kind: "no_url", message: "its URL is not an http or https URL" };
-const timeoutFailure = (timeoutMs: DurationMs): IntegrationFailure => ({
-  kind: "timeout",
-  message: `no complete response within ${timeoutMs / SECOND_MS} s`,
-});
 
 /** Transport options with the current values of the secrets. */
 export const tlsOptions = ({ ca, cert, key, serverName, insecureSkipVerify }: IntegrationTls) => ({

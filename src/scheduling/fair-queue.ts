@@ -58,11 +58,9 @@ export class FairQueue {
     this.#starts[trafficClass] += this.#costOf(trafficClass);
   }
 
-  /** Sorts the classes in the order in which to serve them. */
+  /** Sorts the classes in the order in which to serve them; those that are due at the same time keep theirs. */
   order(trafficClasses: readonly TrafficClass[]): readonly TrafficClass[] {
-    return trafficClasses.toSorted(
-      (a, b) => this.#dueAt(a) - this.#dueAt(b) || TRAFFIC_CLASSES.indexOf(a) - TRAFFIC_CLASSES.indexOf(b),
-    );
+    return trafficClasses.toSorted((a, b) => this.#dueAt(a) - this.#dueAt(b));
   }
 
   /** Returns the virtual time that one call takes. */
