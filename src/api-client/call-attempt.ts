@@ -79,11 +79,13 @@ export async function attemptCall(
     return unsent(noPermitError(availabilityOf(rateLimiter.ledger, category, lane, clock.monotonic()).waitReason));
   }
   const key = deps.secret.value();
-  const preparation = hooks.prepare === undefined ? null : await problemOfPreparation(signal, hooks.prepare);
-  const problem = preparation ?? problemBeforeSending(signal, hooks.onSending);
-  if (problem !== null) {
+  try {
+    if (hooks.prepare !== undefined && !signal.aborted) await hooks.prepare();
+    if (!signal.aborted) hooks.onSending?.();
+    if (signal.aborted) throw new Error(CANCELED_UNSENT);
+  } catch (error) {
     rateLimiter.release(permit, { kind: "unused" });
-    return unsent({ kind: "aborted", message: problem });
+    return unsent({ kind: "aborted", message: errorMessage(error) });
   }
   const sentAt = clock.monotonic();
   const timeout = startTimeout(clock, deps.timeoutMs, signal);
@@ -131,28 +133,6 @@ function requestOf(call: Call | ActionCall, key: string, agent: string): Transpo
   const body = "body" in call ? call.body : null;
   if (body === null) return { method, path: call.path, headers };
   return { method, path: call.path, headers: { ...headers, "content-type": "application/json" }, body };
-}
-
-/** Prepares a call that has a permit. Returns why it must not be sent, or null if it may be sent. */
-async function problemOfPreparation(signal: AbortSignal, prepare: () => Promise<void>): Promise<string | null> {
-  if (signal.aborted) return CANCELED_UNSENT;
-  try {
-    await prepare();
-    return null;
-  } catch (error) {
-    return errorMessage(error);
-  }
-}
-
-/** Calls `onSending`. Returns why a call that has a permit must not be sent, or null if it may be sent. */
-function problemBeforeSending(signal: AbortSignal, onSending?: () => void): string | null {
-  if (signal.aborted) return CANCELED_UNSENT;
-  try {
-    onSending?.();
-  } catch (error) {
-    return errorMessage(error);
-  }
-  return signal.aborted ? CANCELED_UNSENT : null;
 }
 
 function noPermitError(waitReason: WaitReason | null): ApiError {

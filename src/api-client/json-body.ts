@@ -63,9 +63,12 @@ function parseRecords(text: string, start: number, end: number): unknown[] {
   return records;
 }
 
-/** A field of a JSON object, or undefined if the value is not an object or lacks the field. */
-export const jsonField = (json: unknown, field: string): unknown =>
-  typeof json === "object" && json !== null ? (json as Readonly<Record<string, unknown>>)[field] : undefined;
+/** A JSON object whose fields are not checked. */
+export type RawRecord = Readonly<Record<string, unknown>>;
+
+/** Returns a value as a record, or an empty record if it is not an object. */
+export const asRawRecord = (json: unknown): RawRecord =>
+  (typeof json === "object" && json !== null ? json : {}) as RawRecord;
 
 /** Number of characters quoted from the end of truncated JSON. */
 const TAIL_CHARACTERS = 40;

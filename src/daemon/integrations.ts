@@ -122,12 +122,12 @@ function credentialsOf(
 ): Credentials | undefined {
   if (basic_auth !== undefined) {
     const { username, password, password_file: file } = basic_auth;
-    return { kind: "basic", username, password: secretOf(`${prefix}basic_auth.password`, password, file, secret) };
+    return { kind: "basic", username, secret: secretOf(`${prefix}basic_auth.password`, password, file, secret) };
   }
   if (authorization === undefined) return undefined;
   const { type, credentials, credentials_file: file } = authorization;
   const read = secretOf(`${prefix}authorization.credentials`, credentials, file, secret);
-  return { kind: "authorization", scheme: type, credentials: read };
+  return { kind: "authorization", scheme: type, secret: read };
 }
 
 /** Reads the files of the TLS configuration at `key`; adds each error to `problems`. */

@@ -4,6 +4,7 @@ import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { PolicyRule } from "../../src/model/policy/policy.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
+import { journalRows } from "../harness/journal-rows.ts";
 import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { nodesActedOn } from "../harness/remediation-results.ts";
@@ -23,7 +24,7 @@ async function startSecond({ daemon: { service, clock } }: QuietNetwork, policie
     settings: listsOnlySettings,
     seed: 2,
   });
-  return { daemon, sentAt: () => store.rows.actions({ limit: 100 }).flatMap(({ sentAt }) => sentAt ?? []) };
+  return { daemon, sentAt: () => journalRows(store, "actions").flatMap(({ sentAt }) => sentAt ?? []) };
 }
 
 test("two daemons with separate state don't act on a node while the other verifies an action", async () => {

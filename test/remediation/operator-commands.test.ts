@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { journalRows } from "../harness/journal-rows.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 
 const journalled = (network: QuietNetwork, node?: string) =>
-  network.store.rows
-    .operatorCommands({ limit: 100, ...(node === undefined ? {} : { node }) })
-    .toReversed()
+  journalRows(network.store, "orders")
+    .filter((row) => node === undefined || row.node === node)
     .map(({ order, operator, node: about, action }) => [order, operator, about, action]);
 
 test("every successful command is journaled with the operator's name, and survives a restart", async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { formatTime } from "../../src/model/time.ts";
+import { journalRows } from "../harness/journal-rows.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 
@@ -8,10 +9,7 @@ const rules = remediationRules([rebootOffline()]);
 
 /** The journalled commands, oldest first. */
 const journalled = (network: QuietNetwork) =>
-  network.store.rows
-    .operatorCommands({ limit: 100 })
-    .toReversed()
-    .map(({ order, operator, node, detail }) => [order, operator, node, detail]);
+  journalRows(network.store, "orders").map(({ order, operator, node, detail }) => [order, operator, node, detail]);
 
 const countOf = async (network: QuietNetwork, command: string, source: string): Promise<string | undefined> => {
   const text = await network.daemon.metrics.render("text");

@@ -68,7 +68,9 @@ const breaker = section({
 const correlated = section({
   by: oneOf(FAILURE_DOMAINS).default("region").describe("Failure domain in which nodes are counted."),
   nodes: nodes(2).default(5).describe("Number of nodes in one failure domain that become unhealthy together."),
-  percent: share(0, 100).prefault("50%").describe("Share of the nodes in one failure domain that become unhealthy together."),
+  percent: share(0, 100)
+    .prefault("50%")
+    .describe("Share of the nodes in one failure domain that become unhealthy together."),
   within: duration("1s", "7d")
     .prefault("5m")
     .describe("Period in which failures are counted; extended to two walk intervals if it is shorter."),

@@ -170,7 +170,9 @@ const rates = (defaults: FleetRates) =>
       .describe("Mean time until a healthy node fails."),
     self_healing: share(0, 100)
       .prefault(formatPercent(defaults.selfHealing))
-      .describe("Share of failures that end without an action, within minutes. Crashes, a fifth of all failures, are not counted: the node reboots by itself."),
+      .describe(
+        "Share of failures that end without an action, within minutes. Crashes, a fifth of all failures, are not counted: the node reboots by itself.",
+      ),
     incurable: share(0, 100)
       .prefault(formatPercent(defaults.incurable))
       .describe("Share of the other failures that a reboot does not heal."),

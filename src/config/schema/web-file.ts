@@ -51,7 +51,9 @@ const tlsServerConfig = section({
     .describe("Key of the certificate, in PEM. Either this or `key_file`."),
   client_ca: certificate("certificates of authorities")
     .exactOptional()
-    .describe("Certificates of the authorities that sign client certificates, in PEM. Either this or `client_ca_file`."),
+    .describe(
+      "Certificates of the authorities that sign client certificates, in PEM. Either this or `client_ca_file`.",
+    ),
   cert_file: optionalFile().describe("PEM file of the certificate chain. Either this or `cert`."),
   key_file: optionalFile().describe("PEM file of the key of the certificate. Either this or `key`."),
   client_auth_type: oneOf(CLIENT_AUTH_TYPES)

@@ -1,9 +1,7 @@
-import type { DurationMs } from "../../base/duration.ts";
-import { MINUTE_MS } from "../../base/duration.ts";
+import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { CommandReply, OperatorCommand } from "../../model/remediation/operator-command.ts";
 import type { ForwardedOrders } from "../../model/shared-state.ts";
-import type { Database } from "./database.ts";
-import { toJsonText } from "./json-text.ts";
+import { type Database, toJsonText } from "./database.ts";
 
 /** A command lapses if no leader takes it within this time, because its subject may have changed. */
 const LAPSE_MS: DurationMs = 10 * MINUTE_MS;
