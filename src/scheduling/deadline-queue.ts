@@ -70,11 +70,6 @@ export class DeadlineQueue {
     return this.#causes[slot] ?? NONE;
   }
 
-  /** Returns the number of slots with a deadline. */
-  count(): number {
-    return this.#heaps.reduce((sum, { count }) => sum + count, 0);
-  }
-
   /** Returns all slots with a deadline of a cause, in no particular order. */
   slotsOf(cause: number): number[] {
     const { count, slots } = this.#heaps[cause]!;

@@ -5,6 +5,7 @@ import type { Threshold } from "../model/policy/policy.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { DeadlineQueue } from "./deadline-queue.ts";
 import { ListBaselines } from "./list-baseline.ts";
+import { RoundRobin } from "./round-robin.ts";
 import { type UsageReading, UsageTrends } from "./usage-trend.ts";
 
 /**
@@ -19,10 +20,6 @@ export interface DetailChoice {
   readonly slot: number;
   readonly cause: SuspectCause | null;
 }
-
-/** Queues of the regular turns: nodes whose detail was never tried, and the others. */
-const UNREAD = 0;
-const TRIED = 1;
 
 /** Number of routine reads per suspect read. */
 const ROUTINE_PER_SUSPECT = 5;
@@ -67,9 +64,8 @@ const savedReadsMax = (nodes: number): number => Math.max(SAVED_SUSPECT_READS_MI
  * The choice is deterministic. A slot is a node's index in the fleet. Calls with an unknown slot have no effect.
  */
 export class DetailPriority {
-  /** The regular turns. Their deadlines are numbers that count up. */
-  readonly #turns = new DeadlineQueue(2);
-  #lastTurn = 0;
+  readonly #unread = new RoundRobin();
+  readonly #inTurn = new RoundRobin();
   readonly #deadlines = new DeadlineQueue(SUSPECT_CAUSES.length);
   readonly #trends = new UsageTrends();
   readonly #baselines = new ListBaselines();
@@ -96,12 +92,13 @@ export class DetailPriority {
     this.#turnsSkipped = growColumn(this.#turnsSkipped, slot);
     this.#succeeded[slot] = 0;
     this.#slots = Math.max(this.#slots, slot + 1);
-    this.#enqueue(slot, UNREAD);
+    this.#unread.enqueue(slot);
   }
 
   removeNode(slot: number): void {
     this.#clearFailures(slot);
-    this.#turns.clear(slot);
+    this.#unread.remove(slot);
+    this.#inTurn.remove(slot);
     this.#deadlines.clear(slot);
     this.#trends.forgetNode(slot);
     this.#baselines.forgetNode(slot);
@@ -127,7 +124,7 @@ export class DetailPriority {
    * node skips 1, 3 and 7 turns, until a read succeeds.
    */
   recordFailure(slot: number): void {
-    if (!this.#wasTried(slot)) return;
+    if (!this.#inTurn.has(slot)) return;
     const count = Math.min(FAILURES_MAX, this.#failures[slot]! + 1);
     if (count === FAILURES_OF_FAILING && this.#failures[slot]! < count) this.#failingNodes++;
     this.#failures[slot] = count;
@@ -195,7 +192,7 @@ export class DetailPriority {
 
   /** Whether there are nodes whose detail was never tried. */
   hasUnreadNodes(): boolean {
-    return this.#turns.first(UNREAD) >= 0;
+    return this.#unread.count() > 0;
   }
 
   /** Returns the number of nodes of which at least the last two reads failed because of the node. */
@@ -204,21 +201,12 @@ export class DetailPriority {
   }
 
   #has(slot: number): boolean {
-    return this.#turns.causeOf(slot) >= 0;
-  }
-
-  #wasTried(slot: number): boolean {
-    return this.#turns.causeOf(slot) === TRIED;
-  }
-
-  /** Puts a slot at the end of the queue of the nodes that were tried or not. */
-  #enqueue(slot: number, queue: typeof UNREAD | typeof TRIED): void {
-    this.#turns.set(slot, queue, ++this.#lastTurn);
+    return this.#unread.has(slot) || this.#inTurn.has(slot);
   }
 
   #markSuspect(slot: number, cause: SuspectCause, due: MonotonicMs): void {
     // A node that was never tried comes first anyway.
-    if (!this.#wasTried(slot)) return;
+    if (!this.#inTurn.has(slot)) return;
     const failures = Math.max(0, this.#failures[slot]! - 1);
     const share = this.#succeeded[slot] === 1 ? 1 / READS_MAX : RETRY_SHARE * 2 ** failures;
     const at = Math.max(due, this.#triedAt[slot]! + this.#roundMs * share);
@@ -227,7 +215,7 @@ export class DetailPriority {
 
   #updateOutlook(slot: number): void {
     const outlook = this.#trends.outlook(slot, this.#roundMs);
-    if (outlook !== null && this.#wasTried(slot)) {
+    if (outlook !== null && this.#inTurn.has(slot)) {
       this.#markSuspect(slot, outlook.kind, this.#triedAt[slot]! + outlook.afterMs);
     }
   }
@@ -246,7 +234,8 @@ export class DetailPriority {
   }
 
   #finishTurn(slot: number, at: MonotonicMs): void {
-    this.#enqueue(slot, TRIED);
+    this.#unread.remove(slot);
+    this.#inTurn.enqueue(slot);
     this.#deadlines.clear(slot);
     this.#triedAt[slot] = at;
     this.#succeeded[slot] = 0;
@@ -280,19 +269,20 @@ export class DetailPriority {
   #takeRoutine(now: MonotonicMs): DetailChoice | null {
     const slot = this.#nextInTurn();
     if (slot < 0) return null;
-    this.#savedReads = Math.min(ROUTINE_PER_SUSPECT * savedReadsMax(this.#turns.count()), this.#savedReads + 1);
+    const nodes = this.#unread.count() + this.#inTurn.count();
+    this.#savedReads = Math.min(ROUTINE_PER_SUSPECT * savedReadsMax(nodes), this.#savedReads + 1);
     this.#wasSuspect = false;
     this.#finishTurn(slot, now);
     return { slot, cause: null };
   }
 
   #nextInTurn(): number {
-    if (this.hasUnreadNodes()) return this.#turns.first(UNREAD);
-    let slot = this.#turns.first(TRIED);
+    if (this.#unread.count() > 0) return this.#unread.first();
+    let slot = this.#inTurn.first();
     while (slot >= 0 && this.#turnsSkipped[slot]! > 0) {
       this.#turnsSkipped[slot]!--;
-      this.#enqueue(slot, TRIED);
-      slot = this.#turns.first(TRIED);
+      this.#inTurn.enqueue(slot);
+      slot = this.#inTurn.first();
     }
     return slot;
   }

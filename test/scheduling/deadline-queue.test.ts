@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { DeadlineQueue } from "../../src/scheduling/deadline-queue.ts";
+import { RoundRobin } from "../../src/scheduling/round-robin.ts";
 
 const SLOTS = 200;
 const CAUSES = 3;
@@ -51,22 +52,22 @@ test("returns turns in the order of a list from which slots are removed and to w
   const steps = fc.array(fc.record({ slot: slots, isRemoved: fc.boolean() }), { maxLength: 600 });
   fc.assert(
     fc.property(steps, (taken) => {
-      const turns = new DeadlineQueue(2);
+      const turns = new RoundRobin();
       let plain: number[] = [];
-      for (const [turn, { slot, isRemoved }] of taken.entries()) {
+      for (const { slot, isRemoved } of taken) {
         plain = plain.filter((each) => each !== slot);
-        if (isRemoved) turns.clear(slot);
+        if (isRemoved) turns.remove(slot);
         else {
-          turns.set(slot, 1, turn);
+          turns.enqueue(slot);
           plain.push(slot);
         }
-        expect([turns.first(1), turns.count()]).toEqual([plain[0] ?? -1, plain.length]);
+        expect([turns.first(), turns.count(), turns.has(slot)]).toEqual([plain[0] ?? -1, plain.length, !isRemoved]);
       }
       for (const slot of plain) {
-        expect(turns.first(1)).toBe(slot);
-        turns.clear(slot);
+        expect(turns.first()).toBe(slot);
+        turns.remove(slot);
       }
-      expect([turns.first(1), turns.count()]).toEqual([-1, 0]);
+      expect([turns.first(), turns.count()]).toEqual([-1, 0]);
     }),
   );
 });
