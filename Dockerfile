@@ -31,7 +31,7 @@ RUN sed -i '1s|.*|#!/nodejs/bin/node --max-semi-space-size=8|' dist/main.js && c
 
 FROM gcr.io/distroless/nodejs24-debian13:nonroot
 LABEL org.opencontainers.image.title="proxywarden" \
-      org.opencontainers.image.description="Polls the rationed management API of a proxy network, exports its data to Prometheus, and remediates unhealthy nodes under YAML policies." \
+      org.opencontainers.image.description="Polls the rate-limited management API of a proxy network, exports its data to Prometheus, and remediates unhealthy nodes under YAML policies." \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="gcr.io/distroless/nodejs24-debian13:nonroot"

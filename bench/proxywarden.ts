@@ -12,7 +12,7 @@ const daemonMetrics = createDaemonMetrics({ process: false });
 let skippedMs = 0;
 const clock = { monotonic: () => performance.now() + skippedMs };
 const exposition = createMetricsEndpoint({ clock, daemonMetrics });
-const gzipped = { acceptEncoding: "gzip" };
+const gzipped = { "accept-encoding": "gzip" };
 
 function refresh(share: number): Promise<Measured> {
   const input = inputOf(source.next(share), performance.now());

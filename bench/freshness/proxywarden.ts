@@ -187,7 +187,6 @@ function start(
     random,
     secret: { value: () => SIMULATION_KEY, refresh: () => ({ ok: true, value: false }) },
     timeoutMs: 10 * SECOND_MS,
-    observer: { onCall: () => {}, onLimitStated: () => {}, onRejected: () => {} },
     agent: "proxywarden/bench",
   });
   return startCollectorManager({

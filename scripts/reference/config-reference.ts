@@ -11,11 +11,11 @@ import { type KeyRow, keyRows, keyTable, tableCell } from "./key-table.ts";
 
 const WRITING_INTRO = `Durations use Prometheus' format: \`30s\`, \`5m\`, \`1h30m\`, \`7d\`. Shares are percentages: \`20%\`.
 
-\`\${NAME}\` in a value is replaced by an environment variable. An unset variable is an error. Write a literal \`\${\` as \`$\${\`.
+\`\${NAME}\` in a value is replaced with the value of the environment variable \`NAME\`. An unset variable is an error. Write a literal \`\${\` as \`$\${\`.
 Inside \`{ }\` or \`[ ]\`, quote a value that contains a variable. Variables are replaced after the YAML is parsed, so they
 can't add keys. A variable may hold a number where a number is expected.
 
-An unknown key is an error. All errors of a file are reported at once, each with its line and column:
+An unknown key is an error. The errors of a file are reported together (at most the first 50), each with its line and column:
 
 `;
 
@@ -33,8 +33,7 @@ Editors with yaml-language-server complete and check the file with \`proxywarden
 const WEB_INTRO = `## The web configuration file
 
 \`web.web_config_file\` names this file. It has the format of Prometheus' exporter-toolkit, so the daemon, Prometheus and
-its exporters can share one file. Paths in it are relative to its folder, variables are replaced as above, and \`check\` checks
-it with the configuration.
+its exporters can share one file. Paths in it are relative to its folder, and \`check\` validates it together with the configuration.
 
 The file is interpreted as it would be by a Go program: a key without a value is absent, durations have Go's format (\`1.5s\`, \`1h30m\`,
 \`100ms\`; no days), and an empty file is valid. Differences from the toolkit:
@@ -43,7 +42,7 @@ The file is interpreted as it would be by a Go program: a key without a value is
 - These are errors even where the toolkit accepts them: both an inline value and a file for the same setting,
   a \`client_allowed_sans\` that is empty or not combined with a required certificate, a \`max_version\` older than
   \`min_version\`, authorities that are not certificates, bcrypt costs over 18, and intervals without a unit.
-- \`\${NAME}\` is replaced by an environment variable.
+- \`\${NAME}\` is replaced with the value of the environment variable \`NAME\`.
 
 The file, the certificates and the keys are read again when they change, and apply to new connections and requests. If one of
 them is invalid, the previous settings stay active, the log names every error, and
@@ -76,7 +75,7 @@ action is sent twice.`;
 
 const SCENARIO_INTRO = `# Scenarios of the simulator
 
-\`simulate --scenario FILE\` serves a simulated network that a YAML file describes. The same seed gives the same events. Keys
+\`simulate --scenario FILE\` serves a simulated network that a YAML file describes. Keys
 that are not in the file have the defaults below.
 
 ${WRITING_INTRO}\`\`\`
@@ -100,7 +99,9 @@ export function configReference(example: string, webExample: string): string {
 
 function sectionReference([name, schema]: [string, z.core.$ZodType]): string {
   const [own, ...keys] = keyRows(name, schema);
-  return `## ${name}\n\n${meaningOf(schema)}\n\n${keyTable(keys.length === 0 ? [own!] : keys)}`;
+  // The row of a section without keys has its meaning.
+  if (keys.length === 0) return `## ${name}\n\n${keyTable([own!])}`;
+  return `## ${name}\n\n${meaningOf(schema)}\n\n${keyTable(keys)}`;
 }
 
 /** JSON Schema of the configuration file, for editors. */

@@ -1,5 +1,6 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import { errorMessage } from "../base/result.ts";
+import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { EndpointLabel } from "../model/label-values.ts";
 import type {
   Clock,
@@ -12,7 +13,7 @@ import type {
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { availabilityOf, type WaitReason } from "../rate-limit/availability.ts";
 import type { LimitReading } from "../rate-limit/limit-headers.ts";
-import type { Category, Lane } from "../rate-limit/limits.ts";
+import type { Lane } from "../rate-limit/limits.ts";
 import type { CallOutcome } from "../rate-limit/permits.ts";
 import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import type { ApiError } from "./errors.ts";
@@ -21,16 +22,6 @@ import type { RateLimiter } from "./rate-limiter.ts";
 import type { ServiceClock } from "./service-clock.ts";
 import { startTimeout } from "./timeout.ts";
 
-/** Receives the result of each call. */
-export interface CallObserver {
-  /** `code` is the status code, or the kind of failure. */
-  onCall(endpoint: EndpointLabel, code: string, tookMs: DurationMs): void;
-  /** Called with each rate limit that a response states. */
-  onLimitStated(category: Category, limit: number, remaining: number, resetEpochSeconds: number | null): void;
-  /** Called for each 429. */
-  onRejected(category: Category): void;
-}
-
 /** Dependencies of an attempt. */
 export interface CallAttemptDeps {
   readonly transport: Transport;
@@ -38,7 +29,8 @@ export interface CallAttemptDeps {
   readonly clock: Clock;
   readonly secret: Secret;
   readonly timeoutMs: DurationMs;
-  readonly observer: CallObserver;
+  /** Absent for commands, which export no metrics. */
+  readonly metrics?: Pick<DaemonMetrics, "inc" | "set" | "observe">;
   /** Sent as User-Agent. */
   readonly agent: string;
   readonly serviceClock: ServiceClock;
@@ -77,7 +69,7 @@ export async function attemptCall(
   signal: AbortSignal,
   hooks: SendingHooks = {},
 ): Promise<CallAttempt> {
-  const { clock, rateLimiter, observer } = deps;
+  const { clock, rateLimiter, metrics } = deps;
   const { category } = ENDPOINTS[call.endpoint];
   const permitTimeout = startTimeout(clock, PERMIT_WAIT_MS_MAX, signal);
   const permit = await rateLimiter.acquire(category, lane, permitTimeout.signal);
@@ -87,11 +79,13 @@ export async function attemptCall(
     return unsent(noPermitError(availabilityOf(rateLimiter.ledger, category, lane, clock.monotonic()).waitReason));
   }
   const key = deps.secret.value();
-  const preparation = hooks.prepare === undefined ? null : await problemOfPreparation(signal, hooks.prepare);
-  const problem = preparation ?? problemBeforeSending(signal, hooks.onSending);
-  if (problem !== null) {
+  try {
+    if (hooks.prepare !== undefined && !signal.aborted) await hooks.prepare();
+    if (!signal.aborted) hooks.onSending?.();
+    if (signal.aborted) throw new Error(CANCELED_UNSENT);
+  } catch (error) {
     rateLimiter.release(permit, { kind: "unused" });
-    return unsent({ kind: "aborted", message: problem });
+    return unsent({ kind: "aborted", message: errorMessage(error) });
   }
   const sentAt = clock.monotonic();
   const timeout = startTimeout(clock, deps.timeoutMs, signal);
@@ -101,20 +95,34 @@ export async function attemptCall(
   if (!sent.ok) {
     rateLimiter.release(permit, { kind: "lost" });
     const error = failureError(sent.error, timeout.expired(), deps.timeoutMs);
-    observer.onCall(call.endpoint, error.kind, at - sentAt);
+    recordCall(metrics, call.endpoint, error.kind, at - sentAt);
     return { kind: "failed", error, isUnsent: sent.error.kind === "unreachable" || sent.error.unsent === true };
   }
   const response = sent.value;
   const reading = parseRateLimitHeaders(response.headers, at);
   rateLimiter.release(permit, callOutcomeOf(call.endpoint, response, reading, clock.now()));
-  observer.onCall(call.endpoint, String(response.status), at - sentAt);
-  if (response.status === 429) observer.onRejected(category);
+  recordCall(metrics, call.endpoint, String(response.status), at - sentAt);
+  if (response.status === 429) metrics?.inc("proxywarden_ratelimit_exceeded_total", { category });
   if (reading !== null) {
-    observer.onLimitStated(category, reading.limit, reading.remaining, resetEpochSeconds(response.headers));
+    const resetAt = resetEpochSeconds(response.headers) ?? Number.NaN;
+    metrics?.set("proxywarden_ratelimit_limit", { category }, reading.limit);
+    metrics?.set("proxywarden_ratelimit_remaining", { category }, reading.remaining);
+    metrics?.set("proxywarden_ratelimit_reset_timestamp_seconds", { category }, resetAt);
   }
   const date = serviceDate(response.headers);
   if (date !== null) deps.serviceClock.recordDate(date, sentAt, at);
   return { kind: "answered", response, at, key };
+}
+
+/** `code` is the status code, or the kind of failure. */
+function recordCall(
+  metrics: CallAttemptDeps["metrics"],
+  endpoint: EndpointLabel,
+  code: string,
+  tookMs: DurationMs,
+): void {
+  metrics?.inc("proxywarden_api_requests_total", { endpoint, code });
+  metrics?.observe("proxywarden_api_request_duration_seconds", { endpoint }, tookMs / SECOND_MS);
 }
 
 const unsent = (error: ApiError): CallAttempt => ({ kind: "failed", error, isUnsent: true });
@@ -125,28 +133,6 @@ function requestOf(call: Call | ActionCall, key: string, agent: string): Transpo
   const body = "body" in call ? call.body : null;
   if (body === null) return { method, path: call.path, headers };
   return { method, path: call.path, headers: { ...headers, "content-type": "application/json" }, body };
-}
-
-/** Prepares a call that has a permit. Returns why it must not be sent, or null if it may be sent. */
-async function problemOfPreparation(signal: AbortSignal, prepare: () => Promise<void>): Promise<string | null> {
-  if (signal.aborted) return CANCELED_UNSENT;
-  try {
-    await prepare();
-    return null;
-  } catch (error) {
-    return errorMessage(error);
-  }
-}
-
-/** Calls `onSending`. Returns why a call that has a permit must not be sent, or null if it may be sent. */
-function problemBeforeSending(signal: AbortSignal, onSending?: () => void): string | null {
-  if (signal.aborted) return CANCELED_UNSENT;
-  try {
-    onSending?.();
-  } catch (error) {
-    return errorMessage(error);
-  }
-  return signal.aborted ? CANCELED_UNSENT : null;
 }
 
 function noPermitError(waitReason: WaitReason | null): ApiError {

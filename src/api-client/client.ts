@@ -138,7 +138,11 @@ function statusError(call: Call, response: TransportResponse, now: EpochMs): Api
   }
 }
 
+const EMPTY_BODY = new Uint8Array();
+
 function parseResponse(response: TransportResponse, at: MonotonicMs): Result<ApiResponse, ApiError> {
   const json = readJson(response);
+  // The promises of the call may be old objects by now. They would keep the body until a major collection.
+  response.body = EMPTY_BODY;
   return json.ok ? ok({ json: json.value, at }) : fail({ kind: "not_json", message: json.error });
 }

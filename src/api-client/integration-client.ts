@@ -15,21 +15,21 @@ import { createCurrentTransport } from "./transport.ts";
 export interface IntegrationAccess {
   /** An http or https URL; a {@link Secret} if the URL itself grants access. */
   readonly url: string | Secret;
-  readonly credentials?: Credentials;
-  readonly tls?: IntegrationTls;
+  readonly credentials?: Credentials | undefined;
+  readonly tls?: IntegrationTls | undefined;
 }
 
 /** `basic_auth` or `authorization`, as in the configuration of Prometheus. */
 export type Credentials =
-  | { readonly kind: "basic"; readonly username: string; readonly password: Secret }
-  | { readonly kind: "authorization"; readonly scheme: string; readonly credentials: Secret };
+  | { readonly kind: "basic"; readonly username: string; readonly secret: Secret }
+  | { readonly kind: "authorization"; readonly scheme: string; readonly secret: Secret };
 
 /** `tls_config`, as in the configuration of Prometheus. Secrets are PEM. */
 export interface IntegrationTls {
-  readonly ca?: Secret;
-  readonly cert?: Secret;
-  readonly key?: Secret;
-  readonly serverName?: string;
+  readonly ca?: Secret | undefined;
+  readonly cert?: Secret | undefined;
+  readonly key?: Secret | undefined;
+  readonly serverName?: string | undefined;
   readonly insecureSkipVerify?: boolean;
 }
 
@@ -88,15 +88,17 @@ export function createIntegrationClient({
 
   async function attempt(request: IntegrationRequest, signal: AbortSignal): Promise<Attempt> {
     const url = urlOf(access.url);
-    if (url === null) return { outcome: fail(missingUrlFailure), authorization: null };
+    if (url === null)
+      return { outcome: fail({ kind: "no_url", message: "its URL is not an http or https URL" }), authorization: null };
     const authorization = authorizationOf(access.credentials, url);
     const limit = startTimeout(clock, timeoutMs, signal);
     baseUrl = url.origin;
     transport ??= createCurrentTransport(() => ({ baseUrl, bodyBytesMax, ...tlsOptions(access.tls ?? {}) }));
     const sent = await transport.request(requestOf(request, url, authorization, agent), limit.signal);
     limit.stop();
-    const outcome = !sent.ok && limit.expired() ? fail(timeoutFailure(timeoutMs)) : sent;
-    return { outcome, authorization };
+    if (sent.ok || !limit.expired()) return { outcome: sent, authorization };
+    const message = `no complete response within ${timeoutMs / SECOND_MS} s`;
+    return { outcome: fail({ kind: "timeout", message }), authorization };
   }
 
   /**
@@ -107,7 +109,7 @@ export function createIntegrationClient({
     if (!outcome.ok) return method === "GET" && outcome.error.kind === "reset";
     if (outcome.value.status !== 401) return false;
     if (typeof access.url !== "string") access.url.refresh();
-    secretOf(access.credentials)?.refresh();
+    access.credentials?.secret.refresh();
     const url = urlOf(access.url);
     return url !== null && authorizationOf(access.credentials, url) !== authorization;
   }
@@ -130,12 +132,6 @@ interface Attempt {
   readonly authorization: string | null;
 }
 
-const missingUrlFailure: IntegrationFailure = { kind: "no_url", message: "its URL is not an http or https URL" };
-const timeoutFailure = (timeoutMs: DurationMs): IntegrationFailure => ({
-  kind: "timeout",
-  message: `no complete response within ${timeoutMs / SECOND_MS} s`,
-});
-
 /** Transport options with the current values of the secrets. */
 export const tlsOptions = ({ ca, cert, key, serverName, insecureSkipVerify }: IntegrationTls) => ({
   ca: ca?.value(),
@@ -150,25 +146,16 @@ function urlOf(url: string | Secret): URL | null {
   return parsed !== null && /^https?:$/.test(parsed.protocol) ? parsed : null;
 }
 
-function secretOf(credentials: Credentials | undefined): Secret | null {
-  if (credentials === undefined) return null;
-  return credentials.kind === "basic" ? credentials.password : credentials.credentials;
-}
-
 /** The Authorization header, or null if there is none. Without credentials, a user and password in the URL are used. */
 export function authorizationOf(credentials: Credentials | undefined, url: URL): string | null {
-  switch (credentials?.kind) {
-    case "basic":
-      return basicAuthorization(credentials.username, credentials.password.value());
-    case "authorization":
-      return `${credentials.scheme} ${credentials.credentials.value()}`;
-    case undefined:
-      return url.username === ""
-        ? null
-        : basicAuthorization(decodeComponent(url.username), decodeComponent(url.password));
-    default:
-      return credentials satisfies never;
+  if (credentials !== undefined) {
+    const secret = credentials.secret.value();
+    return credentials.kind === "basic"
+      ? basicAuthorization(credentials.username, secret)
+      : `${credentials.scheme} ${secret}`;
   }
+  if (url.username === "") return null;
+  return basicAuthorization(decodeComponent(url.username), decodeComponent(url.password));
 }
 
 /** Decodes percent-encoding. Invalid text is returned as it is. */

@@ -1,7 +1,7 @@
 import { fail, ok, type Result } from "../base/result.ts";
 import { describeJson, excerpt, truncate } from "./errors.ts";
 import type { IntegrationClient, IntegrationFailure } from "./integration-client.ts";
-import { bodyText, jsonField, parseJson } from "./json-body.ts";
+import { asRawRecord, bodyText, parseJson } from "./json-body.ts";
 
 /** Why Prometheus did not answer a query. */
 export interface PrometheusFailure {
@@ -46,18 +46,18 @@ export async function requestPrometheus(
   const { status, body } = answer.value;
   const failWith = (message: string, errorType: string | null = null) =>
     fail({ kind: null, status, errorType, message: truncate(message, MESSAGE_CHARACTERS_MAX) });
-  const json = parseJson(body, valuesMax);
-  if (jsonField(json, "status") === "error") {
-    const [errorType, error] = [jsonField(json, "errorType"), jsonField(json, "error")].map(textOf);
-    return failWith(`Prometheus answered ${status}: ${errorType}: ${error}`, errorType!);
+  const answered = asRawRecord(parseJson(body, valuesMax));
+  if (answered.status === "error") {
+    const [errorType, error] = [textOf(answered.errorType), textOf(answered.error)];
+    return failWith(`Prometheus answered ${status}: ${errorType}: ${error}`, errorType);
   }
   if (status !== 200) return failWith(`Prometheus answered ${status}: ${excerpt(bodyText(body))}`);
-  if (jsonField(json, "status") !== "success") {
+  if (answered.status !== "success") {
     return failWith(`the answer is not from Prometheus: ${excerpt(bodyText(body))}`);
   }
-  const warnings = jsonField(json, "warnings");
+  const { data, warnings } = answered;
   const warning = Array.isArray(warnings) && warnings.length > 0 ? excerpt(textOf(warnings[0])) : null;
-  return ok({ data: jsonField(json, "data"), warning });
+  return ok({ data, warning });
 }
 
 /**

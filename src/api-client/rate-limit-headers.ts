@@ -12,8 +12,8 @@ export function parseRateLimitHeaders(headers: Headers, now: MonotonicMs): Limit
   const limit = wholeNumber(headers["x-ratelimit-limit"]);
   const remaining = wholeNumber(headers["x-ratelimit-remaining"]);
   if (limit === null || remaining === null) return null;
-  const resetEpochSeconds = wholeNumber(headers["x-ratelimit-reset"]);
-  return parseLimitReading({ limit, remaining, resetEpochSeconds, dateEpochMs: serviceDate(headers) }, now);
+  const stated = { limit, remaining, resetEpochSeconds: resetEpochSeconds(headers), dateEpochMs: serviceDate(headers) };
+  return parseLimitReading(stated, now);
 }
 
 /** X-RateLimit-Reset, on the service's clock, or null if missing or invalid. */

@@ -195,7 +195,7 @@ async function send(
       body: body ?? new Uint8Array(),
     };
     const readable = body === null ? null : await decompress(response, bodyBytesMax);
-    if (readable === null) return fail(tooLargeFailure(bodyBytesMax));
+    if (readable === null) return fail({ kind: "too_large", message: `the body is larger than ${bodyBytesMax} bytes` });
     if (readable.body.byteLength > LARGE_BODY_BYTES) await nextTurn();
     return ok(readable);
   } catch (error) {
@@ -247,11 +247,6 @@ function singleHeaders(headers: Dispatcher.ResponseData["headers"]): TransportRe
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), Array.isArray(value) ? value[0] : value]),
   );
 }
-
-const tooLargeFailure = (bytesMax: number): TransportFailure => ({
-  kind: "too_large",
-  message: `the body is larger than ${bytesMax} bytes`,
-});
 
 const unsentFailure: TransportFailure = {
   kind: "aborted",

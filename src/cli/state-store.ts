@@ -65,7 +65,7 @@ export async function importConfiguredState(
   const clock = createSystemClock();
   const url = readUrl(postgres, clock);
   if (!url.ok) return fail(url.error.message);
-  const { importState } = await import("../journal/postgres/state-transfer.ts");
+  const { importState } = await import("../journal/postgres/state-import.ts");
   return importState({ url: url.value, schema: postgres.schema, clock, log: silentLog }, rows);
 }
 

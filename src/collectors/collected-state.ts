@@ -1,5 +1,6 @@
 import { createListBehavior, type ListBehavior } from "../api-client/pagination/list-walk.ts";
 import { Inventory } from "../inventory/inventory.ts";
+import { createLabelCounts } from "../inventory/label-counts.ts";
 import { SessionTotals } from "../inventory/sessions/session-totals.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
 import type { OnLabelsFolded } from "../model/label-values.ts";
@@ -9,14 +10,13 @@ import { type Collector, type Dated, perCollector } from "../model/snapshot.ts";
 import { CollectorReporter, type CollectorReporterDeps } from "./collector-health.ts";
 import { type CollectorHistory, createCollectorHistory, type NetworkSize } from "./polling-plan.ts";
 import type { LastStart } from "./schedule.ts";
-import { createTopListCaps } from "./statistics-collector.ts";
 
 /** What has been collected so far. It survives a reload, which starts a new collector manager. */
 export interface CollectedState {
   readonly inventory: Inventory;
   readonly sessions: SessionTotals;
   readonly reporters: Readonly<Record<Collector, CollectorReporter>>;
-  readonly capTopLists: ReturnType<typeof createTopListCaps>;
+  readonly capTopLists: (stats: SessionStatistics) => SessionStatistics;
   stats: Dated<SessionStatistics> | null;
   hourly: Dated<readonly HourlyEntry[]> | null;
   sequence: number;
@@ -83,4 +83,15 @@ export function storeFailedListed(sessions: SessionTotals, facts: FactStore, log
   } catch (error) {
     log.error({ err: error }, "fact not stored; after a restart failed sessions are unknown until one is listed");
   }
+}
+
+/** Creates a function that caps the label values of the top lists. A value keeps its series while it is listed. */
+export function createTopListCaps(onFolded: OnLabelsFolded): CollectedState["capTopLists"] {
+  const countries = createLabelCounts("proxynet_stats_country_sessions", onFolded);
+  const protocols = createLabelCounts("proxynet_stats_protocol_sessions", onFolded);
+  return (stats) => {
+    for (const [country, sessions] of stats.topCountries) countries.add(country, sessions);
+    for (const [protocol, sessions] of stats.topProtocols) protocols.add(protocol, sessions);
+    return { ...stats, topCountries: [...countries.finish()], topProtocols: [...protocols.finish()] };
+  };
 }

@@ -30,6 +30,9 @@ export interface CollectorHealth {
   readonly failure: ApiError | null;
 }
 
+/** Health of a collector that has not run. */
+export const NOT_RUN: CollectorHealth = { lastSuccessAt: null, lastDurationMs: null, complete: false, failure: null };
+
 /** Dependencies of a reporter. */
 export interface CollectorReporterDeps {
   readonly clock: Clock;
@@ -44,7 +47,7 @@ export const LOG_REPEAT_MS: DurationMs = 10 * MINUTE_MS;
 export class CollectorReporter {
   readonly #collector: Collector;
   readonly #deps: CollectorReporterDeps;
-  #health: CollectorHealth = { lastSuccessAt: null, lastDurationMs: null, complete: false, failure: null };
+  #health = NOT_RUN;
   #remarks: { count: number; first: RecordRemark } | null = null;
   #hadRemarks = false;
   #remarksLoggedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
@@ -93,32 +96,25 @@ export class CollectorReporter {
   #finishRun(outcome: RunOutcome, tookMs: DurationMs): boolean {
     const { clock, metrics } = this.#deps;
     const collector = this.#collector;
-    const { complete, error, isNodeFailure = false } = outcome;
+    const { complete, error, shownShare, isNodeFailure = false } = outcome;
+    const now = clock.now();
     this.#logRemarks();
     if (error?.kind === "aborted") return false;
     if (!isNodeFailure) this.#logFailure(error);
     if (error === null) {
-      metrics.set("proxywarden_collect_last_success_timestamp_seconds", { collector }, clock.now() / SECOND_MS);
+      metrics.set("proxywarden_collect_last_success_timestamp_seconds", { collector }, now / SECOND_MS);
     } else {
       metrics.inc("proxywarden_collect_failures_total", { collector, reason: error.kind });
     }
     metrics.set("proxywarden_collect_duration_seconds", { collector }, tookMs / SECOND_MS);
-    this.#setGauges(outcome);
+    metrics.set("proxywarden_collect_complete", { collector }, complete ? 1 : 0);
+    if (shownShare !== undefined) metrics.set("proxywarden_collect_completeness_ratio", { collector }, shownShare);
+    if (complete) metrics.set("proxywarden_collect_last_complete_timestamp_seconds", { collector }, now / SECOND_MS);
     this.#logTotalDifference(outcome.totalDifference);
-    const lastSuccessAt = error === null ? clock.now() : this.#health.lastSuccessAt;
+    const lastSuccessAt = error === null ? now : this.#health.lastSuccessAt;
     const failure = isNodeFailure ? this.#health.failure : error;
     this.#health = { lastSuccessAt, lastDurationMs: tookMs, complete, failure };
     return error === null;
-  }
-
-  #setGauges({ complete, shownShare }: RunOutcome): void {
-    const { clock, metrics } = this.#deps;
-    const collector = this.#collector;
-    metrics.set("proxywarden_collect_complete", { collector }, complete ? 1 : 0);
-    if (shownShare !== undefined) metrics.set("proxywarden_collect_completeness_ratio", { collector }, shownShare);
-    if (complete) {
-      metrics.set("proxywarden_collect_last_complete_timestamp_seconds", { collector }, clock.now() / SECOND_MS);
-    }
   }
 
   /** Logs a failure when it begins, changes or ends, not at every run. */

@@ -1,28 +1,24 @@
 import type { ApiClient } from "../api-client/client.ts";
 import { decodeHourly, decodeStatistics } from "../api-client/decoding/statistics.ts";
-import { readHourlyCall, readStatsCall } from "../api-client/endpoints.ts";
+import { type Call, readHourlyCall, readStatsCall } from "../api-client/endpoints.ts";
+import type { ApiError } from "../api-client/errors.ts";
 import type { Share } from "../base/percent.ts";
-import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
-import type { Clock, FactStore, Log } from "../model/ports.ts";
-import type { Collector } from "../model/snapshot.ts";
+import type { Result } from "../base/result.ts";
+import type { FactStore } from "../model/ports.ts";
+import type { Collector, Dated } from "../model/snapshot.ts";
 import { callsInFlightMax } from "../rate-limit/concurrency.ts";
-import type { Limits } from "../rate-limit/limits.ts";
-import { pollingCallsPerWindow } from "../rate-limit/limits.ts";
+import { type Limits, pollingCallsPerWindow } from "../rate-limit/limits.ts";
 import { CATEGORY_OF_COLLECTOR } from "../scheduling/polling-capacity.ts";
 import { type CollectedState, storeFailedListed } from "./collected-state.ts";
-import type { RunOutcome } from "./collector-health.ts";
+import type { CollectorReporterDeps, RunOutcome } from "./collector-health.ts";
 import { collectNodes, collectSessions, type ListCollectorDeps } from "./list-collectors.ts";
 import type { PollingPlan } from "./polling-plan.ts";
-import { collectStatistics } from "./statistics-collector.ts";
 
 /** Dependencies of the collectors that run on a schedule. */
-export interface CollectorRunnerDeps {
+export interface CollectorRunnerDeps extends CollectorReporterDeps {
   readonly settings: { readonly limits: Limits; readonly maxMissing: Share };
   readonly collected: CollectedState;
   readonly facts: FactStore;
-  readonly clock: Clock;
-  readonly metrics: DaemonMetrics;
-  readonly log: Log;
 }
 
 /** Runs a collector once. */
@@ -81,4 +77,20 @@ export function createCollectorRunners(
         signal,
       ),
   };
+}
+
+/** Reads statistics with one call, and passes them to `onRead`. */
+async function collectStatistics<T>(
+  client: ApiClient,
+  call: Call,
+  decode: (json: unknown) => Result<T, ApiError>,
+  onRead: (statistics: Dated<T>) => void,
+  signal: AbortSignal,
+): Promise<RunOutcome> {
+  const response = await client.get(call, "stats", signal);
+  if (!response.ok) return { complete: false, error: response.error };
+  const statistics = decode(response.value.json);
+  if (!statistics.ok) return { complete: false, error: statistics.error };
+  onRead({ value: statistics.value, at: response.value.at });
+  return { complete: true, error: null };
 }

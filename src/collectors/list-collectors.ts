@@ -1,8 +1,8 @@
 import type { ApiClient } from "../api-client/client.ts";
 import { decodeNodeRecord, decodePage, decodeSessionRecord, type OnRemark } from "../api-client/decoding/records.ts";
 import { type Call, listNodesCall, listSessionsCall, type PageQuery } from "../api-client/endpoints.ts";
-import { type ApiError, isPermanent } from "../api-client/errors.ts";
-import type { ListBehavior, ListWalk, WalkReport } from "../api-client/pagination/list-walk.ts";
+import { isPermanent } from "../api-client/errors.ts";
+import type { ListBehavior, ListWalk } from "../api-client/pagination/list-walk.ts";
 import { walkList } from "../api-client/pagination/pages.ts";
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
@@ -174,15 +174,13 @@ function readList(
 
 function runOutcomeOf(walked: ListReadResult, complete: boolean, missing: number): RunOutcome {
   if (!walked.ok) return { complete: false, error: walked.error };
-  const { error, difference, end } = walked.value;
+  const { error, difference, end, seen, total } = walked.value;
   const shown = shownShare(walked.value, missing);
-  if (error !== null && end === "refused")
-    return { complete, shownShare: shown, error: { kind: "incomplete", message: listRejection(walked.value, error) } };
-  if (error !== null || complete) return { complete, shownShare: shown, error, totalDifference: difference };
-  const { seen, total } = walked.value;
-  const message = `the list shows ${seen} records and counts ${total}; ${missing} are missing or not explained`;
+  const isRefused = error !== null && end === "refused";
+  if (!isRefused && (error !== null || complete))
+    return { complete, shownShare: shown, error, totalDifference: difference };
+  const message = isRefused
+    ? `the service shows only the first ${seen} of the ${total} records that it counts: ${error.message}`
+    : `the list shows ${seen} records and counts ${total}; ${missing} are missing or not explained`;
   return { complete, shownShare: shown, error: { kind: "incomplete", message } };
 }
-
-const listRejection = ({ seen, total }: WalkReport, { message }: ApiError): string =>
-  `the service shows only the first ${seen} of the ${total} records that it counts: ${message}`;

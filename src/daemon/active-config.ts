@@ -1,14 +1,14 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Notification } from "../model/remediation/notification.ts";
-import { COLLECTORS, type Collector } from "../model/snapshot.ts";
+import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
+import { perCollector } from "../model/snapshot.ts";
 import { createNotifier } from "../notify/notifier.ts";
 import { startRemediationController } from "../remediation/controller.ts";
 import type { OperatorCommands, RemediationView } from "../remediation/status/views.ts";
-import type { Plan } from "../scheduling/planner.ts";
 import type { StatusSnapshot } from "../web/api/status-views.ts";
 import type { Collection } from "./collection.ts";
 import type { ConfigResources } from "./config-resources.ts";
-import type { DaemonDeps, Runtime, ShutdownBudget } from "./runtime.ts";
+import { type DaemonDeps, type Runtime, SHUTDOWN_BUDGET } from "./runtime.ts";
 import type { Term } from "./term.ts";
 
 /** What a daemon shows of the network. */
@@ -18,7 +18,7 @@ export type CollectedStatus = Pick<StatusSnapshot, "snapshot" | "plan" | "collec
 export interface ActiveConfig {
   readonly resources: ConfigResources;
   readonly view: RemediationView;
-  readonly operatorCommands: OperatorCommands;
+  execute(command: OperatorCommand): Promise<CommandReply>;
   collected(): CollectedStatus;
 }
 
@@ -29,13 +29,14 @@ export interface ActiveConfig {
 export type StopScope = "remediation" | "leading" | "all";
 
 /** The active configuration of a leader: everything that a reload replaces. */
-export interface LeaderConfig extends ActiveConfig {
+export interface LeaderConfig extends ActiveConfig, OperatorCommands {
   readonly isLeading: true;
   readonly collection: Collection;
   readonly term: Term;
   /** Notifications that are not resolved, which the next configuration takes over. */
   activeNotifications(): readonly Notification[];
-  stop(scope: StopScope, budget: ShutdownBudget): Promise<void>;
+  /** `postMs` is the time that a POST in flight has left, by default that of {@link SHUTDOWN_BUDGET}. */
+  stop(scope: StopScope, postMs?: DurationMs): Promise<void>;
 }
 
 /** Starts remediation and rendering on a collection. `activeNotifications` are those of the previous configuration. */
@@ -69,15 +70,16 @@ export function activateConfig(
   collection.setListener((snapshot, plan) => {
     remediation.update(snapshot, plan);
     const now = clock.monotonic();
+    const staleAfterMs = perCollector((collector) => plan[collector]?.freshMs ?? 0);
     const serviceNowMs = client.serviceTime(now) ?? clock.now();
     exposition
-      .refresh({ snapshot, now, serviceNowMs, staleAfterMs: staleAfterMs(plan), options })
+      .refresh({ snapshot, now, serviceNowMs, staleAfterMs, options })
       .catch((error: unknown) => log.error({ err: error }, "rendering a snapshot failed"));
   });
   return {
     ...{ isLeading: true, resources, collection, term },
     view: remediation.view,
-    operatorCommands: remediation.operatorCommands,
+    ...remediation.operatorCommands,
     collected: () => ({
       snapshot: collection.snapshot(),
       plan: collectorManager.plan(),
@@ -86,16 +88,11 @@ export function activateConfig(
       clockSkewMs: client.clockSkewMs(),
     }),
     activeNotifications: notifier.activeNotifications,
-    async stop(scope, { postMs, notificationsMs }) {
-      await Promise.all([remediation.stop(postMs), scope === "remediation" ? null : collection.stop()]);
-      if (scope === "all") await collection.close();
-      await notifier.stop(notificationsMs);
+    async stop(scope, postMs = SHUTDOWN_BUDGET.postMs) {
+      await Promise.all([remediation.stop(postMs), scope === "remediation" ? null : collectorManager.stop()]);
+      if (scope === "all") await collection.resources.transport.close();
+      await notifier.stop(SHUTDOWN_BUDGET.notificationsMs);
       if (scope !== "leading") await integrations.close();
     },
   };
 }
-
-const staleAfterMs = (plan: Plan) =>
-  Object.fromEntries(COLLECTORS.map((collector) => [collector, plan[collector]?.freshMs ?? 0])) as Readonly<
-    Record<Collector, DurationMs>
-  >;

@@ -1,11 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
-import type { CallObserver } from "../api-client/call-attempt.ts";
 import { type ApiClient, createApiClient } from "../api-client/client.ts";
 import { createServiceClock, type ServiceClock } from "../api-client/service-clock.ts";
-import { SECOND_MS } from "../base/duration.ts";
 import { type CollectedState, createCollectedState } from "../collectors/collected-state.ts";
 import { type CollectorManager, startCollectorManager } from "../collectors/collector-manager.ts";
-import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Transport } from "../model/ports.ts";
 import type { Lease } from "../model/shared-state.ts";
 import type { Snapshot } from "../model/snapshot.ts";
@@ -30,10 +27,6 @@ export interface Collection {
   snapshot(): Snapshot | null;
   /** Replaces the listener. It immediately receives the last snapshot with its plan, and then every new one. */
   setListener(listener: (snapshot: Snapshot, plan: Plan) => void): void;
-  /** Stops the collectors. */
-  stop(): Promise<void>;
-  /** Closes the connections to the service. Call it after remediation has stopped. */
-  close(): Promise<void>;
 }
 
 /** Starts the collectors. `knownService` is what is known of the same service, or null. */
@@ -50,9 +43,8 @@ export function startCollection(
   const collected = knownService?.collected ?? createCollectedState(settings, store.facts, { clock, log, metrics });
   const serviceClock = knownService?.serviceClock ?? createServiceClock();
   const client = createApiClient({
-    ...{ clock, random, rateLimiter, secret, transport, serviceClock },
+    ...{ clock, random, rateLimiter, secret, transport, serviceClock, metrics },
     timeoutMs: config.service.timeout,
-    observer: callObserver(metrics),
     agent: userAgentOf(version),
   });
   collected.inventory.declareScale(settings.usageScale);
@@ -74,8 +66,6 @@ export function startCollection(
       listener = next;
       if (latest !== null) collectorManager.publish();
     },
-    stop: collectorManager.stop,
-    close: transport.close,
   };
 }
 
@@ -90,21 +80,4 @@ const transportOfLeader = (transport: Transport, lease: Lease): Transport => ({
 
 /** Returns whether two configurations have the same service and the same settings of the collectors. */
 export const collectTheSame = (one: ConfigResources, other: ConfigResources): boolean =>
-  isDeepStrictEqual(collectedSettings(one), collectedSettings(other));
-
-const collectedSettings = ({ config, settings }: ConfigResources) => ({ service: config.service, settings });
-
-function callObserver(metrics: DaemonMetrics): CallObserver {
-  return {
-    onCall(endpoint, code, tookMs) {
-      metrics.inc("proxywarden_api_requests_total", { endpoint, code });
-      metrics.observe("proxywarden_api_request_duration_seconds", { endpoint }, tookMs / SECOND_MS);
-    },
-    onLimitStated(category, limit, remaining, resetEpochSeconds) {
-      metrics.set("proxywarden_ratelimit_limit", { category }, limit);
-      metrics.set("proxywarden_ratelimit_remaining", { category }, remaining);
-      metrics.set("proxywarden_ratelimit_reset_timestamp_seconds", { category }, resetEpochSeconds ?? Number.NaN);
-    },
-    onRejected: (category) => metrics.inc("proxywarden_ratelimit_exceeded_total", { category }),
-  };
-}
+  isDeepStrictEqual([one.config.service, one.settings], [other.config.service, other.settings]);

@@ -6,17 +6,23 @@ import type { CollectionSettings } from "../collectors/collector-manager.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { policyRulesOf } from "../config/policy-file.ts";
 import type { Config } from "../config/schema/config.ts";
-import type { WebConfig } from "../config/schema/web-file.ts";
 import { neededCollectors } from "../metrics/families/network-families.ts";
-import type { Secret, Transport } from "../model/ports.ts";
+import type { Log, Secret, Transport } from "../model/ports.ts";
 import type { Collector } from "../model/snapshot.ts";
-import { inlineSecret } from "../platform/secret-file.ts";
+import { silentLog } from "../platform/log.ts";
 import { expressionSources, expressionsOf, mustCompile } from "../policy/policy.ts";
 import type { RemediationRules } from "../remediation/context.ts";
 import { createTrustedProxyCheck, type IsTrustedProxy } from "../web/http/client-address.ts";
 import { type LoadedWebSettings, loadWebSettings } from "../web/http/web-settings.ts";
 import { collectionSettingsOf } from "./collection-settings.ts";
-import { type Integrations, openIntegrations, type ReadSecret, readTls, secretReader } from "./integrations.ts";
+import {
+  type Integrations,
+  openIntegrations,
+  type ReadSecret,
+  readTls,
+  secretOf,
+  secretReader,
+} from "./integrations.ts";
 import { type DaemonDeps, userAgentOf } from "./runtime.ts";
 
 /** Everything that a configuration names and that can fail to open: secrets, certificates and clients. */
@@ -30,8 +36,11 @@ export interface ConfigResources {
   readonly isTrustedProxy: IsTrustedProxy;
   readonly secret: Secret;
   readonly transport: Transport;
-  /** Null if no web configuration file is named. */
-  readonly webConfig: WebConfig | null;
+}
+
+interface ConfigResourcesDeps extends Pick<DaemonDeps, "clock" | "readFile" | "version"> {
+  /** Absent for commands that send no notifications. */
+  readonly log?: Log;
 }
 
 /**
@@ -40,28 +49,17 @@ export interface ConfigResources {
  */
 export function openConfigResources(
   loaded: LoadedConfig,
-  {
-    clock,
-    readFile,
-    version,
-    log,
-  }: Pick<DaemonDeps, "clock" | "readFile" | "version"> & Partial<Pick<DaemonDeps, "log">>,
+  { clock, readFile, version, log = silentLog }: ConfigResourcesDeps,
 ): Result<ConfigResources, readonly string[]> {
   const { config } = loaded;
   const { service } = config;
-  const integrations = openIntegrations(config, {
-    ...{ clock, agent: userAgentOf(version) },
-    ...(log === undefined ? {} : { log }),
-  });
+  const integrations = openIntegrations(config, { clock, log, agent: userAgentOf(version) });
   if (!integrations.ok) return integrations;
   const webSettings = loadWebSettings(loaded.webFile, readFile);
   if (!webSettings.ok) return webSettings;
   const problems: string[] = [];
   const read = secretReader(clock, problems);
-  const secret =
-    service.api_key_file === undefined
-      ? inlineSecret(service.api_key ?? "")
-      : read("service.api_key_file", service.api_key_file);
+  const secret = secretOf("service.api_key", service.api_key, service.api_key_file, read);
   const tls = serviceTls(service, read, problems);
   if (problems.length > 0) return fail(problems);
   try {
@@ -74,7 +72,6 @@ export function openConfigResources(
       ...{ config, rules, secret },
       settings: settingsOf(config, rules),
       transport: serviceTransport(service, tls),
-      webConfig: loaded.webFile?.config ?? null,
       integrations: integrations.value,
       webSettings: webSettings.value,
       isTrustedProxy: createTrustedProxyCheck(config.web.trusted_proxies),
@@ -114,7 +111,13 @@ function collectorsReadBy({ policies, safety }: RemediationRules): Collector[] {
 
 /** Returns whether two configurations are equal in everything that a reload replaces. */
 export const hasSameResources = (one: ConfigResources, other: ConfigResources): boolean =>
-  isDeepStrictEqual([one.config, one.rules, one.webConfig], [other.config, other.rules, other.webConfig]);
+  isDeepStrictEqual(replacedParts(one), replacedParts(other));
+
+const replacedParts = ({ config, rules, webSettings }: ConfigResources) => [
+  config,
+  rules,
+  webSettings.source?.webFile.config,
+];
 
 /** Closes resources that were opened but not activated. */
 export const closeResources = async ({ transport, integrations }: ConfigResources): Promise<void> => {

@@ -1,40 +1,25 @@
 import { type DurationMs, formatDuration, SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import type { WebConfig } from "../config/schema/web-file.ts";
+import type { Config } from "../config/schema/config.ts";
+import type { WebFile } from "../config/web-file.ts";
 import type { Category } from "../rate-limit/limits.ts";
 import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
 import { recordHistory } from "../web/api/history.ts";
-import { epochOf } from "../web/api/live-routes.ts";
 import { nodesView, nodeView } from "../web/api/node-views.ts";
-import { type Reload, serializeReloads, type WebDeps } from "../web/api/routes.ts";
-import { budgetView, type LeaderView, linksView, type StatusSnapshot, statusView } from "../web/api/status-views.ts";
+import type { Reload, WebDeps } from "../web/api/routes.ts";
+import {
+  budgetView,
+  type LeaderView,
+  type LinksView,
+  type StatusSnapshot,
+  statusView,
+} from "../web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../web/http/server.ts";
 import { type ConfigResources, closeResources, hasSameResources, openConfigResources } from "./config-resources.ts";
 import { ModeSwitch } from "./mode-switch.ts";
 import { type DaemonDeps, openRuntime, type Runtime, SHUTDOWN_BUDGET } from "./runtime.ts";
 import type { Term } from "./term.ts";
-
-/** The running daemon. */
-export interface Daemon {
-  url(): string;
-  /**
-   * Loads the configuration again and activates it; an invalid configuration is rejected, and the previous one stays
-   * active. The journal records the result as a SIGHUP.
-   */
-  readonly reload: Reload;
-  /** Returns what the JSON routes show now. */
-  statusSnapshot(): StatusSnapshot;
-  /** Returns the current state of remediation. */
-  remediation(): RemediationView;
-  /**
-   * Resolves with the reason if it turns out after the start that the state can't be used. The daemon should then be
-   * stopped.
-   */
-  readonly unusable: Promise<string> | null;
-  /** Stops the daemon, in reverse order of the start, within {@link SHUTDOWN_BUDGET}. */
-  stop(): Promise<void>;
-}
 
 /**
  * Starts the daemon: secrets and clients, state, web server, collectors, remediation. The error lists every problem.
@@ -49,20 +34,27 @@ export async function startDaemon(deps: DaemonDeps): Promise<Result<Daemon, read
   const opened = await openRuntime(deps, config);
   if (!opened.ok) return opened;
   const { runtime, term } = opened.value;
-  const daemon = new RunningDaemon(deps, runtime);
+  const daemon = new Daemon(deps, runtime);
   const started = await daemon.start(resources.value, term);
   return started.ok ? ok(daemon) : started;
 }
 
-class RunningDaemon implements Daemon {
-  readonly unusable: Daemon["unusable"];
+/** The running daemon. */
+export class Daemon {
+  /**
+   * Resolves with the reason if it turns out after the start that the state can't be used. The daemon should then be
+   * stopped.
+   */
+  readonly unusable: Promise<string> | null;
   readonly #deps: DaemonDeps;
   readonly #runtime: Runtime;
   readonly #modes: ModeSwitch;
   #web!: WebServer;
   #isStopping = false;
-  /** The current reload, or the last one. */
+  /** The current reload, or the last one. Never rejects. */
   #reloading: Promise<unknown> = Promise.resolve();
+  /** The reload that waits for the current one. */
+  #nextReload: ReturnType<Reload> | null = null;
   readonly #historyAbort = new AbortController();
   #history: Promise<unknown> = Promise.resolve();
 
@@ -98,12 +90,18 @@ class RunningDaemon implements Daemon {
     return this.#web.url;
   }
 
-  readonly reload: Reload = async () => {
+  /**
+   * Loads the configuration again and activates it; an invalid configuration is rejected, and the previous one stays
+   * active. A leader journals the result, as that of a SIGHUP unless there is another `origin`.
+   */
+  async reload(operator: string | null = null, origin = "SIGHUP: "): ReturnType<Reload> {
     const reloaded = await this.#requestReload();
-    this.#modes.active.operatorCommands.noteReload(reloaded.ok ? [] : reloaded.error, "SIGHUP: ");
+    const { active } = this.#modes;
+    if (active.isLeading) active.noteReload(reloaded.ok ? [] : reloaded.error, operator, origin);
     return reloaded;
-  };
+  }
 
+  /** Returns what the JSON routes show now. */
   statusSnapshot(): StatusSnapshot {
     const { clock, version } = this.#deps;
     const { active } = this.#modes;
@@ -117,17 +115,19 @@ class RunningDaemon implements Daemon {
     };
   }
 
+  /** Returns the current state of remediation. */
   remediation(): RemediationView {
     return this.#modes.active.view;
   }
 
+  /** Stops the daemon, in reverse order of the start, within {@link SHUTDOWN_BUDGET}. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.#historyAbort.abort();
     await this.#history;
     const { activeMs, webMs, handOverMs, closeMs } = SHUTDOWN_BUDGET;
     const startedAt = this.#deps.clock.monotonic();
-    const stopping = Promise.allSettled([this.#reloading]).then(() => this.#modes.stop(startedAt));
+    const stopping = this.#reloading.then(() => this.#modes.stop(startedAt));
     await this.#waitUpTo(activeMs, "active configuration", stopping);
     const handingOver = this.#waitUpTo(handOverMs, "handover of the state", this.#modes.handOver());
     await Promise.all([handingOver, this.#web.close(webMs)]);
@@ -146,11 +146,19 @@ class RunningDaemon implements Daemon {
     done.abort();
   }
 
-  readonly #requestReload: Reload = serializeReloads(() => {
-    const reloading = this.#reloadAndLog();
-    this.#reloading = reloading;
-    return reloading;
-  });
+  /**
+   * Reloads one at a time. A request during a reload waits for the next one, which reads the files again. All waiting
+   * requests share it.
+   */
+  #requestReload(): ReturnType<Reload> {
+    this.#nextReload ??= this.#reloading.then(() => {
+      this.#nextReload = null;
+      const reloading = this.#reloadAndLog();
+      this.#reloading = reloading.catch(() => undefined);
+      return reloading;
+    });
+    return this.#nextReload;
+  }
 
   async #reloadAndLog(): Promise<Result<void, readonly string[]>> {
     const reloaded = await this.#replaceConfig();
@@ -173,12 +181,12 @@ class RunningDaemon implements Daemon {
     if (this.#isStopping) return fail(["the daemon is stopping"]);
     if (!read.ok) return read;
     const { config } = read.value;
-    const { config: old, webConfig: oldWebConfig } = this.#modes.active.resources;
-    const fixed = fixedKeyProblems(
-      { config: old, scheme: schemeOf(oldWebConfig) },
-      { config, scheme: schemeOf(read.value.webFile?.config ?? null) },
-    );
-    if (fixed.length > 0) return fail(fixed);
+    const { config: old, webSettings } = this.#modes.active.resources;
+    const fixed = fixedKeys(old, webSettings.source?.webFile);
+    const requested = fixedKeys(config, read.value.webFile);
+    const changed = Object.entries(fixed).filter(([key, now]) => now !== requested[key]);
+    if (changed.length > 0)
+      return fail(changed.map(([key, now]) => `${key}: can't change from ${now} ${NEEDS_RESTART}`));
     const opened = openConfigResources(read.value, this.#deps);
     if (!opened.ok) return opened;
     const resources = opened.value;
@@ -218,56 +226,42 @@ class RunningDaemon implements Daemon {
         setLiveGauges(runtime, this.#modes, this.statusSnapshot());
         return runtime.exposition.scrape(request);
       },
-      // The server listens only once the configuration is active and the state is open.
-      ready: () => ({ ready: true, reasons: [] }),
-      reload: this.#requestReload,
+      reload: (operator) => this.reload(operator, ""),
       isTrustedProxy: (address) => this.#modes.active.resources.isTrustedProxy(address),
       status: () => ({
         ...statusView(this.statusSnapshot()),
         leader: leaderView(this.#modes),
-        links: linksView(this.#modes.active.resources.config.web.links),
+        links: { runbook: null, grafana: null, ...this.#modes.active.resources.config.web.links } satisfies LinksView,
       }),
       nodes: (query) => nodesView(this.statusSnapshot(), query),
       node: (id) => nodeView(this.statusSnapshot(), id),
       budget: () => budgetView(this.statusSnapshot()),
       fleet: () => this.#modes.active.collected().snapshot?.fleet ?? null,
       eventLog: runtime.eventLog,
-      epoch: epochOf(runtime.startedAt),
+      epoch: String(runtime.startedAt),
       history: runtime.history.view,
       remediation: () => this.#modes.active.view,
-      commands: () => this.#modes.active.operatorCommands,
+      execute: (command) => this.#modes.active.execute(command),
       operators: () => this.#modes.active.resources.integrations.operators,
     };
   }
 }
 
-const schemeOf = (webConfig: WebConfig | null): "http" | "https" =>
-  webConfig?.tls_server_config === undefined ? "http" : "https";
+const NEEDS_RESTART = "while the daemon runs; restart the daemon to change it";
 
-/** Settings that can't change while the daemon runs. */
-interface FixedSettings {
-  readonly config: ConfigResources["config"];
-  readonly scheme: "http" | "https";
+/** Returns the values of the keys that can't change while the daemon runs. */
+const fixedKeys = ({ state, log }: Config, webFile?: WebFile | null): Readonly<Record<string, string>> => ({
+  "state.path": state.path ?? "none",
+  "state.postgres": databaseName(state.postgres),
+  "log.format": log.format,
+  "web.web_config_file": webFile?.config.tls_server_config === undefined ? "http" : "https",
+});
+
+function databaseName(postgres: Config["state"]["postgres"]): string {
+  if (postgres === undefined) return "none";
+  const { url_file: file, schema, lease, instance = "unnamed", public_url: url = "none" } = postgres;
+  return `${file} (schema ${schema}, lease ${formatDuration(lease)}, instance ${instance}, public_url ${url})`;
 }
-
-const databaseName = ({ postgres }: ConfigResources["config"]["state"]): string =>
-  postgres === undefined
-    ? "none"
-    : [
-        `${postgres.url_file} (schema ${postgres.schema}, lease ${formatDuration(postgres.lease)}`,
-        `instance ${postgres.instance ?? "unnamed"}, public_url ${postgres.public_url ?? "none"})`,
-      ].join(", ");
-
-/** Returns a problem for each changed key that needs a restart. */
-const fixedKeyProblems = (old: FixedSettings, next: FixedSettings): string[] =>
-  [
-    { key: "state.path", now: old.config.state.path ?? "none", requested: next.config.state.path ?? "none" },
-    { key: "state.postgres", now: databaseName(old.config.state), requested: databaseName(next.config.state) },
-    { key: "log.format", now: old.config.log.format, requested: next.config.log.format },
-    { key: "web.web_config_file", now: old.scheme, requested: next.scheme },
-  ]
-    .filter(({ now, requested }) => now !== requested)
-    .map(({ key, now }) => `${key}: can't change from ${now} while the daemon runs; restart the daemon to change it`);
 
 function leaderView(modes: ModeSwitch): LeaderView {
   if (modes.leadership === null) return null;

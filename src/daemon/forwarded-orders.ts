@@ -1,18 +1,8 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { errorMessage, fail, ok } from "../base/result.ts";
 import type { Clock, Log } from "../model/ports.ts";
-import type { CommandReply } from "../model/remediation/operator-command.ts";
-import type { ForwardedOrder, ForwardedOrders } from "../model/shared-state.ts";
-import type { OperatorCommands } from "../remediation/status/views.ts";
-import { onBehalfOf, operatorCommandTable } from "../web/api/operator-commands.ts";
-
-/** Dependencies of {@link ForwardingCommands}. */
-export interface ForwardingDeps {
-  readonly orders: ForwardedOrders;
-  readonly clock: Clock;
-  /** Names the leader in replies, after "the leader,". */
-  leader(): string;
-}
+import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
+import type { ForwardedOrders } from "../model/shared-state.ts";
 
 /** How often to ask for the reply, and for how long, which is less than the timeout of the CLI. */
 const REPLY_INTERVAL_MS: DurationMs = SECOND_MS / 4;
@@ -20,58 +10,25 @@ const REPLY_WAIT_MS: DurationMs = 5 * SECOND_MS;
 /** The leader looks for commands this often. */
 const TAKE_INTERVAL_MS: DurationMs = SECOND_MS / 2;
 
-/** The operator commands of a standby, which writes them to the shared state and returns the leader's reply. */
-export class ForwardingCommands implements OperatorCommands {
-  readonly #deps: ForwardingDeps;
-  readonly #operator: string | null;
-
-  constructor(deps: ForwardingDeps, operator: string | null = null) {
-    this.#deps = deps;
-    this.#operator = operator;
+/** Writes a command to the shared state, and returns the reply of the leader, which `leader` names. */
+export async function forwardCommand(
+  command: OperatorCommand,
+  { orders, clock, leader }: { readonly orders: ForwardedOrders; readonly clock: Clock; readonly leader: string },
+): Promise<CommandReply> {
+  let id: number;
+  try {
+    id = await orders.submit(command);
+  } catch (error) {
+    const message = `the command can't be forwarded to the leader, ${leader}: ${errorMessage(error)}; nothing has changed`;
+    return fail({ kind: "journal", message });
   }
-
-  as(operator: string): OperatorCommands {
-    return new ForwardingCommands(this.#deps, operator);
+  for (let waitedMs = 0; waitedMs < REPLY_WAIT_MS; waitedMs += REPLY_INTERVAL_MS) {
+    await clock.sleep(REPLY_INTERVAL_MS);
+    const reply = await orders.reply(id).catch(() => null);
+    if (reply !== null) return reply.ok ? ok(`${reply.value}; executed by the leader, ${leader}`) : reply;
   }
-
-  pause = (reason: string, forMs?: DurationMs | null) => this.#forward("pause", "", reason, forMs);
-  resume = () => this.#forward("resume");
-  approve = (action: string) => this.#forward("approve", action);
-  reject = (action: string, reason: string) => this.#forward("reject", action, reason);
-  hold = (node: string, reason: string, forMs?: DurationMs | null) => this.#forward("hold", node, reason, forMs);
-  release = (node: string) => this.#forward("release", node);
-  resetBreaker = () => this.#forward("reset-breaker");
-  acceptInventory = () => this.#forward("accept-inventory");
-
-  /**
-   * Does nothing, because a reload concerns only this daemon, and only the leader writes the journal. The log records
-   * it.
-   */
-  noteReload(): void {}
-
-  async #forward(
-    command: ForwardedOrder["command"],
-    target = "",
-    reason = "",
-    forMs: DurationMs | null = null,
-  ): Promise<CommandReply> {
-    const { orders, clock } = this.#deps;
-    const leader = this.#deps.leader();
-    let id: number;
-    try {
-      id = await orders.submit({ command, target, reason, forMs, operator: this.#operator });
-    } catch (error) {
-      const message = `the command can't be forwarded to the leader, ${leader}: ${errorMessage(error)}; nothing has changed`;
-      return fail({ kind: "journal", message });
-    }
-    for (let waitedMs = 0; waitedMs < REPLY_WAIT_MS; waitedMs += REPLY_INTERVAL_MS) {
-      await clock.sleep(REPLY_INTERVAL_MS);
-      const reply = await orders.reply(id).catch(() => null);
-      if (reply !== null) return reply.ok ? ok(`${reply.value}; executed by the leader, ${leader}`) : reply;
-    }
-    const message = `operator command ${id} was forwarded, and the leader, ${leader}, has not replied yet; the command is executed when a leader takes it: check the status before you send it again`;
-    return fail({ kind: "unanswered", message });
-  }
+  const message = `operator command ${id} was forwarded, and the leader, ${leader}, has not replied yet; the command is executed when a leader takes it: check the status before you send it again`;
+  return fail({ kind: "unanswered", message });
 }
 
 /** Dependencies of {@link takeForwardedOrders}. */
@@ -81,8 +38,8 @@ export interface OrderTakerDeps {
   readonly log: Log;
   /** Whether this daemon leads now. */
   isLeader(): boolean;
-  /** The commands of the active configuration. */
-  commands(): OperatorCommands;
+  /** Executes a command under the active configuration. */
+  execute(command: OperatorCommand): Promise<CommandReply>;
 }
 
 /**
@@ -108,7 +65,7 @@ async function takeUntilAborted(deps: OrderTakerDeps, signal: AbortSignal): Prom
     try {
       for (const order of isLeader() ? await orders.pending() : []) {
         if (signal.aborted || !isLeader()) break;
-        const reply = unwritten.get(order.id) ?? (await execute(order, deps));
+        const reply = unwritten.get(order.id) ?? (await executeAndLog(order, deps));
         unwritten.set(order.id, reply);
         await orders.answer(order.id, reply);
         unwritten.delete(order.id);
@@ -122,12 +79,9 @@ async function takeUntilAborted(deps: OrderTakerDeps, signal: AbortSignal): Prom
   }
 }
 
-async function execute(order: ForwardedOrder, { commands, log }: OrderTakerDeps): Promise<CommandReply> {
-  const { command, target, reason, forMs = null, operator } = order;
-  const route = operatorCommandTable.find(({ name }) => name === command);
-  if (route === undefined)
-    return fail({ kind: "conflict", message: `this version does not have the command ${command}` });
-  const reply = await route.execute(onBehalfOf(commands(), operator), target, { reason, forMs });
+async function executeAndLog(order: OperatorCommand, { execute, log }: OrderTakerDeps): Promise<CommandReply> {
+  const { command, target, reason, operator } = order;
+  const reply = await execute(order);
   const fields = { order: command, operator, target };
   if (reply.ok) log.info({ ...fields, reason }, "forwarded command executed");
   else log.warn({ ...fields, refusal: reply.error.message }, "forwarded command rejected");

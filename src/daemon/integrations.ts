@@ -8,9 +8,7 @@ import type { Clock, ExternalBlockers, Log, Secret } from "../model/ports.ts";
 import type { Receiver } from "../model/remediation/notification.ts";
 import type { Operator } from "../model/remediation/operator-command.ts";
 import { createAlertmanager } from "../notify/alertmanager.ts";
-import { createLogReceiver } from "../notify/log-receiver.ts";
-import { createWebhook } from "../notify/webhook.ts";
-import { silentLog } from "../platform/log.ts";
+import { createLogReceiver, createWebhook } from "../notify/receivers.ts";
 import { fileSecret, inlineSecret, pemFile } from "../platform/secret-file.ts";
 import { createExternalBlockers } from "../remediation/evaluation/blocker-queries.ts";
 
@@ -33,8 +31,8 @@ type Endpoint = HttpClient & { readonly url: string };
 interface IntegrationDeps {
   readonly clock: Clock;
   readonly agent: string;
-  /** The log to which receivers with `log` write; absent for commands that send no notifications. */
-  readonly log?: Log;
+  /** The log to which receivers with `log` write. */
+  readonly log: Log;
 }
 
 /** Creates a reader of secret files that adds each error to `problems`. */
@@ -46,6 +44,14 @@ export const secretReader =
     return found.ok ? found.value : UNREADABLE;
   };
 
+/** Returns the secret that a key contains, or that is in the file that `KEY_file` names. One of them is configured. */
+export const secretOf = (
+  key: string,
+  inline: string | undefined,
+  file: string | undefined,
+  read: ReadSecret,
+): Secret => (file === undefined ? inlineSecret(inline!) : read(`${key}_file`, file));
+
 /** Reads the secrets of all integrations. Fails with every secret that can't be read. Opens no connection. */
 export function openIntegrations(config: Config, deps: IntegrationDeps): Result<Integrations, readonly string[]> {
   const problems: string[] = [];
@@ -56,11 +62,11 @@ export function openIntegrations(config: Config, deps: IntegrationDeps): Result<
   const externalBlockers = createExternalBlockers({ ...deps, prometheus, alertmanager });
   const receivers = config.receivers.map((receiver, index) => {
     const { name, webhook_url, webhook_url_file } = receiver;
-    if (webhook_url !== undefined) return createWebhook({ ...deps, name, url: inlineSecret(webhook_url) });
-    if (webhook_url_file !== undefined) {
-      return createWebhook({ ...deps, name, url: secret(`receivers[${index}].webhook_url_file`, webhook_url_file) });
+    if (webhook_url !== undefined || webhook_url_file !== undefined) {
+      const url = secretOf(`receivers[${index}].webhook_url`, webhook_url, webhook_url_file, secret);
+      return createWebhook({ ...deps, name, url });
     }
-    if (receiver.log !== undefined) return createLogReceiver(name, deps.log ?? silentLog);
+    if (receiver.log !== undefined) return createLogReceiver(name, deps.log);
     // The loader requires the section alertmanager here.
     return createAlertmanager({ ...deps, name, access: alertmanager! });
   });
@@ -106,50 +112,36 @@ export function integrationAccess(
 ): IntegrationAccess {
   const { url, tls_config } = endpoint;
   const credentials = credentialsOf(prefix, endpoint, secret);
-  return {
-    url,
-    ...(credentials === null ? {} : { credentials }),
-    ...(tls_config === undefined ? {} : { tls: readTls(`${prefix}tls_config`, tls_config, secret, problems) }),
-  };
+  return { url, credentials, tls: tls_config && readTls(`${prefix}tls_config`, tls_config, secret, problems) };
 }
 
 function credentialsOf(
   prefix: string,
   { basic_auth, authorization }: Endpoint,
   secret: ReadSecret,
-): Credentials | null {
+): Credentials | undefined {
   if (basic_auth !== undefined) {
     const { username, password, password_file: file } = basic_auth;
-    const read = file === undefined ? inlineSecret(password!) : secret(`${prefix}basic_auth.password_file`, file);
-    return { kind: "basic", username, password: read };
+    return { kind: "basic", username, secret: secretOf(`${prefix}basic_auth.password`, password, file, secret) };
   }
-  if (authorization === undefined) return null;
+  if (authorization === undefined) return undefined;
   const { type, credentials, credentials_file: file } = authorization;
-  const key = `${prefix}authorization.credentials_file`;
-  return {
-    kind: "authorization",
-    scheme: type,
-    credentials: file === undefined ? inlineSecret(credentials!) : secret(key, file),
-  };
+  const read = secretOf(`${prefix}authorization.credentials`, credentials, file, secret);
+  return { kind: "authorization", scheme: type, secret: read };
 }
 
 /** Reads the files of the TLS configuration at `key`; adds each error to `problems`. */
 export function readTls(key: string, config: TlsConfig, secret: ReadSecret, problems: string[]): IntegrationTls {
   const file = (name: "ca_file" | "cert_file" | "key_file") =>
-    config[name] === undefined ? null : secret(`${key}.${name}`, config[name], pemFile);
+    config[name] === undefined ? undefined : secret(`${key}.${name}`, config[name], pemFile);
   const [ca, cert, privateKey] = [file("ca_file"), file("cert_file"), file("key_file")];
   const untrusted = isRead(ca) ? caCertificateProblem(ca.value()) : null;
   if (untrusted !== null) problems.push(`${key}.ca_file: ${config.ca_file} ${untrusted}`);
   const unusable =
     isRead(cert) && isRead(privateKey) ? clientCertificateProblem(cert.value(), privateKey.value()) : null;
   if (unusable !== null) problems.push(`${key}: cert_file and key_file can't be used: ${unusable}`);
-  return {
-    ...(ca === null ? {} : { ca }),
-    ...(cert === null ? {} : { cert }),
-    ...(privateKey === null ? {} : { key: privateKey }),
-    ...(config.server_name === undefined ? {} : { serverName: config.server_name }),
-    insecureSkipVerify: config.insecure_skip_verify,
-  };
+  const { server_name: serverName, insecure_skip_verify: insecureSkipVerify } = config;
+  return { ca, cert, key: privateKey, serverName, insecureSkipVerify };
 }
 
-const isRead = (secret: Secret | null): secret is Secret => secret !== null && secret !== UNREADABLE;
+const isRead = (secret: Secret | undefined): secret is Secret => secret !== undefined && secret !== UNREADABLE;

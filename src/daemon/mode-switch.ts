@@ -69,10 +69,12 @@ export class ModeSwitch {
 
   /** Stops what the active configuration runs, and restarts it with new resources. */
   activate(resources: ConfigResources): Promise<void> {
-    return this.#exclusively(() => {
+    return this.#exclusively(async () => {
       const old = this.#active;
       this.#deps.log.setLevel(resources.config.log.level);
-      return old.isLeading ? this.#replaceLeader(old, resources) : this.#replaceStandby(old, resources);
+      if (old.isLeading) return this.#replaceLeader(old, resources);
+      await old.stop("all");
+      await this.#startStandby(resources, this.#runtime.shared!);
     });
   }
 
@@ -83,9 +85,9 @@ export class ModeSwitch {
       const active = this.#active;
       if (!active.isLeading) return active.stop("all");
       const elapsed = this.#deps.clock.monotonic() - startedAt;
-      const budget = { ...SHUTDOWN_BUDGET, postMs: Math.max(0, SHUTDOWN_BUDGET.postMs - elapsed) };
+      const postMs = Math.max(0, SHUTDOWN_BUDGET.postMs - elapsed);
       // At the same time, because a database that does not answer delays the last order.
-      await Promise.all([this.#stopOrders(), active.stop("all", budget)]);
+      await Promise.all([this.#stopOrders(), active.stop("all", postMs)]);
     });
   }
 
@@ -122,7 +124,7 @@ export class ModeSwitch {
     this.#stopOrders = takeForwardedOrders({
       ...{ orders: shared.orders, clock, log },
       isLeader: () => this.isLeading(),
-      commands: () => this.#active.operatorCommands,
+      execute: (command) => this.#active.execute(command),
     });
   }
 
@@ -130,7 +132,7 @@ export class ModeSwitch {
   async #depose(shared: SharedState): Promise<void> {
     const leader = this.#active;
     if (this.#isStopping || !leader.isLeading) return;
-    await Promise.all([this.#stopOrders(), leader.stop("leading", SHUTDOWN_BUDGET)]);
+    await Promise.all([this.#stopOrders(), leader.stop("leading")]);
     const { exposition, metrics } = this.#runtime;
     await exposition.clear();
     metrics.clearLeaderGauges();
@@ -143,7 +145,7 @@ export class ModeSwitch {
     const { config, settings } = resources;
     const { term } = old;
     const keepsCollectors = collectTheSame(old.collection.resources, resources);
-    await old.stop(keepsCollectors ? "remediation" : "all", SHUTDOWN_BUDGET);
+    await old.stop(keepsCollectors ? "remediation" : "all");
     if (keepsCollectors) await resources.transport.close();
     else term.rateLimiter.setLimits(settings.limits, settings.monthStartsOn);
     const isSameService = config.service.base_url === old.resources.config.service.base_url;
@@ -156,17 +158,12 @@ export class ModeSwitch {
     this.#active = activateConfig(resources, collection, notifications, this.#deps, this.#runtime, term);
   }
 
-  async #replaceStandby(old: StandbyConfig, resources: ConfigResources): Promise<void> {
-    await old.stop("all");
-    await this.#startStandby(resources, this.#runtime.shared!);
-  }
-
   async #startStandby(resources: ConfigResources, shared: SharedState): Promise<void> {
     const leader = () => {
       const { holder = "which is not known yet", url = null } = this.#leadership?.leader() ?? {};
       return url === null ? holder : `${holder} (${url})`;
     };
-    const standby = new StandbyConfig(resources, this.#deps, { shared, leader, eventLog: this.#runtime.eventLog });
+    const standby = new StandbyConfig(resources, this.#deps, shared, this.#runtime.eventLog, leader);
     this.#active = standby;
     await standby.start();
   }

@@ -1,4 +1,4 @@
-import { type DurationMs, SECOND_MS } from "../base/duration.ts";
+import { SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { LoadedConfig } from "../config/load.ts";
@@ -14,30 +14,20 @@ import { openOnlyTerm, type Term } from "./term.ts";
 
 /**
  * Time that each part of a shutdown may take. The active configuration stops first. Then the web server closes while the
- * state is handed over. The state closes last.
+ * state is handed over. The state closes last. After a SIGTERM the process exits within 10 s.
  */
-export interface ShutdownBudget {
+export const SHUTDOWN_BUDGET = {
   /** For stopping the active configuration, including a reload or a change of leadership that is under way. */
-  readonly activeMs: DurationMs;
-  /** Part of `activeMs` for the response to a POST in flight; after that it is aborted and journaled as in doubt. */
-  readonly postMs: DurationMs;
-  /** Part of `activeMs`, after `postMs`, for queued notifications. */
-  readonly notificationsMs: DurationMs;
-  /** For HTTP responses under way. */
-  readonly webMs: DurationMs;
-  /** For what is still to be written to the state, and for releasing the lease. Runs at the same time as `webMs`. */
-  readonly handOverMs: DurationMs;
-  /** For closing the state. */
-  readonly closeMs: DurationMs;
-}
-
-/** After a SIGTERM the process exits within 10 s. */
-export const SHUTDOWN_BUDGET: ShutdownBudget = {
   activeMs: 7.75 * SECOND_MS,
+  /** Part of `activeMs` for the response to a POST in flight; after that it is aborted and journaled as in doubt. */
   postMs: 7 * SECOND_MS,
+  /** Part of `activeMs`, after `postMs`, for queued notifications. */
   notificationsMs: 0.5 * SECOND_MS,
+  /** For HTTP responses under way. */
   webMs: 1.5 * SECOND_MS,
+  /** For what is still to be written to the state, and for releasing the lease. Runs at the same time as `webMs`. */
   handOverMs: SECOND_MS,
+  /** For closing the state. */
   closeMs: 0.5 * SECOND_MS,
 };
 

@@ -1,6 +1,8 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { errorMessage } from "../base/result.ts";
-import type { JournalContents } from "../model/remediation/journal.ts";
+import { NOT_RUN } from "../collectors/collector-health.ts";
+import type { JournalContents, JournalQueries } from "../model/remediation/journal.ts";
+import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
 import type { SharedState } from "../model/shared-state.ts";
 import { perCollector } from "../model/snapshot.ts";
 import { createLedger, type Ledger } from "../rate-limit/ledger.ts";
@@ -13,26 +15,22 @@ import {
   type RemediationStateDeps,
 } from "../remediation/state/journaled-state.ts";
 import { createStandbyView } from "../remediation/status/standby-view.ts";
-import type { OperatorCommands, RemediationView } from "../remediation/status/views.ts";
+import type { RemediationView } from "../remediation/status/views.ts";
 import type { EventLog } from "../web/api/event-log.ts";
 import type { ActiveConfig, CollectedStatus } from "./active-config.ts";
 import { type ConfigResources, closeResources } from "./config-resources.ts";
-import { ForwardingCommands } from "./forwarded-orders.ts";
-import { RowFeed } from "./row-feed.ts";
+import { forwardCommand } from "./forwarded-orders.ts";
 import type { DaemonDeps } from "./runtime.ts";
 
 /** How often to check whether the journal has changed. */
 const REFRESH_INTERVAL_MS: DurationMs = 2 * SECOND_MS;
 /** A large journal is read less often: after a read, the next one waits for this many times its duration. */
 const REFRESH_WAIT_FACTOR = 10;
-
-/** What a standby shares with the term before and after it. */
-export interface StandbyDeps {
-  readonly shared: SharedState;
-  readonly eventLog: EventLog;
-  /** Names the leader in texts. */
-  leader(): string;
-}
+/**
+ * Number of rows of each kind that are read at once. If there are more between two reads, the rest is missing from the
+ * event log, but not from the lists.
+ */
+const ROWS_READ = 100;
 
 const EMPTY_JOURNAL: JournalContents = {
   ...{ timers: [], episodes: [], actions: [], holds: [] },
@@ -47,26 +45,34 @@ const EMPTY_JOURNAL: JournalContents = {
 export class StandbyConfig implements ActiveConfig {
   readonly isLeading = false;
   readonly resources: ConfigResources;
-  readonly operatorCommands: OperatorCommands;
   readonly #deps: DaemonDeps;
   readonly #shared: SharedState;
   readonly #leader: () => string;
-  readonly #rowFeed: RowFeed;
+  readonly #eventLog: EventLog;
   readonly #ledger: Ledger;
   readonly #stop = new AbortController();
   /** Replaced when the journal has changed. */
   #journaled: RemediationView;
   #clockFact: string | undefined;
+  /** The rows that were read last, as JSON, or null if none were read yet. */
+  #knownRows: ReadonlySet<string> | null = null;
   /** Why the journal could not be read last time, or null if it was read. */
   #problem: string | null = "the journal has not been read yet";
 
-  constructor(resources: ConfigResources, deps: DaemonDeps, { shared, eventLog, leader }: StandbyDeps) {
+  /** `leader` names the leader in texts. */
+  constructor(
+    resources: ConfigResources,
+    deps: DaemonDeps,
+    shared: SharedState,
+    eventLog: EventLog,
+    leader: () => string,
+  ) {
     const { clock, log } = deps;
     this.resources = resources;
     this.#deps = deps;
     this.#shared = shared;
     this.#leader = leader;
-    this.#rowFeed = new RowFeed(shared.journal, eventLog);
+    this.#eventLog = eventLog;
     this.#ledger = createLedger(resources.settings.limits, 0, clock.monotonic());
     const unread = new RemediationState(
       this.#stateDeps(),
@@ -74,7 +80,6 @@ export class StandbyConfig implements ActiveConfig {
       EMPTY_JOURNAL,
     );
     this.#journaled = this.#viewOf(unread);
-    this.operatorCommands = new ForwardingCommands({ orders: shared.orders, clock, leader });
   }
 
   /** What the journal shows, as it was last read. */
@@ -92,16 +97,16 @@ export class StandbyConfig implements ActiveConfig {
     void this.#keepFresh();
   }
 
+  /** Hands a command to the leader. */
+  execute(command: OperatorCommand): Promise<CommandReply> {
+    return forwardCommand(command, { orders: this.#shared.orders, clock: this.#deps.clock, leader: this.#leader() });
+  }
+
   collected(): CollectedStatus {
     return {
       snapshot: null,
       plan: perCollector(() => null),
-      collectors: perCollector(() => ({
-        lastSuccessAt: null,
-        lastDurationMs: null,
-        complete: false,
-        failure: null,
-      })),
+      collectors: perCollector(() => NOT_RUN),
       ledger: this.#ledger,
       clockSkewMs: null,
     };
@@ -133,7 +138,7 @@ export class StandbyConfig implements ActiveConfig {
       const clockFact = (await this.#shared.journal.facts()).get(CLOCK_FACT);
       if (clockFact !== this.#clockFact || this.#problem !== null) {
         this.#journaled = this.#viewOf(await openRemediationState(this.#stateDeps()));
-        await this.#rowFeed.read();
+        await this.#recordNewRows(this.#shared.journal);
         this.#clockFact = clockFact;
       }
       const { firstDay } = billingMonthOf(clock.now(), this.resources.settings.monthStartsOn);
@@ -144,6 +149,28 @@ export class StandbyConfig implements ActiveConfig {
       if (this.#problem === null) log.warn({ err: error }, "journal not read; what this standby shows is out of date");
       this.#problem = problem;
     }
+  }
+
+  /**
+   * Records the decisions, actions and operator commands that are new or have changed in the event log, for the status
+   * page. The first call records none, because a page that opens reads the lists.
+   */
+  async #recordNewRows(journal: JournalQueries): Promise<void> {
+    const query = { limit: ROWS_READ };
+    const [decisions, actions, orders] = await Promise.all([
+      journal.decisions(query),
+      journal.actions(query),
+      journal.operatorCommands(query),
+    ]);
+    const rows = [
+      ...decisions.toReversed().map((row) => ({ kind: "decision", row }) as const),
+      ...actions.toReversed().map((row) => ({ kind: "action", row }) as const),
+      ...orders.toReversed().map((row) => ({ kind: "order", row }) as const),
+    ];
+    const texts = rows.map((row) => JSON.stringify(row));
+    const known = this.#knownRows;
+    if (known !== null) this.#eventLog.record(rows.filter((_, index) => !known.has(texts[index]!)));
+    this.#knownRows = new Set(texts);
   }
 
   #stateDeps(): RemediationStateDeps {

@@ -20,9 +20,6 @@ export interface Term {
   readonly rateLimiter: RateLimiter;
 }
 
-/** The parts of the runtime that a term uses. */
-export type TermDeps = Pick<Runtime, "eventLog" | "metrics">;
-
 /** Key of the fact that holds the calls used before the state was created, and the first day of their month. */
 export const CALLS_USED_BEFORE_FACT = "month.used_before";
 
@@ -34,7 +31,7 @@ export async function openSharedTerm(
   deps: DaemonDeps,
   config: Config,
   shared: SharedState,
-  { eventLog, metrics }: TermDeps,
+  { eventLog, metrics }: Runtime,
 ): Promise<Term> {
   const { clock, log } = deps;
   const isLeader = () => shared.lease.isLeader();
@@ -55,7 +52,7 @@ export async function openOnlyTerm(
   deps: DaemonDeps,
   config: Config,
   opened: Result<StateStore, string>,
-  { eventLog, metrics }: TermDeps,
+  { eventLog, metrics }: Runtime,
 ): Promise<Term> {
   const { clock, log } = deps;
   const read = opened.ok ? await readJournal(deps, config, opened.value, eventLog) : opened;

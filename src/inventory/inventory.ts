@@ -15,7 +15,7 @@ import { type DetailChoice, DetailPriority, type SuspectCause } from "../schedul
 import { AbsenceTracker, type LookupResult } from "./absence.ts";
 import { createLocationTable } from "./locations.ts";
 import { NodeColumns } from "./node-columns.ts";
-import { createUsageScaleCheck, type UsageScale, type UsageScaleCheck } from "./usage-scale.ts";
+import { createUsageScaleCheck, type UsageScale } from "./usage-scale.ts";
 import { WalkHistory, type WalkSummary } from "./walk-completeness.ts";
 
 /** The node whose detail is read next, and why it is read out of turn, or null if it is its turn. */
@@ -42,7 +42,7 @@ export class Inventory {
   readonly #priority = new DetailPriority();
   readonly #absences = new AbsenceTracker();
   readonly #walks = new WalkHistory();
-  readonly #usageScale: UsageScaleCheck;
+  readonly #usageScale;
   readonly #detailed = new Set<NodeId>();
   /** For each hidden node its last_seen at the last lookup, and the first lookup that returned this last_seen. */
   readonly #hiddenSince = new Map<NodeId, { readonly lastSeenMs: number; readonly since: MonotonicMs }>();

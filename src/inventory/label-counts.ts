@@ -1,14 +1,5 @@
 import { type CappedFamily, LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-values.ts";
 
-/** Counts by the value of one label, for at most as many values as the cap of the family, and `other`. */
-interface LabelCounts {
-  /** Begins a read: resets every count to 0. */
-  begin(): void;
-  add(value: string, count: number): void;
-  /** Ends a read and returns its counts. A value that did not occur loses its place under the cap. */
-  finish(): ReadonlyMap<string, number>;
-}
-
 /** A value with a count of its own. */
 interface LabelCount {
   count: number;
@@ -16,8 +7,11 @@ interface LabelCount {
   occurs: boolean;
 }
 
-/** Creates counts for a family. `onFolded` is called at the end of each read that counted records under `other`. */
-export function createLabelCounts(family: CappedFamily, onFolded: OnLabelsFolded): LabelCounts {
+/**
+ * Creates counts by the value of one label of a family, for at most as many values as the cap of the family, and
+ * `other`. `onFolded` is called at the end of each read that counted records under `other`.
+ */
+export function createLabelCounts(family: CappedFamily, onFolded: OnLabelsFolded) {
   const { values: valuesMax } = LABEL_CAPS[family];
   /** Values keep their count from one read to the next, regardless of the order of the records. */
   const counts = new Map<string, LabelCount>();
@@ -36,6 +30,7 @@ export function createLabelCounts(family: CappedFamily, onFolded: OnLabelsFolded
     return added;
   }
 
+  /** Begins a read: resets every count to 0. */
   function begin(): void {
     if (foldedCount > 0) onFolded(family, foldedCount);
     foldedCount = 0;
@@ -47,12 +42,13 @@ export function createLabelCounts(family: CappedFamily, onFolded: OnLabelsFolded
 
   return {
     begin,
-    add(value, count) {
+    add(value: string, count: number): void {
       const label = counts.get(value) ?? newCount(value);
       label.count += count;
       label.occurs = true;
     },
-    finish() {
+    /** Ends a read and returns its counts. A value that did not occur loses its place under the cap. */
+    finish(): ReadonlyMap<string, number> {
       const settled = new Map<string, number>();
       for (const [value, { count, occurs }] of counts) {
         if (occurs) settled.set(value, count);

@@ -1,24 +1,15 @@
 import { LABEL_CAPS, type OnLabelsFolded, OTHER_LABEL } from "../model/label-values.ts";
 import type { Location } from "../model/snapshot.ts";
 
-/** Assigns numbers to pairs of country and region, so that the location of a node is one integer. */
-interface LocationTable {
-  /** Returns the number of a location, or beyond the cap of `proxynet_nodes` the number of the location `other`. */
-  index(country: string, region: string): number;
-  /** Removes the locations without nodes. Returns the new number of each old one, or null if all are kept. */
-  compact(occupied: ReadonlySet<number>): readonly number[] | null;
-  list(): readonly Location[];
-}
-
 /** Location of the nodes beyond the cap. */
 const OTHER_LOCATION: Location = { country: OTHER_LABEL, region: OTHER_LABEL };
 const { values: LOCATIONS_MAX } = LABEL_CAPS.proxynet_nodes;
 
 /**
- * Creates an empty table. `compact` calls `onFolded` with the number of records counted under `other` since the last
- * call.
+ * Creates a table that assigns numbers to pairs of country and region, so that the location of a node is one integer.
+ * `compact` calls `onFolded` with the number of records counted under `other` since the last call.
  */
-export function createLocationTable(onFolded: OnLabelsFolded): LocationTable {
+export function createLocationTable(onFolded: OnLabelsFolded) {
   let locations: Location[] = [];
   let byName = new Map<string, number>();
   /** Shared by snapshots until the table changes. */
@@ -33,7 +24,8 @@ export function createLocationTable(onFolded: OnLabelsFolded): LocationTable {
   }
 
   return {
-    index(country, region) {
+    /** Returns the number of a location, or beyond the cap of `proxynet_nodes` the number of the location `other`. */
+    index(country: string, region: string): number {
       const location = { country, region };
       const known = byName.get(keyOf(location));
       if (known !== undefined) return known;
@@ -41,7 +33,8 @@ export function createLocationTable(onFolded: OnLabelsFolded): LocationTable {
       foldedCount++;
       return byName.get(keyOf(OTHER_LOCATION)) ?? add(OTHER_LOCATION);
     },
-    compact(occupied) {
+    /** Removes the locations without nodes. Returns the new number of each old one, or null if all are kept. */
+    compact(occupied: ReadonlySet<number>): readonly number[] | null {
       if (foldedCount > 0) onFolded("proxynet_nodes", foldedCount);
       foldedCount = 0;
       if (occupied.size === locations.length) return null;
@@ -55,7 +48,7 @@ export function createLocationTable(onFolded: OnLabelsFolded): LocationTable {
       copy = null;
       return renumbered;
     },
-    list() {
+    list(): readonly Location[] {
       copy ??= locations.slice();
       return copy;
     },

@@ -4,16 +4,6 @@ import type { UsageReading } from "../scheduling/usage-trend.ts";
 /** Scale of the usages that the service reports, which the spec does not define. `null` means that none is declared. */
 export type UsageScale = "ratio" | "percent" | null;
 
-/** Checks the usages of details against the declared scale. */
-export interface UsageScaleCheck {
-  /** Whether a scale is declared and nothing contradicts it. */
-  isKnown(): boolean;
-  /** Checks a detail and returns its usages as ratios. A usage that is missing, or whose scale is unknown, is NaN. */
-  normalize(detail: NodeDetail): UsageReading;
-  /** Declares a scale. Returns whether it changed. */
-  declare(scale: UsageScale): boolean;
-}
-
 /** A usage above this is not a ratio. */
 const RATIO_MAX = 1.5;
 /**
@@ -23,13 +13,14 @@ const RATIO_MAX = 1.5;
 const LOW_NODES_MAX = 20;
 const UNKNOWN_USAGE: UsageReading = { cpuUsage: Number.NaN, memoryUsage: Number.NaN, diskUsage: Number.NaN };
 
-/** Creates a check of usages against `initial`. */
-export function createUsageScaleCheck(initial: UsageScale): UsageScaleCheck {
+/** Creates a check of the usages of details against the declared scale, which is `initial` at first. */
+export function createUsageScaleCheck(initial: UsageScale) {
   let scale = initial;
   /** Whether a usage was too large for the scale. */
   let isContradicted = false;
   const lowNodes = new Set<NodeId>();
 
+  /** Whether a scale is declared and nothing contradicts it. */
   const isKnown = (): boolean => scale !== null && !isContradicted && lowNodes.size < LOW_NODES_MAX;
   const unitOf = (declared: UsageScale): number => (declared === "percent" ? 100 : 1);
 
@@ -45,7 +36,8 @@ export function createUsageScaleCheck(initial: UsageScale): UsageScaleCheck {
 
   return {
     isKnown,
-    normalize(detail) {
+    /** Checks a detail and returns its usages as ratios. A usage that is missing, or whose scale is unknown, is NaN. */
+    normalize(detail: NodeDetail): UsageReading {
       check(detail);
       if (!isKnown()) return UNKNOWN_USAGE;
       const unit = unitOf(scale);
@@ -53,7 +45,8 @@ export function createUsageScaleCheck(initial: UsageScale): UsageScaleCheck {
       const { cpuUsage, memoryUsage, diskUsage } = detail;
       return { cpuUsage: ratio(cpuUsage), memoryUsage: ratio(memoryUsage), diskUsage: ratio(diskUsage) };
     },
-    declare(declared) {
+    /** Declares a scale. Returns whether it changed. */
+    declare(declared: UsageScale): boolean {
       if (declared === scale) return false;
       scale = declared;
       isContradicted = false;

@@ -35,12 +35,21 @@ export const damagedFailure = (path: string, problem: string): StoreFailure => (
 });
 
 /**
- * Creates the failure of a database from a later version. `known` is the newest schema version that this version knows.
+ * Returns why this proxywarden, which knows the schema up to version `known`, can't use a store of `version`, or null if
+ * it can.
  */
-export const newerVersionFailure = (path: string, version: number, known: number): StoreFailure => ({
-  kind: "newer",
-  message: `${path} has schema version ${version}, and this proxywarden knows ${known} at most; run the version that wrote it, or a later one`,
-});
+export function newerVersionFailure(name: string, version: number, known: number): StoreFailure | null {
+  if (version <= known) return null;
+  const message = `${name} has schema version ${version}, and this proxywarden knows ${known} at most; run the version that wrote it, or a later one`;
+  return { kind: "newer", message };
+}
+
+/** Like {@link newerVersionFailure}, for a store that is only read, and therefore not migrated. */
+export function otherVersionFailure(name: string, version: number, known: number): StoreFailure | null {
+  if (version >= known) return newerVersionFailure(name, version, known);
+  const message = `${name} has schema version ${version}, and this proxywarden reads ${known}; start the daemon of this version on it once, which migrates it`;
+  return { kind: "older", message };
+}
 
 /** Returns whether the error says that another process has locked the database. */
 export const isLocked = (error: unknown): boolean => sqliteCode(error) === SQLITE_BUSY;

@@ -8,9 +8,15 @@ export type StateRow =
 
 /** Read-only access to a whole state, at one point in time. */
 export interface StateReader extends JournalReader {
-  /** Yields all rows, kind by kind. Those of {@link TIMED_TABLES} are in the order in which they were first written. */
+  /** Yields all rows, kind by kind. Those with a time are in the order in which they were first written. */
   rows(): AsyncIterable<StateRow>;
 }
+
+/** All tables of a state. */
+export const STATE_TABLES = ["calls", "facts", "timers", "episodes", "actions", "decisions", "holds", "orders"];
+
+/** Creates the error of an import into a state with rows in `table`. */
+export const notEmptyError = (table: string): Error => new Error(`the state is not empty: its table ${table} has rows`);
 
 /** Version of the export's format. */
 const FORMAT_VERSION = 1;

@@ -67,7 +67,7 @@ const STANDBY_GAUGES: ReadonlySet<string> = new Set<GaugeName>([
 export function createDaemonMetrics({ process: withProcess = true }: DaemonMetricsOptions = {}): DaemonMetrics {
   const registry = new Registry();
   const counters = new Map<string, Counter>();
-  const gauges = new Map<string, ChangedGauge>();
+  const gauges = new Map<string, Gauge>();
   const histograms = new Map<string, Histogram>();
   for (const [name, family] of Object.entries<DaemonFamily>(DAEMON_FAMILIES)) {
     const { type, help, labels, buckets = [] } = family;
@@ -76,8 +76,11 @@ export function createDaemonMetrics({ process: withProcess = true }: DaemonMetri
       const counter = new Counter(config);
       for (const combination of combinationsOf(labels)) counter.inc(combination, 0);
       counters.set(name, counter);
-    } else if (type === "gauge") gauges.set(name, new ChangedGauge(config));
-    else {
+    } else if (type === "gauge") {
+      const gauge = new Gauge(config);
+      clearGauge(gauge);
+      gauges.set(name, gauge);
+    } else {
       const histogram = new Histogram({ ...config, buckets: [...buckets] });
       for (const combination of combinationsOf(labels)) histogram.zero(combination);
       histograms.set(name, histogram);
@@ -89,11 +92,11 @@ export function createDaemonMetrics({ process: withProcess = true }: DaemonMetri
   }
   return {
     inc: (name, labels, by = 1) => counters.get(name)!.inc(copyLabels(labels), by),
-    set: (name, labels, value) => gauges.get(name)!.set(labels, value),
+    set: (name, labels, value) => gauges.get(name)!.set(copyLabels(labels), value),
     observe: (name, labels, value) => histograms.get(name)!.observe(copyLabels(labels), value),
-    clear: (name) => gauges.get(name)!.clear(),
+    clear: (name) => clearGauge(gauges.get(name)!),
     clearLeaderGauges() {
-      for (const [name, gauge] of gauges) if (!STANDBY_GAUGES.has(name)) gauge.clear();
+      for (const [name, gauge] of gauges) if (!STANDBY_GAUGES.has(name)) clearGauge(gauge);
     },
     // registry.metrics() is not used, because its format is a setting of the registry rather than an argument.
     render: (format) =>
@@ -113,39 +116,10 @@ function combinationsOf(labels: DaemonFamily["labels"]): Record<string, string>[
   return combinations;
 }
 
-/**
- * A gauge that passes a value to prom-client only if it changed, since prom-client takes much longer than the
- * comparison.
- */
-class ChangedGauge {
-  readonly #gauge: Gauge;
-  readonly #labelNames: readonly string[];
-  /** The last value of each series, by its label values. */
-  readonly #values = new Map<string, number>();
-
-  constructor(config: { name: string; help: string; labelNames: string[]; registers: Registry[] }) {
-    this.#gauge = new Gauge(config);
-    this.#labelNames = config.labelNames;
-    this.clear();
-  }
-
-  set(labels: object, value: number): void {
-    const texts = labels as Readonly<Record<string, string>>;
-    // A single label is its own key, because a concatenated text takes longer to look up.
-    let key = texts[this.#labelNames[0] ?? ""] ?? "";
-    for (let index = 1; index < this.#labelNames.length; index++) key += `\0${texts[this.#labelNames[index]!]}`;
-    if (Object.is(this.#values.get(key), value)) return;
-    this.#gauge.set(copyLabels(labels), value);
-    this.#values.set(key, value);
-  }
-
-  /** Removes all series. */
-  clear(): void {
-    this.#values.clear();
-    this.#gauge.reset();
-    // prom-client starts and resets a gauge without labels at 0, which was never measured.
-    this.#gauge.remove({});
-  }
+/** Removes all series. prom-client starts and resets a gauge without labels at 0, which was never measured. */
+function clearGauge(gauge: Gauge): void {
+  gauge.reset();
+  gauge.remove({});
 }
 
 interface ClientSample {

@@ -39,7 +39,8 @@ export interface TransportRequest {
 export interface TransportResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
-  readonly body: Uint8Array;
+  /** The client empties it once it has been parsed. */
+  body: Uint8Array;
 }
 
 /**

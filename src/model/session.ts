@@ -28,9 +28,12 @@ export interface SessionStatistics {
   readonly bandwidthTodayGb: number | null;
   readonly peakConcurrentSessions: number | null;
   readonly averageDurationSeconds: number | null;
-  readonly topCountries: readonly { readonly country: string; readonly sessions: number }[];
-  readonly topProtocols: readonly { readonly protocol: string; readonly sessions: number }[];
+  readonly topCountries: TopList;
+  readonly topProtocols: TopList;
 }
+
+/** Sessions by country or protocol. */
+export type TopList = readonly (readonly [name: string, sessions: number])[];
 
 /** One hour of the hourly statistics (spec, section 2.4). */
 export interface HourlyEntry {

@@ -1,7 +1,7 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { StateStore } from "./ports.ts";
 import type { Journal, JournalQueries } from "./remediation/journal.ts";
-import type { CommandReply, OperatorCommandName } from "./remediation/operator-command.ts";
+import type { CommandReply, OperatorCommand } from "./remediation/operator-command.ts";
 
 /** The current leader, or the last one. */
 export interface LeaseHolder {
@@ -44,29 +44,17 @@ export interface Lease {
   current(): Promise<LeaseHolder | null>;
 }
 
-/** A command that an operator gave to a standby. */
-export interface ForwardedOrder {
-  readonly command: Exclude<OperatorCommandName, "reload">;
-  /** The node or action that it is about, or empty if neither. */
-  readonly target: string;
-  readonly reason: string;
-  /** Duration of its effect; null or absent if it lasts until a command ends it. */
-  readonly forMs?: DurationMs | null;
-  /** Name of the operator, or null if no operators are configured. */
-  readonly operator: string | null;
-}
-
 /**
  * Commands on their way from a standby to the leader, and the replies. All methods reject if the database can't be
  * reached.
  */
 export interface ForwardedOrders {
   /** Writes a command for the leader. Returns its number. */
-  submit(order: ForwardedOrder): Promise<number>;
+  submit(order: OperatorCommand): Promise<number>;
   /** Returns the leader's reply to a command, or null if there is none yet. */
   reply(id: number): Promise<CommandReply | null>;
   /** Returns the commands without a reply, oldest first. Those that waited too long have lapsed and are left out. */
-  pending(): Promise<readonly (ForwardedOrder & { readonly id: number })[]>;
+  pending(): Promise<readonly (OperatorCommand & { readonly id: number })[]>;
   answer(id: number, reply: CommandReply): Promise<void>;
 }
 

@@ -6,7 +6,7 @@ import { fail, ok, type Result } from "../base/result.ts";
 import type { Clock } from "../model/ports.ts";
 import { isActive, type Notification, type NotificationKind } from "../model/remediation/notification.ts";
 import type { EpochMs } from "../model/time.ts";
-import { createHttpReceiver, formatIsoTime, type HttpReceiver } from "./http-receiver.ts";
+import { type ClosableReceiver, createHttpReceiver, formatIsoTime } from "./receivers.ts";
 
 /**
  * Returns whether Alertmanager has a firing alert that is neither silenced nor inhibited and that all matchers match.
@@ -33,8 +33,6 @@ export async function hasFiringAlerts(
 interface AlertmanagerDeps extends IntegrationClientDeps {
   readonly name: string;
   readonly clock: Clock;
-  /** Becomes the generatorURL of the alerts. */
-  readonly generatorUrl?: string;
 }
 
 /** Active alerts are repeated this often, as in Prometheus. */
@@ -67,20 +65,19 @@ export const ALERT_NAMES: Readonly<Record<NotificationKind, string>> = {
  * Creates a receiver that sends alerts. The label `key` distinguishes alerts that are otherwise equal; empty labels are
  * left out.
  */
-export const createAlertmanager = ({ name, generatorUrl, ...deps }: AlertmanagerDeps): HttpReceiver =>
+export const createAlertmanager = ({ name, ...deps }: AlertmanagerDeps): ClosableReceiver =>
   createHttpReceiver(
     {
       name,
       repeatMs: REPEAT_MS,
       path: "/api/v2/alerts",
-      payload: (notifications) =>
-        notifications.map((notification) => toAlert(notification, deps.clock.now(), generatorUrl)),
+      payload: (notifications) => notifications.map((notification) => toAlert(notification, deps.clock.now())),
       quotesResponse: true,
     },
     deps,
   );
 
-function toAlert(notification: Notification, now: EpochMs, generatorUrl: string | undefined) {
+function toAlert(notification: Notification, now: EpochMs) {
   const labels = {
     alertname: ALERT_NAMES[notification.kind],
     severity: notification.severity,
@@ -97,7 +94,6 @@ function toAlert(notification: Notification, now: EpochMs, generatorUrl: string 
     // Alertmanager rejects an alert that ends before it starts, and our clock may have been set back.
     startsAt: formatIsoTime(Math.min(notification.startsAt, endsAt)),
     endsAt: formatIsoTime(endsAt),
-    ...(generatorUrl === undefined ? {} : { generatorURL: generatorUrl }),
   };
 }
 

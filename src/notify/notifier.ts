@@ -9,8 +9,8 @@ import { RetryQueue } from "./retry-queue.ts";
 /** Sends notifications to receivers. Callers never wait for a receiver. */
 export interface Notifier {
   /**
-   * Queues a notification for one receiver, or for all, and returns immediately. An active notification is repeated to
-   * receivers that want repetitions, until it is resolved.
+   * Queues a notification for all receivers, or an event for one, and returns immediately. An active notification is
+   * repeated to receivers that want repetitions, until it is resolved.
    */
   notify(notification: Notification, receiver?: string): void;
   /**
@@ -18,7 +18,7 @@ export interface Notifier {
    * ones.
    */
   resume(notifications: readonly Notification[]): void;
-  /** Active notifications that were sent to all receivers, for the next notifier to resume. */
+  /** Active notifications, for the next notifier to resume. */
   activeNotifications(): readonly Notification[];
   /**
    * Spends at most `graceMs` on sending what is queued, then stops. Active notifications are not resolved. The daemon
@@ -38,16 +38,11 @@ interface NotifierDeps {
 /** Maximum number of active notifications. Beyond it the oldest is no longer repeated. */
 const ACTIVE_NOTIFICATIONS_MAX = 10_000;
 
-interface ActiveNotification {
-  readonly notification: Notification;
-  /** The only receiver; undefined means all. */
-  readonly receiver: string | undefined;
-}
-
 /** Creates a notifier with a retry queue per receiver, and starts it. */
 export function createNotifier({ receivers, clock, random, log, metrics }: NotifierDeps): Notifier {
   /** Active notifications by key, oldest first. */
-  const active = new Map<string, ActiveNotification>();
+  const active = new Map<string, Notification>();
+  const activeNotifications = () => [...active.values()];
   const retryQueues = new Map(receivers.map((receiver) => [receiver.name, startRetryQueue(receiver)]));
 
   function startRetryQueue(receiver: Receiver): RetryQueue {
@@ -56,37 +51,34 @@ export function createNotifier({ receivers, clock, random, log, metrics }: Notif
       metrics?.inc("proxywarden_notifications_total", { receiver: name, outcome }, notifications);
     // Counters start at zero, so that increase() sees the first notification.
     for (const outcome of NOTIFICATION_OUTCOMES) count(outcome, 0);
-    const activeNotifications = () =>
-      [...active.values()].filter((entry) => (entry.receiver ?? name) === name).map(({ notification }) => notification);
     return new RetryQueue({ receiver, clock, random, log, count, activeNotifications });
   }
 
-  function setActive(notification: Notification, receiver: string | undefined): void {
+  function setActive(notification: Notification): void {
     const oldest = active.keys().next();
     if (active.size >= ACTIVE_NOTIFICATIONS_MAX && !active.has(notification.key) && oldest.done === false) {
       log.error({ key: oldest.value }, "too many active notifications; the oldest is no longer repeated");
       active.delete(oldest.value);
     }
-    active.set(notification.key, { notification, receiver });
+    active.set(notification.key, notification);
   }
 
   return {
     notify(notification, receiver) {
       const { summary, endsAt, key } = notification;
-      const begun = active.get(key)?.notification;
+      const begun = active.get(key);
       // A resolved notification must have the same labels as the one it resolves.
       const sent = begun === undefined ? notification : { ...begun, summary, endsAt };
-      if (isActive(sent)) setActive(sent, receiver);
+      if (isActive(sent)) setActive(sent);
       else active.delete(key);
       if (receiver === undefined) for (const retryQueue of retryQueues.values()) retryQueue.add(sent);
       else if (retryQueues.has(receiver)) retryQueues.get(receiver)!.add(sent);
       else log.error({ receiver, key }, "notification for an unknown receiver");
     },
     resume(notifications) {
-      for (const notification of notifications.filter(isActive)) setActive(notification, undefined);
+      for (const notification of notifications.filter(isActive)) setActive(notification);
     },
-    activeNotifications: () =>
-      [...active.values()].filter(({ receiver }) => receiver === undefined).map(({ notification }) => notification),
+    activeNotifications,
     async stop(graceMs) {
       const cut = new AbortController();
       const drained = new AbortController();

@@ -32,11 +32,10 @@ export class RetryQueue {
   readonly #queue: Notification[] = [];
   /** Aborts requests and ends the loop. */
   readonly #cut = new AbortController();
-  /** Ends the waits between attempts. */
-  readonly #skipWaits = new AbortController();
+  /** Aborts when {@link drain} begins, which ends the waits between attempts. */
+  readonly #draining = new AbortController();
   /** Ends the wait while the queue is empty. */
   #idle = new AbortController();
-  #isDraining = false;
   #isFull = false;
   #isFailing = false;
   #repeatAt: number;
@@ -76,13 +75,14 @@ export class RetryQueue {
 
   /** Sends what is queued, with one attempt each, until `cut` aborts. The loop then ends. */
   async drain(cut: AbortSignal): Promise<void> {
-    this.#isDraining = true;
-    const end = () => this.#cut.abort();
-    cut.addEventListener("abort", end, { once: true });
-    if (cut.aborted) end();
-    this.#skipWaits.abort();
+    cut.addEventListener("abort", () => this.#cut.abort(), { once: true });
+    this.#draining.abort();
     this.#idle.abort();
     await this.#finished;
+  }
+
+  get #isDraining(): boolean {
+    return this.#draining.signal.aborted;
   }
 
   async #run(): Promise<void> {
@@ -115,7 +115,7 @@ export class RetryQueue {
         return count("failed", batch.length);
       }
       const wait = Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** (attempts - 1)) * (0.5 + random());
-      await clock.sleep(wait, this.#skipWaits.signal);
+      await clock.sleep(wait, this.#draining.signal);
     }
   }
 

@@ -76,7 +76,8 @@ const durationRow = (key: string, read: NumberRow["read"], ifLarger: Effect = "l
 const NUMBERS: readonly NumberRow[] = [
   { key: "mode", ifLarger: "more", read: ({ mode }) => MODES.indexOf(mode), format: (index) => MODES[index]! },
   durationRow("for", ({ forMs }) => forMs),
-  // A node that fails again within a longer one gets the next step without another `for`, but its next episode is later.
+  // With a longer one, a node that fails again before a step was taken is acted on without another `for`, but its next
+  // episode is later.
   durationRow("clear_for", ({ clearForMs }) => clearForMs, "other"),
   { key: "retry.episodes", ifLarger: "more", read: ({ retry }) => retry.episodes, format: String },
   durationRow("retry.every", ({ retry }) => retry.everyMs),

@@ -35,51 +35,36 @@ const QUEUE_FACTOR = 2;
 const QUEUE_DECREASE = 0.1;
 
 /**
- * Number of pages of a list that the service processes at the same time without a queue. It grows by one with each
- * page, and shrinks with each page that waited in a queue. If the service can't keep up, more concurrent calls only
- * lengthen its queue until all calls time out.
+ * Creates the number of pages of a list that the service processes at the same time without a queue. It grows by one
+ * with each page, and shrinks with each page that waited in a queue. If the service can't keep up, more concurrent calls
+ * only lengthen its queue until all calls time out. It survives a walk, so the next walk continues with the same number.
  */
-export interface PagesInFlight {
-  /**
-   * Records the latency of a page. `isFirst` is true for the first page of a walk, while no other page is in flight.
-   */
-  record(tookMs: DurationMs, isFirst: boolean): void;
-  max(): number;
-}
-
-/** Creates a state without pages. It survives a walk, so the next walk continues with the same number. */
-export function createPagesInFlight(): PagesInFlight {
+export function createPagesInFlight() {
   const first = createMeanLatency();
   let max = IN_FLIGHT_MIN;
   return {
-    record(tookMs, isFirst) {
+    /** Records the latency of a page. `isFirst`: it is the first of a walk, while no other page is in flight. */
+    record(tookMs: DurationMs, isFirst: boolean): void {
       if (isFirst) first.record(tookMs);
       else if (tookMs <= QUEUE_FACTOR * first.meanMs()) max = Math.min(IN_FLIGHT_MAX, max + 1);
       else max = Math.max(IN_FLIGHT_MIN, max * (1 - QUEUE_DECREASE));
     },
-    max: () => Math.floor(max),
+    max: (): number => Math.floor(max),
   };
-}
-
-/** Mean latency of recent calls. */
-export interface MeanLatency {
-  record(tookMs: DurationMs): void;
-  /** 0 before the first call. */
-  meanMs(): DurationMs;
 }
 
 /** Number of calls in the mean. */
 const LATENCY_SAMPLE_CALLS = 32;
 
-/** Creates a mean without samples. */
-export function createMeanLatency(): MeanLatency {
+/** Creates the mean latency of recent calls, 0 before the first. */
+export function createMeanLatency() {
   let calls = 0;
   let mean: DurationMs = 0;
   return {
-    record(tookMs) {
+    record(tookMs: DurationMs): void {
       calls = Math.min(LATENCY_SAMPLE_CALLS, calls + 1);
       mean += (tookMs - mean) / calls;
     },
-    meanMs: () => mean,
+    meanMs: (): DurationMs => mean,
   };
 }

@@ -1,7 +1,7 @@
 import type { MonotonicMs } from "../model/time.ts";
 import { createExternalUsage, type ExternalUsage } from "./external-usage/external-usage.ts";
 import { createLearnedLimit, type LearnedLimit } from "./learned-limit.ts";
-import { createStatedLimit, type SendMark, type StatedLimit } from "./limit-headers.ts";
+import { createStatedLimit, type StatedLimit } from "./limit-headers.ts";
 import type { Category, Lane, Limits } from "./limits.ts";
 import { categoryPaceRates, createPace, type Pace, planPaceRates } from "./pacing.ts";
 import { createRouteHistory, ROUTES, type Route, type RouteHistory } from "./route-rejections.ts";
@@ -11,7 +11,8 @@ export interface Permit {
   readonly category: Category;
   readonly lane: Lane;
   readonly at: MonotonicMs;
-  readonly mark: SendMark;
+  /** Calls of the category that were settled when this one was sent. */
+  readonly settledBefore: number;
 }
 
 /** State of one category. */

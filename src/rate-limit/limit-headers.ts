@@ -63,18 +63,13 @@ interface AcceptedStatement extends LimitReading {
   readonly settled: number;
 }
 
-/** State of a limit when a call was sent. */
-export interface SendMark {
-  readonly settled: number;
-}
-
 /** Creates the state of a limit that was not stated yet. */
 export const createStatedLimit = (): StatedLimit => ({ sent: 0, settled: 0, lost: [], lastStatement: null });
 
-/** Records that a call was sent. */
-export function recordSent(statedLimit: StatedLimit): SendMark {
+/** Records that a call was sent. Returns how many calls were settled before. */
+export function recordSent(statedLimit: StatedLimit): number {
   statedLimit.sent++;
-  return { settled: statedLimit.settled };
+  return statedLimit.settled;
 }
 
 /** Records that a call was not sent after all. */
@@ -82,18 +77,18 @@ export function recordUnsent(statedLimit: StatedLimit): void {
   statedLimit.sent--;
 }
 
-/** Records a response. `reading` is what it stated, or null. */
+/** Records a response. `settledBefore` is the result of {@link recordSent}; `reading` is what it stated, or null. */
 export function recordAnswered(
   statedLimit: StatedLimit,
-  mark: SendMark,
+  settledBefore: number,
   reading: LimitReading | null,
   now: MonotonicMs,
 ): void {
   statedLimit.settled++;
   if (reading === null) return;
-  const base = reading.remaining + mark.settled + 1;
+  const base = reading.remaining + settledBefore + 1;
   const { lastStatement: last, settled } = statedLimit;
-  if (last === null || mark.settled >= last.settled || base > last.base)
+  if (last === null || settledBefore >= last.settled || base > last.base)
     statedLimit.lastStatement = { ...reading, base, at: now, settled };
 }
 

@@ -61,20 +61,11 @@ const ACTION_RESERVE_SHARE: Share = 0.5;
 export const actionReserveOf = (reserved: number): number => Math.floor(reserved * ACTION_RESERVE_SHARE);
 
 /**
- * Division of a limit into polling calls and unused reserve. `actionReserve` is the part of the reserve that actions
- * may use.
+ * Divides the `requests` of a window into polling calls and unused reserve. `externalCalls` are the calls expected from
+ * other users of the key. The reserve is for them and grows if they need more. Actions use only what they leave, up to
+ * `actionReserve`.
  */
-export interface Allowance {
-  readonly polling: number;
-  readonly reserved: number;
-  readonly actionReserve: number;
-}
-
-/**
- * Divides the `requests` of a window. `externalCalls` are the calls expected from other users of the key. The reserve
- * is for them and grows if they need more. Actions use only what they leave.
- */
-export function allowanceOf(requests: number, reserve: Share, externalCalls: number): Allowance {
+export function allowanceOf(requests: number, reserve: Share, externalCalls: number) {
   const configured = reservedCalls(requests, reserve);
   const reserved = Math.min(requests, Math.max(configured, externalCalls));
   return {

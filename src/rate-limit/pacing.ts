@@ -1,7 +1,6 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import type { LimitScope } from "./external-usage/external-usage.ts";
 import { allowanceOf, type Category, type Limits } from "./limits.ts";
 
 /**
@@ -61,28 +60,12 @@ const UNLIMITED: PaceRates = {
 };
 
 /** Returns the rates of a category. */
-export const categoryPaceRates = (limits: Limits, category: Category): PaceRates => allPaceRates(limits)[category];
+export const categoryPaceRates = ({ categories, reserve }: Limits, category: Category): PaceRates =>
+  paceRatesOf(categories[category].requests, reserve, categories[category].windowMs);
 
 /** Returns the rates of the plan over all categories. */
-export const planPaceRates = (limits: Limits): PaceRates => allPaceRates(limits).plan;
-
-const cache = new WeakMap<Limits, Readonly<Record<LimitScope, PaceRates>>>();
-
-/** Returns all rates. They are cached, because they are read at every call and constant while the limits are. */
-function allPaceRates(limits: Limits): Readonly<Record<LimitScope, PaceRates>> {
-  const cached = cache.get(limits);
-  if (cached !== undefined) return cached;
-  const { categories, plan, reserve } = limits;
-  const ofCategory = (category: Category) =>
-    paceRatesOf(categories[category].requests, reserve, categories[category].windowMs);
-  const rates = {
-    node_management: ofCategory("node_management"),
-    session_monitoring: ofCategory("session_monitoring"),
-    plan: plan.requestsPerMinute === null ? UNLIMITED : paceRatesOf(plan.requestsPerMinute, reserve, MINUTE_MS),
-  };
-  cache.set(limits, rates);
-  return rates;
-}
+export const planPaceRates = ({ plan, reserve }: Limits): PaceRates =>
+  plan.requestsPerMinute === null ? UNLIMITED : paceRatesOf(plan.requestsPerMinute, reserve, MINUTE_MS);
 
 /**
  * Returns the rates under a limit. The even pace never exceeds the polling calls in any window, counting back-to-back

@@ -1,12 +1,6 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
-import {
-  recordCallAnswered,
-  recordCallInDoubt,
-  recordCallRejected,
-  recordCallSent,
-  recordCallUnsent,
-} from "./external-usage/external-usage.ts";
+import { recordCallAnswered, recordCallInDoubt, recordCallRejected } from "./external-usage/external-usage.ts";
 import { payGatewayLimit } from "./gateway-limit.ts";
 import type { Ledger, Permit } from "./ledger.ts";
 import { type LimitReading, recordAnswered, recordLost, recordSent, recordUnsent } from "./limit-headers.ts";
@@ -37,10 +31,10 @@ export function takePermit(ledger: Ledger, category: Category, lane: Lane, now: 
     payForCall(ledger.planActions, planRates.actionPace, now);
   }
   payGatewayLimit(ledger, category, lane, now);
-  recordCallSent(ledger.externalUsage, category, now);
+  for (const usage of [ledger.externalUsage[category], ledger.externalUsage.plan]) usage.recordSent(now);
   ledger.inFlight++;
   ledger.monthUsed++;
-  return { category, lane, at: now, mark: recordSent(state.headers) };
+  return { category, lane, at: now, settledBefore: recordSent(state.headers) };
 }
 
 /** Returns a permit with the outcome of its call. `jitter`, 0 to 1, randomizes the backoff after a 429. */
@@ -59,7 +53,7 @@ export function settlePermit(
     // The pace is not refunded, because calls granted since then rely on it.
     ledger.monthUsed--;
     recordUnsent(state.headers);
-    recordCallUnsent(externalUsage, category, permit.at);
+    for (const usage of [externalUsage[category], externalUsage.plan]) usage.recordUnsent(permit.at);
     return;
   }
   if (outcome.kind === "lost") {
@@ -72,7 +66,7 @@ export function settlePermit(
   const isExplained = headersExplainRejection(ledger, category, reading);
   const recordUsage = kind === "refused" ? recordCallRejected : recordCallAnswered;
   recordUsage(externalUsage, limits, permit, reading, now);
-  recordAnswered(state.headers, permit.mark, reading, now);
+  recordAnswered(state.headers, permit.settledBefore, reading, now);
   state.wasStated = reading !== null;
   if (kind === "answered") recordAnswer(ledger, permit, outcome.retryAfterMs ?? null, now);
   else recordTooManyRequests(ledger, permit, { ...outcome, isExplained, jitter }, now);

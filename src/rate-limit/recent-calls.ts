@@ -7,19 +7,13 @@ export interface RecentCalls {
   readonly day: number;
 }
 
-/** Counts recent calls. They are forgotten after a day. */
-export interface RecentCallCounter {
-  record(now: MonotonicMs): void;
-  calls(now: MonotonicMs): RecentCalls;
-}
-
 /** Length of one counter slot. */
 const SLOT_MS: DurationMs = 5 * MINUTE_MS;
 const HOUR_SLOTS = HOUR_MS / SLOT_MS;
 const DAY_SLOTS = 24 * HOUR_SLOTS;
 
-/** Creates a counter without calls. */
-export function createRecentCallCounter(): RecentCallCounter {
+/** Creates a counter without calls. Calls are forgotten after a day. */
+export function createRecentCallCounter() {
   const slots = new Float64Array(DAY_SLOTS);
   let newest = 0;
 
@@ -31,11 +25,11 @@ export function createRecentCallCounter(): RecentCallCounter {
   }
 
   return {
-    record(now) {
+    record(now: MonotonicMs): void {
       advance(now);
       slots[newest % DAY_SLOTS]!++;
     },
-    calls(now) {
+    calls(now: MonotonicMs): RecentCalls {
       advance(now);
       let hour = 0;
       let day = 0;

@@ -7,13 +7,7 @@ import type { CategoryState, Ledger, Permit } from "./ledger.ts";
 import { type LimitReading, ROUNDING_MS } from "./limit-headers.ts";
 import { CATEGORIES, type Category, type Lane } from "./limits.ts";
 import { categoryPaceRates } from "./pacing.ts";
-import {
-  isRejectedAlone,
-  type RouteHistory,
-  recordRouteAnswered,
-  recordRouteRejected,
-  routeOf,
-} from "./route-rejections.ts";
+import { isRejectedAlone, recordRouteAnswered, recordRouteRejected, routeOf } from "./route-rejections.ts";
 
 /**
  * Maximum backoff. It starts at 1 s and is doubled with each 429 in a row, with full jitter. A longer Retry-After takes
@@ -73,8 +67,9 @@ export function recordTooManyRequests(ledger: Ledger, permit: Permit, rejection:
     state.rejections++;
     state.rejectedAt = now;
   }
+  const otherRoutes = Object.values(state.routes).filter((other) => other !== route);
   route.rejectedUntil = Math.max(route.rejectedUntil, now + rejectionWaitMs(rejection, route.rejectionsInRow));
-  if (!rejection.isExplained && isRejectedAlone([route], otherRoutesThan(state, route))) return;
+  if (!rejection.isExplained && isRejectedAlone([route], otherRoutes)) return;
   const others = CATEGORIES.filter((other) => other !== category).map((other) => ledger.categories[other]);
   const othersAnsweredAt = Math.max(...others.map(({ answeredAt }) => answeredAt));
   const concernsCategory =
@@ -111,9 +106,6 @@ function rejectionWaitMs({ retryAfterMs, jitter }: Rejection, rejections: number
   const requested = retryAfterMs === null ? 0 : Math.min(RETRY_AFTER_MS_MAX, retryAfterMs + ROUNDING_MS);
   return Math.max(SECOND_MS, backoff, requested);
 }
-
-const otherRoutesThan = ({ routes }: CategoryState, route: RouteHistory): RouteHistory[] =>
-  Object.values(routes).filter((row) => row !== route);
 
 /**
  * Holds a category that a 429 may concern, for {@link UNCERTAIN_HOLD_MS_MAX} at most. After such a hold the category

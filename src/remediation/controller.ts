@@ -6,7 +6,7 @@ import { recoverFromCrash } from "./crash-recovery.ts";
 import { thresholdsOfPolicies } from "./evaluation/detail-demand.ts";
 import { resumeEpisodeNotifications } from "./execution/episode-transitions.ts";
 import { startVerificationReads } from "./execution/verification-reads.ts";
-import { JournaledCommands } from "./operator-commands.ts";
+import { createOperatorCommands } from "./operator-commands.ts";
 import { endExpiredHolds, nextExpiryMs } from "./operator-holds.ts";
 import { RemediationRound } from "./round.ts";
 import { bindJournalToService } from "./service-identity.ts";
@@ -45,7 +45,7 @@ export class RemediationController {
     resumeEpisodeNotifications(context);
     const { fleetHealth, trustTracker, view } = this.#round;
     this.view = view;
-    this.operatorCommands = new JournaledCommands({
+    this.operatorCommands = createOperatorCommands({
       ...{ context, fleetHealth, trustTracker },
       onCommand: () => this.#requestRound(),
     });

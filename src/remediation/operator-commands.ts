@@ -4,7 +4,13 @@ import { fail, ok, type Result } from "../base/result.ts";
 import type { NodeId } from "../model/node.ts";
 import type { Action, NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
-import type { CommandRejection, OperatorCommandName, Pause } from "../model/remediation/operator-command.ts";
+import type {
+  CommandRejection,
+  CommandReply,
+  OperatorCommand,
+  OperatorCommandName,
+  Pause,
+} from "../model/remediation/operator-command.ts";
 import { type EpochMs, formatTime } from "../model/time.ts";
 import type { RemediationContext } from "./context.ts";
 import { approvalExpiry } from "./evaluation/candidates.ts";
@@ -42,7 +48,6 @@ interface CommandPlan {
 }
 
 type Planned = Result<CommandPlan, CommandRejection>;
-type Reply = Promise<Result<string, CommandRejection>>;
 
 /**
  * Maximum number of holds on nodes that are not listed. A hold may last until it is released, and a mistyped id is
@@ -50,66 +55,80 @@ type Reply = Promise<Result<string, CommandRejection>>;
  */
 export const UNLISTED_HOLDS_MAX = 100;
 
+/** Creates the commands of operators. */
+export const createOperatorCommands = (deps: OperatorCommandsDeps): OperatorCommands => ({
+  execute: (command) => new JournaledCommands(deps, command.operator).execute(command),
+  noteReload: (problems, operator, origin) => new JournaledCommands(deps, operator).noteReload(problems, origin),
+});
+
 /**
  * The commands of one operator, or null if no operators are configured. A command that can't be journaled is rejected,
  * because a restart would lose it. A command is planned with the state after all earlier commits, and takes effect once
  * it is journaled.
  */
-export class JournaledCommands implements OperatorCommands {
+class JournaledCommands {
   readonly #deps: OperatorCommandsDeps;
   readonly #state: RemediationState;
   readonly #operator: string | null;
   /** The operator, as replies and reasons name them. */
   readonly #name: string;
 
-  constructor(deps: OperatorCommandsDeps, operator: string | null = null) {
+  constructor(deps: OperatorCommandsDeps, operator: string | null) {
     this.#deps = deps;
     this.#state = deps.context.remediationState;
     this.#operator = operator;
     this.#name = operator ?? "an operator";
   }
 
-  as(operator: string): OperatorCommands {
-    return new JournaledCommands(this.#deps, operator);
+  /** Plans a command, journals it and its changes, and applies it. */
+  async execute(command: OperatorCommand): Promise<CommandReply> {
+    let planned!: Planned;
+    const changesNow = () => {
+      planned = this.#plan(command);
+      if (!planned.ok || planned.value.target === null) return null;
+      const { target, changes, reply } = planned.value;
+      return [...changes, this.#commandRow(target, reply)];
+    };
+    const isDone = await this.#state.commitLatest(changesNow, () => planned.ok && planned.value.apply());
+    if (!planned.ok) return planned;
+    const { target, reply } = planned.value;
+    if (isDone) this.#deps.onCommand();
+    if (isDone && target !== null) this.#count(target.command);
+    if (isDone || target === null) return ok(reply);
+    const problem = this.#state.journalProblem() ?? "the journal could not be written, but now can";
+    return reject("journal", `${problem}; nothing has changed`);
   }
 
-  pause(reason: string, forMs: DurationMs | null = null): Reply {
-    return this.#run(() => this.#planPause(reason, forMs));
-  }
-
-  resume(): Reply {
-    return this.#run(() => this.#planResume());
-  }
-
-  approve(id: string): Reply {
-    return this.#run(() => this.#planApprove(id));
-  }
-
-  reject(id: string, reason: string): Reply {
-    return this.#run(() => this.#planReject(id, reason));
-  }
-
-  hold(node: NodeId, reason: string, forMs: DurationMs | null = null): Reply {
-    return this.#run(() => this.#planHold(node, reason, forMs));
-  }
-
-  release(node: NodeId): Reply {
-    return this.#run(() => this.#planRelease(node));
-  }
-
-  resetBreaker(): Reply {
-    return this.#run(() => this.#planResetBreaker());
-  }
-
-  acceptInventory(): Reply {
-    return this.#run(() => this.#planAcceptInventory());
-  }
-
-  noteReload(problems: readonly string[], origin = ""): void {
+  noteReload(problems: readonly string[], origin: string): void {
     const rest = problems.length > 1 ? ` (and ${problems.length - 1} more)` : "";
     const result = problems.length === 0 ? "the new configuration is active" : `rejected: ${problems[0]}${rest}`;
     this.#state.record([this.#commandRow({ command: "reload" }, `${origin}${result}`)]);
     this.#count("reload");
+  }
+
+  #plan({ command, target, reason, forMs = null }: OperatorCommand): Planned {
+    switch (command) {
+      case "pause":
+        return this.#planPause(reason, forMs);
+      case "resume":
+        return this.#planResume();
+      case "approve":
+        return this.#planApprove(target);
+      case "reject":
+        return this.#planReject(target, reason);
+      case "hold":
+        return this.#planHold(target, reason, forMs);
+      case "release":
+        return this.#planRelease(target);
+      case "reset-breaker":
+        return this.#planResetBreaker();
+      case "accept-inventory":
+        return this.#planAcceptInventory();
+      default:
+        command satisfies never;
+        // A standby of another version forwarded it.
+        return reject("conflict", `this version does not have the command ${command}`);
+    }
   }
 
   #planPause(reason: string, forMs: DurationMs | null): Planned {
@@ -214,25 +233,6 @@ export class JournaledCommands implements OperatorCommands {
       apply();
       acceptLosses(context);
     });
-  }
-
-  /** Plans a command, journals it and its changes, and applies it. */
-  async #run(plan: () => Planned): Reply {
-    let planned!: Planned;
-    const changesNow = () => {
-      planned = plan();
-      if (!planned.ok || planned.value.target === null) return null;
-      const { target, changes, reply } = planned.value;
-      return [...changes, this.#commandRow(target, reply)];
-    };
-    const isDone = await this.#state.commitLatest(changesNow, () => planned.ok && planned.value.apply());
-    if (!planned.ok) return planned;
-    const { target, reply } = planned.value;
-    if (isDone) this.#deps.onCommand();
-    if (isDone && target !== null) this.#count(target.command);
-    if (isDone || target === null) return ok(reply);
-    const problem = this.#state.journalProblem() ?? "the journal could not be written, but now can";
-    return reject("journal", `${problem}; nothing has changed`);
   }
 
   #count(command: OperatorCommandName): void {

@@ -19,21 +19,12 @@ export interface TrafficShare {
 /** Shares of all traffic classes. */
 export type TrafficShares = Readonly<Record<TrafficClass, TrafficShare>>;
 
+const CLASS_OF_LANE = { action: null, suspect: "details", detail: "details", stats: "stats" } as const;
+
 /** Returns the traffic class of a call, or null for an action, which precedes all classes. */
 export function trafficClassOf(category: Category, lane: Lane): TrafficClass | null {
-  switch (lane) {
-    case "action":
-      return null;
-    case "walk":
-      return category === "node_management" ? "nodes" : "sessions";
-    case "suspect":
-    case "detail":
-      return "details";
-    case "stats":
-      return "stats";
-    default:
-      return lane satisfies never;
-  }
+  if (lane === "walk") return category === "node_management" ? "nodes" : "sessions";
+  return CLASS_OF_LANE[lane];
 }
 
 /** Minimum weight, so that a class without planned calls is served too if one of its calls waits. */
@@ -67,11 +58,9 @@ export class FairQueue {
     this.#starts[trafficClass] += this.#costOf(trafficClass);
   }
 
-  /** Sorts the classes in the order in which to serve them. */
+  /** Sorts the classes in the order in which to serve them; those that are due at the same time keep theirs. */
   order(trafficClasses: readonly TrafficClass[]): readonly TrafficClass[] {
-    return trafficClasses.toSorted(
-      (a, b) => this.#dueAt(a) - this.#dueAt(b) || TRAFFIC_CLASSES.indexOf(a) - TRAFFIC_CLASSES.indexOf(b),
-    );
+    return trafficClasses.toSorted((a, b) => this.#dueAt(a) - this.#dueAt(b));
   }
 
   /** Returns the virtual time that one call takes. */

@@ -74,19 +74,8 @@ export function callsPerRun(
 
 /** Returns the calls of one run without repeated pages and lookups. */
 export function pagesOf(collector: Collector, input: Pick<PlanInput, "nodes" | "nodePages" | "sessionPages">): number {
-  switch (collector) {
-    case "nodes":
-      return Math.max(1, input.nodePages);
-    case "details":
-      return Math.max(1, input.nodes);
-    case "sessions":
-      return Math.max(1, input.sessionPages);
-    case "stats":
-    case "hourly":
-      return 1;
-    default:
-      return collector satisfies never;
-  }
+  const { nodes, nodePages, sessionPages } = input;
+  return Math.max(1, { nodes: nodePages, details: nodes, sessions: sessionPages, stats: 1, hourly: 1 }[collector]);
 }
 
 /** Returns whether a limit applies to a collector. */

@@ -1,8 +1,10 @@
+import type { CallAttemptDeps } from "../../src/api-client/call-attempt.ts";
 import { createApiClient } from "../../src/api-client/client.ts";
 import { readStatsCall } from "../../src/api-client/endpoints.ts";
 import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
+import type { LabelsOf } from "../../src/metrics/daemon-metrics.ts";
 import type { Secret, Transport } from "../../src/model/ports.ts";
 import type { FaultKind, ServiceOptions } from "../../src/model/scenario.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
@@ -62,11 +64,7 @@ export function createClientSetup({ fault, match, share, secret, service: option
     random,
     secret: secret ?? fixedKey(SIMULATION_KEY),
     timeoutMs: 10_000,
-    observer: {
-      onCall: (endpoint, code) => void calls.push(`${endpoint} ${code}`),
-      onLimitStated: () => {},
-      onRejected: () => {},
-    },
+    metrics: callMetrics((endpoint, code) => void calls.push(`${endpoint} ${code}`)),
     agent: "proxywarden/test",
   });
   const get = async (call = readStatsCall) => {
@@ -76,3 +74,13 @@ export function createClientSetup({ fault, match, share, secret, service: option
   };
   return { clock, service, calls, get, store, rateLimiter, client };
 }
+
+/** Returns metrics that only report each call. `code`: the status code, or the kind of failure. */
+export const callMetrics = (onCall: (endpoint: string, code: string) => void): CallAttemptDeps["metrics"] & {} => ({
+  inc(name, labels) {
+    const { endpoint, code } = labels as Partial<LabelsOf<"proxywarden_api_requests_total">>;
+    if (name === "proxywarden_api_requests_total") onCall(endpoint!, code!);
+  },
+  set() {},
+  observe() {},
+});

@@ -45,14 +45,10 @@ describe("credentials", () => {
   test.each<[string, Partial<IntegrationAccess>, string]>([
     [
       "basic_auth, in any alphabet",
-      { credentials: { kind: "basic", username: "ü", password: fixedKey("p:1") } },
+      { credentials: { kind: "basic", username: "ü", secret: fixedKey("p:1") } },
       basic("ü:p:1"),
     ],
-    [
-      "authorization",
-      { credentials: { kind: "authorization", scheme: "Bearer", credentials: fixedKey("t") } },
-      "Bearer t",
-    ],
+    ["authorization", { credentials: { kind: "authorization", scheme: "Bearer", secret: fixedKey("t") } }, "Bearer t"],
   ])("%s becomes the header", async (_, access, header) => {
     const { url, requests: seen } = await startHttpServer(() => ({ body: "{}" }));
     await peerOf({ url, ...access }).peer.request(query, neverAnswers);
@@ -70,12 +66,12 @@ describe("credentials", () => {
     const { url, requests: seen } = await startHttpServer(({ headers }) => ({
       status: headers.authorization === "Bearer new" ? 200 : 401,
     }));
-    const credentials = { kind: "authorization", scheme: "Bearer", credentials: renewable("old", "new") } as const;
+    const credentials = { kind: "authorization", scheme: "Bearer", secret: renewable("old", "new") } as const;
     expect(await peerOf({ url, credentials }).peer.request(query, neverAnswers)).toMatchObject({
       value: { status: 200 },
     });
     expect(seen).toHaveLength(2);
-    const stale = { ...credentials, credentials: fixedKey("old") };
+    const stale = { ...credentials, secret: fixedKey("old") };
     expect(await peerOf({ url, credentials: stale }).peer.request(query, neverAnswers)).toMatchObject({
       value: { status: 401 },
     });

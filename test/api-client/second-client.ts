@@ -11,6 +11,7 @@ import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-sce
 import { createService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
 import { createPlanLimits, createRecordingLog, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
+import { callMetrics } from "./client-fixture.ts";
 
 const MINUTE = 60_000;
 
@@ -96,14 +97,10 @@ export async function runSharedHours({
     random,
     secret: fixedKey(SIMULATION_KEY),
     timeoutMs: 10_000,
-    observer: {
-      onCall: (_, code) => {
-        ours[minute()]!++;
-        if (code === "429") refused.ownPerMinute.push(minute());
-      },
-      onLimitStated: () => {},
-      onRejected: () => {},
-    },
+    metrics: callMetrics((_, code) => {
+      ours[minute()]!++;
+      if (code === "429") refused.ownPerMinute.push(minute());
+    }),
     agent: "proxywarden/test",
   });
   const stop = new AbortController();

@@ -122,20 +122,14 @@ test("a fleet and a history that the page can't show are not live", async () => 
 test("a command that waits for its response can't be sent twice, and leaves the dialog of another one open", async () => {
   const reply = deferred<ReturnType<typeof ok<string>>>();
   const sent: string[][] = [];
-  const commands = recordingCommands(sent);
+  const execute = recordingCommands(sent);
   const web = await startTestServer(
     {
       ...{ fleet: () => buildFleet([{ id: "a" }]), operators, ...quietStatus() },
-      commands: () => ({
-        ...commands,
-        as: () => ({
-          ...commands,
-          pause: async (reason, forMs) => {
-            await commands.pause(reason, forMs);
-            return reply.promise;
-          },
-        }),
-      }),
+      async execute(command) {
+        const done = await execute(command);
+        return command.command === "pause" ? reply.promise : done;
+      },
     },
     createSystemClock(),
   );

@@ -23,7 +23,7 @@ async function commandRecordingDaemon(
   const secret = token === null ? null : inlineSecret(token);
   const web = await startTestServer({
     fleet: () => buildFleet([{ id: "node/ü 1?" }, { id: ".." }]),
-    commands: () => recordingCommands(recorded, refusal),
+    execute: recordingCommands(recorded, refusal),
     operators: () => adminOperators(secret),
   });
   return { recorded, url: web.url };

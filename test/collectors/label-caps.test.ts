@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
-import { createTopListCaps } from "../../src/collectors/statistics-collector.ts";
+import { createTopListCaps } from "../../src/collectors/collected-state.ts";
 import { createLabelCounts } from "../../src/inventory/label-counts.ts";
 import type { SessionTotals } from "../../src/inventory/sessions/session-totals.ts";
 import { createNetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import { LABEL_CAPS } from "../../src/model/label-values.ts";
 import type { Fault } from "../../src/model/scenario.ts";
-import type { SessionRecord } from "../../src/model/session.ts";
+import type { SessionRecord, SessionStatistics } from "../../src/model/session.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
 import { startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 import { createWalks, session } from "../inventory/sessions/session-walks.ts";
@@ -151,7 +151,7 @@ describe("nodes named by sessions", () => {
 });
 
 test("a top list adds up repeated values, and counts values beyond the cap under other", () => {
-  const stats = {
+  const stats: SessionStatistics = {
     ...{
       activeSessions: 1,
       sessionsToday: 1,
@@ -160,17 +160,17 @@ test("a top list adds up repeated values, and counts values beyond the cap under
       averageDurationSeconds: 1,
     },
     topCountries: [
-      { country: "DE", sessions: 3 },
-      { country: "FR", sessions: 2 },
-      { country: "DE", sessions: 4 },
+      ["DE", 3],
+      ["FR", 2],
+      ["DE", 4],
     ],
-    topProtocols: Array.from({ length: 1_000 }, (_, index) => ({ protocol: `p${index}`, sessions: 1 })),
+    topProtocols: Array.from({ length: 1_000 }, (_, index) => [`p${index}`, 1] as const),
   };
   const capped = createTopListCaps(() => {})(stats);
   expect(capped.topCountries).toEqual([
-    { country: "DE", sessions: 7 },
-    { country: "FR", sessions: 2 },
+    ["DE", 7],
+    ["FR", 2],
   ]);
   expect(capped.topProtocols).toHaveLength(301);
-  expect(capped.topProtocols.at(-1)).toEqual({ protocol: "other", sessions: 700 });
+  expect(capped.topProtocols.at(-1)).toEqual(["other", 700]);
 });

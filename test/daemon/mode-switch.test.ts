@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { type DaemonGroup, startDaemonGroup } from "../harness/daemon-group.ts";
+import { commandsOf } from "../harness/operator-commands.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
 import { resultOf } from "../web/fleet-fixture.ts";
@@ -105,7 +106,7 @@ test("commands given to a standby are executed by the leader, which answers; wit
     await group.advance(6 * SECOND_MS);
     return command;
   };
-  const commands = two!.modes.active.operatorCommands.as("alice");
+  const commands = commandsOf(two!.modes.active, "alice");
   expect(await give(commands.pause("deploy"))).toEqual({
     ok: true,
     value: "paused: deploy; no action is taken until resume; executed by the leader, one (http://one)",
@@ -121,9 +122,9 @@ test("commands given to a standby are executed by the leader, which answers; wit
   one!.resume();
   await group.advance(20 * SECOND_MS);
   two!.database.isReachable = false;
-  expect(await give(one!.modes.active.operatorCommands.pause("x"))).toMatchObject({ error: { kind: "unanswered" } });
+  expect(await give(commandsOf(one!.modes.active).pause("x"))).toMatchObject({ error: { kind: "unanswered" } });
   one!.database.isReachable = false;
-  expect(await give(one!.modes.active.operatorCommands.pause("x"))).toMatchObject({ error: { kind: "journal" } });
+  expect(await give(commandsOf(one!.modes.active).pause("x"))).toMatchObject({ error: { kind: "journal" } });
 });
 
 test("a standby shows episodes, actions and decisions of the leader, and follows them", async () => {

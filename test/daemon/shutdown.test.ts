@@ -25,13 +25,14 @@ async function startSharedDaemon() {
     web: { listen: "127.0.0.1:0" },
   };
   const log = createRecordingLog();
-  let reads = 0;
+  const reads = { begun: 0, done: 0 };
   let reading = Promise.resolve();
   const started = await startDaemon({
     ...{ clock, cron: createCron(), random: () => 0.5, log: { ...log, setLevel() {} }, version: "0.0.0" },
     readConfig: async () => {
+      reads.begun++;
       await reading;
-      return parsedConfig({ ...sections, collect: { nodes: { every: `${++reads}m` } } });
+      return parsedConfig({ ...sections, collect: { nodes: { every: `${++reads.done}m` } } });
     },
     readFile: readTextFile,
     openStore: () => ok(database.state),
@@ -54,7 +55,7 @@ async function startSharedDaemon() {
   const waitBeforeReading = (until: Promise<void>) => {
     reading = until;
   };
-  return { clock, database, daemon, log, stop, waitBeforeReading };
+  return { clock, database, daemon, log, reads, stop, waitBeforeReading };
 }
 
 test("a leader whose database hangs stops within 10 s", async () => {
@@ -109,6 +110,23 @@ test("a leader whose database hangs has stopped its collectors by the time of th
   });
   await daemons[0]!.stop();
   expect(await handover).toBe(0);
+});
+
+test("reloads run one at a time; requests during one share the next, which reads the files again", async () => {
+  const { clock, daemon, reads, stop, waitBeforeReading } = await startSharedDaemon();
+  await clock.advance(5 * SECOND_MS);
+  const reading = Promise.withResolvers<void>();
+  waitBeforeReading(reading.promise);
+  const first = daemon.reload();
+  await clock.advance(STEP_MS);
+  const others = Array.from({ length: 5 }, () => daemon.reload());
+  await clock.advance(STEP_MS);
+  // The first read was that of the start.
+  expect(reads).toEqual({ begun: 2, done: 1 });
+  reading.resolve();
+  expect(await Promise.all([first, ...others])).toEqual(Array(6).fill(ok(undefined)));
+  expect(reads).toEqual({ begun: 3, done: 3 });
+  await stop();
 });
 
 test("a configuration that was read after SIGTERM is not activated", async () => {

@@ -153,6 +153,5 @@ function clientOver(transport: Transport, clock: ReturnType<typeof createVirtual
     secret: fixedKey("key"),
     timeoutMs: 10_000,
     agent: "proxywarden/fuzz",
-    observer: { onCall() {}, onLimitStated() {}, onRejected() {} },
   });
 }

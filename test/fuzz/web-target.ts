@@ -236,7 +236,6 @@ function depsOf(daemon: VirtualDaemon, clock: Pick<Clock, "monotonic">): WebDeps
   const statusSnapshot = (): StatusSnapshot => statusSnapshotOf(daemon);
   return {
     scrape: (request) => exposition.scrape(request),
-    ready: () => ({ ready: true, reasons: [] }),
     reload: () => Promise.resolve(ok(undefined)),
     isTrustedProxy: () => true,
     status: () => statusView(statusSnapshot()),
@@ -248,7 +247,7 @@ function depsOf(daemon: VirtualDaemon, clock: Pick<Clock, "monotonic">): WebDeps
     epoch: "now",
     history: createHistory().view,
     remediation: () => daemon.controller!.view,
-    commands: () => daemon.controller!.operatorCommands,
+    execute: daemon.controller!.operatorCommands.execute,
     operators: () => [{ name: "alice", token: fixedKey(TOKEN) }],
   };
 }

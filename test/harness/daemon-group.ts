@@ -20,6 +20,7 @@ import { createService, type SimulatedService } from "../../src/simulator/http/s
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
 import { actualNodes, rateLimitedCount } from "../../src/simulator/inspection.ts";
 import { createInterventions } from "../../src/simulator/intervention.ts";
+import { journalRows } from "./journal-rows.ts";
 import { rebootOffline, remediationRules, withoutRetries } from "./policies.ts";
 import { listsOnlySettings, noFailureRates } from "./quiet-network.ts";
 import { createSharedDatabase, type DatabaseConnection, type SharedDatabase } from "./shared-database.ts";
@@ -119,7 +120,7 @@ export async function startDaemonGroup(options: DaemonGroupOptions = {}): Promis
       interventions.startFailure(node.id, { failureMode: "outage", remedy });
       return node.id;
     },
-    actions: () => database.store.rows.actions({ limit: 1_000 }).toReversed(),
+    actions: () => journalRows(database.store, "actions"),
     rejectedCalls: () => rateLimitedCount(service),
   };
 }

@@ -16,6 +16,8 @@ import { createSimulatedTransport } from "../../src/simulator/http/transport.ts"
 import { actualNodes, type ReplyCount, replyCounts } from "../../src/simulator/inspection.ts";
 import { createInterventions, type Interventions } from "../../src/simulator/intervention.ts";
 import { createCrashableProcess, type InjectedFailures, type ProcessEvent } from "./crashable-process.ts";
+import { journalRows } from "./journal-rows.ts";
+import { type CommandsByName, commandsOf } from "./operator-commands.ts";
 import {
   everyMinuteSettings,
   START_MS,
@@ -35,6 +37,8 @@ export interface QuietNetwork {
   readonly events: readonly ProcessEvent[];
   readonly injectedFailures: InjectedFailures;
   controller(): RemediationController;
+  /** Returns the commands of an operator. Absent: no operators are configured. */
+  commands(operator?: string): CommandsByName;
   advance(ms: DurationMs): Promise<void>;
   /** Advances the clock second by second until the condition holds. Throws if it does not hold within three hours. */
   advanceUntil(condition: () => boolean): Promise<void>;
@@ -88,7 +92,6 @@ export const listsOnlySettings: Partial<CollectionSettings> = {
 
 /** After this time the inventory is trusted. */
 const WARM_UP_MS: DurationMs = 4 * MINUTE_MS;
-const ROWS_MAX = 1_000;
 const WAIT_SECONDS_MAX = 3 * 3_600;
 
 /** Starts a daemon, and advances the clock until its inventory is trusted. It stops when the test ends. */
@@ -117,6 +120,7 @@ export async function startQuietNetwork(options: QuietNetworkOptions): Promise<Q
     ...createInspection(service, store),
     interventions: createInterventions(service, () => START_MS + clock.monotonic()),
     controller: () => network.daemon.controller!,
+    commands: (operator) => commandsOf(network.controller().operatorCommands, operator),
     advance: (ms) => clock.advance(ms),
     async advanceUntil(condition) {
       for (let second = 0; second < WAIT_SECONDS_MAX; second++) {
@@ -173,7 +177,7 @@ const recordingReceiver = (notifications: Notification[]): Receiver => ({
 });
 
 /** Creates the functions with which a test reads the state of the service and of the journal. */
-function createInspection(service: SimulatedService, { rows }: SqliteStateStore) {
+function createInspection(service: SimulatedService, store: SqliteStateStore) {
   const posts = () => replyCounts(service).filter(({ endpoint }) => endpoint.startsWith("POST"));
   return {
     nodes: (region?: string) =>
@@ -181,9 +185,9 @@ function createInspection(service: SimulatedService, { rows }: SqliteStateStore)
     status: (id: string) => [...actualNodes(service)].find((node) => node.id === id)!.status,
     posts,
     postCount: () => posts().reduce((sum, { count }) => sum + count, 0),
-    actions: () => rows.actions({ limit: ROWS_MAX }).toReversed(),
-    episodes: () => rows.episodes({ limit: ROWS_MAX }).toReversed(),
-    decisions: () => rows.decisions({ limit: ROWS_MAX }).toReversed(),
+    actions: () => journalRows(store, "actions"),
+    episodes: () => journalRows(store, "episodes"),
+    decisions: () => journalRows(store, "decisions"),
   };
 }
 

@@ -2,8 +2,8 @@ import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore, type SqliteStateStore } from "../../src/journal/sqlite/store.ts";
 import type { Clock, StateStore } from "../../src/model/ports.ts";
 import type { Journal, JournalChange } from "../../src/model/remediation/journal.ts";
-import type { CommandReply } from "../../src/model/remediation/operator-command.ts";
-import type { ForwardedOrder, ForwardedOrders, Lease, LeaseHolder, SharedState } from "../../src/model/shared-state.ts";
+import type { CommandReply, OperatorCommand } from "../../src/model/remediation/operator-command.ts";
+import type { ForwardedOrders, Lease, LeaseHolder, SharedState } from "../../src/model/shared-state.ts";
 
 /** A lease, a journal and forwarded orders that the daemons of a test share, on its clock. */
 export interface SharedDatabase {
@@ -28,7 +28,7 @@ export interface DatabaseConnection {
 
 interface OrderRow {
   readonly id: number;
-  readonly order: ForwardedOrder;
+  readonly order: OperatorCommand;
   reply: CommandReply | null;
 }
 

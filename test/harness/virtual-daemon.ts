@@ -1,4 +1,3 @@
-import type { CallObserver } from "../../src/api-client/call-attempt.ts";
 import { createApiClient } from "../../src/api-client/client.ts";
 import { createRateLimiter, type RateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { createServiceClock, type ServiceClock } from "../../src/api-client/service-clock.ts";
@@ -11,7 +10,7 @@ import {
 } from "../../src/collectors/collector-manager.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
-import { createDaemonMetrics, type DaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
+import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { ExternalBlockers, Log, Secret, StateStore, Transport } from "../../src/model/ports.ts";
 import type { Receiver } from "../../src/model/remediation/notification.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
@@ -152,7 +151,7 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
     random,
     secret: options.secret ?? fixedKey(options.key ?? SIMULATION_KEY),
     timeoutMs: 10_000,
-    observer: countCalls(metrics),
+    metrics: { inc: metrics.inc, set() {}, observe() {} },
     agent: "proxywarden/test",
   });
   const snapshots: { last: Snapshot | null } = { last: null };
@@ -214,12 +213,6 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
     serviceClock,
   };
 }
-
-const countCalls = (metrics: DaemonMetrics): CallObserver => ({
-  onCall: (endpoint, code) => metrics.inc("proxywarden_api_requests_total", { endpoint, code }),
-  onLimitStated: () => {},
-  onRejected: (category) => metrics.inc("proxywarden_ratelimit_exceeded_total", { category }),
-});
 
 /** Returns what the status views of a daemon read, as version 1.2.3. */
 export const statusSnapshotOf = ({

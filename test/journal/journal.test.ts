@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
-import { QUERY_ROWS_MAX } from "../../src/journal/row-rules.ts";
+import { QUERY_ROWS_MAX } from "../../src/journal/row-queries.ts";
 import {
   actionOf,
   anyChange,

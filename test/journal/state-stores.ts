@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
 import { ok } from "../../src/base/result.ts";
-import { toJsonText } from "../../src/journal/postgres/json-text.ts";
+import { toJsonText } from "../../src/journal/postgres/database.ts";
 import { openSharedState } from "../../src/journal/postgres/store.ts";
 import { createMemoryStateStore, openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import type { Secret, StateStore } from "../../src/model/ports.ts";

@@ -206,14 +206,6 @@ describe("an active notification", () => {
     expect(end).toEqual({ ...storm, summary: "It is over", endsAt: 7 });
   });
 
-  test("for one receiver is repeated only to that receiver", async () => {
-    const { clock, notifier, sendings } = start({ a: () => accepted, b: () => accepted }, { a: MINUTE, b: MINUTE });
-    notifier.notify(storm, "a");
-    await clock.advance(90_000);
-    expect([sendings.a!.length, sendings.b!.length]).toEqual([2, 0]);
-    expect(notifier.activeNotifications()).toEqual([]);
-  });
-
   test("is resumed by the next notifier without being sent again to receivers that want no repetitions", async () => {
     const first = start({ alerts: () => accepted });
     first.notifier.notify(storm);

@@ -1,8 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Notification } from "../../src/model/remediation/notification.ts";
 import { createAlertmanager } from "../../src/notify/alertmanager.ts";
-import { createLogReceiver } from "../../src/notify/log-receiver.ts";
-import { createWebhook } from "../../src/notify/webhook.ts";
+import { createLogReceiver, createWebhook } from "../../src/notify/receivers.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { neverAnswers, startHttpServer } from "../api-client/http-server.ts";
 import { createRecordingLog, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
@@ -37,9 +36,8 @@ const webhookTo = ({ url, clock = createVirtualClock(START_MS) }: Parts) => {
   return receiver;
 };
 const alertmanagerTo = ({ url, clock = createVirtualClock(START_MS) }: Parts) => {
-  const generatorUrl = "http://warden.example.net/";
   const access = { url };
-  const receiver = createAlertmanager({ name: "alerts", access, clock, agent: "proxywarden/test", generatorUrl });
+  const receiver = createAlertmanager({ name: "alerts", access, clock, agent: "proxywarden/test" });
   onTestFinished(() => receiver.close());
   return receiver;
 };
@@ -115,7 +113,6 @@ describe("an Alertmanager", () => {
       annotations: { summary: "node_7 is unhealthy" },
       startsAt: "2026-03-01T00:00:00.000Z",
       endsAt: "2026-03-01T00:05:30.000Z",
-      generatorURL: "http://warden.example.net/",
     });
     expect(alertmanagerTo({ url: "http://127.0.0.1:1" }).repeatMs).toBe(60_000);
   });

@@ -7,7 +7,6 @@ import {
   recordLost,
   recordSent,
   remainingAtLeast,
-  type SendMark,
   settleLostCalls,
 } from "../../src/rate-limit/limit-headers.ts";
 
@@ -15,7 +14,7 @@ import {
 const event = fc.tuple(fc.constantFrom("send", "arrive", "answer", "lose", "refill" as const), fc.nat(20));
 
 interface SentCall {
-  readonly mark: SendMark;
+  readonly settledBefore: number;
   remaining: number | null;
 }
 
@@ -30,7 +29,7 @@ test("never states more remaining calls than there are, however calls overlap, a
       let now = 0;
       for (const [what, which] of events) {
         now++;
-        if (what === "send") sent.push({ mark: recordSent(limit), remaining: null });
+        if (what === "send") sent.push({ settledBefore: recordSent(limit), remaining: null });
         // The service may count calls in a different order.
         if (what === "arrive" && sent.length > 0) {
           const call = sent.splice(which % sent.length, 1)[0]!;
@@ -39,7 +38,7 @@ test("never states more remaining calls than there are, however calls overlap, a
         }
         if (what === "answer" && arrived.length > 0) {
           const call = arrived.splice(which % arrived.length, 1)[0]!;
-          recordAnswered(limit, call.mark, { limit: 100, remaining: call.remaining!, resetAt: null }, now);
+          recordAnswered(limit, call.settledBefore, { limit: 100, remaining: call.remaining!, resetAt: null }, now);
         }
         if (what === "lose" && arrived.length > 0) {
           lost.push(arrived.splice(which % arrived.length, 1)[0]!);

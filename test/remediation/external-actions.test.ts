@@ -4,6 +4,7 @@ import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { PolicyRule } from "../../src/model/policy/policy.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
+import { journalRows } from "../harness/journal-rows.ts";
 import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { nodesActedOn } from "../harness/remediation-results.ts";
@@ -23,7 +24,7 @@ async function startSecond({ daemon: { service, clock } }: QuietNetwork, policie
     settings: listsOnlySettings,
     seed: 2,
   });
-  return { daemon, sentAt: () => store.rows.actions({ limit: 100 }).flatMap(({ sentAt }) => sentAt ?? []) };
+  return { daemon, sentAt: () => journalRows(store, "actions").flatMap(({ sentAt }) => sentAt ?? []) };
 }
 
 test("two daemons with separate state don't act on a node while the other verifies an action", async () => {
@@ -88,12 +89,12 @@ test.each([
   const [node] = network.nodes("us-east");
   const when = 'node.status in ["online", "rebooting"]';
   const policy = { ...rebootOnline(`node.id == "${node}"`), when, mode: "enforce" } as const;
-  expect(await network.controller().operatorCommands.pause("a test")).toMatchObject({ ok: true });
+  expect(await network.commands().pause("a test")).toMatchObject({ ok: true });
   await network.reload({ rules: remediationRules([policy]) });
   await network.advanceUntil(() => network.holdReasons(node!).length > 0);
   expect(network.holdReasons(node!)).toEqual(["paused"]);
   await act(network, node!);
-  await network.controller().operatorCommands.resume();
+  await network.commands().resume();
   await network.advance(5 * SECOND_MS);
   expect(network.actions()).toMatchObject([{ state: "withdrawn", detail: expect.stringMatching(detail) }]);
   expect(network.events.filter((event) => event.kind === "request" && event.method === "POST")).toEqual([]);

@@ -74,7 +74,7 @@ test("approve mode requests approval once, and after the approval sends exactly 
   expect(network.holdReasons(node!)).toEqual(["approval"]);
   const waiting = async () => /^proxywarden_approvals_waiting (.*)$/m.exec(await network.daemon.metrics.render("text"));
   expect((await waiting())?.[1]).toBe("1");
-  expect(await network.controller().operatorCommands.approve(shown!.id)).toMatchObject({ ok: true });
+  expect(await network.commands().approve(shown!.id)).toMatchObject({ ok: true });
   await network.advance(10 * SECOND_MS);
   expect((await waiting())?.[1]).toBe("0");
   expect(network.actions()).toMatchObject([
@@ -82,11 +82,11 @@ test("approve mode requests approval once, and after the approval sends exactly 
   ]);
   await network.advance(20 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["healed"]);
-  expect(await network.controller().operatorCommands.approve(shown!.id)).toMatchObject({
+  expect(await network.commands().approve(shown!.id)).toMatchObject({
     ok: false,
     error: { kind: "conflict" },
   });
-  expect(await network.controller().operatorCommands.approve("act-999")).toMatchObject({
+  expect(await network.commands().approve("act-999")).toMatchObject({
     ok: false,
     error: { kind: "not_found" },
   });
@@ -101,7 +101,7 @@ test("a request for approval lapses when its evidence is gone", async () => {
   const [shown] = network.controller().view.approvals();
   await network.advance(7 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ state: "lapsed", detail: "the node is no longer unhealthy" }]);
-  expect(await network.controller().operatorCommands.approve(shown!.id)).toMatchObject({
+  expect(await network.commands().approve(shown!.id)).toMatchObject({
     ok: false,
     error: { kind: "conflict" },
   });
@@ -116,11 +116,11 @@ test("an approved action that is held lapses when its evidence is gone", async (
   const healAt = network.daemon.clock.now() + 15 * MINUTE_MS;
   network.interventions.startFailure(node!, { failureMode: "outage", remedy: "time", recoverAt: healAt });
   await network.advance(10 * MINUTE_MS);
-  await network.controller().operatorCommands.pause("a test");
-  await network.controller().operatorCommands.approve(network.controller().view.approvals()[0]!.id);
+  await network.commands().pause("a test");
+  await network.commands().approve(network.controller().view.approvals()[0]!.id);
   await network.advance(7 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ state: "lapsed" }]);
-  await network.controller().operatorCommands.resume();
+  await network.commands().resume();
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
 });
@@ -131,7 +131,7 @@ test("approval of a rejected step is not requested again in its episode", async 
   network.failNode(node!);
   await network.advance(10 * MINUTE_MS);
   const [shown] = network.controller().view.approvals();
-  expect(await network.controller().operatorCommands.reject(shown!.id, "it is being moved")).toMatchObject({
+  expect(await network.commands().reject(shown!.id, "it is being moved")).toMatchObject({
     ok: true,
   });
   await network.advance(30 * MINUTE_MS);
@@ -153,11 +153,11 @@ test("requests for approval and approvals survive a restart", async () => {
   await network.restart();
   await network.advance(5 * MINUTE_MS);
   expect(network.controller().view.approvals()).toMatchObject([{ id: shown!.id }]);
-  await network.controller().operatorCommands.pause("a test");
-  await network.controller().operatorCommands.approve(shown!.id);
+  await network.commands().pause("a test");
+  await network.commands().approve(shown!.id);
   await network.restart();
   await network.advance(5 * MINUTE_MS);
-  await network.controller().operatorCommands.resume();
+  await network.commands().resume();
   network.failNode(second!);
   await network.advance(4 * MINUTE_MS);
   expect(network.actions().filter(({ sentAt }) => sentAt !== null)).toMatchObject([{ id: shown!.id }]);
@@ -168,7 +168,7 @@ test("an approval covers one step: approval of the next one is requested separat
   const [node] = network.nodes("us-east");
   network.failNode(node!, "forced_reboot");
   await network.advance(8 * MINUTE_MS);
-  await network.controller().operatorCommands.approve(network.controller().view.approvals()[0]!.id);
+  await network.commands().approve(network.controller().view.approvals()[0]!.id);
   await network.advance(20 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   expect(network.controller().view.approvals()).toMatchObject([{ node, request: { kind: "reboot", force: true } }]);

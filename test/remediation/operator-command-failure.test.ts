@@ -27,7 +27,8 @@ test("a command that can't be journaled changes nothing: the breaker stays open,
   const { breaker, largestWalkNodes: baseline } = network.controller().view.status();
   expect(breaker).not.toBeNull();
   disk.isFull = true;
-  const { operatorCommands: orders, view } = network.controller();
+  const { view } = network.controller();
+  const orders = network.commands();
   expect(await orders.resetBreaker()).toMatchObject({ ok: false, error: { kind: "journal" } });
   expect(await orders.acceptInventory()).toMatchObject({ ok: false, error: { kind: "journal" } });
   expect(view.status()).toMatchObject({ breaker, largestWalkNodes: baseline });

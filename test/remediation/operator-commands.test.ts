@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { journalRows } from "../harness/journal-rows.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 
 const journalled = (network: QuietNetwork, node?: string) =>
-  network.store.rows
-    .operatorCommands({ limit: 100, ...(node === undefined ? {} : { node }) })
-    .toReversed()
+  journalRows(network.store, "orders")
+    .filter((row) => node === undefined || row.node === node)
     .map(({ order, operator, node: about, action }) => [order, operator, about, action]);
 
 test("every successful command is journaled with the operator's name, and survives a restart", async () => {
@@ -15,18 +15,22 @@ test("every successful command is journaled with the operator's name, and surviv
   const [unhealthy, held] = network.nodes();
   network.interventions.startFailure(unhealthy!, { failureMode: "outage", remedy: "person" });
   await network.advance(10 * MINUTE_MS);
-  const alice = network.controller().operatorCommands.as("alice");
+  const alice = network.commands("alice");
   await alice.pause("a release");
-  await network.controller().operatorCommands.as("bob").resume();
+  await network.commands("bob").resume();
   await alice.hold(held!, "its disk is swapped");
   const heldAt = network.daemon.clock.now();
   await network.advance(MINUTE_MS);
   await alice.release(held!);
   await alice.resetBreaker();
   await alice.acceptInventory();
-  alice.noteReload(["a.yaml:1:1: wrong", "a.yaml:2:1: wrong too"]);
-  network.controller().operatorCommands.noteReload([]);
-  // A command that changes nothing is not journaled.
+  const { noteReload } = network.controller().operatorCommands;
+  noteReload(["a.yaml:1:1: wrong", "a.yaml:2:1: wrong too"], "alice", "");
+  noteReload([], null, "");
+  // A command that changes nothing is not journaled, nor one that only another version of a standby has.
+  const command = { command: "reboot" as "pause", target: "", reason: "", operator: null };
+  const rejection = { kind: "conflict", message: "this version does not have the command reboot" };
+  expect(await network.controller().operatorCommands.execute(command)).toEqual({ ok: false, error: rejection });
   expect((await alice.release(held!)).ok).toBe(false);
   const expected = [
     ["pause", "alice", null, null],
@@ -58,7 +62,7 @@ test("an action has the operator who approved or rejected it, and the time", asy
   await network.advance(10 * MINUTE_MS);
   const [request] = network.controller().view.approvals();
   const at = network.daemon.clock.now();
-  await network.controller().operatorCommands.as("alice").approve(request!.id);
+  await network.commands("alice").approve(request!.id);
   await network.advance(10 * MINUTE_MS);
   const { actions } = await network.controller().view.historyOf(node!);
   expect(actions.find(({ id }) => id === request!.id)).toMatchObject({
@@ -72,7 +76,7 @@ test("an action has the operator who approved or rejected it, and the time", asy
   other.interventions.startFailure(node!, { failureMode: "outage", remedy: "reboot" });
   await other.advance(10 * MINUTE_MS);
   const [refused] = other.controller().view.approvals();
-  await other.controller().operatorCommands.as("bob").reject(refused!.id, "it is being moved");
+  await other.commands("bob").reject(refused!.id, "it is being moved");
   expect((await other.controller().view.historyOf(node!)).actions[0]).toMatchObject({
     ...{ state: "rejected", answered: { operator: "bob" } },
     detail: `bob rejected ${refused!.id}: it is being moved`,
@@ -83,8 +87,8 @@ test("the blockers of a pause and of a hold name the operator", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes();
   network.interventions.startFailure(node!, { failureMode: "outage", remedy: "reboot" });
-  await network.controller().operatorCommands.as("alice").pause("a release");
-  await network.controller().operatorCommands.as("bob").hold(node!, "its disk is swapped");
+  await network.commands("alice").pause("a release");
+  await network.commands("bob").hold(node!, "its disk is swapped");
   await network.advance(10 * MINUTE_MS);
   const { holds, policies } = network.controller().view.explain(node!);
   expect(holds).toMatchObject([{ operator: "bob", reason: "bob holds it: its disk is swapped" }]);

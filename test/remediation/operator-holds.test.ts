@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { formatTime } from "../../src/model/time.ts";
+import { journalRows } from "../harness/journal-rows.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 
@@ -8,10 +9,7 @@ const rules = remediationRules([rebootOffline()]);
 
 /** The journalled commands, oldest first. */
 const journalled = (network: QuietNetwork) =>
-  network.store.rows
-    .operatorCommands({ limit: 100 })
-    .toReversed()
-    .map(({ order, operator, node, detail }) => [order, operator, node, detail]);
+  journalRows(network.store, "orders").map(({ order, operator, node, detail }) => [order, operator, node, detail]);
 
 const countOf = async (network: QuietNetwork, command: string, source: string): Promise<string | undefined> => {
   const text = await network.daemon.metrics.render("text");
@@ -26,10 +24,7 @@ test("a pause for half an hour holds every node, and then ends by itself: journa
   const network = await startQuietNetwork({ rules });
   const [node] = network.nodes();
   const until = network.daemon.clock.now() + 30 * MINUTE_MS;
-  const reply = await network
-    .controller()
-    .operatorCommands.as("alice")
-    .pause("a release", 30 * MINUTE_MS);
+  const reply = await network.commands("alice").pause("a release", 30 * MINUTE_MS);
   const end = formatTime(until);
   expect(reply).toEqual({ ok: true, value: `paused: a release; no action is taken until ${end}, or resume` });
   network.failNode(node!);
@@ -58,7 +53,7 @@ test("a pause for half an hour holds every node, and then ends by itself: journa
 test("a hold for two hours keeps policies from one node, and then ends by itself", async () => {
   const network = await startQuietNetwork({ rules });
   const [node, other] = network.nodes();
-  const commands = network.controller().operatorCommands.as("bob");
+  const commands = network.commands("bob");
   await commands.hold(node!, "its disk is swapped", 2 * HOUR_MS);
   await commands.hold(other!, "for good");
   network.failNode(node!);
@@ -79,7 +74,7 @@ test("a pause that expires between two walks ends at that time, not with the nex
   const before = walkedAt();
   await network.advanceUntil(() => walkedAt() !== before);
   const last = walkedAt();
-  await network.controller().operatorCommands.pause("a test", 5 * SECOND_MS);
+  await network.commands().pause("a test", 5 * SECOND_MS);
   await network.advance(6 * SECOND_MS);
   expect(journalled(network).at(-1)).toEqual(["resume", null, null, "the pause has expired"]);
   expect(walkedAt()).toBe(last);
@@ -87,10 +82,7 @@ test("a pause that expires between two walks ends at that time, not with the nex
 
 test("a pause that expires while the daemon is down has ended when it starts", async () => {
   const network = await startQuietNetwork({ rules });
-  await network
-    .controller()
-    .operatorCommands.as("alice")
-    .pause("a release", 30 * MINUTE_MS);
+  await network.commands("alice").pause("a release", 30 * MINUTE_MS);
   await network.restart({ downMs: HOUR_MS });
   await network.advance(2 * MINUTE_MS);
   expect(network.controller().view.status().paused).toBeNull();
@@ -100,7 +92,7 @@ test("a pause that expires while the daemon is down has ended when it starts", a
 test("a new pause or hold replaces the previous one with its end, and resume and release end them early", async () => {
   const network = await startQuietNetwork({ rules });
   const [node] = network.nodes();
-  const commands = network.controller().operatorCommands.as("alice");
+  const commands = network.commands("alice");
   await commands.pause("one", 10 * MINUTE_MS);
   await commands.pause("two");
   await commands.hold(node!, "one", 10 * MINUTE_MS);
@@ -120,7 +112,7 @@ test("a pause is exported while the service can't be read, also after a restart"
   network.setFault({ kind: "hang" });
   await network.restart();
   expect(await isPaused()).toBe(false);
-  await network.controller().operatorCommands.pause("an outage of the service");
+  await network.commands().pause("an outage of the service");
   expect(await isPaused()).toBe(true);
   await network.restart();
   expect(network.daemon.snapshots.last).toBeNull();

@@ -25,10 +25,10 @@ test("an approval at one service does not apply at another", async () => {
   network.failNode(node!);
   await network.advance(10 * MINUTE_MS);
   const [request] = network.controller().view.approvals();
-  await network.controller().operatorCommands.pause("a move");
-  await network.controller().operatorCommands.approve(request!.id);
+  await network.commands().pause("a move");
+  await network.commands().approve(request!.id);
   await network.restart(otherService);
-  await network.controller().operatorCommands.resume();
+  await network.commands().resume();
   await network.advance(15 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   const [action] = network.actions();
@@ -63,7 +63,7 @@ test("after a return to the first service nothing resumes: our earlier quarantin
   network.failNode(node!, "person");
   await network.advance(10 * MINUTE_MS);
   expect(network.status(node!)).toBe("quarantined");
-  await network.controller().operatorCommands.hold("node_caffe390", "not to be touched");
+  await network.commands().hold("node_caffe390", "not to be touched");
   await network.restart(otherService);
   await network.advance(10 * MINUTE_MS);
   await network.restart();

@@ -164,7 +164,7 @@ test("through a rolling upgrade the older leader heals until it is stopped, and 
   await group.untilHealed(group.failNode());
 
   newer.kill("SIGKILL");
-  const refusal = `has version ${MIGRATIONS.length}, and this proxywarden knows ${MIGRATIONS.length - 1} at most`;
+  const refusal = `has schema version ${MIGRATIONS.length}, and this proxywarden knows ${MIGRATIONS.length - 1} at most`;
   await until(olderStandby.err, () => olderStandby.err().includes(refusal));
   await expect(group.start("older-again", { script })).rejects.toThrow(refusal);
   expect((await olderStandby.ask("/-/healthy")).status).toBe(200);

@@ -1,4 +1,4 @@
--- The role of Grafana. It reads what the daemons create, such as the views of the audit dashboard, and changes nothing.
+-- The database role that Grafana uses. It reads what the daemons create, such as the views of the audit dashboard, and changes nothing.
 CREATE ROLE grafana LOGIN PASSWORD 'simulation';
 ALTER ROLE grafana SET search_path = proxywarden;
 ALTER DEFAULT PRIVILEGES FOR ROLE proxywarden GRANT USAGE ON SCHEMAS TO grafana;

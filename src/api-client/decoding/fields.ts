@@ -1,3 +1,6 @@
+import { describeJson } from "../errors.ts";
+import type { RawRecord } from "../json-body.ts";
+import type { OnRemark } from "./records.ts";
 import { parseTimestamp } from "./timestamp.ts";
 
 /** Maximum length of a text in a record. */
@@ -8,21 +11,6 @@ const REPLACEMENT_CHARACTER = "\ufffd";
 type FieldCheck = (value: unknown) => boolean;
 /** The check of each field of a record. A field that is absent or null is missing, which all checks accept. */
 export type FieldChecks = Readonly<Record<string, FieldCheck>>;
-
-/** A record before its fields are checked. */
-export type RawRecord = Readonly<Record<string, unknown>>;
-
-/** Returns a value as a record, or an empty record if it is not an object. */
-export const asRawRecord = (json: unknown): RawRecord =>
-  (typeof json === "object" && json !== null ? json : {}) as RawRecord;
-
-/** A field with an invalid value. */
-export interface InvalidField {
-  readonly field: string;
-  readonly reason: "wrong_type" | "bad_time";
-  /** What would be valid, as a clause. */
-  readonly expected: string;
-}
 
 const isMissing = (value: unknown): value is null | undefined => value === undefined || value === null;
 
@@ -65,41 +53,32 @@ export function readTime(value: unknown): number | null {
 /** A list, or missing. */
 export const isList: FieldCheck = (value) => isMissing(value) || Array.isArray(value);
 
-const expectations = new Map<FieldCheck, Pick<InvalidField, "reason" | "expected">>([
-  [isReference, { reason: "wrong_type", expected: `it must be ${IDENTIFIER_EXPECTED}` }],
-  [
-    isText,
-    {
-      reason: "wrong_type",
-      expected: `it must be a string of at most ${TEXT_CHARACTERS_MAX} characters of valid Unicode`,
-    },
-  ],
-  [isQuantity, { reason: "wrong_type", expected: `it must be a number from 0 to ${Number.MAX_SAFE_INTEGER}` }],
-  [isTime, { reason: "bad_time", expected: "it must be an ISO 8601 timestamp" }],
-  [isList, { reason: "wrong_type", expected: "it must be a list" }],
+/** What each check accepts. */
+const EXPECTED = new Map<FieldCheck, string>([
+  [isReference, IDENTIFIER_EXPECTED],
+  [isText, `a string of at most ${TEXT_CHARACTERS_MAX} characters of valid Unicode`],
+  [isQuantity, `a number from 0 to ${Number.MAX_SAFE_INTEGER}`],
+  [isTime, "an ISO 8601 timestamp"],
+  [isList, "a list"],
 ]);
 
-/** The invalid fields, in the order of `fields`, or null if there is none. */
-export function findInvalidFields(
+/** Removes the invalid fields of a record, with one remark that describes the first of them. */
+export function dropInvalidFields(
   raw: RawRecord,
   fields: FieldChecks,
-): readonly [InvalidField, ...InvalidField[]] | null {
-  let invalid: [InvalidField, ...InvalidField[]] | null = null;
-  for (const field in fields) {
-    const check = fields[field]!;
-    if (check(raw[field])) continue;
-    const found = { field, ...expectations.get(check)! };
-    if (invalid === null) invalid = [found];
-    else invalid.push(found);
-  }
-  return invalid;
+  id: string | null,
+  onRemark: OnRemark,
+): RawRecord {
+  const invalid: string[] = [];
+  for (const field in fields) if (!fields[field]!(raw[field])) invalid.push(field);
+  const [first] = invalid;
+  if (first === undefined) return raw;
+  const check = fields[first]!;
+  const more = invalid.length === 1 ? "" : `; other invalid fields: ${invalid.length - 1}`;
+  const detail = `${first} is ${describeJson(raw[first])}; it must be ${EXPECTED.get(check)}${more}`;
+  onRemark({ reason: check === isTime ? "bad_time" : "wrong_type", id, detail });
+  return { ...raw, ...Object.fromEntries(invalid.map((field) => [field, null])) };
 }
-
-/** Returns the record without the given fields. */
-export const withoutFields = (raw: RawRecord, invalid: readonly InvalidField[]): RawRecord => ({
-  ...raw,
-  ...Object.fromEntries(invalid.map(({ field }) => [field, null])),
-});
 
 /** Returns a checked text, or null if missing. */
 export const textOrNull = (value: unknown): string | null => (value as string | null | undefined) ?? null;
@@ -109,7 +88,3 @@ export const referenceOrNull = (value: unknown): string | null => (value as stri
 
 /** Returns a checked number, or null if missing. */
 export const quantityOrNull = (value: unknown): number | null => (value as number | null | undefined) ?? null;
-
-/** Returns a checked timestamp in milliseconds since the Unix epoch, or null if missing. */
-export const timeOrNull = (value: unknown): number | null =>
-  isMissing(value) ? null : parseTimestamp(value as string);

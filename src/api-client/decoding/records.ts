@@ -19,10 +19,10 @@ import {
   type SessionType,
 } from "../../model/session.ts";
 import { type ApiError, describeJson } from "../errors.ts";
+import { asRawRecord, type RawRecord } from "../json-body.ts";
 import {
-  asRawRecord,
+  dropInvalidFields,
   type FieldChecks,
-  findInvalidFields,
   IDENTIFIER_EXPECTED,
   isIdentifier,
   isQuantity,
@@ -30,12 +30,9 @@ import {
   isText,
   isTime,
   quantityOrNull,
-  type RawRecord,
   readTime,
   referenceOrNull,
   textOrNull,
-  timeOrNull,
-  withoutFields,
 } from "./fields.ts";
 
 /** A problem with one record. `id` is null if it could not be read. */
@@ -54,7 +51,7 @@ export type OnRemark = (remark: RecordRemark) => void;
  * null if there is none.
  */
 export interface RawPage {
-  readonly records: readonly unknown[];
+  readonly records: unknown[];
   readonly limit: number | null;
   readonly total: number;
 }
@@ -133,16 +130,17 @@ export const decodeNodeDetail = (json: unknown, onRemark: OnRemark): NodeDetail 
 
 /** Decodes a session of the list (spec, section 2.2). Returns null, with a remark, if it is unreadable. */
 export function decodeSessionRecord(json: unknown, onRemark: OnRemark): SessionRecord | null {
-  const raw = decodeRecord(json, sessionFields, onRemark);
-  if (raw === null) return null;
-  const id = raw.id as string;
+  const identified = identifyRecord(json, onRemark);
+  if (identified === null) return null;
+  const { id } = identified;
+  const raw = dropInvalidFields(identified, sessionFields, id, onRemark);
   return {
     id,
     customerId: referenceOrNull(raw.customer_id),
     nodeId: referenceOrNull(raw.node_id),
     status: oneOf<SessionStatus>(sessionStatuses, raw.status, "status", "unknown_status", id, onRemark),
     type: oneOf<SessionType>(sessionTypes, raw.session_type, "session_type", "unknown_type", id, onRemark),
-    startedAtMs: timeOrNull(raw.started_at),
+    startedAtMs: readTime(raw.started_at),
     durationSeconds: quantityOrNull(raw.duration_seconds),
     bytesSent: quantityOrNull(raw.bytes_sent),
     bytesReceived: quantityOrNull(raw.bytes_received),
@@ -171,49 +169,22 @@ export function decodeActionReply(json: unknown): ActionReply {
   };
 }
 
-/**
- * Checks a record and removes invalid fields with a remark. Returns null with a remark if it is not an object or has no
- * id.
- */
-function decodeRecord(json: unknown, fields: FieldChecks, onRemark: OnRemark): RawRecord | null {
-  const raw = identifyRecord(json, onRemark);
-  return raw === null ? null : dropInvalidFields(raw, fields, raw.id as string, onRemark);
-}
-
 /** Returns the record, or null, with a remark, if it is not an object or has no id. */
-function identifyRecord(json: unknown, onRemark: OnRemark): RawRecord | null {
+function identifyRecord(json: unknown, onRemark: OnRemark): (RawRecord & { readonly id: string }) | null {
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
     onRemark({ reason: "not_an_object", id: null, detail: `found ${describeJson(json)}; a record is an object` });
     return null;
   }
-  const raw = json as RawRecord;
-  if (!isIdentifier(raw.id)) {
-    const detail = `id is ${describeJson(raw.id)}; it must be ${IDENTIFIER_EXPECTED}`;
-    onRemark({ reason: "missing_id", id: null, detail });
-    return null;
-  }
-  return raw;
-}
-
-/** Removes the invalid fields of a record, with one remark that describes the first of them. */
-export function dropInvalidFields(
-  raw: RawRecord,
-  fields: FieldChecks,
-  id: string | null,
-  onRemark: OnRemark,
-): RawRecord {
-  const invalid = findInvalidFields(raw, fields);
-  if (invalid === null) return raw;
-  const [{ field, reason, expected }, ...others] = invalid;
-  const more = others.length === 0 ? "" : `; other invalid fields: ${others.length}`;
-  onRemark({ reason, id, detail: `${field} is ${describeJson(raw[field])}; ${expected}${more}` });
-  return withoutFields(raw, invalid);
+  const { id } = json as RawRecord;
+  if (isIdentifier(id)) return json as RawRecord & { readonly id: string };
+  onRemark({ reason: "missing_id", id: null, detail: `id is ${describeJson(id)}; it must be ${IDENTIFIER_EXPECTED}` });
+  return null;
 }
 
 function decodeNode<N extends NodeRecord>(json: unknown, form: NodeForm, onRemark: OnRemark): N | null {
   const raw = identifyRecord(json, onRemark);
   if (raw === null) return null;
-  const id = raw.id as string;
+  const { id } = raw;
   const node: Record<string, unknown> = { id, status: "unknown" };
   if (!readFields(raw, form, node)) readFields(dropInvalidFields(raw, form.checks, id, onRemark), form, node);
   node.status = oneOf<NodeStatus>(nodeStatuses, raw.status, "status", "unknown_status", id, onRemark);

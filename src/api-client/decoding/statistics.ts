@@ -1,8 +1,9 @@
 import { ok, type Result } from "../../base/result.ts";
-import type { HourlyEntry, SessionStatistics } from "../../model/session.ts";
+import type { HourlyEntry, SessionStatistics, TopList } from "../../model/session.ts";
 import { type ApiError, describeJson } from "../errors.ts";
+import { asRawRecord } from "../json-body.ts";
 import {
-  asRawRecord,
+  dropInvalidFields,
   type FieldChecks,
   IDENTIFIER_EXPECTED,
   isIdentifier,
@@ -10,9 +11,9 @@ import {
   isQuantity,
   isTime,
   quantityOrNull,
-  timeOrNull,
+  readTime,
 } from "./fields.ts";
-import { dropInvalidFields, type OnRemark, wrongShape } from "./records.ts";
+import { type OnRemark, wrongShape } from "./records.ts";
 
 const statisticsFields: FieldChecks = {
   active_sessions: isQuantity,
@@ -44,15 +45,10 @@ export function decodeStatistics(json: unknown, onRemark: OnRemark): Result<Sess
   });
 }
 
-function decodeTopList<Field extends string>(entries: unknown, field: Field, onRemark: OnRemark) {
+function decodeTopList(entries: unknown, field: string, onRemark: OnRemark): TopList {
   return ((entries ?? []) as readonly unknown[]).flatMap((entry) => {
-    const raw = asRawRecord(entry);
-    const [name, sessions] = [raw[field], raw.sessions];
-    if (isIdentifier(name) && isQuantity(sessions)) {
-      return [
-        { [field]: name, sessions: quantityOrNull(sessions) ?? 0 } as Record<Field, string> & { sessions: number },
-      ];
-    }
+    const { [field]: name, sessions } = asRawRecord(entry);
+    if (isIdentifier(name) && isQuantity(sessions)) return [[name, quantityOrNull(sessions) ?? 0] as const];
     const expected = `an entry has a ${field}, which is ${IDENTIFIER_EXPECTED}, and a non-negative number of sessions`;
     onRemark({ reason: "wrong_type", id: null, detail: `found ${describeJson(entry)}; ${expected}` });
     return [];
@@ -78,7 +74,7 @@ export function decodeHourly(json: unknown, onRemark: OnRemark): Result<readonly
     return wrongShape("hourly statistics", `data: expected a list, found ${describeJson(data)}`);
   const entries = data.flatMap((entry) => {
     const { hour } = asRawRecord(entry);
-    const hourMs = isTime(hour) ? timeOrNull(hour) : null;
+    const hourMs = isTime(hour) ? readTime(hour) : null;
     if (hourMs === null) {
       onRemark({ reason: "bad_time", id: null, detail: `found ${describeJson(entry)}; an hour has a timestamp` });
       return [];

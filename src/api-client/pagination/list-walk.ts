@@ -1,11 +1,6 @@
 import type { Result } from "../../base/result.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import {
-  createMeanLatency,
-  createPagesInFlight,
-  type MeanLatency,
-  type PagesInFlight,
-} from "../../rate-limit/concurrency.ts";
+import { createMeanLatency, createPagesInFlight } from "../../rate-limit/concurrency.ts";
 import type { RawPage } from "../decoding/records.ts";
 import type { PageQuery } from "../endpoints.ts";
 import type { ApiError } from "../errors.ts";
@@ -39,8 +34,8 @@ export interface ListBehavior {
   /** Difference between total and records in recent walks. */
   difference: TotalDifference;
   /** Mean latency of a page. */
-  readonly latency: MeanLatency;
-  readonly pagesInFlight: PagesInFlight;
+  readonly latency: ReturnType<typeof createMeanLatency>;
+  readonly pagesInFlight: ReturnType<typeof createPagesInFlight>;
 }
 
 /** How many more records a list states than it shows, negative if fewer. */

@@ -95,9 +95,10 @@ async function probePageZero(walk: ListWalk, progress: WalkProgress, signal: Abo
     return;
   }
   const isRepeating = progress.isRepeating();
+  const { length } = fetched.value.page.records;
   const fresh = progress.record(0, fetched);
   // A service that ignores the page number proves nothing.
   if (isRepeating) return;
-  if (fresh > fetched.value.page.records.length / 2) behavior.first = 0;
+  if (fresh > length / 2) behavior.first = 0;
   behavior.firstKnown = true;
 }

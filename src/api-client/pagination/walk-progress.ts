@@ -67,16 +67,18 @@ export class WalkProgress {
     this.#failedInARow = 0;
     this.#total = page.total;
     this.#totals.set(number, page.total);
-    this.#received += page.records.length;
-    this.#pageSize = Math.max(this.#pageSize, page.records.length);
+    const { length } = page.records;
+    this.#received += length;
+    this.#pageSize = Math.max(this.#pageSize, length);
     const fresh = this.#walk.fold(page.records, at);
+    // The promises of the call may be old objects by now. They would keep the records until a major collection.
+    page.records.length = 0;
     this.#seen += fresh;
-    const isRepeated = fresh < page.records.length * NEW_RECORDS_SHARE || page.records.length === 0;
+    const isRepeated = fresh < length * NEW_RECORDS_SHARE || length === 0;
     this.#repeatedInARow = isRepeated ? this.#repeatedInARow + 1 : 0;
-    if (!isRepeated && number >= this.#lastPage.page) this.#lastPage = { page: number, length: page.records.length };
+    if (!isRepeated && number >= this.#lastPage.page) this.#lastPage = { page: number, length };
     if (!isRepeated && number > this.#walk.behavior.first) this.#walk.behavior.ignoresPage = false;
-    const isPastEnd =
-      page.records.length === 0 && (number - this.#walk.behavior.first) * this.#pageSize >= this.#expectedRecords();
+    const isPastEnd = length === 0 && (number - this.#walk.behavior.first) * this.#pageSize >= this.#expectedRecords();
     if (this.#end === "open" && (isPastEnd || this.#repeatedInARow >= REPEATED_PAGES_MAX)) this.#end = "reached";
     return fresh;
   }

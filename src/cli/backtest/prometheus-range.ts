@@ -1,5 +1,5 @@
 import type { IntegrationClient } from "../../api-client/integration-client.ts";
-import { jsonField } from "../../api-client/json-body.ts";
+import { asRawRecord } from "../../api-client/json-body.ts";
 import { type PrometheusFailure, requestPrometheus } from "../../api-client/prometheus.ts";
 import { SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
@@ -52,7 +52,7 @@ export async function queryRange(
   }
   const { data, warning } = answer.value;
   if (warning !== null) return fail({ isTooMuch: false, message: `Prometheus could not read all data: ${warning}` });
-  const result = jsonField(data, "result");
+  const { result } = asRawRecord(data);
   if (!Array.isArray(result)) return fail({ isTooMuch: false, message: "Prometheus answered without a result" });
   return ok(result.map((series) => parseSeries(series, grid)));
 }
@@ -64,11 +64,11 @@ function isTooMuch({ kind, status, errorType, message }: PrometheusFailure): boo
 
 function parseSeries(series: unknown, { startMs, stepMs, points }: TimeGrid): RangeSeries {
   const values = new Float64Array(points).fill(Number.NaN);
-  const samples = jsonField(series, "values");
+  const { values: samples, metric } = asRawRecord(series);
   for (const sample of Array.isArray(samples) ? samples : []) {
     const [at, value]: readonly unknown[] = Array.isArray(sample) ? sample : [];
     const point = Math.round((Number(at) * SECOND_MS - startMs) / stepMs);
     if (point >= 0 && point < points) values[point] = Number(value);
   }
-  return { labels: (jsonField(series, "metric") ?? {}) as RangeSeries["labels"], values };
+  return { labels: (metric ?? {}) as RangeSeries["labels"], values };
 }

@@ -27,7 +27,6 @@ export function createServiceAccess(
     ...{ clock, secret, transport, random, agent },
     rateLimiter: createRateLimiter({ limits, monthStartsOn, clock, random, calls, log, onWait: ignore }),
     timeoutMs: SERVICE_TIMEOUT_MS,
-    observer: { onCall: ignore, onLimitStated: ignore, onRejected: ignore },
     serviceClock: createServiceClock(),
   };
 }

@@ -92,7 +92,6 @@ async function startEngine(test: PolicyTest, rules: RemediationRules, clock: Vir
     transport: createScriptedTransport(test, clock),
     secret: inlineSecret("policy-test"),
     timeoutMs: TIMEOUT_MS,
-    observer: { onCall: () => {}, onLimitStated: () => {}, onRejected: () => {} },
     agent: "proxywarden",
   });
   const collected = createCollectedState(settings, store.facts, { clock, log, metrics });

@@ -73,14 +73,16 @@ const limitsSection = section({
     .describe("Plan of the API key: its name, or its limits."),
   reserve: share(0, 90)
     .prefault("20%")
-    .describe("Share of every window that polling leaves for other users of the API key. Actions may use it."),
+    .describe(
+      "Share of every window that polling leaves for other users of the API key; at least 12%, even if less is configured. Actions may use half of it.",
+    ),
   month: section({
     starts_on: wholeNumber(1, 31)
       .default(1)
-      .describe("Day of the month (UTC) on which calls_per_month starts over; in a shorter month, its last day."),
+      .describe("Day of the month (UTC) on which the count of calls resets; in a shorter month, its last day."),
     used: wholeNumber(0, 10_000_000_000)
       .default(0)
-      .describe("Calls of the current month that were used before the journal was created."),
+      .describe("Calls made in the current month before the journal was created."),
   })
     .prefault({})
     .describe("Billing month of the plan."),

@@ -110,7 +110,7 @@ const expectation = section({
   )
     .exactOptional()
     .describe(
-      "All actions of the policy on the node so far, oldest first, as in `[reboot: ineffective, forced reboot]`.",
+      'All actions of the policy on the node so far, oldest first, as in `["reboot: ineffective", forced reboot]`.',
     ),
 });
 

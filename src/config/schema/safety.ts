@@ -62,13 +62,15 @@ const breaker = section({
   .transform(({ percent, amount, within }) => ({ share: percent, amount, withinMs: within }))
   .prefault({})
   .describe(
-    "Circuit breaker. It counts the nodes that, within the period, begin to fire or leave the list after one of our actions. It opens if there are more than `percent` or `amount`, whichever is more, and stays open until an operator resets it.",
+    "Circuit breaker. It counts the nodes that begin to fire, and those that leave the list after one of our actions, within the period. It opens if there are more than `percent` or `amount`, whichever is more, and stays open until an operator resets it.",
   );
 
 const correlated = section({
   by: oneOf(FAILURE_DOMAINS).default("region").describe("Failure domain in which nodes are counted."),
-  nodes: nodes(2).default(5).describe("Number of nodes in the failure domain."),
-  percent: share(0, 100).prefault("50%").describe("Share of the nodes in the failure domain."),
+  nodes: nodes(2).default(5).describe("Number of nodes in one failure domain that become unhealthy together."),
+  percent: share(0, 100)
+    .prefault("50%")
+    .describe("Share of the nodes in one failure domain that become unhealthy together."),
   within: duration("1s", "7d")
     .prefault("5m")
     .describe("Period in which failures are counted; extended to two walk intervals if it is shorter."),
@@ -76,7 +78,7 @@ const correlated = section({
   .transform(({ by, nodes, percent, within }) => ({ by, nodes, share: percent, withinMs: within }))
   .prefault({})
   .describe(
-    "Correlated failure. If at least `nodes` nodes or `percent` of the nodes in one failure domain, whichever is fewer (but at least 2), become unhealthy together, they are treated as one incident: receivers are notified, and no action is taken.",
+    "Correlated failure. If at least `nodes` nodes or `percent` of the nodes in one failure domain, whichever is fewer (but at least 2), become unhealthy together, they are treated as one incident: receivers are notified, and no action is taken on them.",
   );
 
 /** The section `safety`: limits on all policies together. */
@@ -129,7 +131,9 @@ export const safetySchema = section({
   cooldown: duration("0s", "30d").prefault("30m").describe("Minimum time between two episodes of a node."),
   storm_cooldown: duration("0s", "30d")
     .prefault("30m")
-    .describe("Time without actions after a storm, a correlated failure or untrusted data."),
+    .describe(
+      "Time without actions after a storm or untrusted data; after a correlated failure, time without actions on its nodes.",
+    ),
   correlated,
   canary: booleanFlag()
     .default(true)
@@ -152,7 +156,9 @@ export const safetySchema = section({
     protected: expression,
   }))
   .prefault({})
-  .describe("Limits on all policies together. Every kind of action counts against every limit.");
+  .describe(
+    "Limits on all policies together. They apply to disconnects, reboots and quarantines, not to notify steps.",
+  );
 
 /** Limits on all policies together. Durations end in `Ms`; shares are 0 to 1. */
 export type Safety = z.output<typeof safetySchema>;

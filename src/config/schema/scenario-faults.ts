@@ -88,7 +88,7 @@ const faults = [
   }),
   requestFault(
     "gateway_limit",
-    "Limits requests in a gateway in front of the service, whose 429 has no X-RateLimit headers.",
+    "Simulates a gateway in front of the service that limits requests. The gateway's 429 has no X-RateLimit headers.",
     {
       requests_per_minute: wholeNumber(1, 1_000_000).describe("Requests per minute that it lets through."),
       burst: wholeNumber(1, 1_000_000).describe("Number of requests that it lets through at once."),
@@ -134,7 +134,7 @@ const faults = [
   requestFault("lost_reply", "Executes the request, then breaks the connection.", {}),
   requestFault(
     "vanished",
-    "Leaves a share of the records out of the lists. Such a node is not found by its id either, unless `match` covers only the list: `GET /v1/nodes?`.",
+    "Leaves a share of the records out of the lists. A node that is left out is not found by its id either, unless `match` covers only the list: `GET /v1/nodes?`.",
     {
       missing: share(0, 100).describe("Share of the records that are missing."),
     },

@@ -60,7 +60,7 @@ const service = (defaults: ServiceOptions) =>
   section({
     limiter: oneOf(["token_bucket", "fixed_window", "sliding_window"])
       .default(defaults.limiter)
-      .describe("Rate limit algorithm, which the API does not specify."),
+      .describe("Rate limit algorithm."),
     rate_limit_headers: oneOf(["category", "plan", "off"])
       .default(defaults.rateLimitHeaders)
       .describe("Which limit the X-RateLimit headers state; `off`: headers only on a 429."),
@@ -170,10 +170,12 @@ const rates = (defaults: FleetRates) =>
       .describe("Mean time until a healthy node fails."),
     self_healing: share(0, 100)
       .prefault(formatPercent(defaults.selfHealing))
-      .describe("Share of faults that end without an action, within minutes."),
+      .describe(
+        "Share of failures that end without an action, within minutes. Crashes, a fifth of all failures, are not counted: the node reboots by itself.",
+      ),
     incurable: share(0, 100)
       .prefault(formatPercent(defaults.incurable))
-      .describe("Share of the other faults that a reboot does not heal."),
+      .describe("Share of the other failures that a reboot does not heal."),
     flapping: share(0, 100)
       .prefault(formatPercent(defaults.flapping))
       .describe("Share of outages that come and go every few minutes."),
@@ -183,11 +185,11 @@ const rates = (defaults: FleetRates) =>
       .describe("Mean time between two scheduled maintenance windows of a node."),
     repair: durationOrNever()
       .prefault(durationOrNeverText(defaults.repairMs))
-      .describe("Mean time until an operator repairs a fault that does not end by itself."),
+      .describe("Mean time until an operator repairs a failure that does not end by itself."),
   })
     .transform((rates): FleetRates => camelKeys(rates, "fault_every", "reboot", "maintenance_every", "repair"))
     .prefault({})
-    .describe("Average rates of the events of one node.");
+    .describe("How often a node fails, and how its failures end (averages).");
 
 const durationOrNeverText = (every: number): string => (Number.isFinite(every) ? formatDuration(every) : "never");
 

@@ -51,7 +51,9 @@ const tlsServerConfig = section({
     .describe("Key of the certificate, in PEM. Either this or `key_file`."),
   client_ca: certificate("certificates of authorities")
     .exactOptional()
-    .describe("Authorities of client certificates, in PEM. Either this or `client_ca_file`."),
+    .describe(
+      "Certificates of the authorities that sign client certificates, in PEM. Either this or `client_ca_file`.",
+    ),
   cert_file: optionalFile().describe("PEM file of the certificate chain. Either this or `cert`."),
   key_file: optionalFile().describe("PEM file of the key of the certificate. Either this or `key`."),
   client_auth_type: oneOf(CLIENT_AUTH_TYPES)
@@ -61,7 +63,7 @@ const tlsServerConfig = section({
       "Type of client authentication, named as in Go. Defaults to `NoClientCert`. Only `RequireAndVerifyClientCert` requires a certificate signed by the authorities; `RequireClientCert` is the same as `RequireAnyClientCert`.",
     ),
   client_ca_file: optionalFile().describe(
-    "PEM file of the authorities of client certificates. Either this or `client_ca`.",
+    "PEM file of the authorities that sign client certificates. Either this or `client_ca`.",
   ),
   client_allowed_sans: list(nonBlankText("a subject alternative name", { name: "string" }), "names", SANS_MAX)
     .min(1, "must have at least one name, or be left out to allow every name")
@@ -135,7 +137,7 @@ function headerText(values: readonly string[] | null) {
 
 const headers = section({
   "Content-Security-Policy": headerText(null).describe(
-    "Replaces the default, except on pages, which have a stricter policy.",
+    "Replaces the default, except on the status page, which has its own policy.",
   ),
   "X-Frame-Options": headerText(["deny", "sameorigin"]).describe("Replaces the default, DENY."),
   "X-Content-Type-Options": headerText(["nosniff"]).describe("Always sent."),
@@ -213,7 +215,7 @@ const users = z
   .register(valueKinds, { name: "mapping of user names to bcrypt hashes", range: "cost 4 to 18" })
   .default({})
   .describe(
-    "Users of basic auth. If empty, no password is required. `/-/healthy` and `/-/ready` never require one, and an operator's token is accepted instead.",
+    "Users of basic auth. If empty, no password is required. `/-/healthy` and `/-/ready` never require one. Other routes also accept an operator's token instead of a password.",
   );
 
 /**

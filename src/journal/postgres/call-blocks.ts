@@ -1,5 +1,5 @@
 import type { CallCounter } from "../../model/ports.ts";
-import { callsSince } from "../row-rules.ts";
+import { callsSince } from "../row-queries.ts";
 import type { Database } from "./database.ts";
 import type { Lease } from "./lease.ts";
 

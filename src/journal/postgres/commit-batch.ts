@@ -1,89 +1,20 @@
 import type { JournalChange } from "../../model/remediation/journal.ts";
-import { assertJournalFact, endOf, numberOfId } from "../row-rules.ts";
-import { toJsonText } from "./json-text.ts";
-
-/** The last change of each row that one commit writes, by table. */
-interface CommitBatch {
-  readonly timers: Map<string, object>;
-  readonly timersGone: Map<string, object>;
-  readonly episodes: Map<string, object>;
-  readonly actions: Map<string, object>;
-  readonly holds: Map<string, object>;
-  readonly holdsGone: Map<string, object>;
-  readonly facts: Map<string, object>;
-  readonly factsGone: Map<string, object>;
-  readonly decisions: object[];
-  readonly orders: object[];
-}
+import { type RowChange, rowChangeOf, WRITES } from "../row-changes.ts";
+import { toJsonText } from "./database.ts";
 
 /**
- * Returns the parameters of {@link commitStatement} after the epoch and the number, as JSON arrays. Throws for invalid
- * changes.
+ * Returns the parameters of {@link commitStatement} after the epoch and the number: for each of {@link WRITES} a JSON
+ * array. Only the last change of each row is written. Throws for invalid changes.
  */
 export function commitParameters(changes: readonly JournalChange[]): readonly string[] {
-  const batch: CommitBatch = {
-    ...{ timers: new Map(), timersGone: new Map(), episodes: new Map(), actions: new Map() },
-    ...{ holds: new Map(), holdsGone: new Map(), facts: new Map(), factsGone: new Map(), decisions: [], orders: [] },
-  };
-  for (const change of changes) addChange(batch, change);
-  const { timers, timersGone, episodes, actions, holds, holdsGone, facts, factsGone, decisions, orders } = batch;
-  return [timers, timersGone, episodes, actions, holds, holdsGone, facts, factsGone, decisions, orders].map((rows) =>
-    toJsonText([...rows.values()]),
-  );
-}
-
-function addChange(batch: CommitBatch, change: JournalChange): void {
-  switch (change.kind) {
-    case "timer": {
-      const { node, policy, state, trueMs, clearMs, since, nodeCreatedAt = null } = change.row;
-      const times = { true_ms: trueMs, clear_ms: clearMs, since, node_created_at: nodeCreatedAt };
-      return void put(batch.timers, batch.timersGone, rowKey(node, policy), { node, policy, state, ...times });
-    }
-    case "timer_gone":
-      return void put(batch.timersGone, batch.timers, rowKey(change.node, change.policy), change);
-    case "episode": {
-      const { id, policy, node, state, openedAt, closedAt } = change.row;
-      const columns = { number: numberOfId(id), id, policy, node, state, opened_at: openedAt, closed_at: closedAt };
-      return void batch.episodes.set(id, { ...columns, body: change.row });
-    }
-    case "action": {
-      const { id, episode, policy, node, state, createdAt } = change.row;
-      const columns = { number: numberOfId(id), id, episode, policy, node, state };
-      const times = { created_at: createdAt, over_at: endOf(change.row) };
-      return void batch.actions.set(id, { ...columns, ...times, body: change.row });
-    }
-    case "decision":
-      return void batch.decisions.push(change.row);
-    case "order":
-      return void batch.orders.push(change.row);
-    case "hold": {
-      const { node, until } = change.row;
-      const policy = change.row.policy ?? "";
-      return void put(batch.holds, batch.holdsGone, rowKey(node, policy), {
-        ...{ node, policy, ends_at: until, body: change.row },
-      });
-    }
-    case "hold_gone": {
-      const [node, policy] = [change.node, change.policy ?? ""];
-      return void put(batch.holdsGone, batch.holds, rowKey(node, policy), { node, policy });
-    }
-    case "fact": {
-      const { key, value } = change;
-      assertJournalFact(key);
-      if (value === null) return void put(batch.factsGone, batch.facts, key, { key });
-      return void put(batch.facts, batch.factsGone, key, { key, value });
-    }
-    default:
-      throw new Error(`unknown kind of journal change: ${(change satisfies never as JournalChange).kind}`);
+  const last = new Map<string | number, RowChange>();
+  for (const [index, change] of changes.entries()) {
+    const rowChange = rowChangeOf(change);
+    last.set(rowChange.key ?? index, rowChange);
   }
+  const writes = Object.groupBy(last.values(), ({ write }) => write);
+  return WRITES.map((write) => toJsonText((writes[write] ?? []).map(({ columns, body }) => ({ ...columns, body }))));
 }
-
-function put(rows: Map<string, object>, others: Map<string, object>, key: string, row: object): void {
-  others.delete(key);
-  rows.set(key, row);
-}
-
-const rowKey = (node: string, policy: string): string => JSON.stringify([node, policy]);
 
 /**
  * Returns the statement of a commit to the schema `s`, which is quoted. One statement is one transaction and one round
@@ -135,12 +66,12 @@ export const commitStatement = (s: string): string => `
     WHERE f.key = r.key AND EXISTS (SELECT FROM place)
   ), decisions_add AS (
     INSERT INTO ${s}.decisions (at, policy, node, episode, verdict, body)
-    SELECT (r.body->>'at')::float8, r.body->>'policy', r.body->>'node', r.body->>'episode', r.body->>'verdict', r.body
-    FROM jsonb_array_elements($11::jsonb) WITH ORDINALITY AS r(body, n) WHERE EXISTS (SELECT FROM place) ORDER BY r.n
+    SELECT (r.entry->>'at')::float8, r.entry->>'policy', r.entry->>'node', r.entry->>'episode', r.entry->>'verdict', r.entry->'body'
+    FROM jsonb_array_elements($11::jsonb) WITH ORDINALITY AS r(entry, n) WHERE EXISTS (SELECT FROM place) ORDER BY r.n
   ), orders_add AS (
     INSERT INTO ${s}.orders (at, node, body)
-    SELECT (r.body->>'at')::float8, r.body->>'node', r.body
-    FROM jsonb_array_elements($12::jsonb) WITH ORDINALITY AS r(body, n) WHERE EXISTS (SELECT FROM place) ORDER BY r.n
+    SELECT (r.entry->>'at')::float8, r.entry->>'node', r.entry->'body'
+    FROM jsonb_array_elements($12::jsonb) WITH ORDINALITY AS r(entry, n) WHERE EXISTS (SELECT FROM place) ORDER BY r.n
   )
   SELECT EXISTS (SELECT FROM fence) AS fenced, EXISTS (SELECT FROM place) AS placed,
     (SELECT max(epoch) FROM ${s}.leases) AS epoch`;

@@ -4,6 +4,7 @@ import { errorMessage, ok, type Result } from "../../base/result.ts";
 import type { Clock, Log, Secret } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
+import type { Row } from "../row-queries.ts";
 import { type DatabaseAddress, parseDatabaseUrl } from "./url.ts";
 
 /** Dependencies of a database. */
@@ -18,9 +19,6 @@ export interface DatabaseDeps {
 
 /** Parameters of a statement. */
 export type Parameters = readonly (string | number | boolean | null)[];
-
-/** A row of a result. */
-export type Row = Readonly<Record<string, unknown>>;
 
 /** Runs statements on one connection. */
 export interface Connection {
@@ -185,6 +183,15 @@ export function openDatabase(deps: DatabaseDeps): Result<Database, StoreFailure>
 
 /** Quotes an identifier. */
 const quoteName = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+/**
+ * Returns a value as JSON that PostgreSQL's jsonb accepts. NUL and halves of surrogate pairs, which the service may
+ * send in names, are replaced by U+FFFD, as in text that is decoded from invalid bytes.
+ */
+export const toJsonText = (value: unknown): string =>
+  JSON.stringify(value).replaceAll(/\\(?:\\|u0000|ud[89a-f][0-9a-f]{2})/g, (sequence) =>
+    sequence === "\\\\" ? sequence : "\ufffd",
+  );
 
 /** Replaces NUL, which texts of PostgreSQL can't contain. */
 const withoutNul = (value: Parameters[number]): Parameters[number] =>

@@ -1,6 +1,5 @@
 import type { FactStore, Log } from "../../model/ports.ts";
-import type { Database } from "./database.ts";
-import { toJsonText } from "./json-text.ts";
+import { type Database, toJsonText } from "./database.ts";
 import type { Lease } from "./lease.ts";
 
 /** Facts in memory. The last value of each key is written to the database, one flush at a time. */

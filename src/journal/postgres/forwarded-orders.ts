@@ -1,9 +1,7 @@
-import type { DurationMs } from "../../base/duration.ts";
-import { MINUTE_MS } from "../../base/duration.ts";
-import type { CommandReply } from "../../model/remediation/operator-command.ts";
-import type { ForwardedOrder, ForwardedOrders } from "../../model/shared-state.ts";
-import type { Database } from "./database.ts";
-import { toJsonText } from "./json-text.ts";
+import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
+import type { CommandReply, OperatorCommand } from "../../model/remediation/operator-command.ts";
+import type { ForwardedOrders } from "../../model/shared-state.ts";
+import { type Database, toJsonText } from "./database.ts";
 
 /** A command lapses if no leader takes it within this time, because its subject may have changed. */
 const LAPSE_MS: DurationMs = 10 * MINUTE_MS;
@@ -29,7 +27,7 @@ export function createForwardedOrders(database: Database): ForwardedOrders {
          WHERE reply IS NULL AND created_at > clock_timestamp() - $1 * interval '1 millisecond' ORDER BY id`,
         [LAPSE_MS],
       );
-      return rows.map(({ id, body }) => ({ ...(body as ForwardedOrder), id: Number(id) }));
+      return rows.map(({ id, body }) => ({ ...(body as OperatorCommand), id: Number(id) }));
     },
     async answer(id, reply) {
       await database.query(`UPDATE ${table} SET reply = $2::jsonb WHERE id = $1`, [id, toJsonText(reply)]);

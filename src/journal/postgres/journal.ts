@@ -1,10 +1,10 @@
 import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { DECISIONS_MAX, deleteExcessDecisions, deleteOldRows, PRUNE_ROWS_MAX } from "../retention.ts";
+import { createRowQueries, loadContents, type RowQueries } from "../row-queries.ts";
 import { commitParameters, commitStatement } from "./commit-batch.ts";
-import type { Database } from "./database.ts";
+import { type Database, READ_SNAPSHOT } from "./database.ts";
 import type { Lease } from "./lease.ts";
-import { createJournalQueries } from "./row-queries.ts";
 
 /** Decisions are trimmed after this many new ones, so that a commit needs one round trip. */
 const TRIM_INTERVAL_DECISIONS = 1_000;
@@ -54,3 +54,10 @@ export function createPostgresJournal(
 
   return { ...createJournalQueries(database), commit, prune };
 }
+
+/** Creates the reading part of a journal, in a database whose schema is current. */
+export const createJournalQueries = (database: Database): RowQueries & Pick<Journal, "load"> => ({
+  ...createRowQueries(database, database.schema),
+  load: (since) =>
+    database.transaction((connection) => loadContents(connection, database.schema, since), READ_SNAPSHOT),
+});

@@ -2,8 +2,9 @@ import type { DurationMs } from "../../base/duration.ts";
 import type { Clock } from "../../model/ports.ts";
 import type { LeaseHolder, Lease as LeasePort } from "../../model/shared-state.ts";
 import type { MonotonicMs } from "../../model/time.ts";
+import { newerVersionFailure } from "../open-failure.ts";
 import type { Database } from "./database.ts";
-import { MIGRATIONS, newerVersion } from "./migrations.ts";
+import { MIGRATIONS, named } from "./migrations.ts";
 
 /** Dependencies of a lease. */
 export interface LeaseDeps {
@@ -81,7 +82,7 @@ export class Lease implements LeasePort {
       this.#renewTimeoutMs(),
     );
     if (row!.epoch === null) {
-      const problem = row!.held === true ? null : newerVersion(database, Number(row!.version), known);
+      const problem = row!.held === true ? null : newerVersionFailure(named(database), Number(row!.version), known);
       if (problem !== null) throw new Error(problem.message);
       return false;
     }

@@ -1,5 +1,5 @@
 import { fail, ok, type Result } from "../../base/result.ts";
-import type { StoreFailure } from "../open-failure.ts";
+import { newerVersionFailure, otherVersionFailure, type StoreFailure } from "../open-failure.ts";
 import type { Connection, Database } from "./database.ts";
 import { createViews } from "./views.ts";
 
@@ -124,7 +124,7 @@ export function migrate(database: Database, migrations = MIGRATIONS): Promise<Re
       await connection.query(`CREATE TABLE ${s}.schema_version (version integer NOT NULL)`);
       await connection.query(`INSERT INTO ${s}.schema_version VALUES (0)`);
     }
-    const problem = newerVersion(database, version ?? 0, migrations.length);
+    const problem = newerVersionFailure(named(database), version ?? 0, migrations.length);
     if (problem !== null) return fail(problem);
     for (const migration of migrations.slice(version ?? 0)) await connection.query(migration(s));
     if (version !== migrations.length)
@@ -136,14 +136,9 @@ export function migrate(database: Database, migrations = MIGRATIONS): Promise<Re
 /** Returns why a schema can't be read by this version, or null if it can. */
 export async function schemaProblem(connection: Connection, database: Database): Promise<StoreFailure | null> {
   const version = await schemaVersion(connection, database);
-  const known = MIGRATIONS.length;
-  if (version === null) {
-    const message = `${named(database)} holds no journal; state.postgres must name the database and schema of a daemon`;
-    return { kind: "missing", message };
-  }
-  if (version >= known) return newerVersion(database, version, known);
-  const message = `${named(database)} has version ${version}, and this proxywarden reads ${known}; start the daemon of this version on it once, which migrates it`;
-  return { kind: "older", message };
+  if (version !== null) return otherVersionFailure(named(database), version, MIGRATIONS.length);
+  const message = `${named(database)} holds no journal; state.postgres must name the database and schema of a daemon`;
+  return { kind: "missing", message };
 }
 
 /** Returns the version of a schema, or null if it has no tables. */
@@ -154,11 +149,5 @@ async function schemaVersion(connection: Connection, { schema: s }: Database): P
   return Number(row?.version ?? 0);
 }
 
-/** Returns why this version, which knows the schema up to `known`, can't use one of `version`, or null if it can. */
-export function newerVersion(database: Database, version: number, known: number): StoreFailure | null {
-  if (version <= known) return null;
-  const message = `${named(database)} has version ${version}, and this proxywarden knows ${known} at most; run the version that wrote it, or a later one`;
-  return { kind: "newer", message };
-}
-
-const named = ({ name, schema }: Database): string => `schema ${schema} in ${name}`;
+/** Returns the schema as messages name it. */
+export const named = ({ name, schema }: Database): string => `schema ${schema} in ${name}`;

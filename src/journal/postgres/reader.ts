@@ -1,10 +1,9 @@
 import { errorMessage, ok, type Result } from "../../base/result.ts";
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
+import { createStateReader } from "../row-queries.ts";
 import type { StateReader } from "../state-rows.ts";
 import { type Connection, type DatabaseDeps, isUnreachable, openDatabase, READ_SNAPSHOT } from "./database.ts";
 import { schemaProblem } from "./migrations.ts";
-import { createRowQueries } from "./row-queries.ts";
-import { exportRows } from "./state-transfer.ts";
 
 /** Opens a snapshot of the journal for reading, even while daemons use it. Changes nothing. Close it soon. */
 export async function openPostgresReader(deps: DatabaseDeps): Promise<Result<StateReader, StoreFailure>> {
@@ -26,20 +25,11 @@ export async function openPostgresReader(deps: DatabaseDeps): Promise<Result<Sta
   try {
     const connection = await beginning.promise;
     const problem = await schemaProblem(connection, database);
-    if (problem === null) return ok({ ...readerOver(connection, database.schema), close });
+    if (problem === null) return ok({ ...createStateReader(connection, database.schema), close });
     await close();
     return storeFailure(problem.kind, problem.message);
   } catch (error) {
     await close();
     return storeFailure(isUnreachable(error) ? "unreachable" : "unusable", errorMessage(error));
   }
-}
-
-function readerOver(connection: Connection, schema: string): Omit<StateReader, "close"> {
-  const queries = createRowQueries(connection, schema);
-  return {
-    ...queries,
-    rows: () => exportRows(connection, schema),
-    fact: async (key) => (await queries.allFacts()).get(key) ?? null,
-  };
 }

@@ -3,14 +3,14 @@ import { errorMessage, ok, type Result } from "../../base/result.ts";
 import type { StateStore } from "../../model/ports.ts";
 import type { SharedState } from "../../model/shared-state.ts";
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
+import { createRowQueries } from "../row-queries.ts";
 import { CallBlocks } from "./call-blocks.ts";
 import { type Database, type DatabaseDeps, isUnreachable, openDatabase, READ_SNAPSHOT } from "./database.ts";
 import { FactImage } from "./fact-image.ts";
 import { createForwardedOrders } from "./forwarded-orders.ts";
-import { createPostgresJournal } from "./journal.ts";
+import { createJournalQueries, createPostgresJournal } from "./journal.ts";
 import { Lease } from "./lease.ts";
 import { migrate } from "./migrations.ts";
-import { createJournalQueries, createRowQueries } from "./row-queries.ts";
 
 /** Dependencies of opening a store. */
 export interface PostgresStoreDeps extends DatabaseDeps {

@@ -1,20 +1,19 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
 import { DECISIONS_MAX, deleteExcessDecisions, deleteOldRows, PRUNE_ROWS_MAX } from "../retention.ts";
+import { createRowQueries, loadContents } from "../row-queries.ts";
 import { createChangeWriter } from "./change-writer.ts";
-import { createRowReader, queriesOver, SCHEMA } from "./rows.ts";
-import { runInTransaction } from "./transaction.ts";
+import { createConnection, runInTransaction, SCHEMA } from "./connection.ts";
 
 /**
- * Creates the journal in `database`, whose schema must be current. All its work is done before a method returns its
- * promise, so a commit is on disk by then. `assertInPlace` is called before each write; it throws if the database file
- * was moved or replaced.
+ * Creates the journal in `database`, whose schema must be current. A commit is on disk before its promise is returned.
+ * `assertInPlace` is called before each write; it throws if the database file was moved or replaced.
  */
 export function createJournal(database: DatabaseSync, assertInPlace: () => void = () => {}): Journal {
   const write = createChangeWriter(database);
   const oldRows = deleteOldRows(SCHEMA).map((sql) => database.prepare(sql));
   const excessDecisions = database.prepare(deleteExcessDecisions(SCHEMA));
-  const rows = createRowReader(database);
+  const connection = createConnection(database);
 
   async function commit(changes: readonly JournalChange[]): Promise<void> {
     if (changes.length === 0) return;
@@ -27,17 +26,8 @@ export function createJournal(database: DatabaseSync, assertInPlace: () => void 
   }
 
   return {
-    ...queriesOver(rows),
-    // Not limited, since every open episode and retry must be loaded. Open ones are bounded by the fleet and its
-    // policies, the others by pruning.
-    load: async (closedSince) => ({
-      timers: rows.timers(),
-      episodes: rows.episodesSince(closedSince),
-      actions: rows.actionsSince(closedSince),
-      holds: rows.holds(),
-      facts: rows.facts(),
-      lastNumber: rows.lastNumber(),
-    }),
+    ...createRowQueries(connection, SCHEMA),
+    load: (closedSince) => loadContents(connection, SCHEMA, closedSince),
     commit,
     prune: async (before) => {
       assertInPlace();

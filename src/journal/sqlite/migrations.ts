@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { runInTransaction } from "./transaction.ts";
+import { runInTransaction } from "./connection.ts";
 
 /** The schema's history: entry n migrates a database from version n to n + 1. Released entries are never edited. */
 export const MIGRATIONS: readonly string[] = [

@@ -2,12 +2,12 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
-import { damagedFailure, isCorruption, newerVersionFailure, type StoreFailure, storeFailure } from "../open-failure.ts";
+import { damagedFailure, isCorruption, otherVersionFailure, type StoreFailure, storeFailure } from "../open-failure.ts";
+import { createStateReader } from "../row-queries.ts";
 import type { StateReader } from "../state-rows.ts";
+import { createConnection, SCHEMA } from "./connection.ts";
 import { MIGRATIONS, schemaVersion } from "./migrations.ts";
-import { createRowReader, queriesOver } from "./rows.ts";
-import { exportRows } from "./state-transfer.ts";
-import { DATABASE_FILE } from "./store.ts";
+import { closeOnce, DATABASE_FILE } from "./store.ts";
 
 /** Maximum wait for a daemon that is opening or closing its store, which takes less time. */
 const BUSY_MS_MAX = 2_000;
@@ -24,7 +24,7 @@ export function openSqliteReader(folder: string): Result<StateReader, StoreFailu
     database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS_MAX });
     // All reads are in one transaction, because a daemon may be writing.
     database.exec("PRAGMA temp_store = MEMORY; BEGIN");
-    const failure = schemaProblem(schemaVersion(database), path);
+    const failure = otherVersionFailure(path, schemaVersion(database), MIGRATIONS.length);
     if (failure === null) return ok(readerOver(database));
     database.close();
     return fail(failure);
@@ -44,27 +44,10 @@ export function openSqliteReader(folder: string): Result<StateReader, StoreFailu
   }
 }
 
-function schemaProblem(version: number, path: string): StoreFailure | null {
-  if (version > MIGRATIONS.length) return newerVersionFailure(path, version, MIGRATIONS.length);
-  if (version === MIGRATIONS.length) return null;
-  const message = `${path} has schema version ${version}, and this proxywarden reads ${MIGRATIONS.length}; start the daemon of this version on it once, which migrates it`;
-  return { kind: "older", message };
-}
-
-function readerOver(database: DatabaseSync): StateReader {
-  const rows = createRowReader(database);
-  return {
-    ...queriesOver(rows),
-    timers: async (node) => rows.timers(node),
-    holds: async (node) => rows.holds(node),
-    rows: () => exportRows(database),
-    fact: async (key) => rows.fact(key),
-    callsSince: async (day) => rows.callsSince(day),
-    close: async () => {
-      if (database.isOpen) database.close();
-    },
-  };
-}
+const readerOver = (database: DatabaseSync): StateReader => ({
+  ...createStateReader(createConnection(database), SCHEMA),
+  close: async () => closeOnce(database),
+});
 
 const isMissingFile = (error: unknown) =>
   error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");

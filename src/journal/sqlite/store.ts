@@ -11,11 +11,12 @@ import {
   type StoreFailure,
   storeFailure,
 } from "../open-failure.ts";
-import type { StateRow } from "../state-rows.ts";
+import { isJournalFact } from "../row-changes.ts";
+import { notEmptyError, STATE_TABLES, type StateRow } from "../state-rows.ts";
+import { createChangeWriter } from "./change-writer.ts";
+import { runInTransaction } from "./connection.ts";
 import { createJournal } from "./journal.ts";
 import { MIGRATIONS, migrate, schemaVersion } from "./migrations.ts";
-import { createRowReader, type RowReader } from "./rows.ts";
-import { importRows } from "./state-transfer.ts";
 
 /** Name of the database in the store's folder. */
 export const DATABASE_FILE = "proxywarden.db";
@@ -24,10 +25,9 @@ const LOCK_FILE = "proxywarden.lock";
 /** Size to which the write-ahead log is truncated, so that a large commit does not occupy disk space permanently. */
 const LOG_BYTES_KEPT_MAX = 16 * 1_024 * 1_024;
 
-/** A store in SQLite. Its methods do all their work before they return, so what they write is on disk by then. */
+/** A store in SQLite. What its methods write is on disk before they return. */
 export interface SqliteStateStore extends StateStore {
-  /** The rows of the journal, to be read without waiting. */
-  readonly rows: RowReader;
+  readonly database: DatabaseSync;
   /** Writes an exported state. Throws and writes nothing if this state is not empty, or if a row is invalid. */
   importRows(rows: Iterable<StateRow>): void;
 }
@@ -61,15 +61,11 @@ export function openSqliteStore(folder: string): Result<SqliteStateStore, StoreF
 export function createMemoryStateStore(): SqliteStateStore {
   const database = new DatabaseSync(":memory:");
   migrate(database);
-  return createStoreOver(
-    database,
-    () => closeOnce(database),
-    () => {},
-  );
+  return createStoreOver(database, () => closeOnce(database));
 }
 
-/** Closes a database, unless a transaction that could not be rolled back has closed it. */
-function closeOnce(database: DatabaseSync): void {
+/** Closes a database that may be closed already, as after a transaction that could not be rolled back. */
+export function closeOnce(database: DatabaseSync): void {
   if (database.isOpen) database.close();
 }
 
@@ -118,8 +114,8 @@ function openDatabase(path: string): Result<DatabaseSync, StoreFailure> {
 function prepareDatabase(database: DatabaseSync, path: string): StoreFailure | null {
   const check = String(database.prepare("PRAGMA quick_check(1)").get()?.quick_check);
   if (check !== "ok") return damagedFailure(path, check);
-  const version = schemaVersion(database);
-  if (version > MIGRATIONS.length) return newerVersionFailure(path, version, MIGRATIONS.length);
+  const newer = newerVersionFailure(path, schemaVersion(database), MIGRATIONS.length);
+  if (newer !== null) return newer;
   // With FULL a commit is synced before it returns, so that a power failure loses no call and no action. Temporary
   // tables are in memory, since other folders of a container may be read-only.
   database.exec(
@@ -130,30 +126,31 @@ function prepareDatabase(database: DatabaseSync, path: string): StoreFailure | n
   return null;
 }
 
-function createStoreOver(database: DatabaseSync, close: () => void, assertInPlace: () => void): SqliteStateStore {
-  const rows = createRowReader(database);
+function createStoreOver(database: DatabaseSync, close: () => void, assertInPlace?: () => void): SqliteStateStore {
+  const callsSince = database.prepare("SELECT TOTAL(used) AS used FROM calls WHERE day >= ?");
   const addCalls = database.prepare(
     "INSERT INTO calls (day, used) VALUES (?1, max(0, ?2)) ON CONFLICT (day) DO UPDATE SET used = max(0, used + ?2)",
   );
+  const readFact = database.prepare("SELECT value FROM facts WHERE key = ?");
   const writeFact = database.prepare(
     "INSERT INTO facts (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
   );
   return {
     calls: {
-      since: rows.callsSince,
+      since: (day) => Number(callsSince.get(day)?.used),
       add: async (day, calls) => {
         addCalls.run(day, calls);
       },
     },
     facts: {
-      read: rows.fact,
+      read: (key) => (readFact.get(key)?.value ?? null) as string | null,
       write: (key, value) => {
         writeFact.run(key, value);
       },
     },
     journal: createJournal(database, assertInPlace),
-    rows,
-    importRows: (exported) => importRows(database, exported),
+    database,
+    importRows: (rows) => importRows(database, rows),
     close: async () => close(),
   };
 }
@@ -176,4 +173,19 @@ function assertSameFiles(paths: readonly string[]): () => void {
 function identityOf(path: string): string | null {
   const found = statSync(path, { throwIfNoEntry: false, bigint: true });
   return found === undefined ? null : `${found.dev}:${found.ino}`;
+}
+
+function importRows(database: DatabaseSync, rows: Iterable<StateRow>): void {
+  const write = createChangeWriter(database);
+  const addCalls = database.prepare("INSERT INTO calls (day, used) VALUES (?, ?)");
+  const addFact = database.prepare("INSERT INTO facts (key, value) VALUES (?, ?)");
+  runInTransaction(database, () => {
+    const full = STATE_TABLES.find((table) => database.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get() !== undefined);
+    if (full !== undefined) throw notEmptyError(full);
+    for (const row of rows) {
+      if (row.kind === "calls") addCalls.run(row.day, row.used);
+      else if (row.kind === "fact" && !isJournalFact(row.key)) addFact.run(row.key, row.value);
+      else write(row);
+    }
+  });
 }

@@ -91,3 +91,21 @@ export interface DaemonFamily {
   /** Upper bounds of a histogram's buckets, without +Inf. */
   readonly buckets?: readonly number[];
 }
+
+type DaemonLabels = DaemonFamily["labels"];
+type NoLabels = Readonly<Record<never, never>>;
+
+/** Creates a counter. */
+export const counter = <const Labels extends DaemonLabels = NoLabels>(help: string, labels = {} as Labels) =>
+  ({ type: "counter", help, labels }) as const;
+
+/** Creates a gauge. */
+export const gauge = <const Labels extends DaemonLabels = NoLabels>(help: string, labels = {} as Labels) =>
+  ({ type: "gauge", help, labels }) as const;
+
+/** Creates a histogram. */
+export const histogram = <const Labels extends DaemonLabels>(
+  help: string,
+  labels: Labels,
+  buckets: readonly number[],
+) => ({ type: "histogram", help, labels, buckets }) as const;

@@ -11,9 +11,7 @@ const USAGE_DECIMALS = 4;
 const TIMESTAMP_DECIMALS = 3;
 
 /** A gauge that shows one column of the fleet. */
-export interface ColumnRow {
-  readonly name: string;
-  readonly help: string;
+export interface ColumnRow extends Pick<NodeFamily, "name" | "help"> {
   readonly source: "nodes" | "details";
   readonly column: ListedNumber | DetailNumber | "detailedAtEpochMs";
   /**

@@ -3,84 +3,61 @@ import { ACTION_KINDS, MODES } from "../../model/policy/policy.ts";
 import { HOLD_REASONS } from "../../model/remediation/decision.ts";
 import { ACTION_OUTCOMES, OPEN_STATES } from "../../model/remediation/episode.ts";
 import { OPERATOR_COMMANDS } from "../../model/remediation/operator-command.ts";
-import type { DaemonFamily } from "./family.ts";
+import { counter, type DaemonFamily, gauge, histogram } from "./family.ts";
 
 /** Buckets from a disconnect that works immediately to the longest usual step, in seconds. */
 const ACTION_BUCKETS_SECONDS = [15, 30, 60, 120, 300, 600, 900, 1_800, 3_600] as const;
 
 /** The `proxywarden_*` families of decisions, actions, holds and limits, in the order of the page. */
 export const REMEDIATION_FAMILIES = {
-  proxywarden_decisions_total: {
-    type: "counter",
-    help: "Decisions on nodes: each decision to take a step, and each change in the reasons to hold a node.",
-    labels: { policy: null, verdict: ["act", "hold"], reason: DECISION_REASONS },
-  },
-  proxywarden_actions_total: {
-    type: "counter",
-    help: "Actions by outcome; an action in doubt is counted as in_doubt at once, and again if it ends with another outcome.",
-    labels: { policy: null, action: ACTION_KINDS, outcome: ACTION_OUTCOMES },
-  },
-  proxywarden_action_duration_seconds: {
-    type: "histogram",
-    help: "Time from sending an action until it was verified.",
-    labels: { action: ACTION_KINDS },
-    buckets: ACTION_BUCKETS_SECONDS,
-  },
-  proxywarden_episodes: {
-    type: "gauge",
-    help: "Nodes by state under a policy; nodes in given_up are still unhealthy, and not retried for now.",
-    labels: { policy: null, state: EPISODE_STATES },
-  },
-  proxywarden_node_episode: {
-    type: "gauge",
-    help: "1 for each open episode, with its node, state and last action sent (or none); at most 1,000 episodes, starting with those past firing.",
-    labels: { node_id: null, policy: null, state: OPEN_STATES, action: EPISODE_ACTIONS },
-  },
-  proxywarden_held_nodes: {
-    type: "gauge",
-    help: "Nodes that policies would act on but hold, by reason; a node with several reasons counts under each. Excludes dry runs.",
-    labels: { reason: HOLD_REASONS },
-  },
-  proxywarden_longest_hold_seconds: {
-    type: "gauge",
-    help: "Longest time for which the policy has held a node that it would act on; 0 if it holds none. Excludes nodes that it has given up on, and dry runs.",
-    labels: { policy: null },
-  },
-  proxywarden_policy_mode: {
-    type: "gauge",
-    help: "1 for the effective mode: the lowest of the policy's mode, safety.mode and the mode allowed by its efficacy.",
-    labels: { policy: null, mode: MODES },
-  },
-  proxywarden_policy_ineffective: {
-    type: "gauge",
-    help: "Whether the policy fell back to dry_run because its share of healed nodes is below safety.efficacy.",
-    labels: { policy: null },
-  },
-  proxywarden_approvals_waiting: { type: "gauge", help: "Actions that wait for an operator's approval.", labels: {} },
-  proxywarden_limit_nodes: {
-    type: "gauge",
-    help: "Effective value of each safety limit for the current fleet, in nodes; max_in_flight and max_actions in actions.",
-    labels: { limit: null },
-  },
-  proxywarden_trusted: {
-    type: "gauge",
-    help: "Whether fleet data is trusted; no action is taken while it is not.",
-    labels: {},
-  },
-  proxywarden_paused: { type: "gauge", help: "Whether an operator has paused all actions.", labels: {} },
-  proxywarden_operator_commands_total: {
-    type: "counter",
-    help: "Operator commands that were executed, and attempted reloads; a pause or hold that expires counts as resume or release with source expiry.",
-    labels: { command: OPERATOR_COMMANDS, source: ["operator", "expiry"] },
-  },
-  proxywarden_breaker_open: {
-    type: "gauge",
-    help: "Whether the circuit breaker is open; only an operator can close it.",
-    labels: {},
-  },
-  proxywarden_journal_writable: {
-    type: "gauge",
-    help: "Whether the journal is writable; no action is taken while it is not.",
-    labels: {},
-  },
-} as const satisfies Readonly<Record<string, DaemonFamily>>;
+  proxywarden_decisions_total: counter(
+    "Decisions on nodes: each decision to take a step, and each change in the reasons to hold a node.",
+    { policy: null, verdict: ["act", "hold"], reason: DECISION_REASONS },
+  ),
+  proxywarden_actions_total: counter(
+    "Actions by outcome; an action in doubt is counted as in_doubt at once, and again if it ends with another outcome.",
+    { policy: null, action: ACTION_KINDS, outcome: ACTION_OUTCOMES },
+  ),
+  proxywarden_action_duration_seconds: histogram(
+    "Time from sending an action until it was verified.",
+    { action: ACTION_KINDS },
+    ACTION_BUCKETS_SECONDS,
+  ),
+  proxywarden_episodes: gauge(
+    "Nodes by state under a policy; nodes in given_up are still unhealthy, and not retried for now.",
+    { policy: null, state: EPISODE_STATES },
+  ),
+  proxywarden_node_episode: gauge(
+    "1 for each open episode, with its node, state and last action sent (or none); at most 1,000 episodes, starting with those past firing.",
+    { node_id: null, policy: null, state: OPEN_STATES, action: EPISODE_ACTIONS },
+  ),
+  proxywarden_held_nodes: gauge(
+    "Nodes that policies would act on but hold, by reason; a node with several reasons counts under each. Excludes dry runs.",
+    { reason: HOLD_REASONS },
+  ),
+  proxywarden_longest_hold_seconds: gauge(
+    "Longest time for which the policy has held a node that it would act on; 0 if it holds none. Excludes nodes that it has given up on, and dry runs.",
+    { policy: null },
+  ),
+  proxywarden_policy_mode: gauge(
+    "1 for the effective mode: the lowest of the policy's mode, safety.mode and the mode allowed by its efficacy.",
+    { policy: null, mode: MODES },
+  ),
+  proxywarden_policy_ineffective: gauge(
+    "Whether the policy fell back to dry_run because its share of healed nodes is below safety.efficacy.",
+    { policy: null },
+  ),
+  proxywarden_approvals_waiting: gauge("Actions that wait for an operator's approval."),
+  proxywarden_limit_nodes: gauge(
+    "Effective value of each safety limit for the current fleet, in nodes; max_in_flight and max_actions in actions.",
+    { limit: null },
+  ),
+  proxywarden_trusted: gauge("Whether fleet data is trusted; no action is taken while it is not."),
+  proxywarden_paused: gauge("Whether an operator has paused all actions."),
+  proxywarden_operator_commands_total: counter(
+    "Operator commands that were executed, and attempted reloads; a pause or hold that expires counts as resume or release with source expiry.",
+    { command: OPERATOR_COMMANDS, source: ["operator", "expiry"] },
+  ),
+  proxywarden_breaker_open: gauge("Whether the circuit breaker is open; only an operator can close it."),
+  proxywarden_journal_writable: gauge("Whether the journal is writable; no action is taken while it is not."),
+} satisfies Readonly<Record<string, DaemonFamily>>;

@@ -43,9 +43,7 @@ const nodeSessions: NodeFamily = {
   },
 };
 
-interface CounterRow {
-  readonly name: string;
-  readonly help: string;
+interface CounterRow extends Pick<NodeFamily, "name" | "help"> {
   readonly column: (nodes: SessionNodes) => Float64Array;
 }
 
@@ -80,10 +78,7 @@ export const SESSION_NODE_FAMILIES: readonly NodeFamily[] = [
   }),
 ];
 
-interface SessionsRow {
-  readonly name: string;
-  readonly help: string;
-  readonly labels: readonly string[];
+interface SessionsRow extends Pick<AggregateFamily, "name" | "help" | "labels"> {
   readonly maxSamples: (view: SessionSummary, input: RenderInput) => number;
   readonly samples: (view: SessionSummary, input: RenderInput) => Iterable<Sample>;
 }

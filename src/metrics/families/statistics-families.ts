@@ -1,5 +1,5 @@
 import { HOUR_MS, SECOND_MS } from "../../base/duration.ts";
-import type { HourlyEntry, SessionStatistics } from "../../model/session.ts";
+import type { HourlyEntry, SessionStatistics, TopList } from "../../model/session.ts";
 import { type AggregateFamily, isFresh, type RenderInput, type Sample } from "./family.ts";
 import { GB_BYTES } from "./node-families.ts";
 
@@ -22,9 +22,7 @@ function lastFullHour(input: RenderInput): HourlyEntry | null {
   return newest;
 }
 
-interface SingleGaugeRow<Datum> {
-  readonly name: string;
-  readonly help: string;
+interface SingleGaugeRow<Datum> extends Pick<AggregateFamily, "name" | "help"> {
   readonly value: (datum: Datum) => number | null;
 }
 
@@ -46,11 +44,9 @@ const singleGauge =
 const statsGauge = singleGauge("stats", freshStatistics);
 const hourlyGauge = singleGauge("hourly", lastFullHour);
 
-interface TopListRow {
-  readonly name: string;
-  readonly help: string;
+interface TopListRow extends Pick<AggregateFamily, "name" | "help"> {
   readonly label: string;
-  readonly entries: (stats: SessionStatistics) => readonly (readonly [key: string, sessions: number])[];
+  readonly entries: (stats: SessionStatistics) => TopList;
 }
 
 /** Creates a gauge of a top list of the statistics. */
@@ -100,13 +96,13 @@ export const STATISTICS_FAMILIES: readonly AggregateFamily[] = [
     name: "proxynet_stats_country_sessions",
     help: "Sessions by country, for the top countries reported by the service.",
     label: "country",
-    entries: (stats) => stats.topCountries.map(({ country, sessions }) => [country, sessions] as const),
+    entries: (stats) => stats.topCountries,
   }),
   topListFamily({
     name: "proxynet_stats_protocol_sessions",
     help: "Sessions by protocol, for the top protocols reported by the service.",
     label: "protocol",
-    entries: (stats) => stats.topProtocols.map(({ protocol, sessions }) => [protocol, sessions] as const),
+    entries: (stats) => stats.topProtocols,
   }),
   hourlyGauge({
     name: "proxynet_hourly_active_sessions",

@@ -1,3 +1,4 @@
+import type { DurationMs } from "../../base/duration.ts";
 import type { Result } from "../../base/result.ts";
 import type { NodeId } from "../node.ts";
 import type { Secret } from "../ports.ts";
@@ -16,6 +17,18 @@ export const OPERATOR_COMMANDS = [
   "reload",
 ] as const;
 export type OperatorCommandName = (typeof OPERATOR_COMMANDS)[number];
+
+/** A command that an operator gives. */
+export interface OperatorCommand {
+  readonly command: Exclude<OperatorCommandName, "reload">;
+  /** The node or action that it is about, or empty if neither. */
+  readonly target: string;
+  readonly reason: string;
+  /** Duration of its effect; null or absent if it lasts until a command ends it. */
+  readonly forMs?: DurationMs | null;
+  /** Name of the operator, or null if no operators are configured. */
+  readonly operator: string | null;
+}
 
 /** The journal's row of a command that succeeded, or of an attempted reload. */
 export interface OperatorCommandRow {

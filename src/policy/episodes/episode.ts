@@ -66,7 +66,7 @@ export function beginEpisode(active: ActivePolicy, node: NodeObservation, id: st
  * any open state                          ──unseen─────▶ suspended
  * suspended, when its step times out      ──step_lost──▶ suspended, at the next step
  * suspended                               ──proven─────▶ firing, or the next step if a step had healed it
- *                                         ──acting, quarantined─▶ acting or quarantined, if that still lasts
+ *                                         ──acting, quarantined─▶ acting or quarantined, if still in progress
  *                                         ──cleared, healed─▶ closed
  * quarantine lifted by an operator        ──freed──────▶ freed
  * any open state                          ──withdrawn──▶ withdrawn

@@ -9,7 +9,7 @@ const OWNERSHIP: HoldReasonRow = {
   counts: "actions on the node that are not ours",
   condition:
     "it is in a quarantine that is not ours, or in one of ours that should have ended, or it was rebooted in the last 15 minutes, but not by us",
-  ends: "automatically, 15 minutes after the action was last seen, or with `release`",
+  ends: "automatically, 15 minutes after the action was last seen (an overdue quarantine of ours: as soon as it ends), or with `release` once the node is in no such quarantine",
   operatorAction: "check that no second daemon or script acts on this fleet",
 };
 

@@ -1,6 +1,7 @@
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { Share } from "../../base/percent.ts";
 import type { MonotonicMs } from "../../model/time.ts";
+import type { Permit } from "../ledger.ts";
 import type { LimitReading } from "../limit-headers.ts";
 import {
   allowanceOf,
@@ -17,12 +18,6 @@ import { ExternalUsageOfLimit, OBSERVATIONS_PER_WINDOW } from "./usage-of-limit.
 export const LIMIT_SCOPES = [...CATEGORIES, "plan"] as const;
 export type LimitScope = (typeof LIMIT_SCOPES)[number];
 
-/** One of our calls, and when it was sent. */
-interface SentCall {
-  readonly category: Category;
-  readonly at: MonotonicMs;
-}
-
 /** Calls of other users of the API key, by limit. */
 export interface ExternalUsage extends Readonly<Record<LimitScope, ExternalUsageOfLimit>> {
   /** Which kind of limit the headers state, or null if not known yet. */
@@ -36,18 +31,6 @@ export const createExternalUsage = (): ExternalUsage => ({
   plan: new ExternalUsageOfLimit(),
   statedScope: null,
 });
-
-/** Records that a call was sent. */
-export function recordCallSent(externalUsage: ExternalUsage, category: Category, now: MonotonicMs): void {
-  externalUsage[category].recordSent(now);
-  externalUsage.plan.recordSent(now);
-}
-
-/** Records that a call was not sent after all. */
-export function recordCallUnsent(externalUsage: ExternalUsage, category: Category, sentAt: MonotonicMs): void {
-  externalUsage[category].recordUnsent(sentAt);
-  externalUsage.plan.recordUnsent(sentAt);
-}
 
 /** Records that a call ended in doubt. The service counts it by `countedBy`, or never. */
 export function recordCallInDoubt(
@@ -65,7 +48,7 @@ export function recordCallInDoubt(
 export function recordCallAnswered(
   externalUsage: ExternalUsage,
   limits: Limits,
-  { category, at }: SentCall,
+  { category, at }: Permit,
   reading: LimitReading | null,
   now: MonotonicMs,
 ): void {
@@ -85,7 +68,7 @@ export function recordCallAnswered(
 export function recordCallRejected(
   externalUsage: ExternalUsage,
   limits: Limits,
-  { category }: SentCall,
+  { category }: Permit,
   reading: LimitReading | null,
   now: MonotonicMs,
 ): void {

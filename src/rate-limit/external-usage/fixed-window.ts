@@ -44,7 +44,7 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
     if (remaining >= limit || resetAt === null || resetAt > answeredAt + windowMs + LATE_RESET_MS_MAX) return false;
     if (!this.#updateStart(statement, own)) return false;
     this.#last = statement;
-    const ownMost = own.sentBy(answeredAt) - own.endedBefore(this.#start!.earliest);
+    const ownMost = own.sent.countBy(answeredAt) - own.ended.countBefore(this.#start!.earliest);
     const calls = Math.max(this.#observedCalls(), limit - remaining - ownMost - this.#initialCalls);
     this.#observe(answeredAt, calls, windowMs);
     return true;
@@ -68,7 +68,7 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
     const [start, last, next] = [this.#start, this.#last, startRangeOf(statement)];
     if (start === null || last === null) {
       this.#startWindow(next);
-      const ownLeast = Math.max(0, own.endedBefore(sentAt) - own.sentBy(next.latest)) + 1;
+      const ownLeast = Math.max(0, own.ended.countBefore(sentAt) - own.sent.countBy(next.latest)) + 1;
       this.#initialCalls = Math.max(0, statement.limit - remaining - ownLeast);
       return true;
     }
@@ -81,7 +81,7 @@ export class FixedWindowHypothesis implements LimiterHypothesis {
     }
     if (next.latest < start.earliest) return false;
     this.#start = { earliest: Math.max(start.earliest, next.earliest), latest: Math.min(start.latest, next.latest) };
-    const ownSince = own.endedBefore(sentAt) - own.sentBy(last.answeredAt) - own.inDoubtAfter(last.sentAt);
+    const ownSince = own.ended.countBefore(sentAt) - own.sent.countBy(last.answeredAt) - own.inDoubtAfter(last.sentAt);
     return remaining <= last.remaining - Math.max(0, ownSince) - 1 + MISMATCHES_MAX;
   }
 

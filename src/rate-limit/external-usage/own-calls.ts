@@ -5,58 +5,24 @@ import type { MonotonicMs } from "../../model/time.ts";
  * call, so they can be subtracted from one another. Old calls are forgotten.
  */
 export class OwnCalls {
-  readonly #sent = new TimeList();
-  readonly #ended = new TimeList();
+  readonly sent = new TimeList();
+  readonly ended = new TimeList();
   readonly #inDoubt = new TimeList();
-
-  recordSent(at: MonotonicMs): void {
-    this.#sent.add(at);
-  }
-
-  /** Removes a call that was recorded as sent at `at` but was not sent. */
-  recordUnsent(at: MonotonicMs): void {
-    this.#sent.remove(at);
-  }
-
-  /** Records that a call was answered, and therefore counted by `at`. */
-  recordEnd(at: MonotonicMs): void {
-    this.#ended.add(at);
-  }
 
   /** Records that a call ended in doubt at `at`. The service counts it by `countedBy`, or never. */
   recordInDoubt(at: MonotonicMs, countedBy: MonotonicMs): void {
-    this.#ended.add(countedBy);
+    this.ended.add(countedBy);
     this.#inDoubt.add(at);
-  }
-
-  /** Returns the number of calls sent at or before `at`. */
-  sentBy(at: MonotonicMs): number {
-    return this.#sent.countUpTo(at);
-  }
-
-  /** Returns when the last call was sent; -Infinity if none was sent recently. */
-  lastSentAt(): MonotonicMs {
-    return this.#sent.last();
-  }
-
-  /** Returns the number of calls that ended before `at`. */
-  endedBefore(at: MonotonicMs): number {
-    return this.#ended.countBefore(at);
   }
 
   /** Returns the number of calls that ended in doubt after `at`. */
   inDoubtAfter(at: MonotonicMs): number {
-    return this.#inDoubt.countUpTo(Number.POSITIVE_INFINITY) - this.#inDoubt.countUpTo(at);
-  }
-
-  /** Returns when the n-th call ended, counted from 1; Infinity if it has not, and -Infinity if it is forgotten. */
-  endOf(n: number): MonotonicMs {
-    return this.#ended.nth(n);
+    return this.#inDoubt.countBy(Number.POSITIVE_INFINITY) - this.#inDoubt.countBy(at);
   }
 
   /** Allows calls before `at` to be forgotten. */
   forget(at: MonotonicMs): void {
-    for (const times of [this.#sent, this.#ended, this.#inDoubt]) times.forget(at);
+    for (const times of [this.sent, this.ended, this.#inDoubt]) times.forget(at);
   }
 }
 
@@ -73,17 +39,20 @@ class TimeList {
     else this.#times.splice(this.#indexAfter(at), 0, at);
   }
 
+  /** Removes a time that was added, even if it is forgotten already. */
   remove(at: MonotonicMs): void {
     const index = this.#indexFrom(at);
     if (this.#times[index] === at) this.#times.splice(index, 1);
     else this.#forgotten--;
   }
 
+  /** Returns the last time, or -Infinity if there is none, or it is forgotten. */
   last(): MonotonicMs {
     return this.#times.at(-1) ?? Number.NEGATIVE_INFINITY;
   }
 
-  countUpTo(at: MonotonicMs): number {
+  /** Returns the number of times at or before `at`. */
+  countBy(at: MonotonicMs): number {
     return this.#forgotten + this.#indexAfter(at);
   }
 
@@ -91,6 +60,7 @@ class TimeList {
     return this.#forgotten + this.#indexFrom(at);
   }
 
+  /** Returns the n-th time, counted from 1; Infinity if there is none, and -Infinity if it is forgotten. */
   nth(n: number): MonotonicMs {
     if (n <= this.#forgotten) return Number.NEGATIVE_INFINITY;
     return this.#times[n - this.#forgotten - 1] ?? Number.POSITIVE_INFINITY;

@@ -27,9 +27,9 @@ export class SlidingWindowHypothesis implements LimiterHypothesis {
 
   update({ sentAt, answeredAt, limit, remaining, windowMs }: LimitStatement, own: OwnCalls): boolean {
     const spent = limit - remaining;
-    const ownLeast = own.endedBefore(sentAt) + 1 - own.sentBy(answeredAt - windowMs);
+    const ownLeast = own.ended.countBefore(sentAt) + 1 - own.sent.countBy(answeredAt - windowMs);
     if (spent < ownLeast - own.inDoubtAfter(sentAt - 2 * windowMs) - MISMATCHES_MAX) return false;
-    const ownMost = own.sentBy(answeredAt) - own.endedBefore(sentAt - windowMs);
+    const ownMost = own.sent.countBy(answeredAt) - own.ended.countBefore(sentAt - windowMs);
     if (this.#firstAt === null) this.#initialCalls = Math.max(0, spent - ownLeast);
     this.#firstAt ??= answeredAt;
     const initialCalls = sentAt - this.#firstAt < windowMs ? this.#initialCalls : 0;

@@ -32,8 +32,8 @@ export class TokenBucketHypothesis implements LimiterHypothesis {
     this.#last = statement;
     this.#remainingMost = Math.max(this.#remainingMost, remaining);
     const perMs = limit / windowMs;
-    const ownLeast = own.endedBefore(sentAt) + 1;
-    const ownMost = own.sentBy(answeredAt);
+    const ownLeast = own.ended.countBefore(sentAt) + 1;
+    const ownMost = own.sent.countBy(answeredAt);
     const low = remaining + ownLeast - perMs * answeredAt;
     const high = remaining + 1 + ownMost - perMs * sentAt;
     const countedBefore = this.#ownCounted;
@@ -87,7 +87,7 @@ export class TokenBucketHypothesis implements LimiterHypothesis {
   #leastIfFull(from: number, to: number, { sentAt, limit, windowMs }: LimitStatement, own: OwnCalls): number {
     let least = this.#remainingMost + to;
     for (let calls = from; calls < to - 1; calls++) {
-      const refilled = (Math.max(0, sentAt - own.endOf(calls + 1)) * limit) / windowMs;
+      const refilled = (Math.max(0, sentAt - own.ended.nth(calls + 1)) * limit) / windowMs;
       least = Math.min(least, this.#remainingMost + 1 + calls + refilled);
     }
     return least;

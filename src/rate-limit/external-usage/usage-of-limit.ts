@@ -61,12 +61,12 @@ export class ExternalUsageOfLimit {
   #possible: readonly LimiterHypothesis[] = [];
 
   recordSent(at: MonotonicMs): void {
-    this.#own.recordSent(at);
+    this.#own.sent.add(at);
   }
 
   /** Removes a call that was recorded as sent at `at` but was not sent. */
   recordUnsent(at: MonotonicMs): void {
-    this.#own.recordUnsent(at);
+    this.#own.sent.remove(at);
   }
 
   /** Records a response. `reading` is what it stated about this limit, or null. */
@@ -76,7 +76,7 @@ export class ExternalUsageOfLimit {
       // If the call overlaps the last one, the service may have counted it earlier.
       if (sentAt >= this.#lastAnsweredAt) this.#update({ sentAt, answeredAt: now, ...reading, windowMs });
     }
-    this.#own.recordEnd(now);
+    this.#own.ended.add(now);
     this.#own.forget(now - STORED_WINDOWS_MAX * windowMs);
   }
 
@@ -123,12 +123,12 @@ export class ExternalUsageOfLimit {
 
   /** Returns an upper bound of our own calls in the window length before `now`. */
   ownRecentCalls(windowMs: DurationMs, now: MonotonicMs): number {
-    return this.#own.sentBy(now) - this.#own.endedBefore(now - windowMs);
+    return this.#own.sent.countBy(now) - this.#own.ended.countBefore(now - windowMs);
   }
 
   /** Returns when our last call was sent; -Infinity if none was sent recently. */
   lastOwnCallAt(): MonotonicMs {
-    return this.#own.lastSentAt();
+    return this.#own.sent.last();
   }
 
   /**
@@ -136,9 +136,12 @@ export class ExternalUsageOfLimit {
    * that is earlier. It is Infinity if a call in flight must be answered first.
    */
   ownCallsFewerThan(calls: number, windowMs: DurationMs, now: MonotonicMs): MonotonicMs {
-    const lastToLeave = this.#own.sentBy(now) - Math.max(0, calls - 1);
-    if (lastToLeave <= this.#own.endedBefore(now - windowMs)) return now;
-    return Math.min(this.#own.endOf(lastToLeave) + windowMs, this.lastOwnCallAt() + windowMs / OBSERVATIONS_PER_WINDOW);
+    const lastToLeave = this.#own.sent.countBy(now) - Math.max(0, calls - 1);
+    if (lastToLeave <= this.#own.ended.countBefore(now - windowMs)) return now;
+    return Math.min(
+      this.#own.ended.nth(lastToLeave) + windowMs,
+      this.lastOwnCallAt() + windowMs / OBSERVATIONS_PER_WINDOW,
+    );
   }
 
   #update(statement: LimitStatement): void {

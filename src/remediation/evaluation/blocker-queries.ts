@@ -4,7 +4,7 @@ import {
   type IntegrationAccess,
   type IntegrationClient,
 } from "../../api-client/integration-client.ts";
-import { jsonField } from "../../api-client/json-body.ts";
+import { asRawRecord } from "../../api-client/json-body.ts";
 import { type PrometheusAnswer, requestPrometheus, textOf } from "../../api-client/prometheus.ts";
 import { SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
@@ -61,7 +61,7 @@ export async function queryHasResult(
 }
 
 function parseQueryResponse({ data, warning }: PrometheusAnswer): Result<boolean, string> {
-  const [type, result] = [jsonField(data, "resultType"), jsonField(data, "result")];
+  const { resultType: type, result } = asRawRecord(data);
   if (!Array.isArray(result)) return fail("Prometheus answered without a result");
   const hasResult = isResult(textOf(type), result);
   if (!hasResult.ok || hasResult.value) return hasResult;

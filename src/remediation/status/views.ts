@@ -4,7 +4,12 @@ import type { Mode, PolicyRule, Step } from "../../model/policy/policy.ts";
 import type { Blocker, Decision, HoldReason } from "../../model/remediation/decision.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
-import type { CommandReply, OperatorCommandRow, Pause } from "../../model/remediation/operator-command.ts";
+import type {
+  CommandReply,
+  OperatorCommand,
+  OperatorCommandRow,
+  Pause,
+} from "../../model/remediation/operator-command.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
@@ -82,28 +87,15 @@ export interface NodeHistory {
   readonly operatorCommands: readonly OperatorCommandRow[];
 }
 
-/**
- * The commands of an operator. Every command that succeeds is journaled, with the operator's name if
- * {@link OperatorCommands.as} was called.
- */
+/** The commands of operators. */
 export interface OperatorCommands {
-  /** Returns the commands on behalf of the operator of that name. */
-  as(operator: string): OperatorCommands;
-  /** Pauses all actions. Without `forMs` the pause lasts until `resume`. */
-  pause(reason: string, forMs?: DurationMs | null): Promise<CommandReply>;
-  resume(): Promise<CommandReply>;
-  approve(action: string): Promise<CommandReply>;
-  reject(action: string, reason: string): Promise<CommandReply>;
-  /** Holds a node. Without `forMs` the hold lasts until `release`. */
-  hold(node: NodeId, reason: string, forMs?: DurationMs | null): Promise<CommandReply>;
-  release(node: NodeId): Promise<CommandReply>;
-  resetBreaker(): Promise<CommandReply>;
-  acceptInventory(): Promise<CommandReply>;
+  /** Executes a command. If it succeeds, it is journaled with the operator's name. */
+  execute(command: OperatorCommand): Promise<CommandReply>;
   /**
-   * Journals the result of a reload. Without problems the new configuration is active. `origin` is a prefix of the
-   * row's text.
+   * Journals the result of a reload by an operator, or null if none is known. Without problems the new configuration is
+   * active. `origin` is a prefix of the row's text.
    */
-  noteReload(problems: readonly string[], origin?: string): void;
+  noteReload(problems: readonly string[], operator: string | null, origin: string): void;
 }
 
 /**

@@ -17,8 +17,7 @@ export const EVENT_ROWS_MAX = 1_000;
 
 /** Creates an empty event log. */
 export function createEventLog() {
-  // A ring buffer: row n is at n % EVENT_ROWS_MAX.
-  const ring: EventRow[] = [];
+  const kept: EventRow[] = [];
   let last = 0;
   return {
     /**
@@ -28,8 +27,8 @@ export function createEventLog() {
     record(changes: readonly JournalChange[]): void {
       for (const change of changes) {
         if (change.kind !== "decision" && change.kind !== "action" && change.kind !== "order") continue;
-        last++;
-        ring[last % EVENT_ROWS_MAX] = { number: last, event: change };
+        kept.push({ number: ++last, event: change });
+        if (kept.length > EVENT_ROWS_MAX) kept.shift();
       }
     },
     /** Returns the number of the latest event, or 0 if there is none yet. */
@@ -39,9 +38,8 @@ export function createEventLog() {
      */
     after(number: number, limit: number): { readonly rows: readonly EventRow[]; readonly missed: number } {
       const due = Math.max(0, last - number);
-      const count = Math.min(due, limit, EVENT_ROWS_MAX);
-      const rows = Array.from({ length: count }, (_, index) => ring[(last - count + 1 + index) % EVENT_ROWS_MAX]!);
-      return { rows, missed: due - count };
+      const count = Math.min(due, limit, kept.length);
+      return { rows: kept.slice(kept.length - count), missed: due - count };
     },
   };
 }

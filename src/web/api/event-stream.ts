@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
@@ -5,18 +6,6 @@ import { runInSlices } from "../../platform/event-loop.ts";
 import type { EventLog, EventRow } from "./event-log.ts";
 import type { FleetGrid } from "./fleet-view.ts";
 import { actionView, decisionView, operatorCommandView } from "./row-views.ts";
-
-/** A subscriber: a connection that receives text. */
-export interface Subscriber {
-  write(text: string): void;
-  /** Number of bytes that were written but not sent yet. */
-  bufferedBytes(): number;
-  /** Ends the connection after sending what was written. */
-  end(): void;
-  /** Closes the connection immediately. */
-  disconnect(): void;
-  isClosed(): boolean;
-}
 
 interface EventBroadcasterDeps {
   readonly eventLog: EventLog;
@@ -40,10 +29,13 @@ const ROWS_PER_PUBLISH_MAX = 200;
 /** Delay before a browser reconnects. */
 const RECONNECT_MS: DurationMs = 2 * SECOND_MS;
 
-/** Sends events to all subscribers as server-sent events. It is idle without subscribers. */
+/** The second header keeps proxies such as nginx from buffering the stream. */
+const EVENT_STREAM_HEADERS = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
+
+/** Sends events to all subscribers as server-sent events, each in a response. It is idle without subscribers. */
 export class EventBroadcaster {
   readonly #deps: EventBroadcasterDeps;
-  readonly #subscribers = new Set<Subscriber>();
+  readonly #subscribers = new Set<ServerResponse>();
   readonly #closing = new AbortController();
   #lastPublished = 0;
   #publishedAt: MonotonicMs;
@@ -57,23 +49,21 @@ export class EventBroadcaster {
   }
 
   /**
-   * Adds a subscriber that has seen the events up to `lastEventId`, unless its connection closes meanwhile. Resolves to
-   * false if there are too many.
+   * Adds a subscriber that has seen the events up to `lastEventId`, until its connection closes. Resolves to false if
+   * there are too many. Then nothing was sent.
    */
-  async subscribe(subscriber: Subscriber, lastEventId: string | null): Promise<boolean> {
+  async subscribe(response: ServerResponse, lastEventId: string | null): Promise<boolean> {
     if (this.#isFull()) return false;
     await this.publish();
-    if (subscriber.isClosed()) return true;
+    if (response.destroyed) return true;
     if (this.#isFull()) return false;
     this.#sendRows();
-    subscriber.write(`retry: ${RECONNECT_MS}\n${this.#greeting(lastEventId)}`);
-    this.#subscribers.add(subscriber);
+    response.writeHead(200, EVENT_STREAM_HEADERS);
+    response.write(`retry: ${RECONNECT_MS}\n${this.#greeting(lastEventId)}`);
+    this.#subscribers.add(response);
+    response.once("close", () => this.#subscribers.delete(response));
     if (!this.#isRunning) void this.#run();
     return true;
-  }
-
-  unsubscribe(subscriber: Subscriber): void {
-    this.#subscribers.delete(subscriber);
   }
 
   /** Sends new events, and refreshes the fleet grid in slices, after the refreshes of earlier calls. */
@@ -125,9 +115,9 @@ export class EventBroadcaster {
 
   #sendToAll(text: string): void {
     for (const subscriber of this.#subscribers) {
-      if (subscriber.bufferedBytes() > BUFFERED_BYTES_MAX) {
+      if (subscriber.writableLength > BUFFERED_BYTES_MAX) {
         this.#subscribers.delete(subscriber);
-        subscriber.disconnect();
+        subscriber.destroy();
       } else subscriber.write(text);
     }
     this.#publishedAt = this.#deps.clock.monotonic();

@@ -3,7 +3,10 @@ import { select } from "../../policy/cel/fleet-aggregates.ts";
 /** Work that may be interrupted between any two steps. */
 export type Steps<Result> = Generator<undefined, Result>;
 
-/** Like {@link cacheByColumn}, but in steps, for work that takes too long for one slice. */
+/**
+ * Caches what `derive` returns for a column, in steps, because it takes too long for one slice. Successive snapshots
+ * share the columns that did not change.
+ */
 export function cacheStepsByColumn<Column extends object, T>(
   derive: (column: Column) => Steps<T>,
 ): (column: Column) => Steps<T> {
@@ -12,18 +15,6 @@ export function cacheStepsByColumn<Column extends object, T>(
     const cached = cache.get(column) ?? { value: yield* derive(column) };
     cache.set(column, cached);
     return cached.value;
-  };
-}
-
-/** Caches what `derive` returns for a column. Successive snapshots share the columns that did not change. */
-export function cacheByColumn<Column extends object, T>(derive: (column: Column) => T): (column: Column) => T {
-  const cache = new WeakMap<Column, { readonly value: T }>();
-  return (column) => {
-    const cached = cache.get(column);
-    if (cached !== undefined) return cached.value;
-    const value = derive(column);
-    cache.set(column, { value });
-    return value;
   };
 }
 
@@ -36,8 +27,12 @@ interface TimeSummary {
   readonly median: number;
 }
 
-/** Returns how many times of a column are known, the earliest and the median. */
-export const summarizeTimes = cacheByColumn((column: Float64Array | readonly number[]): TimeSummary => {
+const summaries = new WeakMap<object, TimeSummary>();
+
+/** Returns how many times of a column are known, the earliest and the median. Computed once for each column. */
+export function summarizeTimes(column: Float64Array | readonly number[]): TimeSummary {
+  const known = summaries.get(column);
+  if (known !== undefined) return known;
   const times = new Float64Array(column.length);
   let count = 0;
   let earliest = Number.NaN;
@@ -47,8 +42,11 @@ export const summarizeTimes = cacheByColumn((column: Float64Array | readonly num
     times[count++] = at;
     if (!(earliest <= at)) earliest = at;
   }
-  return { count, earliest, median: count === 0 ? Number.NaN : select(times.subarray(0, count), count >> 1) };
-});
+  const median = count === 0 ? Number.NaN : select(times.subarray(0, count), count >> 1);
+  const summary = { count, earliest, median };
+  summaries.set(column, summary);
+  return summary;
+}
 
 /** Slots that are sorted or merged in one step, which takes a fraction of a millisecond. */
 const SLOTS_PER_STEP = 512;

@@ -5,17 +5,9 @@ import type { EpochMs } from "../../model/time.ts";
 import { remainingAtLeast } from "../../rate-limit/limit-headers.ts";
 import { type StatusSnapshot, sessionsByStatus, statusCounts } from "./status-views.ts";
 
-/** `GET /api/v1/history`: samples of the last hour, for the charts of the status page. */
-export interface HistoryView {
-  readonly step_seconds: number;
-  /** Seconds since the Unix epoch, oldest first. */
-  readonly at: readonly number[];
-  /** Null if unknown at that time. */
-  readonly series: Readonly<Record<keyof Sample, readonly (number | null)[]>>;
-}
-
 /** The samples of the last hour, in memory. */
 export type History = ReturnType<typeof createHistory>;
+export type HistoryView = ReturnType<History["view"]>;
 
 /** Time between two samples. */
 export const SAMPLE_INTERVAL_MS: DurationMs = 10 * SECOND_MS;
@@ -32,9 +24,12 @@ export function createHistory() {
       samples.push({ at: statusSnapshot.now, values: takeSample(statusSnapshot) });
       if (samples.length > SAMPLES_MAX) samples.shift();
     },
-    view: (): HistoryView => ({
+    /** `GET /api/v1/history`: samples of the last hour, for the charts of the status page. */
+    view: () => ({
       step_seconds: SAMPLE_INTERVAL_MS / SECOND_MS,
+      /** Seconds since the Unix epoch, oldest first. */
       at: samples.map(({ at }) => Math.round(at / SECOND_MS)),
+      /** Null if unknown at that time. */
       series: {
         nodes: column("nodes"),
         online: column("online"),

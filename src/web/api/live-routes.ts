@@ -8,7 +8,7 @@ import { acceptsGzip } from "../http/content-negotiation.ts";
 import { sendError } from "../http/response.ts";
 import type { Route, RouteDeps } from "../http/route.ts";
 import type { EventLog } from "./event-log.ts";
-import { EventBroadcaster, type Subscriber } from "./event-stream.ts";
+import { EventBroadcaster } from "./event-stream.ts";
 import { createFleetGrid } from "./fleet-view.ts";
 import type { HistoryView } from "./history.ts";
 import type { Query } from "./query.ts";
@@ -27,9 +27,6 @@ export interface LiveRouteDeps {
 /** Retry-After of a rejected event stream. */
 const RETRY_AFTER_S = 30;
 
-/** The second header keeps proxies such as nginx from buffering the stream. */
-const EVENT_STREAM_HEADERS = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
-
 /** Returns the routes of the fleet grid, the event stream and the history. */
 export function liveRoutes(deps: LiveRouteDeps, routeDeps: RouteDeps): readonly Route[] {
   const fleetGrid = createFleetGrid({ fleet: deps.fleet, marks: () => deps.remediation().nodeMarks() });
@@ -44,7 +41,7 @@ export function liveRoutes(deps: LiveRouteDeps, routeDeps: RouteDeps): readonly 
   async function answerFleet(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const json = await routeDeps.occupyQueue(writeFleet());
     reply.type("application/json; charset=utf-8").header("vary", "accept-encoding");
-    if (!acceptsGzip(request.headers["accept-encoding"]?.toString())) return reply.send(json);
+    if (!acceptsGzip(request.headers)) return reply.send(json);
     if (compressed?.json !== json) compressed = { json, gzipped: promisify(gzip)(json) };
     return reply.header("content-encoding", "gzip").send(await compressed.gzipped);
   }
@@ -68,29 +65,13 @@ async function answerEvents(
   reply: FastifyReply,
 ): Promise<FastifyReply | undefined> {
   if (request.method === "HEAD") return reply.type("text/event-stream").send();
-  const { raw } = reply;
-  const subscriber: Subscriber = {
-    write(text) {
-      // Headers are sent with the first event, because a rejected subscriber gets an error response.
-      if (!raw.headersSent) raw.writeHead(200, EVENT_STREAM_HEADERS);
-      raw.write(text);
-    },
-    bufferedBytes: () => raw.writableLength,
-    end: () => void raw.end(),
-    disconnect: () => void raw.destroy(),
-    isClosed: () => raw.destroyed,
-  };
   const { last_event_id = null } = request.query as Query;
   // A browser that reconnects sends the header, which is newer than the query parameter.
   const header = request.headers["last-event-id"];
-  raw.once("close", () => broadcaster.unsubscribe(subscriber));
-  if (await broadcaster.subscribe(subscriber, typeof header === "string" ? header : last_event_id)) {
+  if (await broadcaster.subscribe(reply.raw, typeof header === "string" ? header : last_event_id)) {
     reply.hijack();
     return undefined;
   }
   reply.header("retry-after", RETRY_AFTER_S);
   return sendError(request, reply, 503, `too many event streams are open; try again in ${RETRY_AFTER_S} s`);
 }
-
-/** Returns the epoch of a process that started at a time. */
-export const epochOf = (startedAt: number): string => Math.round(startedAt).toString(36);

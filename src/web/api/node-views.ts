@@ -4,7 +4,7 @@ import type { Fleet } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { type Steps, slotsInOrder } from "./fleet-columns.ts";
 import { byName, isKnown, iso, seconds } from "./notation.ts";
-import type { NodesQuery } from "./query.ts";
+import { type Query, ROWS_DEFAULT } from "./query.ts";
 import type { StatusSnapshot } from "./status-views.ts";
 
 /** Nodes that are compared with a query in one step, which takes a fraction of a millisecond. */
@@ -16,8 +16,9 @@ export interface NodesView {
   readonly pagination: { readonly page: number; readonly limit: number; readonly total: number };
 }
 
-/** The steps of `GET /api/v1/nodes`. */
-export function* nodesView(statusSnapshot: StatusSnapshot, { page, limit, ...query }: NodesQuery): Steps<NodesView> {
+/** The steps of `GET /api/v1/nodes`. Pages are counted from 1. */
+export function* nodesView(statusSnapshot: StatusSnapshot, query: Query): Steps<NodesView> {
+  const [page, limit] = [Number(query.page ?? 1), Number(query.limit ?? ROWS_DEFAULT)];
   const fleet = statusSnapshot.snapshot?.fleet;
   const slots = fleet === undefined ? [] : yield* matchingSlots(fleet, query);
   const data: ReturnType<typeof listView>[] = [];
@@ -48,18 +49,19 @@ export function nodeView(statusSnapshot: StatusSnapshot, id: string) {
 /** The columns that are searched for a text. */
 const SEARCHED_COLUMNS = ["ids", "name", "ipAddress"] as const;
 
-function* matchingSlots(fleet: Fleet, query: Omit<NodesQuery, "page" | "limit">): Steps<readonly number[]> {
-  const q = query.q?.toLowerCase() ?? null;
-  const status = query.status === null ? null : NODE_STATUSES.indexOf(query.status);
+/** `q` is a part of a searched column. Case is ignored. */
+function* matchingSlots(fleet: Fleet, { status, country, region, q = "" }: Query): Steps<readonly number[]> {
+  const text = q.toLowerCase();
   const slots: number[] = [];
   const ordered = yield* slotsInOrder(fleet.ids);
   for (const [index, slot] of ordered.entries()) {
     if (index % NODES_PER_STEP === 0) yield;
-    if (status !== null && fleet.status[slot] !== status) continue;
+    if (status !== undefined && NODE_STATUSES[fleet.status[slot]!] !== status) continue;
     const place = fleet.locations[fleet.locationIndex[slot]!];
-    if (query.country !== null && place?.country !== query.country) continue;
-    if (query.region !== null && place?.region !== query.region) continue;
-    if (q === null || SEARCHED_COLUMNS.some((name) => fleet[name][slot]!.toLowerCase().includes(q))) slots.push(slot);
+    if (country !== undefined && place?.country !== country) continue;
+    if (region !== undefined && place?.region !== region) continue;
+    if (text === "" || SEARCHED_COLUMNS.some((name) => fleet[name][slot]!.toLowerCase().includes(text)))
+      slots.push(slot);
   }
   return slots;
 }

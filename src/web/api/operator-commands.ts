@@ -4,16 +4,15 @@ import type {
   CommandRejection,
   CommandReply,
   Operator,
-  OperatorCommandName,
+  OperatorCommand,
 } from "../../model/remediation/operator-command.ts";
-import type { OperatorCommands } from "../../remediation/status/views.ts";
 import type { OperatorGuard } from "../http/auth/operator-guard.ts";
 import { sendError } from "../http/response.ts";
 import type { Route, RouteDeps } from "../http/route.ts";
 
 /** A command of an operator: a route, and a CLI command of the same name. */
 export interface OperatorCommandRoute {
-  readonly name: Exclude<OperatorCommandName, "reload">;
+  readonly name: OperatorCommand["command"];
   /** Path of the route, where `:id` is the id of the object that `about` names. */
   readonly path: string;
   /** Kind of object the command applies to. Absent means the whole daemon. */
@@ -25,14 +24,6 @@ export interface OperatorCommandRoute {
   /** Help of the CLI command, and the arguments of its example. */
   readonly description: string;
   readonly example?: string;
-  execute(commands: OperatorCommands, id: string, parameters: CommandParameters): Promise<CommandReply>;
-}
-
-/** Parameters of an operator command. */
-interface CommandParameters {
-  readonly reason: string;
-  /** How long the command stays in effect. Null means until another command ends it. */
-  readonly forMs: DurationMs | null;
 }
 
 /** All operator commands. */
@@ -44,13 +35,11 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     hasDuration: true,
     description: "pause all actions until resumed or for a duration; polling continues",
     example: '--for 30m --reason "deploy"',
-    execute: (commands, _, { reason, forMs }) => commands.pause(reason, forMs),
   },
   {
     name: "resume",
     path: "/api/v1/resume",
     description: "end a pause",
-    execute: (commands) => commands.resume(),
   },
   {
     name: "approve",
@@ -58,7 +47,6 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     about: "action",
     description: "approve a waiting action; see approvals",
     example: "act-12",
-    execute: (commands, id) => commands.approve(id),
   },
   {
     name: "reject",
@@ -67,7 +55,6 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     hasReason: true,
     description: "reject a waiting action; see approvals",
     example: 'act-12 --reason "the carrier is on it"',
-    execute: (commands, id, { reason }) => commands.reject(id, reason),
   },
   {
     name: "hold",
@@ -77,7 +64,6 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     hasDuration: true,
     description: "prevent all policies from acting on a node until released or for a duration",
     example: 'node_42 --for 2h --reason "disk is being swapped"',
-    execute: (commands, id, { reason, forMs }) => commands.hold(id, reason, forMs),
   },
   {
     name: "release",
@@ -86,28 +72,23 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     description:
       "release a node that an operator holds, whose quarantine was lifted by hand, or that a policy has given up on",
     example: "node_42",
-    execute: (commands, id) => commands.release(id),
   },
   {
     name: "reset-breaker",
     path: "/api/v1/breaker/reset",
     description: "close the circuit breaker, and restore the mode of policies that fell back to dry_run",
-    execute: (commands) => commands.resetBreaker(),
   },
   {
     name: "accept-inventory",
     path: "/api/v1/inventory/accept",
     description: "accept the current inventory as the new baseline, after nodes were removed on purpose",
-    execute: (commands) => commands.acceptInventory(),
   },
 ];
 
-/**
- * Dependencies of {@link operatorCommandRoutes}. Both are called for each request, because a reload may replace them.
- */
+/** Dependencies of {@link operatorCommandRoutes}. */
 export interface OperatorCommandDeps {
-  commands(): OperatorCommands;
-  /** Without operators the routes don't exist. */
+  execute(command: OperatorCommand): Promise<CommandReply>;
+  /** Called for each request, because a reload may change them. Without operators the routes don't exist. */
   operators(): readonly Operator[];
 }
 
@@ -126,10 +107,10 @@ export const operatorCommandRoutes = (
     async handle(request, reply) {
       const parameters = readParameters(request.body as Uint8Array | undefined, route);
       if (!parameters.ok) return sendError(request, reply, 400, parameters.error);
-      const { id = "" } = request.params as { id?: string };
+      const { id: target = "" } = request.params as { id?: string };
       const operator = guard.operatorOf(request);
-      const done = await route.execute(onBehalfOf(deps.commands(), operator), id, parameters.value);
-      const about = route.about === undefined ? {} : { [route.about]: id };
+      const done = await deps.execute({ command: route.name, target, operator, ...parameters.value });
+      const about = route.about === undefined ? {} : { [route.about]: target };
       const fields = { order: route.name, operator, ...about, from: request.ip };
       if (done.ok) {
         const { reason, forMs } = parameters.value;
@@ -155,17 +136,16 @@ const STATUS_BY_REJECTION: Readonly<Record<Exclude<CommandRejection["kind"], "un
   journal: 503,
 };
 
-/** Returns the commands as given by an operator, or null if no operators are configured. */
-export const onBehalfOf = (commands: OperatorCommands, operator: string | null): OperatorCommands =>
-  operator === null ? commands : commands.as(operator);
-
 const REASON_CHARS_MAX = 500;
 const BODY_KEY_CHARS_MAX = 100;
 /** Longest duration of a pause or hold, because longer ones are probably mistyped. */
 const EFFECT_MS_MAX: DurationMs = 365 * DAY_MS;
 
 /** Reads the parameters from the body of a request, which is empty or a JSON object. */
-function readParameters(body: Uint8Array | undefined, route: OperatorCommandRoute): Result<CommandParameters, string> {
+function readParameters(
+  body: Uint8Array | undefined,
+  route: OperatorCommandRoute,
+): Result<{ readonly reason: string; readonly forMs: DurationMs | null }, string> {
   const parsed = parseObject(body);
   if (!parsed.ok) return parsed;
   for (const [key, value] of Object.entries(parsed.value)) {

@@ -1,23 +1,11 @@
-import { NODE_STATUSES, type NodeStatus } from "../../model/node.ts";
+import { NODE_STATUSES } from "../../model/node.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
 import { parseIsoTime } from "../../model/time.ts";
 
-/** Filters of `GET /api/v1/nodes`. Null means no filter. */
-export interface NodesQuery {
-  /** Page number, counted from 1. */
-  readonly page: number;
-  /** Nodes per page, from 1 to {@link ROWS_MAX}. */
-  readonly limit: number;
-  readonly status: NodeStatus | null;
-  readonly country: string | null;
-  readonly region: string | null;
-  /** Part of the id, the name or the IP address. Case is ignored. */
-  readonly q: string | null;
-}
-
 /** Maximum number of rows in a response. More would block the event loop for too long. */
 export const ROWS_MAX = 1_000;
-const ROWS_DEFAULT = 100;
+/** Number of rows in a response if the query has no limit. */
+export const ROWS_DEFAULT = 100;
 const PAGES_MAX = 1_000_000;
 const TEXT_CHARS_MAX = 256;
 
@@ -79,16 +67,6 @@ function parameterProblem(name: string, value: unknown, allowed: readonly Parame
   if (parameter === undefined) return `unknown; must be one of ${allowed.join(", ")}`;
   return typeof value === "string" ? PARAMETER_CHECKS[parameter](value) : "must be given only once";
 }
-
-/** Converts the query of `GET /api/v1/nodes`. */
-export const nodesQuery = ({ page, limit, status, country, region, q }: Query): NodesQuery => ({
-  page: Number(page ?? 1),
-  limit: Number(limit ?? ROWS_DEFAULT),
-  status: NODE_STATUSES.find((known) => known === status) ?? null,
-  country: country ?? null,
-  region: region ?? null,
-  q: q ?? null,
-});
 
 /** Converts the query of a route that shows rows of the journal. */
 export const rowsQuery = ({ node, policy, until, limit }: Query): JournalQuery => ({

@@ -7,11 +7,11 @@ import type { IsTrustedProxy } from "../http/client-address.ts";
 import { limitStall } from "../http/fastify-server.ts";
 import { sendError, sendText } from "../http/response.ts";
 import type { Route, RouteDeps } from "../http/route.ts";
-import { type Scrape, type ScrapeRequest, sendScrape } from "../scrape/scrape-endpoint.ts";
+import { type MetricsEndpoint, sendScrape } from "../scrape/scrape-endpoint.ts";
 import { pageRoutes } from "../ui/page-routes.ts";
 import { type LiveRouteDeps, liveRoutes } from "./live-routes.ts";
-import { type OperatorCommandDeps, onBehalfOf, operatorCommandRoutes } from "./operator-commands.ts";
-import { type NodesQuery, nodesQuery, type Query, rowsQuery } from "./query.ts";
+import { type OperatorCommandDeps, operatorCommandRoutes } from "./operator-commands.ts";
+import { type Query, rowsQuery } from "./query.ts";
 import {
   actionsView,
   explanationView,
@@ -27,15 +27,14 @@ export type Reload = () => Promise<Result<void, readonly string[]>>;
 
 /** What the routes show and do. */
 export interface WebDeps extends OperatorCommandDeps, LiveRouteDeps {
-  scrape(request: ScrapeRequest): Promise<Scrape>;
-  /** `reasons` says what the daemon is waiting for. `remediation` says why actions can't be recorded. */
-  ready(): { readonly ready: boolean; readonly reasons: readonly string[] };
-  readonly reload: Reload;
+  readonly scrape: MetricsEndpoint["scrape"];
+  /** Reloads the configuration for an operator, or null if no operators are configured. */
+  reload(operator: string | null): ReturnType<Reload>;
   /** Called for each connection and request, because a reload may change the list. */
   readonly isTrustedProxy: IsTrustedProxy;
   status(): object;
   /** Returns the steps of the answer, which block the event loop for a fraction of a millisecond each. */
-  nodes(query: NodesQuery): Iterator<unknown, object>;
+  nodes(query: Query): Iterator<unknown, object>;
   /** Null if there is no such node. */
   node(id: string): object | null;
   budget(): object;
@@ -45,17 +44,17 @@ export interface WebDeps extends OperatorCommandDeps, LiveRouteDeps {
 
 /** Returns every route of the web server. */
 export function webRoutes(deps: WebDeps, routeDeps: RouteDeps): readonly Route[] {
-  const guard = createOperatorGuard(() => deps.operators(), routeDeps);
+  const guard = createOperatorGuard(deps.operators, routeDeps);
   return [
     { method: "GET", path: "/metrics", handle: (request, reply) => sendMetrics(deps, request, reply) },
     { method: "GET", path: "/-/healthy", access: "all", handle: (_, reply) => sendText(reply, 200, "healthy") },
-    { method: "GET", path: "/-/ready", access: "all", handle: (_, reply) => sendReady(deps, reply) },
+    { method: "GET", path: "/-/ready", access: "all", handle: (_, reply) => sendReady(deps.remediation(), reply) },
     {
       method: "POST",
       path: "/-/reload",
       access: "admin",
       authorize: guard.allows,
-      handle: (request, reply) => answerReload(deps, guard.operatorOf(request), reply),
+      handle: async (request, reply) => sendReloaded(await deps.reload(guard.operatorOf(request)), reply),
     },
     ...jsonRoutes(deps, routeDeps),
     ...pageRoutes(),
@@ -88,7 +87,7 @@ function jsonRoutes(deps: WebDeps, { clock, occupyQueue }: Pick<RouteDeps, "cloc
       method: "GET",
       path: "/api/v1/nodes",
       parameters: ["page", "limit", "status", "country", "region", "q"],
-      handle: ({ query }) => occupyQueue(runInSlices(deps.nodes(nodesQuery(query as Query)), clock)),
+      handle: ({ query }) => occupyQueue(runInSlices(deps.nodes(query as Query), clock)),
     },
     {
       method: "GET",
@@ -111,47 +110,21 @@ function jsonRoutes(deps: WebDeps, { clock, occupyQueue }: Pick<RouteDeps, "cloc
 }
 
 async function sendMetrics(deps: WebDeps, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const scrape = await deps.scrape({
-    accept: request.headers.accept,
-    acceptEncoding: request.headers["accept-encoding"]?.toString(),
-  });
+  const scrape = await deps.scrape(request.headers);
   // Fastify would copy the chunks into one buffer.
   reply.hijack();
   limitStall(reply.raw);
   sendScrape(reply.raw, scrape);
 }
 
-function sendReady(deps: WebDeps, reply: FastifyReply): FastifyReply {
-  const { journal } = deps.remediation().status();
-  const { ready, reasons } = deps.ready();
-  return ready && journal === null
-    ? sendText(reply, 200, "ready")
-    : sendText(reply, 503, ["not ready", ...reasons, ...(journal === null ? [] : [journal])].join("\n"));
+/** The server listens once the configuration is active and the state is open, so only the journal can be missing. */
+function sendReady(remediation: RemediationView, reply: FastifyReply): FastifyReply {
+  const { journal } = remediation.status();
+  return journal === null ? sendText(reply, 200, "ready") : sendText(reply, 503, `not ready\n${journal}`);
 }
 
-/**
- * Returns a reload that runs one at a time. A request during a reload waits for the next reload, which reads the files
- * again. All waiting requests share it.
- */
-export function serializeReloads(reload: Reload): Reload {
-  let last: Promise<unknown> = Promise.resolve();
-  let next: ReturnType<Reload> | null = null;
-  return () => {
-    next ??= last.then(() => {
-      next = null;
-      const running = reload();
-      last = running.catch(() => undefined);
-      return running;
-    });
-    return next;
-  };
-}
-
-async function answerReload(deps: WebDeps, operator: string | null, reply: FastifyReply): Promise<FastifyReply> {
-  const result = await deps.reload();
-  onBehalfOf(deps.commands(), operator).noteReload(result.ok ? [] : result.error);
-  return result.ok ? sendText(reply, 200, "reloaded") : sendText(reply, 400, result.error.join("\n"));
-}
+const sendReloaded = (reloaded: Awaited<ReturnType<Reload>>, reply: FastifyReply): FastifyReply =>
+  reloaded.ok ? sendText(reply, 200, "reloaded") : sendText(reply, 400, reloaded.error.join("\n"));
 
 function fullStatus(deps: WebDeps): object {
   const remediation = deps.remediation();

@@ -39,16 +39,7 @@ export type LeaderView = {
 } | null;
 
 /** The section `links` of `GET /api/v1/status`. A link is null if it is unknown. */
-export const linksView = ({
-  runbook,
-  grafana,
-}: {
-  readonly runbook?: string | undefined;
-  readonly grafana?: string | undefined;
-}) => ({
-  runbook: runbook ?? null,
-  grafana: grafana ?? null,
-});
+export type LinksView = Readonly<Record<"runbook" | "grafana", string | null>>;
 
 /** `GET /api/v1/status`. */
 export function statusView(statusSnapshot: StatusSnapshot) {

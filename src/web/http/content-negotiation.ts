@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http";
 import type { Format } from "../../metrics/text-format.ts";
 
 /** Content type of each format. */
@@ -27,8 +28,8 @@ export function negotiateFormat(accept = "*/*"): Format {
   return text.quality === open.quality && isNamedFirst ? "openmetrics" : "text";
 }
 
-/** Returns whether an Accept-Encoding header prefers gzip to no coding, or accepts both equally. */
-export function acceptsGzip(acceptEncoding = ""): boolean {
+/** Returns whether the Accept-Encoding header prefers gzip to no coding, or accepts both equally. */
+export function acceptsGzip({ "accept-encoding": acceptEncoding = "" }: IncomingHttpHeaders): boolean {
   const choices = parseChoices(acceptEncoding);
   const qualityOf = (coding: string) => choices.find(({ value }) => value === coding)?.quality;
   const gzip = qualityOf("gzip") ?? qualityOf("*") ?? 0;

@@ -13,31 +13,28 @@ export const BODY_BYTES_MAX = 8_192;
 const HEADER_BYTES_MAX = 16_384;
 /** Maximum length of a path parameter. Every node id is shorter. */
 const PATH_PARAMETER_CHARS_MAX = 256;
-/** A client that reads nothing for this long is disconnected, and its buffers are freed. */
-const STALLED_READER_MS_MAX: DurationMs = MINUTE_MS;
 /** Timeout of idle connections, longer than usual scrape intervals so that scrapers keep their connections. */
 const IDLE_MS_MAX: DurationMs = 75 * SECOND_MS;
 /** Time for the error response of a malformed request to be sent. */
 const ERROR_RESPONSE_MS_MAX: DurationMs = SECOND_MS;
 
-/** Timeouts of slow clients. */
-export interface HttpTimeouts {
+/**
+ * Timeouts of slow clients. A request fits into a few packets, and a slow client holds a connection that others may
+ * need.
+ */
+const HTTP_TIMEOUTS = {
   /** Timeouts of the headers of a request and of the whole request. */
-  readonly headMs: DurationMs;
-  readonly requestMs: DurationMs;
-  /** Interval at which the two above are checked. */
-  readonly checkMs: DurationMs;
-  /** Timeout of a client that reads nothing of its response. It is disconnected after half to all of this time. */
-  readonly stallMs: DurationMs;
-}
-
-/** A request fits into a few packets, and a slow client holds a connection that others may need. */
-const HTTP_TIMEOUTS: HttpTimeouts = {
   headMs: 5 * SECOND_MS,
   requestMs: 10 * SECOND_MS,
+  /** Interval at which the two above are checked. */
   checkMs: SECOND_MS,
-  stallMs: STALLED_READER_MS_MAX,
+  /**
+   * Timeout of a client that reads nothing of its response. It is disconnected after half to all of this time, and its
+   * buffers are freed.
+   */
+  stallMs: MINUTE_MS,
 };
+export type HttpTimeouts = Readonly<typeof HTTP_TIMEOUTS>;
 
 /** Dependencies of {@link createHttpServer}. */
 interface HttpServerDeps {
@@ -118,7 +115,7 @@ export function createHttpServer(
  * socket's timer is set to half of that, because it restarts once after the operating system has buffered the first
  * part.
  */
-export function limitStall(response: Pick<ServerResponse, "setTimeout">, stallMs = STALLED_READER_MS_MAX): void {
+export function limitStall(response: Pick<ServerResponse, "setTimeout">, stallMs = HTTP_TIMEOUTS.stallMs): void {
   response.setTimeout(stallMs / 2);
 }
 

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { WebRefusal } from "../../model/label-values.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { Parameter } from "../api/query.ts";
-import type { OperatorAuth } from "./auth/bearer-token.ts";
+import type { AuthenticateOperator } from "./auth/bearer-token.ts";
 import type { RequestQueue } from "./request-queue.ts";
 
 /** One route. A GET route also answers HEAD. */
@@ -30,7 +30,7 @@ export interface Route {
 export interface RouteDeps {
   readonly log: Log;
   readonly clock: Pick<Clock, "monotonic" | "sleep">;
-  readonly operatorAuth: OperatorAuth;
+  readonly authenticateOperator: AuthenticateOperator;
   countRefusal(reason: WebRefusal): void;
   readonly occupyQueue: RequestQueue["occupy"];
 }

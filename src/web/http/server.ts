@@ -48,15 +48,18 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
   const { host, port, deps, log, clock, metrics } = options;
   const countRefusal: RouteDeps["countRefusal"] = (reason) => metrics.inc("proxywarden_web_refusals_total", { reason });
   const webSettings = watchWebSettings(options.settings ?? OPEN_WEB_SETTINGS, { clock, log, metrics });
-  const operatorAuth = createOperatorAuth(clock);
-  const userAuth = createUserAuth(options.bcryptMatches ?? createBcryptMatches(), clock);
-  const operators = () => deps.operators();
-  const authorize = createRequestAuthorizer({ clock, log, userAuth, operatorAuth, operators, countRefusal });
-  const isTrustedProxy: WebDeps["isTrustedProxy"] = (address) => deps.isTrustedProxy(address);
+  const { operators, isTrustedProxy } = deps;
+  const requestQueue = createRequestQueue(clock);
+  const routeDeps: RouteDeps = {
+    ...{ log, clock, countRefusal },
+    authenticateOperator: createOperatorAuth(clock),
+    occupyQueue: requestQueue.occupy,
+  };
+  const authenticateUser = createUserAuth(options.bcryptMatches ?? createBcryptMatches(), clock);
+  const authorize = createRequestAuthorizer({ ...routeDeps, authenticateUser, operators });
   const tls = webSettings.current().tls?.options ?? null;
   const app = createHttpServer({ log, tls, isTrustedProxy, countRefusal });
-  const requestQueue = createRequestQueue(clock);
-  const routes = webRoutes(deps, { log, clock, operatorAuth, countRefusal, occupyQueue: requestQueue.occupy });
+  const routes = webRoutes(deps, routeDeps);
   addRoutes(app, routes, { webSettings, authorize, requestQueue, countRefusal });
   const connections = limitConnections(app.server, { webSettings, clock, log, isTrustedProxy, countRefusal });
   app.addHook("preClose", (done) => {

@@ -12,8 +12,6 @@ import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 /** Dependencies of {@link createRenderQueue}. */
 interface RenderQueueDeps {
   readonly clock: Pick<Clock, "monotonic">;
-  /** Longest time for which rendering blocks the event loop. */
-  readonly sliceMs: DurationMs;
   /** Called when an exposition becomes the current one. `input` is null if it is empty. */
   onShown(page: Page, input: RenderInput | null): void;
   /** Called after each rendering. */
@@ -23,7 +21,7 @@ interface RenderQueueDeps {
 }
 
 /** Creates a queue that renders snapshots one after the other. Of the waiting ones it renders only the newest. */
-export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare }: RenderQueueDeps) {
+export function createRenderQueue({ clock, onShown, onRendered, prepare }: RenderQueueDeps) {
   let renderer = createNetworkRenderer();
   let page = EMPTY_NETWORK_EXPOSITION;
   /** Next input to render. Null means an empty exposition. */
@@ -57,7 +55,7 @@ export function createRenderQueue({ clock, sliceMs, onShown, onRendered, prepare
     releaseExposition(page);
     page = EMPTY_NETWORK_EXPOSITION;
     try {
-      show(await runInSlices(renderer.refresh(input), clock, sliceMs), input);
+      show(await runInSlices(renderer.refresh(input), clock), input);
     } catch (error) {
       // The renderer may have stopped halfway.
       renderer = createNetworkRenderer();

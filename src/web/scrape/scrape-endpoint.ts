@@ -1,5 +1,5 @@
-import type { ServerResponse } from "node:http";
-import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
+import { SECOND_MS } from "../../base/duration.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../metrics/families/family.ts";
 import { releaseAll, retainAll } from "../../metrics/render/chunk.ts";
@@ -10,12 +10,6 @@ import { acceptsGzip, CONTENT_TYPES, negotiateFormat } from "../http/content-neg
 import { createCompressedRenderings } from "./compressed-renderings.ts";
 import { finishGzip } from "./gzip-assembly.ts";
 import { createRenderQueue } from "./render-queue.ts";
-
-/** Headers of a scrape. */
-export interface ScrapeRequest {
-  readonly accept?: string | undefined;
-  readonly acceptEncoding?: string | undefined;
-}
 
 /** Response to a scrape. Its chunks are shared with other scrapes and are not overwritten until `release`. */
 export interface Scrape {
@@ -43,22 +37,20 @@ export interface MetricsEndpoint {
    * memory of the last one. That takes about 50 ms for 100,000 nodes. With gzip, the rendering of a large fleet may be
    * up to 10 s older, but never from before a reload.
    */
-  scrape(request: ScrapeRequest): Promise<Scrape>;
+  scrape(headers: IncomingHttpHeaders): Promise<Scrape>;
 }
 
 /** Dependencies of {@link createMetricsEndpoint}. */
 interface MetricsEndpointDeps {
   readonly clock: Pick<Clock, "monotonic">;
   readonly daemonMetrics: Pick<DaemonMetrics, "render" | "set">;
-  /** Longest time for which rendering blocks the event loop. */
-  readonly sliceMs?: DurationMs;
 }
 
 /** Maximum number of older renderings in memory. Beyond it, slow clients of the oldest are disconnected. */
 const OLD_RENDERINGS_MAX = 2;
 
 /** Creates an endpoint without metrics of the network until the first snapshot. */
-export function createMetricsEndpoint({ clock, daemonMetrics, sliceMs = 1 }: MetricsEndpointDeps): MetricsEndpoint {
+export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointDeps): MetricsEndpoint {
   const compressed = createCompressedRenderings(clock);
   const readers = createPageReaders();
   /** Options of the current exposition. */
@@ -66,7 +58,6 @@ export function createMetricsEndpoint({ clock, daemonMetrics, sliceMs = 1 }: Met
 
   const queue = createRenderQueue({
     clock,
-    sliceMs,
     onShown(page, input) {
       // A reload may change which metrics are exported.
       if (input === null || input.options !== options) compressed.clear();
@@ -90,9 +81,9 @@ export function createMetricsEndpoint({ clock, daemonMetrics, sliceMs = 1 }: Met
   return {
     refresh: queue.add,
     clear: () => queue.add(null),
-    async scrape(request) {
-      const format = negotiateFormat(request.accept);
-      const gzip = acceptsGzip(request.acceptEncoding);
+    async scrape(headers) {
+      const format = negotiateFormat(headers.accept);
+      const gzip = acceptsGzip(headers);
       const { page, reader } = await queue.withCurrentPage((shown) => ({
         page: shown,
         reader: readers.admit(shown, format),

@@ -12,11 +12,12 @@ const SCRIPT_SOURCES = /(?<!\.d)\.ts$/;
  * Returns the page's files by name, as a browser loads them. The TypeScript of a checkout is stripped of types here;
  * the package contains JavaScript.
  */
-export async function readPageFiles(folder: URL = PAGE_FOLDER): Promise<ReadonlyMap<string, string>> {
-  const names = (await readdir(folder, { recursive: true })).sort();
+export async function readPageFiles(): Promise<ReadonlyMap<string, string>> {
+  const names = (await readdir(PAGE_FOLDER, { recursive: true })).sort();
   const served = names.filter((name) => SERVED_FILES.test(name));
   const sources = names.filter((name) => SCRIPT_SOURCES.test(name));
-  const texts = (list: readonly string[]) => Promise.all(list.map((name) => readFile(new URL(name, folder), "utf8")));
+  const texts = (list: readonly string[]) =>
+    Promise.all(list.map((name) => readFile(new URL(name, PAGE_FOLDER), "utf8")));
   const [plain, scripts] = await Promise.all([texts(served), texts(sources).then(stripTypes)]);
   return new Map([
     ...served.map((name, index) => [name, plain[index]!] as const),

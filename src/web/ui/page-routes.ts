@@ -74,7 +74,7 @@ function sendAsset({ contentType, bytes, gzipped, etag }: Asset, request: Fastif
   });
   const known = request.headers["if-none-match"]?.split(",").map((tag) => tag.trim().replace(/^W\//, "")) ?? [];
   if (known.includes(etag) || known.includes("*")) return reply.code(304).send();
-  if (!acceptsGzip(request.headers["accept-encoding"]?.toString())) return reply.send(bytes);
+  if (!acceptsGzip(request.headers)) return reply.send(bytes);
   return reply.header("content-encoding", "gzip").send(gzipped);
 }
 

@@ -257,5 +257,5 @@ test("invalid entries of a top list are omitted", () => {
     remarks.push(remark),
   );
   expect(remarks.map(({ reason }) => reason)).toEqual(["wrong_type", "wrong_type", "wrong_type"]);
-  expect(stats).toMatchObject({ ok: true, value: { topCountries: [{ country: "FR", sessions: 2 }] } });
+  expect(stats).toMatchObject({ ok: true, value: { topCountries: [["FR", 2]] } });
 });

@@ -14,7 +14,7 @@ describe("a node is named by its id or its name", () => {
     const { url } = await startTestServer({
       fleet: () => fleet,
       node: (id) => (id === "node_2" ? { id, status: "online" } : null),
-      commands: () => recordingCommands(recorded),
+      execute: recordingCommands(recorded),
       operators: () => adminOperators(inlineSecret("sesame")),
     });
     const token = createTempFolder().write("token", "sesame");
@@ -41,7 +41,7 @@ describe("a node is named by its id or its name", () => {
     const recorded: string[][] = [];
     const { url } = await startTestServer({
       fleet: () => buildFleet([{ id: "node_1", name: "node_of_berlin" }]),
-      commands: () => recordingCommands(recorded),
+      execute: recordingCommands(recorded),
       operators: () => adminOperators(inlineSecret("sesame")),
     });
     const token = createTempFolder().write("token", "sesame");
@@ -61,7 +61,7 @@ describe("a node is named by its id or its name", () => {
     const recorded: string[][] = [];
     const { url } = await startTestServer({
       status: () => ({ leader }),
-      commands: () => recordingCommands(recorded),
+      execute: recordingCommands(recorded),
       operators: () => adminOperators(inlineSecret("sesame")),
     });
     const token = createTempFolder().write("token", "sesame");

@@ -3,11 +3,12 @@ import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { COLLECTOR_FAMILIES } from "../../../src/cli/backtest/history-chunk.ts";
-import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
+import { createMemoryStateStore, type SqliteStateStore } from "../../../src/journal/sqlite/store.ts";
 import { networkFamilyNames } from "../../../src/metrics/families/network-families.ts";
 import type { Decision } from "../../../src/model/remediation/decision.ts";
 import type { FleetRates } from "../../../src/model/scenario.ts";
 import type { RemediationRules } from "../../../src/remediation/context.ts";
+import { journalRows } from "../../harness/journal-rows.ts";
 import { createNetworkPage } from "../../harness/network-page.ts";
 import { START_MS, startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } from "../../harness/virtual-daemon.ts";
 import { requireProgram } from "../process.ts";
@@ -42,9 +43,6 @@ const DAEMON_SAMPLE = new RegExp(`^(?:${COLLECTOR_FAMILIES.join("|")})\\{`);
 const UNREAD_FAMILIES = new Set(networkFamilyNames().filter((name) => !READ_FAMILIES.has(name)));
 /** Each detail is read once in so many walks. */
 const WALKS_PER_DETAIL = 5;
-/** Maximum number of rows that the journal returns. */
-const ROWS_MAX = 1_000;
-
 /** Runs a daemon on virtual time, scrapes it every minute, and turns that into blocks of Prometheus below `folder`. */
 export async function recordHistory(folder: string, options: RecordingOptions): Promise<RecordedHistory> {
   const { nodes, durationMs, rates, rules, intervalMs = MINUTE_MS, beforeScrape = () => true } = options;
@@ -83,11 +81,9 @@ export async function recordHistory(folder: string, options: RecordingOptions): 
   return { data, startMs: START_MS, endMs, decisions };
 }
 
-function collectDecisions({ rows }: ReturnType<typeof createMemoryStateStore>, decisions: Decision[]): void {
+function collectDecisions(store: SqliteStateStore, decisions: Decision[]): void {
   const known = decisions.at(-1)?.at ?? START_MS;
-  const newer = rows.decisions({ limit: ROWS_MAX }).filter(({ at }) => at > known);
-  if (newer.length === ROWS_MAX) throw new Error("more decisions than the journal returns at once");
-  decisions.push(...newer.toReversed());
+  decisions.push(...journalRows(store, "decisions").filter(({ at }) => at > known));
 }
 
 /** Returns the samples of a scrape, each with its time. */

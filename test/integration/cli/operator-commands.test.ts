@@ -10,7 +10,7 @@ test("operator commands, approvals and explain reach the daemon and exit with 0"
   const recorded: string[][] = [];
   const { url } = await startTestServer({
     remediation: () => sampleRemediation(),
-    commands: () => recordingCommands(recorded),
+    execute: recordingCommands(recorded),
     operators: () => adminOperators(inlineSecret("sesame-open")),
   });
   const access = ["--url", url, "--token-file", createTempFolder().write("token", "sesame-open\n")];
@@ -36,7 +36,7 @@ test("operator commands, approvals and explain reach the daemon and exit with 0"
 test("a rejected command exits with 1, a usage error with 2, and neither changes anything", async () => {
   const recorded: string[][] = [];
   const { url } = await startTestServer({
-    commands: () => recordingCommands(recorded),
+    execute: recordingCommands(recorded),
     operators: () => adminOperators(inlineSecret("sesame-open")),
   });
   const wrongFile = createTempFolder().write("token", "sesame-shut\n");

@@ -113,7 +113,9 @@ test(
     await cluster.start();
     const { code, err } = await daemon.ended;
     expect(code).toBe(1);
-    expect(err).toMatch(/^proxywarden: state\.postgres: schema "newer" in .* has version 99, .*run the version/m);
+    expect(err).toMatch(
+      /^proxywarden: state\.postgres: schema "newer" in .* has schema version 99, .*run the version/m,
+    );
   },
   TEST_MS_MAX,
 );

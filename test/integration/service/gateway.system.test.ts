@@ -6,6 +6,7 @@ import { createTransport } from "../../../src/api-client/transport.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
+import { callMetrics } from "../../api-client/client-fixture.ts";
 import { startSaturatingLoad } from "../../api-client/saturating-client.ts";
 import { freePort } from "../../harness/free-port.ts";
 import { isLongRun } from "../../harness/run-length.ts";
@@ -92,7 +93,7 @@ test("behind nginx's limit_req, less than 1% of calls are rejected in the long r
     agent: "proxywarden/test",
     // Ten seconds of real time, enough for a slow machine.
     timeoutMs: SPEED * 10_000,
-    observer: { onCall: (_, code) => void codes.push(code), onLimitStated: () => {}, onRejected: () => {} },
+    metrics: callMetrics((_, code) => void codes.push(code)),
   });
   const loads = [listNodesCall({ page: 1, limit: 1 }), readStatsCall].map((call) =>
     startSaturatingLoad(client, clock, call, 4),

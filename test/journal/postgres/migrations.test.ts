@@ -43,7 +43,7 @@ test("an older daemon refuses a newer schema, and names both versions", async ()
   await (await openPostgres(postgresDeps(schema))).close();
   await (await sharedCluster()).query(`UPDATE "${schema}".schema_version SET version = 99`);
   const deps = await postgresDeps(schema);
-  const message = `schema "${schema}" in postgres://postgres@127.0.0.1:${(await sharedCluster()).port}/postgres has version 99, and this proxywarden knows ${MIGRATIONS.length} at most; run the version that wrote it, or a later one`;
+  const message = `schema "${schema}" in postgres://postgres@127.0.0.1:${(await sharedCluster()).port}/postgres has schema version 99, and this proxywarden knows ${MIGRATIONS.length} at most; run the version that wrote it, or a later one`;
   expect(await openMigratedDatabase(deps)).toEqual({ ok: false, error: { kind: "newer", message } });
   expect(await openPostgresReader(deps)).toEqual({ ok: false, error: { kind: "newer", message } });
 });

@@ -1,11 +1,13 @@
 import { describe, expect, test } from "vitest";
+import type { SessionStatistics } from "../../../src/model/session.ts";
+import type { Dated } from "../../../src/model/snapshot.ts";
 import { renderedLines } from "../naive-renderer.ts";
 import { STALE_AFTER_MS } from "../snapshot-fixtures.ts";
 
 const HOUR_MS = 3_600_000;
 
 describe("statistics of the service", () => {
-  const stats = {
+  const stats: Dated<SessionStatistics> = {
     at: 0,
     value: {
       activeSessions: 12,
@@ -14,10 +16,10 @@ describe("statistics of the service", () => {
       peakConcurrentSessions: null,
       averageDurationSeconds: 61,
       topCountries: [
-        { country: "DE", sessions: 7 },
-        { country: "FR", sessions: 2 },
+        ["DE", 7],
+        ["FR", 2],
       ],
-      topProtocols: [{ protocol: "socks5", sessions: 5 }],
+      topProtocols: [["socks5", 5]],
     },
   };
 

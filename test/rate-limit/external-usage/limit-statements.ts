@@ -24,20 +24,20 @@ export function followStatements(hypothesis: LimiterHypothesis) {
       { limit = LIMIT, tookMs = 0, beganAt = 0 }: StatementOptions = {},
     ): boolean {
       const answeredAt = sentAt + tookMs;
-      own.recordSent(sentAt);
+      own.sent.add(sentAt);
       const resetAt = beganAt + WINDOW_MS + 1_000;
       const isPossible = hypothesis.update({ sentAt, answeredAt, limit, remaining, resetAt, windowMs: WINDOW_MS }, own);
-      own.recordEnd(answeredAt);
+      own.ended.add(answeredAt);
       return isPossible;
     },
     /** Makes a call whose response states nothing. */
     bareCall(at: number) {
-      own.recordSent(at);
-      own.recordEnd(at);
+      own.sent.add(at);
+      own.ended.add(at);
     },
     /** Makes a call that may or may not have been counted. */
     doubtfulCall(at: number) {
-      own.recordSent(at);
+      own.sent.add(at);
       own.recordInDoubt(at, at);
     },
   };

@@ -135,7 +135,7 @@ describe("a fixed window that is reset", () => {
 
   test("is ruled out if no reset is stated", () => {
     const own = new OwnCalls();
-    own.recordSent(0);
+    own.sent.add(0);
     const statement = { sentAt: 0, answeredAt: 0, limit: LIMIT, remaining: 99, resetAt: null, windowMs: WINDOW_MS };
     expect(new FixedWindowHypothesis().update(statement, own)).toBe(false);
   });

@@ -86,11 +86,11 @@ test("after release a policy tries a given-up node as often as the first time", 
   network.failNode(node!, "person");
   await network.advance(3 * HOUR_MS);
   expect(network.postCount()).toBe(2);
-  expect(await network.controller().operatorCommands.release(node!)).toEqual({
+  expect(await network.commands().release(node!)).toEqual({
     ok: true,
     value: expect.stringMatching(/^[a-z]+-\d+ is released; reboot-offline may try it again$/),
   });
-  expect(await network.controller().operatorCommands.release(node!)).toMatchObject({
+  expect(await network.commands().release(node!)).toMatchObject({
     ok: false,
     error: { kind: "not_found" },
   });
@@ -123,11 +123,11 @@ test("a policy that fell back acts again after reset-breaker, and its efficacy i
     },
   ]);
   const sent = network.postCount();
-  expect(await network.controller().operatorCommands.resetBreaker()).toEqual({
+  expect(await network.commands().resetBreaker()).toEqual({
     ok: true,
     value: "reboot-offline acts again; efficacy is measured from now on",
   });
-  expect(await network.controller().operatorCommands.resetBreaker()).toMatchObject({
+  expect(await network.commands().resetBreaker()).toMatchObject({
     ok: false,
     error: { kind: "conflict" },
   });

@@ -138,7 +138,7 @@ describe("nodes that leave the list after an action", () => {
     network.failNode(second!);
     await network.advance(HOUR_MS);
     expect(network.postCount()).toBe(1);
-    const reply = await network.controller().operatorCommands.acceptInventory();
+    const reply = await network.commands().acceptInventory();
     expect(reply).toMatchObject({ ok: true, value: expect.stringContaining("the loss of 1") });
     await network.advance(30 * MINUTE_MS);
     expect(network.postCount()).toBe(2);

@@ -46,12 +46,12 @@ describe("a node that returns after an absence", () => {
   test("is pending, and `for` counts from zero, also if an episode was open", async () => {
     const network = await startQuietNetwork({ rules: remediationRules([slow]), scenario: { nodes: 20, sessions: 0 } });
     const node = network.nodes("us-east")[0]!;
-    await network.controller().operatorCommands.hold(node, "a test");
+    await network.commands().hold(node, "a test");
     network.failNode(node);
     await network.advance(40 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["firing"]);
     await leaveAndReturn(network, node, 4 * HOUR_MS);
-    await network.controller().operatorCommands.release(node);
+    await network.commands().release(node);
     expect(episodeStates(network)).toEqual(["suspended"]);
     await network.advance(5 * MINUTE_MS);
     expect(timerOf(network, node)).toMatch(/^pending [0-5]m$/);
@@ -114,10 +114,10 @@ describe("a node that returns after an absence", () => {
     const { network, node } = await startReusingIds(rebootOffline({ mode: "approve" }));
     network.failNode(node);
     await network.advance(10 * MINUTE_MS);
-    await network.controller().operatorCommands.hold(node, "a test");
-    await network.controller().operatorCommands.approve(network.controller().view.approvals()[0]!.id);
+    await network.commands().hold(node, "a test");
+    await network.commands().approve(network.controller().view.approvals()[0]!.id);
     await leaveAndReturn(network, node, HOUR_MS);
-    await network.controller().operatorCommands.release(node);
+    await network.commands().release(node);
     await network.advance(20 * MINUTE_MS);
     expect(network.postCount()).toBe(0);
     expect(episodeStates(network)).toEqual(["withdrawn", "firing"]);
@@ -152,12 +152,12 @@ describe("after downtime", () => {
     network.failNode(node, "person");
     await network.advance(40 * MINUTE_MS);
     const [request] = network.controller().view.approvals();
-    await network.controller().operatorCommands.hold(node, "a test");
-    await network.controller().operatorCommands.approve(request!.id);
+    await network.commands().hold(node, "a test");
+    await network.commands().approve(request!.id);
     await network.advance(MINUTE_MS);
     await network.restart({ downMs: 3 * DAY_MS });
     await network.advance(5 * MINUTE_MS);
-    await network.controller().operatorCommands.release(node);
+    await network.commands().release(node);
     await network.advance(20 * MINUTE_MS);
     expect(network.postCount()).toBe(0);
     expect(network.actions()[0]).toMatchObject({ state: "lapsed", detail: "the approval expired after 4h" });
@@ -194,14 +194,14 @@ describe("an approval", () => {
     network.failNode(node);
     await network.advance(10 * MINUTE_MS);
     const [request] = network.controller().view.approvals();
-    await network.controller().operatorCommands.hold(node, "a test");
+    await network.commands().hold(node, "a test");
     await network.advance(50 * MINUTE_MS);
-    await network.controller().operatorCommands.approve(request!.id);
+    await network.commands().approve(request!.id);
     await network.advance(55 * MINUTE_MS);
     expect(network.actions()).toMatchObject([{ id: request!.id, state: "approved" }]);
     await network.advance(10 * MINUTE_MS);
     expect(network.actions()).toMatchObject([{ state: "lapsed", detail: "the approval expired after 1h" }]);
-    await network.controller().operatorCommands.release(node);
+    await network.commands().release(node);
     await network.advance(5 * MINUTE_MS);
     expect(network.postCount()).toBe(0);
     expect(network.controller().view.approvals()).toMatchObject([{ node, state: "awaiting" }]);
@@ -218,12 +218,12 @@ describe("an approval", () => {
     await network.advance(90 * MINUTE_MS);
     const [old, fresh] = network.actions();
     expect(old).toMatchObject({ state: "lapsed", detail: "it was not approved within 1h" });
-    expect(await network.controller().operatorCommands.approve(old!.id)).toMatchObject({
+    expect(await network.commands().approve(old!.id)).toMatchObject({
       ok: false,
       error: { kind: "conflict" },
     });
     expect(fresh!.evidence.observedAt - old!.evidence.observedAt).toBeGreaterThanOrEqual(HOUR_MS - MINUTE_MS);
-    expect(await network.controller().operatorCommands.approve(fresh!.id)).toMatchObject({ ok: true });
+    expect(await network.commands().approve(fresh!.id)).toMatchObject({ ok: true });
     await network.advance(MINUTE_MS);
     expect(network.postCount()).toBe(1);
   });

@@ -88,7 +88,7 @@ test("a node that stays on the list is not lost when its episode is suspended af
   const twice = { ...busy(`node.id == "${ONE}"`), steps: [steps.disconnect, steps.disconnect] };
   const network = await startQuietNetwork({ rules: remediationRules([twice]), scenario: { nodes: 60, sessions: 600 } });
   await network.advanceUntil(() => network.controller().view.approvals().length === 1);
-  await network.controller().operatorCommands.approve(network.controller().view.approvals()[0]!.id);
+  await network.commands().approve(network.controller().view.approvals()[0]!.id);
   await network.advanceUntil(() => network.actions()[0]!.outcome === "ineffective");
   network.interventions.startFailure(ONE, {
     failureMode: "outage",
@@ -98,7 +98,7 @@ test("a node that stays on the list is not lost when its episode is suspended af
   await network.advanceUntil(() => episodeStates(network)[0] === "suspended");
   expect(network.episodes()).toMatchObject([{ acted: 1 }]);
   expect(notificationsOf(network, "lost")).toEqual([]);
-  expect(await network.controller().operatorCommands.acceptInventory()).toMatchObject({
+  expect(await network.commands().acceptInventory()).toMatchObject({
     value: expect.not.stringContaining("loss"),
   });
   expect(episodeStates(network)).toEqual(["suspended"]);

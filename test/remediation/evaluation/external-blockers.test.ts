@@ -72,13 +72,13 @@ test("blocked_by is queried again right before the POST, and a new blocker preve
     rules: remediationRules([rebootOffline({ blockedBy: [query] })]),
     externalBlockers,
   });
-  await network.controller().operatorCommands.pause("a test");
+  await network.commands().pause("a test");
   network.failNode(network.nodes("us-east")[0]!);
   await network.advanceUntil(() => queries.length > 0);
   await network.advance(10 * SECOND_MS);
   // Ten seconds ago nothing blocked; now it does.
   answers.query = ok(true);
-  await network.controller().operatorCommands.resume();
+  await network.commands().resume();
   await network.advance(SECOND_MS);
   expect(queries).toHaveLength(2);
   expect(network.actions()).toMatchObject([{ state: "withdrawn", detail: expect.stringContaining("blocked_by") }]);

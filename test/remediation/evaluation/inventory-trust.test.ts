@@ -146,7 +146,7 @@ test("a fleet that was reduced on purpose is held until an operator accepts the 
   network.failNode(node);
   await network.advance(HOUR_MS);
   expect(trustReasons(network)).toEqual(["inventory_shrunk"]);
-  expect(await network.controller().operatorCommands.acceptInventory()).toMatchObject({ ok: true });
+  expect(await network.commands().acceptInventory()).toMatchObject({ ok: true });
   await network.advance(20 * MINUTE_MS);
   expect(network.holdReasons(node)).toEqual(["sight_cooldown"]);
   await network.advance(30 * MINUTE_MS);

@@ -84,12 +84,12 @@ test("a policy that reads sessions acts only right after a walk of the sessions"
   const walkEndedAt = () => network.daemon.snapshots.last!.sessions!.settledAt;
   const [node] = network.nodes("us-east");
   network.failNode(node!);
-  await network.controller().operatorCommands.pause("drill");
+  await network.commands().pause("drill");
   await network.advance(3 * SESSIONS_EVERY_MS);
   const seen = walkEndedAt();
   await network.advanceUntil(() => walkEndedAt() > seen);
   await network.advance(SESSIONS_EVERY_MS / 2);
-  await network.controller().operatorCommands.resume();
+  await network.commands().resume();
   await network.advanceUntil(() => network.postCount() > 0);
   expect(network.daemon.clock.monotonic() - walkEndedAt()).toBeLessThan(30_000);
 });
@@ -156,7 +156,8 @@ test("an action whose outcome could not be journaled counts against the limits",
 test("operator commands are rejected while they can't be journaled", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   network.injectedFailures.writeError = "database or disk is full";
-  const { operatorCommands: orders, view } = network.controller();
+  const { view } = network.controller();
+  const orders = network.commands();
   expect(await orders.pause("a test")).toMatchObject({ ok: false, error: { kind: "journal" } });
   expect(view.status().paused).toBeNull();
   expect(await orders.hold(network.nodes()[0]!, "")).toMatchObject({ ok: false, error: { kind: "journal" } });

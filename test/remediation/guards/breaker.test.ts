@@ -52,7 +52,7 @@ test("counts the nodes that fire under a dry run when a reload makes the policy 
   expect(breakerOf(network)).toMatchObject({ nodes: 20 });
   expect(network.postCount()).toBe(0);
   // After a reset it counts from zero, also across a kill.
-  expect(await network.controller().operatorCommands.resetBreaker()).toMatchObject({ ok: true });
+  expect(await network.commands().resetBreaker()).toMatchObject({ ok: true });
   network.kill();
   await network.restart({ rules: rules("enforce") });
   await network.advance(10 * MINUTE_MS);

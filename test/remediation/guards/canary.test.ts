@@ -31,11 +31,11 @@ test("two nodes that were between steps when a step was added are treated one af
   const unhealthy = onePerRegion(network, 2);
   for (const node of unhealthy) network.failNode(node);
   await network.advanceUntil(() => network.postCount() === 2);
-  await network.controller().operatorCommands.pause("a release");
+  await network.commands().pause("a release");
   await network.advance(10 * MINUTE_MS);
   expect(network.actions().map(({ outcome }) => outcome)).toEqual(["ineffective", "ineffective"]);
   await network.restart({ rules: rules({ steps: [...open.steps, steps.force] }) });
-  await network.controller().operatorCommands.resume();
+  await network.commands().resume();
   await network.advance(HOUR_MS);
   expect(network.episodes().map(({ state }) => state)).toEqual(["healed", "healed"]);
   expect(network.postCount()).toBe(4);
@@ -45,7 +45,7 @@ test("a canary that an operator holds between two steps doesn't hold the other n
   const { network, unhealthy } = await startWithFailedCanaryStep({ steps: [steps.reboot, steps.force] });
   await network.advanceUntil(() => network.postCount() === 1);
   expect(network.holdReasons(unhealthy[1]!)).toEqual([]);
-  await network.controller().operatorCommands.hold(unhealthy[0]!, "looking into it");
+  await network.commands().hold(unhealthy[0]!, "looking into it");
   await network.advance(2 * HOUR_MS);
   expect(nodesActedOn(network)).toEqual(unhealthy);
   expect(network.controller().view.policies()).toMatchObject([{ isProven: true }]);
@@ -65,13 +65,13 @@ test("a canary whose next step an operator rejects doesn't hold the other nodes"
     await network.advanceUntil(() => waiting() !== undefined);
     return waiting()!.id;
   };
-  await network.controller().operatorCommands.approve(await approve(unhealthy[0]!));
+  await network.commands().approve(await approve(unhealthy[0]!));
   await network.advanceUntil(() => network.postCount() === 1);
   await network.advance(12 * MINUTE_MS);
   // While the next step of the canary waits for approval, the others are held.
   expect(network.holdReasons(unhealthy[1]!)).toContain("canary");
-  await network.controller().operatorCommands.reject(await approve(unhealthy[0]!), "not this one");
-  await network.controller().operatorCommands.approve(await approve(unhealthy[1]!));
+  await network.commands().reject(await approve(unhealthy[0]!), "not this one");
+  await network.commands().approve(await approve(unhealthy[1]!));
   await network.advance(HOUR_MS);
   expect(nodesActedOn(network)).toEqual(unhealthy.slice(0, 2));
   expect(network.controller().view.policies()).toMatchObject([{ isProven: true }]);

@@ -215,8 +215,8 @@ test("the circuit breaker opens when too many nodes fire within its time, even o
   }
   expect(network.controller().view.status().breaker).toMatchObject({ nodes: 5 });
   expect(notificationsOf(network, "breaker")).toHaveLength(1);
-  expect(await network.controller().operatorCommands.resetBreaker()).toMatchObject({ ok: true });
-  expect(await network.controller().operatorCommands.resetBreaker()).toMatchObject({
+  expect(await network.commands().resetBreaker()).toMatchObject({ ok: true });
+  expect(await network.commands().resetBreaker()).toMatchObject({
     ok: false,
     error: { kind: "conflict" },
   });

@@ -71,7 +71,7 @@ test("the veto after an operator lifted our quarantine survives a restart, and r
   await network.restart();
   await network.advance(HOUR_MS);
   expect(network.holdReasons(node)).toEqual(["vetoed"]);
-  expect(await network.controller().operatorCommands.release(node)).toMatchObject({ ok: true });
+  expect(await network.commands().release(node)).toMatchObject({ ok: true });
   await network.advance(2 * MINUTE_MS);
   expect(network.postCount()).toBe(2);
 });
@@ -110,7 +110,7 @@ test("a node that is healthy after our quarantine is healed after clear_for", as
 test("pause holds every node with its reason and survives a restart; resume ends it", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
-  await network.controller().operatorCommands.pause("a release");
+  await network.commands().pause("a release");
   network.failNode(node!);
   await network.advance(20 * MINUTE_MS);
   network.kill();
@@ -120,10 +120,10 @@ test("pause holds every node with its reason and survives a restart; resume ends
   expect(network.decisions().at(-1)!.blockers).toMatchObject([
     { reason: "paused", detail: expect.stringContaining("a release") },
   ]);
-  expect(await network.controller().operatorCommands.resume()).toEqual({ ok: true, value: "resumed" });
+  expect(await network.commands().resume()).toEqual({ ok: true, value: "resumed" });
   await network.advance(2 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
-  expect(await network.controller().operatorCommands.resume()).toEqual({ ok: true, value: "it was not paused" });
+  expect(await network.commands().resume()).toEqual({ ok: true, value: "it was not paused" });
 });
 
 test("a pause between the decision and the POST prevents the POST", async () => {
@@ -131,7 +131,7 @@ test("a pause between the decision and the POST prevents the POST", async () => 
   network.setFault({ kind: "slow_drip", bytesPerSecond: 60 }, "GET /v1/nodes/");
   network.failNode(network.nodes("us-east")[0]!);
   await network.advanceUntil(() => network.actions().length > 0);
-  await network.controller().operatorCommands.pause("at the last moment");
+  await network.commands().pause("at the last moment");
   await network.advance(MINUTE_MS);
   expect(network.postCount()).toBe(0);
   expect(network.actions()).toMatchObject([
@@ -149,7 +149,7 @@ test("a pause while the POST waits for a permit prevents the POST: the precondit
     value() {
       if (isRead && paused === 0) {
         paused++;
-        void network.controller().operatorCommands.pause("at the very last moment");
+        void network.commands().pause("at the very last moment");
       }
       return SIMULATION_KEY;
     },
@@ -179,7 +179,7 @@ test("a pause while the POST waits for a permit prevents the POST: the precondit
 test("a held node is not acted on by any policy until it is released; other nodes are", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [held, other] = [network.nodes("us-east")[0]!, network.nodes("eu-west")[0]!];
-  expect(await network.controller().operatorCommands.hold(held, "looking into it")).toMatchObject({ ok: true });
+  expect(await network.commands().hold(held, "looking into it")).toMatchObject({ ok: true });
   network.failNode(held);
   network.failNode(other);
   await network.advance(20 * MINUTE_MS);
@@ -187,10 +187,10 @@ test("a held node is not acted on by any policy until it is released; other node
   await network.advance(5 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([other]);
   expect(network.holdReasons(held)).toEqual(["held"]);
-  await network.controller().operatorCommands.release(held);
+  await network.commands().release(held);
   await network.advance(20 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([other, held]);
-  expect(await network.controller().operatorCommands.release(held)).toMatchObject({
+  expect(await network.commands().release(held)).toMatchObject({
     ok: false,
     error: { kind: "not_found" },
   });
@@ -198,23 +198,23 @@ test("a held node is not acted on by any policy until it is released; other node
 
 test("a node that is not listed can be held in advance: the reply says so, and the hold applies once it is listed", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]), scenario: { nodes: 20 } });
-  const held = await network.controller().operatorCommands.hold("node_new", "not in service yet");
+  const held = await network.commands().hold("node_new", "not in service yet");
   expect(held).toEqual({
     ok: true,
     value: expect.stringMatching(/^node_new is held: not in service yet; .*no node of that id is listed now/),
   });
   expect(network.controller().view.explain("node_new").holds).toMatchObject([{ kind: "held", node: "node_new" }]);
   for (let n = 1; n < UNLISTED_HOLDS_MAX; n++)
-    expect(await network.controller().operatorCommands.hold(`node_new_${n}`, "")).toMatchObject({ ok: true });
-  expect(await network.controller().operatorCommands.hold("node_more", "")).toMatchObject({
+    expect(await network.commands().hold(`node_new_${n}`, "")).toMatchObject({ ok: true });
+  expect(await network.commands().hold("node_more", "")).toMatchObject({
     ok: false,
     error: { kind: "conflict" },
   });
   // An existing hold may be changed, and a listed node may always be held.
-  expect(await network.controller().operatorCommands.hold("node_new", "another reason")).toMatchObject({ ok: true });
-  expect(await network.controller().operatorCommands.hold(network.nodes()[0]!, "")).toMatchObject({ ok: true });
-  expect(await network.controller().operatorCommands.release("node_new_1")).toMatchObject({ ok: true });
-  expect(await network.controller().operatorCommands.hold("node_more", "")).toMatchObject({ ok: true });
+  expect(await network.commands().hold("node_new", "another reason")).toMatchObject({ ok: true });
+  expect(await network.commands().hold(network.nodes()[0]!, "")).toMatchObject({ ok: true });
+  expect(await network.commands().release("node_new_1")).toMatchObject({ ok: true });
+  expect(await network.commands().hold("node_more", "")).toMatchObject({ ok: true });
 });
 
 test("a node is not acted on if it is protected, or if that is unknown", async () => {

@@ -28,13 +28,13 @@ test("an intent that a crash left is withdrawn, and a node that has recovered is
 test("a node that has recovered by the time of the action is read again, and left alone (draino#50)", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes("us-east");
-  expect(await network.controller().operatorCommands.pause("a test")).toMatchObject({ ok: true });
+  expect(await network.commands().pause("a test")).toMatchObject({ ok: true });
   const healAt = network.daemon.clock.now() + 10 * MINUTE_MS + 30 * SECOND_MS;
   network.interventions.startFailure(node!, { failureMode: "outage", remedy: "time", recoverAt: healAt });
   // It was unhealthy when it was listed last, and has recovered since.
   await network.advance(10 * MINUTE_MS + 40 * SECOND_MS);
   expect(network.holdReasons(node!)).toEqual(["paused"]);
-  await network.controller().operatorCommands.resume();
+  await network.commands().resume();
   await network.advance(SECOND_MS);
   expect(network.actions()).toMatchObject([{ state: "withdrawn", detail: "the node is no longer unhealthy" }]);
   await network.advance(HOUR_MS);

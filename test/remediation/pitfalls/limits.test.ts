@@ -142,7 +142,7 @@ test("an open circuit breaker survives restarts until an operator resets it (NVS
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(network.holdReasons(unhealthy[0]!)).toEqual(["breaker"]);
-  expect(await network.controller().operatorCommands.resetBreaker()).toMatchObject({ ok: true });
+  expect(await network.commands().resetBreaker()).toMatchObject({ ok: true });
   await network.advance(HOUR_MS);
   expect(nodesActedOn(network).toSorted()).toEqual([...unhealthy].toSorted());
   expect(notificationsOf(network, "breaker").at(-1)).toMatchObject({ endsAt: expect.any(Number) });

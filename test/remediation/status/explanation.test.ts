@@ -62,8 +62,8 @@ test("every step that is acted on has its own decision row", async () => {
 test("the history of a node holds its latest 100 rows of each kind, as many as explain reads from a journal", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
   const [node] = network.nodes();
-  const { operatorCommands, view } = network.controller();
-  for (let count = 0; count < 101; count++) await operatorCommands.as("alice").hold(node!, `hold ${count}`);
+  const { view } = network.controller();
+  for (let count = 0; count < 101; count++) await network.commands("alice").hold(node!, `hold ${count}`);
   const { operatorCommands: rows } = await view.historyOf(node!);
   expect(rows).toHaveLength(100);
   expect(rows.at(-1)?.detail).toContain("hold 1;");

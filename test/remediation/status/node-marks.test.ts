@@ -12,7 +12,8 @@ import { resultOf } from "../../web/fleet-fixture.ts";
 test("a node has the most important mark of its current state", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline({ mode: "approve" })]) });
   const [node] = network.nodes("us-east");
-  const { view, operatorCommands: orders } = network.controller();
+  const { view } = network.controller();
+  const orders = network.commands();
   expect([...resultOf(view.nodeMarks())]).toEqual([]);
   network.failNode(node!);
   await network.advanceUntil(() => resultOf(view.nodeMarks()).get(node!) === "pending");
@@ -56,7 +57,8 @@ test("nodes that wait for other actions are told from nodes that guards hold", a
   });
   const network = await startQuietNetwork({ rules });
   const nodes = network.nodes("us-east").slice(0, 3);
-  const { view, operatorCommands } = network.controller();
+  const { view } = network.controller();
+  const operatorCommands = network.commands();
   const marks = () => nodes.map((node) => resultOf(view.nodeMarks()).get(node)).toSorted();
   for (const node of nodes) network.failNode(node);
   // The first action is the canary, and the only one in flight.
@@ -88,7 +90,8 @@ test("a node that two policies hold is found under either of them, and counted o
   const policies = ["early", "late"].map((name, index) => rebootOffline({ name, forMs: (index + 1) * 5 * MINUTE_MS }));
   const network = await startQuietNetwork({ rules: remediationRules(policies) });
   const [node] = network.nodes("us-east");
-  const { view, operatorCommands } = network.controller();
+  const { view } = network.controller();
+  const operatorCommands = network.commands();
   await operatorCommands.pause("a deploy");
   network.failNode(node!);
   await network.advance(15 * MINUTE_MS);

@@ -1,10 +1,10 @@
-import { once } from "node:events";
-import { request as httpRequest, type IncomingMessage } from "node:http";
+import { EventEmitter, once } from "node:events";
+import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { createEventLog } from "../../../src/web/api/event-log.ts";
-import { EventBroadcaster, SUBSCRIBERS_MAX, type Subscriber } from "../../../src/web/api/event-stream.ts";
+import { EventBroadcaster, SUBSCRIBERS_MAX } from "../../../src/web/api/event-stream.ts";
 import { createFleetGrid } from "../../../src/web/api/fleet-view.ts";
 import { waitUntil } from "../../integration/wait-until.ts";
 import { buildFleet, stepsOf, withStatus } from "../fleet-fixture.ts";
@@ -31,56 +31,62 @@ function startBroadcaster() {
   return { clock, eventLog, now, broadcaster };
 }
 
-/** Records what is sent to a subscriber. `waiting`: unsent bytes. */
-function recordingSubscriber() {
-  const seen = { text: "", ends: [] as string[], waiting: 0, isClosed: false };
-  const one: Subscriber = {
-    write: (text) => {
-      seen.text += text;
-    },
-    bufferedBytes: () => seen.waiting,
-    end: () => seen.ends.push("end"),
-    disconnect: () => seen.ends.push("cut"),
-    isClosed: () => seen.isClosed,
-  };
+/** A response that records what is sent. */
+class RecordingResponse extends EventEmitter {
+  text = "";
+  readonly ends: string[] = [];
+  writableLength = 0;
+  destroyed = false;
+  writeHead() {}
+  write(text: string) {
+    this.text += text;
+  }
+  end() {
+    this.ends.push("end");
+  }
+  destroy() {
+    this.ends.push("cut");
+  }
   /** Returns the events since the last call. */
-  const events = () => {
-    const blocks = seen.text.split("\n\n").filter((block) => block.includes("event: "));
-    seen.text = "";
+  events() {
+    const blocks = this.text.split("\n\n").filter((block) => block.includes("event: "));
+    this.text = "";
     return blocks.map((block) => {
       const [, event] = /^event: (.*)$/m.exec(block)!;
       const [, id = null] = /^id: (.*)$/m.exec(block) ?? [];
       return { event, id, data: JSON.parse(/^data: (.*)$/m.exec(block)![1]!) };
     });
-  };
-  return { one, seen, events };
+  }
 }
+
+const subscribe = (broadcaster: EventBroadcaster, response: RecordingResponse, lastEventId: string | null = null) =>
+  broadcaster.subscribe(response as unknown as ServerResponse, lastEventId);
 
 const decisionChange = (node: string) => [{ kind: "decision", row: { ...heldDecision, node } }] as const;
 
 test("a subscriber gets hello, then events within half a second", async () => {
   const { clock, eventLog, now, broadcaster } = startBroadcaster();
   eventLog.record(decisionChange("before"));
-  const { one, events } = recordingSubscriber();
-  expect(await broadcaster.subscribe(one, null)).toBe(true);
-  expect(events()).toEqual([{ event: "hello", id: "e1-1", data: { revision: 1 } }]);
+  const one = new RecordingResponse();
+  expect(await subscribe(broadcaster, one)).toBe(true);
+  expect(one.events()).toEqual([{ event: "hello", id: "e1-1", data: { revision: 1 } }]);
   eventLog.record([...decisionChange("a"), { kind: "action", row: verifiedAction }]);
   now.fleet = withStatus(now.fleet, { 1: "offline" });
   await clock.advance(500);
-  expect(events()).toMatchObject([
+  expect(one.events()).toMatchObject([
     { event: "decision", id: "e1-2", data: { node: "a", verdict: "hold" } },
     { event: "action", id: "e1-3", data: { id: "act-2", outcome: "verified" } },
     { event: "fleet", id: null, data: { from: 1, revision: 2, cells: [[1, 1, 0]] } },
   ]);
   await clock.advance(5_000);
-  expect(events()).toEqual([]);
+  expect(one.events()).toEqual([]);
 });
 
 test("a subscriber that reconnects gets the rows that it missed, or how many", async () => {
   const { clock, eventLog, broadcaster } = startBroadcaster();
   for (const node of ["a", "b", "c"]) eventLog.record(decisionChange(node));
-  const back = recordingSubscriber();
-  await broadcaster.subscribe(back.one, "e1-1");
+  const back = new RecordingResponse();
+  await subscribe(broadcaster, back, "e1-1");
   expect(back.events().map(({ event, id, data }) => [event, id, data.node])).toEqual([
     ["decision", "e1-2", "b"],
     ["decision", "e1-3", "c"],
@@ -97,67 +103,67 @@ test("a subscriber that reconnects gets the rows that it missed, or how many", a
     ["e1-999", null],
     ["nonsense", null],
   ] as const) {
-    const late = recordingSubscriber();
-    await broadcaster.subscribe(late.one, id);
+    const late = new RecordingResponse();
+    await subscribe(broadcaster, late, id);
     expect(late.events()[0]).toEqual({ event: "missed", id: null, data: { rows: missed } });
   }
 });
 
 test("a comment is sent every 15 s without events", async () => {
   const { clock, broadcaster } = startBroadcaster();
-  const { one, seen } = recordingSubscriber();
-  await broadcaster.subscribe(one, null);
-  seen.text = "";
+  const one = new RecordingResponse();
+  await subscribe(broadcaster, one);
+  one.text = "";
   await clock.advance(14_000);
-  expect(seen.text).toBe("");
+  expect(one.text).toBe("");
   await clock.advance(2_000);
-  expect(seen.text).toBe(": still here\n\n");
+  expect(one.text).toBe(": still here\n\n");
 });
 
 test("a subscriber with a megabyte of unread events is disconnected", async () => {
   const { clock, eventLog, broadcaster } = startBroadcaster();
-  const [slow, quick] = [recordingSubscriber(), recordingSubscriber()];
-  await broadcaster.subscribe(slow.one, null);
-  await broadcaster.subscribe(quick.one, null);
-  slow.seen.waiting = 1_048_577;
+  const [slow, quick] = [new RecordingResponse(), new RecordingResponse()];
+  await subscribe(broadcaster, slow);
+  await subscribe(broadcaster, quick);
+  slow.writableLength = 1_048_577;
   eventLog.record(decisionChange("a"));
   await clock.advance(500);
-  expect(slow.seen.ends).toEqual(["cut"]);
+  expect(slow.ends).toEqual(["cut"]);
   expect(quick.events().map(({ event }) => event)).toEqual(["hello", "decision"]);
 });
 
 test("nothing is published without subscribers, and an error is logged", async () => {
   const { clock, eventLog, now, broadcaster } = startBroadcaster();
-  const { one, events } = recordingSubscriber();
-  await broadcaster.subscribe(one, null);
+  const one = new RecordingResponse();
+  await subscribe(broadcaster, one);
   now.broken = true;
   await clock.advance(1_000);
   now.broken = false;
   eventLog.record(decisionChange("a"));
   await clock.advance(500);
-  expect(events().map(({ event }) => event)).toEqual(["hello", "decision"]);
-  broadcaster.unsubscribe(one);
+  expect(one.events().map(({ event }) => event)).toEqual(["hello", "decision"]);
+  one.emit("close");
   await clock.advance(500);
   expect(clock.sleeperCount()).toBe(0);
 });
 
 test("subscribers are limited, and closing ends them all", async () => {
   const { broadcaster } = startBroadcaster();
-  const all = Array.from({ length: SUBSCRIBERS_MAX + 1 }, recordingSubscriber);
-  const joined = await Promise.all(all.map(({ one }) => broadcaster.subscribe(one, null)));
+  const all = Array.from({ length: SUBSCRIBERS_MAX + 1 }, () => new RecordingResponse());
+  const joined = await Promise.all(all.map((one) => subscribe(broadcaster, one)));
   expect(joined.filter((isIn) => !isIn)).toHaveLength(1);
   broadcaster.close();
-  expect(all.map(({ seen }) => seen.ends.join())).toEqual([...Array(SUBSCRIBERS_MAX).fill("end"), ""]);
-  expect(await broadcaster.subscribe(recordingSubscriber().one, null)).toBe(false);
+  expect(all.map(({ ends }) => ends.join())).toEqual([...Array(SUBSCRIBERS_MAX).fill("end"), ""]);
+  expect(await subscribe(broadcaster, new RecordingResponse())).toBe(false);
 });
 
 test("a connection that closes while the fleet is read is not subscribed", async () => {
   const { clock, eventLog, broadcaster } = startBroadcaster();
-  const [gone, one] = [recordingSubscriber(), recordingSubscriber()];
-  const joining = broadcaster.subscribe(gone.one, null);
-  gone.seen.isClosed = true;
+  const [gone, one] = [new RecordingResponse(), new RecordingResponse()];
+  const joining = subscribe(broadcaster, gone);
+  gone.destroyed = true;
   await joining;
-  await broadcaster.subscribe(one.one, null);
+  await subscribe(broadcaster, one);
   eventLog.record(decisionChange("a"));
   await clock.advance(500);
   expect(one.events().map(({ event }) => event)).toEqual(["hello", "decision"]);
@@ -166,9 +172,9 @@ test("a connection that closes while the fleet is read is not subscribed", async
 
 test("a decision made while a subscriber joins is sent to it once", async () => {
   const { clock, eventLog, broadcaster } = startBroadcaster();
-  const [first, second] = [recordingSubscriber(), recordingSubscriber()];
-  await broadcaster.subscribe(first.one, null);
-  const joining = broadcaster.subscribe(second.one, "e1-0");
+  const [first, second] = [new RecordingResponse(), new RecordingResponse()];
+  await subscribe(broadcaster, first);
+  const joining = subscribe(broadcaster, second, "e1-0");
   eventLog.record(decisionChange("a"));
   await joining;
   await clock.advance(1_000);

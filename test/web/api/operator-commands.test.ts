@@ -12,7 +12,7 @@ async function serverRecordingCommands(refusal: Parameters<typeof recordingComma
   const recorded: string[][] = [];
   const secret = inlineSecret(TOKEN);
   const web = await startTestServer({
-    commands: () => recordingCommands(recorded, refusal),
+    execute: recordingCommands(recorded, refusal),
     operators: () => adminOperators(secret),
   });
   const post = (path: string, body?: string | Uint8Array<ArrayBuffer>) =>
@@ -132,7 +132,7 @@ describe("without operators", () => {
     async (path) => {
       const recorded: string[][] = [];
       const web = await startTestServer({
-        commands: () => recordingCommands(recorded),
+        execute: recordingCommands(recorded),
         operators: () => adminOperators(null),
       });
       const nowhere = await fetchFrom(web, "/api/v1/nowhere", { method: "POST" });

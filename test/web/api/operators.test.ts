@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
+import { ok } from "../../../src/base/result.ts";
 import { openIntegrations } from "../../../src/daemon/integrations.ts";
+import { silentLog } from "../../../src/platform/log.ts";
 import { inlineSecret } from "../../../src/platform/secret-file.ts";
 import { configErrors, loadConfigText, withService } from "../../config/config-fixtures.ts";
 import { createTempFolder } from "../../integration/folder.ts";
@@ -16,7 +18,13 @@ const operators = () => [
 test("commands and reloads are recorded with the operator of the token", async () => {
   const names: string[] = [];
   const { web } = await startServerWithFiles(PLAIN, {
-    deps: { operators, commands: () => recordingCommands([], null, names) },
+    deps: {
+      ...{ operators, execute: recordingCommands([], null, names) },
+      async reload(operator) {
+        names.push(operator!);
+        return ok(undefined);
+      },
+    },
   });
   const post = async (path: string, token: string) =>
     (await sendHttpRequest(web, path, { method: "POST", headers: { authorization: `Bearer ${token}` } })).status;
@@ -67,7 +75,7 @@ test("two operators must not share a token", () => {
   const prepared = (text: string) =>
     openIntegrations(loadConfigText(withService(`web: { ${text} }`)), {
       clock: { ...stoppedClock, now: () => 0 } as Parameters<typeof openIntegrations>[1]["clock"],
-      agent: "test",
+      ...{ agent: "test", log: silentLog },
     });
   const fine = prepared(`admin_token_file: ${one}, operators: [{ name: carol, token_file: ${other} }]`);
   expect(fine.ok && fine.value.operators.map(({ name }) => name)).toEqual(["admin", "carol"]);

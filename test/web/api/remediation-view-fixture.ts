@@ -1,18 +1,22 @@
-import { type DurationMs, formatDuration } from "../../../src/base/duration.ts";
+import { formatDuration } from "../../../src/base/duration.ts";
 import { fail, ok } from "../../../src/base/result.ts";
 import type { Decision } from "../../../src/model/remediation/decision.ts";
 import type { Action, Episode } from "../../../src/model/remediation/episode.ts";
 import type { JournalQuery } from "../../../src/model/remediation/journal.ts";
-import type { CommandRejection, CommandReply } from "../../../src/model/remediation/operator-command.ts";
+import type {
+  CommandRejection,
+  CommandReply,
+  OperatorCommand,
+} from "../../../src/model/remediation/operator-command.ts";
 import type {
   Approval,
   NodeExplanation,
   NodeHistory,
-  OperatorCommands,
   PolicyStatus,
   RemediationStatus,
   RemediationView,
 } from "../../../src/remediation/status/views.ts";
+import { operatorCommandTable } from "../../../src/web/api/operator-commands.ts";
 import { stepsOf } from "../fleet-fixture.ts";
 
 /** Start of the samples: 2026-11-21 03:00 UTC. */
@@ -253,27 +257,12 @@ export function recordingCommands(
   recorded: string[][],
   rejection: CommandRejection | null = null,
   operators: string[] = [],
-): OperatorCommands {
-  const record = async (...command: string[]): Promise<CommandReply> => {
-    recorded.push(command);
-    return rejection === null ? ok(`${command[0]} is done`) : fail(rejection);
+): (command: OperatorCommand) => Promise<CommandReply> {
+  return async ({ command, target, reason, forMs = null, operator }) => {
+    const { about, hasReason } = operatorCommandTable.find(({ name }) => name === command)!;
+    const parameters = [...(hasReason ? [reason] : []), ...(forMs === null ? [] : [formatDuration(forMs)])];
+    recorded.push([command, ...(about === undefined ? [] : [target]), ...parameters]);
+    if (operator !== null) operators.push(operator);
+    return rejection === null ? ok(`${command} is done`) : fail(rejection);
   };
-  const commands: OperatorCommands = {
-    as(operator) {
-      operators.push(operator);
-      return commands;
-    },
-    noteReload: () => undefined,
-    pause: (reason, forMs) => record("pause", reason, ...durationOf(forMs)),
-    resume: () => record("resume"),
-    approve: (action) => record("approve", action),
-    reject: (action, reason) => record("reject", action, reason),
-    hold: (node, reason, forMs) => record("hold", node, reason, ...durationOf(forMs)),
-    release: (node) => record("release", node),
-    resetBreaker: () => record("reset-breaker"),
-    acceptInventory: () => record("accept-inventory"),
-  };
-  return commands;
 }
-
-const durationOf = (forMs: DurationMs | null = null): string[] => (forMs === null ? [] : [formatDuration(forMs)]);

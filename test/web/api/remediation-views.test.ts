@@ -281,19 +281,4 @@ describe("the status", () => {
       ...{ paused: null, breaker: null, trusted: true, trust: [], storm_until: null, journal: null },
     });
   });
-
-  test("/-/ready is answered 503 while the journal can't be written, with every reason", async () => {
-    let journal: string | null = "the journal can't be written: database or disk is full";
-    const web = await startTestServer({
-      remediation: () => ({ ...idleRemediation, status: () => ({ ...idleStatus, journal }) }),
-      ready: () => ({ ready: journal === null, reasons: journal === null ? [] : ["no config is in force"] }),
-    });
-    expect(await fetchFrom(web, "/-/ready")).toMatchObject({
-      status: 503,
-      text: "not ready\nno config is in force\nthe journal can't be written: database or disk is full\n",
-    });
-    expect((await fetchFrom(web, "/-/healthy")).status).toBe(200);
-    journal = null;
-    expect((await fetchFrom(web, "/-/ready")).status).toBe(200);
-  });
 });

@@ -73,7 +73,7 @@ describe("closing", () => {
     const response = open(web, "/metrics");
     await asked.promise;
     const closed = web.close(SHUTDOWN_BUDGET.webMs);
-    scrape.keep(await defaultDeps.scrape({ accept: undefined, acceptEncoding: undefined }));
+    scrape.keep(await defaultDeps.scrape({}));
     expect(await text(await response)).toBe(metricsBody.toString());
     await closed;
   });

@@ -21,7 +21,6 @@ export const defaultDeps: WebDeps = {
       chunks: [metricsBody.subarray(0, 5), metricsBody.subarray(5)],
       release() {},
     }),
-  ready: () => ({ ready: true, reasons: [] }),
   reload: () => Promise.resolve(ok(undefined)),
   isTrustedProxy: () => false,
   status: () => ({ version: "0.1.0" }),
@@ -33,7 +32,7 @@ export const defaultDeps: WebDeps = {
   epoch: "now",
   history: () => createHistory().view(),
   remediation: () => idleRemediation,
-  commands: () => recordingCommands([]),
+  execute: recordingCommands([]),
   operators: () => [],
 };
 

@@ -27,12 +27,12 @@ test("shifts a checksum over megabytes", () => {
 });
 
 describe("a gzip body", () => {
-  const compressor = createCompressor();
+  const startGzip = createCompressor();
 
   test("is one member with the chunks and the rest, in order", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(bytes, { maxLength: 8 }), bytes, async (runs, rest) => {
-        const start = await compressor.start(runs.map((run) => createChunk(run)));
+        const start = await startGzip(runs.map((run) => createChunk(run)));
         const body = Buffer.concat(finishGzip(start, rest));
         expect(gunzipSync(body)).toEqual(Buffer.concat([...runs, rest]));
         // The final length covers all bytes, so there is only one member.
@@ -44,15 +44,15 @@ describe("a gzip body", () => {
 
   test("reuses the deflated bytes of a chunk", async () => {
     const shared = createChunk(Buffer.from("shared ".repeat(100)));
-    const one = await compressor.start([shared, createChunk(Buffer.from("one"))]);
-    const other = await compressor.start([createChunk(Buffer.from("other")), shared]);
+    const one = await startGzip([shared, createChunk(Buffer.from("one"))]);
+    const other = await startGzip([createChunk(Buffer.from("other")), shared]);
     expect(other.chunks[2]).toBe(one.chunks[1]);
   });
 
   test("retains its chunks until they are deflated", async () => {
     const freed: string[] = [];
     const piece = createChunk(Buffer.from("a"), () => freed.push("a"));
-    const started = compressor.start([piece]);
+    const started = startGzip([piece]);
     release(piece);
     expect(freed).toEqual([]);
     await started;

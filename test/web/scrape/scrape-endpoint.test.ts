@@ -77,7 +77,7 @@ describe("a scrape", () => {
     await exposition.refresh(fullInput());
     const gzipped: Scrape[] = [];
     for (const accept of ["text/plain", "application/openmetrics-text"]) {
-      const scrape = await exposition.scrape({ accept, acceptEncoding: "gzip" });
+      const scrape = await exposition.scrape({ accept, "accept-encoding": "gzip" });
       gzipped.push(scrape);
       const body = Buffer.concat(scrape.chunks);
       expect(scrape.encoding).toBe("gzip");
@@ -93,7 +93,7 @@ describe("a scrape", () => {
     const clock = { at: 0, monotonic: () => (clock.at += 60) };
     const exposition = createMetricsEndpoint({ clock, daemonMetrics: createDaemonMetrics({ process: false }) });
     const shown = async () => {
-      const { chunks } = await exposition.scrape({ acceptEncoding: "gzip" });
+      const { chunks } = await exposition.scrape({ "accept-encoding": "gzip" });
       return networkPart(gunzipSync(Buffer.concat(chunks)).toString());
     };
     const first = nodesWith(1);
@@ -214,9 +214,7 @@ describe("over HTTP", () => {
     const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(nodesWith(1, count));
     const text = textOf(await exposition.scrape({}));
-    const url = await serving((headers) =>
-      exposition.scrape({ accept: headers.accept, acceptEncoding: String(headers["accept-encoding"] ?? "") }),
-    );
+    const url = await serving(exposition.scrape);
     return { url, text };
   }
 

@@ -116,7 +116,6 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
     serviceClock: createServiceClock(),
     secret: fixedKey(SIMULATION_KEY),
     timeoutMs: 10_000,
-    observer: { onCall: () => {}, onLimitStated: () => {}, onRejected: () => {} },
     agent: "proxywarden/world",
   });
   const collected = createCollectedState(deps.settings, store.facts, { clock, log, metrics });

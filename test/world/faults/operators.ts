@@ -2,7 +2,7 @@ import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.
 import { type Random, seededRandom } from "../../../src/base/random.ts";
 import type { CommandReply } from "../../../src/model/remediation/operator-command.ts";
 import { isLost } from "../../../src/policy/facts.ts";
-import type { OperatorCommands } from "../../../src/remediation/status/views.ts";
+import { type CommandsByName, commandsOf } from "../../harness/operator-commands.ts";
 import type { Simulation } from "../daemon/simulation.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";
 
@@ -98,13 +98,13 @@ export class Operators {
   }
 
   /** Sends a command. Returns whether the daemon accepted it; false: it is down. */
-  async #isAccepted(send: (commands: OperatorCommands) => Promise<CommandReply>): Promise<boolean> {
-    const commands = this.#simulation.process()?.remediation.operatorCommands;
-    return commands !== undefined && (await send(commands)).ok;
+  async #isAccepted(send: (commands: CommandsByName) => Promise<CommandReply>): Promise<boolean> {
+    const process = this.#simulation.process();
+    return process !== null && (await send(commandsOf(process.remediation.operatorCommands))).ok;
   }
 
   /** Like {@link #isAccepted}, but also true if the daemon was killed before it replied: the command may be journaled. */
-  async #mayBeAccepted(send: (commands: OperatorCommands) => Promise<CommandReply>): Promise<boolean> {
+  async #mayBeAccepted(send: (commands: CommandsByName) => Promise<CommandReply>): Promise<boolean> {
     const process = this.#simulation.process();
     return (await this.#isAccepted(send)) || this.#simulation.process() !== process;
   }

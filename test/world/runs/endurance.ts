@@ -11,7 +11,7 @@ import { readTextFile } from "../../../src/cli/context.ts";
 import { activateConfig, type LeaderConfig } from "../../../src/daemon/active-config.ts";
 import { startCollection } from "../../../src/daemon/collection.ts";
 import { openConfigResources } from "../../../src/daemon/config-resources.ts";
-import { type DaemonDeps, openRuntime, type Runtime, SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
+import { type DaemonDeps, openRuntime, type Runtime } from "../../../src/daemon/runtime.ts";
 import { createMemoryStateStore, DATABASE_FILE, openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import type { Clock, LogFields } from "../../../src/model/ports.ts";
 import { createCron } from "../../../src/platform/cron.ts";
@@ -19,6 +19,7 @@ import { createVirtualClock, type VirtualClock } from "../../../src/simulator/cl
 import { createService, type SimulatedService } from "../../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../../src/simulator/http/transport.ts";
 import { rateLimitedCount, replyCounts } from "../../../src/simulator/inspection.ts";
+import { commandsOf } from "../../harness/operator-commands.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 import { type EnduranceSize, enduranceScenario, writeEnduranceConfig } from "./endurance-fleet.ts";
 
@@ -197,12 +198,12 @@ async function runEndurance(size: EnduranceSize, onDay: (day: EnduranceDay) => v
       await scrape(run);
     }
     // Once a day an operator ends the holds that only an operator can end.
-    run.activeConfig.operatorCommands.acceptInventory();
-    run.activeConfig.operatorCommands.resetBreaker();
+    commandsOf(run.activeConfig).acceptInventory();
+    commandsOf(run.activeConfig).resetBreaker();
     if (day <= BASELINE_DAY || day % MEASURE_EVERY_DAYS === 0 || day === size.days) onDay(await measure(run, day));
   }
   const { clock, service, activeConfig, folder } = run;
-  const stopped = activeConfig.stop("all", SHUTDOWN_BUDGET);
+  const stopped = activeConfig.stop("all");
   await clock.advance(HOUR_MS);
   await stopped;
   await activeConfig.term.store.close();

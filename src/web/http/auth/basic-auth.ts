@@ -13,7 +13,7 @@ export type LoginResult =
   | { readonly kind: "throttled" | "busy"; readonly retryAfterMs: DurationMs };
 
 /** Authenticates users by basic auth (RFC 7617). */
-export type UserAuth = ReturnType<typeof createUserAuth>;
+export type AuthenticateUser = ReturnType<typeof createUserAuth>;
 
 /** Maximum number of accepted logins that are remembered, so that a scrape doesn't run bcrypt. */
 const CACHED_LOGINS_MAX = 100;
@@ -55,43 +55,41 @@ export function createUserAuth(bcryptMatches: BcryptMatches, clock: Pick<Clock, 
     return check;
   }
 
-  return {
-    /**
-     * Checks an Authorization header. `users` are bcrypt hashes by name. Returns a promise only if bcrypt has to run.
-     * It rejects if bcrypt fails.
-     */
-    authenticate(
-      authorization: string | undefined,
-      users: ReadonlyMap<string, string>,
-      client: string,
-    ): LoginResult | Promise<LoginResult> {
-      const given = parseCredentials(authorization);
-      if (given === null) return { kind: "missing" };
-      const hash = hashOf(given.user, users);
-      const key = loginKey(secret, given, hash);
-      const isKnown = users.has(given.user);
-      if (isKnown && acceptedLogins.has(key)) {
-        cacheLogin(key);
-        return { kind: "granted" };
-      }
-      const conclude = (isSame: boolean): LoginResult => ({ kind: isSame && isKnown ? "granted" : "wrong" });
-      const pending = pendingChecks.get(key);
-      if (pending !== undefined) return pending.then(conclude);
-      const retryAfterMs = failedAttempts.begin(client);
-      if (retryAfterMs > 0) return { kind: "throttled", retryAfterMs };
-      if (pendingChecks.size >= PENDING_CHECKS_MAX) {
+  /**
+   * Checks an Authorization header. `users` are bcrypt hashes by name. Returns a promise only if bcrypt has to run.
+   * It rejects if bcrypt fails.
+   */
+  return (
+    authorization: string | undefined,
+    users: ReadonlyMap<string, string>,
+    client: string,
+  ): LoginResult | Promise<LoginResult> => {
+    const given = parseCredentials(authorization);
+    if (given === null) return { kind: "missing" };
+    const hash = hashOf(given.user, users);
+    const key = loginKey(secret, given, hash);
+    const isKnown = users.has(given.user);
+    if (isKnown && acceptedLogins.has(key)) {
+      cacheLogin(key);
+      return { kind: "granted" };
+    }
+    const conclude = (isSame: boolean): LoginResult => ({ kind: isSame && isKnown ? "granted" : "wrong" });
+    const pending = pendingChecks.get(key);
+    if (pending !== undefined) return pending.then(conclude);
+    const retryAfterMs = failedAttempts.begin(client);
+    if (retryAfterMs > 0) return { kind: "throttled", retryAfterMs };
+    if (pendingChecks.size >= PENDING_CHECKS_MAX) {
+      failedAttempts.forgive(client);
+      return { kind: "busy", retryAfterMs: BUSY_RETRY_MS };
+    }
+    return startCheck(key, given.password, hash).then((isSame) => {
+      const login = conclude(isSame);
+      if (login.kind === "granted") {
         failedAttempts.forgive(client);
-        return { kind: "busy", retryAfterMs: BUSY_RETRY_MS };
+        cacheLogin(key);
       }
-      return startCheck(key, given.password, hash).then((isSame) => {
-        const login = conclude(isSame);
-        if (login.kind === "granted") {
-          failedAttempts.forgive(client);
-          cacheLogin(key);
-        }
-        return login;
-      });
-    },
+      return login;
+    });
   };
 }
 

@@ -11,7 +11,7 @@ export type AuthResult =
   | { readonly kind: "throttled"; readonly retryAfterMs: DurationMs };
 
 /** Authenticates operators by bearer token. */
-export type OperatorAuth = ReturnType<typeof createOperatorAuth>;
+export type AuthenticateOperator = ReturnType<typeof createOperatorAuth>;
 
 /** Wrong tokens are counted across all clients. */
 const ALL_CLIENTS = "";
@@ -19,22 +19,20 @@ const ALL_CLIENTS = "";
 /** Creates the authentication of operators. A valid token is accepted after any number of wrong ones. */
 export function createOperatorAuth(clock: Pick<Clock, "monotonic">) {
   const failedAttempts = createFailedAttempts(clock);
-  return {
-    /** Finds the operator of an Authorization header. */
-    authenticate(authorization: string | undefined, operators: readonly Operator[]): AuthResult {
-      const given = /^bearer +(.+)$/i.exec(authorization ?? "")?.[1];
-      if (given === undefined) return { kind: "missing" };
-      const known = findOperator(given, operators);
-      if (known !== null) return { kind: "granted", operator: known };
-      const retryAfterMs = failedAttempts.begin(ALL_CLIENTS);
-      if (retryAfterMs > 0) return { kind: "throttled", retryAfterMs };
-      // The token file may have changed since it was last read.
-      for (const { token } of operators) token.refresh();
-      const renewed = findOperator(given, operators);
-      if (renewed === null) return { kind: "wrong" };
-      failedAttempts.forgive(ALL_CLIENTS);
-      return { kind: "granted", operator: renewed };
-    },
+  /** Finds the operator of an Authorization header. */
+  return (authorization: string | undefined, operators: readonly Operator[]): AuthResult => {
+    const given = /^bearer +(.+)$/i.exec(authorization ?? "")?.[1];
+    if (given === undefined) return { kind: "missing" };
+    const known = findOperator(given, operators);
+    if (known !== null) return { kind: "granted", operator: known };
+    const retryAfterMs = failedAttempts.begin(ALL_CLIENTS);
+    if (retryAfterMs > 0) return { kind: "throttled", retryAfterMs };
+    // The token file may have changed since it was last read.
+    for (const { token } of operators) token.refresh();
+    const renewed = findOperator(given, operators);
+    if (renewed === null) return { kind: "wrong" };
+    failedAttempts.forgive(ALL_CLIENTS);
+    return { kind: "granted", operator: renewed };
   };
 }
 

@@ -14,7 +14,7 @@ export type OperatorGuard = ReturnType<typeof createOperatorGuard>;
  */
 export function createOperatorGuard(
   operators: () => readonly Operator[],
-  { log, operatorAuth, countRefusal }: RouteDeps,
+  { log, authenticateOperator, countRefusal }: RouteDeps,
 ) {
   const admitted = new WeakMap<FastifyRequest, string>();
 
@@ -23,7 +23,7 @@ export function createOperatorGuard(
     const problem = originProblem(request, known.length > 0);
     if (problem !== null) return { reason: "origin", status: 403, message: problem };
     if (known.length === 0) return null;
-    const login = operatorAuth.authenticate(request.headers.authorization, known);
+    const login = authenticateOperator(request.headers.authorization, known);
     if (login.kind === "granted") {
       admitted.set(request, login.operator);
       return null;

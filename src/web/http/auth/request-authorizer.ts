@@ -8,33 +8,25 @@ import { CLIENT_REQUESTS_PER_SECOND, createRequestRateLimiter, type Traffic } fr
 import { type Refusal, refuse } from "../response.ts";
 import type { Route } from "../route.ts";
 import type { WebSettings } from "../web-settings.ts";
-import type { LoginResult, UserAuth } from "./basic-auth.ts";
-import type { OperatorAuth } from "./bearer-token.ts";
+import type { AuthenticateUser, LoginResult } from "./basic-auth.ts";
+import type { AuthenticateOperator } from "./bearer-token.ts";
 
-/**
- * Applies the rate limits and basic auth to a request. Returns whether the request may proceed, and answers it if not.
- * Returns a promise only if a password has to be checked. `route` is undefined if the path has none.
- */
-export type AuthorizeRequest = (
-  request: FastifyRequest,
-  reply: FastifyReply,
-  webSettings: WebSettings,
-  route: Route | undefined,
-) => boolean | Promise<boolean>;
+/** Applies the rate limits and basic auth to requests. */
+export type AuthorizeRequest = ReturnType<typeof createRequestAuthorizer>;
 
 /** Dependencies of {@link createRequestAuthorizer}. */
 interface RequestAuthorizerDeps {
   readonly clock: Pick<Clock, "monotonic">;
   readonly log: Log;
-  readonly userAuth: UserAuth;
-  readonly operatorAuth: OperatorAuth;
+  readonly authenticateUser: AuthenticateUser;
+  readonly authenticateOperator: AuthenticateOperator;
   operators(): readonly Operator[];
   countRefusal(reason: WebRefusal): void;
 }
 
 /** Creates the authorization of requests. */
-export function createRequestAuthorizer(deps: RequestAuthorizerDeps): AuthorizeRequest {
-  const { log, userAuth, operatorAuth, operators, countRefusal } = deps;
+export function createRequestAuthorizer(deps: RequestAuthorizerDeps) {
+  const { log, authenticateUser, authenticateOperator, operators, countRefusal } = deps;
   const countRequest = createRequestRateLimiter(deps.clock);
 
   function rateRefusal({ ip }: FastifyRequest, { rate }: WebSettings, route: Route | undefined): Refusal | null {
@@ -50,15 +42,24 @@ export function createRequestAuthorizer(deps: RequestAuthorizerDeps): AuthorizeR
   function authenticate({ headers, ip }: FastifyRequest, users: WebSettings["users"]) {
     const { authorization } = headers;
     const known = /^bearer /i.test(authorization ?? "") ? operators() : [];
-    if (known.length > 0) return operatorAuth.authenticate(authorization, known);
-    return userAuth.authenticate(authorization, users, clientKey(ip));
+    if (known.length > 0) return authenticateOperator(authorization, known);
+    return authenticateUser(authorization, users, clientKey(ip));
   }
 
   /** Admin routes check the token themselves. */
   const isOpen = (route: Route | undefined): boolean =>
     route?.access === "all" || (route?.access === "admin" && operators().length > 0);
 
-  return (request, reply, webSettings, route) => {
+  /**
+   * Returns whether a request may proceed, and answers it if not. Returns a promise only if a password has to be checked.
+   * `route` is undefined if the path has none.
+   */
+  return (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    webSettings: WebSettings,
+    route: Route | undefined,
+  ): boolean | Promise<boolean> => {
     const answer = (refusal: Refusal | null) => refusal === null || refuse(request, reply, refusal, countRefusal);
     const excess = rateRefusal(request, webSettings, route);
     if (excess !== null) return answer(excess);

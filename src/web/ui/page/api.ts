@@ -2,13 +2,13 @@ import type { HistoryView } from "../../api/history.ts";
 import type { nodeView } from "../../api/node-views.ts";
 import type { ExplanationView, PolicyView, remediationStatusView, StepView } from "../../api/remediation-views.ts";
 import type { ActionView } from "../../api/row-views.ts";
-import type { budgetView, LeaderView, linksView, statusView } from "../../api/status-views.ts";
+import type { budgetView, LeaderView, LinksView, statusView } from "../../api/status-views.ts";
 
 /** `GET api/v1/status`. */
 export type Status = ReturnType<typeof statusView> & {
   readonly takes_orders: boolean;
   readonly leader: LeaderView;
-  readonly links: ReturnType<typeof linksView>;
+  readonly links: LinksView;
   readonly warden: RemediationStatus;
 };
 export type RemediationStatus = ReturnType<typeof remediationStatusView>;

@@ -205,9 +205,9 @@ describe("wrong passwords", () => {
   const stillClock = { monotonic: () => 0 };
 
   test("are counted for each client, without the right ones", async () => {
-    const passwords = createUserAuth(fakeBcrypt().bcryptMatches, stillClock);
+    const authenticateUser = createUserAuth(fakeBcrypt().bcryptMatches, stillClock);
     const authenticate = async (password: string, client: string) =>
-      (await passwords.authenticate(basic("ann", password).authorization, users, client)).kind;
+      (await authenticateUser(basic("ann", password).authorization, users, client)).kind;
     for (let time = 0; time < 30; time++) expect(await authenticate(PASSWORD, "a")).toBe("granted");
     const many = await Promise.all(Array.from({ length: 12 }, (_, time) => authenticate(String(time), "a")));
     expect(many).toEqual([...Array(10).fill("wrong"), "throttled", "throttled"]);
@@ -215,9 +215,9 @@ describe("wrong passwords", () => {
   });
 
   test("wait in a bounded queue; further ones get a Retry-After", async () => {
-    const passwords = createUserAuth(() => new Promise(() => {}), stillClock);
+    const authenticateUser = createUserAuth(() => new Promise(() => {}), stillClock);
     const authenticate = (password: string, client: string) =>
-      passwords.authenticate(basic("ann", password).authorization, users, client);
+      authenticateUser(basic("ann", password).authorization, users, client);
     for (let client = 0; client < 32; client++) expect(authenticate(`${client}`, `${client}`)).toBeInstanceOf(Promise);
     expect(authenticate("one more", "another")).toEqual({ kind: "busy", retryAfterMs: 1_000 });
     // The same login joins the pending check.
@@ -233,7 +233,7 @@ describe("the admin token", () => {
   async function guarded(token: string | null = TOKEN) {
     const recorded: string[][] = [];
     const secret = token === null ? null : inlineSecret(token);
-    const deps = { commands: () => recordingCommands(recorded), operators: () => adminOperators(secret) };
+    const deps = { execute: recordingCommands(recorded), operators: () => adminOperators(secret) };
     return { recorded, ...(await startServerWithFiles(annWebFile, { deps, ...fakeBcrypt() })) };
   }
 

@@ -2,7 +2,7 @@ import { renameSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { Clock, Secret } from "../../../../src/model/ports.ts";
 import { fileSecret, inlineSecret } from "../../../../src/platform/secret-file.ts";
-import { createOperatorAuth } from "../../../../src/web/http/auth/bearer-token.ts";
+import { type AuthenticateOperator, createOperatorAuth } from "../../../../src/web/http/auth/bearer-token.ts";
 import type { WebServer } from "../../../../src/web/http/server.ts";
 import { createTempFolder } from "../../../integration/folder.ts";
 import { recordingCommands } from "../../api/remediation-view-fixture.ts";
@@ -30,7 +30,7 @@ async function serverWithToken(
 ) {
   const recorded: string[][] = [];
   const web = await startTestServer(
-    { commands: () => recordingCommands(recorded), operators: () => adminOperators(adminToken()) },
+    { execute: recordingCommands(recorded), operators: () => adminOperators(adminToken()) },
     clock,
   );
   return { recorded, web };
@@ -122,8 +122,8 @@ describe("an operator token", () => {
   });
 
   test("is compared without blanks at its ends", () => {
-    const operatorAuth = createOperatorAuth(stoppedClock);
-    expect(operatorAuth.authenticate(`Bearer ${TOKEN}`, adminOperators(inlineSecret(`${TOKEN} `)))).toEqual({
+    const authenticateOperator = createOperatorAuth(stoppedClock);
+    expect(authenticateOperator(`Bearer ${TOKEN}`, adminOperators(inlineSecret(`${TOKEN} `)))).toEqual({
       kind: "granted",
       operator: "admin",
     });
@@ -131,27 +131,24 @@ describe("an operator token", () => {
 });
 
 describe("wrong tokens", () => {
-  const authenticateMany = (operatorAuth: ReturnType<typeof createOperatorAuth>, times: number) =>
-    Array.from(
-      { length: times },
-      () => operatorAuth.authenticate("Bearer wrong", adminOperators(inlineSecret(TOKEN))).kind,
-    );
+  const authenticateMany = (authenticateOperator: AuthenticateOperator, times: number) =>
+    Array.from({ length: times }, () => authenticateOperator("Bearer wrong", adminOperators(inlineSecret(TOKEN))).kind);
 
   test("are throttled after ten in a minute, while the right one is accepted", () => {
     const { state, clock } = manualClock();
-    const operatorAuth = createOperatorAuth(clock);
-    expect(authenticateMany(operatorAuth, 12)).toEqual([...Array(10).fill("wrong"), "throttled", "throttled"]);
-    expect(operatorAuth.authenticate(`Bearer ${TOKEN}`, adminOperators(inlineSecret(TOKEN)))).toEqual({
+    const authenticateOperator = createOperatorAuth(clock);
+    expect(authenticateMany(authenticateOperator, 12)).toEqual([...Array(10).fill("wrong"), "throttled", "throttled"]);
+    expect(authenticateOperator(`Bearer ${TOKEN}`, adminOperators(inlineSecret(TOKEN)))).toEqual({
       kind: "granted",
       operator: "admin",
     });
     state.nowMs = 59_000;
-    expect(operatorAuth.authenticate("Bearer wrong", adminOperators(inlineSecret(TOKEN)))).toEqual({
+    expect(authenticateOperator("Bearer wrong", adminOperators(inlineSecret(TOKEN)))).toEqual({
       kind: "throttled",
       retryAfterMs: 1_000,
     });
     state.nowMs = 60_000;
-    expect(authenticateMany(operatorAuth, 11)).toEqual([...Array(10).fill("wrong"), "throttled"]);
+    expect(authenticateMany(authenticateOperator, 11)).toEqual([...Array(10).fill("wrong"), "throttled"]);
   });
 
   test("don't read the file again while throttled", () => {
@@ -163,15 +160,15 @@ describe("wrong tokens", () => {
         return { ok: true, value: false };
       },
     };
-    const operatorAuth = createOperatorAuth(manualClock().clock);
-    for (let time = 0; time < 50; time++) operatorAuth.authenticate("Bearer wrong", adminOperators(secret));
+    const authenticateOperator = createOperatorAuth(manualClock().clock);
+    for (let time = 0; time < 50; time++) authenticateOperator("Bearer wrong", adminOperators(secret));
     expect(reads).toBe(10);
   });
 
   test("that are absent are not counted", () => {
-    const operatorAuth = createOperatorAuth(manualClock().clock);
-    for (let time = 0; time < 50; time++) operatorAuth.authenticate(undefined, adminOperators(inlineSecret(TOKEN)));
-    expect(authenticateMany(operatorAuth, 1)).toEqual(["wrong"]);
+    const authenticateOperator = createOperatorAuth(manualClock().clock);
+    for (let time = 0; time < 50; time++) authenticateOperator(undefined, adminOperators(inlineSecret(TOKEN)));
+    expect(authenticateMany(authenticateOperator, 1)).toEqual(["wrong"]);
   });
 
   test("are answered 429 with Retry-After, counted over all routes", async () => {

@@ -23,7 +23,7 @@ async function serverWithOptionalToken({
   const { web, metrics } = await startServerWithFiles(PLAIN, {
     deps: {
       operators: () => adminOperators(token === null ? null : inlineSecret(token)),
-      commands: () => recordingCommands(done),
+      execute: recordingCommands(done),
       reload: () => Promise.resolve(ok(void done.push(["reload"]))),
       isTrustedProxy: createTrustedProxyCheck(proxies),
     },

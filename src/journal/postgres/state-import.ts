@@ -1,39 +1,13 @@
 import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
-import { isJournalFact } from "../row-rules.ts";
-import type { StateRow } from "../state-rows.ts";
-import { notEmptyError, STATE_TABLES, selectTimers, TIMED_TABLES, timersOf } from "../tables.ts";
+import { isJournalFact } from "../row-changes.ts";
+import { notEmptyError, STATE_TABLES, type StateRow } from "../state-rows.ts";
 import { commitParameters, commitStatement } from "./commit-batch.ts";
-import type { Connection, DatabaseDeps } from "./database.ts";
-import { toJsonText } from "./json-text.ts";
-import { createRowQueries } from "./row-queries.ts";
+import { type Connection, type DatabaseDeps, toJsonText } from "./database.ts";
 import { openMigratedDatabase } from "./store.ts";
 
-/** Number of rows that are read or written at once. */
+/** Number of rows that are written at once. */
 const ROWS_AT_ONCE = 2_000;
-
-/** The order in which SQLite keeps rows of nodes. */
-const BY_NODE = 'ORDER BY node COLLATE "C", policy COLLATE "C"';
-
-/** Yields all rows of a schema, whose quoted name is `s`. The connection must be in a transaction with one snapshot. */
-export async function* exportRows(connection: Connection, s: string): AsyncGenerator<StateRow> {
-  const queries = createRowQueries(connection, s);
-  for (const [day, used] of await queries.calls()) yield { kind: "calls", day, used };
-  for (const [key, value] of await queries.allFacts()) yield { kind: "fact", key, value };
-  for (const row of timersOf(await connection.query(`${selectTimers(s)} ${BY_NODE}`))) yield { kind: "timer", row };
-  for (const { kind, table, sequence: key } of Object.values(TIMED_TABLES)) {
-    let last = 0;
-    for (;;) {
-      const sql = `SELECT ${key} AS key, body FROM ${s}.${table} WHERE ${key} > $1 ORDER BY ${key} LIMIT ${ROWS_AT_ONCE}`;
-      const rows = await connection.query(sql, [last]);
-      for (const { body } of rows) yield { kind, row: body } as StateRow;
-      if (rows.length < ROWS_AT_ONCE) break;
-      last = Number(rows.at(-1)!.key);
-    }
-  }
-  for (const { body } of await connection.query(`SELECT body FROM ${s}.holds ${BY_NODE}`))
-    yield { kind: "hold", row: body } as StateRow;
-}
 
 /**
  * Writes rows in one transaction, during which the lease is held. Fails, and writes nothing, if a daemon leads, the

@@ -1,4 +1,20 @@
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { Queryable } from "../row-queries.ts";
+
+/** The name that SQLite gives to the schema of a database. */
+export const SCHEMA = "main";
+
+/** Creates a connection that runs each statement before it returns a promise. Statements are prepared on first use. */
+export function createConnection(database: DatabaseSync): Queryable {
+  const statements = new Map<string, StatementSync>();
+  return {
+    async query(sql, parameters = []) {
+      const statement = statements.get(sql) ?? database.prepare(sql);
+      statements.set(sql, statement);
+      return statement.all(Object.fromEntries(parameters.map((value, index) => [`$${index + 1}`, value])));
+    },
+  };
+}
 
 /**
  * Runs `work` in one transaction. When this returns, all its writes are on disk; if `work` or SQLite throws, none of

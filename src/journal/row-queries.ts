@@ -1,0 +1,188 @@
+import type { NodeId } from "../model/node.ts";
+import type { Decision } from "../model/remediation/decision.ts";
+import type { Action, Episode, NodeHold, TimerRow } from "../model/remediation/episode.ts";
+import type { JournalContents, JournalQueries, JournalQuery } from "../model/remediation/journal.ts";
+import type { OperatorCommandRow } from "../model/remediation/operator-command.ts";
+import type { EpochMs } from "../model/time.ts";
+import { isJournalFact } from "./row-changes.ts";
+import type { StateReader, StateRow } from "./state-rows.ts";
+
+/** A row of a result. */
+export type Row = Readonly<Record<string, unknown>>;
+
+/** Runs statements of a kind that SQLite and PostgreSQL have in common. Their parameters are `$1`, `$2` and so on. */
+export interface Queryable {
+  query(sql: string, parameters?: readonly (string | number)[]): Promise<readonly Row[]>;
+}
+
+/** Maximum number of rows that a query returns, whatever its limit; reading them takes about 5 ms. */
+export const QUERY_ROWS_MAX = 1_000;
+
+/** Number of rows that an export reads at once. */
+const EXPORTED_ROWS_AT_ONCE = 2_000;
+
+/** A table whose rows have a time, and are stored as JSON in its column `body`. */
+interface TimedTable {
+  readonly table: string;
+  /** The kind of its rows in an exported state. */
+  readonly kind: StateRow["kind"];
+  /** The column with the time of a row. */
+  readonly at: string;
+  /** The column whose value grows with each new row. */
+  readonly sequence: "number" | "seq";
+}
+
+/** The tables whose rows have a time, in the order in which they are exported. */
+const TIMED_TABLES = {
+  episodes: { table: "episodes", kind: "episode", at: "opened_at", sequence: "number" },
+  actions: { table: "actions", kind: "action", at: "created_at", sequence: "number" },
+  decisions: { table: "decisions", kind: "decision", at: "at", sequence: "seq" },
+  orders: { table: "orders", kind: "order", at: "at", sequence: "seq" },
+} as const satisfies Readonly<Record<string, TimedTable>>;
+
+/** Queries of the journal. All reject with the database's errors. */
+export interface RowQueries extends JournalQueries {
+  timers(node: NodeId): Promise<readonly TimerRow[]>;
+  holds(node: NodeId): Promise<readonly NodeHold[]>;
+  /** All facts, including those that are not the journal's. */
+  allFacts(): Promise<ReadonlyMap<string, string>>;
+  /** Calls by day (UTC). */
+  calls(): Promise<ReadonlyMap<string, number>>;
+  /** Number of calls made on or after `day` (UTC). */
+  callsSince(day: string): Promise<number>;
+}
+
+/** Creates queries on a connection. `s` is the quoted name of the schema. */
+export function createRowQueries(connection: Queryable, s: string): RowQueries {
+  const timed =
+    <T>(table: TimedTable) =>
+    async (query: JournalQuery): Promise<T[]> => {
+      const { sql, parameters } = selectTimed(s, table, query);
+      return bodiesOf<T>(await connection.query(sql, parameters));
+    };
+  const allFacts = async () => {
+    const rows = await connection.query(`SELECT key, value FROM ${s}.facts`);
+    return new Map(rows.map(({ key, value }) => [String(key), String(value)]));
+  };
+  const calls = async () => {
+    const rows = await connection.query(`SELECT day, used FROM ${s}.calls ORDER BY day`);
+    return new Map(rows.map(({ day, used }) => [String(day), Number(used)]));
+  };
+  const orders = timed<OperatorCommandRow>(TIMED_TABLES.orders);
+  return {
+    decisions: timed<Decision>(TIMED_TABLES.decisions),
+    actions: timed<Action>(TIMED_TABLES.actions),
+    episodes: timed<Episode>(TIMED_TABLES.episodes),
+    operatorCommands: ({ policy: _, ...query }) => orders(query),
+    timers: async (node) => timersOf(await connection.query(`${selectTimers(s)} WHERE node = $1`, [node])),
+    holds: async (node) =>
+      bodiesOf<NodeHold>(await connection.query(`SELECT body FROM ${s}.holds WHERE node = $1`, [node])),
+    facts: async () => new Map([...(await allFacts())].filter(([key]) => isJournalFact(key))),
+    allFacts,
+    calls,
+    callsSince: async (day) => callsSince(await calls(), day),
+  };
+}
+
+/** Returns the sum of the calls by day (UTC) on and after `day`. */
+export const callsSince = (used: ReadonlyMap<string, number>, day: string): number =>
+  [...used].reduce((sum, [countedDay, calls]) => (countedDay >= day ? sum + calls : sum), 0);
+
+/**
+ * Loads the content of the journal. `s` is the quoted name of the schema. If others may write to the database, the
+ * connection must be in a transaction with one snapshot. The rows are not limited, since every open episode and retry
+ * must be loaded: open ones are bounded by the fleet and its policies, the others by pruning.
+ */
+export async function loadContents(connection: Queryable, s: string, since: EpochMs): Promise<JournalContents> {
+  // +number keeps SQLite from reading all rows in order instead of searching by the conditions.
+  const episodes = await connection.query(
+    `SELECT body FROM ${s}.episodes WHERE closed_at IS NULL OR closed_at >= $1 ORDER BY +number`,
+    [since],
+  );
+  const actions = await connection.query(
+    `SELECT body FROM ${s}.actions
+     WHERE over_at IS NULL OR created_at >= $1 OR episode IN (SELECT id FROM ${s}.episodes WHERE closed_at IS NULL)
+     ORDER BY +number`,
+    [since],
+  );
+  const [last] = await connection.query(
+    `SELECT (SELECT max(number) FROM ${s}.episodes) AS episode, (SELECT max(number) FROM ${s}.actions) AS action`,
+  );
+  return {
+    timers: timersOf(await connection.query(selectTimers(s))),
+    episodes: bodiesOf<Episode>(episodes),
+    actions: bodiesOf<Action>(actions),
+    holds: bodiesOf<NodeHold>(await connection.query(`SELECT body FROM ${s}.holds`)),
+    facts: await createRowQueries(connection, s).facts(),
+    lastNumber: Math.max(Number(last?.episode), Number(last?.action)),
+  };
+}
+
+/**
+ * Creates the access to a whole state. `s` is the quoted name of the schema. The connection must be in a transaction
+ * with one snapshot.
+ */
+export function createStateReader(connection: Queryable, s: string): Omit<StateReader, "close"> {
+  const queries = createRowQueries(connection, s);
+  return {
+    ...queries,
+    rows: () => exportRows(connection, s),
+    fact: async (key) => (await queries.allFacts()).get(key) ?? null,
+  };
+}
+
+async function* exportRows(connection: Queryable, s: string): AsyncGenerator<StateRow> {
+  const queries = createRowQueries(connection, s);
+  for (const [day, used] of await queries.calls()) yield { kind: "calls", day, used };
+  for (const [key, value] of sortedBy(await queries.allFacts(), ([key]) => key)) yield { kind: "fact", key, value };
+  const timers = timersOf(await connection.query(selectTimers(s)));
+  for (const row of sortedBy(timers, keyOfRow)) yield { kind: "timer", row };
+  for (const { kind, table, sequence: key } of Object.values(TIMED_TABLES)) {
+    let last = 0;
+    for (;;) {
+      const sql = `SELECT ${key} AS key, body FROM ${s}.${table} WHERE ${key} > $1 ORDER BY ${key} LIMIT $2`;
+      const rows = await connection.query(sql, [last, EXPORTED_ROWS_AT_ONCE]);
+      for (const row of bodiesOf(rows)) yield { kind, row } as StateRow;
+      if (rows.length < EXPORTED_ROWS_AT_ONCE) break;
+      last = Number(rows.at(-1)!.key);
+    }
+  }
+  const holds = bodiesOf<NodeHold>(await connection.query(`SELECT body FROM ${s}.holds`));
+  for (const row of sortedBy(holds, keyOfRow)) yield { kind: "hold", row };
+}
+
+const keyOfRow = ({ node, policy }: TimerRow | NodeHold): string => `${node}\0${policy ?? ""}`;
+
+/** Sorts rows, so that both databases export them in the same order. */
+const sortedBy = <T>(rows: Iterable<T>, keyOf: (row: T) => string): T[] =>
+  [...rows].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+
+const selectTimers = (s: string): string =>
+  `SELECT policy, node, state, true_ms AS "trueMs", clear_ms AS "clearMs", since,
+     node_created_at AS "nodeCreatedAt" FROM ${s}.timers`;
+
+const timersOf = (rows: readonly Row[]): TimerRow[] =>
+  rows.map(({ nodeCreatedAt, ...row }) => {
+    const timer = row as unknown as TimerRow;
+    return nodeCreatedAt === null ? timer : { ...timer, nodeCreatedAt: Number(nodeCreatedAt) };
+  });
+
+/** Returns the bodies of rows, which are texts in SQLite. */
+const bodiesOf = <T>(rows: readonly Row[]): T[] =>
+  rows.map(({ body }) => (typeof body === "string" ? JSON.parse(body) : body) as T);
+
+/**
+ * Returns a query. A node has few rows, so its index is used even if a policy is given as well: `|| ''` keeps SQLite
+ * from using that of the policy. A negative limit, which SQLite would treat as none, becomes 0.
+ */
+function selectTimed(s: string, { table, at, sequence }: TimedTable, { node, policy, until, limit }: JournalQuery) {
+  const parameters: (string | number)[] = [];
+  const ofPolicy = node === undefined ? "policy =" : "policy || '' =";
+  const conditions = Object.entries({ "node =": node, [ofPolicy]: policy, [`${at} <=`]: until }).flatMap(
+    ([condition, value]) => (value === undefined ? [] : [`${condition} $${parameters.push(value)}`]),
+  );
+  const where = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`;
+  const rowsMax = `$${parameters.push(Math.min(Math.max(0, Math.floor(limit)), QUERY_ROWS_MAX))}`;
+  const sql = `SELECT body FROM ${s}.${table} ${where} ORDER BY ${at} DESC, ${sequence} DESC LIMIT ${rowsMax}`;
+  return { sql, parameters };
+}
