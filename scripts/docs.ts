@@ -1,4 +1,3 @@
-import { expressionReference } from "../src/policy/cel/reference.ts";
 import { defaultScenario } from "../src/simulator/default-scenarios.ts";
 import { CHART, chartReadme, prometheusRuleManifest } from "./deployment.ts";
 import { formatJson, type GeneratedFile, readText, writeGeneratedFiles } from "./generated-files.ts";
@@ -11,6 +10,7 @@ import {
   scenarioReference,
   webJsonSchema,
 } from "./reference/config-reference.ts";
+import { expressionReference } from "./reference/expression-reference.ts";
 import { insertHoldTable, metricsReference } from "./reference/metrics-reference.ts";
 import { policyTestJsonSchema, policyTestReference } from "./reference/policy-test-reference.ts";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { policyJsonSchema, policyReference } from "../../../scripts/reference/config-reference.ts";
-import { expressionReference } from "../../../src/policy/cel/reference.ts";
+import { expressionReference } from "../../../scripts/reference/expression-reference.ts";
 import { policyErrors } from "../../config/config-fixtures.ts";
 import { validatorOf } from "../../config/json-schema-validator.ts";
 import { validPolicy } from "../../config/remediation-sections.ts";

@@ -1,6 +1,7 @@
-import { FIELDS, type Field } from "./fields.ts";
-import { FUNCTIONS, UNSUPPORTED_SYNTAX } from "./functions.ts";
-import { ARITHMETIC, COMPARISONS } from "./term.ts";
+import { FIELDS, type Field } from "../../src/policy/cel/fields.ts";
+import { FUNCTIONS, UNSUPPORTED_SYNTAX } from "../../src/policy/cel/functions.ts";
+import { ARITHMETIC, COMPARISONS } from "../../src/policy/cel/term.ts";
+import { tableCell } from "./key-table.ts";
 
 const operators = [...COMPARISONS, ...ARITHMETIC, "&&", "||", "!", "? :", "in"].map((operator) => `\`${operator}\``);
 
@@ -51,6 +52,4 @@ export const expressionReference = (): string =>
 const code = (text: string): string => `\`${text}\``;
 
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
-  [head, head.map(() => "---"), ...rows]
-    .map((cells) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`)
-    .join("\n");
+  [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.map(tableCell).join(" | ")} |`).join("\n");
