@@ -52,9 +52,6 @@ export interface FleetCounts {
 /** What guards read besides the candidate, either for real actions or for dry runs. */
 export interface GuardFacts {
   readonly now: EpochMs;
-  /** The time by our clock and by the service's. A window must be open by both. */
-  readonly instants: readonly EpochMs[];
-  readonly dryRun: boolean;
   readonly safety: Safety;
   readonly limits: EffectiveLimits;
   readonly fleetCounts: FleetCounts;
@@ -79,7 +76,7 @@ export interface GuardFacts {
   /** Returns the blockers from the windows and external blockers of a policy. */
   policyBlockers(policy: Policy): readonly Blocker[];
   /** Returns the canary episode of an unproven policy. If it is null, the next episode to act becomes the canary. */
-  canaryEpisode(active: ActivePolicy): Episode | null;
+  canaryEpisode(policy: Policy): Episode | null;
 }
 
 /** Returns whether an action is being sent, or was sent and is not yet verified. */

@@ -8,76 +8,57 @@ import { type TransitionDeps, withdraw } from "./execution/episode-transitions.t
 type IdentityDeps = Pick<RemediationContext, "observed" | "remediationState">;
 
 /**
- * Detects by a different `created_at` (spec, section 2.1) that an id now belongs to another node. Only the detail of a
- * node has this field. It is read in turn, and before each action.
+ * Returns the ids that have come to belong to another node since the last call, or since the journal was written. A
+ * different `created_at` shows this (spec, section 2.1), which only the detail of a node has. It is read in turn, and
+ * before each action. An id is returned again until the state of its previous node was dropped.
  */
-export class NodeIdentities {
-  readonly #context: IdentityDeps;
-
-  constructor(context: IdentityDeps) {
-    this.#context = context;
+export function findReplacedNodes({ observed, remediationState }: IdentityDeps): ReadonlySet<NodeId> {
+  const { records, identities } = remediationState;
+  const { fleet } = observed;
+  const { comparedFleet: previous, replaced: nodes } = identities;
+  for (let slot = 0; previous !== null && slot < Math.min(fleet.slots, previous.slots); slot++) {
+    if (isChanged(previous, fleet, slot)) nodes.add(fleet.ids[slot]!);
   }
-
-  /**
-   * Returns the ids that have come to belong to another node since the last call, or since the journal was written. They
-   * are returned again until {@link endReplacement} is called.
-   */
-  findReplaced(): ReadonlySet<NodeId> {
-    const { observed, remediationState } = this.#context;
-    const { records, identities } = remediationState;
-    const { fleet } = observed;
-    const { comparedFleet: previous, replaced: nodes } = identities;
-    for (let slot = 0; previous !== null && slot < Math.min(fleet.slots, previous.slots); slot++) {
-      if (isChanged(previous, fleet, slot)) nodes.add(fleet.ids[slot]!);
-    }
-    identities.comparedFleet = fleet;
-    for (const { node, nodeCreatedAt, replaced } of [...records.openEpisodes(), ...records.closedEpisodes()]) {
-      if (replaced !== true && this.#isDifferent(nodeCreatedAt, node)) nodes.add(node);
-    }
-    for (const [node, at] of records.loadedCreatedAt) {
-      if (observed.createdAtOf(node) === null) continue;
-      if (this.#isDifferent(at, node)) nodes.add(node);
-      records.loadedCreatedAt.delete(node);
-    }
-    this.#recordCreatedAt();
-    return nodes;
+  identities.comparedFleet = fleet;
+  for (const { node, nodeCreatedAt, replaced } of [...records.openEpisodes(), ...records.closedEpisodes()]) {
+    if (replaced !== true && isDifferent(observed, nodeCreatedAt, node)) nodes.add(node);
   }
-
-  /** Ends the replacement of the ids that {@link findReplaced} returned, after the state of the previous nodes was dropped. */
-  endReplacement(): void {
-    this.#context.remediationState.identities.replaced = new Set();
+  for (const [node, at] of records.loadedCreatedAt) {
+    if (observed.createdAtOf(node) === null) continue;
+    if (isDifferent(observed, at, node)) nodes.add(node);
+    records.loadedCreatedAt.delete(node);
   }
+  recordCreatedAt({ observed, remediationState });
+  return nodes;
+}
 
-  /** Returns whether one id belongs to another node. {@link findReplaced} still returns it later. */
-  isReplaced(node: NodeId): boolean {
-    const { observed, remediationState } = this.#context;
-    const { records, identities } = remediationState;
-    const slot = observed.slotOf(node);
-    if (slot === null) return false;
-    if (identities.comparedFleet !== null && isChanged(identities.comparedFleet, observed.fleet, slot)) return true;
-    if (this.#isDifferent(records.loadedCreatedAt.get(node), node)) return true;
-    const episodes = [...records.openEpisodesOf(node), ...records.closedEpisodesOf(node)];
-    return episodes.some(({ nodeCreatedAt, replaced }) => replaced !== true && this.#isDifferent(nodeCreatedAt, node));
-  }
+/** Returns whether one id belongs to another node. {@link findReplacedNodes} still returns it later. */
+export function isReplacedNode({ observed, remediationState }: IdentityDeps, node: NodeId): boolean {
+  const { records, identities } = remediationState;
+  const slot = observed.slotOf(node);
+  if (slot === null) return false;
+  if (identities.comparedFleet !== null && isChanged(identities.comparedFleet, observed.fleet, slot)) return true;
+  if (isDifferent(observed, records.loadedCreatedAt.get(node), node)) return true;
+  return [...records.openEpisodesOf(node), ...records.closedEpisodesOf(node)].some(
+    ({ nodeCreatedAt, replaced }) => replaced !== true && isDifferent(observed, nodeCreatedAt, node),
+  );
+}
 
-  #isDifferent(known: EpochMs | undefined, node: NodeId): boolean {
-    const current = this.#context.observed.createdAtOf(node);
-    return known !== undefined && current !== null && known !== current;
-  }
+function isDifferent(observed: IdentityDeps["observed"], known: EpochMs | undefined, node: NodeId): boolean {
+  const current = observed.createdAtOf(node);
+  return known !== undefined && current !== null && known !== current;
+}
 
-  /**
-   * Records `created_at` in open episodes once it is known. The id of a suspended one may already belong to another
-   * node.
-   */
-  #recordCreatedAt(): void {
-    const { observed, remediationState } = this.#context;
-    const changes = remediationState.records.openEpisodes().flatMap((row): JournalChange[] => {
-      const nodeCreatedAt = row.state === "suspended" ? null : observed.createdAtOf(row.node);
-      if (row.nodeCreatedAt !== undefined || nodeCreatedAt === null) return [];
-      return [{ kind: "episode", row: { ...row, nodeCreatedAt } }];
-    });
-    if (changes.length > 0) remediationState.record(changes);
-  }
+/**
+ * Records `created_at` in open episodes once it is known. The id of a suspended one may already belong to another node.
+ */
+function recordCreatedAt({ observed, remediationState }: IdentityDeps): void {
+  const changes = remediationState.records.openEpisodes().flatMap((row): JournalChange[] => {
+    const nodeCreatedAt = row.state === "suspended" ? null : observed.createdAtOf(row.node);
+    if (row.nodeCreatedAt !== undefined || nodeCreatedAt === null) return [];
+    return [{ kind: "episode", row: { ...row, nodeCreatedAt } }];
+  });
+  if (changes.length > 0) remediationState.record(changes);
 }
 
 /** Returns whether a slot has the same id but another node. An unknown `created_at` is NaN, and shows nothing. */

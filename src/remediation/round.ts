@@ -20,7 +20,7 @@ import { EpisodeTracker } from "./execution/episode-tracker.ts";
 import { releaseRecoveredNodes } from "./execution/episode-transitions.ts";
 import { type ExecutionSignals, executeAction, recordDryRun, sendNotifyStep } from "./execution/executor.ts";
 import { createExternalActions, type ExternalActions } from "./external-actions.ts";
-import { forgetReplacedNode, NodeIdentities } from "./node-identity.ts";
+import { findReplacedNodes, forgetReplacedNode, isReplacedNode } from "./node-identity.ts";
 import { createFleetAlerts } from "./status/fleet-alerts.ts";
 import { setGauges } from "./status/gauges.ts";
 import { createStatusView } from "./status/status-view.ts";
@@ -47,7 +47,6 @@ export class RemediationRound {
   readonly #ruleEvaluator: RuleEvaluator;
   readonly #episodeTracker: EpisodeTracker;
   readonly #actionPlanner: ActionPlanner;
-  readonly #identities: NodeIdentities;
   readonly #externalActions: ExternalActions;
   readonly #sendFleetAlerts: (trust: TrustAssessment) => void;
   /** Sequence number of the snapshot that was assessed last. */
@@ -69,7 +68,6 @@ export class RemediationRound {
     });
     this.#ruleEvaluator = new RuleEvaluator(context, this.fleetHealth);
     this.#episodeTracker = new EpisodeTracker(context);
-    this.#identities = new NodeIdentities(context);
     this.#externalActions = createExternalActions(context);
     this.#sendFleetAlerts = createFleetAlerts(context, this.fleetHealth);
   }
@@ -117,14 +115,14 @@ export class RemediationRound {
 
   /** Brings timers and episodes up to date with the snapshot. */
   async #evaluate(): Promise<void> {
-    const replaced = this.#identities.findReplaced();
+    const replaced = findReplacedNodes(this.#context);
     await this.#ruleEvaluator.evaluate(replaced);
     await nextTurn();
     await this.#externalActions.detect();
     const { isUntrusted } = this.trustTracker.current();
     this.#context.remediationState.runBatched(() => {
       for (const node of replaced) forgetReplacedNode(this.#context, node);
-      this.#identities.endReplacement();
+      this.#context.remediationState.identities.replaced = new Set();
       // A newer snapshot, which arrived during the evaluation, is not trusted.
       if (isUntrusted) return;
       this.#episodeTracker.update();
@@ -185,7 +183,7 @@ export class RemediationRound {
 
   /** Returns why the action must not be sent according to what is known now, or null if it may be sent. */
   #preconditionOf(action: Action): string | null {
-    if (this.#identities.isReplaced(action.node)) return "the node is gone";
+    if (isReplacedNode(this.#context, action.node)) return "the node is gone";
     // The node has just been read, and others may have acted on it since the last walk.
     this.#externalActions.detectOn(action.node);
     const candidate = findCandidate(this.#context, action.policy, action.node);

@@ -122,13 +122,10 @@ export const hundredNodes: readonly NodeFixture[] = Array.from({ length: 100 }, 
 export function buildFacts(overrides: GuardCaseOptions = {}): GuardFacts {
   const { timers = [], episodes = [], actions = [], holds = [], policies = [activePolicy()] } = overrides;
   const safety = { ...defaultSafety, ...overrides.safety };
-  const dryRun = overrides.facts?.dryRun ?? false;
   const records = new RemediationRecords({ timers, episodes, actions, holds, facts: new Map(), lastNumber: 0 });
-  const fleetCounts = countFleet(buildFleet(overrides.nodes ?? hundredNodes), records, policies, dryRun);
+  const fleetCounts = countFleet(buildFleet(overrides.nodes ?? hundredNodes), records, policies, false);
   return {
     now: NOON,
-    instants: [NOON],
-    dryRun,
     safety,
     limits: effectiveLimits(safety, fleetCounts.nodes),
     fleetCounts,
@@ -141,7 +138,7 @@ export function buildFacts(overrides: GuardCaseOptions = {}): GuardFacts {
     storm: null,
     breaker: CLOSED_BREAKER,
     incidents: [],
-    inFlight: actions.filter((action) => action.shadow === dryRun && isInFlight(action)),
+    inFlight: actions.filter((action) => !action.shadow && isInFlight(action)),
     sentAtTimes: [],
     assumedActionCount: 0,
     policyBlockers: () => [],

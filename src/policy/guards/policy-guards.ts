@@ -82,7 +82,7 @@ export const canaryGuard: GuardRow = {
   },
   check: ({ active, node }, facts) => {
     if (!facts.safety.canary || active.proven || isDryRun(active)) return [];
-    const canary = facts.canaryEpisode(active);
+    const canary = facts.canaryEpisode(active.policy);
     if (canary === null || canary.node === node.id) return [];
     const lost =
       canary.state === "suspended"

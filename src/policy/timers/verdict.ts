@@ -3,7 +3,7 @@ import type { Collector } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { Expression } from "../cel/expression.ts";
 import type { MissingReason } from "../cel/field-readers.ts";
-import type { EvaluatedNode } from "../cel/field-values.ts";
+import type { NodeReader } from "../cel/field-values.ts";
 import type { Field } from "../cel/fields.ts";
 import type { Value } from "../cel/term.ts";
 
@@ -52,14 +52,14 @@ export type MaxAgeOf = (source: Collector) => DurationMs;
  */
 export function evaluatePolicy(
   policy: { readonly match: Expression | null; readonly when: Expression },
-  subject: EvaluatedNode,
+  read: NodeReader,
   maxAgeOf: MaxAgeOf,
   now: MonotonicMs,
 ): PolicyEvaluation {
-  if (policy.match === null) return { ...evaluateExpression(policy.when, subject, maxAgeOf, now), matched: true };
-  const match = evaluateExpression(policy.match, subject, maxAgeOf, now);
+  if (policy.match === null) return { ...evaluateExpression(policy.when, read, maxAgeOf, now), matched: true };
+  const match = evaluateExpression(policy.match, read, maxAgeOf, now);
   if (match.verdict === "false") return { ...match, matched: false };
-  const when = evaluateExpression(policy.when, subject, maxAgeOf, now);
+  const when = evaluateExpression(policy.when, read, maxAgeOf, now);
   const matched = match.verdict === "true" ? true : null;
   if (matched === null) return { ...(when.verdict === "false" ? when : match), matched };
   return {
@@ -78,7 +78,7 @@ export function evaluatePolicy(
  */
 export function evaluateExpression(
   expression: Expression,
-  subject: EvaluatedNode,
+  read: NodeReader,
   maxAgeOf: MaxAgeOf,
   now: MonotonicMs,
 ): ExpressionResult {
@@ -89,7 +89,7 @@ export function evaluateExpression(
   let newest = Number.NEGATIVE_INFINITY;
   for (const field of expression.fields) {
     const freshFrom = now - maxAgeOf(field.source);
-    const datum = subject.read(field, freshFrom);
+    const datum = read(field, freshFrom);
     if (typeof datum === "string") {
       values.push(null);
       unknowns.push({ field: field.name, why: datum });
@@ -112,16 +112,16 @@ export function evaluateExpression(
     unknowns: holds === null ? unknowns : [],
     at: at === Number.POSITIVE_INFINITY ? now : at,
     newest: newest === Number.NEGATIVE_INFINITY ? now : newest,
-    fields: () => evidenceFields(expression.fields, subject, maxAgeOf, now),
+    fields: () => evidenceFields(expression.fields, read, maxAgeOf, now),
   };
 }
 
-function evidenceFields(fields: readonly Field[], subject: EvaluatedNode, maxAgeOf: MaxAgeOf, now: MonotonicMs) {
-  const read: Record<string, Value> = {};
+function evidenceFields(fields: readonly Field[], read: NodeReader, maxAgeOf: MaxAgeOf, now: MonotonicMs) {
+  const values: Record<string, Value> = {};
   for (const field of fields) {
-    const datum = subject.read(field, now - maxAgeOf(field.source));
+    const datum = read(field, now - maxAgeOf(field.source));
     if (typeof datum === "string") continue;
-    read[field.name] = field.type === "timestamp" ? new Date(Number(datum.value)).toISOString() : datum.value;
+    values[field.name] = field.type === "timestamp" ? new Date(Number(datum.value)).toISOString() : datum.value;
   }
-  return read;
+  return values;
 }

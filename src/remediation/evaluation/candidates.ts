@@ -19,34 +19,28 @@ const SESSION_WALK_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
 export const firingNodes = ({ records }: Pick<RemediationState, "records">, policy: string): NodeId[] =>
   [...records.timersOf(policy)].flatMap(([node, { state }]) => (state === "firing" ? [node] : []));
 
-/** Returns the last observation of a node in the form that guards read, or null if the node is not listed. */
-export function observeNode(context: CandidateDeps, node: NodeId): NodeObservation | null {
-  const slot = context.observed.slotOf(node);
-  if (slot === null) return null;
-  const { fleet } = context.observed;
-  const { country, region } = fleet.locations[fleet.locationIndex[slot]!]!;
+/** Returns the last observation of a node in the form that guards read. */
+function observeNode(context: CandidateDeps, node: NodeId, slot: number): NodeObservation {
   return {
     id: node,
-    status: NODE_STATUSES[fleet.status[slot]!]!,
-    country,
-    region,
+    status: NODE_STATUSES[context.observed.fleet.status[slot]!]!,
+    ...context.observed.locationOf(node),
     protected: isProtected(context, slot),
   };
 }
 
 /** Returns the current state of a node under a policy, or null if the node is not listed. */
 export function buildCandidate(context: CandidateDeps, active: ActivePolicy, node: NodeId): Candidate | null {
-  const observation = observeNode(context, node);
-  if (observation === null) return null;
   const { remediationState, observed, clock } = context;
+  const slot = observed.slotOf(node);
+  if (slot === null) return null;
   const { rule } = active.policy;
-  const subject = observed.scope().find(node)!;
-  const evaluation = evaluatePolicy(active.policy, subject, observed.maxAgeOf(rule), clock.monotonic());
+  const evaluation = evaluatePolicy(active.policy, observed.scope()(slot), observed.maxAgeOf(rule), clock.monotonic());
   const open = remediationState.records.openEpisode(node, isDryRun(active));
   const episode = open?.policy === rule.name ? open : null;
   return {
     active,
-    node: observation,
+    node: observeNode(context, node, slot),
     timer: remediationState.records.timer(rule.name, node),
     episode,
     evaluation,
@@ -124,8 +118,8 @@ export function hasCurrentSessions(
 function isProtected(context: CandidateDeps, slot: number): NodeObservation["protected"] {
   const { observed, policies, clock } = context;
   if (policies.protectedNodes === null) return "false";
-  const node = observed.scope().nodeAt(slot);
-  return evaluateExpression(policies.protectedNodes, node, observed.maxAgeOf(null), clock.monotonic()).verdict;
+  const maxAgeOf = observed.maxAgeOf(null);
+  return evaluateExpression(policies.protectedNodes, observed.scope()(slot), maxAgeOf, clock.monotonic()).verdict;
 }
 
 /**

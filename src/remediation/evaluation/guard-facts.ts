@@ -1,8 +1,7 @@
 import { DAY_MS } from "../../base/duration.ts";
-import type { Blocker } from "../../model/remediation/decision.ts";
-import { type EpochMs, formatTime } from "../../model/time.ts";
+import { formatTime } from "../../model/time.ts";
 import { canProceed, findCanary } from "../../policy/decision.ts";
-import { type ActivePolicy, countFleet, type GuardFacts, isInFlight } from "../../policy/facts.ts";
+import { countFleet, type GuardFacts, isInFlight } from "../../policy/facts.ts";
 import { assumedActionTimes, effectiveLimits } from "../../policy/guards/limits.ts";
 import { windowBlockers } from "../../policy/guards/time-window.ts";
 import type { Policy } from "../../policy/policy.ts";
@@ -31,10 +30,7 @@ export class GuardFactsCollector {
 
   /** Returns a function that collects the facts for real actions and for dry runs only once each, on its first call. */
   collectOnce(): FactsOf {
-    return oncePerKey(
-      (dryRun: boolean) => dryRun,
-      (dryRun) => this.collect(dryRun),
-    );
+    return oncePerKey((dryRun: boolean) => this.collect(dryRun));
   }
 
   /** Returns the current facts. */
@@ -43,15 +39,12 @@ export class GuardFactsCollector {
     const { records } = remediationState;
     const trust = this.#trustTracker.current();
     const now = remediationState.now();
-    const instants = this.#instants();
     const fleetCounts = countFleet(observed.fleet, records, policies.active(), dryRun);
     const assumed = dryRun ? [] : assumedActionTimes(remediationState.firstStartedAt(), rules.safety, now);
     const countedFrom = now - Math.min(rules.safety.maxActions.perMs, DAY_MS);
     const actions = [...records.actions()].filter(({ shadow }) => shadow === dryRun);
     const facts: GuardFacts = {
       now,
-      instants,
-      dryRun,
       safety: rules.safety,
       limits: effectiveLimits(rules.safety, fleetCounts.nodes),
       fleetCounts,
@@ -68,34 +61,24 @@ export class GuardFactsCollector {
         ...actions.flatMap(({ sentAt }) => (sentAt !== null && sentAt > countedFrom ? [sentAt] : [])),
       ],
       assumedActionCount: assumed.length,
-      policyBlockers: this.#policyBlockersAt(instants),
-      canaryEpisode: oncePerKey(
-        ({ policy }: ActivePolicy) => policy,
-        (active) =>
-          findCanary(active.policy, records, ({ node }) => {
-            const candidate = buildCandidate(this.#context, active, node);
-            return candidate !== null && canProceed(candidate, facts);
-          }),
+      policyBlockers: this.#policyBlockers(),
+      canaryEpisode: oncePerKey((policy: Policy) =>
+        findCanary(policy, records, ({ node }) => {
+          const candidate = buildCandidate(this.#context, policies.activate(policy), node);
+          return candidate !== null && canProceed(candidate, facts);
+        }),
       ),
     };
     return facts;
   }
 
-  /** Returns the time of the wall clock, and that of the service's clock if it is known. */
-  #instants(): EpochMs[] {
-    const { client, clock } = this.#context;
-    const serviceNow = client.serviceTime(clock.monotonic());
-    return serviceNow === null ? [clock.now()] : [clock.now(), serviceNow];
-  }
-
   /** Evaluates the windows of each policy only once, because many candidates need them. */
-  #policyBlockersAt(instants: readonly EpochMs[]): GuardFacts["policyBlockers"] {
-    const { externalBlockerCache, rules } = this.#context;
+  #policyBlockers(): GuardFacts["policyBlockers"] {
+    const { client, clock, externalBlockerCache, rules } = this.#context;
+    // A window must be open by the wall clock and, if its time is known, by the service's.
+    const instants = [clock.now(), client.serviceTime(clock.monotonic())].filter((at) => at !== null);
     const intervals = new Map(rules.intervals.map((interval) => [interval.name, interval]));
-    const blockersOfWindows = oncePerKey(
-      (policy: Policy) => policy,
-      ({ rule }): readonly Blocker[] => windowBlockers(rule.windows, intervals, instants),
-    );
+    const blockersOfWindows = oncePerKey(({ rule }: Policy) => windowBlockers(rule.windows, intervals, instants));
     return (policy) => [...blockersOfWindows(policy), ...externalBlockerCache.blockers(policy)];
   }
 
@@ -110,12 +93,12 @@ export class GuardFactsCollector {
   }
 }
 
-/** Returns `compute` with a cache of its results by key. */
-function oncePerKey<T, Key, Value>(keyOf: (subject: T) => Key, compute: (subject: T) => Value): (subject: T) => Value {
+/** Returns `compute` with a cache of its results. */
+function oncePerKey<Key, Value>(compute: (key: Key) => Value): (key: Key) => Value {
   const results = new Map<Key, { readonly value: Value }>();
-  return (subject) => {
-    const result = results.get(keyOf(subject)) ?? { value: compute(subject) };
-    results.set(keyOf(subject), result);
+  return (key) => {
+    const result = results.get(key) ?? { value: compute(key) };
+    results.set(key, result);
     return result.value;
   };
 }

@@ -178,7 +178,7 @@ export class RuleEvaluator {
     slot: number,
     timer: Timer,
   ): { readonly timer: Timer; readonly isOnset: boolean } {
-    const { verdict, at, newest } = evaluatePolicy(policy, scope.nodeAt(slot), maxAgeOf, monotonic);
+    const { verdict, at, newest } = evaluatePolicy(policy, scope(slot), maxAgeOf, monotonic);
     const wasFalse = lastFalse.nodes[slot] === node && newest - lastFalse.at[slot]! <= rule.gapMsMax;
     if (verdict === "false") {
       lastFalse.nodes[slot] = node;

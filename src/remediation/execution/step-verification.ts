@@ -61,7 +61,7 @@ function observeStep(
   // Data from before the step was sent says nothing about its effect, so it counts as stale.
   const maxAgeOf = observed.maxAgeOf(policy.rule);
   const sinceSent: MaxAgeOf = (source) => (isFresh[source] ? maxAgeOf(source) : Number.NEGATIVE_INFINITY);
-  const node = observed.scope().nodeAt(slot);
+  const node = observed.scope()(slot);
   const now = context.clock.monotonic();
   return {
     now: remediationState.now(),

@@ -29,9 +29,10 @@ const rules: fc.Arbitrary<RandomRule> = fc.record({
 /** Returns the daemon's verdict on the first node of a world. */
 function verdictOf({ match, when }: RandomRule, sampledFleet: SampledFleet) {
   const { skewMs } = sampledFleet;
-  const scope = createEvaluationScope(snapshotOf(sampledFleet), (at) => (skewMs === null ? null : skewMs + at));
+  const snapshot = snapshotOf(sampledFleet);
+  const scope = createEvaluationScope(snapshot, (at) => (skewMs === null ? null : skewMs + at));
   const policy = { match: match === null ? null : mustCompileText(match), when: mustCompileText(when) };
-  return evaluatePolicy(policy, scope.find("node_0")!, (source) => MAX_AGES[source]!, NOW).verdict;
+  return evaluatePolicy(policy, scope(snapshot.fleet.ids.indexOf("node_0")), (source) => MAX_AGES[source]!, NOW).verdict;
 }
 
 /** Returns the expected verdict, if all named fields are known, without the daemon's code. */

@@ -19,7 +19,7 @@ function subject(node: Partial<NodeFixture>, usageKnown = true) {
   const sketch = { id: "node_1", listedAt: NOW - 1_000, detailedAt: NOW - 2_000, ...node };
   const fleet = { ...buildFleet([sketch], NOW), usageKnown };
   const snapshot = { sequence: 1, at: NOW, fleet, sessions: null, stats: null, hourly: null };
-  return createEvaluationScope(snapshot, (at) => SERVICE_TIME_MS + at).nodeAt(0);
+  return createEvaluationScope(snapshot, (at) => SERVICE_TIME_MS + at)(0);
 }
 
 function evaluateNode(match: string | null, when: string, node: Partial<NodeFixture>, usageKnown = true) {

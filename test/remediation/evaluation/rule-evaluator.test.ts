@@ -7,7 +7,7 @@ import { silentLog } from "../../../src/platform/log.ts";
 import { ObservedFleet } from "../../../src/remediation/context.ts";
 import type { ObservedChanges } from "../../../src/remediation/evaluation/fleet-health.ts";
 import { RuleEvaluator } from "../../../src/remediation/evaluation/rule-evaluator.ts";
-import { NodeIdentities } from "../../../src/remediation/node-identity.ts";
+import { findReplacedNodes } from "../../../src/remediation/node-identity.ts";
 import { PolicySet } from "../../../src/remediation/policy-set.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
@@ -39,7 +39,8 @@ async function startEvaluator({ journal } = createMemoryStateStore(), changed: P
   let sequence = 0;
   return {
     ...{ clock, evaluator, fleetHealth, timers: () => remediationState.records.timersOf(POLICY) },
-    identities: new NodeIdentities({ observed, remediationState }),
+    remediationState,
+    findReplaced: () => findReplacedNodes({ observed, remediationState }),
     /** Makes the evaluation fail after this many looks at the clock. */
     failAfter: (count: number) => {
       failingLook = looks + count;
@@ -87,7 +88,7 @@ test("after a crash, a node that got the id of another during an evaluation does
   expect([...timers().values()].every(({ state }) => state === "firing")).toBe(true);
   const restarted = await startEvaluator(store);
   restarted.publish(NODES, 2);
-  const replaced = restarted.identities.findReplaced();
+  const replaced = restarted.findReplaced();
   expect(replaced.size).toBe(NODES.length);
   await restarted.evaluator.evaluate(replaced);
   expect([...restarted.timers().values()].filter(({ state }) => state !== "pending")).toEqual([]);
@@ -134,13 +135,13 @@ test("timers are reset in slices when fleet data is not trusted", async () => {
 });
 
 test("an id that got another node is found again until the state of the first one was dropped", async () => {
-  const { identities, publish } = await startEvaluator();
-  const replaced = () => [...identities.findReplaced()];
+  const { findReplaced, publish, remediationState } = await startEvaluator();
+  const replaced = () => [...findReplaced()];
   publish(["node_0"], 1);
   expect(replaced()).toEqual([]);
   publish(["node_0"], 2);
   expect(replaced()).toEqual(["node_0"]);
   expect(replaced()).toEqual(["node_0"]);
-  identities.endReplacement();
+  remediationState.identities.replaced = new Set();
   expect(replaced()).toEqual([]);
 });
