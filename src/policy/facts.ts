@@ -6,7 +6,8 @@ import type { Blocker } from "../model/remediation/decision.ts";
 import type { Action, Episode } from "../model/remediation/episode.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
-import { occupiedSlots, slotsById } from "./cel/field-readers.ts";
+import { slotsById } from "./cel/field-readers.ts";
+import { countRecords } from "./cel/fleet-aggregates.ts";
 import type { Incident } from "./guards/correlated-failure.ts";
 import type { EffectiveLimits } from "./guards/limits.ts";
 import type { Breaker, Storm } from "./guards/storm-and-breaker.ts";
@@ -129,45 +130,7 @@ export function wasRebootedByUs(records: RemediationRecords, node: NodeId, now: 
 const wasOffline = (records: RemediationRecords, { id }: Episode): boolean =>
   records.actionsOf(id).find(({ sentAt }) => sentAt !== null)?.statusBefore === "offline";
 
-const OFFLINE = NODE_STATUSES.indexOf("offline");
-const UNKNOWN = NODE_STATUSES.indexOf("unknown");
 const ONLINE = NODE_STATUSES.indexOf("online");
-
-/** What the records of a fleet show without timers and episodes. The arrays must not be modified. */
-interface RecordCounts {
-  /** Nodes and online nodes, by location. */
-  readonly nodes: Uint32Array;
-  readonly online: Uint32Array;
-  /** 1 for each slot whose node is offline or of unknown status, and the number of these. */
-  readonly isUnhealthy: Uint8Array;
-  readonly unhealthy: number;
-}
-
-const recordCountsByFleet = new WeakMap<Fleet, RecordCounts>();
-
-/** Returns the counts of a fleet's records by location, of which a fleet has few. Computed once for each fleet. */
-function countRecords(fleet: Fleet): RecordCounts {
-  const known = recordCountsByFleet.get(fleet);
-  if (known !== undefined) return known;
-  const { locationIndex, status, locations } = fleet;
-  const nodes = new Uint32Array(locations.length);
-  const online = new Uint32Array(locations.length);
-  const isUnhealthy = new Uint8Array(fleet.slots);
-  const occupied = occupiedSlots(fleet.ids);
-  let unhealthy = 0;
-  for (let slot = 0; slot < fleet.slots; slot++) {
-    if (occupied[slot] === 0) continue;
-    const state = status[slot]!;
-    nodes[locationIndex[slot]!]!++;
-    if (state === ONLINE) online[locationIndex[slot]!]!++;
-    if (state !== OFFLINE && state !== UNKNOWN) continue;
-    isUnhealthy[slot] = 1;
-    unhealthy++;
-  }
-  const counts = { nodes, online, isUnhealthy, unhealthy };
-  recordCountsByFleet.set(fleet, counts);
-  return counts;
-}
 
 /**
  * Counts the nodes of a fleet. Nodes also count as unhealthy if a timer of `policies` is firing on them. Unless

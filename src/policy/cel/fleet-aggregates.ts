@@ -34,6 +34,8 @@ const FRESH_SHARE_MIN = 0.5;
 const MEDIAN_SETS_MAX = 32;
 
 const ONLINE = NODE_STATUSES.indexOf("online");
+const OFFLINE = NODE_STATUSES.indexOf("offline");
+const UNKNOWN = NODE_STATUSES.indexOf("unknown");
 
 const aggregatesByFleet = new WeakMap<Fleet, FleetAggregates>();
 
@@ -85,26 +87,52 @@ function createAggregates(fleet: Fleet): FleetAggregates {
   };
 }
 
-/** Counts by location first, because a fleet has few locations. */
-function countByRegion({ slots, ids, locationIndex, locations, status }: Fleet): ByRegion<NodeCounts> {
+/** What the records of a fleet show. The arrays must not be modified. */
+export interface RecordCounts {
+  /** Nodes and online nodes, by location. */
+  readonly nodes: Uint32Array;
+  readonly online: Uint32Array;
+  /** 1 for each slot whose node is offline or of unknown status, and the number of these. */
+  readonly isUnhealthy: Uint8Array;
+  readonly unhealthy: number;
+}
+
+const recordCountsByFleet = new WeakMap<Fleet, RecordCounts>();
+
+/** Returns the counts of a fleet's records by location, of which a fleet has few. Computed once for each fleet. */
+export function countRecords(fleet: Fleet): RecordCounts {
+  const known = recordCountsByFleet.get(fleet);
+  if (known !== undefined) return known;
+  const { locationIndex, status, locations } = fleet;
   const nodes = new Uint32Array(locations.length);
   const online = new Uint32Array(locations.length);
-  const all = { nodes: 0, online: 0 };
-  const occupied = occupiedSlots(ids);
-  for (let slot = 0; slot < slots; slot++) {
+  const isUnhealthy = new Uint8Array(fleet.slots);
+  const occupied = occupiedSlots(fleet.ids);
+  let unhealthy = 0;
+  for (let slot = 0; slot < fleet.slots; slot++) {
     if (occupied[slot] === 0) continue;
-    const isOnline = status[slot] === ONLINE ? 1 : 0;
-    all.nodes++;
-    all.online += isOnline;
+    const state = status[slot]!;
     nodes[locationIndex[slot]!]!++;
-    online[locationIndex[slot]!]! += isOnline;
+    if (state === ONLINE) online[locationIndex[slot]!]!++;
+    if (state !== OFFLINE && state !== UNKNOWN) continue;
+    isUnhealthy[slot] = 1;
+    unhealthy++;
   }
-  const counts = new Map<string | null, NodeCounts>(all.nodes === 0 ? [] : [[null, all]]);
-  for (const [location, { region }] of locations.entries()) {
+  const counts = { nodes, online, isUnhealthy, unhealthy };
+  recordCountsByFleet.set(fleet, counts);
+  return counts;
+}
+
+function countByRegion(fleet: Fleet): ByRegion<NodeCounts> {
+  const { nodes, online } = countRecords(fleet);
+  const counts = new Map<string | null, NodeCounts>();
+  for (const [location, { region }] of fleet.locations.entries()) {
+    if (nodes[location] === 0) continue;
     // A node without a region counts only for the fleet.
-    if (region === "" || nodes[location] === 0) continue;
-    const known = counts.get(region) ?? { nodes: 0, online: 0 };
-    counts.set(region, { nodes: known.nodes + nodes[location]!, online: known.online + online[location]! });
+    for (const group of region === "" ? [null] : [null, region]) {
+      const known = counts.get(group) ?? { nodes: 0, online: 0 };
+      counts.set(group, { nodes: known.nodes + nodes[location]!, online: known.online + online[location]! });
+    }
   }
   return counts;
 }

@@ -57,10 +57,7 @@ export class JournalWriter {
 
   /** Waits until the commit under way is over, if there is one. */
   async lastCommit(): Promise<void> {
-    await this.commit(
-      () => null,
-      () => {},
-    );
+    await this.commit(() => null);
   }
 
   /** Queues changes. If no commit is under way, all queued changes are written now. */
@@ -74,7 +71,7 @@ export class JournalWriter {
    * called when all earlier commits are done, and `adopt` as soon as the changes are written. Resolves to false if
    * `changesNow` returned null or the journal can't be written. What was queued stays queued.
    */
-  async commit(changesNow: () => readonly JournalChange[] | null, adopt: () => void): Promise<boolean> {
+  async commit(changesNow: () => readonly JournalChange[] | null, adopt = () => {}): Promise<boolean> {
     if (this.#isBusy) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#isBusy = true;
     let isWritten = this.#problem === null;

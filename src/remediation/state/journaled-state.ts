@@ -162,19 +162,13 @@ export class RemediationState {
    * whether they still apply. Resolves to null if they can't be journaled.
    */
   async prepare(changes: readonly JournalChange[]): Promise<(() => void) | null> {
-    const isWritten = await this.#writer.commit(
-      () => (this.#deps.lostReason === null ? changes : null),
-      () => {},
-    );
+    const isWritten = await this.#writer.commit(() => (this.#deps.lostReason === null ? changes : null));
     return isWritten ? () => this.#adopt(changes) : null;
   }
 
   /** Writes what is still to be written, if the journal can be written. Call it before the journal is closed. */
   async flush(): Promise<void> {
-    await this.#writer.commit(
-      () => [],
-      () => {},
-    );
+    await this.#writer.commit(() => []);
   }
 
   /**
