@@ -1,9 +1,10 @@
+import type { DurationMs } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Threshold } from "../../model/policy/policy.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { thresholdsOf } from "../../policy/cel/thresholds.ts";
 import { type Policy, policySources } from "../../policy/policy.ts";
-import { nextUsefulReadAt } from "../../policy/timers/next-observation.ts";
+import type { Timer, TimerRule } from "../../policy/timers/timer.ts";
 import type { RemediationContext } from "../context.ts";
 
 /** Returns the usage thresholds of the policies. */
@@ -33,4 +34,45 @@ export function detailDeadlines(
     }
   }
   return deadlines;
+}
+
+/** Age of the node detail that a policy reads. */
+export interface DetailFreshness {
+  /** When it was observed, or NaN if never. */
+  readonly observedAt: MonotonicMs;
+  /** The policy's max_age for details. */
+  readonly maxAgeMs: DurationMs;
+  /** Planned duration of one round of reads of all details. */
+  readonly roundMs: DurationMs;
+}
+
+/** A detail is read again after this share of its max_age, so that it does not become stale while the timer runs. */
+const REREAD_AGE_SHARE = 0.75;
+/** How often in one round a detail is read for a firing timer, and for a timer whose verdict is unknown. */
+const FIRING_READS_PER_ROUND = 2;
+const UNKNOWN_READS_PER_ROUND = 4;
+
+/**
+ * Returns the earliest time at which a read of the detail can change the timer: make a pending one fire, or clear a
+ * firing one. It is Infinity if the timer is inactive, and -Infinity if a read can change it now.
+ */
+export function nextUsefulReadAt(
+  timer: Timer,
+  rule: Pick<TimerRule, "forMs" | "clearForMs">,
+  detail: DetailFreshness,
+): MonotonicMs {
+  if (timer.state === "inactive") return Number.POSITIVE_INFINITY;
+  // The detail was never read, or not by this process.
+  if (timer.last === null || Number.isNaN(detail.observedAt)) return Number.NEGATIVE_INFINITY;
+  return Math.min(completesAt(timer, rule, detail), detail.observedAt + REREAD_AGE_SHARE * detail.maxAgeMs);
+}
+
+function completesAt(
+  { state, trueMs, clearMs, last }: Timer,
+  { forMs, clearForMs }: Pick<TimerRule, "forMs" | "clearForMs">,
+  { observedAt, roundMs }: DetailFreshness,
+): MonotonicMs {
+  if (last === null || last.verdict === "unknown") return observedAt + roundMs / UNKNOWN_READS_PER_ROUND;
+  if (last.verdict === "false") return last.at + clearForMs - clearMs;
+  return state === "firing" ? observedAt + roundMs / FIRING_READS_PER_ROUND : last.at + forMs - trueMs;
 }

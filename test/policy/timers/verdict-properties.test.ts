@@ -32,7 +32,8 @@ function verdictOf({ match, when }: RandomRule, sampledFleet: SampledFleet) {
   const snapshot = snapshotOf(sampledFleet);
   const scope = createEvaluationScope(snapshot, (at) => (skewMs === null ? null : skewMs + at));
   const policy = { match: match === null ? null : mustCompileText(match), when: mustCompileText(when) };
-  return evaluatePolicy(policy, scope(snapshot.fleet.ids.indexOf("node_0")), (source) => MAX_AGES[source]!, NOW).verdict;
+  return evaluatePolicy(policy, scope(snapshot.fleet.ids.indexOf("node_0")), (source) => MAX_AGES[source]!, NOW)
+    .verdict;
 }
 
 /** Returns the expected verdict, if all named fields are known, without the daemon's code. */
