@@ -127,10 +127,10 @@ export function checkValue(check: LoaderCheck, value: string, checkContext: Chec
     case "timezone":
       return checkTimeZone(value);
     case "file":
-      return checkFile(value, checkContext);
+      return checkFile(checkContext.resolvePath(value), source.readFile);
     case "web":
       // The file may be empty. Problems in it are reported at its own lines.
-      return checkReadable(value, checkContext);
+      return checkFile(checkContext.resolvePath(value), source.readFile, true);
     case "glob":
       return source.listFiles === undefined || checkContext.find(value).length > 0
         ? null
@@ -189,13 +189,10 @@ function checkTimeZone(value: string): ValueProblem | null {
   return { expected, suggest: () => nearest(value, ["UTC", ...Intl.supportedValuesOf("timeZone")]) };
 }
 
-function checkReadable(value: string, { source, resolvePath }: CheckContext): ValueProblem | null {
-  const content = source.readFile?.(resolvePath(value));
-  return content === undefined || content.ok ? null : { expected: `must be a file that can be read: ${content.error}` };
-}
-
-function checkFile(value: string, checkContext: CheckContext): ValueProblem | null {
-  const content = checkContext.source.readFile?.(checkContext.resolvePath(value));
-  if (!content?.ok) return checkReadable(value, checkContext);
-  return content.value.trim() === "" ? { expected: "must be a file that is not empty" } : null;
+/** Checks that a file can be read, and that it is not empty. */
+export function checkFile(path: string, readFile: ConfigSource["readFile"], mayBeEmpty = false): ValueProblem | null {
+  const content = readFile?.(path);
+  if (content === undefined) return null;
+  if (!content.ok) return { expected: `must be a file that can be read: ${content.error}` };
+  return mayBeEmpty || content.value.trim() !== "" ? null : { expected: "must be a file that is not empty" };
 }
