@@ -52,7 +52,8 @@ export interface ConfigSource extends YamlSource {
 
 /** Names that policies may refer to. */
 export interface DefinedNames {
-  readonly receivers: readonly string[];
+  /** Null means any. */
+  readonly receivers: readonly string[] | null;
   readonly windows: readonly string[];
   readonly prometheus: boolean;
   readonly alertmanager: boolean;
@@ -117,7 +118,7 @@ export function checkValue(check: LoaderCheck, value: string, checkContext: Chec
     case "family":
       return checkName("metric family", value, source.checks.families);
     case "receiver":
-      return names && checkName("receiver", value, names.receivers, "receivers");
+      return names?.receivers ? checkName("receiver", value, names.receivers, "receivers") : null;
     case "window":
       return names && checkName("time interval", value, names.windows, "time_intervals");
     case "query":

@@ -115,12 +115,6 @@ const retry = section({
   .prefault({})
   .describe("How often a node is treated before the policy gives up on it and reports it.");
 
-function toStep(step: z.output<(typeof steps)[number]>): Step {
-  if (step.action !== "quarantine") return step;
-  const { action, duration, reason, verify } = step;
-  return { action, durationMs: duration, reason, verify };
-}
-
 const policySection = section({
   name: text("a name", { name: "name" })
     .regex(NAME_PATTERN, NAME_EXPECTED)
@@ -142,7 +136,9 @@ const policySection = section({
       "Maximum age of the data that the expressions read; older data is unknown. Defaults to the time for which data of each source counts as fresh, usually three planned intervals (proxywarden_plan_fresh_seconds).",
     ),
   steps: list(
-    z.discriminatedUnion("action", steps, { error: "must be a step with an action" }).transform(toStep),
+    z
+      .discriminatedUnion("action", steps, { error: "must be a step with an action" })
+      .transform((step): Step => (step.action === "quarantine" ? camelKeys(step, "duration") : step)),
     "steps",
     STEPS_MAX,
   )
