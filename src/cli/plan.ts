@@ -93,7 +93,7 @@ async function networkSize(
     return ok({ size: givenNetworkSize(given, seen, pageLimit), source: "options" });
   }
   if (seen !== null) return ok({ size: givenNetworkSize(given, seen, pageLimit), source: "state" });
-  const asked = await queryNetworkSize(access, `proxywarden/${version}`, stop);
+  const asked = await queryNetworkSize(access, version, stop);
   return asked.ok
     ? ok({ size: givenNetworkSize(given, asked.value, pageLimit), source: "service" })
     : fail(asked.error);
