@@ -15,7 +15,6 @@ import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOptio
 import { requestDaemon } from "./daemon-api/client.ts";
 import type { DaemonAccessOptions } from "./daemon-api/connection.ts";
 import { resolveNode } from "./daemon-views/node-directory.ts";
-import { createPaint } from "./output/color.ts";
 import {
   emptyPolicyReport,
   isExplanation,
@@ -42,7 +41,7 @@ export async function runExplain(node: string, options: ExplainOptions, context:
       ? await explainFromDaemon(node, options, context)
       : await explainFromJournal(node, options.config, options.at, context.env);
   if (!report.ok) return failWith(context, report.error);
-  print(context, options, report.value, (shown) => formatNodeReport(shown, createPaint(context.out, context.env)));
+  print(context, options, report.value, formatNodeReport);
   return EXIT_OK;
 }
 
