@@ -30,10 +30,10 @@ export interface ConfigChecks {
   cron(expression: string): string | null;
   /** The names of all metric families. */
   readonly families: readonly string[];
-  /** Returns what is wrong with a CEL expression, and at which character (from 0), or null if it is valid. */
-  expression(text: string): { readonly message: string; readonly offset: number } | null;
-  /** The fields that a valid CEL expression reads. */
-  fields(text: string): readonly FieldUse[];
+  /** Returns the fields that a CEL expression reads, or what is wrong with it, and at which character (from 0). */
+  expression(
+    text: string,
+  ): Result<{ readonly fields: readonly FieldUse[] }, { readonly message: string; readonly offset: number }>;
   /** Returns the cron schedules with more runs than the limits allow. Absent if not checked. */
   skippedRuns?(config: Config): readonly SkippedRuns[];
 }
@@ -110,8 +110,9 @@ export function checkValue(check: LoaderCheck, value: string, checkContext: Chec
       return problem === null ? null : { expected: `must be a cron expression of five or six fields: ${problem}` };
     }
     case "expression": {
-      const problem = source.checks.expression(value);
-      return problem && { expected: `must be a CEL expression: ${problem.message}`, offset: problem.offset };
+      const compiled = source.checks.expression(value);
+      if (compiled.ok) return null;
+      return { expected: `must be a CEL expression: ${compiled.error.message}`, offset: compiled.error.offset };
     }
     case "template":
       return checkTemplate(value);

@@ -27,14 +27,7 @@ type Environment = CommandContext["env"];
 export const CONFIG_CHECKS: ConfigChecks = {
   cron: cronError,
   families: networkFamilyNames(),
-  expression(text) {
-    const compiled = compileExpression(text);
-    return compiled.ok ? null : compiled.error;
-  },
-  fields(text) {
-    const compiled = compileExpression(text);
-    return compiled.ok ? compiled.value.fields : [];
-  },
+  expression: compileExpression,
   skippedRuns: findSkippedRuns,
 };
 

@@ -15,6 +15,7 @@ import {
   nonBlankText,
   oneOf,
   rejectDuplicateNames,
+  rejectValue,
   section,
   share,
   text,
@@ -35,12 +36,7 @@ const categoryLimit = (requests: number, meaning: string) =>
     .transform((limit, context) => {
       const burst = limit.burst ?? 2 * limit.requests;
       if (burst < limit.requests) {
-        context.issues.push({
-          code: "custom",
-          message: `must be at least requests, which is ${limit.requests}`,
-          path: ["burst"],
-          input: limit.burst,
-        });
+        rejectValue(context, burst, `must be at least requests, which is ${limit.requests}`, ["burst"]);
       }
       return { requests: limit.requests, burst, windowMs: limit.window };
     })
@@ -269,8 +265,7 @@ const sections = section({
 export const configSchema = sections.superRefine((config, context) => {
   config.receivers.forEach((receiver, index) => {
     if (receiver.alertmanager === undefined || config.alertmanager !== undefined) return;
-    const message = "needs the section alertmanager, with its url";
-    context.issues.push({ code: "custom", message, path: ["receivers", index, "alertmanager"], input: true });
+    rejectValue(context, true, "needs the section alertmanager, with its url", ["receivers", index, "alertmanager"]);
   });
 });
 

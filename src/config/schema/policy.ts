@@ -11,6 +11,7 @@ import {
   list,
   nonBlankText,
   oneOf,
+  rejectValue,
   section,
   text,
   wholeNumber,
@@ -107,8 +108,8 @@ const retry = section({
 })
   .transform((value, context) => {
     if (value.forget_after < value.every) {
-      const message = "must not be shorter than every, because then no episode would ever count";
-      context.issues.push({ code: "custom", message, path: ["forget_after"], input: value.forget_after });
+      const expected = "must not be shorter than every, because then no episode would ever count";
+      rejectValue(context, value.forget_after, expected, ["forget_after"]);
     }
     return camelKeys(value, "every", "forget_after");
   })
