@@ -60,7 +60,7 @@ export function runJournalView<Row extends JournalRow>(
     const missing = found.rows.flatMap(({ node }) => (node === null || nodes.has(node) ? [] : [node]));
     if (!isKept) unknown = new Set(missing);
     directory = missing.every((node) => unknown.has(node)) ? nodes : null;
-    return ok(found.rows.map((row) => ({ ...row, name: row.node && nodes.nameOf(row.node) })));
+    return ok(found.rows.map((row) => ({ ...row, name: nodes.get(row.node ?? "")?.name ?? null })));
   }
 
   const format = (rows: readonly Named<Row>[], paint: Paint) =>
@@ -88,13 +88,12 @@ async function searchRows<Row extends JournalRow>(
 ): Promise<Result<FoundRows<Row>, string>> {
   const { node: named, policy, region, country, since, limit } = options;
   const isFiltered = region !== undefined || country !== undefined;
-  if (isFiltered && view.locationOf === undefined && directory.isEmpty) {
+  if (isFiltered && view.locationOf === undefined && directory.size === 0) {
     return fail(await emptyFleetReason(options, context));
   }
   const node = named === undefined ? ok(null) : await findNode(named, directory, options, context);
   if (!node.ok) return node;
-  const locationOf = (row: Row) =>
-    view.locationOf?.(row) ?? (row.node === null ? null : directory.locationOf(row.node));
+  const locationOf = (row: Row) => view.locationOf?.(row) ?? directory.get(row.node ?? "")?.location ?? null;
   const isThere = (at: Location | null) =>
     (region ?? at?.region) === at?.region && (country ?? at?.country) === at?.country;
   const sinceText = since === undefined ? "" : isoAt(since);

@@ -209,6 +209,8 @@ const RECEIVERS_MAX = 100;
 
 const WEBHOOK_URL = { name: "URL", secret: "the webhook URL" };
 
+const onlyTrue = () => z.literal(true, { error: "must be true" }).register(valueKinds, { name: "true" });
+
 const receiver = exactlyOneOf(
   section({
     name: nonBlankText("a name", { name: "string" }).describe(
@@ -218,16 +220,10 @@ const receiver = exactlyOneOf(
       .exactOptional()
       .describe("URL to which notifications are posted as JSON."),
     webhook_url_file: filePath().exactOptional().describe("File that contains the URL. Instead of `webhook_url`."),
-    alertmanager: z
-      .literal(true, { error: "must be true" })
-      .register(valueKinds, { name: "true" })
+    alertmanager: onlyTrue()
       .exactOptional()
       .describe("Sends notifications as alerts to the Alertmanager configured in the section `alertmanager`."),
-    log: z
-      .literal(true, { error: "must be true" })
-      .register(valueKinds, { name: "true" })
-      .exactOptional()
-      .describe("Writes notifications to the daemon's log. It needs no other server."),
+    log: onlyTrue().exactOptional().describe("Writes notifications to the daemon's log. It needs no other server."),
   }),
   "webhook_url",
   "webhook_url_file",
