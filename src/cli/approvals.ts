@@ -21,7 +21,7 @@ export async function runApprovals(options: ApprovalsOptions, context: CommandCo
   const actions = response.value.data;
   // If the names can't be read, ids are shown.
   const directory = actions.length === 0 ? null : await readDirectory(options, context);
-  const nameOf = (id: NodeId) => (directory?.ok ? directory.value.nameOf(id) : null);
+  const nameOf = (id: NodeId) => (directory?.ok ? (directory.value.get(id)?.name ?? null) : null);
   const waiting = actions.map((action) => ({ ...action, name: nameOf(action.node) }));
   print(context, options, waiting, formatApprovals);
   return EXIT_OK;

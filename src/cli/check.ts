@@ -60,8 +60,12 @@ export async function runCheck(options: CheckOptions, context: CommandContext): 
       probe: null,
     };
     if (options.output === "text") printProblems(context, errors);
-    const count = createPaint(context.out, context.env)("bad", countNoun(errors.length, "error"));
-    print(context, options, report, ({ file }) => `${file}: ${count}\n`);
+    print(
+      context,
+      options,
+      report,
+      ({ file }, paint) => `${file}: ${paint("bad", countNoun(errors.length, "error"))}\n`,
+    );
     return EXIT_FAILURE;
   }
   const probe = options.probe === true ? await probeService(checked.value, context) : null;
@@ -94,8 +98,8 @@ async function printReport(
       context.err.write(`${label} ${probe === null ? text : text.replace(PROBE_HINT, "; see usage scale below")}\n`);
     }
   }
-  print(context, options, report, ({ file }) => {
-    const verdict = `${file}: ${createPaint(context.out, context.env)("good", "valid")}\n`;
+  print(context, options, report, ({ file }, paint) => {
+    const verdict = `${file}: ${paint("good", "valid")}\n`;
     const safety =
       policies.length === 0
         ? ""

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { fail, ok, type Result } from "../base/result.ts";
 import { readRegularFile, readTextStream } from "../platform/text-file.ts";
+import { createPaint, type Paint } from "./output/color.ts";
 
 /** What a command reads and writes: the process, or a replacement in tests. */
 export interface CommandContext {
@@ -54,13 +55,13 @@ export interface OutputOption {
   readonly output: "text" | "json";
 }
 
-/** Prints a value as indented JSON, or as the text that `format` returns. */
+/** Prints a value as indented JSON, or as the text that `format` returns, which `paint` colors. */
 export const print = <T>(
-  { out }: Pick<CommandContext, "out">,
+  { out, env }: Pick<CommandContext, "out" | "env">,
   { output }: OutputOption,
   value: T,
-  format: (value: T) => string,
-): void => out.write(output === "json" ? `${JSON.stringify(value, null, 2)}\n` : format(value));
+  format: (value: T, paint: Paint) => string,
+): void => out.write(output === "json" ? `${JSON.stringify(value, null, 2)}\n` : format(value, createPaint(out, env)));
 
 /** Maximum size of a text file, which is larger than any valid YAML file and any CA bundle. */
 const TEXT_FILE_BYTES_MAX = 1_048_576;

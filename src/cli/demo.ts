@@ -32,7 +32,6 @@ interface DemoOptions {
   readonly for?: DurationMs;
 }
 
-const LINE_TONES = { good: "good", bad: "bad", change: "warning", summary: null } as const;
 /** Interval, in real time, at which the demo looks for events to print. */
 const POLL_INTERVAL_MS: DurationMs = SECOND_MS;
 
@@ -112,8 +111,7 @@ async function reportUntilStopped(daemon: Daemon, clock: Clock, { for: forMs }: 
   while (!stop.aborted && real.monotonic() < endsAt) {
     await real.sleep(Math.min(POLL_INTERVAL_MS, endsAt - real.monotonic()), stop);
     for (const { text, tone } of await reporter.report(daemon.statusSnapshot(), daemon.remediation())) {
-      const color = LINE_TONES[tone];
-      out.write(`${color === null ? text : paint(color, text)}\n`);
+      out.write(`${tone === null ? text : paint(tone, text)}\n`);
     }
   }
 }

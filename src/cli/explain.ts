@@ -1,8 +1,6 @@
 import { SECOND_MS } from "../base/duration.ts";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import { policyRulesOf } from "../config/policy-file.ts";
-import type { PolicyRule } from "../model/policy/policy.ts";
-import type { TimerRow } from "../model/remediation/episode.ts";
 import { EXPLAINED_ROWS_MAX, type JournalReader } from "../model/remediation/journal.ts";
 import type { EpochMs } from "../model/time.ts";
 import { createSystemClock } from "../platform/clock.ts";
@@ -12,16 +10,15 @@ import { stepName, timerView } from "../web/api/remediation-views.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "../web/api/row-views.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
-import { requestDaemon } from "./daemon-api/client.ts";
 import type { DaemonAccessOptions } from "./daemon-api/connection.ts";
+import { readRoute } from "./daemon-views/daemon-view.ts";
 import { resolveNode } from "./daemon-views/node-directory.ts";
-import { createPaint } from "./output/color.ts";
 import {
   emptyPolicyReport,
   isExplanation,
   type NodeReport,
   type NodeRows,
-  rowsAsOf,
+  reportAsOf,
   withRecordedPolicies,
 } from "./output/node-explanation.ts";
 import { formatNodeReport } from "./output/node-explanation-text.ts";
@@ -37,12 +34,14 @@ export interface ExplainOptions extends DaemonAccessOptions, OutputOption {
 
 /** `explain NODE`: explains why a node was or was not acted on. With a configuration, the node is named by its id. */
 export async function runExplain(node: string, options: ExplainOptions, context: CommandContext): Promise<ExitCode> {
-  const report =
-    options.config === undefined
+  const { config, at } = options;
+  const read =
+    config === undefined
       ? await explainFromDaemon(node, options, context)
-      : await explainFromJournal(node, options.config, options.at, context.env);
-  if (!report.ok) return failWith(context, report.error);
-  print(context, options, report.value, (shown) => formatNodeReport(shown, createPaint(context.out, context.env)));
+      : await explainFromJournal(node, config, at, context.env);
+  if (!read.ok) return failWith(context, read.error);
+  const report = at === undefined ? read.value : reportAsOf(read.value, isoAt(at));
+  print(context, options, withRecordedPolicies(report), formatNodeReport);
   return EXIT_OK;
 }
 
@@ -53,42 +52,44 @@ async function explainFromDaemon(
 ): Promise<Result<NodeReport, readonly string[]>> {
   const resolved = await resolveNode(named, options, context);
   if (!resolved.ok) return fail([resolved.error]);
-  const { value: node } = resolved;
+  const { value: id } = resolved;
   const { at } = options;
   // Without `until`, the response holds only the latest rows.
-  const path = `/api/v1/nodes/${encodeURIComponent(node)}${at === undefined ? "" : `?until=${isoAt(at)}`}`;
-  const response = await requestDaemon(options, { method: "GET", path, token: null }, isExplanation, context);
+  const path = `/api/v1/nodes/${encodeURIComponent(id)}${at === undefined ? "" : `?until=${isoAt(at)}`}`;
+  const response = await readRoute(path, isExplanation, options, context);
   if (!response.ok) return fail([response.error]);
   const { explained_at, policies, holds, episodes, actions, decisions, orders, ...rest } = response.value;
   const rows = { holds, episodes, actions, decisions, orders };
-  if (at !== undefined) return ok(explanationAsOf(node, rows, at));
   const { status, name = null, country = null, region = null, last_seen = null, age_seconds = null } = rest;
   const seen = status === undefined ? null : { status, name, country, region, last_seen, age_seconds };
-  return ok({
-    id: node,
-    explained_at,
-    source: "daemon",
-    seen,
-    policies: withRecordedPolicies(policies, rows),
-    ...rows,
-  });
+  return ok({ id, explained_at, source: "daemon", seen, policies, ...rows });
 }
 
+/** Returns a report without verdicts, which only the running daemon knows. */
 async function explainFromJournal(
-  node: string,
+  id: string,
   file: string,
   at: EpochMs | undefined,
   env: CommandContext["env"],
 ): Promise<Result<NodeReport, readonly string[]>> {
   const read = readConfigFile(file, env);
   if (!read.ok) return read;
-  const rules = policyRulesOf(read.value.policies);
   const opened = await openConfiguredReader(read.value.config.state);
   if (!opened.ok) return fail([opened.error.message]);
   try {
-    const rows = await readNodeRows(opened.value, node, at);
-    if (at !== undefined) return ok(explanationAsOf(node, rows, at));
-    return ok(explanationNow(node, rows, await opened.value.timers(node), rules));
+    const rows = await readNodeRows(opened.value, id, at);
+    const timers = await opened.value.timers(id);
+    const policies = policyRulesOf(read.value.policies).map((rule) => {
+      const timer = timers.find(({ policy }) => policy === rule.name);
+      return {
+        ...emptyPolicyReport(rule.name),
+        for_seconds: rule.forMs / SECOND_MS,
+        steps: rule.steps.map(stepName),
+        timer: timer === undefined ? null : timerView(presentTimer(timer)),
+      };
+    });
+    const explained_at = isoAt(createSystemClock().now());
+    return ok({ id, explained_at, source: "journal", seen: null, policies, ...rows });
   } catch (error) {
     return fail([`the journal can't be read: ${errorMessage(error)}`]);
   } finally {
@@ -105,37 +106,4 @@ async function readNodeRows(journal: JournalReader, node: string, until: EpochMs
     decisions: (await journal.decisions(query)).map(decisionView),
     orders: (await journal.operatorCommands(query)).map(operatorCommandView),
   };
-}
-
-/** Returns a report without verdicts, which only the running daemon knows. */
-function explanationNow(
-  node: string,
-  rows: NodeRows,
-  timers: readonly TimerRow[],
-  rules: readonly PolicyRule[],
-): NodeReport {
-  const policies = rules.map((rule) => {
-    const timer = timers.find(({ policy }) => policy === rule.name);
-    return {
-      ...emptyPolicyReport(rule.name),
-      for_seconds: rule.forMs / SECOND_MS,
-      steps: rule.steps.map(stepName),
-      timer: timer === undefined ? null : timerView(presentTimer(timer)),
-    };
-  });
-  const explained_at = isoAt(createSystemClock().now());
-  return {
-    id: node,
-    explained_at,
-    source: "journal",
-    seen: null,
-    policies: withRecordedPolicies(policies, rows),
-    ...rows,
-  };
-}
-
-function explanationAsOf(node: string, rows: NodeRows, at: EpochMs): NodeReport {
-  const past = rowsAsOf(rows, isoAt(at));
-  const policies = withRecordedPolicies([], past);
-  return { id: node, explained_at: isoAt(at), source: "past", seen: null, policies, ...past };
 }

@@ -1,13 +1,12 @@
 import { DAY_MS } from "../base/duration.ts";
-import { fail, ok, type Result } from "../base/result.ts";
+import { ok, type Result } from "../base/result.ts";
 import type { CollectionSettings } from "../collectors/collector-manager.ts";
 import type { NetworkSize } from "../collectors/polling-plan.ts";
 import { requestedIntervalsOf } from "../collectors/schedule.ts";
 import { type ConfigResources, closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
-import type { MonthUsage } from "../rate-limit/monthly-budget.ts";
-import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
+import { billingMonthOf, type MonthUsage } from "../rate-limit/monthly-budget.ts";
 import { planPolling } from "../scheduling/planner.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import {
@@ -88,13 +87,10 @@ async function networkSize(
   access: ConfigResources,
   { version, stop }: CommandContext,
 ): Promise<Result<{ readonly size: NetworkSize; readonly source: CountSource }, readonly string[]>> {
-  const { pageLimit } = access.settings;
-  if (given.nodes !== undefined && given.sessions !== undefined) {
-    return ok({ size: givenNetworkSize(given, seen, pageLimit), source: "options" });
-  }
-  if (seen !== null) return ok({ size: givenNetworkSize(given, seen, pageLimit), source: "state" });
-  const asked = await queryNetworkSize(access, `proxywarden/${version}`, stop);
-  return asked.ok
-    ? ok({ size: givenNetworkSize(given, asked.value, pageLimit), source: "service" })
-    : fail(asked.error);
+  const sizeFrom = (source: CountSource, known: NetworkSize | null) =>
+    ok({ size: givenNetworkSize(given, known, access.settings.pageLimit), source });
+  if (given.nodes !== undefined && given.sessions !== undefined) return sizeFrom("options", seen);
+  if (seen !== null) return sizeFrom("state", seen);
+  const asked = await queryNetworkSize(access, version, stop);
+  return asked.ok ? sizeFrom("service", asked.value) : asked;
 }

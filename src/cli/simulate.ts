@@ -9,7 +9,7 @@ import { startServer } from "../simulator/http/server.ts";
 import { createService, type SimulatedService } from "../simulator/http/service.ts";
 import { listenProblem } from "../web/http/server.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, readTextFile, untilAborted } from "./context.ts";
-import { withStatusLine } from "./output/progress.ts";
+import { CLEAR_LINE } from "./output/progress.ts";
 
 interface SimulateOptions {
   readonly scenario?: string;
@@ -42,10 +42,17 @@ export async function runSimulate(options: SimulateOptions, context: CommandCont
 const QUICK_RECORDS_MAX = 200_000;
 
 /** Creates the simulated service of a scenario. For a large one, a terminal shows a status line while it is created. */
-export function createServiceWithStatus(scenario: Scenario, now: EpochMs, context: CommandContext): SimulatedService {
+export function createServiceWithStatus(
+  scenario: Scenario,
+  now: EpochMs,
+  { err }: Pick<CommandContext, "err">,
+): SimulatedService {
   const { nodes, sessions } = scenario;
-  const message = `creating ${nodes} nodes and ${sessions} sessions`;
-  return withStatusLine(message, nodes + sessions > QUICK_RECORDS_MAX, () => createService(scenario, now), context);
+  const isShown = err.isTTY === true && nodes + sessions > QUICK_RECORDS_MAX;
+  if (isShown) err.write(`creating ${nodes} nodes and ${sessions} sessions`);
+  const service = createService(scenario, now);
+  if (isShown) err.write(CLEAR_LINE);
+  return service;
 }
 
 function readScenario(

@@ -2,10 +2,11 @@ import { hostname } from "node:os";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import type { Config } from "../config/schema/config.ts";
 import { type StoreFailure, stateFolderProblem, storeFailure } from "../journal/open-failure.ts";
+import type { DatabaseDeps } from "../journal/postgres/database.ts";
 import { openSqliteReader } from "../journal/sqlite/reader.ts";
 import { openSqliteStore } from "../journal/sqlite/store.ts";
 import type { StateReader, StateRow } from "../journal/state-rows.ts";
-import type { Clock, Log, Secret, StateStore } from "../model/ports.ts";
+import type { Clock, Log, StateStore } from "../model/ports.ts";
 import type { SharedState } from "../model/shared-state.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { silentLog } from "../platform/log.ts";
@@ -13,24 +14,19 @@ import { fileSecret } from "../platform/secret-file.ts";
 
 type StateConfig = Config["state"];
 
-/** Dependencies of opening a daemon's state. */
-export interface StateStoreDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /** Opens the state that a configuration names, with its key in the error. With PostgreSQL several daemons may share it. */
 export async function openConfiguredStore(
   { path, postgres }: StateConfig,
-  { clock, log }: StateStoreDeps,
+  deps: { readonly clock: Clock; readonly log: Log },
 ): Promise<Result<StateStore | SharedState, StoreFailure>> {
   if (postgres === undefined) return withKey("state.path", openSqliteStore(path!));
-  const url = readUrl(postgres, clock);
-  if (!url.ok) return url;
+  const database = databaseOf(postgres, deps);
+  if (!database.ok) return database;
   // Loaded only here, so that pg is not in memory if SQLite is used.
   const { openSharedState } = await import("../journal/postgres/store.ts");
   const opened = await openSharedState({
-    ...{ clock, log, url: url.value, schema: postgres.schema, leaseMs: postgres.lease },
+    ...database.value,
+    leaseMs: postgres.lease,
     holder: postgres.instance ?? hostname(),
     publicUrl: postgres.public_url ?? null,
   });
@@ -44,16 +40,12 @@ const withKey = <T>(key: string, opened: Result<T, StoreFailure>): Result<T, Sto
     : storeFailure(opened.error.kind, `${key}: ${opened.error.message}`);
 
 /** Opens the state of a configuration for reading. Daemons may be using it. */
-export async function openConfiguredReader({
-  path,
-  postgres,
-}: StateConfig): Promise<Result<StateReader, StoreFailure>> {
-  if (postgres === undefined) return openSqliteReader(path!);
-  const clock = createSystemClock();
-  const url = readUrl(postgres, clock);
-  if (!url.ok) return url;
+export async function openConfiguredReader(state: StateConfig): Promise<Result<StateReader, StoreFailure>> {
+  if (state.postgres === undefined) return openSqliteReader(state.path!);
+  const database = databaseOf(state.postgres);
+  if (!database.ok) return database;
   const { openPostgresReader } = await import("../journal/postgres/reader.ts");
-  return openPostgresReader({ url: url.value, schema: postgres.schema, clock, log: silentLog });
+  return openPostgresReader(database.value);
 }
 
 /** Writes rows into the empty state of a configuration. The error says why nothing was written. */
@@ -62,11 +54,10 @@ export async function importConfiguredState(
   rows: readonly StateRow[],
 ): Promise<Result<void, string>> {
   if (postgres === undefined) return importIntoFolder(path!, rows);
-  const clock = createSystemClock();
-  const url = readUrl(postgres, clock);
-  if (!url.ok) return fail(url.error.message);
+  const database = databaseOf(postgres);
+  if (!database.ok) return fail(database.error.message);
   const { importState } = await import("../journal/postgres/state-import.ts");
-  return importState({ url: url.value, schema: postgres.schema, clock, log: silentLog }, rows);
+  return importState(database.value, rows);
 }
 
 async function importIntoFolder(folder: string, rows: readonly StateRow[]): Promise<Result<void, string>> {
@@ -88,17 +79,20 @@ export async function stateProblem({ path, postgres }: StateConfig): Promise<str
     const problem = stateFolderProblem(path!);
     return problem === null ? null : `state.path: ${problem}`;
   }
-  const url = readUrl(postgres, createSystemClock());
-  if (!url.ok) return url.error.message;
+  const database = databaseOf(postgres);
+  if (!database.ok) return database.error.message;
   const { parseDatabaseUrl } = await import("../journal/postgres/url.ts");
-  const address = parseDatabaseUrl(url.value.value());
+  const address = parseDatabaseUrl(database.value.url.value());
   return address.ok ? null : `state.postgres.url_file: the URL of the database can't be used: ${address.error}`;
 }
 
-function readUrl(
-  { url_file }: NonNullable<StateConfig["postgres"]>,
-  clock: Pick<Clock, "monotonic">,
-): Result<Secret, StoreFailure> {
+/** Returns how to reach a database. Commands that only read or write its rows log nothing. */
+function databaseOf(
+  { url_file, schema }: NonNullable<StateConfig["postgres"]>,
+  { clock, log } = { clock: createSystemClock(), log: silentLog },
+): Result<DatabaseDeps, StoreFailure> {
   const url = fileSecret(url_file, clock);
-  return url.ok ? url : storeFailure("unusable", `state.postgres.url_file: ${url.error}`);
+  return url.ok
+    ? ok({ url: url.value, schema, clock, log })
+    : storeFailure("unusable", `state.postgres.url_file: ${url.error}`);
 }

@@ -30,10 +30,10 @@ export interface ConfigChecks {
   cron(expression: string): string | null;
   /** The names of all metric families. */
   readonly families: readonly string[];
-  /** Returns what is wrong with a CEL expression, and at which character (from 0), or null if it is valid. */
-  expression(text: string): { readonly message: string; readonly offset: number } | null;
-  /** The fields that a valid CEL expression reads. */
-  fields(text: string): readonly FieldUse[];
+  /** Returns the fields that a CEL expression reads, or what is wrong with it, and at which character (from 0). */
+  expression(
+    text: string,
+  ): Result<{ readonly fields: readonly FieldUse[] }, { readonly message: string; readonly offset: number }>;
   /** Returns the cron schedules with more runs than the limits allow. Absent if not checked. */
   skippedRuns?(config: Config): readonly SkippedRuns[];
 }
@@ -52,7 +52,8 @@ export interface ConfigSource extends YamlSource {
 
 /** Names that policies may refer to. */
 export interface DefinedNames {
-  readonly receivers: readonly string[];
+  /** Null means any. */
+  readonly receivers: readonly string[] | null;
   readonly windows: readonly string[];
   readonly prometheus: boolean;
   readonly alertmanager: boolean;
@@ -109,15 +110,16 @@ export function checkValue(check: LoaderCheck, value: string, checkContext: Chec
       return problem === null ? null : { expected: `must be a cron expression of five or six fields: ${problem}` };
     }
     case "expression": {
-      const problem = source.checks.expression(value);
-      return problem && { expected: `must be a CEL expression: ${problem.message}`, offset: problem.offset };
+      const compiled = source.checks.expression(value);
+      if (compiled.ok) return null;
+      return { expected: `must be a CEL expression: ${compiled.error.message}`, offset: compiled.error.offset };
     }
     case "template":
       return checkTemplate(value);
     case "family":
       return checkName("metric family", value, source.checks.families);
     case "receiver":
-      return names && checkName("receiver", value, names.receivers, "receivers");
+      return names?.receivers ? checkName("receiver", value, names.receivers, "receivers") : null;
     case "window":
       return names && checkName("time interval", value, names.windows, "time_intervals");
     case "query":
@@ -127,10 +129,10 @@ export function checkValue(check: LoaderCheck, value: string, checkContext: Chec
     case "timezone":
       return checkTimeZone(value);
     case "file":
-      return checkFile(value, checkContext);
+      return checkFile(checkContext.resolvePath(value), source.readFile);
     case "web":
       // The file may be empty. Problems in it are reported at its own lines.
-      return checkReadable(value, checkContext);
+      return checkFile(checkContext.resolvePath(value), source.readFile, true);
     case "glob":
       return source.listFiles === undefined || checkContext.find(value).length > 0
         ? null
@@ -189,13 +191,10 @@ function checkTimeZone(value: string): ValueProblem | null {
   return { expected, suggest: () => nearest(value, ["UTC", ...Intl.supportedValuesOf("timeZone")]) };
 }
 
-function checkReadable(value: string, { source, resolvePath }: CheckContext): ValueProblem | null {
-  const content = source.readFile?.(resolvePath(value));
-  return content === undefined || content.ok ? null : { expected: `must be a file that can be read: ${content.error}` };
-}
-
-function checkFile(value: string, checkContext: CheckContext): ValueProblem | null {
-  const content = checkContext.source.readFile?.(checkContext.resolvePath(value));
-  if (!content?.ok) return checkReadable(value, checkContext);
-  return content.value.trim() === "" ? { expected: "must be a file that is not empty" } : null;
+/** Checks that a file can be read, and that it is not empty. */
+export function checkFile(path: string, readFile: ConfigSource["readFile"], mayBeEmpty = false): ValueProblem | null {
+  const content = readFile?.(path);
+  if (content === undefined) return null;
+  if (!content.ok) return { expected: `must be a file that can be read: ${content.error}` };
+  return mayBeEmpty || content.value.trim() !== "" ? null : { expected: "must be a file that is not empty" };
 }

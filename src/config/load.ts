@@ -24,10 +24,11 @@ export interface LoadedConfig {
 export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly ConfigProblem[]> {
   const checkContext = createCheckContext(source);
   const { resolvePath } = checkContext;
+  const { env, readFile } = source;
   const webPaths = new Set<string>();
   const check: ReadOptions["check"] = (kind, value) => {
     const problem = checkValue(kind, value, checkContext);
-    if (kind === "web" && problem === null && source.readFile !== undefined) webPaths.add(resolvePath(value));
+    if (kind === "web" && problem === null) webPaths.add(resolvePath(value));
     return problem;
   };
   const main = readYaml(configSchema, source, { check, resolvePath });
@@ -35,7 +36,8 @@ export function loadConfig(source: ConfigSource): Result<LoadedConfig, readonly 
   // Policies are checked even if the configuration has errors.
   const files = readPolicyFiles([...checkContext.found].toSorted(), { ...checkContext, names });
   const [webPath] = webPaths;
-  const web = webPath === undefined ? ok({ webFile: null, warnings: [] }) : readWebFile(webPath, checkContext);
+  const isWebRead = webPath !== undefined && readFile !== undefined;
+  const web = isWebRead ? readWebFile(webPath, env, readFile) : ok({ webFile: null, warnings: [] });
   if (!main.ok || !files.ok || !web.ok) {
     return fail(mergeProblems([main, files, web].map((read) => (read.ok ? [] : read.error))));
   }

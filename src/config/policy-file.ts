@@ -41,16 +41,18 @@ export function readPolicyFiles(
   }
   const valid: PolicyFile[] = [];
   const problems: (readonly ConfigProblem[])[] = [];
+  const options = readOptionsOf(checkContext);
+  const { env, readFile } = checkContext.source;
   let length = 0;
   for (const file of files) {
-    const text = readReferencedFile(file, checkContext.source.readFile);
+    const text = readReferencedFile(file, readFile);
     length += text.ok ? text.value.length : 0;
     if (length > TEXT_LENGTH_MAX && files.length > 1) {
       problems.push([sizeProblem(file, length)]);
       break;
     }
-    const read = text.ok ? readPolicies(file, text.value, checkContext) : text;
-    if (read.ok) valid.push(read.value);
+    const read = text.ok ? readYaml(policyFileSchema, { file, text: text.value, env }, options) : text;
+    if (read.ok) valid.push({ file, read: read.value });
     else problems.push(read.error);
   }
   const all = mergeProblems([...problems, duplicateNames(valid)]);
@@ -66,16 +68,6 @@ function sizeProblem(file: string, length: number): ConfigProblem {
   const expected = `must have at most ${TEXT_LENGTH_MAX}`;
   const message = `the policy files are too large: together they have ${found} up to here, and may have at most ${TEXT_LENGTH_MAX}`;
   return toProblem(file, { ...DOCUMENT_START, found, expected, message });
-}
-
-function readPolicies(
-  file: string,
-  text: string,
-  checkContext: CheckContext,
-): Result<PolicyFile, readonly ConfigProblem[]> {
-  const source = { file, text, env: checkContext.source.env };
-  const read = readYaml(policyFileSchema, source, readOptionsOf(checkContext));
-  return read.ok ? ok({ file, read: read.value }) : read;
 }
 
 /** Returns the policies of some files, in order. */

@@ -43,10 +43,11 @@ export function readYaml<S extends z.ZodType>(
   const checkFindings: Finding[] = [];
   for (const mark of marks.values()) {
     if (source.isGoYaml) adaptToGo(schema, mark, raw);
-    const kind = scalarKind(schema, mark, raw);
-    if (kind === null) continue;
+    const here = mark.kind === "scalar" ? schemaAt(schema, mark.path, raw) : null;
+    const kind = here && kindOf(here);
+    if (here === null || kind === null) continue;
     if (!isPastListMax(schema, mark, raw)) checkFindings.push(...runCheck(kind, mark, raw, rules));
-    adaptValue(schema, kind, mark, raw, rules);
+    adaptValue(here, kind, mark, raw, rules);
   }
   const parsed = schema.safeParse(raw);
   const context = { schema, value: raw, marks };
@@ -54,12 +55,6 @@ export function readYaml<S extends z.ZodType>(
   const findings = [...document.findings, ...checkFindings, ...issues];
   if (parsed.success && findings.length === 0) return ok({ value: parsed.data, marks });
   return fail(toProblems(source.file, findings));
-}
-
-function scalarKind(schema: z.ZodType, mark: Mark, raw: unknown): ValueKind | null {
-  if (mark.kind !== "scalar") return null;
-  const here = schemaAt(schema, mark.path, raw);
-  return here === null ? null : kindOf(here);
 }
 
 /**
@@ -93,16 +88,13 @@ function quoteFrom(mark: Mark, value: string, offset: number): string {
 const PATH_CHECKS: ReadonlySet<LoaderCheck> = new Set(["file", "glob", "path", "web"]);
 
 /** Resolves paths, and turns the text of a variable into the number or boolean that the schema expects. */
-function adaptValue(schema: z.ZodType, kind: ValueKind, mark: Mark, raw: unknown, rules: ReadOptions): void {
+function adaptValue(schema: z.core.$ZodType, kind: ValueKind, mark: Mark, raw: unknown, rules: ReadOptions): void {
   const value = valueAt(raw, mark.path);
   const last = mark.path.at(-1);
   if (typeof value !== "string" || value === "" || last === undefined) return;
   const owner = valueAt(raw, mark.path.slice(0, -1)) as Record<string | number, unknown>;
   if (kind.check !== undefined && PATH_CHECKS.has(kind.check)) owner[last] = rules.resolvePath(value);
-  if (mark.variables.length > 0) {
-    const here = schemaAt(schema, mark.path, raw);
-    if (here !== null) owner[last] = parseVariable(here, value);
-  }
+  if (mark.variables.length > 0) owner[last] = parseVariable(schema, value);
 }
 
 /**

@@ -1,8 +1,9 @@
 import { dirname } from "node:path";
 import { ok, type Result } from "../base/result.ts";
-import { type CheckContext, readOptionsOf, readReferencedFile, resolveFrom } from "./checks.ts";
+import { checkFile, readReferencedFile, resolveFrom } from "./checks.ts";
 import type { ConfigProblem, Path } from "./diagnostics/problem.ts";
 import { type Warning, warning, warningProblems } from "./diagnostics/warnings.ts";
+import type { Environment } from "./environment.ts";
 import { type WebConfig, webSchema } from "./schema/web-file.ts";
 import { readYaml } from "./schema-reader.ts";
 import { type Marks, markKey } from "./yaml/position.ts";
@@ -10,35 +11,17 @@ import { type Marks, markKey } from "./yaml/position.ts";
 /** Reads a file. The error names the file and the reason. */
 export type ReadFile = (path: string) => Result<string, string>;
 
-/** A valid web configuration, which can be read again. */
+/** A valid web configuration, and what is needed to read it again. */
 export interface WebFile {
   readonly file: string;
+  readonly env: Environment;
   readonly config: WebConfig;
-  /** Reads the file again, and checks the files that it names. */
-  reread(readFile: ReadFile): Result<WebConfig, readonly ConfigProblem[]>;
 }
 
 /** A web configuration file, and the warnings about it. */
 export interface LoadedWebFile {
   readonly webFile: WebFile;
   readonly warnings: readonly ConfigProblem[];
-}
-
-/** Reads a web configuration file. Fails with every problem in it. Paths are relative to its own folder. */
-export function readWebFile(file: string, from: CheckContext): Result<LoadedWebFile, readonly ConfigProblem[]> {
-  const read = loadWebFile(file, from, from.source.readFile);
-  if (!read.ok) return read;
-  const { value: config, marks } = read.value;
-  return ok({ webFile: toWebFile({ file, config }, from), warnings: findWebWarnings(config, marks, file) });
-}
-
-/** Returns a configuration that can be read again. */
-export function toWebFile({ file, config }: Pick<WebFile, "file" | "config">, from: CheckContext): WebFile {
-  const reread = (readFile: ReadFile) => {
-    const read = loadWebFile(file, from, readFile);
-    return read.ok ? ok(read.value.value) : read;
-  };
-  return { file, config, reread };
 }
 
 /**
@@ -52,17 +35,27 @@ const TOKENS_MAX = 10_000;
  */
 const VALUES_MAX = 3_000;
 
-function loadWebFile(file: string, from: CheckContext, readFile: ReadFile | undefined) {
+/**
+ * Reads a web configuration file and checks the files that it names. Fails with every problem in it. Paths are relative
+ * to its own folder.
+ */
+export function readWebFile(
+  file: string,
+  env: Environment,
+  readFile: ReadFile,
+): Result<LoadedWebFile, readonly ConfigProblem[]> {
   const text = readReferencedFile(file, readFile);
   if (!text.ok) return text;
   const resolvePath = (path: string) => resolveFrom(dirname(file), path);
-  const source = { ...from.source, ...(readFile === undefined ? {} : { readFile }) };
-  const checkContext: CheckContext = { ...from, source, resolvePath };
-  return readYaml(
+  const read = readYaml(
     webSchema,
-    { file, text: text.value, env: source.env, isGoYaml: true, tokensMax: TOKENS_MAX, valuesMax: VALUES_MAX },
-    readOptionsOf(checkContext),
+    { file, text: text.value, env, isGoYaml: true, tokensMax: TOKENS_MAX, valuesMax: VALUES_MAX },
+    // The only values that its schema leaves to be checked are files.
+    { check: (_, path) => checkFile(resolvePath(path), readFile), resolvePath },
   );
+  if (!read.ok) return read;
+  const { value: config, marks } = read.value;
+  return ok({ webFile: { file, env, config }, warnings: findWebWarnings(config, marks, file) });
 }
 
 function findWebWarnings(config: WebConfig, marks: Marks, file: string): ConfigProblem[] {

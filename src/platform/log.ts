@@ -51,15 +51,11 @@ export function createLog(
     hooks: { streamWrite: (line) => (pretty === null ? redact(line) : (pretty(redact(line)) ?? "")) },
   };
   const logger = pino(options, destination);
-  return {
-    debug: (fields, message) => logger.debug(fields, message),
-    info: (fields, message) => logger.info(fields, message),
-    warn: (fields, message) => logger.warn(fields, message),
-    error: (fields, message) => logger.error(fields, message),
-    setLevel: (next) => {
-      logger.level = next;
+  return Object.assign(logger, {
+    setLevel(level: LogLevel) {
+      logger.level = level;
     },
-  };
+  });
 }
 
 function stderrDestination(): LogDestination {

@@ -2,8 +2,12 @@ import { type ExplainOptions, runExplain } from "../../src/cli/explain.ts";
 import { captureOutput } from "./terminal.ts";
 
 /** Runs `explain`. By default no daemon is reachable. */
-export const printExplanation = (node: string, options: Partial<ExplainOptions>) =>
-  captureOutput((context) => runExplain(node, { url: "http://127.0.0.1:1", output: "text", ...options }, context));
+export const printExplanation = (
+  node: string,
+  options: Partial<ExplainOptions>,
+  env: Readonly<Record<string, string>> = {},
+) =>
+  captureOutput((context) => runExplain(node, { url: "http://127.0.0.1:1", output: "text", ...options }, context), env);
 
 /** Returns the lines of a text from the first with this beginning to the next empty line. */
 export function paragraph(text: string, beginning: string): readonly string[] {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { inlineSecret } from "../../src/platform/secret-file.ts";
 import {
   emptyExplanation,
   heldDecision,
@@ -8,7 +9,9 @@ import {
   sampleHistory,
   sampleRemediation,
 } from "../web/api/remediation-view-fixture.ts";
-import { startTestServer } from "../web/http/test-server.ts";
+import { buildFleet } from "../web/fleet-fixture.ts";
+import { startServerWithFiles } from "../web/http/secured-server.ts";
+import { adminOperators, startTestServer } from "../web/http/test-server.ts";
 import { paragraph, printExplanation as run } from "./explain-command.ts";
 
 const MINUTE = 60_000;
@@ -58,6 +61,18 @@ decisions, newest first
   2026-11-21 03:15:00 UTC  reboot-offline  hold: window, max_actions
 `,
     });
+  });
+
+  test("with the token of an operator in the environment, if the daemon requires a login", async () => {
+    const deps = {
+      remediation: () => sampleRemediation(),
+      fleet: () => buildFleet([{ id: "node_1" }]),
+      operators: () => adminOperators(inlineSecret("sesame")),
+    };
+    const users = `basic_auth_users: { ann: $2y$10$${"a".repeat(53)} }\n`;
+    const { web } = await startServerWithFiles({ "web.yml": users }, { deps });
+    const explained = await run("name of node_1", { url: web.url }, { PROXYWARDEN_ADMIN_TOKEN: "sesame" });
+    expect(explained).toMatchObject({ code: 0, err: "" });
   });
 
   test("and shows why a verdict is unknown, the timer and the operator's hold", async () => {

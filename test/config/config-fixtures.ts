@@ -21,9 +21,9 @@ export const checks: ConfigChecks = {
   families: ["proxynet_nodes", "proxynet_node_info"],
   expression(text) {
     const offset = text.search(/\bwrong\b/);
-    return offset < 0 ? null : { message: "something is wrong", offset };
+    if (offset >= 0) return fail({ message: "something is wrong", offset });
+    return ok({ fields: [...text.matchAll(/\b(?:node|sessions)\.\w+/g)].map(([name]) => fieldOf(name)) });
   },
-  fields: (text) => [...text.matchAll(/\b(?:node|sessions)\.\w+/g)].map(([name]) => fieldOf(name)),
 };
 
 const fieldOf = (name: string): FieldUse => ({
@@ -98,9 +98,7 @@ export function policyErrors(text: string, sections = "", env: TestEnvironment =
 
 /** Reads a text as a web configuration file; the files that it names hold something. */
 export function readWebText(file: string, text: string, env: TestEnvironment = {}): ReturnType<typeof readWebFile> {
-  const readFile = (path: string) => ok(path === file ? text : "sesame");
-  const source: ConfigSource = { ...sourceOf("", env), readFile };
-  return readWebFile(file, { source, resolvePath: (path) => path, find: () => [], names: null });
+  return readWebFile(file, env, (path) => ok(path === file ? text : "sesame"));
 }
 
 /** The errors of a web configuration, as people see them, without its name. */

@@ -106,15 +106,11 @@ describe("any file is loaded, or rejected with a position:", () => {
     const main = withService(
       "policies: [a.yaml]\nalertmanager: { url: 'http://h' }\nreceivers: [{ name: oncall, alertmanager: true }]\n",
     );
-    const expression = (text: string) => {
-      const compiled = compileExpression(text);
-      return compiled.ok ? null : compiled.error;
-    };
     fc.assert(
       fc.property(texts(fileText("config/policies/failing-sessions.yaml")), (text) => {
         const loaded = loadConfig({
           ...sourceOf(main, env),
-          checks: { ...checks, expression },
+          checks: { ...checks, expression: compileExpression },
           readFile: (path) => ({ ok: true, value: path === "a.yaml" ? text : "sesame" }),
           listFiles: () => ["a.yaml"],
         });

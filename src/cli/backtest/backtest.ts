@@ -13,7 +13,7 @@ import type { HistoryChunk } from "./history-chunk.ts";
 import { type HistorySize, measureHistory, readHistory } from "./history-reader.ts";
 import { familiesOf, missingFieldReason } from "./history-sources.ts";
 import { ReplayOutcome } from "./outcome.ts";
-import { PolicyReplay, ReplayClock } from "./policy-replay.ts";
+import { createReplayClock, type ReplayClock, startPolicyReplay } from "./policy-replay.ts";
 import type { TimeGrid } from "./prometheus-range.ts";
 import { LOOKBACK_MS, ReplayedFleet } from "./replayed-fleet.ts";
 
@@ -114,14 +114,14 @@ const protectedNodes = (safety: RemediationRules["safety"]): Expression | null =
 
 /** Starts one replay for each set of rules, all over the same fleet. */
 async function startReplay({ prometheus }: BacktestRequest, rules: readonly RemediationRules[], startMs: EpochMs) {
-  const clock = new ReplayClock(startMs);
+  const clock = createReplayClock(startMs);
   const fleet = new ReplayedFleet(startMs);
   const fleetHistory = new FleetHistory();
   const externalBlockers = pastBlockers(prometheus, clock);
   const outcomes = rules.map(({ policies }) => new ReplayOutcome(policies));
   const replays = await Promise.all(
     rules.map((own, index) =>
-      PolicyReplay.start({
+      startPolicyReplay({
         ...{ rules: own, clock, inventory: fleet.inventory, externalBlockers },
         onDecision: (decision) => outcomes[index]!.record(decision),
       }),

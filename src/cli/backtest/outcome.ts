@@ -17,7 +17,6 @@ export interface ReplayedAction {
 
 /** Why nodes would have been held under a policy. */
 export interface ReplayedHold {
-  readonly policy: string;
   readonly reason: HoldReason;
   /** How often the reasons for a node changed to ones that include this reason. */
   readonly times: number;
@@ -58,12 +57,10 @@ export class ReplayOutcome {
     }
   }
 
-  /** Returns the holds of each policy, most nodes first. */
-  holds(): readonly ReplayedHold[] {
-    return this.rules.flatMap(({ name: policy }) =>
-      [...(this.#holds.get(policy) ?? [])]
-        .map(([reason, { times, nodes, example }]) => ({ policy, reason, times, nodes: nodes.size, example }))
-        .toSorted((a, b) => b.nodes - a.nodes),
-    );
+  /** Returns the holds of a policy, most nodes first. */
+  holdsOf(policy: string): readonly ReplayedHold[] {
+    return [...(this.#holds.get(policy) ?? [])]
+      .map(([reason, { times, nodes, example }]) => ({ reason, times, nodes: nodes.size, example }))
+      .toSorted((a, b) => b.nodes - a.nodes);
   }
 }

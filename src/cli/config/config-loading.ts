@@ -9,7 +9,6 @@ import { type LoadedConfig, loadConfig } from "../../config/load.ts";
 import { type LoadedPolicy, policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
 import type { Config } from "../../config/schema/config.ts";
 import { loadPolicyTests } from "../../config/schema/policy-test.ts";
-import { toWebFile, type WebFile } from "../../config/web-file.ts";
 import { parseYaml } from "../../config/yaml/document.ts";
 import { collectionSettingsOf } from "../../daemon/collection-settings.ts";
 import { networkFamilyNames } from "../../metrics/families/network-families.ts";
@@ -28,14 +27,7 @@ type Environment = CommandContext["env"];
 export const CONFIG_CHECKS: ConfigChecks = {
   cron: cronError,
   families: networkFamilyNames(),
-  expression(text) {
-    const compiled = compileExpression(text);
-    return compiled.ok ? null : compiled.error;
-  },
-  fields(text) {
-    const compiled = compileExpression(text);
-    return compiled.ok ? compiled.value.fields : [];
-  },
+  expression: compileExpression,
   skippedRuns: findSkippedRuns,
 };
 
@@ -82,12 +74,6 @@ export function parsePolicies(
     ...{ resolvePath: (path: string) => path, find: () => [] },
   });
   return read.ok ? ok(policiesInOrder(read.value)) : read;
-}
-
-/** Restores a web configuration that another thread has read, so that this thread can read its files again. */
-export function restoreWebFile(read: Pick<WebFile, "file" | "config">, env: Environment): WebFile {
-  const source = { file: read.file, text: "", env, checks: CONFIG_CHECKS };
-  return toWebFile(read, { source, find: () => [], resolvePath: (path) => path, names: null });
 }
 
 /** A problem of a file; a text if it has no position. */

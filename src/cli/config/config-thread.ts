@@ -1,10 +1,8 @@
 import { Worker } from "node:worker_threads";
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
-import { fail, ok, type Result } from "../../base/result.ts";
+import { fail, type Result } from "../../base/result.ts";
 import type { LoadedConfig } from "../../config/load.ts";
-import type { WebFile } from "../../config/web-file.ts";
 import type { CommandContext } from "../context.ts";
-import { restoreWebFile } from "./config-loading.ts";
 
 type Environment = CommandContext["env"];
 
@@ -13,12 +11,6 @@ export interface ConfigThreadInput {
   readonly file: string;
   readonly env: Environment;
 }
-
-/** Output of the thread: a configuration without its functions, which can't be passed between threads. */
-export type ConfigThreadOutput = Result<
-  Omit<LoadedConfig, "webFile"> & { readonly webFile: Pick<WebFile, "file" | "config"> | null },
-  readonly string[]
->;
 
 /** In a built package the thread's file is JavaScript, in a checkout TypeScript. */
 const WORKER_URL = new URL(`./config-worker.${import.meta.url.endsWith(".ts") ? "ts" : "js"}`, import.meta.url);
@@ -51,15 +43,8 @@ export function readConfigInThread(
     const timer = setTimeout(() => settle(fail([`${file}: reading it took longer than a minute`])), READ_TIMEOUT_MS);
     stop.addEventListener("abort", onStop);
     if (stop.aborted) onStop();
-    thread.on("message", (answer: ConfigThreadOutput) =>
-      settle(answer.ok ? ok(restoreConfig(answer.value, env)) : answer),
-    );
+    thread.on("message", settle);
     thread.on("error", (error) => settle(fail([`${file}: reading it failed: ${error.message}`])));
     thread.on("exit", (code) => settle(fail([`${file}: reading it ended with the exit code ${code}`])));
   });
-}
-
-function restoreConfig(answer: (ConfigThreadOutput & { readonly ok: true })["value"], env: Environment): LoadedConfig {
-  const { webFile } = answer;
-  return { ...answer, webFile: webFile === null ? null : restoreWebFile(webFile, env) };
 }

@@ -4,6 +4,7 @@ import type { Clock } from "../../model/ports.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "../context.ts";
 import { type DaemonConnectionOptions, type JsonObject, readToken, requestDaemon } from "../daemon-api/client.ts";
+import { createPaint, type Paint } from "../output/color.ts";
 import { stripControlCharacters } from "../output/text.ts";
 
 /** Options of the commands that show what the running daemon knows. */
@@ -15,7 +16,7 @@ export interface DaemonViewOptions extends DaemonConnectionOptions, OutputOption
 /** What a command shows. `read` returns what JSON prints, `format` a text that ends with a newline. */
 export interface DaemonView<T> {
   read(): Promise<Result<T, string>>;
-  format(value: T): string;
+  format(value: T, paint: Paint): string;
   /** Returns notes for standard error about what the value that was last read lacks. */
   notes?(): readonly string[];
 }
@@ -44,11 +45,13 @@ export async function showView<T>(
     printNotes();
     return EXIT_OK;
   }
+  const paint = createPaint(context.out, context.env);
+  const formatChange = (value: T) => (options.output === "json" ? `${JSON.stringify(value)}\n` : format(value, paint));
   const clear = context.out.isTTY === true && options.output === "text" ? CLEAR_SCREEN : "";
   let shown = "";
   while (!context.stop.aborted) {
     const value = await read();
-    const text = value.ok ? formatChange(value.value, options, format) : `proxywarden: ${value.error}\n`;
+    const text = value.ok ? formatChange(value.value) : `proxywarden: ${value.error}\n`;
     if (text !== shown) {
       (value.ok || clear !== "" ? context.out : context.err).write(`${clear}${text}`);
       if (value.ok) printNotes();
@@ -58,9 +61,6 @@ export async function showView<T>(
   }
   return EXIT_OK;
 }
-
-const formatChange = <T>(value: T, { output }: OutputOption, format: (value: T) => string): string =>
-  output === "json" ? `${JSON.stringify(value)}\n` : format(value);
 
 /** Reads a route of the daemon. It needs no operator token, but the web configuration may require a login. */
 export async function readRoute<T>(

@@ -4,16 +4,21 @@ import { ROWS_MAX } from "../../web/api/query.ts";
 import type { HeldNodeView } from "../../web/api/remediation-views.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { isRowList } from "../daemon-api/client.ts";
-import { createPaint, type Paint } from "../output/color.ts";
+import type { Paint } from "../output/color.ts";
 import { formatLength, formatTable, formatTime, nodeLabel, stripControlCharacters } from "../output/text.ts";
 import { type DaemonViewOptions, readRoute, showView } from "./daemon-view.ts";
 import type { NodesOptions } from "./nodes.ts";
+
+/** The held nodes that match the filters, up to the limit, and how many match. */
+interface FoundHeldNodes {
+  readonly nodes: readonly HeldNodeView[];
+  readonly total: number;
+}
 
 /**
  * `nodes --held`: lists the nodes that are held, as `GET /api/v1/holds` orders them, with every reason and how it ends.
  */
 export function runHeldNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
-  const paint = createPaint(context.out, context.env);
   const { region, country, search = "", limit } = options;
   let heldCount = 0;
   const isWanted = (held: HeldNodeView) =>
@@ -27,7 +32,7 @@ export function runHeldNodes(options: NodesOptions, context: CommandContext): Pr
     const wanted = held.value.filter(isWanted);
     return ok({ nodes: wanted.slice(0, limit), total: wanted.length });
   };
-  const format = ({ nodes, total }: { readonly nodes: readonly HeldNodeView[]; readonly total: number }) => {
+  const format = ({ nodes, total }: FoundHeldNodes, paint: Paint) => {
     const more = total > nodes.length ? `${nodes.length} of ${total} held nodes: see --limit and the filters\n` : "";
     if (heldCount === 0) return "no nodes are held\n";
     if (nodes.length === 0) return "none of the held nodes matches the filters\n";

@@ -7,7 +7,7 @@ import { ROWS_MAX } from "../../web/api/query.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { isRowList } from "../daemon-api/client.ts";
-import { createPaint } from "../output/color.ts";
+import type { Paint } from "../output/color.ts";
 import { formatTable } from "../output/text.ts";
 import { type DaemonViewOptions, readRoute, searchOf, showView } from "./daemon-view.ts";
 import type { JournalView, Named } from "./journal-views.ts";
@@ -25,107 +25,103 @@ export interface JournalRowOptions extends DaemonViewOptions {
   readonly limit: number;
 }
 
+/** A row of any view. */
+type JournalRow = { readonly node: NodeId | null };
+
+/** What a search found. */
+interface FoundRows<Row> {
+  readonly rows: readonly Row[];
+  /** Whether some rows were not searched. */
+  readonly isCut: boolean;
+  /** Number of rows that are left out because their location is unknown. */
+  readonly unlocated: number;
+}
+
 /** `decisions`, `actions` and `orders`: lists the latest rows of a view that match the options, newest first. */
-export function runJournalView<Row extends { readonly node: NodeId | null }>(
+export function runJournalView<Row extends JournalRow>(
   view: JournalView<Row>,
   options: JournalRowOptions,
   context: CommandContext,
 ): Promise<ExitCode> {
-  const paint = createPaint(context.out, context.env);
-  const search = new JournalSearch(view, options, context);
-  const format = (rows: readonly Named<Row>[]) =>
+  // Kept while it has every node of the rows: it is large, and a watched view is read every two seconds.
+  let directory: NodeDirectory | null = null;
+  // Nodes of the rows that are not in the directory, so that it is not read again for them.
+  let unknown: ReadonlySet<NodeId> = new Set();
+  let found: FoundRows<Row> = { rows: [], isCut: false, unlocated: 0 };
+
+  async function read(): Promise<Result<readonly Named<Row>[], string>> {
+    const isKept = directory !== null;
+    const known = directory === null ? await readDirectory(options, context) : ok(directory);
+    if (!known.ok) return known;
+    const nodes = known.value;
+    const search = await searchRows(view, nodes, options, context);
+    if (!search.ok) return search;
+    found = search.value;
+    const missing = found.rows.flatMap(({ node }) => (node === null || nodes.has(node) ? [] : [node]));
+    if (!isKept) unknown = new Set(missing);
+    directory = missing.every((node) => unknown.has(node)) ? nodes : null;
+    return ok(found.rows.map((row) => ({ ...row, name: nodes.get(row.node ?? "")?.name ?? null })));
+  }
+
+  const format = (rows: readonly Named<Row>[], paint: Paint) =>
     rows.length === 0 ? `no ${view.route}\n` : formatTable(view.titles, rows.map(view.cellsOf), paint);
-  return showView({ read: () => search.read(), format, notes: () => search.notes() }, options, context);
+  return showView({ read, format, notes: () => notesOn(found, view.route) }, options, context);
+}
+
+/** Returns what the rows that were found may lack. */
+function notesOn({ isCut, unlocated }: FoundRows<JournalRow>, route: string): readonly string[] {
+  const count = countNoun(unlocated, route.slice(0, -1));
+  return [
+    ...(isCut ? [`not all rows were searched: there may be more ${route}; use --since, --node or --policy`] : []),
+    ...(unlocated === 0 ? [] : [`${count} with an unknown location left out: the node is no longer in the fleet`]),
+  ];
 }
 
 /** Rows that do not match are skipped, up to this many requests. */
 const REQUESTS_MAX = 20;
 
-/** Reads the rows of a view each time it is shown. */
-class JournalSearch<Row extends { readonly node: NodeId | null }> {
-  readonly #view: JournalView<Row>;
-  readonly #options: JournalRowOptions;
-  readonly #context: CommandContext;
-  /** Kept while it has every node of the rows: it is large, and a watched view is read every two seconds. */
-  #directory: NodeDirectory | null = null;
-  /** Nodes of the rows that are not in the directory, so that it is not read again for them. */
-  #unknown: ReadonlySet<NodeId> = new Set();
-  #isCut = false;
-  #unlocated = 0;
-
-  constructor(view: JournalView<Row>, options: JournalRowOptions, context: CommandContext) {
-    this.#view = view;
-    this.#options = options;
-    this.#context = context;
+async function searchRows<Row extends JournalRow>(
+  view: JournalView<Row>,
+  directory: NodeDirectory,
+  options: JournalRowOptions,
+  context: CommandContext,
+): Promise<Result<FoundRows<Row>, string>> {
+  const { node: named, policy, region, country, since, limit } = options;
+  const isFiltered = region !== undefined || country !== undefined;
+  if (isFiltered && view.locationOf === undefined && directory.size === 0) {
+    return fail(await emptyFleetReason(options, context));
   }
-
-  async read(): Promise<Result<readonly Named<Row>[], string>> {
-    const isReadAgain = this.#directory === null;
-    const read = this.#directory === null ? await readDirectory(this.#options, this.#context) : ok(this.#directory);
-    if (!read.ok) return read;
-    const directory = read.value;
-    const rows = await this.#search(directory);
-    if (!rows.ok) return rows;
-    const unknown = rows.value.flatMap(({ node }) => (node === null || directory.has(node) ? [] : [node]));
-    if (isReadAgain) this.#unknown = new Set(unknown);
-    this.#directory = unknown.every((node) => this.#unknown.has(node)) ? directory : null;
-    return ok(rows.value.map((row) => ({ ...row, name: row.node && directory.nameOf(row.node) })));
-  }
-
-  /** Returns what the rows that were last read may lack. */
-  notes(): readonly string[] {
-    const { route } = this.#view;
-    const count = countNoun(this.#unlocated, route.slice(0, -1));
-    return [
-      ...(this.#isCut
-        ? [`not all rows were searched: there may be more ${route}; use --since, --node or --policy`]
-        : []),
-      ...(this.#unlocated === 0
-        ? []
-        : [`${count} with an unknown location left out: the node is no longer in the fleet`]),
-    ];
-  }
-
-  async #search(directory: NodeDirectory): Promise<Result<readonly Row[], string>> {
-    const view = this.#view;
-    const { node: named, policy, region, country, since, limit } = this.#options;
-    const isFiltered = region !== undefined || country !== undefined;
-    if (isFiltered && view.isLocatedByDirectory && directory.isEmpty) {
-      return fail(await emptyFleetReason(this.#options, this.#context));
+  const node = named === undefined ? ok(null) : await findNode(named, directory, options, context);
+  if (!node.ok) return node;
+  const locationOf = (row: Row) => view.locationOf?.(row) ?? directory.get(row.node ?? "")?.location ?? null;
+  const isThere = (at: Location | null) =>
+    (region ?? at?.region) === at?.region && (country ?? at?.country) === at?.country;
+  const sinceText = since === undefined ? "" : isoAt(since);
+  const oldest = since === undefined ? "" : isoAt(Math.max(0, since - view.shownLaterMs));
+  // Pages overlap, because several rows may have the time at which a page ends.
+  const found = new Map<string, Row>();
+  const unlocated = new Set<string>();
+  const isScattered = isFiltered || (since !== undefined && view.shownLaterMs > 0);
+  const pageRows = isScattered ? ROWS_MAX : limit;
+  let until: string | null = null;
+  let isCut = false;
+  for (let request = 1; found.size < limit && request <= REQUESTS_MAX; request++) {
+    const search: string = searchOf({ node: node.value, policy, until, limit: pageRows });
+    const page = await readRoute(`/api/v1/${view.route}?${search}`, isRowList<Row>, options, context);
+    if (!page.ok) return page;
+    const rows = page.value.data;
+    for (const row of rows) {
+      if (view.shownTime(row) < sinceText) continue;
+      const location = locationOf(row);
+      if (isFiltered && location === null) unlocated.add(JSON.stringify(row));
+      else if (isThere(location)) found.set(JSON.stringify(row), row);
     }
-    const node = named === undefined ? ok(null) : await findNode(named, directory, this.#options, this.#context);
-    if (!node.ok) return node;
-    const isThere = (at: Location | null) =>
-      (region ?? at?.region) === at?.region && (country ?? at?.country) === at?.country;
-    const sinceText = since === undefined ? "" : isoAt(since);
-    const oldest = since === undefined ? "" : isoAt(Math.max(0, since - view.shownLaterMs));
-    // Pages overlap, because several rows may have the time at which a page ends.
-    const found = new Map<string, Row>();
-    const unlocated = new Set<string>();
-    const isScattered = isFiltered || (since !== undefined && view.shownLaterMs > 0);
-    const pageRows = isScattered ? ROWS_MAX : limit;
-    let until: string | null = null;
-    this.#isCut = false;
-    for (let request = 1; found.size < limit; request++) {
-      const search: string = searchOf({ node: node.value, policy, until, limit: pageRows });
-      const page = await readRoute(`/api/v1/${view.route}?${search}`, isRowList<Row>, this.#options, this.#context);
-      if (!page.ok) return page;
-      const rows = page.value.data;
-      for (const row of rows) {
-        if (view.shownTime(row) < sinceText) continue;
-        const location = view.locationOf(row, directory);
-        if (isFiltered && location === null) unlocated.add(JSON.stringify(row));
-        else if (isThere(location)) found.set(JSON.stringify(row), row);
-      }
-      const last = rows.length < pageRows ? null : view.sortedBy(rows.at(-1)!);
-      if (last === null || last < oldest) break;
-      // More rows may have the same time than fit on a page. Those beyond the page can't be read.
-      const isStuck: boolean = last === until;
-      this.#isCut ||= isStuck || request === REQUESTS_MAX;
-      if (request === REQUESTS_MAX) break;
-      until = isStuck ? isoAt(Date.parse(last) - 1) : last;
-    }
-    this.#unlocated = unlocated.size;
-    return ok([...found.values()].slice(0, limit));
+    const last = rows.length < pageRows ? null : view.sortedBy(rows.at(-1)!);
+    if (last === null || last < oldest) break;
+    // More rows may have the same time than fit on a page. Those beyond the page can't be read.
+    const isStuck: boolean = last === until;
+    isCut ||= isStuck || request === REQUESTS_MAX;
+    until = isStuck ? isoAt(Date.parse(last) - 1) : last;
   }
+  return ok({ rows: [...found.values()].slice(0, limit), isCut, unlocated: unlocated.size });
 }

@@ -4,7 +4,6 @@ import type { Location } from "../../model/snapshot.ts";
 import type { ActionView, DecisionView, OperatorCommandView } from "../../web/api/row-views.ts";
 import { requestText, stateText } from "../output/node-explanation-text.ts";
 import { formatTime, nodeLabel } from "../output/text.ts";
-import type { NodeDirectory } from "./node-directory.ts";
 
 /** A row with the name of its node, or null if the node has none, or is not in the fleet. */
 export type Named<Row> = Row & { readonly name: string | null };
@@ -19,10 +18,8 @@ export interface JournalView<Row extends { readonly node: NodeId | null }> {
   shownTime(row: Row): string;
   /** How much later than `sortedBy` the shown time of a row may be for `--since` to find it. */
   readonly shownLaterMs: DurationMs;
-  /** Where the node is, or was at the time of the row, or null if unknown. */
-  locationOf(row: Row, directory: NodeDirectory): Location | null;
-  /** Whether `locationOf` needs the directory. */
-  readonly isLocatedByDirectory: boolean;
+  /** Where the node was at the time of the row. Absent if rows do not say it; the directory then says where it is. */
+  locationOf?(row: Row): Location;
   readonly titles: readonly string[];
   /** Returns the cells of a row, in the order of the titles. */
   cellsOf(row: Named<Row>): readonly string[];
@@ -34,8 +31,6 @@ export const DECISIONS: JournalView<DecisionView> = {
   sortedBy: ({ at }) => at,
   shownTime: ({ at }) => at,
   shownLaterMs: 0,
-  locationOf: ({ node }, directory) => directory.locationOf(node),
-  isLocatedByDirectory: true,
   titles: ["time", "node", "policy", "step", "mode", "verdict", "reasons"],
   cellsOf: ({ at, node, name, policy, step, mode, verdict, blockers }) => [
     formatTime(at),
@@ -56,7 +51,6 @@ export const ACTIONS: JournalView<ActionView> = {
   // An action is created when it waits for approval. Few wait for longer than this.
   shownLaterMs: DAY_MS,
   locationOf: ({ country, region }) => ({ country, region }),
-  isLocatedByDirectory: false,
   titles: ["time", "id", "node", "region", "policy", "step", "action", "state", "detail"],
   cellsOf: (row) => [
     formatTime(row.sent_at ?? row.created_at),
@@ -77,8 +71,6 @@ export const ORDERS: JournalView<OperatorCommandView> = {
   sortedBy: ({ at }) => at,
   shownTime: ({ at }) => at,
   shownLaterMs: 0,
-  locationOf: ({ node }, directory) => (node === null ? null : directory.locationOf(node)),
-  isLocatedByDirectory: true,
   titles: ["time", "command", "operator", "node", "result"],
   cellsOf: ({ at, order, operator, node, name, detail }) => [
     formatTime(at),

@@ -19,43 +19,8 @@ interface FleetColumns {
 /** Every id has this prefix (spec, section 2.1). */
 const ID_PREFIX = "node_";
 
-/** The names and locations of the daemon's nodes. A standby knows none. */
-export class NodeDirectory {
-  readonly #columns: FleetColumns;
-  readonly #slots: ReadonlyMap<NodeId, number>;
-
-  constructor(columns: FleetColumns) {
-    this.#columns = columns;
-    this.#slots = new Map(columns.ids.map((id, slot) => [id, slot]));
-  }
-
-  /** Whether the daemon knows no nodes. */
-  get isEmpty(): boolean {
-    return this.#columns.ids.every((id) => id === "");
-  }
-
-  has(id: NodeId): boolean {
-    return this.#slots.has(id);
-  }
-
-  /** Returns the name of a node, or null if it has none, or is not in the fleet. */
-  nameOf(id: NodeId): string | null {
-    const slot = this.#slots.get(id);
-    return slot === undefined ? null : this.#columns.names[slot] || null;
-  }
-
-  /** Returns the country and region of a node, or null if it is not in the fleet. */
-  locationOf(id: NodeId): Location | null {
-    const slot = this.#slots.get(id);
-    return slot === undefined ? null : (this.#columns.places[this.#columns.place[slot]!] ?? null);
-  }
-
-  /** Returns the ids of the nodes with this name. */
-  idsOf(name: string): readonly NodeId[] {
-    const { ids, names } = this.#columns;
-    return ids.filter((id, slot) => id !== "" && names[slot] === name);
-  }
-}
+/** The names (null if there is none) and locations of the daemon's nodes, by id. A standby knows none. */
+export type NodeDirectory = ReadonlyMap<NodeId, { readonly name: string | null; readonly location: Location }>;
 
 /** Reads the directory of the running daemon. */
 export async function readDirectory(
@@ -63,7 +28,10 @@ export async function readDirectory(
   context: CommandContext,
 ): Promise<Result<NodeDirectory, string>> {
   const columns = await readRoute("/api/v1/fleet", isFleet, options, context);
-  return columns.ok ? ok(new NodeDirectory(columns.value)) : columns;
+  if (!columns.ok) return columns;
+  const { ids, names, place, places } = columns.value;
+  const nodes = ids.map((id, slot) => [id, { name: names[slot] || null, location: places[place[slot]!]! }] as const);
+  return ok(new Map(nodes.filter(([id]) => id !== "")));
 }
 
 const isFleet = (response: JsonObject): response is JsonObject & FleetColumns =>
@@ -91,14 +59,17 @@ export async function findNode(
   options: DaemonConnectionOptions,
   context: CommandContext,
 ): Promise<Result<NodeId, string>> {
-  const ids = directory.has(node) ? [node] : directory.idsOf(node);
+  const ids = directory.has(node) ? [node] : idsNamed(node, directory);
   if (ids.length === 1) return ok(ids[0]!);
   const shown = stripControlCharacters(node);
   if (ids.length > 1) return fail(`several nodes have the name ${shown}: use one of the ids ${ids.join(", ")}`);
   if (node.startsWith(ID_PREFIX)) return ok(node);
-  if (directory.isEmpty) return fail(`${await emptyFleetReason(options, context)}, or name the node by its id`);
+  if (directory.size === 0) return fail(`${await emptyFleetReason(options, context)}, or name the node by its id`);
   return fail(`no node "${shown}" in the fleet: find it with ${PROGRAM} nodes --search`);
 }
+
+const idsNamed = (wanted: string, directory: NodeDirectory): readonly NodeId[] =>
+  [...directory].flatMap(([id, { name }]) => (name === wanted ? [id] : []));
 
 /** Returns why the daemon knows no nodes, and where to ask instead. */
 export async function emptyFleetReason(options: DaemonConnectionOptions, context: CommandContext): Promise<string> {

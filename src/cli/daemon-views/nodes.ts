@@ -5,7 +5,7 @@ import { ROWS_MAX } from "../../web/api/query.ts";
 import { formatUptime } from "../../web/ui/page/format.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 import type { JsonObject } from "../daemon-api/client.ts";
-import { createPaint, type Paint } from "../output/color.ts";
+import type { Paint } from "../output/color.ts";
 import { formatLength, formatTable, formatTime } from "../output/text.ts";
 import { type DaemonViewOptions, readRoute, searchOf, showView } from "./daemon-view.ts";
 
@@ -28,12 +28,7 @@ interface FoundNodes {
 
 /** `nodes`: lists the nodes of the running daemon, in the order of their ids. */
 export function runNodes(options: NodesOptions, context: CommandContext): Promise<ExitCode> {
-  const paint = createPaint(context.out, context.env);
-  return showView(
-    { read: () => readNodes(options, context), format: (found) => formatNodes(found, paint) },
-    options,
-    context,
-  );
+  return showView({ read: () => readNodes(options, context), format: formatNodes }, options, context);
 }
 
 async function readNodes(options: NodesOptions, context: CommandContext): Promise<Result<FoundNodes, string>> {

@@ -5,7 +5,7 @@ import type { budgetView, LeaderView, statusView } from "../../web/api/status-vi
 import { countNoun, episodeState, formatCount } from "../../web/ui/page/format.ts";
 import { type CommandContext, type ExitCode, PROGRAM } from "../context.ts";
 import { isRowList, type JsonObject } from "../daemon-api/client.ts";
-import { createPaint, type Paint } from "../output/color.ts";
+import type { Paint } from "../output/color.ts";
 import { formatLength, formatTable, formatTime, stripControlCharacters } from "../output/text.ts";
 import { type DaemonViewOptions, readRoute, showView } from "./daemon-view.ts";
 import { formatHeldNodes, readHeldNodes } from "./held-nodes.ts";
@@ -29,12 +29,7 @@ const HELD_NODES_LISTED = 10;
 
 /** `status`: shows the state of the running daemon: nodes, collectors, limits, policies, and what holds actions. */
 export function runStatus(options: DaemonViewOptions, context: CommandContext): Promise<ExitCode> {
-  const paint = createPaint(context.out, context.env);
-  return showView(
-    { read: () => readStatus(options, context), format: (shown) => formatStatus(shown, paint) },
-    options,
-    context,
-  );
+  return showView({ read: () => readStatus(options, context), format: formatStatus }, options, context);
 }
 
 async function readStatus(options: DaemonViewOptions, context: CommandContext): Promise<Result<DaemonStatus, string>> {

@@ -1,15 +1,21 @@
+import type { CallAttemptDeps } from "../../api-client/call-attempt.ts";
 import { createApiClient } from "../../api-client/client.ts";
 import { decodePage } from "../../api-client/decoding/records.ts";
 import { type Call, listNodesCall, listSessionsCall } from "../../api-client/endpoints.ts";
+import { createRateLimiter } from "../../api-client/rate-limiter.ts";
+import { createServiceClock } from "../../api-client/service-clock.ts";
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { NETWORK_SIZE_FACT, type NetworkSize, storedNetworkSize } from "../../collectors/polling-plan.ts";
 import type { Config } from "../../config/schema/config.ts";
 import type { ConfigResources } from "../../daemon/config-resources.ts";
 import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "../../daemon/term.ts";
+import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import type { EpochMs } from "../../model/time.ts";
+import { createSystemClock } from "../../platform/clock.ts";
+import { silentLog } from "../../platform/log.ts";
 import { billingMonthOf } from "../../rate-limit/monthly-budget.ts";
 import { openConfiguredReader } from "../state-store.ts";
-import { createServiceAccess, SERVICE_TIMEOUT_MS } from "./service-access.ts";
 
 /** Numbers of nodes and sessions given on the command line. Absent if not given. */
 export interface GivenCounts {
@@ -47,6 +53,30 @@ export async function readStoredState(
   }
 }
 
+/** Timeout of each call. */
+const SERVICE_TIMEOUT_MS: DurationMs = 10 * SECOND_MS;
+
+/**
+ * Returns what a command needs to call the service within the configured limits. Its calls are not counted in the state
+ * of the daemon, which sees them as external usage.
+ */
+export function createServiceAccess(
+  { settings, secret, transport }: ConfigResources,
+  version: string,
+): CallAttemptDeps & { readonly random: () => number } {
+  const clock = createSystemClock();
+  const ignore = () => {};
+  const { limits, monthStartsOn } = settings;
+  const { calls } = createMemoryStateStore();
+  const random = Math.random;
+  return {
+    ...{ clock, secret, transport, random, agent: `proxywarden/${version}` },
+    rateLimiter: createRateLimiter({ limits, monthStartsOn, clock, random, calls, log: silentLog, onWait: ignore }),
+    timeoutMs: SERVICE_TIMEOUT_MS,
+    serviceClock: createServiceClock(),
+  };
+}
+
 /** Number of records in a list, and records per page. */
 interface ListTotal {
   readonly count: number;
@@ -56,11 +86,11 @@ interface ListTotal {
 /** Asks the service for the network's size. This reads the first page of each list, and takes two calls. */
 export async function queryNetworkSize(
   resources: ConfigResources,
-  agent: string,
+  version: string,
   stop: AbortSignal,
 ): Promise<Result<NetworkSize, readonly string[]>> {
   const { pageLimit } = resources.settings;
-  const client = createApiClient(createServiceAccess(resources, agent));
+  const client = createApiClient(createServiceAccess(resources, version));
   async function totalOf(call: Call): Promise<Result<ListTotal, string>> {
     const answer = await client.get(call, "walk", AbortSignal.any([stop, AbortSignal.timeout(SERVICE_TIMEOUT_MS)]));
     const page = answer.ok ? decodePage(answer.value.json) : answer;

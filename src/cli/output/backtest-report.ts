@@ -31,7 +31,6 @@ export function backtestReport(result: BacktestResult) {
 
 function outcomeReport(outcome: ReplayOutcome, names: BacktestResult["names"]) {
   const { rules, actions } = outcome;
-  const holds = outcome.holds();
   return {
     policies: rules.map(({ name, mode }) => {
       const own = actions.filter(({ policy }) => policy === name);
@@ -41,7 +40,7 @@ function outcomeReport(outcome: ReplayOutcome, names: BacktestResult["names"]) {
         actions: countBy(own, ({ action }) => action),
         nodes: new Set(own.map(({ node }) => node)).size,
         days: countBy(own, ({ at }) => dayOf(at)),
-        held: holds.filter(({ policy }) => policy === name).map(({ policy: _, ...hold }) => hold),
+        held: outcome.holdsOf(name),
       };
     }),
     nodes: nodesOf(actions, names),

@@ -10,13 +10,14 @@ import type { RemediationView } from "../../remediation/status/views.ts";
 import { isoAt } from "../../web/api/notation.ts";
 import { type StatusSnapshot, sessionsByStatus, statusLine } from "../../web/api/status-views.ts";
 import { formatFields } from "../../web/ui/page/format.ts";
+import type { Tone } from "./color.ts";
 import { actionText } from "./node-explanation-text.ts";
 import { formatLength } from "./text.ts";
 
-/** One line of output, and what it means for the node. */
+/** One line of output, and its color. */
 interface ReportLine {
   readonly text: string;
-  readonly tone: "good" | "bad" | "change" | "summary";
+  readonly tone: Tone | null;
 }
 
 /** Interval between two summaries. */
@@ -44,7 +45,7 @@ export function createConsoleReporter(startedAt: MonotonicMs) {
       lines.push({ text, tone: toneOf(NODE_STATUSES[now]!) });
     }
     if (lines.length <= CHANGES_LISTED_MAX) return lines;
-    const rest: ReportLine = { text: `and ${lines.length - CHANGES_LISTED_MAX} more nodes changed`, tone: "change" };
+    const rest: ReportLine = { text: `and ${lines.length - CHANGES_LISTED_MAX} more nodes changed`, tone: "warning" };
     return [...lines.slice(0, CHANGES_LISTED_MAX), rest];
   }
 
@@ -61,7 +62,7 @@ export function createConsoleReporter(startedAt: MonotonicMs) {
         (isKnown || statusSnapshot.monotonic >= startedAt + SUMMARY_INTERVAL_MS)
       ) {
         summaryAt = statusSnapshot.monotonic + SUMMARY_INTERVAL_MS;
-        lines.push({ text: `${statusLine(statusSnapshot)} | ${budgetLine(statusSnapshot)}`, tone: "summary" });
+        lines.push({ text: `${statusLine(statusSnapshot)} | ${budgetLine(statusSnapshot)}`, tone: null });
       }
       return lines.map(({ text, tone }) => ({ text: `${elapsed}  ${text}`, tone }));
     },
@@ -70,7 +71,7 @@ export function createConsoleReporter(startedAt: MonotonicMs) {
 
 function toneOf(status: NodeStatus): ReportLine["tone"] {
   if (status === "online") return "good";
-  return status === "offline" ? "bad" : "change";
+  return status === "offline" ? "bad" : "warning";
 }
 
 function budgetLine({ ledger, snapshot }: StatusSnapshot): string {
@@ -132,20 +133,20 @@ function formatDecision(
     .map(([field, value]) => `${field} ${value}`)
     .join(", ");
   const dry = mode === "dry_run" ? " (dry run)" : "";
-  if (verdict === "act") return { text: `${policy}: acts on ${label}${dry}: ${fields}`, tone: "change" } as const;
+  if (verdict === "act") return { text: `${policy}: acts on ${label}${dry}: ${fields}`, tone: "warning" } as const;
   const reasons = blockers.map(({ reason, detail }) => `${reason} (${detail})`).join("; ");
-  return { text: `${policy}: holds ${label}${dry}: ${reasons}`, tone: "change" } as const;
+  return { text: `${policy}: holds ${label}${dry}: ${reasons}`, tone: "warning" } as const;
 }
 
 function formatAction(action: Action, nameOf: (node: NodeId) => string): ReportLine | null {
   const { id, policy, node, request, state, outcome, shadow, detail, proof } = action;
   const what = `${policy}: ${actionText(request)} of ${nameOf(node)} (${id})`;
-  if (shadow) return state === "sent" ? { text: `${what}: not sent (dry run)`, tone: "change" } : null;
+  if (shadow) return state === "sent" ? { text: `${what}: not sent (dry run)`, tone: "warning" } : null;
   switch (state) {
     case "sent":
-      return { text: `${what}: ${action.inDoubt ? `in doubt: ${detail}` : "sent"}`, tone: "change" };
+      return { text: `${what}: ${action.inDoubt ? `in doubt: ${detail}` : "sent"}`, tone: "warning" };
     case "withdrawn":
-      return { text: `${what}: withdrawn: ${detail}`, tone: "change" };
+      return { text: `${what}: withdrawn: ${detail}`, tone: "warning" };
     case "ended": {
       const took =
         action.sentAt === null || action.endedAt === null

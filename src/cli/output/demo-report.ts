@@ -13,7 +13,11 @@ export async function demoReport(daemon: Daemon, service: SimulatedService): Pro
     ({ endpoint, status, count }) => `  ${String(count).padStart(6)}  ${endpoint}  ${status}`,
   );
   const actions = await actionCounts(daemon.url());
-  const ages = Object.entries(formatAges(daemon)).map(([collector, age]) => `  ${collector.padEnd(9)} ${age}`);
+  const { collectors } = statusView(daemon.statusSnapshot());
+  const ages = Object.entries(collectors).map(([collector, { age_seconds: age }]) => {
+    const shown = age === null ? "no data yet" : `${formatDuration(age.median)}  ${formatDuration(age.max)}`;
+    return `  ${collector.padEnd(9)} ${shown}`;
+  });
   const plain = await measureScrape(daemon.url(), "identity");
   const packed = await measureScrape(daemon.url(), "gzip");
   return `
@@ -30,16 +34,6 @@ ${ages.join("\n")}
 scrape: ${plain.ms.toFixed(1)} ms for ${plain.bytes} bytes, ${packed.ms.toFixed(1)} ms for ${packed.bytes} bytes with gzip
 memory: ${Math.round(process.memoryUsage.rss() / 2 ** 20)} MiB resident, including the simulated service
 `;
-}
-
-function formatAges(daemon: Daemon): Record<string, string> {
-  const { collectors } = statusView(daemon.statusSnapshot());
-  return Object.fromEntries(
-    Object.entries(collectors).map(([name, { age_seconds: age }]) => [
-      name,
-      age === null ? "no data yet" : `${formatDuration(age.median)}  ${formatDuration(age.max)}`,
-    ]),
-  );
 }
 
 /** The counters of actions in `/metrics` that are not zero. */

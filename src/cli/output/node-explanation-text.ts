@@ -13,10 +13,8 @@ const ACTIONS_MAX = 10;
 const OPERATOR_COMMANDS_MAX = 10;
 const LABEL_CHARS = 10;
 
-const plain: Paint = (_tone, text) => text;
-
 /** Formats a node report: every policy with its hold reasons, actions and their results. */
-export const formatNodeReport = (report: NodeReport, paint = plain): string =>
+export const formatNodeReport = (report: NodeReport, paint: Paint): string =>
   `${[
     summaryLines(report),
     ...report.policies.map((policy) => policyLines(policy, report)),

@@ -38,15 +38,21 @@ export const emptyPolicyReport = (policy: string): PolicyReport => ({
   ...{ for_seconds: null, timer: null, episode: null, steps: [], blockers: null },
 });
 
-/** Returns the policies, followed by those that only rows name. */
-export function withRecordedPolicies(policies: readonly PolicyReport[], rows: NodeRows): readonly PolicyReport[] {
-  const known = new Set(policies.map(({ policy }) => policy));
-  const named = [...rows.episodes, ...rows.decisions, ...rows.actions].map(({ policy }) => policy);
+/** Adds the policies that only rows name. */
+export function withRecordedPolicies(report: NodeReport): NodeReport {
+  const known = new Set(report.policies.map(({ policy }) => policy));
+  const named = [...report.episodes, ...report.decisions, ...report.actions].map(({ policy }) => policy);
   const rest = [...new Set(named)].filter((policy) => !known.has(policy)).sort();
-  return [...policies, ...rest.map(emptyPolicyReport)];
+  return { ...report, policies: [...report.policies, ...rest.map(emptyPolicyReport)] };
 }
 
-/** Returns the rows as they were at a time. Later changes are undone as far as a row records them. */
+/** Returns a report as of a time, from its rows. Later changes are undone as far as a row records them. */
+export const reportAsOf = (report: NodeReport, at: string): NodeReport => ({
+  ...{ id: report.id, explained_at: at, source: "past", seen: null, policies: [] },
+  ...rowsAsOf(report, at),
+});
+
+/** Returns the rows as they were at a time. */
 export function rowsAsOf(rows: NodeRows, at: string): NodeRows {
   const decisions = rows.decisions.filter((decision) => decision.at <= at);
   const actions = rows.actions.filter(({ created_at }) => created_at <= at).map((action) => actionAsOf(action, at));

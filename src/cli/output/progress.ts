@@ -5,7 +5,8 @@ import type { CommandContext, Output } from "../context.ts";
 
 /** Shorter waits are not shown. */
 const QUIET_PERIOD_MS: DurationMs = 2 * SECOND_MS;
-const CLEAR_LINE = "\r\u{1b}[K";
+/** Clears the line of a terminal that the cursor is in. */
+export const CLEAR_LINE = "\r\u{1b}[K";
 
 /**
  * Waits for `work`. After two seconds a terminal shows what the wait is for and how long it has lasted; the line is
@@ -37,22 +38,6 @@ async function showElapsed(label: string, err: Output, clock: Pick<Clock, "monot
     await clock.sleep(SECOND_MS, done);
   }
   err.write(CLEAR_LINE);
-}
-
-/** Runs work that blocks the process. If `isLong`, a terminal shows a status line while it runs. */
-export function withStatusLine<T>(
-  text: string,
-  isLong: boolean,
-  work: () => T,
-  { err }: Pick<CommandContext, "err">,
-): T {
-  if (!isLong || err.isTTY !== true) return work();
-  err.write(text);
-  try {
-    return work();
-  } finally {
-    err.write(CLEAR_LINE);
-  }
 }
 
 /** Interval in percent at which progress is written if a line can't be rewritten. */

@@ -25,7 +25,6 @@ import {
 import { readServerAccess } from "../daemon-api/connection.ts";
 import { backtestReport } from "../output/backtest-report.ts";
 import { formatBacktest } from "../output/backtest-text.ts";
-import { createPaint } from "../output/color.ts";
 import { showShare } from "../output/progress.ts";
 
 interface BacktestOptions extends OutputOption {
@@ -84,9 +83,7 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
   ).finally(() => prometheus.close());
   progress.end();
   if (!result.ok) return failWith(context, result.error);
-  print(context, options, backtestReport(result.value), (report) =>
-    formatBacktest(report, createPaint(context.out, context.env)),
-  );
+  print(context, options, backtestReport(result.value), formatBacktest);
   return EXIT_OK;
 }
 

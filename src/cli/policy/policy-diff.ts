@@ -14,7 +14,7 @@ import {
   print,
   readTextInput,
 } from "../context.ts";
-import { createPaint, type Tone } from "../output/color.ts";
+import type { Paint, Tone } from "../output/color.ts";
 import { stripControlCharacters } from "../output/text.ts";
 
 /** `policy diff OLD NEW`: compares which nodes two policy files act on. */
@@ -35,7 +35,7 @@ export async function runPolicyDiff(
     return EXIT_FAILURE;
   }
   const found = comparePolicies(old.value, next.value);
-  print(context, options, { differences: found }, () => formatDifferences(found, context));
+  print(context, options, { differences: found }, ({ differences }, paint) => formatDifferences(differences, paint));
   return EXIT_OK;
 }
 
@@ -55,9 +55,8 @@ const EFFECT_STYLES: Readonly<Record<PolicyDifference["effect"], readonly [sign:
   other: ["~", null],
 };
 
-function formatDifferences(found: readonly PolicyDifference[], { out, env }: CommandContext): string {
+function formatDifferences(found: readonly PolicyDifference[], paint: Paint): string {
   if (found.length === 0) return "no difference\n";
-  const paint = createPaint(out, env);
   const policies = Map.groupBy(found, ({ policy }) => policy);
   const blocks = [...policies].map(([policy, own]) => {
     const lines = own.map(({ key, effect, text }) => {

@@ -19,7 +19,7 @@ import {
   print,
   readTextInput,
 } from "../context.ts";
-import { createPaint, type Paint } from "../output/color.ts";
+import type { Paint } from "../output/color.ts";
 import { withProgress } from "../output/progress.ts";
 import { stripControlCharacters } from "../output/text.ts";
 import { type FailedExpectation, runPolicyTest } from "../policy-tests/runner.ts";
@@ -54,9 +54,7 @@ export async function runPolicyTests(
       context,
       results.flatMap(({ errors }) => errors),
     );
-  print(context, options, { passed, files: results }, () =>
-    formatResults(results, createPaint(context.out, context.env)),
-  );
+  print(context, options, { passed, files: results }, ({ files }, paint) => formatResults(files, paint));
   return passed ? EXIT_OK : EXIT_FAILURE;
 }
 

@@ -4,38 +4,43 @@ import { CATEGORIES } from "../../rate-limit/limits.ts";
 import { isPage, type ProbedCall, type ProbedPage, type ServiceObservation, sharesRecords } from "./service-probe.ts";
 
 /** Result of a probe about one property of the service. */
-export interface Finding {
-  readonly about: "scopes" | "usage_scale" | "page_limit" | "first_page" | "limits" | "headers";
+export interface Finding extends Answer {
+  readonly about: string;
+}
+
+/** What the responses show. */
+interface Answer {
   /** Null if it can't be determined. */
   readonly value: unknown;
   /** Whether the responses prove the value. */
   readonly certain: boolean;
   readonly text: string;
   /** Whether the daemon can't work as configured. */
-  readonly problem?: true;
+  readonly problem?: boolean;
 }
 
 /** Returns findings about everything that the spec leaves open, compared with the configuration. */
 export const findingsOf = (observed: ServiceObservation, config: Config): readonly Finding[] => [
-  scopesOf(observed),
-  usageScaleOf(observed, config.service.usage_scale),
-  pageLimitOf(observed, config.service.page_limit),
-  firstPageOf(observed),
-  limitsOf(observed, config),
-  headersOf(observed),
+  { about: "scopes", ...scopesOf(observed) },
+  { about: "usage_scale", ...usageScaleOf(observed, config.service.usage_scale) },
+  { about: "page_limit", ...pageLimitOf(observed, config.service.page_limit) },
+  { about: "first_page", ...firstPageOf(observed) },
+  { about: "limits", ...limitsOf(observed, config) },
+  { about: "headers", ...headersOf(observed) },
 ];
 
-const unknown = (about: Finding["about"], text: string): Finding => ({ about, value: null, certain: false, text });
+const unknown = (text: string): Answer => ({ value: null, certain: false, text });
+const proved = (value: unknown, text: string): Answer => ({ value, certain: true, text });
 
 const READ_SCOPES = ["nodes:read", "sessions:read"] as const;
 const WRITE_NOTE = "nodes:write can't be determined without an action";
 
-function scopesOf({ calls }: ServiceObservation): Finding {
+function scopesOf({ calls }: ServiceObservation): Answer {
   if (calls.some(({ status }) => status === 401))
-    return { ...unknown("scopes", "401: the service does not accept the API key"), problem: true };
+    return { ...unknown("401: the service does not accept the API key"), problem: true };
   const failed = calls.find(({ status }) => status === null);
   if (failed !== undefined && calls.every(({ status }) => status === null))
-    return { ...unknown("scopes", failed.error!), problem: true };
+    return { ...unknown(failed.error!), problem: true };
   const statusOf = (scope: string) => calls.filter((call) => call.scope === scope).map(({ status }) => status ?? 0);
   const granted = READ_SCOPES.filter((scope) => statusOf(scope).some(isSuccess));
   const denied = READ_SCOPES.filter((scope) => statusOf(scope).includes(403));
@@ -55,8 +60,8 @@ function scopesOf({ calls }: ServiceObservation): Finding {
     ["nodes:write", null],
   ]);
   return {
-    ...{ about: "scopes", value, certain: others.length === 0, text: parts.join("; ") },
-    ...(isWorking ? {} : { problem: true as const }),
+    ...{ value, certain: others.length === 0, text: parts.join("; ") },
+    ...(isWorking ? {} : { problem: true }),
   };
 }
 
@@ -74,25 +79,24 @@ function describeCall(call: ProbedCall | undefined): string {
  */
 const RATIO_MAX = 1.5;
 
-function usageScaleOf({ details }: ServiceObservation, configured: "ratio" | "percent" | undefined): Finding {
+function usageScaleOf({ details }: ServiceObservation, configured: "ratio" | "percent" | undefined): Answer {
   const usages = details.flatMap(({ cpuUsage, memoryUsage, diskUsage }) =>
     [cpuUsage, memoryUsage, diskUsage].filter((usage) => usage !== null),
   );
   const highest = Math.max(0, ...usages);
   const nodes = `${details.length} ${details.length === 1 ? "node" : "nodes"}`;
-  if (details.length === 0) return unknown("usage_scale", "can't be determined: no node could be read");
-  if (highest === 0) return unknown("usage_scale", `can't be determined: ${nodes} read, none with a usage above 0`);
+  if (details.length === 0) return unknown("can't be determined: no node could be read");
+  if (highest === 0) return unknown(`can't be determined: ${nodes} read, none with a usage above 0`);
   if (highest > RATIO_MAX) {
     const seen = `a node has a usage of ${highest}, which is no ratio`;
-    const base = { about: "usage_scale", value: "percent", certain: true } as const;
-    if (configured === "percent") return { ...base, text: `percent, as configured: ${seen}` };
-    if (configured === undefined) return { ...base, text: `percent: ${seen}; set service.usage_scale: percent` };
+    if (configured === "percent") return proved("percent", `percent, as configured: ${seen}`);
+    if (configured === undefined) return proved("percent", `percent: ${seen}; set service.usage_scale: percent`);
     const text = `percent: ${seen}, but service.usage_scale is ratio, so all usage would be unknown; set it to percent`;
-    return { ...base, text, problem: true };
+    return { ...proved("percent", text), problem: true };
   }
   if (highest > 1) {
     const either = "it may be the ratio of an overloaded node, or a percentage of an idle one";
-    return unknown("usage_scale", `can't be determined: the highest usage of ${nodes} is ${highest}; ${either}`);
+    return unknown(`can't be determined: the highest usage of ${nodes} is ${highest}; ${either}`);
   }
   const reason = `no usage of the ${nodes} read is above 1, so ratio and percent can't be told apart for certain; as percent, none of them would use more than 1%`;
   const advice = {
@@ -100,60 +104,54 @@ function usageScaleOf({ details }: ServiceObservation, configured: "ratio" | "pe
     percent: "; service.usage_scale is percent",
     unset: "; set service.usage_scale: ratio unless your nodes are that idle",
   }[configured ?? "unset"];
-  return { about: "usage_scale", value: "ratio", certain: false, text: `ratio, most likely: ${reason}${advice}` };
+  return { value: "ratio", certain: false, text: `ratio, most likely: ${reason}${advice}` };
 }
 
-function pageLimitOf({ nodes, sessions }: ServiceObservation, requested: number): Finding {
-  if (nodes === null) return unknown("page_limit", "can't be determined: no page of nodes could be read");
+function pageLimitOf({ nodes, sessions }: ServiceObservation, requested: number): Answer {
+  if (nodes === null) return unknown("can't be determined: no page of nodes could be read");
   const shown = [nodes, ...(sessions === null ? [] : [sessions])].map(fullPageOf).filter((size) => size !== null);
   const rejected = nodes.limit < requested ? `a limit of ${requested} is rejected with a 4xx; ` : "";
   if (shown.length === 0) {
     const fits = `all ${nodes.page.total} nodes fit on a page of ${nodes.limit}, so the largest page can't be determined`;
-    return { ...unknown("page_limit", `${rejected}${fits}`), value: rejected === "" ? null : nodes.limit };
+    return { ...unknown(`${rejected}${fits}`), value: rejected === "" ? null : nodes.limit };
   }
   const size = Math.min(...shown);
   const text =
     size < nodes.limit
       ? `${size}: ${nodes.limit} were requested, and the service returns fewer`
       : `${size}, as requested`;
-  return { about: "page_limit", value: size, certain: true, text: `${rejected}${text}` };
+  return proved(size, `${rejected}${text}`);
 }
 
 /** Returns the size of a page, or null if it is empty, or if it is not full because the list ends on it. */
 const fullPageOf = ({ limit, page: { records, total } }: ProbedPage): number | null =>
   records.length > 0 && (records.length < total || records.length === limit) ? records.length : null;
 
-function firstPageOf({ nodes, pageZero, pageTwo }: ServiceObservation): Finding {
-  const is = (value: 0 | 1, text: string): Finding => ({
-    about: "first_page",
-    value,
-    certain: true,
-    text: `${value}: ${text}`,
-  });
-  if (nodes === null) return unknown("first_page", "can't be determined: no page of nodes could be read");
+function firstPageOf({ nodes, pageZero, pageTwo }: ServiceObservation): Answer {
+  const is = (value: 0 | 1, text: string) => proved(value, `${value}: ${text}`);
+  if (nodes === null) return unknown("can't be determined: no page of nodes could be read");
   const { records, total } = nodes.page;
-  if (total === 0) return unknown("first_page", "can't be determined: the fleet has no nodes");
+  if (total === 0) return unknown("can't be determined: the fleet has no nodes");
   if (total <= records.length) return is(1, "page 1 has all nodes");
   if (pageZero === "rejected") return is(1, "page 0 is rejected with a 4xx");
-  if (!isPage(pageZero)) return unknown("first_page", "can't be determined: page 0 could not be read");
+  if (!isPage(pageZero)) return unknown("can't be determined: page 0 could not be read");
   if (pageZero.records.length === 0) return is(1, "page 0 is empty");
   if (!sharesRecords(pageZero, nodes.page)) return is(0, "page 0 has nodes that page 1 does not have");
-  if (pageTwo === null)
-    return unknown("first_page", "can't be determined: pages 0 and 1 are the same, and page 2 could not be read");
+  if (pageTwo === null) return unknown("can't be determined: pages 0 and 1 are the same, and page 2 could not be read");
   return sharesRecords(pageTwo, nodes.page)
-    ? unknown("first_page", "can't be determined: every page number returns the same nodes")
+    ? unknown("can't be determined: every page number returns the same nodes")
     : is(1, "page 0 is answered with page 1");
 }
 
 const UNSTATED =
   "burst, concurrent requests and calls per month are not stated in any response: limits must match your contract";
 
-function limitsOf({ calls }: ServiceObservation, { limits }: Config): Finding {
+function limitsOf({ calls }: ServiceObservation, { limits }: Config): Answer {
   const readings = CATEGORIES.flatMap((category) => {
     const last = calls.findLast((call) => call.category === category && readingOf(call) !== null);
     return last === undefined ? [] : [{ category, ...readingOf(last)! }];
   });
-  if (readings.length === 0) return unknown("limits", `not stated in any response; ${UNSTATED}`);
+  if (readings.length === 0) return unknown(`not stated in any response; ${UNSTATED}`);
   const texts = readings.map(({ category, limit, remaining }) => {
     const configured = limits[category].requests;
     const note = limit === configured ? "as configured" : `limits.${category}.requests is ${configured}`;
@@ -161,17 +159,17 @@ function limitsOf({ calls }: ServiceObservation, { limits }: Config): Finding {
   });
   const value = Object.fromEntries(readings.map(({ category, limit, remaining }) => [category, { limit, remaining }]));
   const certain = readings.length === CATEGORIES.length;
-  return { about: "limits", value, certain, text: `${texts.join("; ")}; ${UNSTATED}` };
+  return { value, certain, text: `${texts.join("; ")}; ${UNSTATED}` };
 }
 
 const readingOf = ({ headers }: ProbedCall) => parseRateLimitHeaders(headers, 0);
 
 const HEADERS = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "date"] as const;
 
-function headersOf({ calls }: ServiceObservation): Finding {
+function headersOf({ calls }: ServiceObservation): Answer {
   // A gateway in front of the service may send errors without its headers.
   const succeeded = calls.filter(({ status }) => status !== null && isSuccess(status));
-  if (succeeded.length === 0) return unknown("headers", "can't be determined: no call succeeded");
+  if (succeeded.length === 0) return unknown("can't be determined: no call succeeded");
   const present = HEADERS.filter((name) => succeeded.every(({ headers }) => name in headers));
   const missing = HEADERS.filter((name) => !present.includes(name));
   const effects = [
@@ -182,5 +180,5 @@ function headersOf({ calls }: ServiceObservation): Finding {
     present.length === 0 ? "none of those of the spec" : present.join(", "),
     ...(missing.length === 0 ? [] : [`missing: ${missing.join(", ")}`, ...effects]),
   ].join("; ");
-  return { about: "headers", value: present, certain: true, text };
+  return proved(present, text);
 }

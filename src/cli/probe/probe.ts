@@ -4,8 +4,7 @@ import { closeResources, openConfigResources } from "../../daemon/config-resourc
 import { createSystemClock } from "../../platform/clock.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import { type CommandContext, readTextFile } from "../context.ts";
-import { readStoredState } from "../network-size/network-size.ts";
-import { createServiceAccess } from "../network-size/service-access.ts";
+import { createServiceAccess, readStoredState } from "../network-size/network-size.ts";
 import { withProgress } from "../output/progress.ts";
 import { stripControlCharacters } from "../output/text.ts";
 import { type Finding, findingsOf } from "./findings.ts";
@@ -44,7 +43,7 @@ export async function probeService(
     err.write(
       `asking ${url}, read-only and within the limits: pages of GET /v1/nodes, GET /v1/nodes/ID of ${DETAILS_READ} nodes, a page of GET /v1/sessions; at most ${PROBE_CALLS_MAX} calls\n`,
     );
-    const access = createServiceAccess(resources.value, `proxywarden/${version}`);
+    const access = createServiceAccess(resources.value, version);
     const observed = await withProgress(`asking ${url}`, observeService(access, settings.pageLimit, stop), { err });
     const nodes = observed.nodes?.page.total ?? null;
     return ok({ url, calls: observed.calls, findings: findingsOf(observed, config), nodes });

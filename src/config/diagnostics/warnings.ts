@@ -66,10 +66,15 @@ function scaleWarnings({ service, safety }: Config, checks: ConfigChecks): Warni
     "must be ratio or percent, whichever the service uses",
     `not set: CPU, memory and disk usage are not exported, and unknown in policies${PROBE_HINT}`,
   );
-  const usage = safety.protected === null ? [] : usageOf(checks.fields(safety.protected));
+  const usage = safety.protected === null ? [] : usageOf(fieldsOf(safety.protected, checks));
   if (usage.length === 0) return [unset];
   const message = `reads ${usage.join(", ")} while service.usage_scale is not set: its verdict is always unknown, so no action is taken`;
   return [unset, warning(["safety", "protected"], "must read known fields", message)];
+}
+
+function fieldsOf(text: string, { expression }: ConfigChecks): readonly FieldUse[] {
+  const compiled = expression(text);
+  return compiled.ok ? compiled.value.fields : [];
 }
 
 const usageOf = (fields: readonly FieldUse[]): string[] =>
@@ -193,7 +198,7 @@ function policyWarnings(policy: PolicyRule, config: Config, checks: ConfigChecks
   if (policy.retry.episodes === 0) {
     warnings.push(warning(["retry", "episodes"], "must be more than 0", "is 0, so this policy acts on no node"));
   }
-  const expressions = expressionsOf(policy).map(([path, text]) => [path, checks.fields(text)] as const);
+  const expressions = expressionsOf(policy).map(([path, text]) => [path, fieldsOf(text, checks)] as const);
   for (const [path, fields] of expressions) {
     const usage = usageOf(fields);
     if (config.service.usage_scale !== undefined || usage.length === 0) continue;

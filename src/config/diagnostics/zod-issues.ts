@@ -18,14 +18,12 @@ export const SECRET_FOUND = "a secret that is not shown";
 export function toFindings(issue: z.core.$ZodIssue, context: IssueContext, base: Path = []): Finding[] {
   const path = [...base, ...issue.path.filter((step) => typeof step !== "symbol")];
   if (issue.code === "unrecognized_keys") return unknownKeys(path, issue.keys, context);
-  if (issue.code !== "invalid_union") return [invalidValue(path, issue, context)];
-  if (issue.errors.length === 0) return [invalidValue(path, issue, context)];
-  // The intended alternative is the one that does not reject the value as a whole.
-  const meant = issue.errors.find(
+  // The intended alternative of a choice is the one that does not reject the value as a whole.
+  const alternatives = issue.code === "invalid_union" ? issue.errors : [];
+  const meant = alternatives.find(
     (errors) => !errors.some((error) => error.path.length === 0 && error.code !== "unrecognized_keys"),
   );
-  if (meant !== undefined) return meant.flatMap((error) => toFindings(error, context, path));
-  return [invalidValue(path, issue, context)];
+  return meant?.flatMap((error) => toFindings(error, context, path)) ?? [invalidValue(path, issue, context)];
 }
 
 function unknownKeys(path: Path, keys: readonly string[], { schema, value, marks }: IssueContext): Finding[] {

@@ -15,6 +15,7 @@ import {
   nonBlankText,
   oneOf,
   rejectDuplicateNames,
+  rejectValue,
   section,
   share,
   text,
@@ -35,12 +36,7 @@ const categoryLimit = (requests: number, meaning: string) =>
     .transform((limit, context) => {
       const burst = limit.burst ?? 2 * limit.requests;
       if (burst < limit.requests) {
-        context.issues.push({
-          code: "custom",
-          message: `must be at least requests, which is ${limit.requests}`,
-          path: ["burst"],
-          input: limit.burst,
-        });
+        rejectValue(context, burst, `must be at least requests, which is ${limit.requests}`, ["burst"]);
       }
       return { requests: limit.requests, burst, windowMs: limit.window };
     })
@@ -215,6 +211,8 @@ const RECEIVERS_MAX = 100;
 
 const WEBHOOK_URL = { name: "URL", secret: "the webhook URL" };
 
+const onlyTrue = () => z.literal(true, { error: "must be true" }).register(valueKinds, { name: "true" });
+
 const receiver = exactlyOneOf(
   section({
     name: nonBlankText("a name", { name: "string" }).describe(
@@ -224,16 +222,10 @@ const receiver = exactlyOneOf(
       .exactOptional()
       .describe("URL to which notifications are posted as JSON."),
     webhook_url_file: filePath().exactOptional().describe("File that contains the URL. Instead of `webhook_url`."),
-    alertmanager: z
-      .literal(true, { error: "must be true" })
-      .register(valueKinds, { name: "true" })
+    alertmanager: onlyTrue()
       .exactOptional()
       .describe("Sends notifications as alerts to the Alertmanager configured in the section `alertmanager`."),
-    log: z
-      .literal(true, { error: "must be true" })
-      .register(valueKinds, { name: "true" })
-      .exactOptional()
-      .describe("Writes notifications to the daemon's log. It needs no other server."),
+    log: onlyTrue().exactOptional().describe("Writes notifications to the daemon's log. It needs no other server."),
   }),
   "webhook_url",
   "webhook_url_file",
@@ -271,8 +263,7 @@ const sections = section({
 export const configSchema = sections.superRefine((config, context) => {
   config.receivers.forEach((receiver, index) => {
     if (receiver.alertmanager === undefined || config.alertmanager !== undefined) return;
-    const message = "needs the section alertmanager, with its url";
-    context.issues.push({ code: "custom", message, path: ["receivers", index, "alertmanager"], input: true });
+    rejectValue(context, true, "needs the section alertmanager, with its url", ["receivers", index, "alertmanager"]);
   });
 });
 

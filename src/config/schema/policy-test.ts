@@ -3,7 +3,7 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
 import { HOLD_REASONS } from "../../model/remediation/decision.ts";
 import { parseIsoTime } from "../../model/time.ts";
-import { type ConfigSource, createCheckContext, type DefinedNames, readOptionsOf } from "../checks.ts";
+import { type ConfigSource, createCheckContext, readOptionsOf } from "../checks.ts";
 import {
   type ConfigProblem,
   type Finding,
@@ -166,25 +166,18 @@ export interface LoadedPolicyTests {
 export function loadPolicyTests(source: ConfigSource): Result<LoadedPolicyTests, readonly ConfigProblem[]> {
   const checkContext = createCheckContext(source);
   const main = readYaml(policyTestSchema, source, readOptionsOf(checkContext));
-  const paths = [...checkContext.found].toSorted();
-  const first = readPolicyFiles(paths, checkContext);
-  if (!main.ok || !first.ok) {
-    return fail(mergeProblems([main, first].map((read) => (read.ok ? [] : read.error))));
+  const windows = main.ok ? main.value.value.time_intervals.map(({ name }) => name) : null;
+  // Tests define time intervals, but neither receivers nor integrations.
+  const names = windows && { receivers: null, windows, prometheus: true, alertmanager: true };
+  const files = readPolicyFiles([...checkContext.found].toSorted(), { ...checkContext, names });
+  if (!main.ok || !files.ok) {
+    return fail(mergeProblems([main, files].map((read) => (read.ok ? [] : read.error))));
   }
-  const policies = policiesInOrder(first.value);
-  // Tests define time intervals, but no receivers.
-  const names = { receivers: receiversOf(policies), windows: main.value.value.time_intervals.map(({ name }) => name) };
-  const second = readPolicyFiles(paths, { ...checkContext, names: { ...names, ...ANY_INTEGRATION } });
-  if (!second.ok) return second;
+  const policies = policiesInOrder(files.value);
   const { value, marks } = main.value;
   const unknown = nameFindings(source.file, value, policies, marks);
   return unknown.length > 0 ? fail(unknown) : ok({ file: value, policies, marks });
 }
-
-const ANY_INTEGRATION = { prometheus: true, alertmanager: true } satisfies Partial<DefinedNames>;
-
-const receiversOf = (policies: readonly LoadedPolicy[]): readonly string[] =>
-  policies.flatMap(({ policy }) => policy.steps.flatMap((step) => (step.action === "notify" ? [step.receiver] : [])));
 
 /** Rejects unknown and ambiguous names in expectations. */
 function nameFindings(

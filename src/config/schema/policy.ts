@@ -11,6 +11,7 @@ import {
   list,
   nonBlankText,
   oneOf,
+  rejectValue,
   section,
   text,
   wholeNumber,
@@ -107,19 +108,13 @@ const retry = section({
 })
   .transform((value, context) => {
     if (value.forget_after < value.every) {
-      const message = "must not be shorter than every, because then no episode would ever count";
-      context.issues.push({ code: "custom", message, path: ["forget_after"], input: value.forget_after });
+      const expected = "must not be shorter than every, because then no episode would ever count";
+      rejectValue(context, value.forget_after, expected, ["forget_after"]);
     }
     return camelKeys(value, "every", "forget_after");
   })
   .prefault({})
   .describe("How often a node is treated before the policy gives up on it and reports it.");
-
-function toStep(step: z.output<(typeof steps)[number]>): Step {
-  if (step.action !== "quarantine") return step;
-  const { action, duration, reason, verify } = step;
-  return { action, durationMs: duration, reason, verify };
-}
 
 const policySection = section({
   name: text("a name", { name: "name" })
@@ -142,7 +137,9 @@ const policySection = section({
       "Maximum age of the data that the expressions read; older data is unknown. Defaults to the time for which data of each source counts as fresh, usually three planned intervals (proxywarden_plan_fresh_seconds).",
     ),
   steps: list(
-    z.discriminatedUnion("action", steps, { error: "must be a step with an action" }).transform(toStep),
+    z
+      .discriminatedUnion("action", steps, { error: "must be a step with an action" })
+      .transform((step): Step => (step.action === "quarantine" ? camelKeys(step, "duration") : step)),
     "steps",
     STEPS_MAX,
   )

@@ -141,18 +141,13 @@ const listOptions = <Order extends string>(orders: readonly Order[], defaults: L
 
 const churn = (defaults: ChurnRates) =>
   section({
-    join_every: durationOrNever()
-      .prefault(durationOrNeverText(defaults.joinEveryMs))
-      .describe("Mean time between two nodes joining the fleet."),
-    leave_every: durationOrNever()
-      .prefault(durationOrNeverText(defaults.leaveEveryMs))
-      .describe("Mean time between two nodes leaving the fleet for good."),
-    vanish_after_reboot: share(0, 100)
-      .prefault(formatPercent(defaults.vanishAfterReboot))
-      .describe("Share of reboots after which the node leaves the fleet instead of coming back."),
-    vanish_for: durationOrNever()
-      .prefault(durationOrNeverText(defaults.vanishForMs))
-      .describe("How long such a node stays away; `never`: it does not return."),
+    join_every: timeOrNever(defaults.joinEveryMs, "Mean time between two nodes joining the fleet."),
+    leave_every: timeOrNever(defaults.leaveEveryMs, "Mean time between two nodes leaving the fleet for good."),
+    vanish_after_reboot: proportion(
+      defaults.vanishAfterReboot,
+      "Share of reboots after which the node leaves the fleet instead of coming back.",
+    ),
+    vanish_for: timeOrNever(defaults.vanishForMs, "How long such a node stays away; `never`: it does not return."),
     reuse_ids: booleanFlag()
       .default(defaults.reuseIds)
       .describe("Whether a returning node is a different machine with the same id and a new `created_at`."),
@@ -165,33 +160,34 @@ const churn = (defaults: ChurnRates) =>
 
 const rates = (defaults: FleetRates) =>
   section({
-    fault_every: durationOrNever()
-      .prefault(durationOrNeverText(defaults.faultEveryMs))
-      .describe("Mean time until a healthy node fails."),
-    self_healing: share(0, 100)
-      .prefault(formatPercent(defaults.selfHealing))
-      .describe(
-        "Share of failures that end without an action, within minutes. Crashes, a fifth of all failures, are not counted: the node reboots by itself.",
-      ),
-    incurable: share(0, 100)
-      .prefault(formatPercent(defaults.incurable))
-      .describe("Share of the other failures that a reboot does not heal."),
-    flapping: share(0, 100)
-      .prefault(formatPercent(defaults.flapping))
-      .describe("Share of outages that come and go every few minutes."),
+    fault_every: timeOrNever(defaults.faultEveryMs, "Mean time until a healthy node fails."),
+    self_healing: proportion(
+      defaults.selfHealing,
+      "Share of failures that end without an action, within minutes. Crashes, a fifth of all failures, are not counted: the node reboots by itself.",
+    ),
+    incurable: proportion(defaults.incurable, "Share of the other failures that a reboot does not heal."),
+    flapping: proportion(defaults.flapping, "Share of outages that come and go every few minutes."),
     reboot: duration("1s", "1h").prefault(formatDuration(defaults.rebootMs)).describe("Duration of a reboot."),
-    maintenance_every: durationOrNever()
-      .prefault(durationOrNeverText(defaults.maintenanceEveryMs))
-      .describe("Mean time between two scheduled maintenance windows of a node."),
-    repair: durationOrNever()
-      .prefault(durationOrNeverText(defaults.repairMs))
-      .describe("Mean time until an operator repairs a failure that does not end by itself."),
+    maintenance_every: timeOrNever(
+      defaults.maintenanceEveryMs,
+      "Mean time between two scheduled maintenance windows of a node.",
+    ),
+    repair: timeOrNever(
+      defaults.repairMs,
+      "Mean time until an operator repairs a failure that does not end by itself.",
+    ),
   })
     .transform((rates): FleetRates => camelKeys(rates, "fault_every", "reboot", "maintenance_every", "repair"))
     .prefault({})
     .describe("How often a node fails, and how its failures end (averages).");
 
-const durationOrNeverText = (every: number): string => (Number.isFinite(every) ? formatDuration(every) : "never");
+const timeOrNever = (defaultMs: number, meaning: string) =>
+  durationOrNever()
+    .prefault(Number.isFinite(defaultMs) ? formatDuration(defaultMs) : "never")
+    .describe(meaning);
+
+const proportion = (defaultValue: number, meaning: string) =>
+  share(0, 100).prefault(formatPercent(defaultValue)).describe(meaning);
 
 /** Reads a scenario file. Fails with every error in it. */
 export function loadScenario(source: YamlSource, defaults: Scenario): Result<Scenario, readonly ConfigProblem[]> {

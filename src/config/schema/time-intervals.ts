@@ -43,7 +43,7 @@ const timeRange = section({
 }).transform((range, context) => {
   if (range.end_time <= range.start_time) {
     const expected = "must be later than start_time; split a range over midnight into one to 24:00 and one from 00:00";
-    context.issues.push({ code: "custom", message: expected, path: ["end_time"], input: range.end_time });
+    rejectValue(context, range.end_time, expected, ["end_time"]);
   }
   return { startMinute: range.start_time, endMinute: range.end_time };
 });

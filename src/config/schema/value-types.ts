@@ -162,9 +162,16 @@ export function list<Item extends z.core.$ZodType>(item: Item, noun: string, max
   return z.array(item, { error: expected }).max(max, expected);
 }
 
-/** Rejects a value inside a transform; `expected` is a clause such as `must be a duration`. */
-export function rejectValue(context: z.core.$RefinementCtx, input: unknown, expected: string): never {
-  context.issues.push({ code: "custom", message: expected, input });
+/**
+ * Rejects a value inside a transform, or the value at a path in it; `expected` is a clause such as `must be a duration`.
+ */
+export function rejectValue(
+  context: z.core.$RefinementCtx,
+  input: unknown,
+  expected: string,
+  path: (string | number)[] = [],
+): never {
+  context.issues.push({ code: "custom", message: expected, input, path });
   return z.NEVER;
 }
 
@@ -213,7 +220,6 @@ export function camelKeys<Section extends object, Durations extends keyof Sectio
 export function rejectDuplicateNames(entries: readonly { readonly name: string }[], context: z.core.$RefinementCtx) {
   for (const [index, { name }] of entries.entries()) {
     if (entries.findIndex((entry) => entry.name === name) === index) continue;
-    const message = "must be unique, but an earlier entry has the same name";
-    context.issues.push({ code: "custom", message, path: [index, "name"], input: name });
+    rejectValue(context, name, "must be unique, but an earlier entry has the same name", [index, "name"]);
   }
 }

@@ -98,8 +98,7 @@ const tlsServerConfig = section({
     error: "must have client_ca or client_ca_file, not both",
   })
   .superRefine((tls, context) => {
-    const reject = (key: string, expected: string) =>
-      context.issues.push({ code: "custom", message: expected, path: [key], input: tls });
+    const reject = (key: string, expected: string) => rejectValue(context, tls, expected, [key]);
     if (versions.indexOf(tls.max_version) < versions.indexOf(tls.min_version)) {
       reject("max_version", `must not be older than min_version, which is ${tls.min_version}`);
     }

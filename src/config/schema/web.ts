@@ -99,8 +99,8 @@ export const webSection = section({
   .superRefine(({ operators, admin_token_file }, context) => {
     const index = operators.findIndex(({ name }) => name === ADMIN_OPERATOR);
     if (index < 0 || admin_token_file === undefined) return;
-    const message = `must be unique: ${ADMIN_OPERATOR} is already the name of the operator of admin_token_file`;
-    context.issues.push({ code: "custom", message, path: ["operators", index, "name"], input: ADMIN_OPERATOR });
+    const expected = `must be unique: ${ADMIN_OPERATOR} is already the name of the operator of admin_token_file`;
+    rejectValue(context, ADMIN_OPERATOR, expected, ["operators", index, "name"]);
   })
   .prefault({})
   .describe("HTTP server of the daemon.");

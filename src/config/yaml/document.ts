@@ -1,8 +1,7 @@
 import { Lexer, LineCounter, parseDocument, type YAMLError } from "yaml";
-import { DOCUMENT_START, type Finding, quote } from "../diagnostics/problem.ts";
+import { byPosition, DOCUMENT_START, type Finding, quote } from "../diagnostics/problem.ts";
 import type { Environment } from "../environment.ts";
-import type { Marks } from "./position.ts";
-import { DEPTH_EXPECTED, DEPTH_FOUND, readTree } from "./tree.ts";
+import { readTree, tooDeepAt, VALUES_MAX, type YamlDocument } from "./tree.ts";
 
 /** A YAML file: its text, its path, and the environment of its variables. */
 export interface YamlSource {
@@ -22,15 +21,6 @@ export interface YamlSource {
   readonly valuesMax?: number;
 }
 
-/** The content of a YAML file, before it is checked against a schema. */
-export interface YamlDocument {
-  readonly value: unknown;
-  /** Position and text of each key, value and item, or empty if the file could not be parsed. */
-  readonly marks: Marks;
-  /** Problems such as duplicate keys and unset variables. */
-  readonly findings: readonly Finding[];
-}
-
 /**
  * Maximum number of characters of a file, and of all policy files together, which is ten times what large installations
  * need. Parsing that many takes up to a second, and compiling their expressions 40 ms.
@@ -41,7 +31,8 @@ export const TEXT_LENGTH_MAX = 131_072;
 const LINE_TOKENS = 8;
 
 /** Parses one YAML document. */
-export function parseYaml({ text, env, tokensMax, valuesMax, isGoYaml = false }: YamlSource): YamlDocument {
+export function parseYaml(file: YamlSource): YamlDocument {
+  const { text, env, tokensMax, valuesMax = VALUES_MAX, isGoYaml = false } = file;
   const broken = (...findings: Finding[]): YamlDocument => ({ value: null, marks: new Map(), findings });
   if (text.length > TEXT_LENGTH_MAX) {
     const found = `${text.length} characters`;
@@ -68,27 +59,14 @@ export function parseYaml({ text, env, tokensMax, valuesMax, isGoYaml = false }:
   });
   const faults = [...document.errors, ...document.warnings];
   const exhausted = faults.find((fault) => fault.code === "RESOURCE_EXHAUSTION");
-  if (exhausted !== undefined) {
-    const at = positionOf(exhausted, lines);
-    return broken({
-      ...at,
-      found: DEPTH_FOUND,
-      expected: DEPTH_EXPECTED,
-      message: `${DEPTH_FOUND}: ${DEPTH_EXPECTED}`,
-    });
-  }
+  if (exhausted !== undefined) return broken(tooDeepAt(positionOf(exhausted, lines)));
   if (faults.length > 0) return broken(...firstPerLine(faults.map((fault) => toFinding(fault, text, lines))));
   const isEmpty = document.contents === null || document.contents.range?.[0] === document.contents.range?.[2];
   if (isEmpty && !isGoYaml) {
     const expected = "must hold a mapping of keys and values";
     return broken({ ...DOCUMENT_START, found: "nothing", expected, message: `the file is empty; it ${expected}` });
   }
-  const tree = readTree(document.contents, {
-    source: text,
-    lines,
-    env,
-    ...(valuesMax === undefined ? {} : { valuesMax }),
-  });
+  const tree = readTree(document.contents, { source: text, lines, env, valuesMax });
   return tree.overflow === null ? tree : broken(tree.overflow);
 }
 
@@ -147,7 +125,7 @@ function positionOf({ pos: [offset] }: YAMLError, lines: LineCounter): Pick<Find
 /** Returns the first error of each line, since the others follow from it. */
 function firstPerLine(findings: readonly Finding[]): Finding[] {
   const lines = new Map<number, Finding>();
-  for (const finding of findings.toSorted((one, other) => one.line - other.line || one.column - other.column)) {
+  for (const finding of findings.toSorted(byPosition)) {
     if (!lines.has(finding.line)) lines.set(finding.line, finding);
   }
   return [...lines.values()];

@@ -4,36 +4,36 @@ import { type Environment, substitute } from "../environment.ts";
 import { type Mark, type Marks, markKey, type Position } from "./position.ts";
 import { sourceOffset } from "./source-offset.ts";
 
-/** A document as plain values, with a mark for each. */
-export interface Tree {
+/** The content of a YAML file, before it is checked against a schema. */
+export interface YamlDocument {
   readonly value: unknown;
+  /** Position and text of each key, value and item, or empty if the file could not be parsed. */
   readonly marks: Marks;
+  /** Problems such as duplicate keys and unset variables. */
   readonly findings: readonly Finding[];
+}
+
+interface Tree extends YamlDocument {
   /** The point from which a document that is too large is not read further, or null if it is not too large. */
   readonly overflow: Finding | null;
 }
 
 /** Maximum number of values with all aliases expanded, since aliases of aliases grow exponentially. */
-const VALUES_MAX = 50_000;
+export const VALUES_MAX = 50_000;
 /** Maximum depth of nesting. The deepest valid file has about ten levels. */
 const DEPTH_MAX = 32;
-const SIZE_FOUND = "the file is too large";
 
-/** Text of the problem of a document that is nested too deeply. */
-export const DEPTH_FOUND = "the file is nested too deeply";
-export const DEPTH_EXPECTED = `at most ${DEPTH_MAX} levels are allowed`;
+/** Returns the problem of a document that is nested too deeply. */
+export const tooDeepAt = (position: Position): Finding =>
+  overflowAt(position, "the file is nested too deeply", `at most ${DEPTH_MAX} levels are allowed`);
 
-interface TreeReader {
-  readonly source: string;
-  readonly lines: LineCounter;
-  readonly env: Environment;
+interface TreeReader extends TreeSource {
   /** Anchors read so far, since an alias can only name an earlier one. */
   readonly anchors: Map<string, unknown>;
   /** Nodes that are being read, since an alias of one of them would never end. */
   readonly open: Set<unknown>;
   readonly marks: Map<string, Mark>;
   readonly findings: Finding[];
-  readonly valuesMax: number;
   values: number;
   overflow: Finding | null;
 }
@@ -46,23 +46,14 @@ export interface TreeSource {
   readonly source: string;
   readonly lines: LineCounter;
   readonly env: Environment;
-  /** Maximum number of values with all aliases expanded. Absent means 50,000. */
-  readonly valuesMax?: number;
+  /** Maximum number of values with all aliases expanded. */
+  readonly valuesMax: number;
 }
 
 /** Turns YAML nodes into values. Variables are replaced here, only in values, so that they can't add structure. */
 export function readTree(root: unknown, from: TreeSource): Tree {
   const [anchors, open, marks] = [new Map(), new Set(), new Map()];
-  const reader: TreeReader = {
-    valuesMax: VALUES_MAX,
-    ...from,
-    anchors,
-    open,
-    marks,
-    findings: [],
-    values: 0,
-    overflow: null,
-  };
+  const reader: TreeReader = { ...from, anchors, open, marks, findings: [], values: 0, overflow: null };
   const value = readNode(reader, root, { path: [], key: null, position: { line: 1, column: 1 } });
   return { value, marks, findings: reader.findings, overflow: reader.overflow };
 }
@@ -89,9 +80,9 @@ function resolveNode(reader: TreeReader, node: unknown, location: ValueLocation)
   reader.values += 1;
   if (reader.values > reader.valuesMax) {
     const expected = `it may have at most ${reader.valuesMax} values, aliases expanded`;
-    reader.overflow ??= overflowAt(location, SIZE_FOUND, expected);
+    reader.overflow ??= overflowAt(location.position, "the file is too large", expected);
   }
-  if (location.path.length > DEPTH_MAX) reader.overflow ??= overflowAt(location, DEPTH_FOUND, DEPTH_EXPECTED);
+  if (location.path.length > DEPTH_MAX) reader.overflow ??= tooDeepAt(location.position);
   if (reader.overflow !== null) return null;
   if (!isAlias(node)) {
     rememberAnchor(reader, node);
@@ -110,11 +101,8 @@ function resolveNode(reader: TreeReader, node: unknown, location: ValueLocation)
   return target;
 }
 
-const overflowAt = ({ position }: ValueLocation, found: string, expected: string): Finding => ({
-  ...position,
-  path: [],
-  found,
-  expected,
+const overflowAt = ({ line, column }: Position, found: string, expected: string): Finding => ({
+  ...{ line, column, path: [], found, expected },
   message: `${found}: ${expected}`,
 });
 

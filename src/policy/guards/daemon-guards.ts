@@ -39,8 +39,8 @@ export const journalGuard: GuardRow = {
 export const credentialsGuard: GuardRow = {
   reasons: {
     credentials: {
-      counts: "responses to actions",
-      condition: "the service answered an action with 401 or 403",
+      counts: "responses to actions, and to the reads before them",
+      condition: "the service answered an action, or the read of the node before it, with 401 or 403",
       ends: "automatically after 15 minutes, when one action is tried",
       operatorAction: "renew the API key, or give it the scope `nodes:write`",
       alert: "ProxywardenActionFailing",

@@ -1,7 +1,7 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { formatProblem } from "../../config/diagnostics/problem.ts";
-import type { ReadFile, WebFile } from "../../config/web-file.ts";
+import { type ReadFile, readWebFile, type WebFile } from "../../config/web-file.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
@@ -63,9 +63,14 @@ function readWebSettings(
     if (!stamps.has(path)) stamps.set(path, fileStampAt(path));
     return readFile(path);
   };
-  const read = webFile.reread(readTracked);
+  const read = readWebFile(webFile.file, webFile.env, readTracked);
   if (!read.ok) return fail(read.error.map(formatProblem));
-  const { tls_server_config: config, http_server_config: http, basic_auth_users: users, rate_limit: rate } = read.value;
+  const {
+    tls_server_config: config,
+    http_server_config: http,
+    basic_auth_users: users,
+    rate_limit: rate,
+  } = read.value.webFile.config;
   const tls = config === undefined ? ok(null) : loadTlsSettings(config, readTracked);
   if (!tls.ok) return fail([`${webFile.file}: ${tls.error}`]);
   return ok({

@@ -135,14 +135,17 @@ test("operator commands and approvals are shown as of that time", () => {
     orders: [operatorCommandView({ at: ms(15), ...order })],
   };
   const storyAt = (minute: number) =>
-    formatNodeReport({
-      id: "node_1",
-      explained_at: iso(minute),
-      source: "past",
-      seen: null,
-      policies: [],
-      ...rowsAsOf(rows, iso(minute)),
-    });
+    formatNodeReport(
+      {
+        id: "node_1",
+        explained_at: iso(minute),
+        source: "past",
+        seen: null,
+        policies: [],
+        ...rowsAsOf(rows, iso(minute)),
+      },
+      (_tone, text) => text,
+    );
   for (const line of [
     "approved by alice, 2026-11-21 03:15:00 UTC",
     "2026-11-21 03:15:00 UTC  approve by alice: act-2 is approved",

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { withProgress, withStatusLine } from "../../../src/cli/output/progress.ts";
-
-const CLEAR_LINE = "\r\u{1b}[K";
+import { CLEAR_LINE, withProgress } from "../../../src/cli/output/progress.ts";
+import { createServiceWithStatus } from "../../../src/cli/simulate.ts";
+import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 
 /** A clock that the test advances. A sleep ends at its time or when it is aborted. */
 function manualClock() {
@@ -64,21 +64,12 @@ test("nothing is written to a file, however long the wait", async () => {
   expect(lines).toEqual([]);
 });
 
-test("a terminal shows a status line during long work; the line is cleared even if it fails", () => {
-  const { lines, err } = terminal(true);
-  expect(withStatusLine("making nodes", true, () => lines.length, { err })).toBe(1);
-  expect(lines).toEqual(["making nodes", CLEAR_LINE]);
-  const fails = () => {
-    throw new Error("no");
+test("a terminal shows a status line while a large network is simulated", () => {
+  const createdWith = (sessions: number, isTTY: boolean) => {
+    const { lines, err } = terminal(isTTY);
+    createServiceWithStatus({ ...defaultScenario, nodes: 1, sessions }, 0, { err });
+    return lines;
   };
-  expect(() => withStatusLine("making nodes", true, fails, { err })).toThrow("no");
-  expect(lines).toEqual(["making nodes", CLEAR_LINE, "making nodes", CLEAR_LINE]);
-});
-
-test("short work and files get no status line", () => {
-  const shown = terminal(true);
-  const hidden = terminal(false);
-  withStatusLine("a", false, () => {}, shown);
-  withStatusLine("a", true, () => {}, hidden);
-  expect([...shown.lines, ...hidden.lines]).toEqual([]);
+  expect(createdWith(200_000, true)).toEqual(["creating 1 nodes and 200000 sessions", CLEAR_LINE]);
+  expect([...createdWith(10, true), ...createdWith(200_000, false)]).toEqual([]);
 });

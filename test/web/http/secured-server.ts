@@ -12,7 +12,6 @@ import type { WebDeps } from "../../../src/web/api/routes.ts";
 import type { BcryptMatches } from "../../../src/web/http/auth/bcrypt.ts";
 import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
 import { type LoadedWebSettings, loadWebSettings } from "../../../src/web/http/web-settings.ts";
-import { sourceOf } from "../../config/config-fixtures.ts";
 import { createTempFolder, type TempFolder } from "../../integration/folder.ts";
 import { defaultDeps, log, loggedFields, loggedMessages } from "./test-server.ts";
 
@@ -39,13 +38,7 @@ interface TestServerDeps {
 
 /** Loads the file `web.yml` in a folder. */
 export function settingsIn(folder: TempFolder): Result<LoadedWebSettings, readonly string[]> {
-  const source = { ...sourceOf(""), readFile: readTextFile };
-  const read = readWebFile(folder.pathOf("web.yml"), {
-    source,
-    resolvePath: (path) => path,
-    find: () => [],
-    names: null,
-  });
+  const read = readWebFile(folder.pathOf("web.yml"), {}, readTextFile);
   return read.ok
     ? loadWebSettings(read.value.webFile, readTextFile)
     : { ok: false, error: read.error.map(formatProblem) };
