@@ -1,5 +1,6 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { Result } from "../base/result.ts";
+import type { ExternalBlocker } from "./policy/policy.ts";
 import type { Journal } from "./remediation/journal.ts";
 import type { EpochMs, MonotonicMs } from "./time.ts";
 
@@ -113,15 +114,11 @@ export interface Secret {
   refresh(): Result<boolean, string>;
 }
 
-/**
- * Asks Prometheus and Alertmanager whether they block a policy. Both true and an error block it. Results are not
- * cached.
- */
+/** Asks Prometheus and Alertmanager whether they block a policy. Results are not cached. */
 export interface ExternalBlockers {
-  /** Returns whether a Prometheus query has a result. */
-  hasQueryResult(query: string, signal: AbortSignal): Promise<Result<boolean, string>>;
   /**
-   * Returns whether Alertmanager has a firing alert that matches all matchers and is neither silenced nor inhibited.
+   * Returns whether a Prometheus query has a result, or whether Alertmanager has a firing alert that matches all
+   * matchers and is neither silenced nor inhibited. Both true and an error block a policy.
    */
-  hasFiringAlerts(matchers: readonly string[], signal: AbortSignal): Promise<Result<boolean, string>>;
+  blocks(blockedBy: ExternalBlocker, signal: AbortSignal): Promise<Result<boolean, string>>;
 }

@@ -15,18 +15,13 @@ export const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
 /** A hold is extended by at least this much at a time, because nodes are checked every few seconds. */
 const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
 
-/** Holds the nodes that others acted on, such as an operator or another daemon with its own state. */
-export interface ExternalActions {
-  /** Compares the fleet with that of the previous call, and holds each node that has a timer if others acted on it. */
-  detect(): Promise<void>;
-  /** Compares one node with the fleet of the last {@link detect}. */
-  detectOn(node: NodeId): void;
-}
-
-/** Creates the detection, which has not seen a fleet. */
+/**
+ * Creates the detection of nodes that others acted on, such as an operator or another daemon with its own state. It
+ * holds them, and has not seen a fleet yet.
+ */
 export function createExternalActions(
   context: Pick<RemediationContext, "clock" | "log" | "observed" | "remediationState">,
-): ExternalActions {
+) {
   const { remediationState } = context;
   const { records } = remediationState;
   let previousFleet: Fleet | null = null;
@@ -64,7 +59,8 @@ export function createExternalActions(
   }
 
   return {
-    async detect() {
+    /** Compares the fleet with that of the previous call, and holds each node that has a timer if others acted on it. */
+    async detect(): Promise<void> {
       const { fleet } = context.observed;
       const nodes = new Set<NodeId>();
       const changes: JournalChange[] = [];
@@ -79,7 +75,8 @@ export function createExternalActions(
       [previousFleet, previousNodes] = [fleet, nodes];
       if (changes.length > 0) remediationState.record(changes);
     },
-    detectOn(node) {
+    /** Compares one node with the fleet of the last `detect`. */
+    detectOn(node: NodeId): void {
       const changes = compareNode(node, context.observed.fleet);
       if (changes.length > 0) remediationState.record(changes);
     },

@@ -19,7 +19,7 @@ import { RuleEvaluator } from "./evaluation/rule-evaluator.ts";
 import { EpisodeTracker } from "./execution/episode-tracker.ts";
 import { releaseRecoveredNodes } from "./execution/episode-transitions.ts";
 import { type ExecutionSignals, executeAction, recordDryRun, sendNotifyStep } from "./execution/executor.ts";
-import { createExternalActions, type ExternalActions } from "./external-actions.ts";
+import { createExternalActions } from "./external-actions.ts";
 import { findReplacedNodes, forgetReplacedNode, isReplacedNode } from "./node-identity.ts";
 import { createFleetAlerts } from "./status/fleet-alerts.ts";
 import { setGauges } from "./status/gauges.ts";
@@ -47,7 +47,7 @@ export class RemediationRound {
   readonly #ruleEvaluator: RuleEvaluator;
   readonly #episodeTracker: EpisodeTracker;
   readonly #actionPlanner: ActionPlanner;
-  readonly #externalActions: ExternalActions;
+  readonly #externalActions;
   readonly #sendFleetAlerts: (trust: TrustAssessment) => void;
   /** Sequence number of the snapshot that was assessed last. */
   #assessed = 0;

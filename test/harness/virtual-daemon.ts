@@ -120,8 +120,7 @@ export interface VirtualDaemonOptions {
 
 /** No query has a result, and no alert is firing. */
 export const noExternalBlockers: ExternalBlockers = {
-  hasQueryResult: () => Promise.resolve({ ok: true, value: false }),
-  hasFiringAlerts: () => Promise.resolve({ ok: true, value: false }),
+  blocks: () => Promise.resolve({ ok: true, value: false }),
 };
 
 export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Promise<VirtualDaemon> {

@@ -152,9 +152,13 @@ async function startReplay({ prometheus }: BacktestRequest, rules: readonly Reme
  * What `blocked_by` would have found. Alerts are those that Prometheus evaluated, since Alertmanager keeps no history.
  */
 const pastBlockers = (prometheus: IntegrationClient, clock: ReplayClock): ExternalBlockers => ({
-  hasQueryResult: (query, signal) => queryHasResult(prometheus, query, signal, clock.now()),
-  hasFiringAlerts: (matchers, signal) =>
-    queryHasResult(prometheus, `ALERTS{${['alertstate="firing"', ...matchers].join(",")}}`, signal, clock.now()),
+  blocks(blockedBy, signal) {
+    const query =
+      blockedBy.kind === "query"
+        ? blockedBy.query
+        : `ALERTS{${['alertstate="firing"', ...blockedBy.matchers].join(",")}}`;
+    return queryHasResult(prometheus, query, signal, clock.now());
+  },
 });
 
 /** Fleet data found in the history. */

@@ -138,10 +138,9 @@ function settingsOf({ intervalMs }: PolicyTest, { policies }: RemediationRules):
   };
 }
 
-function externalBlockersOf({ blocked }: PolicyTest, elapsed: () => DurationMs): ExternalBlockers {
-  const ask = () => Promise.resolve(ok(valueAt(blocked, elapsed())));
-  return { hasQueryResult: ask, hasFiringAlerts: ask };
-}
+const externalBlockersOf = ({ blocked }: PolicyTest, elapsed: () => DurationMs): ExternalBlockers => ({
+  blocks: () => Promise.resolve(ok(valueAt(blocked, elapsed()))),
+});
 
 async function observedOutcome(
   { view }: RemediationController,

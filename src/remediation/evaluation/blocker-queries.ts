@@ -31,12 +31,15 @@ export function createExternalBlockers(deps: ExternalBlockerDeps): ExternalBlock
   const prometheus = clientOf(deps.prometheus);
   const alertmanager = clientOf(deps.alertmanager);
   return {
-    hasQueryResult: async (query, signal) =>
-      prometheus === null ? fail("no prometheus.url is configured") : queryHasResult(prometheus, query, signal),
-    hasFiringAlerts: async (matchers, signal) =>
-      alertmanager === null
+    async blocks(blockedBy, signal) {
+      if (blockedBy.kind === "query")
+        return prometheus === null
+          ? fail("no prometheus.url is configured")
+          : queryHasResult(prometheus, blockedBy.query, signal);
+      return alertmanager === null
         ? fail("no alertmanager.url is configured")
-        : hasFiringAlerts(alertmanager, matchers, signal),
+        : hasFiringAlerts(alertmanager, blockedBy.matchers, signal);
+    },
     async close() {
       await prometheus?.close();
       await alertmanager?.close();

@@ -6,12 +6,7 @@ import type { MonotonicMs } from "../../model/time.ts";
 import type { Policy } from "../../policy/policy.ts";
 
 /** The last results of `blocked_by` queries to Prometheus and Alertmanager. */
-export interface ExternalBlockerCache {
-  /** Returns what blocks a policy. A query without a recent result blocks as well. */
-  blockers(policy: Policy): readonly Blocker[];
-  /** Runs the queries of a policy whose results are older than `maxAgeMs`. Never rejects. */
-  refresh(policy: Policy, signal: AbortSignal, maxAgeMs: DurationMs): Promise<void>;
-}
+export type ExternalBlockerCache = ReturnType<typeof createExternalBlockerCache>;
 
 interface CachedResult {
   readonly at: MonotonicMs;
@@ -29,8 +24,8 @@ const POSITIVE_DETAILS: Readonly<Record<ExternalBlocker["kind"], string>> = {
   alerts: "one is firing",
 };
 
-/** Creates an empty cache. */
-export function createExternalBlockerCache(externalBlockers: ExternalBlockers, clock: Clock): ExternalBlockerCache {
+/** Creates an empty cache of results. */
+export function createExternalBlockerCache(externalBlockers: ExternalBlockers, clock: Clock) {
   const results = new Map<string, CachedResult>();
   const keyOf = (blockedBy: ExternalBlocker): string => JSON.stringify(blockedBy);
 
@@ -41,23 +36,22 @@ export function createExternalBlockerCache(externalBlockers: ExternalBlockers, c
   }
 
   async function query(blockedBy: ExternalBlocker, signal: AbortSignal): Promise<void> {
-    const answer =
-      blockedBy.kind === "query"
-        ? await externalBlockers.hasQueryResult(blockedBy.query, signal)
-        : await externalBlockers.hasFiringAlerts(blockedBy.matchers, signal);
+    const answer = await externalBlockers.blocks(blockedBy, signal);
     const detail = answer.ok ? POSITIVE_DETAILS[blockedBy.kind] : `the query failed: ${answer.error}`;
     const blocks = !answer.ok || answer.value;
     results.set(keyOf(blockedBy), { at: clock.monotonic(), blockedDetail: blocks ? detail : null });
   }
 
   return {
-    blockers: ({ rule }) =>
+    /** Returns what blocks a policy. A query without a recent result blocks as well. */
+    blockers: ({ rule }: Policy): readonly Blocker[] =>
       rule.blockedBy.flatMap((blockedBy) => {
         const result = resultWithin(blockedBy, RESULT_AGE_MS_MAX);
         const detail = result === null ? "there is no recent result" : result.blockedDetail;
-        return detail === null ? [] : [{ reason: "blocked_by" as const, detail: `${nameOf(blockedBy)}: ${detail}` }];
+        return detail === null ? [] : [{ reason: "blocked_by", detail: `${nameOf(blockedBy)}: ${detail}` }];
       }),
-    async refresh({ rule }, signal, maxAgeMs) {
+    /** Runs the queries of a policy whose results are older than `maxAgeMs`. Never rejects. */
+    async refresh({ rule }: Policy, signal: AbortSignal, maxAgeMs: DurationMs): Promise<void> {
       const due = rule.blockedBy.filter((blockedBy) => resultWithin(blockedBy, maxAgeMs) === null);
       await Promise.all(due.map((blockedBy) => query(blockedBy, signal)));
     },

@@ -9,48 +9,11 @@ import {
 import type { Clock, Log } from "../../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 
-/**
- * The clock of all rows of the journal. It advances with the monotonic clock, and continues where the last process
- * stopped. The downtime is added once the wall clock and the service's Date agree. Either of them alone may be wrong,
- * and a jump would end cool-downs, free limits and prune rows.
- *
- *     unchecked ──▶ settled               the clocks agree, or one of them agrees with the journal
- *         └───────▶ disputed ──▶ settled  the clocks agree, or DISAGREEMENT_MS has passed
- *
- * While the clocks disagree, time continues from the earlier of the two, or from what the journal shows if that is
- * later. The clock may be behind from then on. Once a later start corrects it, times in the journal seem to be longer
- * ago than they are.
- */
-export interface JournalClock {
-  now(): EpochMs;
-  /** Returns the time of this clock when the monotonic clock showed `at`. */
-  epochOf(at: MonotonicMs): EpochMs;
-  /**
-   * Compares the clocks until this one is settled. `serviceNow` is the time by the service's Date, or null if not known
-   * yet.
-   */
-  check(serviceNow: EpochMs | null): void;
-  /** Returns whether the length of the downtime is known. Until then nothing may be pruned. */
-  isSettled(): boolean;
-  /**
-   * Returns whether this time was before a downtime of unknown length, so that more time may have passed since then
-   * than this clock shows.
-   */
-  isBeforeUnknownDowntime(at: EpochMs): boolean;
-  /**
-   * Returns the time until which times in the journal may seem to be longer ago than they are. It is Infinity if the
-   * clock may be behind and was not corrected yet. It must be journaled for the next process.
-   */
-  uncertainUntil(): EpochMs;
-  /** Returns why the clock holds every action, or null if it holds none. */
-  problem(): string | null;
-}
-
 /** What the journal holds about its clock. */
 export interface JournaledTime {
   /** The last time in the journal, or null if the journal is new. */
   readonly last: EpochMs | null;
-  /** The last {@link JournalClock.uncertainUntil}. Absent if the clock was never behind. */
+  /** The last `uncertainUntil` of the {@link JournalClock}. Absent if the clock was never behind. */
   readonly uncertainUntil?: EpochMs;
 }
 
@@ -62,8 +25,22 @@ const AGREEMENT_MS: DurationMs = 5 * MINUTE_MS;
  */
 const DISAGREEMENT_MS: DurationMs = HOUR_MS;
 
-/** Creates a clock that continues from the last time in the journal. */
-export function createJournalClock(journaled: JournaledTime, clock: Clock, log: Log): JournalClock {
+/** The clock of all rows of a journal. */
+export type JournalClock = ReturnType<typeof createJournalClock>;
+
+/**
+ * Creates the clock of all rows of the journal. It advances with the monotonic clock, and continues where the last process
+ * stopped. The downtime is added once the wall clock and the service's Date agree. Either of them alone may be wrong,
+ * and a jump would end cool-downs, free limits and prune rows.
+ *
+ *     unchecked ──▶ settled               the clocks agree, or one of them agrees with the journal
+ *         └───────▶ disputed ──▶ settled  the clocks agree, or DISAGREEMENT_MS has passed
+ *
+ * While the clocks disagree, time continues from the earlier of the two, or from what the journal shows if that is
+ * later. The clock may be behind from then on. Once a later start corrects it, times in the journal seem to be longer
+ * ago than they are.
+ */
+export function createJournalClock(journaled: JournaledTime, clock: Clock, log: Log) {
   const { last } = journaled;
   let offset = (last ?? clock.now()) - clock.monotonic();
   let isSettled = false;
@@ -73,6 +50,7 @@ export function createJournalClock(journaled: JournaledTime, clock: Clock, log: 
   let uncertainUntil = journaled.uncertainUntil ?? Number.NEGATIVE_INFINITY;
   let difference: string | null = null;
 
+  /** Returns the time of this clock when the monotonic clock showed `at`. */
   const epochOf = (at: MonotonicMs): EpochMs => Math.round(at + offset);
   const now = (): EpochMs => epochOf(clock.monotonic());
 
@@ -100,6 +78,10 @@ export function createJournalClock(journaled: JournaledTime, clock: Clock, log: 
     disagreesSince = null;
   }
 
+  /**
+   * Compares the clocks until this one is settled. `serviceNow` is the time by the service's Date, or null if not known
+   * yet.
+   */
   function check(serviceNow: EpochMs | null): void {
     if (isSettled || serviceNow === null) return;
     const wall = clock.now();
@@ -138,10 +120,20 @@ export function createJournalClock(journaled: JournaledTime, clock: Clock, log: 
     now,
     epochOf,
     check,
+    /** Returns whether the length of the downtime is known. Until then nothing may be pruned. */
     isSettled: () => isSettled,
-    isBeforeUnknownDowntime: (at) => resumedAt !== null && at < resumedAt,
-    uncertainUntil: () => uncertainUntil,
-    problem() {
+    /**
+     * Returns whether this time was before a downtime of unknown length, so that more time may have passed since then
+     * than this clock shows.
+     */
+    isBeforeUnknownDowntime: (at: EpochMs): boolean => resumedAt !== null && at < resumedAt,
+    /**
+     * Returns the time until which times in the journal may seem to be longer ago than they are. It is Infinity if the
+     * clock may be behind and was not corrected yet. It must be journaled for the next process.
+     */
+    uncertainUntil: (): EpochMs => uncertainUntil,
+    /** Returns why the clock holds every action, or null if it holds none. */
+    problem(): string | null {
       if (disagreesSince !== null) {
         const gap = Math.max(SECOND_MS, DISAGREEMENT_MS - (clock.monotonic() - disagreesSince));
         return `${difference}, and how long the daemon was down is unknown; the hold ends when they agree, or in ${formatSecondsLeft(gap)}`;

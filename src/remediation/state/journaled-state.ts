@@ -46,7 +46,7 @@ const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
  * changes it.
  */
 export const CLOCK_FACT = "warden.clock";
-/** Key of the fact that holds {@link JournalClock.uncertainUntil}. Absent if the clock was never behind. */
+/** Key of the fact that holds `uncertainUntil` of the {@link JournalClock}. Absent if the clock was never behind. */
 const CLOCK_UNCERTAIN_FACT = "warden.clock_uncertain_until";
 /** Key of the fact that holds when this journal was created. Absent if it has all earlier actions. */
 const FIRST_START_FACT = "warden.began";

@@ -25,7 +25,7 @@ const scalar = (value: unknown) => ({ resultType: "scalar", result: [1_772_323_2
 describe("a Prometheus query", () => {
   test("is sent as an encoded instant query", async () => {
     const { externalBlockers, requests } = await open(() => ({ body: success(vector()) }));
-    await externalBlockers.hasQueryResult('ALERTS{alertname="Up & down"} > 0', neverAnswers);
+    await externalBlockers.blocks({ kind: "query", query: 'ALERTS{alertname="Up & down"} > 0' }, neverAnswers);
     expect(requests).toMatchObject([{ method: "GET" }]);
     expect(requests[0]!.url).toBe("/prefix/api/v1/query?query=ALERTS%7Balertname%3D%22Up%20%26%20down%22%7D%20%3E%200");
   });
@@ -45,7 +45,10 @@ describe("a Prometheus query", () => {
     ["nothing, with no warning in the list of them", success(vector(), { warnings: [] }), false],
   ])("that gives %s", async (_, body, blocks) => {
     const { externalBlockers } = await open(() => ({ body }));
-    expect(await externalBlockers.hasQueryResult("up", neverAnswers)).toEqual({ ok: true, value: blocks });
+    expect(await externalBlockers.blocks({ kind: "query", query: "up" }, neverAnswers)).toEqual({
+      ok: true,
+      value: blocks,
+    });
   });
 
   test.each<[string, { status?: number; body: string }, RegExp]>([
@@ -92,7 +95,7 @@ describe("a Prometheus query", () => {
     ["a redirect", { status: 302, body: "" }, /answered 302/],
   ])("that gives %s is an error", async (_, answer, why) => {
     const { externalBlockers } = await open(() => answer);
-    expect(await externalBlockers.hasQueryResult("up", neverAnswers)).toEqual({
+    expect(await externalBlockers.blocks({ kind: "query", query: "up" }, neverAnswers)).toEqual({
       ok: false,
       error: expect.stringMatching(why),
     });
@@ -100,7 +103,7 @@ describe("a Prometheus query", () => {
 
   test("fails if it is not answered in time", async () => {
     const { externalBlockers, waitForRequests, clock } = await open(() => null);
-    const answer = externalBlockers.hasQueryResult("up", neverAnswers);
+    const answer = externalBlockers.blocks({ kind: "query", query: "up" }, neverAnswers);
     await waitForRequests(1);
     await clock.advance(10_000);
     expect(await answer).toEqual({ ok: false, error: "Prometheus: no complete response within 10 s" });
@@ -110,7 +113,7 @@ describe("a Prometheus query", () => {
 describe("alerts of Alertmanager", () => {
   test("are queried with every matcher, without silenced and inhibited ones", async () => {
     const { externalBlockers, requests } = await open(() => ({ body: "[]" }));
-    await externalBlockers.hasFiringAlerts(['severity="critical"', "region=~eu-.+"], neverAnswers);
+    await externalBlockers.blocks({ kind: "alerts", matchers: ['severity="critical"', "region=~eu-.+"] }, neverAnswers);
     const url = new URL(requests[0]!.url, "http://x");
     expect(url.pathname).toBe("/prefix/api/v2/alerts");
     expect([...url.searchParams]).toEqual([
@@ -127,7 +130,10 @@ describe("alerts of Alertmanager", () => {
     ['[{"labels":{"alertname":"Upstream"}}]', true],
   ])("%s: that blocks: %s", async (body, blocks) => {
     const { externalBlockers } = await open(() => ({ body }));
-    expect(await externalBlockers.hasFiringAlerts([], neverAnswers)).toEqual({ ok: true, value: blocks });
+    expect(await externalBlockers.blocks({ kind: "alerts", matchers: [] }, neverAnswers)).toEqual({
+      ok: true,
+      value: blocks,
+    });
   });
 
   test.each([
@@ -137,7 +143,7 @@ describe("alerts of Alertmanager", () => {
     [200, "", /not a response from Alertmanager/],
   ])("an answer %i %s is an error", async (status, body, why) => {
     const { externalBlockers } = await open(() => ({ status, body }));
-    expect(await externalBlockers.hasFiringAlerts([], neverAnswers)).toEqual({
+    expect(await externalBlockers.blocks({ kind: "alerts", matchers: [] }, neverAnswers)).toEqual({
       ok: false,
       error: expect.stringMatching(why),
     });
@@ -147,21 +153,21 @@ describe("alerts of Alertmanager", () => {
 test("a query fails if the server is not configured or does not answer", async () => {
   const parts = { clock: createVirtualClock(0), agent: "proxywarden/test" };
   const none = createExternalBlockers({ ...parts, prometheus: null, alertmanager: null });
-  expect(await none.hasQueryResult("up", neverAnswers)).toEqual({
+  expect(await none.blocks({ kind: "query", query: "up" }, neverAnswers)).toEqual({
     ok: false,
     error: "no prometheus.url is configured",
   });
-  expect(await none.hasFiringAlerts([], neverAnswers)).toEqual({
+  expect(await none.blocks({ kind: "alerts", matchers: [] }, neverAnswers)).toEqual({
     ok: false,
     error: "no alertmanager.url is configured",
   });
   const unreachable = { url: "http://127.0.0.1:1" };
   const dead = createExternalBlockers({ ...parts, prometheus: unreachable, alertmanager: unreachable });
   onTestFinished(() => dead.close());
-  expect(await dead.hasQueryResult("up", neverAnswers)).toMatchObject({
+  expect(await dead.blocks({ kind: "query", query: "up" }, neverAnswers)).toMatchObject({
     error: expect.stringMatching(/^Prometheus: .*REFUSED/),
   });
-  expect(await dead.hasFiringAlerts([], neverAnswers)).toMatchObject({
+  expect(await dead.blocks({ kind: "alerts", matchers: [] }, neverAnswers)).toMatchObject({
     error: expect.stringMatching(/^Alertmanager: .*REFUSED/),
   });
 });

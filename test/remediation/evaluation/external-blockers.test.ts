@@ -14,13 +14,9 @@ function startAnswers() {
   const queries: string[] = [];
   const answers = { query: ok(false) as Result<boolean, string>, alerts: ok(false) as Result<boolean, string> };
   const externalBlockers: ExternalBlockers = {
-    hasQueryResult(query) {
-      queries.push(query);
-      return Promise.resolve(answers.query);
-    },
-    hasFiringAlerts(matchers) {
-      queries.push(matchers.join(","));
-      return Promise.resolve(answers.alerts);
+    blocks(blockedBy) {
+      queries.push(blockedBy.kind === "query" ? blockedBy.query : blockedBy.matchers.join(","));
+      return Promise.resolve(answers[blockedBy.kind]);
     },
   };
   return { queries, answers, externalBlockers };

@@ -107,7 +107,7 @@ function createWorldRun(input: WorldInput): WorldRun {
   let blockedUntil = 0;
   const isBlocked = () =>
     Promise.resolve({ ok: true, value: simulation.parts.clock.monotonic() < blockedUntil } as const);
-  const externalBlockers: ExternalBlockers = { hasQueryResult: isBlocked, hasFiringAlerts: isBlocked };
+  const externalBlockers: ExternalBlockers = { blocks: isBlocked };
   const simulation = new Simulation({
     seed,
     scenario,
