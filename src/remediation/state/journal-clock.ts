@@ -29,9 +29,9 @@ const DISAGREEMENT_MS: DurationMs = HOUR_MS;
 export type JournalClock = ReturnType<typeof createJournalClock>;
 
 /**
- * Creates the clock of all rows of the journal. It advances with the monotonic clock, and continues where the last process
- * stopped. The downtime is added once the wall clock and the service's Date agree. Either of them alone may be wrong,
- * and a jump would end cool-downs, free limits and prune rows.
+ * Creates the clock of all rows of the journal. It advances with the monotonic clock, and continues where the last
+ * process stopped. The downtime is added once the wall clock and the service's Date agree. Either of them alone may be
+ * wrong, and a jump would end cool-downs, free limits and prune rows.
  *
  *     unchecked ──▶ settled               the clocks agree, or one of them agrees with the journal
  *         └───────▶ disputed ──▶ settled  the clocks agree, or DISAGREEMENT_MS has passed
