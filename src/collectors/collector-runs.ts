@@ -4,21 +4,25 @@ import { type Call, readHourlyCall, readStatsCall } from "../api-client/endpoint
 import type { ApiError } from "../api-client/errors.ts";
 import type { Share } from "../base/percent.ts";
 import type { Result } from "../base/result.ts";
-import type { FactStore } from "../model/ports.ts";
+import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
+import type { Clock, FactStore, Log } from "../model/ports.ts";
 import type { Collector, Dated } from "../model/snapshot.ts";
 import { callsInFlightMax } from "../rate-limit/concurrency.ts";
 import { type Limits, pollingCallsPerWindow } from "../rate-limit/limits.ts";
 import { CATEGORY_OF_COLLECTOR } from "../scheduling/polling-capacity.ts";
 import { type CollectedState, storeFailedListed } from "./collected-state.ts";
-import type { CollectorReporterDeps, RunOutcome } from "./collector-health.ts";
+import type { RunOutcome } from "./collector-health.ts";
 import { collectNodes, collectSessions, type ListCollectorDeps } from "./list-collectors.ts";
 import type { PollingPlan } from "./polling-plan.ts";
 
 /** Dependencies of the collectors that run on a schedule. */
-export interface CollectorRunnerDeps extends CollectorReporterDeps {
+export interface CollectorRunnerDeps {
   readonly settings: { readonly limits: Limits; readonly maxMissing: Share };
   readonly collected: CollectedState;
   readonly facts: FactStore;
+  readonly clock: Clock;
+  readonly metrics: DaemonMetrics;
+  readonly log: Log;
 }
 
 /** Runs a collector once. */

@@ -4,18 +4,23 @@ import { readNodeCall } from "../api-client/endpoints.ts";
 import type { ApiError } from "../api-client/errors.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { DetailPick, Inventory } from "../inventory/inventory.ts";
+import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { NodeId } from "../model/node.ts";
+import type { Clock, Log } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { callsInFlightNeeded, createMeanLatency } from "../rate-limit/concurrency.ts";
 import type { Lane } from "../rate-limit/limits.ts";
 import { createDetailFailures, type DetailFailures } from "../scheduling/detail-failures.ts";
 import type { CollectorPlan } from "../scheduling/planner.ts";
-import { type CollectorReporter, type CollectorReporterDeps, LOG_REPEAT_MS } from "./collector-health.ts";
+import { type CollectorReporter, LOG_REPEAT_MS } from "./collector-health.ts";
 import { sleepStep } from "./schedule.ts";
 
 /** Dependencies of the detail collector. */
-interface DetailCollectorDeps extends CollectorReporterDeps {
+interface DetailCollectorDeps {
   readonly client: ApiClient;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: DaemonMetrics;
   readonly reporter: CollectorReporter;
   readonly inventory: Inventory;
   /** Maximum number of concurrent reads. */

@@ -1,7 +1,8 @@
 import type { ApiClient } from "../api-client/client.ts";
 import type { RateLimiter } from "../api-client/rate-limiter.ts";
 import type { DurationMs } from "../base/duration.ts";
-import type { FactStore } from "../model/ports.ts";
+import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
+import type { Clock, FactStore, Log } from "../model/ports.ts";
 import { COLLECTORS, type Collector, perCollector } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
 import {
@@ -14,7 +15,6 @@ import {
 import { type TrafficClass, trafficSharesOf } from "../scheduling/fair-queue.ts";
 import { type Plan, planPolling } from "../scheduling/planner.ts";
 import { callsPerRun, type PlanInput, pollingCapacityOf } from "../scheduling/polling-capacity.ts";
-import type { CollectorReporterDeps } from "./collector-health.ts";
 import { setPlanGauges } from "./plan-gauges.ts";
 import { type CollectorRun, pacedClient } from "./run-pacing.ts";
 
@@ -24,8 +24,10 @@ export interface NetworkSize extends Pick<PlanInput, "nodes" | "nodePages" | "se
 }
 
 /** Dependencies of the plan. */
-interface PollingPlanDeps extends CollectorReporterDeps, Pick<PlanInput, "requestedIntervals" | "limits"> {
+interface PollingPlanDeps {
   readonly history: CollectorHistory;
+  readonly requestedIntervals: PlanInput["requestedIntervals"];
+  readonly limits: PlanInput["limits"];
   readonly reads: ReadonlySet<Collector>;
   readonly monthStartsOn: number;
   /** Returns the size of the network as this process has seen it. */
@@ -33,6 +35,9 @@ interface PollingPlanDeps extends CollectorReporterDeps, Pick<PlanInput, "reques
   readonly client: ApiClient;
   readonly rateLimiter: RateLimiter;
   readonly facts: FactStore;
+  readonly clock: Clock;
+  readonly metrics: DaemonMetrics;
+  readonly log: Log;
 }
 
 /** What was learned about the collectors. It survives a reload. */

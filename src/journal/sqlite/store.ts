@@ -61,7 +61,11 @@ export function openSqliteStore(folder: string): Result<SqliteStateStore, StoreF
 export function createMemoryStateStore(): SqliteStateStore {
   const database = new DatabaseSync(":memory:");
   migrate(database);
-  return createStoreOver(database, () => closeOnce(database));
+  return createStoreOver(
+    database,
+    () => closeOnce(database),
+    () => {},
+  );
 }
 
 /** Closes a database that may be closed already, as after a transaction that could not be rolled back. */
@@ -126,7 +130,7 @@ function prepareDatabase(database: DatabaseSync, path: string): StoreFailure | n
   return null;
 }
 
-function createStoreOver(database: DatabaseSync, close: () => void, assertInPlace?: () => void): SqliteStateStore {
+function createStoreOver(database: DatabaseSync, close: () => void, assertInPlace: () => void): SqliteStateStore {
   const callsSince = database.prepare("SELECT TOTAL(used) AS used FROM calls WHERE day >= ?");
   const addCalls = database.prepare(
     "INSERT INTO calls (day, used) VALUES (?1, max(0, ?2)) ON CONFLICT (day) DO UPDATE SET used = max(0, used + ?2)",
