@@ -14,53 +14,10 @@ export const bodyText = (body: Uint8Array): string => utf8.decode(body);
 export function parseJson(body: Uint8Array, valuesMax = VALUES_MAX): unknown {
   if (hasTooManyValues(body, valuesMax)) return undefined;
   try {
-    return parseText(bodyText(body));
+    return JSON.parse(bodyText(body)) as unknown;
   } catch {
     return undefined;
   }
-}
-
-/**
- * Longest text that is parsed at once. V8 allocates the values of a text of 100 KiB or more in the old generation, in
- * which only major collections free them.
- */
-const PARSED_LENGTH_MAX = 65_536;
-/** Stands for the list of records while the rest of the text is parsed. */
-const PLACEHOLDER = "records";
-
-/**
- * Parses JSON like `JSON.parse`, but a long list of records in parts. The list is assumed to extend from the first `[{`
- * to the last `}]`, and to be divisible at `},{`. If one of these is inside a string or another list, a part is not
- * valid JSON, and the whole text is parsed at once.
- */
-function parseText(text: string): unknown {
-  const start = text.indexOf("[{") + 1;
-  const end = text.lastIndexOf("}]") + 1;
-  if (text.length <= PARSED_LENGTH_MAX || start === 0 || end <= start) return JSON.parse(text);
-  try {
-    const records = parseRecords(text, start, end);
-    let lists = 0;
-    const rest = `${text.slice(0, start)}"${PLACEHOLDER}"${text.slice(end)}`;
-    const json: unknown = JSON.parse(rest, (_key, value: unknown) => {
-      if (!Array.isArray(value) || value.length !== 1 || value[0] !== PLACEHOLDER) return value;
-      lists++;
-      return records;
-    });
-    return lists === 1 ? json : JSON.parse(text);
-  } catch {
-    return JSON.parse(text);
-  }
-}
-
-function parseRecords(text: string, start: number, end: number): unknown[] {
-  const records: unknown[] = [];
-  for (let from = start; from < end; ) {
-    const cut = text.indexOf("},{", from + PARSED_LENGTH_MAX) + 1;
-    const to = cut === 0 || cut > end ? end : cut;
-    records.push(...(JSON.parse(`[${text.slice(from, to)}]`) as unknown[]));
-    from = to + 1;
-  }
-  return records;
 }
 
 /** A JSON object whose fields are not checked. */
@@ -85,7 +42,7 @@ export function readJson(response: TransportResponse): Result<unknown, string> {
   if (hasTooManyValues(response.body, VALUES_MAX)) return fail(`the JSON has more than ${VALUES_MAX} values`);
   const text = bodyText(response.body);
   try {
-    return ok(parseText(text));
+    return ok(JSON.parse(text) as unknown);
   } catch (error) {
     return fail(encodingProblem(response) ?? jsonProblem(response, text, (error as SyntaxError).message));
   }

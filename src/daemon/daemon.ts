@@ -92,9 +92,13 @@ export class Daemon {
 
   /**
    * Loads the configuration again and activates it; an invalid configuration is rejected, and the previous one stays
-   * active. A leader journals the result, as that of a SIGHUP unless there is another `origin`.
+   * active. A leader journals the result, as that of a SIGHUP.
    */
-  async reload(operator: string | null = null, origin = "SIGHUP: "): ReturnType<Reload> {
+  reload(): ReturnType<Reload> {
+    return this.#reloadAndJournal(null, "SIGHUP: ");
+  }
+
+  async #reloadAndJournal(operator: string | null, origin: string): ReturnType<Reload> {
     const reloaded = await this.#requestReload();
     const { active } = this.#modes;
     if (active.isLeading) active.noteReload(reloaded.ok ? [] : reloaded.error, operator, origin);
@@ -226,7 +230,7 @@ export class Daemon {
         setLiveGauges(runtime, this.#modes, this.statusSnapshot());
         return runtime.exposition.scrape(request);
       },
-      reload: (operator) => this.reload(operator, ""),
+      reload: (operator) => this.#reloadAndJournal(operator, ""),
       isTrustedProxy: (address) => this.#modes.active.resources.isTrustedProxy(address),
       status: () => ({
         ...statusView(this.statusSnapshot()),

@@ -7,10 +7,13 @@ const REMEDIATION_FACT_PREFIX = "warden.";
 /** Returns whether a fact is one of the journal's. */
 export const isJournalFact = (key: string): boolean => key.startsWith(REMEDIATION_FACT_PREFIX);
 
-/** What a commit writes, by table. `Gone` means that rows are deleted. */
+/**
+ * What a commit writes, by table. `Gone` means that rows are deleted. PostgreSQL's commit statement has a parameter for
+ * each, in this order.
+ */
+// biome-ignore format: one list
 export const WRITES = [
-  ...(["timers", "timersGone", "episodes", "actions", "holds", "holdsGone"] as const),
-  ...(["facts", "factsGone", "decisions", "orders"] as const),
+  "timers", "timersGone", "episodes", "actions", "holds", "holdsGone", "facts", "factsGone", "decisions", "orders",
 ] as const;
 export type Write = (typeof WRITES)[number];
 
@@ -19,7 +22,10 @@ export interface RowChange {
   readonly write: Write;
   /** Identifies the row among those of all tables. Null if it is new in any case. */
   readonly key: string | null;
-  /** The columns without `body`, in the order of the table; only those of the key if the row is deleted. */
+  /**
+   * The columns without `body`; only those of the key if the row is deleted. SQLite binds them in this order, which is
+   * that of its statements.
+   */
   readonly columns: Readonly<Record<string, string | number | null>>;
   /** The column `body`, which is stored as JSON. Absent if the table has none. */
   readonly body?: object;

@@ -90,19 +90,19 @@ export const callsSince = (used: ReadonlyMap<string, number>, day: string): numb
 
 /**
  * Loads the content of the journal. `s` is the quoted name of the schema. If others may write to the database, the
- * connection must be in a transaction with one snapshot. The rows are not limited, since every open episode and retry
+ * connection must be in a transaction with one snapshot; the same connection must not write meanwhile. The rows are not limited, since every open episode and retry
  * must be loaded: open ones are bounded by the fleet and its policies, the others by pruning.
  */
 export async function loadContents(connection: Queryable, s: string, since: EpochMs): Promise<JournalContents> {
-  // +number keeps SQLite from reading all rows in order instead of searching by the conditions.
+  // Sorted here: to return rows in order, either database may read all of them instead of searching by the conditions.
+  const inOrder = (rows: readonly Row[]) => rows.toSorted((a, b) => Number(a.number) - Number(b.number));
   const episodes = await connection.query(
-    `SELECT body FROM ${s}.episodes WHERE closed_at IS NULL OR closed_at >= $1 ORDER BY +number`,
+    `SELECT number, body FROM ${s}.episodes WHERE closed_at IS NULL OR closed_at >= $1`,
     [since],
   );
   const actions = await connection.query(
-    `SELECT body FROM ${s}.actions
-     WHERE over_at IS NULL OR created_at >= $1 OR episode IN (SELECT id FROM ${s}.episodes WHERE closed_at IS NULL)
-     ORDER BY +number`,
+    `SELECT number, body FROM ${s}.actions
+     WHERE over_at IS NULL OR created_at >= $1 OR episode IN (SELECT id FROM ${s}.episodes WHERE closed_at IS NULL)`,
     [since],
   );
   const [last] = await connection.query(
@@ -110,8 +110,8 @@ export async function loadContents(connection: Queryable, s: string, since: Epoc
   );
   return {
     timers: timersOf(await connection.query(selectTimers(s))),
-    episodes: bodiesOf<Episode>(episodes),
-    actions: bodiesOf<Action>(actions),
+    episodes: bodiesOf<Episode>(inOrder(episodes)),
+    actions: bodiesOf<Action>(inOrder(actions)),
     holds: bodiesOf<NodeHold>(await connection.query(`SELECT body FROM ${s}.holds`)),
     facts: await createRowQueries(connection, s).facts(),
     lastNumber: Math.max(Number(last?.episode), Number(last?.action)),

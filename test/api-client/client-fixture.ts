@@ -23,11 +23,13 @@ export interface ClientSetup {
   readonly share?: number;
   readonly secret?: Secret;
   readonly service?: Partial<ServiceOptions>;
+  /** Metrics of the client. Absent: each call is listed in `calls`. */
+  readonly metrics?: CallAttemptDeps["metrics"] & {};
   readonly wrap?: (transport: Transport) => Transport;
 }
 
 /** A client over the simulator's handler, on virtual time. */
-export function createClientSetup({ fault, match, share, secret, service: options, wrap }: ClientSetup = {}) {
+export function createClientSetup({ fault, match, share, secret, service: options, metrics, wrap }: ClientSetup = {}) {
   const clock = createVirtualClock(START_MS);
   const service = createService(
     {
@@ -64,7 +66,7 @@ export function createClientSetup({ fault, match, share, secret, service: option
     random,
     secret: secret ?? fixedKey(SIMULATION_KEY),
     timeoutMs: 10_000,
-    metrics: callMetrics((endpoint, code) => void calls.push(`${endpoint} ${code}`)),
+    metrics: metrics ?? callMetrics((endpoint, code) => void calls.push(`${endpoint} ${code}`)),
     agent: "proxywarden/test",
   });
   const get = async (call = readStatsCall) => {

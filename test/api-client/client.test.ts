@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { listNodesCall, readNodeCall, readStatsCall } from "../../src/api-client/endpoints.ts";
+import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { Secret, TransportRequest } from "../../src/model/ports.ts";
 import type { FaultKind, ServiceOptions } from "../../src/model/scenario.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
@@ -191,6 +192,23 @@ test("a key file that can't be read is reported with the 401", async () => {
   const secret: Secret = { value: () => "old-key", refresh: () => ({ ok: false, error: "key.txt is empty" }) };
   const answer = await createClientSetup({ secret }).get();
   expect(answer.ok ? "" : answer.error.message).toMatch(/the API key is not accepted; key.txt is empty$/);
+});
+
+test("metrics show the limit that responses state, and count each 429", async () => {
+  const metrics = createDaemonMetrics({ process: false });
+  const fault = { kind: "status", status: 429, retryAfter: "7" } as const;
+  await createClientSetup({ metrics }).get();
+  await createClientSetup({ metrics, fault }).get();
+  const page = await metrics.render("text");
+  const linesOf = (name: string) => page.split("\n").filter((line) => line.startsWith(`${name}{`));
+  expect(linesOf("proxywarden_ratelimit_limit")).toEqual([
+    'proxywarden_ratelimit_limit{category="session_monitoring"} 500',
+  ]);
+  expect(linesOf("proxywarden_ratelimit_remaining")).toHaveLength(1);
+  expect(linesOf("proxywarden_ratelimit_reset_timestamp_seconds")).toHaveLength(1);
+  expect(linesOf("proxywarden_ratelimit_exceeded_total")).toContain(
+    'proxywarden_ratelimit_exceeded_total{category="session_monitoring"} 1',
+  );
 });
 
 test("the service's clock is known from its Date headers to within a second", async () => {

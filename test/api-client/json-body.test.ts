@@ -1,8 +1,6 @@
 import { gzipSync } from "node:zlib";
-import fc from "fast-check";
 import { expect, test } from "vitest";
 import { readJson } from "../../src/api-client/json-body.ts";
-import { propertyRuns } from "../harness/run-length.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
 
@@ -13,45 +11,6 @@ const problemOf = (body: string | Uint8Array, headers: Record<string, string> = 
 
 test("parses a JSON body", () => {
   expect(readJson({ status: 200, headers: {}, body: Buffer.from('{"a":1}') })).toEqual({ ok: true, value: { a: 1 } });
-});
-
-const brackets = fc.constantFrom("},{", "[{", "}]", '"', "\\", "records", "");
-const fragile = fc.array(brackets, { maxLength: 3 }).map((parts) => parts.join("x"));
-const values = fc.oneof(
-  fragile,
-  fc.constant([{ a: 1 }, { a: 2 }]),
-  fc.constant([]),
-  fc.constant(["records"]),
-  fc.double(),
-);
-const records = fc.array(fc.dictionary(fragile, values, { maxKeys: 3 }), { minLength: 1, maxLength: 5 });
-
-test("parses a long list as JSON.parse does, whatever its strings and other lists contain", () => {
-  fc.assert(
-    fc.property(records, values, values, (unit, before, after) => {
-      const repeats = Math.ceil(200_000 / JSON.stringify(unit).length);
-      const text = JSON.stringify({ before, data: Array(repeats).fill(unit).flat(), after });
-      expect(readJson({ status: 200, headers: {}, body: Buffer.from(text) })).toEqual({
-        ok: true,
-        value: JSON.parse(text),
-      });
-    }),
-    propertyRuns(40),
-  );
-});
-
-test("does not take brackets inside strings for a list", () => {
-  // Between the brackets, quotes that end strings would begin some, and the reverse.
-  const text = `{"name":"[{",":":"${" ".repeat(100_000)}}]","list":[]}`;
-  expect(readJson({ status: 200, headers: {}, body: Buffer.from(text) })).toEqual({
-    ok: true,
-    value: JSON.parse(text),
-  });
-});
-
-test("reports where a long list is cut off", () => {
-  const text = JSON.stringify({ data: Array(5_000).fill({ id: "node_1", uptime: 1.5 }) });
-  expect(problemOf(text.slice(0, 100_000))).toContain("the JSON is cut off after 100000 characters");
 });
 
 test("reports where truncated JSON is cut off", () => {

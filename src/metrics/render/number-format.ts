@@ -67,7 +67,8 @@ export function createNumberWriter(): NumberWriter {
             : measureDecimal(value, 3, 1e3, 0));
         if (isDecimal) return countDigits(integer) + 1 + places;
       }
-      text = valueText(value, decimals);
+      // Of the others, the fixed number of decimals was tried above.
+      text = valueText(value, value < 0 ? decimals : 0);
       places = KEPT_AS_TEXT;
       return text.length;
     },

@@ -49,8 +49,8 @@ export class EventBroadcaster {
   }
 
   /**
-   * Adds a subscriber that has seen the events up to `lastEventId`, until its connection closes. Resolves to false if
-   * there are too many. Then nothing was sent.
+   * Sends events to a client until its connection closes. `lastEventId` is the last event that it has received. Resolves
+   * to false if there are too many clients. Then nothing was sent.
    */
   async subscribe(response: ServerResponse, lastEventId: string | null): Promise<boolean> {
     if (this.#isFull()) return false;

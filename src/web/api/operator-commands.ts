@@ -152,7 +152,8 @@ function readParameters(
     const problem = keyProblem(key, value, route);
     if (problem !== null) return fail(`key ${JSON.stringify(key.slice(0, BODY_KEY_CHARS_MAX))}: ${problem}`);
   }
-  const { reason = "no reason given", for: duration } = parsed.value as { reason?: string; for?: unknown };
+  const defaultReason = route.hasReason ? "no reason given" : "";
+  const { reason = defaultReason, for: duration } = parsed.value as { reason?: string; for?: unknown };
   if (duration === undefined) return ok({ reason, forMs: null });
   const forMs = readEffectDuration(duration);
   return forMs.ok ? ok({ reason, forMs: forMs.value }) : fail(`key "for": ${forMs.error}`);

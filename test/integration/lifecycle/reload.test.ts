@@ -59,7 +59,9 @@ test("a reload by SIGHUP is journaled like one over HTTP, with its origin", asyn
   await daemon.app.reload();
   daemon.configure("collect: 1\n");
   await daemon.app.reload();
+  await reloadOf(daemon);
   expect(await orders()).toEqual([
+    ["reload", null, expect.stringMatching(/^rejected: proxywarden\.yaml/)],
     ["reload", null, expect.stringMatching(/^SIGHUP: rejected: proxywarden\.yaml/)],
     ["reload", null, "SIGHUP: the new configuration is active"],
   ]);

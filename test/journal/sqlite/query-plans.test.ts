@@ -25,7 +25,7 @@ describe("every statement of the journal", () => {
     }
   }
 
-  test("uses an index, and sorts only rows that it returns", async () => {
+  test("uses an index, and sorts nothing", async () => {
     const database = new DatabaseSync(":memory:");
     migrate(database);
     const { database: recorder, statements } = recording(database);
@@ -46,8 +46,6 @@ describe("every statement of the journal", () => {
     for (const plan of plans) expect(plan).toContain("_by_node");
     expect(slow).toEqual(
       [
-        "USE TEMP B-TREE FOR ORDER BY: SELECT body FROM main.episodes WHERE closed_at",
-        "USE TEMP B-TREE FOR ORDER BY: SELECT body FROM main.actions WHERE over_at IS",
         // What is loaded whole is read whole.
         `SCAN main.timers: SELECT policy, node, state, true_ms AS "trueMs", clear_ms AS "c`,
         "SCAN main.holds: SELECT body FROM main.holds",
