@@ -11,9 +11,17 @@ export const isJournalFact = (key: string): boolean => key.startsWith(REMEDIATIO
  * What a commit writes, by table. `Gone` means that rows are deleted. PostgreSQL's commit statement has a parameter for
  * each, in this order.
  */
-// biome-ignore format: one list
 export const WRITES = [
-  "timers", "timersGone", "episodes", "actions", "holds", "holdsGone", "facts", "factsGone", "decisions", "orders",
+  "timers",
+  "timersGone",
+  "episodes",
+  "actions",
+  "holds",
+  "holdsGone",
+  "facts",
+  "factsGone",
+  "decisions",
+  "orders",
 ] as const;
 export type Write = (typeof WRITES)[number];
 

@@ -180,7 +180,9 @@ const stateSection = exactlyOneOf(
       .describe("Folder of the journal, in SQLite. Only one daemon can use it at a time."),
     postgres: postgresSection
       .exactOptional()
-      .describe("PostgreSQL database of the journal. Several daemons can share it: one leads, and the others stand by."),
+      .describe(
+        "PostgreSQL database of the journal. Several daemons can share it: one leads, and the others stand by.",
+      ),
   }),
   "path",
   "postgres",
