@@ -64,7 +64,12 @@ function overwriteValues(segment: Segment, buffers: RenderBuffers, { decimals, i
     if (value === before && !relabeled) continue;
     const end = starts[line + 1]!;
     const keepsLine = end > starts[line]! && !relabeled && !isAbsent;
-    if (keepsLine && numberWriter.measure(value, decimals) === valueLengths[line]) {
+    if (keepsLine && valueLengths[line] === 1 && decimals === 0 && (value | 0) === value && value >= 0 && value < 10) {
+      // A digit for a digit, as in the states of a node, which are half of all lines.
+      bytes ??= writableBytes(segment, buffers.pool);
+      bytes[end - 2] = ZERO + value;
+      values[line] = value;
+    } else if (keepsLine && numberWriter.measure(value, decimals) === valueLengths[line]) {
       bytes ??= writableBytes(segment, buffers.pool);
       numberWriter.write(bytes, end - 1);
       values[line] = value;
@@ -75,6 +80,8 @@ function overwriteValues(segment: Segment, buffers: RenderBuffers, { decimals, i
   }
   return count;
 }
+
+const ZERO = 48;
 
 /** Gives the segment a new chunk of the same bytes that no reader retains, and returns its bytes. */
 function writableBytes(segment: Segment, pool: BufferPool): Uint8Array {
