@@ -13,8 +13,10 @@ const BREAKER_MS_DILIGENT: DurationMs = 20 * MINUTE_MS;
 const STEP_MS_MAX: DurationMs = 5 * MINUTE_MS;
 const INVENTORY_MS: DurationMs = 30 * MINUTE_MS;
 const LOST_NODES_MS: DurationMs = 4 * HOUR_MS;
-/** Time after a start by which the daemon knows how long it was down. */
+/** Time after the first walk of a process by which the daemon knows how long it was down. */
 const CLOCK_SETTLED_MS: DurationMs = 70 * MINUTE_MS;
+/** Detail of the trust before the first walk of a process. */
+const NO_WALK_DETAIL = "no walk of the node list has completed yet";
 /** Shares of the pending requests that are approved or rejected at each step. */
 const APPROVED_SHARE = 0.006;
 const REJECTED_SHARE = 0.0006;
@@ -33,6 +35,8 @@ export class Operators {
   readonly #problemSince = new Map<string, number>();
   /** When each approval request was first observed. */
   readonly #requestedAt = new Map<string, number>();
+  /** When the daemon last had not completed a walk since its start. */
+  #withoutWalkAt = 0;
 
   /** Creates the operators of a run. The seed determines their random decisions. */
   constructor(simulation: Simulation, seed: number) {
@@ -137,11 +141,13 @@ export class Operators {
   #checkNotExpired(id: string): void {
     const { clock, rules, processStartedAt, addViolation } = this.#parts;
     const now = clock.monotonic();
+    const { trust } = this.#simulation.process()!.remediation.view.status();
+    if (trust.some(({ detail }) => detail === NO_WALK_DETAIL)) this.#withoutWalkAt = now;
     if (!this.#requestedAt.has(id)) this.#requestedAt.set(id, now);
     const waitedMs = now - this.#requestedAt.get(id)!;
     const isExpired = waitedMs > rules.safety.approvalTtlMs + STEP_MS_MAX;
-    // After a start the daemon may take an hour to learn how long it was down.
-    if (isExpired && now - processStartedAt > CLOCK_SETTLED_MS)
+    // The daemon may take an hour from the first response of the service to learn how long it was down.
+    if (isExpired && now - Math.max(processStartedAt, this.#withoutWalkAt) > CLOCK_SETTLED_MS)
       addViolation("approval expired", `${id} is still pending after ${waitedMs / MINUTE_MS} min`);
   }
 
