@@ -26,7 +26,7 @@ export const journalGuard: GuardRow = {
         "the last write failed, or the lease of this daemon has ended. An action that can't be recorded is not sent",
       ends: "automatically, with the next write that succeeds, or once the lease is renewed or another daemon leads",
       operatorAction:
-        "free disk space, or repair the folder `state.path` or the database of `state.postgres`, or the connection to it",
+        "free up disk space; repair the folder `state.path`; or repair the database of `state.postgres` or the connection to that database",
       alert: "ProxywardenJournalNotWritable",
       policyWide: true,
     },

@@ -10,7 +10,7 @@ export const stormGuard: GuardRow = {
     storm: {
       counts: "nodes that are offline, of unknown status, firing, disrupted or lost",
       condition: "there are more than `safety.max_unhealthy`",
-      ends: "automatically, `safety.storm_cooldown` after the number of unhealthy nodes has fallen back to the limit",
+      ends: "automatically, once the number of unhealthy nodes has fallen back to the limit; then `storm_cooldown` holds",
       operatorAction: "find the common cause: network, service or upstream",
       policyWide: true,
       preventsEpisode: true,
