@@ -111,8 +111,7 @@ export function updateIncidents(
 ): readonly Incident[] {
   const updated = incidents.flatMap((incident) => {
     if (now >= incident.to + INCIDENT_MS_MAX) return [];
-    const unhealthy = [...incident.nodes].filter(isUnhealthy).length;
-    if (unhealthy >= nodesToContinue(incident, sizeOf(incident.place)))
+    if (hasAtLeast(nodesToContinue(incident, sizeOf(incident.place)), incident.nodes, isUnhealthy))
       return incident.until === null ? incident : { ...incident, until: null };
     const until = incident.until ?? now + cooldownMs;
     if (now >= until) return [];
@@ -121,6 +120,16 @@ export function updateIncidents(
   const isSame =
     updated.length === incidents.length && updated.every((incident, index) => incident === incidents[index]);
   return isSame ? incidents : updated;
+}
+
+/** Returns whether at least `count` nodes match. */
+function hasAtLeast(count: number, nodes: ReadonlySet<NodeId>, matches: (node: NodeId) => boolean): boolean {
+  let found = 0;
+  for (const node of nodes) {
+    if (matches(node)) found++;
+    if (found >= count) return true;
+  }
+  return found >= count;
 }
 
 /** Returns the incident that a node is part of, or null if there is none. */
