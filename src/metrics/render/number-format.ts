@@ -17,7 +17,7 @@ const DECIMAL_MAX = 1e15;
 const DECIMAL_MIN = 1e-6;
 /** Marks a value that is stored as text because it is negative, not finite, or has too many digits. */
 const KEPT_AS_TEXT = 255;
-const POWERS_OF_TEN = [1, 10, 100, 1e3, 1e4];
+const POWERS_OF_TEN = [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 const LOW_DIGITS = 8;
 const LOW_FACTOR = 10 ** LOW_DIGITS;
 
@@ -31,9 +31,10 @@ export function createNumberWriter(): NumberWriter {
 
   /**
    * Keeps `value` if it has at most `placesMax` decimals, and returns whether it has. Zeros at the end that exceed
-   * `placesMin` decimals are left out. `scale` is ten to the power of `placesMax`.
+   * `placesMin` decimals are left out.
    */
-  function measureDecimal(value: number, placesMax: number, scale: number, placesMin: number): boolean {
+  function measureDecimal(value: number, placesMax: number, placesMin: number): boolean {
+    const scale = POWERS_OF_TEN[placesMax]!;
     const scaled = Math.round(value * scale);
     // Division rounds correctly: if the quotient equals the value, the decimal parses to the same number.
     if (scaled >= DECIMAL_MAX || scaled / scale !== value) return false;
@@ -53,7 +54,7 @@ export function createNumberWriter(): NumberWriter {
     measure(value, decimals) {
       if (value >= 0 && value < DECIMAL_MAX) {
         const integer = Math.floor(value);
-        if (decimals > 0 && value < FIXED_MAX && measureDecimal(value, decimals, POWERS_OF_TEN[decimals]!, decimals))
+        if (decimals > 0 && value < FIXED_MAX && measureDecimal(value, decimals, decimals))
           return countDigits(integer) + 1 + decimals;
         if (integer === value) {
           whole[0] = integer;
@@ -62,9 +63,7 @@ export function createNumberWriter(): NumberWriter {
         }
         const isDecimal =
           value >= DECIMAL_MIN &&
-          (value < 1e9
-            ? measureDecimal(value, 6, 1e6, 0) || measureDecimal(value, 9, 1e9, 0)
-            : measureDecimal(value, 3, 1e3, 0));
+          (value < 1e9 ? measureDecimal(value, 6, 0) || measureDecimal(value, 9, 0) : measureDecimal(value, 3, 0));
         if (isDecimal) return countDigits(integer) + 1 + places;
       }
       // Of the others, the fixed number of decimals was tried above.
