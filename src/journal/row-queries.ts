@@ -90,8 +90,9 @@ export const callsSince = (used: ReadonlyMap<string, number>, day: string): numb
 
 /**
  * Loads the content of the journal. `s` is the quoted name of the schema. If others may write to the database, the
- * connection must be in a transaction with one snapshot; the same connection must not write meanwhile. The rows are not limited, since every open episode and retry
- * must be loaded: open ones are bounded by the fleet and its policies, the others by pruning.
+ * connection must be in a transaction with one snapshot; the same connection must not write meanwhile. The rows are not
+ * limited, since every open episode and retry must be loaded: open ones are bounded by the fleet and its policies, the
+ * others by pruning.
  */
 export async function loadContents(connection: Queryable, s: string, since: EpochMs): Promise<JournalContents> {
   // Sorted here: to return rows in order, either database may read all of them instead of searching by the conditions.

@@ -47,8 +47,8 @@ export interface RecordRemark {
 export type OnRemark = (remark: RecordRemark) => void;
 
 /**
- * One page of a list (spec, section 2.5) with records that are not decoded yet. `limit` is the page size as stated, or
- * null if there is none.
+ * One page of a list (spec, section 2.5) with records that are not decoded yet; a walk empties `records` once it has
+ * processed them. `limit` is the page size as stated, or null if there is none.
  */
 export interface RawPage {
   readonly records: unknown[];

@@ -55,7 +55,7 @@ export class WalkProgress {
     this.#next = walk.behavior.first + 1;
   }
 
-  /** Records a page. Returns the number of its records that are new. */
+  /** Records a page, and empties it. Returns the number of its records that were new. */
   record(number: number, fetched: FetchedPage): number {
     if (number > this.#walk.behavior.first) this.#settled++;
     if (!fetched.ok) {
