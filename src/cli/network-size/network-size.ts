@@ -9,6 +9,7 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import { NETWORK_SIZE_FACT, type NetworkSize, storedNetworkSize } from "../../collectors/polling-plan.ts";
 import type { Config } from "../../config/schema/config.ts";
 import type { ConfigResources } from "../../daemon/config-resources.ts";
+import { userAgentOf } from "../../daemon/runtime.ts";
 import { CALLS_USED_BEFORE_FACT, callsUsedBefore } from "../../daemon/term.ts";
 import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import type { EpochMs } from "../../model/time.ts";
@@ -70,7 +71,7 @@ export function createServiceAccess(
   const { calls } = createMemoryStateStore();
   const random = Math.random;
   return {
-    ...{ clock, secret, transport, random, agent: `proxywarden/${version}` },
+    ...{ clock, secret, transport, random, agent: userAgentOf(version) },
     rateLimiter: createRateLimiter({ limits, monthStartsOn, clock, random, calls, log: silentLog, onWait: ignore }),
     timeoutMs: SERVICE_TIMEOUT_MS,
     serviceClock: createServiceClock(),

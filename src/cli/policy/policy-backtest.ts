@@ -5,6 +5,7 @@ import { formatProblem } from "../../config/diagnostics/problem.ts";
 import { definedNames, type LoadedConfig } from "../../config/load.ts";
 import { policyRulesOf } from "../../config/policy-file.ts";
 import { integrationAccess, secretReader } from "../../daemon/integrations.ts";
+import { userAgentOf } from "../../daemon/runtime.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { createSystemClock } from "../../platform/clock.ts";
@@ -69,7 +70,7 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
   const untilMs = options.until ?? clock.now();
   const fromMs = options.since ?? untilMs - SINCE_DEFAULT_MS;
   if (fromMs >= untilMs) return failUsage(context, "--since must be before --until");
-  const agent = `proxywarden/${context.version}`;
+  const agent = userAgentOf(context.version);
   const prometheus = createIntegrationClient({
     ...{ access: access.value, clock, agent },
     ...{ timeoutMs: QUERY_TIMEOUT_MS, bodyBytesMax: BODY_BYTES_MAX },
