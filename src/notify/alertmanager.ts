@@ -5,8 +5,8 @@ import { type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import type { Clock } from "../model/ports.ts";
 import { isActive, type Notification, type NotificationKind } from "../model/remediation/notification.ts";
-import type { EpochMs } from "../model/time.ts";
-import { type ClosableReceiver, createHttpReceiver, formatIsoTime } from "./receivers.ts";
+import { type EpochMs, isoAt } from "../model/time.ts";
+import { type ClosableReceiver, createHttpReceiver } from "./receivers.ts";
 
 /**
  * Returns whether Alertmanager has a firing alert that is neither silenced nor inhibited and that all matchers match.
@@ -92,8 +92,8 @@ function toAlert(notification: Notification, now: EpochMs) {
     labels: Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== null && value !== "")),
     annotations: { summary: notification.summary },
     // Alertmanager rejects an alert that ends before it starts, and our clock may have been set back.
-    startsAt: formatIsoTime(Math.min(notification.startsAt, endsAt)),
-    endsAt: formatIsoTime(endsAt),
+    startsAt: isoAt(Math.min(notification.startsAt, endsAt)),
+    endsAt: isoAt(endsAt),
   };
 }
 

@@ -3,7 +3,7 @@ import { createIntegrationClient, type IntegrationClientDeps } from "../api-clie
 import { bodyText } from "../api-client/json-body.ts";
 import type { Log, Secret } from "../model/ports.ts";
 import type { DeliveryResult, Notification, Receiver } from "../model/remediation/notification.ts";
-import type { EpochMs } from "../model/time.ts";
+import { isoAt } from "../model/time.ts";
 
 /** A receiver with connections of its own. */
 export interface ClosableReceiver extends Receiver {
@@ -47,9 +47,6 @@ function deliveryResultOf(status: number, quote: string): DeliveryResult {
   const isFinal = status >= 400 && status < 500 && !RETRYABLE_STATUSES.has(status);
   return { ok: false, error: `it answered ${status}${quote === "" ? "" : `: ${quote}`}`, isFinal };
 }
-
-/** Formats a time as ISO 8601 in UTC. */
-export const formatIsoTime = (at: EpochMs): string => new Date(at).toISOString();
 
 /** Dependencies of {@link createWebhook}. The URL is never logged or quoted, because it may contain a token. */
 interface WebhookDeps extends Omit<IntegrationClientDeps, "access"> {
@@ -103,8 +100,8 @@ const webhookPayload = (notifications: readonly Notification[]) => ({
     node_id: notification.node,
     episode: notification.episode,
     region: notification.region,
-    starts_at: formatIsoTime(notification.startsAt),
-    ends_at: notification.endsAt === null ? null : formatIsoTime(notification.endsAt),
+    starts_at: isoAt(notification.startsAt),
+    ends_at: notification.endsAt === null ? null : isoAt(notification.endsAt),
   })),
 });
 
@@ -118,7 +115,7 @@ export const createLogReceiver = (name: string, log: Log): ClosableReceiver => (
   name,
   async send(notifications) {
     for (const { kind, key, severity, summary, policy, node, region, endsAt } of notifications) {
-      const end = endsAt === null ? {} : { ends_at: formatIsoTime(endsAt) };
+      const end = endsAt === null ? {} : { ends_at: isoAt(endsAt) };
       const method = endsAt === null ? LOG_METHODS[severity] : "info";
       log[method]({ receiver: name, kind, key, summary, policy, node, region, ...end }, "notification");
     }

@@ -3,6 +3,7 @@ import { fail, ok } from "../base/result.ts";
 import type { NodeStatus } from "../model/node.ts";
 import { type PolicyTest, type ScriptedNode, type Series, valueAt } from "../model/policy/policy-test.ts";
 import type { Clock, Transport, TransportRequest, TransportResponse } from "../model/ports.ts";
+import { isoAt } from "../model/time.ts";
 
 /** Time from a request to its response. Without latency, an observation would be as old as the request before it. */
 const LATENCY_MS: DurationMs = 50;
@@ -80,7 +81,7 @@ function listed({ startsAt }: PolicyTest, node: ScriptedNode, elapsed: DurationM
     ...{ id, name, country, region, version },
     status: valueAt(status, elapsed),
     ip_address: "192.0.2.1",
-    last_seen: isoTime(startsAt + lastSeenAt(node, elapsed)),
+    last_seen: isoAt(startsAt + lastSeenAt(node, elapsed)),
     uptime_hours: node.uptimeHours === null ? Math.floor(upMs / HOUR_MS) : valueAt(node.uptimeHours, elapsed),
     active_sessions: valueAt(node.activeSessions, elapsed),
     bandwidth_gb: valueAt(node.bandwidthGb, elapsed),
@@ -92,8 +93,8 @@ const detailed = (test: PolicyTest, node: ScriptedNode, elapsed: DurationMs): ob
   cpu_usage: valueAt(node.cpuUsage, elapsed),
   memory_usage: valueAt(node.memoryUsage, elapsed),
   disk_usage: valueAt(node.diskUsage, elapsed),
-  created_at: isoTime(test.startsAt - INITIAL_UPTIME_MS),
-  updated_at: isoTime(test.startsAt - INITIAL_UPTIME_MS),
+  created_at: isoAt(test.startsAt - INITIAL_UPTIME_MS),
+  updated_at: isoAt(test.startsAt - INITIAL_UPTIME_MS),
 });
 
 /** Returns the sessions of a node. Open sessions keep their IDs; ended ones have new IDs at each walk. */
@@ -108,7 +109,7 @@ function sessionsOf(
       customer_id: "cust_1",
       node_id: id,
       status,
-      started_at: isoTime(startsAt),
+      started_at: isoAt(startsAt),
       duration_seconds: Math.floor(elapsed / SECOND_MS),
       bytes_sent: 0,
       bytes_received: 0,
@@ -151,5 +152,3 @@ function bootedAt(status: Series<NodeStatus>, elapsed: DurationMs): DurationMs {
   }
   return booted;
 }
-
-const isoTime = (at: number): string => new Date(at).toISOString();

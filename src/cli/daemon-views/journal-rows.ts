@@ -1,8 +1,7 @@
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Location } from "../../model/snapshot.ts";
-import type { EpochMs } from "../../model/time.ts";
-import { isoAt } from "../../web/api/notation.ts";
+import { type EpochMs, isoAt } from "../../model/time.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import type { CommandContext, ExitCode } from "../context.ts";

@@ -1,5 +1,6 @@
 import type { NodeId } from "../../model/node.ts";
-import { isoAt, seconds, secondsOf } from "../../web/api/notation.ts";
+import { isoAt } from "../../model/time.ts";
+import { seconds, secondsOf } from "../../web/api/notation.ts";
 import type { BacktestResult } from "../backtest/backtest.ts";
 import type { ReplayedAction, ReplayOutcome } from "../backtest/outcome.ts";
 

@@ -3,11 +3,10 @@ import { NODE_STATUSES, type NodeId, type NodeStatus } from "../../model/node.ts
 import type { Decision } from "../../model/remediation/decision.ts";
 import type { Action } from "../../model/remediation/episode.ts";
 import type { Fleet } from "../../model/snapshot.ts";
-import type { MonotonicMs } from "../../model/time.ts";
+import { isoAt, type MonotonicMs } from "../../model/time.ts";
 import { remainingAtLeast } from "../../rate-limit/limit-headers.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
-import { isoAt } from "../../web/api/notation.ts";
 import { type StatusSnapshot, sessionsByStatus, statusLine } from "../../web/api/status-views.ts";
 import { formatFields } from "../../web/ui/page/format.ts";
 import type { Tone } from "./color.ts";

@@ -1,5 +1,5 @@
 import type { DurationMs } from "../../base/duration.ts";
-import type { EpochMs } from "../../model/time.ts";
+import { type EpochMs, isoAt } from "../../model/time.ts";
 
 /** Returns whether a value is known. Columns hold NaN for unknown values. */
 export const isKnown = (value: number | null | undefined): value is number =>
@@ -10,9 +10,6 @@ export const secondsOf = (ms: DurationMs): number => Math.round(ms) / 1_000;
 
 /** Returns seconds, to the millisecond, or null if unknown. */
 export const seconds = (ms: DurationMs | null | undefined): number | null => (isKnown(ms) ? secondsOf(ms) : null);
-
-/** Returns a time as ISO 8601 in UTC. */
-export const isoAt = (at: EpochMs): string => new Date(at).toISOString();
 
 /** Returns a time as ISO 8601 in UTC, or null if unknown. */
 export const iso = (at: EpochMs | null | undefined): string | null => (isKnown(at) ? isoAt(at) : null);

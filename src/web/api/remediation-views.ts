@@ -1,6 +1,7 @@
 import type { ExternalBlocker, PolicyRule, Step } from "../../model/policy/policy.ts";
 import type { HoldReason } from "../../model/remediation/decision.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
+import { isoAt } from "../../model/time.ts";
 import { HOLD_REASON_ROWS } from "../../policy/guards/all-guards.ts";
 import type { PresentedTimer } from "../../policy/timers/timer.ts";
 import type {
@@ -10,7 +11,7 @@ import type {
   RemediationStatus,
   RemediationView,
 } from "../../remediation/status/views.ts";
-import { iso, isoAt, seconds, secondsOf } from "./notation.ts";
+import { iso, seconds, secondsOf } from "./notation.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "./row-views.ts";
 
 /** Formats a timer as JSON. */

@@ -1,8 +1,8 @@
 import type { Decision, Evidence } from "../../model/remediation/decision.ts";
 import type { Action, ActionRequest, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
-import type { EpochMs } from "../../model/time.ts";
-import { iso, isoAt } from "./notation.ts";
+import { type EpochMs, isoAt } from "../../model/time.ts";
+import { iso } from "./notation.ts";
 
 /** Formats an operator command as JSON. */
 export const operatorCommandView = (row: OperatorCommandRow) => ({ ...row, at: isoAt(row.at) });

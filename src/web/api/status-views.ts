@@ -2,7 +2,7 @@ import type { CollectorHealth } from "../../collectors/collector-health.ts";
 import { NODE_STATUSES, type NodeStatus } from "../../model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionStatus } from "../../model/session.ts";
 import { COLLECTORS, type Collector, type Fleet, type SessionSummary, type Snapshot } from "../../model/snapshot.ts";
-import type { EpochMs, MonotonicMs } from "../../model/time.ts";
+import { type EpochMs, isoAt, type MonotonicMs } from "../../model/time.ts";
 import { occupiedSlots } from "../../policy/cel/field-readers.ts";
 import { availabilityOf } from "../../rate-limit/availability.ts";
 import { expectedCallsOfPlan } from "../../rate-limit/external-usage/external-usage.ts";
@@ -12,7 +12,7 @@ import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { BillingMonth } from "../../rate-limit/monthly-budget.ts";
 import type { Plan } from "../../scheduling/planner.ts";
 import { summarizeTimes } from "./fleet-columns.ts";
-import { byName, iso, isoAt, seconds, secondsOf } from "./notation.ts";
+import { byName, iso, seconds, secondsOf } from "./notation.ts";
 
 /** The state of the daemon that the JSON routes show. */
 export interface StatusSnapshot {
