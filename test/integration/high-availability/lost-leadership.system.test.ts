@@ -75,12 +75,14 @@ test(
     };
     await setReadOnly("on");
     const node = group.failNode();
-    await until(
-      () => "the journal can't be written",
-      async () => (await leader.scrape()).sum("proxywarden_journal_writable") === 0,
-    );
-    const page = await leader.scrape();
-    expect(page.sum("proxynet_nodes")).toBe(60);
+    const untilExported = (metric: string, labels: Record<string, string>, value: number) =>
+      until(
+        () => `${metric} is ${value}:\n${leader.err()}`,
+        async () => (await leader.scrape()).sum(metric, labels) === value,
+      );
+    await untilExported("proxywarden_journal_writable", {}, 0);
+    await untilExported("proxywarden_decisions_total", { verdict: "hold", reason: "journal" }, 1);
+    expect((await leader.scrape()).sum("proxynet_nodes")).toBe(60);
     expect(pair().postsTo(node)).toEqual([]);
     await setReadOnly("off");
     await group.untilHealed(node);
