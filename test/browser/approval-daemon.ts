@@ -1,5 +1,6 @@
 import type { Browser } from "playwright-core";
 import {
+  type HealingSetup,
   type RunningDaemon,
   rebootOffline,
   startDaemonFor,
@@ -10,6 +11,10 @@ import { openPage } from "./page-visit.ts";
 
 /** A failure of a node, which a reboot ends. */
 export const OUTAGE = { failureMode: "outage", remedy: "reboot" } as const;
+
+/** Returns the name of a node of the simulated service. */
+export const nodeName = ({ network }: HealingSetup, node: string): string =>
+  network.service.world.fleet.nodes.find(({ id }) => id === node)!.name;
 
 /** Opens the page of a daemon in which every action needs approval. */
 export async function startWithApproval(browser: Browser) {

@@ -2,22 +2,15 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { actualNodes } from "../../src/simulator/inspection.ts";
 import type { HealingSetup } from "../integration/remediation/healing-daemon.ts";
-import { startDaemonOnNetwork } from "../integration/simulated-network.ts";
 import { waitUntil } from "../integration/wait-until.ts";
-import { OUTAGE, pendingApproval, startWithApproval } from "./approval-daemon.ts";
+import { nodeName, OUTAGE, pendingApproval, startWithApproval } from "./approval-daemon.ts";
 import { startBrowser } from "./chromium.ts";
-import { openPage } from "./page-visit.ts";
-
-const TOKEN = "open-sesame";
 
 let browser: Browser;
 beforeAll(async () => {
   browser = await startBrowser();
 });
 afterAll(() => browser.close());
-
-const nameOf = ({ network }: HealingSetup, node: string) =>
-  network.service.world.fleet.nodes.find(({ id }) => id === node)!.name;
 
 /** Counts the nodes of the simulated service by status. */
 function actualStatusCounts({ network }: Pick<HealingSetup, "network">): Record<string, number> {
@@ -55,7 +48,7 @@ test("the page shows the fleet and an unhealthy node, and explains the node by k
   setup.interventions.startFailure(node!, OUTAGE);
   await untilShown(page, () => ({ online: setup.nodes.length - 1, offline: 1 }));
   expect(await page.evaluate(() => "isSamePage" in globalThis)).toBe(true);
-  expect(await page.locator("#attention a").allTextContents()).toEqual([nameOf(setup, node!)]);
+  expect(await page.locator("#attention a").allTextContents()).toEqual([nodeName(setup, node!)]);
   await pendingApproval(daemon, node!);
 
   const focus = () => page.evaluate<string>(`document.activeElement?.id ?? ""`);
@@ -64,7 +57,7 @@ test("the page shows the fleet and an unhealthy node, and explains the node by k
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("t");
   const active = page.locator(`#${await page.locator("#cells").getAttribute("aria-activedescendant")}`);
-  expect(await active.textContent()).toMatch(new RegExp(`^${nameOf(setup, node!)}, offline, `));
+  expect(await active.textContent()).toMatch(new RegExp(`^${nodeName(setup, node!)}, offline, `));
   await page.keyboard.press("Enter");
   await page.locator("#panel .guards").getByText("approval", { exact: true }).waitFor();
   expect(await focus()).toBe("panel-title");
@@ -73,68 +66,5 @@ test("the page shows the fleet and an unhealthy node, and explains the node by k
   await page.keyboard.press("Escape");
   await page.locator("#panel").waitFor({ state: "hidden" });
   expect(await focus()).toBe("cells");
-  expect(pageErrors).toEqual([]);
-});
-
-test("commands need a valid token, which is kept for the tab", async () => {
-  const { setup, daemon, page, pageErrors } = await startWithApproval(browser);
-  const paused = async () => (await daemon.scrape()).sum("proxywarden_paused") === 1;
-  await page.locator("#pause button:enabled").click();
-  await page.getByLabel("Reason").fill("a deploy");
-  await page.getByLabel("For (optional").fill("2h");
-  await page.locator("dialog .primary").click();
-  await page.getByText("An operator token is required.").waitFor();
-  await page.getByLabel("Operator token").fill("guessed");
-  await page.locator("dialog .primary").click();
-  await page.getByText("Failed: the token does not belong to an operator.").waitFor();
-  expect(await paused()).toBe(false);
-  await page.getByLabel("Operator token").fill(TOKEN);
-  await page.locator("dialog .primary").click();
-  await page.locator("#banners").getByText("a deploy").waitFor();
-  expect(await paused()).toBe(true);
-  expect(await page.locator("#banners").innerText()).toContain("until");
-  // The stored token is used: the dialog only asks for confirmation.
-  await page.locator("#banners button").click();
-  await page.locator("dialog .primary").click();
-  await waitUntil("actions are resumed", async () => !(await paused()));
-
-  const [node] = setup.nodes;
-  setup.interventions.startFailure(node!, OUTAGE);
-  await pendingApproval(daemon, node!);
-  expect(setup.serviceProxy.postRequests).toEqual([]);
-  await page.locator("#approvals").getByRole("button", { name: "Approve" }).waitFor();
-  // The panel of the node shows the same request, and its buttons do the same.
-  await page.locator("#attention a").click();
-  await page.locator("#panel .approval").getByText("expires in").waitFor();
-  await page.locator("#panel").getByRole("button", { name: "Approve" }).click();
-  await page.locator("dialog .primary").click();
-  // The message names the node, not its id.
-  await page
-    .locator("#toast")
-    .getByText(`is approved: reboot of ${nameOf(setup, node!)},`)
-    .waitFor();
-  await page.locator("#activity").getByText("verified", { exact: true }).waitFor();
-  await page.locator("#activity").getByText("approved by admin").waitFor();
-  const commands = page.locator("#activity > li").filter({ hasText: "by admin" });
-  expect((await commands.locator(".badge").allTextContents()).filter((badge) => badge !== "verified")).toEqual([
-    ...["approve", "resume", "pause"],
-  ]);
-  expect(await commands.last().innerText()).toContain("a deploy");
-  expect(setup.serviceProxy.postRequests.map(({ path }) => path)).toEqual([`/v1/nodes/${node}/reboot`]);
-  const stores = await page.evaluate<string[]>(
-    "[JSON.stringify(sessionStorage), JSON.stringify(localStorage), document.cookie]",
-  );
-  expect(stores.map((store) => store.includes(TOKEN))).toEqual([true, false, false]);
-  await page.locator("#forget").click();
-  expect(await page.evaluate<string>("JSON.stringify(sessionStorage)")).not.toContain(TOKEN);
-  expect(pageErrors).toEqual([]);
-});
-
-test("without operators the page is read-only", async () => {
-  const { network, daemon } = await startDaemonOnNetwork({ scenario: { nodes: 20, sessions: 10 } });
-  const { page, pageErrors } = await openPage(browser, daemon.app.url());
-  await untilShown(page, () => actualStatusCounts({ network }));
-  await page.getByText("Read-only: no operators are configured").waitFor();
-  expect(await page.locator("#pause button").isDisabled()).toBe(true);
   expect(pageErrors).toEqual([]);
 });

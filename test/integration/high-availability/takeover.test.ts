@@ -67,24 +67,3 @@ test(
   },
   TEST_MS_MAX,
 );
-
-test(
-  "while the database is down no daemon leads or takes a step, and one heals once the database is back",
-  async () => {
-    const { cluster, group } = pair();
-    const { leader, standby } = await pair().leaderAndStandby();
-    await cluster.stop("immediate");
-    await until(
-      () => "no daemon leads",
-      async () => !(await leader.isLeading()),
-    );
-    const node = group.failNode();
-    expect([(await leader.ask("/-/healthy")).status, (await standby.ask("/-/healthy")).status]).toEqual([200, 200]);
-    expect((await leader.ask("/-/ready")).status).toBe(503);
-    expect(pair().postsTo(node)).toEqual([]);
-    await cluster.start();
-    await group.untilHealed(node);
-    expect(pair().postsTo(node)).toHaveLength(1);
-  },
-  TEST_MS_MAX,
-);

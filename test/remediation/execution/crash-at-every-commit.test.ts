@@ -1,16 +1,5 @@
 import { expect, test } from "vitest";
 import { runSteps } from "../../world/faults/crashed-steps.ts";
-import { worldInput } from "../../world/runs/world-input.ts";
-import { runWorld } from "../../world/runs/world-run.ts";
-
-/** Four hours with faults, and the quiet period. */
-const DAYS = 16 / 24;
-const NODES = 20;
-
-test.each([106])("no invariant is violated in the world of seed %i, in 16 hours of a small fleet", async (seed) => {
-  const { violations } = await runWorld(worldInput(seed, { nodes: NODES, days: DAYS }));
-  expect(violations, `npm run world -- --seed ${seed} --nodes ${NODES} --days ${DAYS} replays it`).toEqual([]);
-});
 
 test("each step of an episode is sent once, regardless of the commit at which the process is killed", async () => {
   const { marks } = await runSteps(null);
