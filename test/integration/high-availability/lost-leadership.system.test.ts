@@ -84,28 +84,29 @@ test(
 );
 
 test(
-  "while the database can't be written the leader exports what it has and holds actions, and nothing recorded is lost",
+  "while the database rejects commits the leader exports what it has and holds actions, and nothing recorded is lost",
   async () => {
     const { cluster, group } = pair();
     const { leader, standby } = await pair().leaderAndStandby();
     // A new leader would decide again.
     standby.kill("SIGKILL");
-    const setReadOnly = async (value: "on" | "off") => {
-      await cluster.query(`ALTER SYSTEM SET default_transaction_read_only = ${value}`);
-      await cluster.query("SELECT pg_reload_conf()");
-    };
-    await setReadOnly("on");
+    const heldByJournal = async () =>
+      (await leader.scrape()).sum("proxywarden_decisions_total", { verdict: "hold", reason: "journal" }) ?? 0;
+    const heldBefore = await heldByJournal();
+    const table = `${group.schema}.last_commit`;
+    await cluster.query(`ALTER TABLE ${table} ADD CONSTRAINT rejected CHECK (false) NOT VALID`);
     const node = group.failNode();
-    const untilExported = (metric: string, labels: Record<string, string>, value: number) =>
-      until(
-        () => `${metric} is ${value}:\n${leader.err()}`,
-        async () => (await leader.scrape()).sum(metric, labels) === value,
-      );
-    await untilExported("proxywarden_journal_writable", {}, 0);
-    await untilExported("proxywarden_decisions_total", { verdict: "hold", reason: "journal" }, 1);
+    await until(
+      () => "the journal can't be written",
+      async () => (await leader.scrape()).sum("proxywarden_journal_writable") === 0,
+    );
+    await until(
+      () => "the action is held",
+      async () => (await heldByJournal()) > heldBefore,
+    );
     expect((await leader.scrape()).sum("proxynet_nodes")).toBe(60);
     expect(pair().postsTo(node)).toEqual([]);
-    await setReadOnly("off");
+    await cluster.query(`ALTER TABLE ${table} DROP CONSTRAINT rejected`);
     await group.untilHealed(node);
     const decisions = await cluster.query(
       `SELECT reasons FROM ${group.schema}.proxywarden_decisions WHERE node = $1 AND verdict = 'hold'`,
