@@ -93,7 +93,7 @@ test("every policy compiles, and the examples are dry runs", () => {
     "reboot-full-disk",
     "cool-hot-cpu",
     "reboot-offline",
-    "tell-stuck-reboot",
+    "report-stuck-reboot",
   ]);
   expect(rules.filter(({ mode }) => mode !== "dry_run")).toEqual([]);
   for (const rule of configurations.flatMap((path) => policyRulesOf(parseShipped(path).policies))) {

@@ -55,7 +55,7 @@ const limitsSection = section({
         oneOf(["starter", "business", "enterprise"]),
         section({
           requests_per_minute: planCap(1_000_000).describe(
-            "Maximum requests per minute over all categories; null if unlimited.",
+            "Maximum requests per minute across all categories; null if unlimited.",
           ),
           concurrent_requests: planCap(10_000).describe(
             "Maximum requests in flight at the same time; null if unlimited.",

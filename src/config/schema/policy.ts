@@ -55,7 +55,7 @@ const steps = [
     action: z.literal("quarantine"),
     duration: duration("1m", "30d")
       .refine((value) => value % MINUTE_MS === 0, "must be whole minutes, such as 90m")
-      .describe("Duration of the quarantine, in whole minutes."),
+      .describe("Duration of the quarantine, such as `24h`; it must be a whole number of minutes."),
     reason: nonBlankText("a text", { name: "string", check: "template" })
       .max(REASON_LENGTH_MAX, `must be at most ${REASON_LENGTH_MAX} characters long`)
       .default("{{policy}}: {{when}} ({{episode}})")
@@ -80,7 +80,7 @@ const blockedByEntry = exactlyOneOf(
   section({
     query: nonBlankText("a PromQL query", { name: "PromQL", check: "query" })
       .exactOptional()
-      .describe("PromQL query of `prometheus`. Blocks while its result is not empty."),
+      .describe("PromQL query for the server in `prometheus`. Blocks while its result is not empty."),
     alerts: list(
       text(MATCHER, { name: "matcher", check: "matcher" }).regex(MATCHER_PATTERN, `must be ${MATCHER}`),
       "matchers",
@@ -89,7 +89,7 @@ const blockedByEntry = exactlyOneOf(
       .min(1, "must have at least one matcher, because without one every alert would block")
       .exactOptional()
       .describe(
-        "Matchers for alerts of `alertmanager`. Blocks while an alert that matches all of them fires. An alternative to `query`.",
+        "Matchers for alerts in `alertmanager`. Blocks while an alert that matches all of them fires. An alternative to `query`.",
       ),
   }),
   "query",
@@ -134,7 +134,7 @@ const policySection = section({
   max_age: duration("1s", "365d")
     .exactOptional()
     .describe(
-      "Maximum age of the data that the expressions read; older data is unknown. Defaults to the time for which data of each source counts as fresh, usually three planned intervals (proxywarden_plan_fresh_seconds).",
+      "Maximum age of the data that the expressions read; older data is unknown. Defaults to the time for which data from each source counts as fresh, usually three planned intervals (proxywarden_plan_fresh_seconds).",
     ),
   steps: list(
     z

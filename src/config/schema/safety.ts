@@ -122,7 +122,7 @@ export const safetySchema = section({
     .transform((section) => camelKeys(section, "per"))
     .prefault({})
     .describe(
-      "Maximum number of actions sent within a period, of any kind; every attempt counts. Further actions are held until earlier ones are older than the period.",
+      "Maximum number of actions of any kind sent within a period; every POST that the service answered or may have received counts. Further actions are held until earlier ones are older than the period.",
     ),
   breaker,
   approval_ttl: duration("1m", "30d")

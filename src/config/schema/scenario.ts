@@ -92,7 +92,7 @@ const service = (defaults: ServiceOptions) =>
     plan: oneOf(["starter", "business", "enterprise"]).default(defaults.plan).describe("Plan of the account."),
     plan_cap_status: oneOf([429, 403])
       .default(defaults.planCapStatus)
-      .describe("Status of a call above the concurrent or the monthly limit."),
+      .describe("Status of the response to a call that exceeds the concurrency limit or the monthly limit."),
     compression: oneOf(["off", "accepted", "gzip", "br"])
       .default(defaults.compression)
       .describe("Compression of response bodies: none, gzip if `Accept-Encoding` names it, or always gzip or brotli."),

@@ -78,7 +78,7 @@ export const webSection = section({
   web_config_file: webFilePath()
     .exactOptional()
     .describe(
-      "File with settings for TLS, client certificates, users and headers in the format of Prometheus' exporter-toolkit (below). It is read again when it or a file that it names changes. By default plain HTTP without authentication is served.",
+      "File with settings for TLS, client certificates, users and headers in the format of Prometheus' exporter-toolkit. It is read again when it or a file that it names changes. By default plain HTTP without authentication is served.",
     ),
   operators: list(operator, "operators", OPERATORS_MAX)
     .superRefine(rejectDuplicateNames)

@@ -94,9 +94,9 @@ export const trustGuard: GuardRow = {
       policyWide: true,
     },
     service_clock: {
-      counts: "Date headers and, after a downtime, their difference from the wall clock",
+      counts: "Date headers and, after downtime, their difference from the wall clock",
       condition:
-        "no response from the service had one; or after a downtime the wall clock and the service's Date disagree; or the journal's clock was behind at startup and was corrected",
+        "no response from the service had one; or, after downtime, the wall clock and the service's Date disagree; or the journal's clock was behind at startup and was corrected",
       ends: "automatically, with the first response that has one, or once the two agree, after an hour at most; an hour after a correction",
       operatorAction: "configure the proxy in front of the service to keep the Date header; correct the wall clock",
       alert: UNTRUSTED,
