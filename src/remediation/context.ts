@@ -1,5 +1,6 @@
 import type { ApiClient } from "../api-client/client.ts";
 import type { DurationMs } from "../base/duration.ts";
+import type { CollectorReporter } from "../collectors/collector-health.ts";
 import type { Safety } from "../config/schema/safety.ts";
 import type { Inventory } from "../inventory/inventory.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
@@ -35,6 +36,8 @@ export interface RemediationControllerDeps {
   readonly journal: Journal;
   readonly client: ApiClient;
   readonly inventory: Inventory;
+  /** Counts and logs what is wrong with the details that are read before an action and to verify one. */
+  readonly detailReporter: CollectorReporter;
   readonly notifier: Notifier;
   readonly externalBlockers: ExternalBlockers;
   readonly clock: Clock;
