@@ -12,8 +12,8 @@ import type { Journal } from "../model/remediation/journal.ts";
 import type { Collector, Fleet, Location, Snapshot } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
 import type { Notifier } from "../notify/notifier.ts";
-import { slotsById } from "../policy/cel/field-readers.ts";
-import { createEvaluationScope, type EvaluationScope } from "../policy/cel/field-values.ts";
+import { type ScopeData, slotsById } from "../policy/cel/field-readers.ts";
+import { fleetAggregates } from "../policy/cel/fleet-aggregates.ts";
 import type { Plan } from "../scheduling/planner.ts";
 import { createExternalBlockerCache, type ExternalBlockerCache } from "./evaluation/external-blockers.ts";
 import { ApiKeyStatus } from "./execution/api-key-rejection.ts";
@@ -128,7 +128,8 @@ export class ObservedFleet {
   }
 
   /** Returns the last snapshot in the form that expressions read. */
-  scope(): EvaluationScope {
-    return createEvaluationScope(this.latest!.snapshot, this.#client.serviceTime);
+  scope(): ScopeData {
+    const { fleet, sessions } = this.latest!.snapshot;
+    return { fleet, sessions, serviceTime: this.#client.serviceTime, aggregates: fleetAggregates(fleet) };
   }
 }
