@@ -8,6 +8,7 @@ import type { Config } from "../config/schema/config.ts";
 import { closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import { MODES } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
+import { readTextFile } from "../platform/text-file.ts";
 import { type ModeWorstCase, type WorstCase, worstCase } from "../policy/guards/worst-case.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 import {
@@ -26,7 +27,6 @@ import {
   failWith,
   type OutputOption,
   print,
-  readTextFile,
 } from "./context.ts";
 import { fleetSize, formatLimits, limitsJson } from "./network-size/fleet-limits.ts";
 import { createPaint } from "./output/color.ts";

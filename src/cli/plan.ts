@@ -6,18 +6,11 @@ import { requestedIntervalsOf } from "../collectors/schedule.ts";
 import { type ConfigResources, closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
+import { readTextFile } from "../platform/text-file.ts";
 import { billingMonthOf, type MonthUsage } from "../rate-limit/monthly-budget.ts";
 import { planPolling } from "../scheduling/planner.ts";
 import { readConfigFile } from "./config/config-loading.ts";
-import {
-  type CommandContext,
-  EXIT_OK,
-  type ExitCode,
-  failWith,
-  type OutputOption,
-  print,
-  readTextFile,
-} from "./context.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
 import {
   type GivenCounts,
   givenNetworkSize,

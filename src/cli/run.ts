@@ -6,9 +6,10 @@ import type { Clock } from "../model/ports.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
 import { createLog } from "../platform/log.ts";
+import { readTextFile } from "../platform/text-file.ts";
 import { placeholderProblem, readConfigFile } from "./config/config-loading.ts";
 import { readConfigInThread } from "./config/config-thread.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, readTextFile, untilAborted } from "./context.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith, untilAborted } from "./context.ts";
 import { openConfiguredStore } from "./state-store.ts";
 
 /** `run --config FILE`: runs the daemon until the process is asked to stop. */

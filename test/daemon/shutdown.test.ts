@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { fail, ok } from "../../src/base/result.ts";
-import { readTextFile } from "../../src/cli/context.ts";
 import { startDaemon } from "../../src/daemon/daemon.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createCron } from "../../src/platform/cron.ts";
+import { readTextFile } from "../../src/platform/text-file.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { parsedConfig, startDaemonGroup } from "../harness/daemon-group.ts";
 import { createSharedDatabase } from "../harness/shared-database.ts";

@@ -1,7 +1,6 @@
 import { onTestFinished } from "vitest";
 import { ok, type Result } from "../../src/base/result.ts";
 import { parseConfig } from "../../src/cli/config/config-loading.ts";
-import { readTextFile } from "../../src/cli/context.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { type Daemon, startDaemon } from "../../src/daemon/daemon.ts";
 import type { DaemonDeps } from "../../src/daemon/runtime.ts";
@@ -10,6 +9,7 @@ import type { Clock } from "../../src/model/ports.ts";
 import type { FaultKind, Scenario } from "../../src/model/scenario.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
 import { createCron } from "../../src/platform/cron.ts";
+import { readTextFile } from "../../src/platform/text-file.ts";
 import { createScaledClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { startServer } from "../../src/simulator/http/server.ts";

@@ -1,5 +1,4 @@
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
-import { readTextFile } from "../../../src/cli/context.ts";
 import { startDaemon } from "../../../src/daemon/daemon.ts";
 import { openSharedState } from "../../../src/journal/postgres/store.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
@@ -7,6 +6,7 @@ import { createSystemClock } from "../../../src/platform/clock.ts";
 import { createCron } from "../../../src/platform/cron.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { fileSecret } from "../../../src/platform/secret-file.ts";
+import { readTextFile } from "../../../src/platform/text-file.ts";
 import { createScaledClock } from "../../../src/simulator/clock.ts";
 import { crashAt } from "../remediation/crash-point.ts";
 import type { SharedDaemonOptions } from "./process-group.ts";

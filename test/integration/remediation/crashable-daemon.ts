@@ -1,10 +1,10 @@
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
-import { readTextFile } from "../../../src/cli/context.ts";
 import { startDaemon } from "../../../src/daemon/daemon.ts";
 import { createMemoryStateStore, openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import { createSystemClock } from "../../../src/platform/clock.ts";
 import { createCron } from "../../../src/platform/cron.ts";
 import { createLog } from "../../../src/platform/log.ts";
+import { readTextFile } from "../../../src/platform/text-file.ts";
 import { createScaledClock } from "../../../src/simulator/clock.ts";
 import { type CrashBoundary, type CrashPoint, crashAt } from "./crash-point.ts";
 

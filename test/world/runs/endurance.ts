@@ -7,7 +7,6 @@ import { parseArgs } from "node:util";
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
-import { readTextFile } from "../../../src/cli/context.ts";
 import { activateConfig, type LeaderConfig } from "../../../src/daemon/active-config.ts";
 import { startCollection } from "../../../src/daemon/collection.ts";
 import { openConfigResources } from "../../../src/daemon/config-resources.ts";
@@ -15,6 +14,7 @@ import { type DaemonDeps, openRuntime, type Runtime } from "../../../src/daemon/
 import { createMemoryStateStore, DATABASE_FILE, openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import type { Clock, LogFields } from "../../../src/model/ports.ts";
 import { createCron } from "../../../src/platform/cron.ts";
+import { readTextFile } from "../../../src/platform/text-file.ts";
 import { createVirtualClock, type VirtualClock } from "../../../src/simulator/clock.ts";
 import { createService, type SimulatedService } from "../../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../../src/simulator/http/transport.ts";
