@@ -8,7 +8,6 @@ import type { Config } from "../config/schema/config.ts";
 import { closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import { MODES } from "../model/policy/policy.ts";
 import { createSystemClock } from "../platform/clock.ts";
-import { readTextFile } from "../platform/text-file.ts";
 import { type ModeWorstCase, type WorstCase, worstCase } from "../policy/guards/worst-case.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 import {
@@ -116,7 +115,7 @@ async function checkFile(
   if (!text.ok) return fail([text.error]);
   const parsed = parseConfig(file, text.value, env);
   if (!parsed.ok) return parsed;
-  const resources = openConfigResources(parsed.value, { clock: createSystemClock(), readFile: readTextFile, version });
+  const resources = openConfigResources(parsed.value, { clock: createSystemClock(), version });
   if (resources.ok) await closeResources(resources.value);
   const unusable = await stateProblem(parsed.value.config.state);
   const found = [...(resources.ok ? [] : resources.error), ...(unusable === null ? [] : [unusable])];

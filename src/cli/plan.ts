@@ -6,7 +6,6 @@ import { requestedIntervalsOf } from "../collectors/schedule.ts";
 import { type ConfigResources, closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
-import { readTextFile } from "../platform/text-file.ts";
 import { billingMonthOf, type MonthUsage } from "../rate-limit/monthly-budget.ts";
 import { planPolling } from "../scheduling/planner.ts";
 import { readConfigFile } from "./config/config-loading.ts";
@@ -42,7 +41,7 @@ async function planNetwork(
   const read = readConfigFile(options.config, context.env);
   if (!read.ok) return read;
   const clock = createSystemClock();
-  const access = openConfigResources(read.value, { clock, readFile: readTextFile, version: context.version });
+  const access = openConfigResources(read.value, { clock, version: context.version });
   if (!access.ok) return access;
   const { settings } = access.value;
   try {

@@ -6,7 +6,6 @@ import type { Clock } from "../model/ports.ts";
 import { createSystemClock } from "../platform/clock.ts";
 import { createCron } from "../platform/cron.ts";
 import { createLog } from "../platform/log.ts";
-import { readTextFile } from "../platform/text-file.ts";
 import { placeholderProblem, readConfigFile } from "./config/config-loading.ts";
 import { readConfigInThread } from "./config/config-thread.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith, untilAborted } from "./context.ts";
@@ -66,6 +65,5 @@ export const daemonDeps = (
   ...{ clock, log, version },
   cron: createCron(),
   random: Math.random,
-  readFile: readTextFile,
   createMemoryStore: createMemoryStateStore,
 });

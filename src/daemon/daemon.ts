@@ -186,7 +186,7 @@ export class Daemon {
     if (!read.ok) return read;
     const { config } = read.value;
     const { config: old, webSettings } = this.#modes.active.resources;
-    const fixed = fixedKeys(old, webSettings.source?.webFile);
+    const fixed = fixedKeys(old, webSettings.webFile);
     const requested = fixedKeys(config, read.value.webFile);
     const changed = Object.entries(fixed).filter(([key, now]) => now !== requested[key]);
     if (changed.length > 0)

@@ -45,7 +45,6 @@ export interface DaemonDeps {
   readonly version: string;
   /** Loads the configuration. The error lists every problem. It should not block the event loop. */
   readConfig(): Result<LoadedConfig, readonly string[]> | Promise<Result<LoadedConfig, readonly string[]>>;
-  readFile(path: string): Result<string, string>;
   /** Opens the state of one daemon, or one that several daemons share. The error names the key. */
   openStore(state: Config["state"]): OpenedState | Promise<OpenedState>;
   /** Creates a state store in memory, for use when the real one is damaged. */

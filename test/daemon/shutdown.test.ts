@@ -5,7 +5,6 @@ import { startDaemon } from "../../src/daemon/daemon.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createCron } from "../../src/platform/cron.ts";
-import { readTextFile } from "../../src/platform/text-file.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { parsedConfig, startDaemonGroup } from "../harness/daemon-group.ts";
 import { createSharedDatabase } from "../harness/shared-database.ts";
@@ -34,7 +33,6 @@ async function startSharedDaemon() {
       await reading;
       return parsedConfig({ ...sections, collect: { nodes: { every: `${++reads.done}m` } } });
     },
-    readFile: readTextFile,
     openStore: () => ok(database.state),
     createMemoryStore: createMemoryStateStore,
   });

@@ -12,7 +12,6 @@ import type { Clock, Transport } from "../../src/model/ports.ts";
 import type { Action } from "../../src/model/remediation/episode.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
 import { createCron } from "../../src/platform/cron.ts";
-import { readTextFile } from "../../src/platform/text-file.ts";
 import type { RemediationRules } from "../../src/remediation/context.ts";
 import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
@@ -143,7 +142,6 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
     log: { ...log, setLevel() {} },
     version: "0.0.0",
     readConfig: () => parsedConfig(),
-    readFile: readTextFile,
     openStore: () => ({ ok: true, value: database.state }),
     createMemoryStore: createMemoryStateStore,
   };

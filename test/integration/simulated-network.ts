@@ -9,7 +9,6 @@ import type { Clock } from "../../src/model/ports.ts";
 import type { FaultKind, Scenario } from "../../src/model/scenario.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
 import { createCron } from "../../src/platform/cron.ts";
-import { readTextFile } from "../../src/platform/text-file.ts";
 import { createScaledClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { startServer } from "../../src/simulator/http/server.ts";
@@ -129,7 +128,6 @@ export async function startTestDaemon(
       const parsed = parseConfig("proxywarden.yaml", text, {});
       return parsed.ok ? parsed : { ok: false, error: parsed.error.map(formatProblem) };
     },
-    readFile: readTextFile,
     openStore,
     createMemoryStore: createMemoryStateStore,
   });

@@ -2,7 +2,6 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { closeResources, openConfigResources } from "../../daemon/config-resources.ts";
 import { createSystemClock } from "../../platform/clock.ts";
-import { readTextFile } from "../../platform/text-file.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import type { CommandContext } from "../context.ts";
 import { createServiceAccess, readStoredState } from "../network-size/network-size.ts";
@@ -30,7 +29,7 @@ export async function probeService(
   const { config } = loaded;
   const stored = await readStoredState(config, clock.now());
   if (!stored.ok) return stored;
-  const resources = openConfigResources(loaded, { clock, readFile: readTextFile, version });
+  const resources = openConfigResources(loaded, { clock, version });
   if (!resources.ok) return resources;
   try {
     const { settings } = resources.value;

@@ -6,7 +6,6 @@ import { createSystemClock } from "../../../src/platform/clock.ts";
 import { createCron } from "../../../src/platform/cron.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { fileSecret } from "../../../src/platform/secret-file.ts";
-import { readTextFile } from "../../../src/platform/text-file.ts";
 import { createScaledClock } from "../../../src/simulator/clock.ts";
 import { crashAt } from "../remediation/crash-point.ts";
 import type { SharedDaemonOptions } from "./process-group.ts";
@@ -32,7 +31,6 @@ const started = await startDaemon({
   log,
   version: name,
   readConfig: () => readConfigFile(config, process.env),
-  readFile: readTextFile,
   async openStore({ postgres }) {
     const { url_file, schema } = postgres!;
     const url = fileSecret(url_file, realClock);

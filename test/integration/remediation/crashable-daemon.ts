@@ -4,7 +4,6 @@ import { createMemoryStateStore, openSqliteStore } from "../../../src/journal/sq
 import { createSystemClock } from "../../../src/platform/clock.ts";
 import { createCron } from "../../../src/platform/cron.ts";
 import { createLog } from "../../../src/platform/log.ts";
-import { readTextFile } from "../../../src/platform/text-file.ts";
 import { createScaledClock } from "../../../src/simulator/clock.ts";
 import { type CrashBoundary, type CrashPoint, crashAt } from "./crash-point.ts";
 
@@ -30,7 +29,6 @@ const started = await startDaemon({
   log: createLog({ level: "info", format: "json" }),
   version: "0.0.0-test",
   readConfig: () => readConfigFile(config, process.env),
-  readFile: readTextFile,
   openStore({ path }) {
     const opened = openSqliteStore(path!);
     if (!opened.ok) return opened;

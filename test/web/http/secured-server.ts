@@ -39,9 +39,7 @@ interface TestServerDeps {
 /** Loads the file `web.yml` in a folder. */
 export function settingsIn(folder: TempFolder): Result<LoadedWebSettings, readonly string[]> {
   const read = readWebFile(folder.pathOf("web.yml"), {}, readTextFile);
-  return read.ok
-    ? loadWebSettings(read.value.webFile, readTextFile)
-    : { ok: false, error: read.error.map(formatProblem) };
+  return read.ok ? loadWebSettings(read.value.webFile) : { ok: false, error: read.error.map(formatProblem) };
 }
 
 /** Starts a server with `web.yml` and the other files that it names. */

@@ -14,7 +14,6 @@ import { type DaemonDeps, openRuntime, type Runtime } from "../../../src/daemon/
 import { createMemoryStateStore, DATABASE_FILE, openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import type { Clock, LogFields } from "../../../src/model/ports.ts";
 import { createCron } from "../../../src/platform/cron.ts";
-import { readTextFile } from "../../../src/platform/text-file.ts";
 import { createVirtualClock, type VirtualClock } from "../../../src/simulator/clock.ts";
 import { createService, type SimulatedService } from "../../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../../src/simulator/http/transport.ts";
@@ -100,7 +99,6 @@ async function start(size: EnduranceSize): Promise<Run> {
     random: seededRandom(size.seed),
     version: "0.0.0",
     readConfig: () => readConfigFile(writeEnduranceConfig(folder), {}),
-    readFile: readTextFile,
     openStore: ({ path }) => openSqliteStore(path!),
     createMemoryStore: createMemoryStateStore,
   };
