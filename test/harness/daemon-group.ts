@@ -239,7 +239,8 @@ export function parsedConfig(sections: object = {}) {
   return parsed.ok ? parsed : { ok: false as const, error: parsed.error.map(({ message }) => message) };
 }
 
-function orThrow<T>(result: { ok: true; value: T } | { ok: false; error: readonly string[] }): T {
+/** Returns the value of a result. Throws the error if there is none. */
+export function orThrow<T>(result: { ok: true; value: T } | { ok: false; error: readonly string[] }): T {
   if (!result.ok) throw new Error(result.error.join("\n"));
   return result.value;
 }

@@ -22,13 +22,16 @@ const crashPoint =
 // A write beyond the limit of the file size fails with an error, as on a full disk, and does not end the process.
 process.on("SIGXFSZ", () => undefined);
 
-const started = await startDaemon({
+const readConfig = () => readConfigFile(config, process.env);
+const first = readConfig();
+if (!first.ok) throw new Error(first.error.join("\n"));
+const started = await startDaemon(first.value, {
   clock: createScaledClock(createSystemClock(), Number(speed)),
   cron: createCron(),
   random: Math.random,
   log: createLog({ level: "info", format: "json" }),
   version: "0.0.0-test",
-  readConfig: () => readConfigFile(config, process.env),
+  readConfig,
   openStore({ path }) {
     const opened = openSqliteStore(path!);
     if (!opened.ok) return opened;
