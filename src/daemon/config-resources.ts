@@ -113,7 +113,12 @@ function collectorsReadBy({ policies, safety }: RemediationRules): Collector[] {
 export const hasSameResources = (one: ConfigResources, other: ConfigResources): boolean =>
   isDeepStrictEqual(replacedParts(one), replacedParts(other));
 
-const replacedParts = ({ config, rules, webSettings }: ConfigResources) => [config, rules, webSettings.webFile?.config];
+/** Of the rules only the policies, since the rest of them is part of the configuration. */
+const replacedParts = ({ config, rules, webSettings }: ConfigResources) => [
+  config,
+  rules.policies,
+  webSettings.webFile?.config,
+];
 
 /** Closes resources that were opened but not activated. */
 export const closeResources = async ({ transport, integrations }: ConfigResources): Promise<void> => {
