@@ -26,7 +26,6 @@ import {
   failWith,
   type OutputOption,
   print,
-  readTextFile,
 } from "./context.ts";
 import { fleetSize, formatLimits, limitsJson } from "./network-size/fleet-limits.ts";
 import { createPaint } from "./output/color.ts";
@@ -116,7 +115,7 @@ async function checkFile(
   if (!text.ok) return fail([text.error]);
   const parsed = parseConfig(file, text.value, env);
   if (!parsed.ok) return parsed;
-  const resources = openConfigResources(parsed.value, { clock: createSystemClock(), readFile: readTextFile, version });
+  const resources = openConfigResources(parsed.value, { clock: createSystemClock(), version });
   if (resources.ok) await closeResources(resources.value);
   const unusable = await stateProblem(parsed.value.config.state);
   const found = [...(resources.ok ? [] : resources.error), ...(unusable === null ? [] : [unusable])];

@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
-import { fail, ok, type Result } from "../base/result.ts";
-import { readRegularFile, readTextStream } from "../platform/text-file.ts";
+import { STANDARD_INPUT } from "../platform/text-file.ts";
 import { createPaint, type Paint } from "./output/color.ts";
 
 /** What a command reads and writes: the process, or a replacement in tests. */
@@ -63,31 +62,12 @@ export const print = <T>(
   format: (value: T, paint: Paint) => string,
 ): void => out.write(output === "json" ? `${JSON.stringify(value, null, 2)}\n` : format(value, createPaint(out, env)));
 
-/** Maximum size of a text file, which is larger than any valid YAML file and any CA bundle. */
-const TEXT_FILE_BYTES_MAX = 1_048_576;
-
-/** Reads a text file of at most 1 MiB, without its byte order mark. The error names the file and the reason. */
-export function readTextFile(path: string): Result<string, string> {
-  const read = readRegularFile(path, TEXT_FILE_BYTES_MAX);
-  return read.ok ? ok(withoutMark(read.value.text)) : fail(`can't read ${path}: ${read.error}`);
-}
-
-const withoutMark = (text: string): string => text.replace(/^\uFEFF/, "");
-const STANDARD_INPUT = "-";
-
 /**
  * Returns what is wrong with the names of files that a command reads, or null if nothing is wrong. Standard input can
  * be read only once.
  */
 export const inputProblem = (paths: readonly string[]): string | null =>
   paths.filter((path) => path === STANDARD_INPUT).length > 1 ? "standard input (-) can be given only once" : null;
-
-/** Like {@link readTextFile}, but `-` is standard input (see {@link inputProblem}). */
-export async function readTextInput(path: string): Promise<Result<string, string>> {
-  if (path !== STANDARD_INPUT) return readTextFile(path);
-  const read = await readTextStream(process.stdin, TEXT_FILE_BYTES_MAX);
-  return read.ok ? ok(withoutMark(read.value)) : fail(`can't read standard input: ${read.error}`);
-}
 
 /** Resolves when `signal` aborts. */
 export const untilAborted = (signal: AbortSignal): Promise<void> =>

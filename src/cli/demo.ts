@@ -54,11 +54,12 @@ export async function runDemo(options: DemoOptions, context: CommandContext): Pr
     DEMO_PORT: String(options.port),
     DEMO_ADMIN_TOKEN_FILE: tokenFile,
   };
-  const started = await startDaemon({
-    ...daemonDeps(context, clock, createLog({ level: "error", format: "pretty" })),
-    readConfig: () => readConfigFile(CONFIG_FILE, environment),
-    openStore: () => ok(createMemoryStateStore()),
-  });
+  const readConfig = () => readConfigFile(CONFIG_FILE, environment);
+  const log = createLog({ level: "error", format: "pretty" });
+  const openStore = () => ok(createMemoryStateStore());
+  const deps = { ...daemonDeps(context, clock, log), readConfig, openStore };
+  const first = readConfig();
+  const started = first.ok ? await startDaemon(first.value, deps) : first;
   if (!started.ok) {
     await server.close();
     rmSync(folder, { recursive: true });

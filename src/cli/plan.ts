@@ -9,15 +9,7 @@ import { createCron } from "../platform/cron.ts";
 import { billingMonthOf, type MonthUsage } from "../rate-limit/monthly-budget.ts";
 import { planPolling } from "../scheduling/planner.ts";
 import { readConfigFile } from "./config/config-loading.ts";
-import {
-  type CommandContext,
-  EXIT_OK,
-  type ExitCode,
-  failWith,
-  type OutputOption,
-  print,
-  readTextFile,
-} from "./context.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith, type OutputOption, print } from "./context.ts";
 import {
   type GivenCounts,
   givenNetworkSize,
@@ -49,7 +41,7 @@ async function planNetwork(
   const read = readConfigFile(options.config, context.env);
   if (!read.ok) return read;
   const clock = createSystemClock();
-  const access = openConfigResources(read.value, { clock, readFile: readTextFile, version: context.version });
+  const access = openConfigResources(read.value, { clock, version: context.version });
   if (!access.ok) return access;
   const { settings } = access.value;
   try {

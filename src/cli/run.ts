@@ -1,4 +1,5 @@
 import { formatProblem } from "../config/diagnostics/problem.ts";
+import type { LoadedConfig } from "../config/load.ts";
 import { type Daemon, startDaemon } from "../daemon/daemon.ts";
 import type { DaemonDeps } from "../daemon/runtime.ts";
 import { createMemoryStateStore } from "../journal/sqlite/store.ts";
@@ -8,7 +9,7 @@ import { createCron } from "../platform/cron.ts";
 import { createLog } from "../platform/log.ts";
 import { placeholderProblem, readConfigFile } from "./config/config-loading.ts";
 import { readConfigInThread } from "./config/config-thread.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, readTextFile, untilAborted } from "./context.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith, untilAborted } from "./context.ts";
 import { openConfiguredStore } from "./state-store.ts";
 
 /** `run --config FILE`: runs the daemon until the process is asked to stop. */
@@ -18,17 +19,15 @@ export async function runDaemon({ config: file }: { config: string }, context: C
   const placeholder = placeholderProblem(file, first.value);
   if (placeholder !== null) return failWith(context, placeholder);
   const log = createLog(first.value.config.log);
-  let atStart: typeof first | null = first;
+  const logWarnings = ({ warnings }: LoadedConfig) => {
+    for (const warning of warnings) log.warn({ problem: formatProblem(warning) }, "configuration warning");
+  };
   const clock = createSystemClock();
   const deps: DaemonDeps = {
     ...daemonDeps(context, clock, log),
     async readConfig() {
-      const read = atStart ?? (await readConfigInThread(file, context.env, context.stop));
-      atStart = null;
-      if (!read.ok) return read;
-      for (const warning of read.value.warnings) {
-        log.warn({ problem: formatProblem(warning) }, "configuration warning");
-      }
+      const read = await readConfigInThread(file, context.env, context.stop);
+      if (read.ok) logWarnings(read.value);
       return read;
     },
     openStore: (state) => openConfiguredStore(state, { clock, log }),
@@ -40,8 +39,9 @@ export async function runDaemon({ config: file }: { config: string }, context: C
     if (daemon === null) isReloadDue = true;
     else void daemon.reload();
   });
+  logWarnings(first.value);
   const stopped = untilAborted(context.stop).then(() => null);
-  const started = await Promise.race([startDaemon(deps), stopped]);
+  const started = await Promise.race([startDaemon(first.value, deps), stopped]);
   if (started === null) {
     // The start may wait for a database for longer than a stop may take.
     log.info({}, "stopped before the start was complete");
@@ -65,6 +65,5 @@ export const daemonDeps = (
   ...{ clock, log, version },
   cron: createCron(),
   random: Math.random,
-  readFile: readTextFile,
   createMemoryStore: createMemoryStateStore,
 });

@@ -4,11 +4,12 @@ import { loadScenario } from "../config/schema/scenario.ts";
 import type { Scenario } from "../model/scenario.ts";
 import type { EpochMs } from "../model/time.ts";
 import { createSystemClock } from "../platform/clock.ts";
+import { readTextFile } from "../platform/text-file.ts";
 import { defaultScenario } from "../simulator/default-scenarios.ts";
 import { startServer } from "../simulator/http/server.ts";
 import { createService, type SimulatedService } from "../simulator/http/service.ts";
 import { listenProblem } from "../web/http/server.ts";
-import { type CommandContext, EXIT_OK, type ExitCode, failWith, readTextFile, untilAborted } from "./context.ts";
+import { type CommandContext, EXIT_OK, type ExitCode, failWith, untilAborted } from "./context.ts";
 import { CLEAR_LINE } from "./output/progress.ts";
 
 interface SimulateOptions {

@@ -93,12 +93,26 @@ export class CollectorReporter {
     this.#remarks = { count: (this.#remarks?.count ?? 0) + 1, first: this.#remarks?.first ?? remark };
   };
 
+  /** Logs new remarks, unless there were some before or some were logged recently. A run calls it at its end. */
+  logRemarks(): void {
+    const { clock, log } = this.#deps;
+    // Detail reads are a run each, and most of them have no remarks.
+    if (this.#remarks !== null && !this.#hadRemarks && clock.monotonic() - this.#remarksLoggedAt >= LOG_REPEAT_MS) {
+      this.#remarksLoggedAt = clock.monotonic();
+      const { reason, id, detail } = this.#remarks.first;
+      const fields = { collector: this.#collector, records: this.#remarks.count, reason, id, detail };
+      log.warn(fields, "records do not match the spec");
+    }
+    this.#hadRemarks = this.#remarks !== null;
+    this.#remarks = null;
+  }
+
   #finishRun(outcome: RunOutcome, tookMs: DurationMs): boolean {
     const { clock, metrics } = this.#deps;
     const collector = this.#collector;
     const { complete, error, shownShare, isNodeFailure = false } = outcome;
     const now = clock.now();
-    this.#logRemarks();
+    this.logRemarks();
     if (error?.kind === "aborted") return false;
     if (!isNodeFailure) this.#logFailure(error);
     if (error === null) {
@@ -132,19 +146,6 @@ export class CollectorReporter {
     log.warn({ collector, reason: kind, problem: message }, "collector failed");
     this.#failureLoggedAt.set(kind, clock.monotonic());
     this.#loggedFailure = kind;
-  }
-
-  #logRemarks(): void {
-    const { clock, log } = this.#deps;
-    // Detail reads are a run each, and most of them have no remarks.
-    if (this.#remarks !== null && !this.#hadRemarks && clock.monotonic() - this.#remarksLoggedAt >= LOG_REPEAT_MS) {
-      this.#remarksLoggedAt = clock.monotonic();
-      const { reason, id, detail } = this.#remarks.first;
-      const fields = { collector: this.#collector, records: this.#remarks.count, reason, id, detail };
-      log.warn(fields, "records do not match the spec");
-    }
-    this.#hadRemarks = this.#remarks !== null;
-    this.#remarks = null;
   }
 
   #logTotalDifference(difference: number | undefined): void {

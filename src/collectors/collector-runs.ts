@@ -2,26 +2,17 @@ import type { ApiClient } from "../api-client/client.ts";
 import { decodeHourly, decodeStatistics } from "../api-client/decoding/statistics.ts";
 import { type Call, readHourlyCall, readStatsCall } from "../api-client/endpoints.ts";
 import type { ApiError } from "../api-client/errors.ts";
-import type { Share } from "../base/percent.ts";
 import type { Result } from "../base/result.ts";
-import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
-import type { Clock, FactStore, Log } from "../model/ports.ts";
+import type { FactStore, Log } from "../model/ports.ts";
 import type { Collector, Dated } from "../model/snapshot.ts";
-import { callsInFlightMax } from "../rate-limit/concurrency.ts";
-import { type Limits, pollingCallsPerWindow } from "../rate-limit/limits.ts";
-import { CATEGORY_OF_COLLECTOR } from "../scheduling/polling-capacity.ts";
-import { type CollectedState, storeFailedListed } from "./collected-state.ts";
+import { storeFailedListed } from "./collected-state.ts";
 import type { RunOutcome } from "./collector-health.ts";
 import { collectNodes, collectSessions, type ListCollectorDeps } from "./list-collectors.ts";
 import type { PollingPlan } from "./polling-plan.ts";
 
 /** Dependencies of the collectors that run on a schedule. */
-export interface CollectorRunnerDeps {
-  readonly settings: { readonly limits: Limits; readonly maxMissing: Share };
-  readonly collected: CollectedState;
+export interface CollectorRunnerDeps extends Omit<ListCollectorDeps, "client"> {
   readonly facts: FactStore;
-  readonly clock: Clock;
-  readonly metrics: DaemonMetrics;
   readonly log: Log;
 }
 
@@ -33,29 +24,16 @@ export function createCollectorRunners(
   deps: CollectorRunnerDeps,
   pollingPlan: PollingPlan,
 ): Readonly<Record<Exclude<Collector, "details">, CollectorRunner>> {
-  const { settings, collected } = deps;
+  const { collected } = deps;
   const { reporters } = collected;
-
-  function listDeps(list: "nodes" | "sessions", client: ApiClient): ListCollectorDeps {
-    const category = CATEGORY_OF_COLLECTOR[list];
-    return {
-      ...deps,
-      client,
-      reporter: reporters[list],
-      listBehavior: collected.listBehavior[list],
-      inFlightMax: callsInFlightMax(settings.limits),
-      spacingMs: settings.limits.categories[category].windowMs / pollingCallsPerWindow(settings.limits, category),
-    };
-  }
-
   return {
     async nodes(client, signal) {
-      const outcome = await collectNodes(listDeps("nodes", client), collected.inventory, settings.maxMissing, signal);
+      const outcome = await collectNodes({ ...deps, client }, signal);
       if (outcome.complete) pollingPlan.recordCompleteList("nodes");
       return outcome;
     },
     async sessions(client, signal) {
-      const outcome = await collectSessions(listDeps("sessions", client), collected.sessions, signal);
+      const outcome = await collectSessions({ ...deps, client }, signal);
       if (outcome.complete) pollingPlan.recordCompleteList("sessions");
       storeFailedListed(collected.sessions, deps.facts, deps.log);
       return outcome;

@@ -1,33 +1,32 @@
 import type { ApiClient } from "../api-client/client.ts";
 import { decodeNodeRecord, decodePage, decodeSessionRecord, type OnRemark } from "../api-client/decoding/records.ts";
-import { type Call, listNodesCall, listSessionsCall, type PageQuery } from "../api-client/endpoints.ts";
+import { listNodesCall, listSessionsCall } from "../api-client/endpoints.ts";
 import { isPermanent } from "../api-client/errors.ts";
-import type { ListBehavior, ListWalk } from "../api-client/pagination/list-walk.ts";
+import type { ListWalk } from "../api-client/pagination/list-walk.ts";
 import { walkList } from "../api-client/pagination/pages.ts";
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
-import type { Inventory } from "../inventory/inventory.ts";
-import type { SessionTotals } from "../inventory/sessions/session-totals.ts";
 import { allowedMissing, missingRecords, shownShare } from "../inventory/walk-completeness.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
+import type { NodeId } from "../model/node.ts";
 import type { Clock } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { runInSlices } from "../platform/event-loop.ts";
-import { callsInFlightNeeded } from "../rate-limit/concurrency.ts";
-import type { CollectorReporter, RunOutcome } from "./collector-health.ts";
+import { callsInFlightMax, callsInFlightNeeded } from "../rate-limit/concurrency.ts";
+import { type Limits, pollingCallsPerWindow } from "../rate-limit/limits.ts";
+import { CATEGORY_OF_COLLECTOR } from "../scheduling/polling-capacity.ts";
+import type { CollectedState } from "./collected-state.ts";
+import type { RunOutcome } from "./collector-health.ts";
 import { readNodeDetail } from "./detail-collector.ts";
 
 /** Dependencies of the list collectors. */
 export interface ListCollectorDeps {
+  /** `maxMissing` is the share of the nodes that a complete walk may miss. */
+  readonly settings: { readonly limits: Limits; readonly maxMissing: Share };
+  readonly collected: CollectedState;
   readonly client: ApiClient;
   readonly clock: Clock;
-  readonly reporter: CollectorReporter;
-  readonly listBehavior: ListBehavior;
   readonly metrics: DaemonMetrics;
-  /** Maximum number of concurrent page reads. */
-  readonly inFlightMax: number;
-  /** Time between two pages at the rate that the limits allow. */
-  readonly spacingMs: DurationMs;
 }
 
 /** Minimum number of unlisted nodes to look up by id after a walk. Up to one per page of the walk is looked up. */
@@ -43,16 +42,10 @@ const DETAIL_MS_MAX: DurationMs = 5 * MINUTE_MS;
 /** Share of the sessions that a complete walk may miss, since they come and go during the walk. */
 const SESSIONS_MISSING_MAX = 0.01;
 
-/**
- * Reads the node list into the inventory (spec, section 4.1), then looks up known nodes that the list did not show.
- * `maxMissing` is the share of the total that a complete walk may miss.
- */
-export async function collectNodes(
-  deps: ListCollectorDeps,
-  inventory: Inventory,
-  maxMissing: Share,
-  signal: AbortSignal,
-): Promise<RunOutcome> {
+/** Reads the node list into the inventory (spec, section 4.1), then looks up known nodes that the list did not show. */
+export async function collectNodes(deps: ListCollectorDeps, signal: AbortSignal): Promise<RunOutcome> {
+  const { inventory } = deps.collected;
+  const { maxMissing } = deps.settings;
   let rejected = 0;
   const fold = (record: unknown, at: MonotonicMs, onRemark: OnRemark): boolean => {
     const node = decodeNodeRecord(record, onRemark);
@@ -61,11 +54,11 @@ export async function collectNodes(
     rejected++;
     return true;
   };
-  const walked = await readList(deps, listNodesCall, fold, signal);
+  const walked = await readList("nodes", deps, fold, signal);
   const report = walked.ok ? walked.value : null;
   // If a page failed, every node on it would be looked up, so no node is.
   if (report !== null && (report.end === "refused" || (report.end === "reached" && report.error === null))) {
-    await lookUpMissing(deps, inventory, Math.min(LOOKUPS_MAX, Math.max(LOOKUPS_MIN, report.pages)), signal);
+    await lookUpMissing(deps, Math.min(LOOKUPS_MAX, Math.max(LOOKUPS_MIN, report.pages)), signal);
   }
   const { total = 0, seen = 0 } = report ?? {};
   const end = report === null || report.end === "cut" ? "cut" : report.isExact ? "exact" : "inexact";
@@ -79,15 +72,11 @@ export async function collectNodes(
  * Reads, by id, nodes that the walk did not show. A 404 proves that the node is gone, unless the service also returns
  * 404 for a listed node.
  */
-async function lookUpMissing(
-  deps: ListCollectorDeps,
-  inventory: Inventory,
-  max: number,
-  signal: AbortSignal,
-): Promise<void> {
+async function lookUpMissing(deps: ListCollectorDeps, max: number, signal: AbortSignal): Promise<void> {
+  const { inventory } = deps.collected;
   const ids = inventory.nodesToLookUp(max);
   if (ids.length === 0) return;
-  if (!(await canLookUp(deps, inventory, signal))) {
+  if (!(await canLookUp(deps, signal))) {
     for (const id of inventory.nodesToLookUp(Number.POSITIVE_INFINITY)) {
       inventory.recordLookup(id, "unknown", deps.clock.monotonic());
     }
@@ -96,7 +85,7 @@ async function lookUpMissing(
   let failures = 0;
   for (const id of ids) {
     if (signal.aborted || failures >= LOOKUP_FAILURES_MAX) return;
-    const error = await readNodeDetail({ ...deps, inventory }, { id, lane: "walk" }, signal);
+    const error = await lookUp(deps, id, signal);
     const found = error === null ? "alive" : error.kind === "not_found" ? "gone" : "unknown";
     failures = found === "unknown" ? failures + 1 : 0;
     if (error?.kind === "aborted" || error?.kind === "budget") return;
@@ -106,26 +95,29 @@ async function lookUpMissing(
 }
 
 /** Returns whether nodes can be read by id: one was read recently, or a listed one can be read now. */
-async function canLookUp(deps: ListCollectorDeps, inventory: Inventory, signal: AbortSignal): Promise<boolean> {
+async function canLookUp(deps: ListCollectorDeps, signal: AbortSignal): Promise<boolean> {
+  const { inventory } = deps.collected;
   const last = inventory.lastDetailAt();
   if (last !== null && deps.clock.monotonic() - last <= DETAIL_MS_MAX) return true;
   const id = inventory.anyListed();
-  return id === null || (await readNodeDetail({ ...deps, inventory }, { id, lane: "walk" }, signal)) === null;
+  return id === null || (await lookUp(deps, id, signal)) === null;
+}
+
+function lookUp({ client, clock, collected }: ListCollectorDeps, id: NodeId, signal: AbortSignal) {
+  const { inventory, reporters } = collected;
+  return readNodeDetail({ client, clock, inventory, reporter: reporters.nodes }, { id, lane: "walk" }, signal);
 }
 
 /** Reads the session list into the totals (spec, section 4.6). */
-export async function collectSessions(
-  deps: ListCollectorDeps,
-  sessions: SessionTotals,
-  signal: AbortSignal,
-): Promise<RunOutcome> {
+export async function collectSessions(deps: ListCollectorDeps, signal: AbortSignal): Promise<RunOutcome> {
+  const { sessions } = deps.collected;
   sessions.beginWalk(deps.client.serviceTime(deps.clock.monotonic()) ?? deps.clock.now());
   const fold = (record: unknown, _at: MonotonicMs, onRemark: OnRemark): boolean => {
     const session = decodeSessionRecord(record, onRemark);
     // An unreadable record still accounts for one record of the total.
     return session === null ? true : sessions.add(session);
   };
-  const walked = await readList(deps, listSessionsCall, fold, signal);
+  const walked = await readList("sessions", deps, fold, signal);
   if (!walked.ok) {
     await runInSlices(sessions.endWalk("failed", deps.clock.monotonic()), deps.clock);
     return { complete: false, error: walked.error };
@@ -139,22 +131,30 @@ export async function collectSessions(
   return runOutcomeOf(walked, complete, missing);
 }
 
+const PAGE_CALLS = { nodes: listNodesCall, sessions: listSessionsCall };
+
 type ListReadResult = Awaited<ReturnType<typeof walkList>>;
 
 function readList(
-  { client, clock, reporter, listBehavior, spacingMs, inFlightMax }: ListCollectorDeps,
-  list: (query: PageQuery) => Call,
+  list: "nodes" | "sessions",
+  { settings: { limits }, collected, client, clock }: ListCollectorDeps,
   foldRecord: (record: unknown, at: MonotonicMs, onRemark: OnRemark) => boolean,
   signal: AbortSignal,
 ): Promise<ListReadResult> {
-  const { latency, pagesInFlight } = listBehavior;
+  const category = CATEGORY_OF_COLLECTOR[list];
+  // Time between two pages at the rate that the limits allow.
+  const spacingMs = limits.categories[category].windowMs / pollingCallsPerWindow(limits, category);
+  const inFlightMax = callsInFlightMax(limits);
+  const { reportRemark } = collected.reporters[list];
+  const behavior = collected.listBehavior[list];
+  const { latency, pagesInFlight } = behavior;
   let isFirst = true;
   const walk: ListWalk = {
-    behavior: listBehavior,
+    behavior,
     inFlight: () => Math.min(pagesInFlight.max(), callsInFlightNeeded(spacingMs, latency.meanMs(), inFlightMax)),
     async fetch(query, pageSignal) {
       let sentAt: MonotonicMs | null = null;
-      const response = await client.get(list(query), "walk", pageSignal, () => {
+      const response = await client.get(PAGE_CALLS[list](query), "walk", pageSignal, () => {
         sentAt ??= clock.monotonic();
       });
       if (sentAt !== null) {
@@ -167,7 +167,7 @@ function readList(
       return page.ok ? { ok: true, value: { page: page.value, at: response.value.at } } : page;
     },
     fold: (records, at) =>
-      records.reduce<number>((count, record) => count + (foldRecord(record, at, reporter.reportRemark) ? 1 : 0), 0),
+      records.reduce<number>((count, record) => count + (foldRecord(record, at, reportRemark) ? 1 : 0), 0),
   };
   return walkList(walk, signal);
 }

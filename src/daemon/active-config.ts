@@ -50,6 +50,7 @@ export function activateConfig(
 ): LeaderConfig {
   const { config, rules, integrations } = resources;
   const { client, collectorManager } = collection;
+  const { collected } = collection.knownService;
   const notifier = createNotifier({ receivers: integrations.receivers, clock, random, log, metrics });
   notifier.resume(activeNotifications);
   const options = {
@@ -63,7 +64,8 @@ export function activateConfig(
     remediationState: term.remediationState,
     serviceUrl: config.service.base_url,
     journal: term.store.journal,
-    inventory: collection.knownService.collected.inventory,
+    inventory: collected.inventory,
+    detailReporter: collected.reporters.details,
     externalBlockers: integrations.externalBlockers,
     onRead: collectorManager.markChanged,
   });

@@ -38,7 +38,7 @@ export interface ConfigResources {
   readonly transport: Transport;
 }
 
-interface ConfigResourcesDeps extends Pick<DaemonDeps, "clock" | "readFile" | "version"> {
+interface ConfigResourcesDeps extends Pick<DaemonDeps, "clock" | "version"> {
   /** Absent for commands that send no notifications. */
   readonly log?: Log;
 }
@@ -49,13 +49,13 @@ interface ConfigResourcesDeps extends Pick<DaemonDeps, "clock" | "readFile" | "v
  */
 export function openConfigResources(
   loaded: LoadedConfig,
-  { clock, readFile, version, log = silentLog }: ConfigResourcesDeps,
+  { clock, version, log = silentLog }: ConfigResourcesDeps,
 ): Result<ConfigResources, readonly string[]> {
   const { config } = loaded;
   const { service } = config;
   const integrations = openIntegrations(config, { clock, log, agent: userAgentOf(version) });
   if (!integrations.ok) return integrations;
-  const webSettings = loadWebSettings(loaded.webFile, readFile);
+  const webSettings = loadWebSettings(loaded.webFile);
   if (!webSettings.ok) return webSettings;
   const problems: string[] = [];
   const read = secretReader(clock, problems);
@@ -113,10 +113,11 @@ function collectorsReadBy({ policies, safety }: RemediationRules): Collector[] {
 export const hasSameResources = (one: ConfigResources, other: ConfigResources): boolean =>
   isDeepStrictEqual(replacedParts(one), replacedParts(other));
 
+/** Of the rules only the policies, since the rest of them is part of the configuration. */
 const replacedParts = ({ config, rules, webSettings }: ConfigResources) => [
   config,
-  rules,
-  webSettings.source?.webFile.config,
+  rules.policies,
+  webSettings.webFile?.config,
 ];
 
 /** Closes resources that were opened but not activated. */

@@ -1,5 +1,6 @@
 import { type DurationMs, formatDuration, SECOND_MS } from "../base/duration.ts";
 import { fail, ok, type Result } from "../base/result.ts";
+import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/config.ts";
 import type { WebFile } from "../config/web-file.ts";
 import type { Category } from "../rate-limit/limits.ts";
@@ -24,14 +25,11 @@ import type { Term } from "./term.ts";
 /**
  * Starts the daemon: secrets and clients, state, web server, collectors, remediation. The error lists every problem.
  */
-export async function startDaemon(deps: DaemonDeps): Promise<Result<Daemon, readonly string[]>> {
-  const read = await deps.readConfig();
-  if (!read.ok) return read;
-  const { config } = read.value;
-  deps.log.setLevel(config.log.level);
-  const resources = openConfigResources(read.value, deps);
+export async function startDaemon(loaded: LoadedConfig, deps: DaemonDeps): Promise<Result<Daemon, readonly string[]>> {
+  deps.log.setLevel(loaded.config.log.level);
+  const resources = openConfigResources(loaded, deps);
   if (!resources.ok) return resources;
-  const opened = await openRuntime(deps, config);
+  const opened = await openRuntime(deps, loaded.config);
   if (!opened.ok) return opened;
   const { runtime, term } = opened.value;
   const daemon = new Daemon(deps, runtime);
@@ -186,7 +184,7 @@ export class Daemon {
     if (!read.ok) return read;
     const { config } = read.value;
     const { config: old, webSettings } = this.#modes.active.resources;
-    const fixed = fixedKeys(old, webSettings.source?.webFile);
+    const fixed = fixedKeys(old, webSettings.webFile);
     const requested = fixedKeys(config, read.value.webFile);
     const changed = Object.entries(fixed).filter(([key, now]) => now !== requested[key]);
     if (changed.length > 0)

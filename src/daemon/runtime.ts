@@ -43,9 +43,8 @@ export interface DaemonDeps {
   readonly random: Random;
   readonly log: Log & { setLevel(level: Config["log"]["level"]): void };
   readonly version: string;
-  /** Loads the configuration. The error lists every problem. It should not block the event loop. */
+  /** Loads the configuration for a reload. The error lists every problem. It should not block the event loop. */
   readConfig(): Result<LoadedConfig, readonly string[]> | Promise<Result<LoadedConfig, readonly string[]>>;
-  readFile(path: string): Result<string, string>;
   /** Opens the state of one daemon, or one that several daemons share. The error names the key. */
   openStore(state: Config["state"]): OpenedState | Promise<OpenedState>;
   /** Creates a state store in memory, for use when the real one is damaged. */

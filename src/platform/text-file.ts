@@ -9,8 +9,29 @@ export interface TextFile {
   readonly stats: BigIntStats;
 }
 
+/** Maximum size of a text file, which is larger than any valid YAML file and any CA bundle. */
+const TEXT_FILE_BYTES_MAX = 1_048_576;
+
+/** Stands for standard input where a command takes the path of a file. */
+export const STANDARD_INPUT = "-";
+
 /** Why a file that does not exist can't be read. */
 export const NO_SUCH_FILE = "there is no such file (ENOENT)";
+
+/** Reads a text file of at most 1 MiB, without its byte order mark. The error names the file and the reason. */
+export function readTextFile(path: string): Result<string, string> {
+  const read = readRegularFile(path, TEXT_FILE_BYTES_MAX);
+  return read.ok ? ok(withoutMark(read.value.text)) : fail(`can't read ${path}: ${read.error}`);
+}
+
+/** Like {@link readTextFile}, but {@link STANDARD_INPUT} is standard input, which can be read only once. */
+export async function readTextInput(path: string): Promise<Result<string, string>> {
+  if (path !== STANDARD_INPUT) return readTextFile(path);
+  const read = await readTextStream(process.stdin, TEXT_FILE_BYTES_MAX);
+  return read.ok ? ok(withoutMark(read.value)) : fail(`can't read standard input: ${read.error}`);
+}
+
+const withoutMark = (text: string): string => text.replace(/^\uFEFF/, "");
 
 /**
  * Reads a regular file of at most `bytesMax` bytes as UTF-8. It never waits for the other end of a pipe and never reads

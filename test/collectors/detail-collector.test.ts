@@ -1,12 +1,10 @@
 import { expect, test } from "vitest";
 import type { ApiClient } from "../../src/api-client/client.ts";
-import { createListBehavior } from "../../src/api-client/pagination/list-walk.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { CollectorReporter } from "../../src/collectors/collector-health.ts";
+import { createCollectedState } from "../../src/collectors/collected-state.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
 import { runDetailCollector } from "../../src/collectors/detail-collector.ts";
 import { collectNodes } from "../../src/collectors/list-collectors.ts";
-import { Inventory } from "../../src/inventory/inventory.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { Lane } from "../../src/rate-limit/limits.ts";
 import type { CollectorPlan } from "../../src/scheduling/planner.ts";
@@ -20,25 +18,14 @@ const NODES = 20;
 /** Starts reading the details of a listed fleet; records lane and time of each read. */
 async function reading(boundBy: CollectorPlan["boundBy"], intervalMs: number) {
   const { clock, client } = createClientSetup();
-  const inventory = new Inventory("ratio");
   const log = createRecordingLog();
   const metrics = createDaemonMetrics({ process: false });
-  const reporter = new CollectorReporter("details", { clock, log, metrics });
+  const facts = { read: () => null, write() {} };
+  const collected = createCollectedState(everyMinuteSettings, facts, { clock, log, metrics });
+  const { inventory } = collected;
+  const reporter = collected.reporters.details;
   const stop = new AbortController();
-  const walk = collectNodes(
-    {
-      client,
-      clock,
-      reporter,
-      listBehavior: createListBehavior(1_000),
-      metrics,
-      inFlightMax: 3,
-      spacingMs: 0,
-    },
-    inventory,
-    0.02,
-    stop.signal,
-  );
+  const walk = collectNodes({ settings: everyMinuteSettings, collected, client, clock, metrics }, stop.signal);
   await clock.advance(MINUTE_MS);
   await walk;
   const reads: { id: string; lane: Lane; at: number }[] = [];

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { HOUR_MS } from "../../src/base/duration.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { Inventory } from "../../src/inventory/inventory.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { rebootOffline, remediationRules } from "../harness/policies.ts";
+import { listsOnlySettings, startQuietNetwork } from "../harness/quiet-network.ts";
 import { startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 import { detail, record } from "../inventory/inventory-fixtures.ts";
 
@@ -27,6 +29,23 @@ test("percentages under usage_scale percent stay known", async () => {
   await daemon.clock.advance(HOUR_MS);
   expect(daemon.snapshots.last!.fleet.usageKnown).toBe(true);
   await stopVirtualDaemon(daemon);
+});
+
+test("percentages under usage_scale ratio are counted and logged once if only remediation reads details", async () => {
+  const network = await startQuietNetwork({
+    rules: remediationRules([rebootOffline()]),
+    scenario: { service: { ...defaultScenario.service, usageScale: "percent" } },
+    settings: { ...listsOnlySettings, usageScale: "ratio" },
+  });
+  network.failNode(network.nodes("us-east")[0]!);
+  await network.advance(20 * MINUTE_MS);
+  expect(network.actions()).toMatchObject([{ outcome: "verified" }]);
+  const { log, metrics, snapshots } = network.daemon;
+  expect(snapshots.last!.fleet.usageKnown).toBe(false);
+  expect(await metrics.render("text")).toContain(
+    'proxywarden_records_rejected_total{collector="details",reason="usage_out_of_scale"} 1\n',
+  );
+  expect(log.lines.filter(({ fields }) => fields.reason === "usage_out_of_scale")).toHaveLength(1);
 });
 
 describe("under usage_scale percent", () => {

@@ -3,10 +3,10 @@ import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { parseAllDocuments } from "yaml";
 import { parseConfig } from "../../src/cli/config/config-loading.ts";
-import { readTextFile } from "../../src/cli/context.ts";
 import { createProgram } from "../../src/cli/program.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../../src/config/load.ts";
+import { readTextFile } from "../../src/platform/text-file.ts";
 
 /** A path of the repository, as an absolute one. */
 export const inRepository = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));

@@ -3,7 +3,6 @@ import { onTestFinished } from "vitest";
 import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { parseConfig } from "../../src/cli/config/config-loading.ts";
-import { readTextFile } from "../../src/cli/context.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
 import { type ConfigResources, openConfigResources } from "../../src/daemon/config-resources.ts";
 import { ModeSwitch } from "../../src/daemon/mode-switch.ts";
@@ -143,7 +142,6 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
     log: { ...log, setLevel() {} },
     version: "0.0.0",
     readConfig: () => parsedConfig(),
-    readFile: readTextFile,
     openStore: () => ({ ok: true, value: database.state }),
     createMemoryStore: createMemoryStateStore,
   };
@@ -241,7 +239,8 @@ export function parsedConfig(sections: object = {}) {
   return parsed.ok ? parsed : { ok: false as const, error: parsed.error.map(({ message }) => message) };
 }
 
-function orThrow<T>(result: { ok: true; value: T } | { ok: false; error: readonly string[] }): T {
+/** Returns the value of a result. Throws the error if there is none. */
+export function orThrow<T>(result: { ok: true; value: T } | { ok: false; error: readonly string[] }): T {
   if (!result.ok) throw new Error(result.error.join("\n"));
   return result.value;
 }

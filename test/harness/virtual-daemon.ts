@@ -174,6 +174,7 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
           client,
           journal: store.journal,
           inventory: collected.inventory,
+          detailReporter: collected.reporters.details,
           notifier: createNotifier({ receivers: options.receivers ?? [], clock, random, log, metrics }),
           externalBlockers: options.externalBlockers ?? noExternalBlockers,
           clock,

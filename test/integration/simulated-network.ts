@@ -1,7 +1,6 @@
 import { onTestFinished } from "vitest";
-import { ok, type Result } from "../../src/base/result.ts";
+import { fail, ok, type Result } from "../../src/base/result.ts";
 import { parseConfig } from "../../src/cli/config/config-loading.ts";
-import { readTextFile } from "../../src/cli/context.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { type Daemon, startDaemon } from "../../src/daemon/daemon.ts";
 import type { DaemonDeps } from "../../src/daemon/runtime.ts";
@@ -119,17 +118,17 @@ export async function startTestDaemon(
 ): Promise<TestDaemon> {
   const log = createRecordingLog();
   let text = firstConfig;
-  const started = await startDaemon({
+  const readConfig = () => {
+    const parsed = parseConfig("proxywarden.yaml", text, {});
+    return parsed.ok ? parsed : fail(parsed.error.map(formatProblem));
+  };
+  const started = await startDaemon(valueOrThrow(readConfig()), {
     clock,
     cron: createCron(),
     random: Math.random,
     log: { ...log, setLevel() {} },
     version: "0.0.0-test",
-    readConfig() {
-      const parsed = parseConfig("proxywarden.yaml", text, {});
-      return parsed.ok ? parsed : { ok: false, error: parsed.error.map(formatProblem) };
-    },
-    readFile: readTextFile,
+    readConfig,
     openStore,
     createMemoryStore: createMemoryStateStore,
   });

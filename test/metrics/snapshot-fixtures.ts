@@ -8,6 +8,8 @@ import {
 } from "../../src/model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionStatus } from "../../src/model/session.ts";
 import type { Fleet, SessionSummary, Snapshot } from "../../src/model/snapshot.ts";
+import type { ScopeData } from "../../src/policy/cel/field-readers.ts";
+import { fleetAggregates } from "../../src/policy/cel/fleet-aggregates.ts";
 import { fieldColumns } from "../inventory/inventory-fixtures.ts";
 
 /** A node of a fleet. Absent fields are missing. */
@@ -134,3 +136,9 @@ export function renderInput(
     },
   };
 }
+
+/** Returns a snapshot in the form that expressions read. */
+export const scopeOf = (
+  { fleet, sessions }: Pick<Snapshot, "fleet" | "sessions">,
+  serviceTime: ScopeData["serviceTime"],
+): ScopeData => ({ fleet, sessions, serviceTime, aggregates: fleetAggregates(fleet) });

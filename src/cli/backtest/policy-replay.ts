@@ -1,3 +1,4 @@
+import { CollectorReporter } from "../../collectors/collector-health.ts";
 import type { Inventory } from "../../inventory/inventory.ts";
 import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../metrics/daemon-metrics.ts";
@@ -61,6 +62,7 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
     ...{ remediationState, journal, inventory, externalBlockers, clock, metrics, log },
     rules: { ...rules, safety: { ...rules.safety, mode: "dry_run" } },
     serviceUrl: "",
+    detailReporter: new CollectorReporter("details", { clock, log, metrics }),
     client: { get: noCall, post: noCall, serviceTime: clock.serviceTime, clockSkewMs: () => 0 },
     notifier: createNotifier({ receivers: [], clock, random: () => 0, log }),
     onRead() {},

@@ -15,10 +15,10 @@ import { networkFamilyNames } from "../../metrics/families/network-families.ts";
 import { COLLECTORS } from "../../model/snapshot.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { createCron, cronError } from "../../platform/cron.ts";
-import { NO_SUCH_FILE } from "../../platform/text-file.ts";
+import { NO_SUCH_FILE, readTextFile } from "../../platform/text-file.ts";
 import { compileExpression } from "../../policy/cel/expression.ts";
 import { planPolling } from "../../scheduling/planner.ts";
-import { type CommandContext, readTextFile } from "../context.ts";
+import type { CommandContext } from "../context.ts";
 import { BOUND_TEXTS, skippedText } from "../output/plan-table.ts";
 
 type Environment = CommandContext["env"];

@@ -7,7 +7,8 @@ import { httpClientSchema } from "../../config/schema/http-client.ts";
 import { readYaml } from "../../config/schema-reader.ts";
 import { integrationAccess, secretReader } from "../../daemon/integrations.ts";
 import { createSystemClock } from "../../platform/clock.ts";
-import { type CommandContext, readTextFile } from "../context.ts";
+import { readTextFile } from "../../platform/text-file.ts";
+import type { CommandContext } from "../context.ts";
 
 /** How a command reaches the daemon. */
 export interface DaemonAccess {

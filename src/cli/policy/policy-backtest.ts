@@ -9,6 +9,7 @@ import { userAgentOf } from "../../daemon/runtime.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { createSystemClock } from "../../platform/clock.ts";
+import { readTextInput } from "../../platform/text-file.ts";
 import type { RemediationRules } from "../../remediation/context.ts";
 import { runBacktest } from "../backtest/backtest.ts";
 import { parsePolicies, readConfigFile } from "../config/config-loading.ts";
@@ -21,7 +22,6 @@ import {
   inputProblem,
   type OutputOption,
   print,
-  readTextInput,
 } from "../context.ts";
 import { readServerAccess } from "../daemon-api/connection.ts";
 import { backtestReport } from "../output/backtest-report.ts";

@@ -1,6 +1,7 @@
 import { fail, ok, type Result } from "../../base/result.ts";
 import { policyRulesOf } from "../../config/policy-file.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
+import { readTextInput } from "../../platform/text-file.ts";
 import { comparePolicies, type PolicyDifference } from "../../policy/policy-diff.ts";
 import { type Problem, parsePolicies, printProblems } from "../config/config-loading.ts";
 import {
@@ -12,7 +13,6 @@ import {
   inputProblem,
   type OutputOption,
   print,
-  readTextInput,
 } from "../context.ts";
 import type { Paint, Tone } from "../output/color.ts";
 import { stripControlCharacters } from "../output/text.ts";

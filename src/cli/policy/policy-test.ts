@@ -5,6 +5,7 @@ import { type LoadedPolicyTests, testNodeSchema } from "../../config/schema/poli
 import { camelKeys } from "../../config/schema/value-types.ts";
 import { positionIn } from "../../config/yaml/position.ts";
 import type { PolicyTest, ScriptedNode } from "../../model/policy/policy-test.ts";
+import { readTextInput } from "../../platform/text-file.ts";
 import type { RemediationRules } from "../../remediation/context.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import { type Problem, parsePolicyTests, printProblems } from "../config/config-loading.ts";
@@ -17,7 +18,6 @@ import {
   inputProblem,
   type OutputOption,
   print,
-  readTextInput,
 } from "../context.ts";
 import type { Paint } from "../output/color.ts";
 import { withProgress } from "../output/progress.ts";

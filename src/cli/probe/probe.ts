@@ -3,7 +3,7 @@ import type { LoadedConfig } from "../../config/load.ts";
 import { closeResources, openConfigResources } from "../../daemon/config-resources.ts";
 import { createSystemClock } from "../../platform/clock.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
-import { type CommandContext, readTextFile } from "../context.ts";
+import type { CommandContext } from "../context.ts";
 import { createServiceAccess, readStoredState } from "../network-size/network-size.ts";
 import { withProgress } from "../output/progress.ts";
 import { stripControlCharacters } from "../output/text.ts";
@@ -29,7 +29,7 @@ export async function probeService(
   const { config } = loaded;
   const stored = await readStoredState(config, clock.now());
   if (!stored.ok) return stored;
-  const resources = openConfigResources(loaded, { clock, readFile: readTextFile, version });
+  const resources = openConfigResources(loaded, { clock, version });
   if (!resources.ok) return resources;
   try {
     const { settings } = resources.value;

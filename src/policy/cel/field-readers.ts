@@ -15,7 +15,7 @@ import type { Value } from "./term.ts";
  */
 export type MissingReason = "missing" | "undeclared_scale" | "in_future" | "past";
 
-/** The data that fields are read from. */
+/** A snapshot, as fields are read from it. */
 export interface ScopeData {
   readonly fleet: Fleet;
   readonly sessions: SessionSummary | null;
@@ -24,7 +24,10 @@ export interface ScopeData {
   readonly aggregates: FleetAggregates;
 }
 
-/** Returns the value of a field for the node in a slot. */
+/**
+ * Returns the value of a field for the node in a slot, which must not be empty, with the time at which it was observed,
+ * which may be before `freshFrom`. Medians leave out values from before `freshFrom`.
+ */
 export type FieldReader = (data: ScopeData, slot: number, freshFrom: MonotonicMs) => Dated<Value> | MissingReason;
 
 const fleetSlots = new SlotIndex();

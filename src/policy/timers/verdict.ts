@@ -2,8 +2,7 @@ import type { DurationMs } from "../../base/duration.ts";
 import type { Collector } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import type { Expression } from "../cel/expression.ts";
-import type { MissingReason } from "../cel/field-readers.ts";
-import type { NodeReader } from "../cel/field-values.ts";
+import type { MissingReason, ScopeData } from "../cel/field-readers.ts";
 import type { Field } from "../cel/fields.ts";
 import type { Value } from "../cel/term.ts";
 
@@ -47,19 +46,20 @@ export interface PolicyEvaluation extends ExpressionResult {
 export type MaxAgeOf = (source: Collector) => DurationMs;
 
 /**
- * Evaluates `match && when` of a policy on a node, with three-valued logic. If `match` is false, `when` is not
- * evaluated. `now` should be the same for all nodes that are evaluated together.
+ * Evaluates `match && when` of a policy on the node in a slot, with three-valued logic. If `match` is false, `when` is
+ * not evaluated. `now` should be the same for all nodes that are evaluated together.
  */
 export function evaluatePolicy(
   policy: { readonly match: Expression | null; readonly when: Expression },
-  read: NodeReader,
+  scope: ScopeData,
+  slot: number,
   maxAgeOf: MaxAgeOf,
   now: MonotonicMs,
 ): PolicyEvaluation {
-  if (policy.match === null) return { ...evaluateExpression(policy.when, read, maxAgeOf, now), matched: true };
-  const match = evaluateExpression(policy.match, read, maxAgeOf, now);
+  if (policy.match === null) return { ...evaluateExpression(policy.when, scope, slot, maxAgeOf, now), matched: true };
+  const match = evaluateExpression(policy.match, scope, slot, maxAgeOf, now);
   if (match.verdict === "false") return { ...match, matched: false };
-  const when = evaluateExpression(policy.when, read, maxAgeOf, now);
+  const when = evaluateExpression(policy.when, scope, slot, maxAgeOf, now);
   const matched = match.verdict === "true" ? true : null;
   if (matched === null) return { ...(when.verdict === "false" ? when : match), matched };
   return {
@@ -73,12 +73,13 @@ export function evaluatePolicy(
 }
 
 /**
- * Evaluates an expression on a node. A field that is missing or older than its max_age is unknown, and so is the
- * expression, unless the other operand of `&&` or `||` determines the result.
+ * Evaluates an expression on the node in a slot. A field that is missing or older than its max_age is unknown, and so
+ * is the expression, unless the other operand of `&&` or `||` determines the result.
  */
 export function evaluateExpression(
   expression: Expression,
-  read: NodeReader,
+  scope: ScopeData,
+  slot: number,
   maxAgeOf: MaxAgeOf,
   now: MonotonicMs,
 ): ExpressionResult {
@@ -89,7 +90,7 @@ export function evaluateExpression(
   let newest = Number.NEGATIVE_INFINITY;
   for (const field of expression.fields) {
     const freshFrom = now - maxAgeOf(field.source);
-    const datum = read(field, freshFrom);
+    const datum = field.read(scope, slot, freshFrom);
     if (typeof datum === "string") {
       values.push(null);
       unknowns.push({ field: field.name, why: datum });
@@ -112,14 +113,20 @@ export function evaluateExpression(
     unknowns: holds === null ? unknowns : [],
     at: at === Number.POSITIVE_INFINITY ? now : at,
     newest: newest === Number.NEGATIVE_INFINITY ? now : newest,
-    fields: () => evidenceFields(expression.fields, read, maxAgeOf, now),
+    fields: () => evidenceFields(expression.fields, scope, slot, maxAgeOf, now),
   };
 }
 
-function evidenceFields(fields: readonly Field[], read: NodeReader, maxAgeOf: MaxAgeOf, now: MonotonicMs) {
+function evidenceFields(
+  fields: readonly Field[],
+  scope: ScopeData,
+  slot: number,
+  maxAgeOf: MaxAgeOf,
+  now: MonotonicMs,
+) {
   const values: Record<string, Value> = {};
   for (const field of fields) {
-    const datum = read(field, now - maxAgeOf(field.source));
+    const datum = field.read(scope, slot, now - maxAgeOf(field.source));
     if (typeof datum === "string") continue;
     values[field.name] = field.type === "timestamp" ? new Date(Number(datum.value)).toISOString() : datum.value;
   }

@@ -35,7 +35,7 @@ export function buildCandidate(context: CandidateDeps, active: ActivePolicy, nod
   const slot = observed.slotOf(node);
   if (slot === null) return null;
   const { rule } = active.policy;
-  const evaluation = evaluatePolicy(active.policy, observed.scope()(slot), observed.maxAgeOf(rule), clock.monotonic());
+  const evaluation = evaluatePolicy(active.policy, observed.scope(), slot, observed.maxAgeOf(rule), clock.monotonic());
   const open = remediationState.records.openEpisode(node, isDryRun(active));
   const episode = open?.policy === rule.name ? open : null;
   return {
@@ -119,7 +119,7 @@ function isProtected(context: CandidateDeps, slot: number): NodeObservation["pro
   const { observed, policies, clock } = context;
   if (policies.protectedNodes === null) return "false";
   const maxAgeOf = observed.maxAgeOf(null);
-  return evaluateExpression(policies.protectedNodes, observed.scope()(slot), maxAgeOf, clock.monotonic()).verdict;
+  return evaluateExpression(policies.protectedNodes, observed.scope(), slot, maxAgeOf, clock.monotonic()).verdict;
 }
 
 /**

@@ -3,8 +3,7 @@ import type { Episode } from "../../model/remediation/episode.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { eachInSteps, runInSlices } from "../../platform/event-loop.ts";
-import { occupiedSlots, slotsById } from "../../policy/cel/field-readers.ts";
-import type { EvaluationScope } from "../../policy/cel/field-values.ts";
+import { occupiedSlots, type ScopeData, slotsById } from "../../policy/cel/field-readers.ts";
 import { isDryRun } from "../../policy/facts.ts";
 import { type Policy, policySources } from "../../policy/policy.ts";
 import {
@@ -26,7 +25,7 @@ type EvaluatorDeps = Pick<RemediationContext, "clock" | "observed" | "policies" 
 /** One policy, and what it needs to evaluate a snapshot. */
 interface PolicyPass {
   readonly policy: Policy;
-  readonly scope: EvaluationScope;
+  readonly scope: ScopeData;
   /** The `created_at` of the nodes that are evaluated, by slot, or NaN if unknown. */
   readonly createdAtMs: Fleet["createdAtMs"];
   readonly maxAgeOf: MaxAgeOf;
@@ -141,7 +140,7 @@ export class RuleEvaluator {
     }
   }
 
-  #preparePass(policy: Policy, scope: EvaluationScope, { createdAtMs }: Fleet): PolicyPass {
+  #preparePass(policy: Policy, scope: ScopeData, { createdAtMs }: Fleet): PolicyPass {
     const { name, forMs, clearForMs } = policy.rule;
     const { clock, observed, policies, remediationState } = this.#context;
     const maxAgeOf = observed.maxAgeOf(policy.rule);
@@ -178,7 +177,7 @@ export class RuleEvaluator {
     slot: number,
     timer: Timer,
   ): { readonly timer: Timer; readonly isOnset: boolean } {
-    const { verdict, at, newest } = evaluatePolicy(policy, scope(slot), maxAgeOf, monotonic);
+    const { verdict, at, newest } = evaluatePolicy(policy, scope, slot, maxAgeOf, monotonic);
     const wasFalse = lastFalse.nodes[slot] === node && newest - lastFalse.at[slot]! <= rule.gapMsMax;
     if (verdict === "false") {
       lastFalse.nodes[slot] = node;

@@ -193,7 +193,7 @@ export class EpisodeTracker {
     const { observed, clock, remediationState } = this.#context;
     const { forMs, clearForMs } = policy.rule;
     const maxAgeOf = observed.maxAgeOf(policy.rule);
-    const { verdict, at, newest } = evaluatePolicy(policy, observed.scope()(slot), maxAgeOf, clock.monotonic());
+    const { verdict, at, newest } = evaluatePolicy(policy, observed.scope(), slot, maxAgeOf, clock.monotonic());
     const gapMsMax = Math.max(...policySources(policy).map(maxAgeOf));
     const before = this.#relapses.get(episode.id) ?? INACTIVE;
     const observation = { verdict, at, newest, now: remediationState.now() };

@@ -17,7 +17,10 @@ import { actionChange, commitTransition, notifyOfEpisode, type TransitionDeps } 
 import { readNode } from "./node-read.ts";
 
 type ExecutorDeps = TransitionDeps &
-  Pick<RemediationContext, "apiKey" | "client" | "clock" | "externalBlockerCache" | "inventory" | "observed">;
+  Pick<
+    RemediationContext,
+    "apiKey" | "client" | "clock" | "detailReporter" | "externalBlockerCache" | "inventory" | "observed"
+  >;
 
 /** Signals that end execution. After `noNewSteps` no action may begin; `abortPost` aborts a POST that is under way. */
 export interface ExecutionSignals {

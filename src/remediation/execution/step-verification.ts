@@ -61,14 +61,14 @@ function observeStep(
   // Data from before the step was sent says nothing about its effect, so it counts as stale.
   const maxAgeOf = observed.maxAgeOf(policy.rule);
   const sinceSent: MaxAgeOf = (source) => (isFresh[source] ? maxAgeOf(source) : Number.NEGATIVE_INFINITY);
-  const node = observed.scope()(slot);
+  const scope = observed.scope();
   const now = context.clock.monotonic();
   return {
     now: remediationState.now(),
     isFresh: isFresh.nodes,
     status: NODE_STATUSES[fleet.status[slot]!]!,
-    when: evaluatePolicy(policy, node, sinceSent, now).verdict,
-    expect: expect === null ? null : evaluateExpression(expect, node, sinceSent, now).verdict,
+    when: evaluatePolicy(policy, scope, slot, sinceSent, now).verdict,
+    expect: expect === null ? null : evaluateExpression(expect, scope, slot, sinceSent, now).verdict,
   };
 }
 

@@ -8,7 +8,7 @@ import { readNode } from "./node-read.ts";
 
 type ReadDeps = Pick<
   RemediationContext,
-  "client" | "clock" | "inventory" | "log" | "observed" | "onRead" | "policies" | "remediationState"
+  "client" | "clock" | "detailReporter" | "inventory" | "log" | "observed" | "onRead" | "policies" | "remediationState"
 >;
 
 /** Number of reads of a node within the time that a step has to be verified. */

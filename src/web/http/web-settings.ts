@@ -6,6 +6,7 @@ import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { fileStampAt } from "../../platform/secret-file.ts";
+import { readTextFile } from "../../platform/text-file.ts";
 import { loadTlsSettings, type TlsSettings } from "./tls/tls-settings.ts";
 
 /** Settings of the web server: TLS, headers, users and the rate limit. */
@@ -24,44 +25,32 @@ export interface WebSettings {
 export interface LoadedWebSettings {
   readonly settings: WebSettings;
   /** Null if there is no web configuration file. */
-  readonly source: SettingsSource | null;
+  readonly webFile: WebFile | null;
   /** Every file that was read, and its stamp, which changes with the file. */
   readonly fileStamps: ReadonlyMap<string, string>;
-}
-
-interface SettingsSource {
-  readonly webFile: WebFile;
-  readonly readFile: ReadFile;
 }
 
 /** Plain HTTP without authentication. */
 export const OPEN_WEB_SETTINGS: LoadedWebSettings = {
   settings: { tls: null, headers: {}, users: new Map(), rate: null },
-  source: null,
+  webFile: null,
   fileStamps: new Map(),
 };
 
 /** Loads the certificates and keys that a web configuration names. The error lists every problem. */
-export function loadWebSettings(
-  webFile: WebFile | null,
-  readFile: ReadFile,
-): Result<LoadedWebSettings, readonly string[]> {
+export function loadWebSettings(webFile: WebFile | null): Result<LoadedWebSettings, readonly string[]> {
   if (webFile === null) return ok(OPEN_WEB_SETTINGS);
-  const source = { webFile, readFile };
   const fileStamps = new Map<string, string>();
-  const read = readWebSettings(source, fileStamps);
-  return read.ok ? ok({ settings: read.value, source, fileStamps }) : read;
+  const read = readWebSettings(webFile, fileStamps);
+  return read.ok ? ok({ settings: read.value, webFile, fileStamps }) : read;
 }
 
 /** Reads the files and records the stamp of each in `stamps`, even if it fails. */
-function readWebSettings(
-  { webFile, readFile }: SettingsSource,
-  stamps: Map<string, string>,
-): Result<WebSettings, readonly string[]> {
+function readWebSettings(webFile: WebFile, stamps: Map<string, string>): Result<WebSettings, readonly string[]> {
   // The stamp is taken before the file is read, so that no change is missed. A missing file has a stamp, too.
   const readTracked: ReadFile = (path) => {
     if (!stamps.has(path)) stamps.set(path, fileStampAt(path));
-    return readFile(path);
+    return readTextFile(path);
   };
   const read = readWebFile(webFile.file, webFile.env, readTracked);
   if (!read.ok) return fail(read.error.map(formatProblem));
@@ -99,23 +88,23 @@ const FILE_CHECK_INTERVAL_MS: DurationMs = SECOND_MS;
 
 /** Creates settings that follow their files. If a file becomes invalid, the previous settings stay. */
 export function watchWebSettings(first: LoadedWebSettings, { clock, log, metrics }: WebSettingsDeps): LiveWebSettings {
-  let { settings, source, fileStamps } = first;
+  let { settings, webFile, fileStamps } = first;
   let checkedAt: MonotonicMs = clock.monotonic();
 
   function setMetrics(isValid: boolean): void {
     const endsAt = settings.tls?.certificateEndsAt ?? Number.NaN;
-    metrics.set("proxywarden_web_config_last_reload_successful", {}, source === null ? Number.NaN : Number(isValid));
+    metrics.set("proxywarden_web_config_last_reload_successful", {}, webFile === null ? Number.NaN : Number(isValid));
     metrics.set("proxywarden_web_certificate_expiration_timestamp_seconds", {}, endsAt / SECOND_MS);
   }
 
   function checkFiles(): void {
     const now = clock.monotonic();
-    if (source === null || now - checkedAt < FILE_CHECK_INTERVAL_MS) return;
+    if (webFile === null || now - checkedAt < FILE_CHECK_INTERVAL_MS) return;
     checkedAt = now;
     if ([...fileStamps].every(([path, stamp]) => fileStampAt(path) === stamp)) return;
-    const { file } = source.webFile;
+    const { file } = webFile;
     const newStamps = new Map<string, string>();
-    const read = readWebSettings(source, newStamps);
+    const read = readWebSettings(webFile, newStamps);
     fileStamps = newStamps;
     const next = read.ok ? checkSafeChange(settings, read.value, file) : read;
     if (next.ok) {
@@ -134,7 +123,7 @@ export function watchWebSettings(first: LoadedWebSettings, { clock, log, metrics
       return settings;
     },
     replace(next) {
-      ({ settings, source, fileStamps } = next);
+      ({ settings, webFile, fileStamps } = next);
       checkedAt = clock.monotonic();
       setMetrics(true);
     },

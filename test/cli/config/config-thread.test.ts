@@ -5,8 +5,8 @@ import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
 import { readConfigInThread } from "../../../src/cli/config/config-thread.ts";
-import { readTextFile } from "../../../src/cli/context.ts";
 import { readWebFile } from "../../../src/config/web-file.ts";
+import { readTextFile } from "../../../src/platform/text-file.ts";
 
 let folder: string;
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { readTextFile } from "../../../src/cli/context.ts";
+import { readTextFile } from "../../../src/platform/text-file.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { runInProcess } from "../../cli/terminal.ts";
 import { createTempFolder } from "../folder.ts";

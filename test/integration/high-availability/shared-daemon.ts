@@ -1,5 +1,4 @@
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
-import { readTextFile } from "../../../src/cli/context.ts";
 import { startDaemon } from "../../../src/daemon/daemon.ts";
 import { openSharedState } from "../../../src/journal/postgres/store.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
@@ -25,14 +24,16 @@ const realClock = createSystemClock();
 /** The wall clock of all daemons and of the service, apart from the skew, whenever they were started. */
 const now = () => options.startedAt + (realClock.now() - options.startedAt) * speed + options.clockSkewMs;
 const log = createLog({ level: "info", format: "json" });
-const started = await startDaemon({
+const readConfig = () => readConfigFile(config, process.env);
+const first = readConfig();
+if (!first.ok) throw new Error(first.error.join("\n"));
+const started = await startDaemon(first.value, {
   clock: { ...createScaledClock(realClock, speed), now },
   cron: createCron(),
   random: Math.random,
   log,
   version: name,
-  readConfig: () => readConfigFile(config, process.env),
-  readFile: readTextFile,
+  readConfig,
   async openStore({ postgres }) {
     const { url_file, schema } = postgres!;
     const url = fileSecret(url_file, realClock);

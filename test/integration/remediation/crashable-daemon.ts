@@ -1,5 +1,4 @@
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
-import { readTextFile } from "../../../src/cli/context.ts";
 import { startDaemon } from "../../../src/daemon/daemon.ts";
 import { createMemoryStateStore, openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import { createSystemClock } from "../../../src/platform/clock.ts";
@@ -23,14 +22,16 @@ const crashPoint =
 // A write beyond the limit of the file size fails with an error, as on a full disk, and does not end the process.
 process.on("SIGXFSZ", () => undefined);
 
-const started = await startDaemon({
+const readConfig = () => readConfigFile(config, process.env);
+const first = readConfig();
+if (!first.ok) throw new Error(first.error.join("\n"));
+const started = await startDaemon(first.value, {
   clock: createScaledClock(createSystemClock(), Number(speed)),
   cron: createCron(),
   random: Math.random,
   log: createLog({ level: "info", format: "json" }),
   version: "0.0.0-test",
-  readConfig: () => readConfigFile(config, process.env),
-  readFile: readTextFile,
+  readConfig,
   openStore({ path }) {
     const opened = openSqliteStore(path!);
     if (!opened.ok) return opened;

@@ -3,7 +3,6 @@ import type { AddressInfo } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
 import { parseConfig } from "../../../src/cli/config/config-loading.ts";
-import { readTextFile } from "../../../src/cli/context.ts";
 import { openConfigResources } from "../../../src/daemon/config-resources.ts";
 import { createSystemClock } from "../../../src/platform/clock.ts";
 import { type CertificateAuthority, createAuthority } from "../../web/http/tls/certificate-authority.ts";
@@ -88,7 +87,7 @@ test("unusable certificates are rejected with the configuration, by the key that
   const problemsOf = (service: object): readonly string[] => {
     const parsed = parseConfig("proxywarden.yaml", configText("https://service.test", { service: { ...service } }), {});
     if (!parsed.ok) throw new Error(JSON.stringify(parsed.error));
-    const deps = { clock: createSystemClock(), readFile: readTextFile, version: "0" };
+    const deps = { clock: createSystemClock(), version: "0" };
     const access = openConfigResources(parsed.value, deps);
     return access.ok ? [] : access.error;
   };

@@ -2,10 +2,10 @@ import { Environment } from "@marcbachmann/cel-js";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { compileExpression, type Expression } from "../../../src/policy/cel/expression.ts";
-import { createEvaluationScope } from "../../../src/policy/cel/field-values.ts";
 import { FIELDS } from "../../../src/policy/cel/fields.ts";
 import { evaluatePolicy } from "../../../src/policy/timers/verdict.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
+import { scopeOf } from "../../metrics/snapshot-fixtures.ts";
 import { MAX_AGES, NOW, type SampledFleet, sampledFleets, snapshotOf } from "../arbitrary-snapshot.ts";
 import { type RandomExpression, randomConditions } from "../cel/arbitrary-expression.ts";
 import { referenceReading } from "../cel/naive-evaluation.ts";
@@ -30,9 +30,9 @@ const rules: fc.Arbitrary<RandomRule> = fc.record({
 function verdictOf({ match, when }: RandomRule, sampledFleet: SampledFleet) {
   const { skewMs } = sampledFleet;
   const snapshot = snapshotOf(sampledFleet);
-  const scope = createEvaluationScope(snapshot, (at) => (skewMs === null ? null : skewMs + at));
+  const scope = scopeOf(snapshot, (at) => (skewMs === null ? null : skewMs + at));
   const policy = { match: match === null ? null : mustCompileText(match), when: mustCompileText(when) };
-  return evaluatePolicy(policy, scope(snapshot.fleet.ids.indexOf("node_0")), (source) => MAX_AGES[source]!, NOW)
+  return evaluatePolicy(policy, scope, snapshot.fleet.ids.indexOf("node_0"), (source) => MAX_AGES[source]!, NOW)
     .verdict;
 }
 

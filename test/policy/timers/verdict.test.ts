@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { compileExpression } from "../../../src/policy/cel/expression.ts";
-import { createEvaluationScope } from "../../../src/policy/cel/field-values.ts";
 import { evaluateExpression, evaluatePolicy } from "../../../src/policy/timers/verdict.ts";
-import { buildFleet, type NodeFixture } from "../../metrics/snapshot-fixtures.ts";
+import { buildFleet, type NodeFixture, scopeOf } from "../../metrics/snapshot-fixtures.ts";
 
 const NOW = 1_000_000;
 const MAX_AGES: Record<string, number> = { nodes: 300_000, details: 900_000, sessions: 300_000 };
@@ -19,12 +18,12 @@ function subject(node: Partial<NodeFixture>, usageKnown = true) {
   const sketch = { id: "node_1", listedAt: NOW - 1_000, detailedAt: NOW - 2_000, ...node };
   const fleet = { ...buildFleet([sketch], NOW), usageKnown };
   const snapshot = { sequence: 1, at: NOW, fleet, sessions: null, stats: null, hourly: null };
-  return createEvaluationScope(snapshot, (at) => SERVICE_TIME_MS + at)(0);
+  return scopeOf(snapshot, (at) => SERVICE_TIME_MS + at);
 }
 
 function evaluateNode(match: string | null, when: string, node: Partial<NodeFixture>, usageKnown = true) {
   const policy = { match: match === null ? null : expression(match), when: expression(when) };
-  const { fields, ...evaluation } = evaluatePolicy(policy, subject(node, usageKnown), maxAgeOf, NOW);
+  const { fields, ...evaluation } = evaluatePolicy(policy, subject(node, usageKnown), 0, maxAgeOf, NOW);
   return { ...evaluation, fields: fields() };
 }
 
@@ -172,6 +171,6 @@ describe("a policy whose `match` does not select the node", () => {
 
 test("`expect` and `safety.protected` have the same three values", () => {
   const ask = (node: Partial<NodeFixture>) =>
-    evaluateExpression(expression('node.name.startsWith("vip-")'), subject(node), maxAgeOf, NOW).verdict;
+    evaluateExpression(expression('node.name.startsWith("vip-")'), subject(node), 0, maxAgeOf, NOW).verdict;
   expect([ask({ name: "vip-1" }), ask({ name: "edge-1" }), ask({})]).toEqual(["true", "false", "unknown"]);
 });

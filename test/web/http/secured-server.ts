@@ -3,11 +3,11 @@ import { request as httpsRequest, type RequestOptions } from "node:https";
 import { text } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
 import type { Result } from "../../../src/base/result.ts";
-import { readTextFile } from "../../../src/cli/context.ts";
 import { formatProblem } from "../../../src/config/diagnostics/problem.ts";
 import { readWebFile } from "../../../src/config/web-file.ts";
 import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
 import type { Clock } from "../../../src/model/ports.ts";
+import { readTextFile } from "../../../src/platform/text-file.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
 import type { BcryptMatches } from "../../../src/web/http/auth/bcrypt.ts";
 import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
@@ -39,9 +39,7 @@ interface TestServerDeps {
 /** Loads the file `web.yml` in a folder. */
 export function settingsIn(folder: TempFolder): Result<LoadedWebSettings, readonly string[]> {
   const read = readWebFile(folder.pathOf("web.yml"), {}, readTextFile);
-  return read.ok
-    ? loadWebSettings(read.value.webFile, readTextFile)
-    : { ok: false, error: read.error.map(formatProblem) };
+  return read.ok ? loadWebSettings(read.value.webFile) : { ok: false, error: read.error.map(formatProblem) };
 }
 
 /** Starts a server with `web.yml` and the other files that it names. */

@@ -7,7 +7,6 @@ import { parseArgs } from "node:util";
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
-import { readTextFile } from "../../../src/cli/context.ts";
 import { activateConfig, type LeaderConfig } from "../../../src/daemon/active-config.ts";
 import { startCollection } from "../../../src/daemon/collection.ts";
 import { openConfigResources } from "../../../src/daemon/config-resources.ts";
@@ -100,7 +99,6 @@ async function start(size: EnduranceSize): Promise<Run> {
     random: seededRandom(size.seed),
     version: "0.0.0",
     readConfig: () => readConfigFile(writeEnduranceConfig(folder), {}),
-    readFile: readTextFile,
     openStore: ({ path }) => openSqliteStore(path!),
     createMemoryStore: createMemoryStateStore,
   };

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Snapshot } from "../../../src/model/snapshot.ts";
-import { createEvaluationScope } from "../../../src/policy/cel/field-values.ts";
 import { FIELDS, findField } from "../../../src/policy/cel/fields.ts";
 import { fleetAggregates } from "../../../src/policy/cel/fleet-aggregates.ts";
-import { buildFleet, buildSessions, type NodeFixture } from "../../metrics/snapshot-fixtures.ts";
+import { buildFleet, buildSessions, type NodeFixture, scopeOf } from "../../metrics/snapshot-fixtures.ts";
 
 const SERVICE_TIME_MS = Date.parse("2026-03-01T12:00:00Z");
 const serviceTime = (at: number) => SERVICE_TIME_MS + at;
@@ -35,8 +34,8 @@ function snapshotOf(parts: Partial<Snapshot>): Snapshot {
 
 /** Reads fields of the first node, regardless of their age. */
 function reader(parts: Partial<Snapshot>, time: (at: number) => number | null = serviceTime, freshFrom = -Infinity) {
-  const read = createEvaluationScope(snapshotOf(parts), time)(0);
-  return (name: string) => read(findField(name)!, freshFrom);
+  const scope = scopeOf(snapshotOf(parts), time);
+  return (name: string) => findField(name)!.read(scope, 0, freshFrom);
 }
 
 describe("a field of the node", () => {
@@ -121,8 +120,8 @@ test("`now` is missing until the service's clock is known", () => {
 });
 
 test("a node is read from its slot even with empty slots", () => {
-  const scope = createEvaluationScope(snapshotOf({ fleet: buildFleet([null, completeNode]) }), serviceTime);
-  expect(scope(1)(findField("node.name")!, 0)).toEqual({ value: "vip-1", at: 1_000 });
+  const scope = scopeOf(snapshotOf({ fleet: buildFleet([null, completeNode]) }), serviceTime);
+  expect(findField("node.name")!.read(scope, 1, 0)).toEqual({ value: "vip-1", at: 1_000 });
 });
 
 describe("sessions of a node", () => {

@@ -1,0 +1,79 @@
+import type { ApiClient } from "../api-client/client.ts";
+import type { DurationMs } from "../base/duration.ts";
+import type { NodeId } from "../model/node.ts";
+import type { PolicyRule } from "../model/policy/policy.ts";
+import type { Collector, Fleet, Location, Snapshot } from "../model/snapshot.ts";
+import type { EpochMs } from "../model/time.ts";
+import { type ScopeData, slotsById } from "../policy/cel/field-readers.ts";
+import { fleetAggregates } from "../policy/cel/fleet-aggregates.ts";
+import type { Plan } from "../scheduling/planner.ts";
+
+/** The last snapshot, and how policies read it. */
+export class ObservedFleet {
+  /** The last snapshot, and the plan under which it was collected, or null before the first. */
+  latest: { readonly snapshot: Snapshot; readonly plan: Plan } | null = null;
+  readonly #client: Pick<ApiClient, "serviceTime">;
+
+  constructor(client: Pick<ApiClient, "serviceTime">) {
+    this.#client = client;
+  }
+
+  /** The nodes of the last snapshot. Throws before the first one. */
+  get fleet(): Fleet {
+    return this.latest!.snapshot.fleet;
+  }
+
+  /** Replaces the nodes of the last snapshot after one of them was read. */
+  replaceFleet(fleet: Fleet): void {
+    const { snapshot, plan } = this.latest!;
+    this.latest = { snapshot: { ...snapshot, fleet }, plan };
+  }
+
+  /** Returns the slot of a node, or null if it is not listed. */
+  slotOf(node: NodeId): number | null {
+    return this.latest === null ? null : (slotsById(this.fleet).get(node) ?? null);
+  }
+
+  /** Returns the name of a node; its id if it has none or is not listed. */
+  nameOf(node: NodeId): string {
+    const slot = this.slotOf(node);
+    return (slot === null ? "" : this.fleet.name[slot]) || node;
+  }
+
+  /** Returns the country and region of a node, which are empty if it is not listed. */
+  locationOf(node: NodeId): Location {
+    const slot = this.slotOf(node);
+    const location = slot === null ? undefined : this.fleet.locations[this.fleet.locationIndex[slot]!];
+    return location ?? { country: "", region: "" };
+  }
+
+  /** Returns the IP address of a node, which is empty if it has none or is not listed. */
+  ipAddressOf(node: NodeId): string {
+    const slot = this.slotOf(node);
+    return slot === null ? "" : this.fleet.ipAddress[slot]!;
+  }
+
+  /**
+   * Returns when the node was created, on the service's clock, or null if unknown, for example because its detail was
+   * not read.
+   */
+  createdAtOf(node: NodeId): EpochMs | null {
+    const slot = this.slotOf(node);
+    const at = slot === null ? Number.NaN : this.fleet.createdAtMs[slot]!;
+    return Number.isNaN(at) ? null : at;
+  }
+
+  /**
+   * Returns the `max_age` of a policy for each source. Without one, it is the time for which the plan considers the
+   * data fresh.
+   */
+  maxAgeOf(rule: PolicyRule | null): (source: Collector) => DurationMs {
+    return (source) => rule?.maxAgeMs ?? this.latest?.plan[source]?.freshMs ?? 0;
+  }
+
+  /** Returns the last snapshot in the form that expressions read. */
+  scope(): ScopeData {
+    const { fleet, sessions } = this.latest!.snapshot;
+    return { fleet, sessions, serviceTime: this.#client.serviceTime, aggregates: fleetAggregates(fleet) };
+  }
+}
