@@ -5,6 +5,8 @@ import type { EpochMs } from "../model/time.ts";
 import type { RemediationContext } from "./context.ts";
 import { type TransitionDeps, withdraw } from "./execution/episode-transitions.ts";
 
+type CreationTimes = Pick<Fleet, "ids" | "createdAtMs">;
+
 type IdentityDeps = Pick<RemediationContext, "observed" | "remediationState">;
 
 /**
@@ -15,11 +17,12 @@ type IdentityDeps = Pick<RemediationContext, "observed" | "remediationState">;
 export function findReplacedNodes({ observed, remediationState }: IdentityDeps): ReadonlySet<NodeId> {
   const { records, identities } = remediationState;
   const { fleet } = observed;
-  const { comparedFleet: previous, replaced: nodes } = identities;
-  for (let slot = 0; previous !== null && slot < Math.min(fleet.slots, previous.slots); slot++) {
+  const { compared: previous, replaced: nodes } = identities;
+  for (let slot = 0; previous !== null && slot < Math.min(fleet.ids.length, previous.ids.length); slot++) {
     if (isChanged(previous, fleet, slot)) nodes.add(fleet.ids[slot]!);
   }
-  identities.comparedFleet = fleet;
+  // The whole fleet would keep its other columns in memory.
+  identities.compared = { ids: fleet.ids, createdAtMs: fleet.createdAtMs };
   for (const { node, nodeCreatedAt, replaced } of [...records.openEpisodes(), ...records.closedEpisodes()]) {
     if (replaced !== true && isDifferent(observed, nodeCreatedAt, node)) nodes.add(node);
   }
@@ -37,7 +40,7 @@ export function isReplacedNode({ observed, remediationState }: IdentityDeps, nod
   const { records, identities } = remediationState;
   const slot = observed.slotOf(node);
   if (slot === null) return false;
-  if (identities.comparedFleet !== null && isChanged(identities.comparedFleet, observed.fleet, slot)) return true;
+  if (identities.compared !== null && isChanged(identities.compared, observed.fleet, slot)) return true;
   if (isDifferent(observed, records.loadedCreatedAt.get(node), node)) return true;
   return [...records.openEpisodesOf(node), ...records.closedEpisodesOf(node)].some(
     ({ nodeCreatedAt, replaced }) => replaced !== true && isDifferent(observed, nodeCreatedAt, node),
@@ -62,7 +65,7 @@ function recordCreatedAt({ observed, remediationState }: IdentityDeps): void {
 }
 
 /** Returns whether a slot has the same id but another node. An unknown `created_at` is NaN, and shows nothing. */
-function isChanged(previous: Fleet, current: Fleet, slot: number): boolean {
+function isChanged(previous: CreationTimes, current: CreationTimes, slot: number): boolean {
   const [one, other] = [previous.createdAtMs[slot]!, current.createdAtMs[slot]!];
   return one !== other && !Number.isNaN(one) && !Number.isNaN(other) && previous.ids[slot] === current.ids[slot];
 }

@@ -4,7 +4,14 @@ import { NODE_INFO } from "../families/node-families.ts";
 import { escapeLabelValue } from "../text-format.ts";
 import { release } from "./chunk.ts";
 import { type RenderBuffers, SEGMENT_LINES_MAX } from "./render-buffers.ts";
-import { type FamilyRenderer, markInfoChanged, nodeLabel, type RenderFrame } from "./render-frame.ts";
+import {
+  type FamilyRenderer,
+  idsOf,
+  markInfoChanged,
+  nodeLabel,
+  type RenderFrame,
+  type RenderSource,
+} from "./render-frame.ts";
 import { createSegment, type LineFormat, rewriteSegment, type Segment } from "./segment.ts";
 import { linesPerNode } from "./selection.ts";
 
@@ -36,15 +43,16 @@ export function createNodeRenderer(
    * none do.
    */
   function relabeledIn(
-    { input, relabeled, previousFleet }: RenderFrame,
+    { input, previous, relabeled }: RenderFrame,
     start: number,
     end: number,
   ): LineFormat["isRelabeled"] {
     const { fleet } = input.snapshot;
     const all = relabeled[family.nodeSource];
     const relabeledSlots = all?.subarray(start, end).includes(1) ? all : null;
+    const previousFleet = previous?.input.snapshot.fleet ?? fleet;
     const infoChanged =
-      family === NODE_INFO && previousFleet !== null && previousFleet !== fleet
+      family === NODE_INFO && previousFleet !== fleet
         ? markInfoChanged(previousFleet, fleet, nodeLabels, start, end)
         : null;
     if (relabeledSlots === null && infoChanged === null) return null;
@@ -54,19 +62,28 @@ export function createNodeRenderer(
     };
   }
 
+  /** Writes the values of the slots from `start` to before `end`, and NaN after them. */
+  function fillValues(shown: RenderSource | null, start: number, end: number, out: Float64Array): void {
+    if (shown !== null && end > start) family.fill(shown.input, shown.visibility, start, end, out);
+    out.fill(Number.NaN, Math.max(0, end - start) * perNode);
+  }
+
   return {
     *refresh(frame) {
-      const { input, visibility } = frame;
+      const { input, previous } = frame;
       if (family.nodeSource === "session_nodes" && frame.sessionsUnchanged && segments.length > 0) return;
-      const ids = family.nodeSource === "fleet" ? input.snapshot.fleet.ids : (input.snapshot.sessions?.nodes.ids ?? []);
+      const ids = idsOf(family.nodeSource, frame);
+      const previousIds = idsOf(family.nodeSource, previous);
       const count = Math.ceil(ids.length / nodesPerSegment);
       while (segments.length < count) segments.push(createSegment(nodesPerSegment * perNode));
       for (const removed of segments.splice(count)) releaseSegment(removed);
       for (const [index, segment] of segments.entries()) {
         const start = index * nodesPerSegment;
         const end = Math.min(ids.length, start + nodesPerSegment);
-        family.fill(input, visibility, start, end, buffers.values);
-        buffers.values.fill(Number.NaN, (end - start) * perNode);
+        fillValues(frame, start, end, buffers.values);
+        // Without lines, the segment may be new, and the previous rendering not have had it.
+        const previousEnd = segment.chunk === null ? start : Math.min(previousIds.length, start + nodesPerSegment);
+        fillValues(previous, start, previousEnd, buffers.previousValues);
         const seriesText = (line: number) => {
           const slot = start + Math.floor(line / perNode);
           return head + escapeLabelValue(ids[slot]!) + tailOf(line, slot, input);

@@ -9,6 +9,8 @@ export const SEGMENT_LINES_MAX = 4_096;
 
 /** Working memory that the segments of a renderer share. */
 export interface RenderBuffers {
+  /** Values of the lines in the previous rendering; NaN for a line that it left out. */
+  readonly previousValues: Float64Array;
   /** New values of the lines; NaN leaves a line out. */
   readonly values: Float64Array;
   readonly moves: LineMoves;
@@ -37,6 +39,7 @@ const LABELS_BYTES = SEGMENT_LINES_MAX * 128;
 
 /** Creates buffers for segments of up to {@link SEGMENT_LINES_MAX} lines. */
 export const createRenderBuffers = (): RenderBuffers => ({
+  previousValues: new Float64Array(SEGMENT_LINES_MAX),
   values: new Float64Array(SEGMENT_LINES_MAX),
   moves: {
     line: new Uint32Array(SEGMENT_LINES_MAX),

@@ -1,16 +1,20 @@
-import { LISTED_TEXT_NAMES, LISTED_TEXTS, type ListedText, type NodeLabel } from "../../model/node.ts";
+import { LISTED_TEXT_NAMES, LISTED_TEXTS, type ListedText, type NodeId, type NodeLabel } from "../../model/node.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import { isFresh, type NodeSource, type RenderInput, type Visibility } from "../families/family.ts";
 import type { Chunk } from "./chunk.ts";
 
-/** What one rendering knows about its snapshot and the previous one. */
-export interface RenderFrame {
+/** What a rendering shows. */
+export interface RenderSource {
   readonly input: RenderInput;
   readonly visibility: Visibility;
+}
+
+/** What one rendering knows about its snapshot and the previous one. */
+export interface RenderFrame extends RenderSource {
+  /** What the previous rendering showed, or null if there was none. */
+  readonly previous: RenderSource | null;
   /** Marks with 1 the slots that hold a different node than in the previous rendering, or null if none do. */
   readonly relabeled: Readonly<Record<NodeSource, Uint8Array | null>>;
-  /** The fleet of the previous rendering. */
-  readonly previousFleet: Fleet | null;
   /** Whether the sessions by node, and their freshness, are the same as in the previous rendering. */
   readonly sessionsUnchanged: boolean;
 }
@@ -26,6 +30,19 @@ export interface FamilyRenderer {
   release(): void;
 }
 
+/** Returns the ids of a source by slot; none if there is nothing to show. */
+export function idsOf(source: NodeSource, shown: Pick<RenderSource, "input"> | null): readonly NodeId[] {
+  if (shown === null) return [];
+  const { fleet, sessions } = shown.input.snapshot;
+  return source === "fleet" ? fleet.ids : (sessions?.nodes.ids ?? []);
+}
+
+/** Returns whether there are sessions, and they are fresh. */
+export function hasFreshSessions(input: RenderInput): boolean {
+  const { sessions } = input.snapshot;
+  return sessions !== null && isFresh(input, "sessions", sessions.settledAt);
+}
+
 /** Returns which slots are shown. */
 export function computeVisibility(input: RenderInput): Visibility {
   const { fleet, sessions } = input.snapshot;
@@ -33,11 +50,10 @@ export function computeVisibility(input: RenderInput): Visibility {
   for (let slot = 0; slot < sessionCounters.length; slot++) {
     if (sessions!.nodes.ids[slot] !== "") sessionCounters[slot] = 1;
   }
-  const sessionsFresh = sessions !== null && isFresh(input, "sessions", sessions.settledAt);
   return {
     listed: freshSlots(fleet, fleet.listedAt, input.now - input.staleAfterMs.nodes),
     detailed: freshSlots(fleet, fleet.detailedAt, input.now - input.staleAfterMs.details),
-    sessions: sessionsFresh ? sessionCounters : new Uint8Array(sessionCounters.length),
+    sessions: hasFreshSessions(input) ? sessionCounters : new Uint8Array(sessionCounters.length),
     sessionCounters,
   };
 }

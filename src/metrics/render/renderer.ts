@@ -1,5 +1,4 @@
-import type { Fleet, SessionSummary } from "../../model/snapshot.ts";
-import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput } from "../families/family.ts";
+import type { AggregateFamily, NodeFamily, RenderInput } from "../families/family.ts";
 import { NETWORK_FAMILIES } from "../families/network-families.ts";
 import { NODE_INFO } from "../families/node-families.ts";
 import { type Format, familyHeader } from "../text-format.ts";
@@ -7,7 +6,15 @@ import { createAggregateRenderer } from "./aggregate-lines.ts";
 import { type Chunk, createChunk, releaseAll, retainAll } from "./chunk.ts";
 import { createNodeRenderer } from "./node-lines.ts";
 import { createRenderBuffers } from "./render-buffers.ts";
-import { computeVisibility, type FamilyRenderer, markRelabeled, type RenderFrame } from "./render-frame.ts";
+import {
+  computeVisibility,
+  type FamilyRenderer,
+  hasFreshSessions,
+  idsOf,
+  markRelabeled,
+  type RenderFrame,
+  type RenderSource,
+} from "./render-frame.ts";
 import { selectFamilies } from "./selection.ts";
 
 /** The rendered `proxynet_*` families of one snapshot. */
@@ -45,24 +52,21 @@ export function createNetworkRenderer(): NetworkRenderer {
   const buffers = createRenderBuffers();
   const headers = new Map(NETWORK_FAMILIES.map((family) => [family, headerChunks(family)]));
   const familyRenderers = new Map<Family, FamilyRenderer>();
-  let fleet: Fleet | null = null;
-  let sessions: SessionSummary | null = null;
-  let sessionsFresh = false;
+  let previous: RenderSource | null = null;
   let infoLabels = "";
 
   function* frameOf(input: RenderInput): Generator<void, RenderFrame> {
-    const { snapshot } = input;
     const relabeled = {
-      fleet: markRelabeled(fleet?.ids ?? [], snapshot.fleet.ids),
-      session_nodes: markRelabeled(sessions?.nodes.ids ?? [], snapshot.sessions?.nodes.ids ?? []),
+      fleet: markRelabeled(idsOf("fleet", previous), idsOf("fleet", { input })),
+      session_nodes: markRelabeled(idsOf("session_nodes", previous), idsOf("session_nodes", { input })),
     };
     yield;
-    const isFreshNow = snapshot.sessions !== null && isFresh(input, "sessions", snapshot.sessions.settledAt);
-    const sessionsUnchanged = snapshot.sessions === sessions && isFreshNow === sessionsFresh;
-    const frame = { input, visibility: computeVisibility(input), relabeled, previousFleet: fleet, sessionsUnchanged };
-    fleet = snapshot.fleet;
-    sessions = snapshot.sessions;
-    sessionsFresh = isFreshNow;
+    const sessionsUnchanged =
+      previous !== null &&
+      previous.input.snapshot.sessions === input.snapshot.sessions &&
+      hasFreshSessions(previous.input) === hasFreshSessions(input);
+    const frame = { input, visibility: computeVisibility(input), previous, relabeled, sessionsUnchanged };
+    previous = { input, visibility: frame.visibility };
     yield;
     return frame;
   }

@@ -7,8 +7,6 @@ export interface Segment {
   chunk: Chunk | null;
   /** Lines in the chunk. */
   series: number;
-  /** Values as rendered, or NaN if left out. */
-  readonly values: Float64Array;
   /** Offset of each line in the chunk, and of the end of the last one. A line that is left out has no bytes. */
   readonly starts: Uint32Array;
   /** Length of each line's value in bytes. */
@@ -29,14 +27,13 @@ export interface LineFormat {
 export const createSegment = (lines: number): Segment => ({
   chunk: null,
   series: 0,
-  values: new Float64Array(lines).fill(Number.NaN),
   starts: new Uint32Array(lines + 1),
   valueLengths: new Uint8Array(lines),
 });
 
 /**
- * Updates the segment to the values in the buffers. If nothing changed, the chunk stays the same; otherwise it is a new
- * one.
+ * Updates the segment from the values of the previous rendering to the next ones, both of which are in the buffers. If
+ * nothing changed, the chunk stays the same; otherwise it is a new one.
  */
 export function rewriteSegment(segment: Segment, buffers: RenderBuffers, format: LineFormat): void {
   const moves = overwriteValues(segment, buffers, format);
@@ -50,13 +47,13 @@ export function rewriteSegment(segment: Segment, buffers: RenderBuffers, format:
  * and returns their count.
  */
 function overwriteValues(segment: Segment, buffers: RenderBuffers, { decimals, isRelabeled }: LineFormat): number {
-  const { values, starts, valueLengths } = segment;
-  const { values: next, moves, numberWriter } = buffers;
+  const { starts, valueLengths } = segment;
+  const { previousValues, values, moves, numberWriter } = buffers;
   let bytes: Uint8Array | null = null;
   let count = 0;
-  for (let line = 0; line < values.length; line++) {
-    const value = next[line]!;
-    const before = values[line]!;
+  for (let line = 0; line < valueLengths.length; line++) {
+    const value = values[line]!;
+    const before = previousValues[line]!;
     if (value === before && isRelabeled === null) continue;
     const isAbsent = Number.isNaN(value);
     if (isAbsent && Number.isNaN(before)) continue;
@@ -68,11 +65,9 @@ function overwriteValues(segment: Segment, buffers: RenderBuffers, { decimals, i
       // A digit for a digit, as in the states of a node, which are half of all lines.
       bytes ??= writableBytes(segment, buffers.pool);
       bytes[end - 2] = ZERO + value;
-      values[line] = value;
     } else if (keepsLine && numberWriter.measure(value, decimals) === valueLengths[line]) {
       bytes ??= writableBytes(segment, buffers.pool);
       numberWriter.write(bytes, end - 1);
-      values[line] = value;
     } else {
       moves.line[count] = line;
       moves.kind[count++] = isAbsent ? LINE_REMOVED : keepsLine ? VALUE_RESIZED : LINE_ADDED;
@@ -106,7 +101,7 @@ function replaceChunk(segment: Segment, pool: BufferPool, memory: Uint8Array, si
 /** Prepares the labels of added lines. Returns the size of the segment after all moves. */
 function measureMoves(segment: Segment, buffers: RenderBuffers, format: LineFormat, count: number): number {
   const { starts, valueLengths } = segment;
-  const { values: next, moves, numberWriter } = buffers;
+  const { values, moves, numberWriter } = buffers;
   let size = segment.chunk?.bytes.length ?? 0;
   let labelsEnd = 0;
   for (let move = 0; move < count; move++) {
@@ -114,7 +109,7 @@ function measureMoves(segment: Segment, buffers: RenderBuffers, format: LineForm
     const kind = moves.kind[move]!;
     size -= kind === VALUE_RESIZED ? valueLengths[line]! : starts[line + 1]! - starts[line]!;
     if (kind === LINE_REMOVED) continue;
-    size += numberWriter.measure(next[line]!, format.decimals);
+    size += numberWriter.measure(values[line]!, format.decimals);
     if (kind === VALUE_RESIZED) continue;
     const labelsLength = writeLabels(buffers, format.seriesText(line), labelsEnd);
     moves.labelsLength[move] = labelsLength;
@@ -139,8 +134,8 @@ function moveLines(
   target: Uint8Array,
   size: number,
 ): void {
-  const { values, starts, valueLengths } = segment;
-  const { moves, numberWriter } = buffers;
+  const { starts, valueLengths } = segment;
+  const { values, moves, numberWriter } = buffers;
   const old = segment.chunk?.bytes ?? EMPTY_BYTES;
   /** Bytes of `old` that have been copied or replaced, and bytes written to `target`. */
   let from = 0;
@@ -159,7 +154,6 @@ function moveLines(
     if (cut > from) target.set(old.subarray(from, cut), to);
     to += cut - from;
     from = kind === VALUE_RESIZED ? end - 1 : end;
-    values[line] = buffers.values[line]!;
     if (kind === LINE_REMOVED) {
       segment.series--;
       continue;

@@ -70,11 +70,11 @@ export class RemediationState {
   readonly records: RemediationRecords;
   readonly clock: JournalClock;
   /**
-   * The fleet whose `created_at` was compared last, and the ids found to belong to another node whose state was not
+   * The ids and `created_at` that were compared last, and the ids found to belong to another node whose state was not
    * dropped yet. They are kept over a reload, as the timers are.
    */
-  readonly identities: { comparedFleet: Fleet | null; replaced: Set<NodeId> } = {
-    comparedFleet: null,
+  readonly identities: { compared: Pick<Fleet, "ids" | "createdAtMs"> | null; replaced: Set<NodeId> } = {
+    compared: null,
     replaced: new Set(),
   };
   readonly #deps: RemediationStateDeps;
