@@ -7,6 +7,7 @@ import {
   DAEMON,
   OPERATOR,
   OUTPUT,
+  onDemand,
   option,
   parseDurationOption,
   parseSpeed,
@@ -14,20 +15,14 @@ import {
   wholeNumberParser,
 } from "./arguments/options.ts";
 import { printHelp, withSharedBehavior } from "./arguments/usage-errors.ts";
-import { runCheck } from "./check.ts";
 import { runCompletion, SHELLS, type Shell } from "./completion.ts";
 import { type CommandContext, EXIT_OK, EXIT_USAGE, type ExitCode, failWith, PROGRAM } from "./context.ts";
 import { VIEW_COMMANDS } from "./daemon-views/view-commands.ts";
-import { runDemo } from "./demo.ts";
-import { type ExplainOptions, runExplain } from "./explain.ts";
+import type { ExplainOptions } from "./explain.ts";
 import { runHealthcheck } from "./healthcheck.ts";
 import { type OperatorCommandOptions, sendOperatorCommand } from "./operator-commands.ts";
 import { type ColorOption, withColorOption } from "./output/color.ts";
-import { runPlan } from "./plan.ts";
 import { POLICY_COMMANDS, POLICY_TEST } from "./policy/policy-commands.ts";
-import { runDaemon } from "./run.ts";
-import { runSimulate } from "./simulate.ts";
-import { runStateExport, runStateImport } from "./state.ts";
 
 /** Creates the command line. `finish` is called with the exit code of the chosen command. */
 export function createProgram(context: CommandContext, finish: (code: ExitCode) => void): Command {
@@ -121,14 +116,14 @@ const STATE_COMMANDS: readonly CommandRow[] = [
     description: "write the state of a configuration as lines of JSON; - is standard output",
     example: "state export --config proxywarden.yaml state.jsonl",
     options: [CONFIG],
-    run: runStateExport,
+    run: onDemand(async () => (await import("./state.ts")).runStateExport),
   },
   {
     usage: "import <file>",
     description: "write an exported state into the empty state of a configuration; - is standard input",
     example: "state import --config proxywarden.yaml state.jsonl",
     options: [CONFIG],
-    run: runStateImport,
+    run: onDemand(async () => (await import("./state.ts")).runStateImport),
   },
 ];
 
@@ -141,7 +136,7 @@ const COMMANDS: readonly CommandRow[] = [
     description: "run the daemon; SIGHUP reloads the configuration, SIGTERM stops it",
     example: "run --config proxywarden.yaml",
     options: [CONFIG],
-    run: runDaemon,
+    run: onDemand(async () => (await import("./run.ts")).runDaemon),
   },
   {
     usage: "demo",
@@ -155,7 +150,7 @@ const COMMANDS: readonly CommandRow[] = [
       option("--port <port>", "port the daemon listens on; 0 picks a free port", wholeNumberParser(0, PORT_MAX), 9713),
       option("--for <duration>", "stop after this long, such as 5m", parseDurationOption),
     ],
-    run: runDemo,
+    run: onDemand(async () => (await import("./demo.ts")).runDemo),
   },
   {
     usage: "simulate",
@@ -169,7 +164,7 @@ const COMMANDS: readonly CommandRow[] = [
       option("--host <address>", "address to listen on").default("127.0.0.1"),
       option("--port <port>", "port to listen on; 0 picks a free port", wholeNumberParser(0, PORT_MAX), 9714),
     ],
-    run: runSimulate,
+    run: onDemand(async () => (await import("./simulate.ts")).runSimulate),
   },
   {
     usage: "check",
@@ -185,7 +180,7 @@ const COMMANDS: readonly CommandRow[] = [
       option("--probe", "query the service, read-only, for usage scale, pages, limits, headers and scopes"),
       OUTPUT,
     ],
-    run: runCheck,
+    run: onDemand(async () => (await import("./check.ts")).runCheck),
   },
   {
     usage: "plan",
@@ -201,7 +196,7 @@ const COMMANDS: readonly CommandRow[] = [
       option("--sessions <count>", "number of sessions; same default", wholeNumberParser(0, 1_000_000_000)),
       OUTPUT,
     ],
-    run: runPlan,
+    run: onDemand(async () => (await import("./plan.ts")).runPlan),
   },
   {
     usage: "healthcheck",
@@ -230,7 +225,8 @@ const COMMANDS: readonly CommandRow[] = [
       ...DAEMON,
       OUTPUT,
     ],
-    run: (options: ExplainOptions, context, [node]) => runExplain(node!, options, context),
+    run: async (options: ExplainOptions, context, [node]) =>
+      (await import("./explain.ts")).runExplain(node!, options, context),
   },
   ...VIEW_COMMANDS,
   {

@@ -17,6 +17,15 @@ export interface CommandRow {
   run(options: never, context: CommandContext, args: readonly string[]): Promise<ExitCode>;
 }
 
+/**
+ * Loads the function of a command when it runs, so that a command does not load the code of the others: a health check
+ * runs often, and the daemon needs no simulator.
+ */
+export const onDemand =
+  <Args extends unknown[]>(load: () => Promise<(...args: Args) => Promise<ExitCode>>) =>
+  async (...args: Args): Promise<ExitCode> =>
+    (await load())(...args);
+
 /** Where a daemon with the default configuration listens. */
 const DEFAULT_URL = "http://127.0.0.1:9713";
 

@@ -2,15 +2,13 @@ import {
   CONFIG,
   type CommandRow,
   OUTPUT,
+  onDemand,
   option,
   parseServerUrl,
   parseStepOption,
   parseTimeOption,
 } from "../arguments/options.ts";
 import type { OutputOption } from "../context.ts";
-import { runPolicyBacktest } from "./policy-backtest.ts";
-import { runPolicyDiff } from "./policy-diff.ts";
-import { runPolicyTests } from "./policy-test.ts";
 
 /** `policy test`, which is also the command `test`. */
 export const POLICY_TEST: CommandRow = {
@@ -18,7 +16,8 @@ export const POLICY_TEST: CommandRow = {
   description: "run unit tests of policies; - is standard input",
   example: "policy test config/policies/tests/offline.yaml",
   options: [OUTPUT],
-  run: (options: OutputOption, context, files) => runPolicyTests(files, options, context),
+  run: async (options: OutputOption, context, files) =>
+    (await import("./policy-test.ts")).runPolicyTests(files, options, context),
 };
 
 /** The commands of `policy`. */
@@ -29,7 +28,8 @@ export const POLICY_COMMANDS: readonly CommandRow[] = [
     description: "compare two policy files: nodes newly acted on, and nodes no longer acted on; - is standard input",
     example: "policy diff before.yaml config/policies/offline.yaml",
     options: [OUTPUT],
-    run: (options: OutputOption, context, files) => runPolicyDiff(files, options, context),
+    run: async (options: OutputOption, context, files) =>
+      (await import("./policy-diff.ts")).runPolicyDiff(files, options, context),
   },
   {
     usage: "backtest",
@@ -57,6 +57,6 @@ export const POLICY_COMMANDS: readonly CommandRow[] = [
       ).default("", "none"),
       OUTPUT,
     ],
-    run: runPolicyBacktest,
+    run: onDemand(async () => (await import("./policy-backtest.ts")).runPolicyBacktest),
   },
 ];
