@@ -1,3 +1,4 @@
+import { growColumn } from "../../base/typed-column.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
@@ -31,22 +32,22 @@ interface PolicyPass {
   readonly maxAgeOf: MaxAgeOf;
   readonly rule: TimerRule;
   readonly dryRun: boolean;
-  readonly lastFalse: LastFalseObservations;
+  /** When each node was last observed not to meet the condition, by slot, or NaN. */
+  readonly lastFalseAt: Float64Array;
   /** When the pass began, the same for all nodes. */
   readonly now: EpochMs;
   readonly monotonic: MonotonicMs;
+}
+
+/** When the data of a snapshot was observed. */
+interface ObservationTimes extends Pick<Fleet, "settledAt" | "listedAt" | "detailedAt"> {
+  readonly sessionsAt: MonotonicMs | null;
 }
 
 /** The nodes that began to fire or became unhealthy, by policy, and that limits don't count yet. */
 interface UncountedNodes {
   readonly firing: Map<string, NodeId[]>;
   readonly onsets: Map<string, NodeId[]>;
-}
-
-/** When each node was last observed not to meet a policy's condition, by slot. A slot may get another node. */
-interface LastFalseObservations {
-  readonly nodes: (NodeId | undefined)[];
-  readonly at: MonotonicMs[];
 }
 
 /** Number of evaluations between two checks of the time, which take a tenth of a millisecond. */
@@ -56,11 +57,16 @@ const EVALUATIONS_PER_STEP = 200;
 export class RuleEvaluator {
   readonly #context: EvaluatorDeps;
   readonly #fleetHealth: Pick<FleetHealth, "recordChanges">;
-  /** Last false observations by policy, or empty until this process has evaluated trusted data. */
-  readonly #lastFalse = new Map<string, LastFalseObservations>();
+  /**
+   * By policy, when each node was last observed not to meet the condition: by slot, or NaN. Empty until this process has
+   * evaluated trusted data.
+   */
+  readonly #lastFalseAt = new Map<string, Float64Array<ArrayBuffer>>();
+  /** The node that had each of those slots last. */
+  readonly #lastFalseIds: NodeId[] = [];
   /** A node is added before its timer changes, and kept until it is counted, even if the evaluation fails. */
   #uncounted = noUncountedNodes();
-  #lastEvaluated: { readonly fleet: Fleet; readonly sessionsAt: MonotonicMs | null } | null = null;
+  #lastEvaluated: ObservationTimes | null = null;
 
   constructor(context: EvaluatorDeps, fleetHealth: Pick<FleetHealth, "recordChanges">) {
     this.#context = context;
@@ -93,6 +99,7 @@ export class RuleEvaluator {
     const slots = this.#slotsToEvaluate(snapshot);
     const scope = observed.scope();
     yield* this.#forgetRemovedNodes(snapshot.fleet, replaced, changes);
+    this.#forgetReassignedSlots(snapshot.fleet.ids);
     for (const policy of policies.all) {
       const pass = this.#preparePass(policy, scope, snapshot.fleet);
       for (let begin = 0; begin < slots.length; begin += EVALUATIONS_PER_STEP) {
@@ -101,7 +108,8 @@ export class RuleEvaluator {
         yield;
       }
     }
-    this.#lastEvaluated = { fleet: snapshot.fleet, sessionsAt: snapshot.sessions?.settledAt ?? null };
+    const { settledAt, listedAt, detailedAt } = snapshot.fleet;
+    this.#lastEvaluated = { settledAt, listedAt, detailedAt, sessionsAt: snapshot.sessions?.settledAt ?? null };
   }
 
   /** Evaluates a node and adds what has changed. */
@@ -121,7 +129,7 @@ export class RuleEvaluator {
   /** Resets pending timers, because fleet data is not trusted. */
   async markUntrusted(): Promise<void> {
     const { clock, remediationState } = this.#context;
-    this.#lastFalse.clear();
+    this.#lastFalseAt.clear();
     const changes: TimerChange[] = [];
     await runInSlices(this.#resetTimers(changes), clock);
     await remediationState.recordInParts(await runInSlices(splitByNode(changes), clock));
@@ -140,27 +148,49 @@ export class RuleEvaluator {
     }
   }
 
-  #preparePass(policy: Policy, scope: ScopeData, { createdAtMs }: Fleet): PolicyPass {
+  /**
+   * Forgets what was observed of nodes whose slots belong to others now. A node that returns to its slot after an
+   * absence may still have become unhealthy.
+   */
+  #forgetReassignedSlots(ids: readonly NodeId[]): void {
+    const known = this.#lastFalseIds;
+    for (const [slot, id] of ids.entries()) {
+      if (id === "" || id === known[slot]) continue;
+      for (const lastFalseAt of this.#lastFalseAt.values()) lastFalseAt[slot] = Number.NaN;
+      known[slot] = id;
+    }
+  }
+
+  #preparePass(policy: Policy, scope: ScopeData, { createdAtMs, slots }: Fleet): PolicyPass {
     const { name, forMs, clearForMs } = policy.rule;
     const { clock, observed, policies, remediationState } = this.#context;
     const maxAgeOf = observed.maxAgeOf(policy.rule);
     const gapMsMax = Math.max(...policySources(policy).map(maxAgeOf));
-    const lastFalse = this.#lastFalse.get(name) ?? { nodes: [], at: [] };
-    this.#lastFalse.set(name, lastFalse);
+    const lastFalseAt = growColumn(this.#lastFalseAt.get(name) ?? new Float64Array(0), slots, Number.NaN);
+    this.#lastFalseAt.set(name, lastFalseAt);
     const dryRun = isDryRun(policies.activate(policy));
     const times = { now: remediationState.now(), monotonic: clock.monotonic() };
-    return { policy, scope, createdAtMs, maxAgeOf, rule: { forMs, clearForMs, gapMsMax }, dryRun, lastFalse, ...times };
+    return {
+      policy,
+      scope,
+      createdAtMs,
+      maxAgeOf,
+      rule: { forMs, clearForMs, gapMsMax },
+      dryRun,
+      lastFalseAt,
+      ...times,
+    };
   }
 
   /** Returns the slots that were observed again since the last evaluation that was completed. */
   #slotsToEvaluate({ fleet, sessions }: Snapshot): Uint32Array {
     const last = this.#lastEvaluated;
     const sessionsAt = sessions?.settledAt ?? null;
-    const all = last === null || last.fleet.settledAt !== fleet.settledAt || last.sessionsAt !== sessionsAt;
+    const all = last === null || last.settledAt !== fleet.settledAt || last.sessionsAt !== sessionsAt;
     const slots = new Uint32Array(fleet.slots);
     let count = 0;
     const occupied = occupiedSlots(fleet.ids);
-    const { listedAt = [], detailedAt = [] } = last?.fleet ?? {};
+    const { listedAt = [], detailedAt = [] } = last ?? {};
     for (let slot = 0; slot < fleet.slots; slot++) {
       // A walk that failed has shown the nodes of earlier pages. A node that was never read has NaN in both columns.
       const isSame =
@@ -172,17 +202,14 @@ export class RuleEvaluator {
 
   /** Returns a node's timer after this observation, and whether the node was observed to become unhealthy. */
   #evaluateNode(
-    { policy, scope, maxAgeOf, rule, dryRun, lastFalse, now, monotonic }: PolicyPass,
+    { policy, scope, maxAgeOf, rule, dryRun, lastFalseAt, now, monotonic }: PolicyPass,
     node: NodeId,
     slot: number,
     timer: Timer,
   ): { readonly timer: Timer; readonly isOnset: boolean } {
     const { verdict, at, newest } = evaluatePolicy(policy, scope, slot, maxAgeOf, monotonic);
-    const wasFalse = lastFalse.nodes[slot] === node && newest - lastFalse.at[slot]! <= rule.gapMsMax;
-    if (verdict === "false") {
-      lastFalse.nodes[slot] = node;
-      lastFalse.at[slot] = newest;
-    }
+    const wasFalse = newest - lastFalseAt[slot]! <= rule.gapMsMax;
+    if (verdict === "false") lastFalseAt[slot] = newest;
     // Most nodes are healthy: their timers stay inactive.
     if (timer === INACTIVE && verdict !== "true") return { timer, isOnset: false };
     const episode = this.#episodeOf(policy.rule.name, node, dryRun);
