@@ -11,7 +11,8 @@ const FORWARDED_SIGNAL_MS = 1_000;
 async function main(): Promise<ExitCode> {
   const stop = new AbortController();
   let firstSignalAt = Number.POSITIVE_INFINITY;
-  // A second signal ends the process immediately. Process 1 of a container has no default action for signals.
+  // The daemon then stops by `Daemon.stop`, within SHUTDOWN_BUDGET. A second signal ends the process immediately.
+  // Process 1 of a container has no default action for signals.
   const onSignal = () => {
     if (performance.now() - firstSignalAt > FORWARDED_SIGNAL_MS) process.exit(EXIT_FAILURE);
     firstSignalAt = Math.min(firstSignalAt, performance.now());

@@ -2,7 +2,7 @@ import { constants } from "node:buffer";
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import { exportLines, parseExport } from "../journal/state-rows.ts";
-import { readTextStream } from "../platform/text-file.ts";
+import { readTextStream, STANDARD_INPUT } from "../platform/text-file.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 import { readConfigFile } from "./config/config-loading.ts";
 import { type CommandContext, EXIT_OK, type ExitCode, failWith } from "./context.ts";
@@ -69,7 +69,7 @@ async function writeFileWhole(file: string, lines: AsyncIterable<string>): Promi
 }
 
 async function readWhole(file: string): Promise<Result<string, string>> {
-  if (file === "-") return readTextStream(process.stdin, constants.MAX_STRING_LENGTH);
+  if (file === STANDARD_INPUT) return readTextStream(process.stdin, constants.MAX_STRING_LENGTH);
   try {
     return ok(readFileSync(file, "utf8"));
   } catch (error) {

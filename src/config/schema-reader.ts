@@ -1,10 +1,10 @@
 import type { z } from "zod";
 import { fail, ok, type Result } from "../base/result.ts";
 import { type ConfigProblem, type Finding, quote, toProblems } from "./diagnostics/problem.ts";
-import { toFindings, valueAt } from "./diagnostics/zod-issues.ts";
+import { toFindings } from "./diagnostics/zod-issues.ts";
 import { innermost, itemsMax, kindOf, schemaAt, sectionKeys } from "./schema/introspection.ts";
 import type { LoaderCheck, ValueKind } from "./schema/value-types.ts";
-import { parseYaml, type YamlSource } from "./yaml/document.ts";
+import { parseYaml, valueAt, type YamlSource } from "./yaml/document.ts";
 import type { Mark, Marks } from "./yaml/position.ts";
 
 /** What is wrong with a value: what is expected, and a function that finds the nearest valid value. */

@@ -8,8 +8,8 @@ import type { OperatorCommands, RemediationView } from "../remediation/status/vi
 import type { StatusSnapshot } from "../web/api/status-views.ts";
 import type { Collection } from "./collection.ts";
 import type { ConfigResources } from "./config-resources.ts";
+import type { LeadershipTerm } from "./leadership-term.ts";
 import { type DaemonDeps, type Runtime, SHUTDOWN_BUDGET } from "./runtime.ts";
-import type { Term } from "./term.ts";
 
 /** What a daemon shows of the network. */
 export type CollectedStatus = Pick<StatusSnapshot, "snapshot" | "plan" | "collectors" | "ledger" | "clockSkewMs">;
@@ -32,7 +32,7 @@ export type StopScope = "remediation" | "leading" | "all";
 export interface LeaderConfig extends ActiveConfig, OperatorCommands {
   readonly isLeading: true;
   readonly collection: Collection;
-  readonly term: Term;
+  readonly term: LeadershipTerm;
   /** Notifications that are not resolved, which the next configuration takes over. */
   activeNotifications(): readonly Notification[];
   /** `postMs` is the time that a POST in flight has left, by default that of {@link SHUTDOWN_BUDGET}. */
@@ -46,7 +46,7 @@ export function activateConfig(
   activeNotifications: readonly Notification[],
   { clock, log, random }: DaemonDeps,
   { metrics, exposition }: Runtime,
-  term: Term,
+  term: LeadershipTerm,
 ): LeaderConfig {
   const { config, rules, integrations } = resources;
   const { client, collectorManager } = collection;

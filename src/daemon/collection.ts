@@ -8,8 +8,8 @@ import type { Lease } from "../model/shared-state.ts";
 import type { Snapshot } from "../model/snapshot.ts";
 import type { Plan } from "../scheduling/planner.ts";
 import type { ConfigResources } from "./config-resources.ts";
+import type { LeadershipTerm } from "./leadership-term.ts";
 import { type DaemonDeps, type Runtime, userAgentOf } from "./runtime.ts";
-import type { Term } from "./term.ts";
 
 /** What is known about a service. */
 export interface KnownService {
@@ -35,7 +35,7 @@ export function startCollection(
   knownService: KnownService | null,
   deps: DaemonDeps,
   { metrics, shared }: Runtime,
-  { rateLimiter, store }: Term,
+  { rateLimiter, store }: LeadershipTerm,
 ): Collection {
   const { clock, log, version, random } = deps;
   const { config, settings, secret } = resources;

@@ -18,9 +18,9 @@ import {
 } from "../web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../web/http/server.ts";
 import { type ConfigResources, closeResources, hasSameResources, openConfigResources } from "./config-resources.ts";
+import type { LeadershipTerm } from "./leadership-term.ts";
 import { ModeSwitch } from "./mode-switch.ts";
 import { type DaemonDeps, openRuntime, type Runtime, SHUTDOWN_BUDGET } from "./runtime.ts";
-import type { Term } from "./term.ts";
 
 /**
  * Starts the daemon: secrets and clients, state, web server, collectors, remediation. The error lists every problem.
@@ -64,7 +64,7 @@ export class Daemon {
   }
 
   /** `term` is that of a daemon that is alone, or null if the daemon shares its state and stands by. */
-  async start(resources: ConfigResources, term: Term | null): Promise<Result<void, readonly string[]>> {
+  async start(resources: ConfigResources, term: LeadershipTerm | null): Promise<Result<void, readonly string[]>> {
     const { config } = resources;
     const web = await this.#listen(resources);
     if (!web.ok) {

@@ -5,9 +5,9 @@ import { collectTheSame, startCollection } from "./collection.ts";
 import type { ConfigResources } from "./config-resources.ts";
 import { takeForwardedOrders } from "./forwarded-orders.ts";
 import { Leadership } from "./leadership.ts";
+import { type LeadershipTerm, openSharedTerm } from "./leadership-term.ts";
 import { type DaemonDeps, type Runtime, SHUTDOWN_BUDGET } from "./runtime.ts";
 import { StandbyConfig } from "./standby.ts";
-import { openSharedTerm, type Term } from "./term.ts";
 
 /**
  * Runs the active configuration, as a leader or as a standby, and replaces it at a reload and when leadership changes.
@@ -44,7 +44,7 @@ export class ModeSwitch {
   }
 
   /** Starts to lead with a new term. */
-  lead(resources: ConfigResources, term: Term): void {
+  lead(resources: ConfigResources, term: LeadershipTerm): void {
     const collection = startCollection(resources, null, this.#deps, this.#runtime, term);
     this.#active = activateConfig(resources, collection, [], this.#deps, this.#runtime, term);
   }

@@ -10,7 +10,7 @@ import type { EpochMs } from "../model/time.ts";
 import { createEventLog, type EventLog } from "../web/api/event-log.ts";
 import { createHistory, type History } from "../web/api/history.ts";
 import { createMetricsEndpoint, type MetricsEndpoint } from "../web/scrape/scrape-endpoint.ts";
-import { openOnlyTerm, type Term } from "./term.ts";
+import { type LeadershipTerm, openOnlyTerm } from "./leadership-term.ts";
 
 /**
  * Time that each part of a shutdown may take. The active configuration stops first. Then the web server closes while the
@@ -71,7 +71,7 @@ export interface Runtime {
 export async function openRuntime(
   deps: DaemonDeps,
   config: Config,
-): Promise<Result<{ readonly runtime: Runtime; readonly term: Term | null }, readonly string[]>> {
+): Promise<Result<{ readonly runtime: Runtime; readonly term: LeadershipTerm | null }, readonly string[]>> {
   const { clock, version } = deps;
   const opened = await deps.openStore(config.state);
   const isDamaged = !opened.ok && opened.error.kind === "damaged";

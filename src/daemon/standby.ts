@@ -7,7 +7,7 @@ import type { SharedState } from "../model/shared-state.ts";
 import { perCollector } from "../model/snapshot.ts";
 import { createLedger, type Ledger } from "../rate-limit/ledger.ts";
 import { billingMonthOf } from "../rate-limit/monthly-budget.ts";
-import { createJournalClock } from "../remediation/state/journal-clock.ts";
+import { JournalClock } from "../remediation/state/journal-clock.ts";
 import {
   CLOCK_FACT,
   openRemediationState,
@@ -74,11 +74,7 @@ export class StandbyConfig implements ActiveConfig {
     this.#leader = leader;
     this.#eventLog = eventLog;
     this.#ledger = createLedger(resources.settings.limits, 0, clock.monotonic());
-    const unread = new RemediationState(
-      this.#stateDeps(),
-      createJournalClock({ last: null }, clock, log),
-      EMPTY_JOURNAL,
-    );
+    const unread = new RemediationState(this.#stateDeps(), new JournalClock({ last: null }, clock, log), EMPTY_JOURNAL);
     this.#journaled = this.#viewOf(unread);
   }
 

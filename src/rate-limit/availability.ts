@@ -1,5 +1,6 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
+import { categoryPaceRates, paceAvailableAt, planPaceRates } from "./call-spacing.ts";
 import { availableBesideExternalUsage, expectedCallsOfPlan } from "./external-usage/external-usage.ts";
 import { OBSERVATIONS_PER_WINDOW } from "./external-usage/usage-of-limit.ts";
 import { gatewayAvailableAt } from "./gateway-limit.ts";
@@ -15,7 +16,6 @@ import {
   pollingConcurrency,
   reservedCalls,
 } from "./limits.ts";
-import { categoryPaceRates, paceAvailableAt, planPaceRates } from "./pacing.ts";
 import { rejectedUntil } from "./too-many-requests.ts";
 
 /** Why a call has to wait. */

@@ -1,4 +1,5 @@
 import type { MonotonicMs } from "../model/time.ts";
+import { categoryPaceRates, payForCall } from "./call-spacing.ts";
 import {
   currentLearnedLimit,
   hasLearnedLimit,
@@ -8,7 +9,6 @@ import {
 } from "./learned-limit.ts";
 import type { Ledger } from "./ledger.ts";
 import { CATEGORIES, type Category, type Lane } from "./limits.ts";
-import { categoryPaceRates, payForCall } from "./pacing.ts";
 
 /** Returns the maximum and the window of the learned limit of `category`. */
 export const limitBasisOf = ({ limits }: Ledger, category: Category): LimitBasis => ({

@@ -1,9 +1,9 @@
 import type { MonotonicMs } from "../model/time.ts";
+import { categoryPaceRates, createPace, type Pace, planPaceRates } from "./call-spacing.ts";
 import { createExternalUsage, type ExternalUsage } from "./external-usage/external-usage.ts";
 import { createLearnedLimit, type LearnedLimit } from "./learned-limit.ts";
 import { createStatedLimit, type StatedLimit } from "./limit-headers.ts";
 import type { Category, Lane, Limits } from "./limits.ts";
-import { categoryPaceRates, createPace, type Pace, planPaceRates } from "./pacing.ts";
 import { createRouteHistory, ROUTES, type Route, type RouteHistory } from "./route-rejections.ts";
 
 /** Permission for one call. It must be returned with `settlePermit`, regardless of how the call ends. */

@@ -51,7 +51,8 @@ const ACTION_SHARE_MAX = 0.5;
 
 /**
  * Returns the calls that polling may still make in the month, or null if the plan has no such cap. Actions keep their
- * share of the month, or what they need at the rate of the last day, whichever is more.
+ * share of the month, or what they need at the rate of the last day, whichever is more. `scheduling/polling-capacity.ts`
+ * divides the calls by the time that is left in the month.
  */
 export function pollingCallsLeft(
   limits: Limits,
@@ -80,7 +81,7 @@ export function callsPaidAhead(
   return Math.max(0, Math.min(callsMade - perMs * sinceMs, perMs * leftMs));
 }
 
-/** Number of calls that a run may make. */
+/** Number of calls that a run may make. `collectors/run-pacing.ts` holds the run to it. */
 export interface RunBudget {
   /** Calls at the full rate that the limits allow. Further calls are made at the planned rate of the collector. */
   readonly callsAtOnce: number;

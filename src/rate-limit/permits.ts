@@ -1,11 +1,11 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
+import { categoryPaceRates, payForCall, planPaceRates } from "./call-spacing.ts";
 import { recordCallAnswered, recordCallInDoubt, recordCallRejected } from "./external-usage/external-usage.ts";
 import { payGatewayLimit } from "./gateway-limit.ts";
 import type { Ledger, Permit } from "./ledger.ts";
 import { type LimitReading, recordAnswered, recordLost, recordSent, recordUnsent } from "./limit-headers.ts";
 import type { Category, Lane } from "./limits.ts";
-import { categoryPaceRates, payForCall, planPaceRates } from "./pacing.ts";
 import { headersExplainRejection, recordAnswer, recordTooManyRequests } from "./too-many-requests.ts";
 
 /**

@@ -1,5 +1,6 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
 import type { Collector } from "../model/snapshot.ts";
+import { ACTION_SHARE } from "../rate-limit/call-spacing.ts";
 import { LIMIT_SCOPES, type LimitScope } from "../rate-limit/external-usage/external-usage.ts";
 import {
   CATEGORIES,
@@ -9,7 +10,6 @@ import {
   pollingCallsPerWindow,
 } from "../rate-limit/limits.ts";
 import { type LastRun, type MonthUsage, pollingCallsLeft } from "../rate-limit/monthly-budget.ts";
-import { ACTION_SHARE } from "../rate-limit/pacing.ts";
 import type { RecentCalls } from "../rate-limit/recent-calls.ts";
 
 /** Schedule of a collector as configured. */

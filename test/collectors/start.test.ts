@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { categoryPaceRates } from "../../src/rate-limit/call-spacing.ts";
 import type { Limits } from "../../src/rate-limit/limits.ts";
-import { categoryPaceRates } from "../../src/rate-limit/pacing.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";

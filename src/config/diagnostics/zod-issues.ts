@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import { nearest } from "../../base/nearest-word.ts";
 import { kindOf, schemaAt, sectionKeys } from "../schema/introspection.ts";
+import { valueAt } from "../yaml/document.ts";
 import { type Mark, type Marks, markKey } from "../yaml/position.ts";
 import { DOCUMENT_START, type Finding, listNames, type Path, quote } from "./problem.ts";
 
@@ -98,11 +99,4 @@ function foundText(mark: Mark, issue: z.core.$ZodIssue, here: z.core.$ZodType | 
   if (mark.kind !== "mapping" || issue.code === "invalid_type") return mark.found;
   const keys = Object.keys(written ?? {});
   return keys.length === 0 ? "no keys" : `the keys ${listNames(keys)}`;
-}
-
-/** Returns the value at a path of a document, or undefined if there is none. */
-export function valueAt(value: unknown, path: Path): unknown {
-  let here = value;
-  for (const step of path) here = (here as Record<string | number, unknown> | null | undefined)?.[step];
-  return here;
 }

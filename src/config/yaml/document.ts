@@ -1,5 +1,5 @@
 import { Lexer, LineCounter, parseDocument, type YAMLError } from "yaml";
-import { byPosition, DOCUMENT_START, type Finding, quote } from "../diagnostics/problem.ts";
+import { byPosition, DOCUMENT_START, type Finding, type Path, quote } from "../diagnostics/problem.ts";
 import type { Environment } from "../environment.ts";
 import { readTree, tooDeepAt, VALUES_MAX, type YamlDocument } from "./tree.ts";
 
@@ -129,4 +129,11 @@ function firstPerLine(findings: readonly Finding[]): Finding[] {
     if (!lines.has(finding.line)) lines.set(finding.line, finding);
   }
   return [...lines.values()];
+}
+
+/** Returns the value at a path of a document, or undefined if there is none. */
+export function valueAt(value: unknown, path: Path): unknown {
+  let here = value;
+  for (const step of path) here = (here as Record<string | number, unknown> | null | undefined)?.[step];
+  return here;
 }

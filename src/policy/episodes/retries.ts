@@ -4,8 +4,17 @@ import type { Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { RemediationRecords } from "../remediation-records.ts";
 
-/** Returns whether an episode counts as an attempt because it has acted or was given up. */
-export const countsAsAttempt = ({ acted, state }: Episode): boolean => acted > 0 || state === "given_up";
+/**
+ * Returns whether an episode has acted, so that its node may still be changing. A suspended episode waits for the
+ * cooldown of those only: an episode that was given up without an action has left the node as it was.
+ */
+export const hasActed = ({ acted }: Episode): boolean => acted > 0;
+
+/**
+ * Returns whether an episode counts as an attempt because it has acted or was given up. A new episode waits for the
+ * cooldown of both, so that another policy does not act as soon as one was given up.
+ */
+export const countsAsAttempt = (episode: Episode): boolean => hasActed(episode) || episode.state === "given_up";
 
 /** Returns the hold of a node that a policy has given up, or null if there is none. */
 export const givenUpHold = (records: RemediationRecords, node: NodeId, policy: string): NodeHold | null =>

@@ -13,6 +13,7 @@ import {
   resumeEpisode,
   suspendEpisode,
 } from "../../policy/episodes/episode.ts";
+import { hasActed } from "../../policy/episodes/retries.ts";
 import { stepDeadlines } from "../../policy/episodes/verification.ts";
 import { isDryRun, isInFlight, isLost, isUnlisted } from "../../policy/facts.ts";
 import { conditionKeyOf, type Policy, policySources } from "../../policy/policy.ts";
@@ -209,7 +210,7 @@ export class EpisodeTracker {
   #isNodeFree({ node, shadow: dryRun, stateAt }: Episode): boolean {
     const { remediationState, rules } = this.#context;
     if (remediationState.records.openEpisode(node, dryRun) !== null) return false;
-    const other = remediationState.records.closedEpisodesOf(node, dryRun).findLast(({ acted }) => acted > 0);
+    const other = remediationState.records.closedEpisodesOf(node, dryRun).findLast(hasActed);
     const closedAt = other?.closedAt ?? Number.NEGATIVE_INFINITY;
     return closedAt < stateAt || remediationState.now() - closedAt >= rules.safety.cooldownMs;
   }

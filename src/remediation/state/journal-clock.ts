@@ -25,13 +25,10 @@ const AGREEMENT_MS: DurationMs = 5 * MINUTE_MS;
  */
 const DISAGREEMENT_MS: DurationMs = HOUR_MS;
 
-/** The clock of all rows of a journal. */
-export type JournalClock = ReturnType<typeof createJournalClock>;
-
 /**
- * Creates the clock of all rows of the journal. It advances with the monotonic clock, and continues where the last
- * process stopped. The downtime is added once the wall clock and the service's Date agree. Either of them alone may be
- * wrong, and a jump would end cool-downs, free limits and prune rows.
+ * The clock of all rows of the journal. It advances with the monotonic clock, and continues where the last process
+ * stopped. The downtime is added once the wall clock and the service's Date agree. Either of them alone may be wrong,
+ * and a jump would end cool-downs, free limits and prune rows.
  *
  *     unchecked ──▶ settled               the clocks agree, or one of them agrees with the journal
  *         └───────▶ disputed ──▶ settled  the clocks agree, or DISAGREEMENT_MS has passed
@@ -40,108 +37,130 @@ export type JournalClock = ReturnType<typeof createJournalClock>;
  * later. The clock may be behind from then on. Once a later start corrects it, times in the journal seem to be longer
  * ago than they are.
  */
-export function createJournalClock(journaled: JournaledTime, clock: Clock, log: Log) {
-  const { last } = journaled;
-  let offset = (last ?? clock.now()) - clock.monotonic();
-  let isSettled = false;
-  let disagreesSince: MonotonicMs | null = null;
+export class JournalClock {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #last: EpochMs | null;
+  #offset: number;
+  #isSettled = false;
+  #disagreesSince: MonotonicMs | null = null;
+  /** How the clocks disagree, or null if they never did. */
+  #difference: string | null = null;
   /** If the clocks disagreed about the downtime, the time before which times may be longer ago; otherwise null. */
-  let resumedAt: EpochMs | null = null;
-  let uncertainUntil = journaled.uncertainUntil ?? Number.NEGATIVE_INFINITY;
-  let difference: string | null = null;
+  #resumedAt: EpochMs | null = null;
+  #uncertainUntil: EpochMs;
+
+  constructor({ last, uncertainUntil = Number.NEGATIVE_INFINITY }: JournaledTime, clock: Clock, log: Log) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#last = last;
+    this.#offset = (last ?? clock.now()) - clock.monotonic();
+    this.#uncertainUntil = uncertainUntil;
+  }
+
+  now(): EpochMs {
+    return this.epochOf(this.#clock.monotonic());
+  }
 
   /** Returns the time of this clock when the monotonic clock showed `at`. */
-  const epochOf = (at: MonotonicMs): EpochMs => Math.round(at + offset);
-  const now = (): EpochMs => epochOf(clock.monotonic());
+  epochOf(at: MonotonicMs): EpochMs {
+    return Math.round(at + this.#offset);
+  }
 
-  function adoptOffset(at: EpochMs): void {
-    offset = (last === null ? at : Math.max(now(), at)) - clock.monotonic();
-    settle();
+  /** Returns whether the length of the downtime is known. Until then nothing may be pruned. */
+  isSettled(): boolean {
+    return this.#isSettled;
   }
 
   /**
-   * Adopts the time on which the clocks agree. If this clock was behind, earlier times seem to be longer ago than they
-   * are.
+   * Returns whether this time was before a downtime of unknown length, so that more time may have passed since then
+   * than this clock shows.
    */
-  function adoptAgreed(at: EpochMs): void {
-    const behindMs = at - now();
-    adoptOffset(at);
-    if (uncertainUntil !== Number.POSITIVE_INFINITY) return;
-    uncertainUntil = Number.NEGATIVE_INFINITY;
-    if (behindMs <= AGREEMENT_MS) return;
-    resumedAt = now();
-    uncertainUntil = resumedAt + DISAGREEMENT_MS;
+  isBeforeUnknownDowntime(at: EpochMs): boolean {
+    return this.#resumedAt !== null && at < this.#resumedAt;
   }
 
-  function settle(): void {
-    isSettled = true;
-    disagreesSince = null;
+  /**
+   * Returns the time until which times in the journal may seem to be longer ago than they are. It is Infinity if the
+   * clock may be behind and was not corrected yet. It must be journaled for the next process.
+   */
+  uncertainUntil(): EpochMs {
+    return this.#uncertainUntil;
+  }
+
+  /** Returns why the clock holds every action, or null if it holds none. */
+  problem(): string | null {
+    if (this.#disagreesSince !== null) {
+      const gap = Math.max(SECOND_MS, DISAGREEMENT_MS - (this.#clock.monotonic() - this.#disagreesSince));
+      return `${this.#difference}, and how long the daemon was down is unknown; the hold ends when they agree, or in ${formatSecondsLeft(gap)}`;
+    }
+    if (this.#uncertainUntil === Number.POSITIVE_INFINITY || this.now() >= this.#uncertainUntil) return null;
+    return `the journal's clock was behind and has been corrected, so how long ago earlier actions were is unknown; the hold ends in ${formatSecondsLeft(this.#uncertainUntil - this.now())}`;
   }
 
   /**
    * Compares the clocks until this one is settled. `serviceNow` is the time by the service's Date, or null if not known
    * yet.
    */
-  function check(serviceNow: EpochMs | null): void {
-    if (isSettled || serviceNow === null) return;
-    const wall = clock.now();
+  check(serviceNow: EpochMs | null): void {
+    if (this.#isSettled || serviceNow === null) return;
+    const wall = this.#clock.now();
     if (isNear(wall, serviceNow)) {
-      adoptAgreed(wall);
+      this.#adoptAgreed(wall);
       return;
     }
-    difference = `the wall clock of this machine is ${differenceText(wall - serviceNow)} the service's Date`;
-    if (disagreesSince === null) log.error({ difference }, "the wall clock and the service's Date disagree");
-    disagreesSince ??= clock.monotonic();
-    const near = [wall, serviceNow].filter((time) => isNear(time, now()));
+    this.#difference = `the wall clock of this machine is ${differenceText(wall - serviceNow)} the service's Date`;
+    if (this.#disagreesSince === null)
+      this.#log.error({ difference: this.#difference }, "the wall clock and the service's Date disagree");
+    this.#disagreesSince ??= this.#clock.monotonic();
+    const near = [wall, serviceNow].filter((time) => isNear(time, this.now()));
     // A new journal has no times that a jump could skip.
-    if (last === null) adoptOffset(serviceNow);
-    else if (resumedAt !== null) {
-      if (clock.monotonic() - disagreesSince < DISAGREEMENT_MS) return;
+    if (this.#last === null) this.#adopt(serviceNow);
+    else if (this.#resumedAt !== null) {
+      if (this.#clock.monotonic() - this.#disagreesSince < DISAGREEMENT_MS) return;
       // Time continues unchanged. A jump now would shorten what began during the disagreement.
-      settle();
-      uncertainUntil = Number.POSITIVE_INFINITY;
+      this.#settle();
+      this.#uncertainUntil = Number.POSITIVE_INFINITY;
     } else if (near.length > 0) {
-      adoptOffset(earliest(near));
-      resumedAt = now();
-      uncertainUntil = Number.POSITIVE_INFINITY;
-    } else advanceTo(earliest([wall, serviceNow]));
+      this.#adopt(earliest(near));
+      this.#resumedAt = this.now();
+      this.#uncertainUntil = Number.POSITIVE_INFINITY;
+    } else {
+      // The downtime by the earlier of the two clocks is no more than the true one unless both are wrong. It is added
+      // immediately, so that the end of the disagreement does not skip a cool-down that started during it.
+      this.#advanceTo(earliest([wall, serviceNow]));
+      this.#resumedAt = this.now();
+    }
   }
 
   /**
-   * Adds the downtime by the earlier of the two clocks, which is no more than the true downtime unless both are wrong.
-   * It is added immediately, so that the end of the disagreement does not skip a cool-down that started during it.
+   * Adopts the time on which the clocks agree. If this clock was behind, earlier times seem to be longer ago than they
+   * are.
    */
-  function advanceTo(at: EpochMs): void {
-    offset = Math.max(now(), at) - clock.monotonic();
-    resumedAt = now();
+  #adoptAgreed(at: EpochMs): void {
+    const behindMs = at - this.now();
+    this.#adopt(at);
+    if (this.#uncertainUntil !== Number.POSITIVE_INFINITY) return;
+    this.#uncertainUntil = Number.NEGATIVE_INFINITY;
+    if (behindMs <= AGREEMENT_MS) return;
+    this.#resumedAt = this.now();
+    this.#uncertainUntil = this.#resumedAt + DISAGREEMENT_MS;
   }
 
-  return {
-    now,
-    epochOf,
-    check,
-    /** Returns whether the length of the downtime is known. Until then nothing may be pruned. */
-    isSettled: () => isSettled,
-    /**
-     * Returns whether this time was before a downtime of unknown length, so that more time may have passed since then
-     * than this clock shows.
-     */
-    isBeforeUnknownDowntime: (at: EpochMs): boolean => resumedAt !== null && at < resumedAt,
-    /**
-     * Returns the time until which times in the journal may seem to be longer ago than they are. It is Infinity if the
-     * clock may be behind and was not corrected yet. It must be journaled for the next process.
-     */
-    uncertainUntil: (): EpochMs => uncertainUntil,
-    /** Returns why the clock holds every action, or null if it holds none. */
-    problem(): string | null {
-      if (disagreesSince !== null) {
-        const gap = Math.max(SECOND_MS, DISAGREEMENT_MS - (clock.monotonic() - disagreesSince));
-        return `${difference}, and how long the daemon was down is unknown; the hold ends when they agree, or in ${formatSecondsLeft(gap)}`;
-      }
-      if (uncertainUntil === Number.POSITIVE_INFINITY || now() >= uncertainUntil) return null;
-      return `the journal's clock was behind and has been corrected, so how long ago earlier actions were is unknown; the hold ends in ${formatSecondsLeft(uncertainUntil - now())}`;
-    },
-  };
+  #adopt(at: EpochMs): void {
+    if (this.#last === null) this.#offset = at - this.#clock.monotonic();
+    else this.#advanceTo(at);
+    this.#settle();
+  }
+
+  #advanceTo(at: EpochMs): void {
+    this.#offset = Math.max(this.now(), at) - this.#clock.monotonic();
+  }
+
+  #settle(): void {
+    this.#isSettled = true;
+    this.#disagreesSince = null;
+  }
 }
 
 /** Returns the earliest of some clocks, less the resolution of a Date, because an advance can't be undone. */

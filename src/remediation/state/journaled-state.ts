@@ -6,7 +6,7 @@ import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { nextTurn } from "../../platform/event-loop.ts";
 import { RemediationRecords } from "../../policy/remediation-records.ts";
-import { createJournalClock, type JournalClock } from "./journal-clock.ts";
+import { JournalClock } from "./journal-clock.ts";
 import { JournalWriter } from "./journal-writer.ts";
 
 /** A change that takes effect only once it is journaled. */
@@ -60,7 +60,7 @@ export async function openRemediationState(deps: RemediationStateDeps): Promise<
     last: last === undefined ? null : Number(last),
     ...(uncertainUntil === undefined ? {} : { uncertainUntil: Number(uncertainUntil) }),
   };
-  const journalClock = createJournalClock(journaled, clock, log);
+  const journalClock = new JournalClock(journaled, clock, log);
   const contents = await journal.load(journalClock.now() - EPISODE_MEMORY_MS);
   return new RemediationState(deps, journalClock, contents);
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
-import { createJournalClock } from "../../../src/remediation/state/journal-clock.ts";
+import { JournalClock } from "../../../src/remediation/state/journal-clock.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
@@ -124,7 +124,7 @@ test("a service whose Date is days ahead at a start moves the journal's clock no
 
 test("a wall clock that is set while it disagrees with the service's Date does not move the journal's clock", async () => {
   const clock = createVirtualClock(START_MS);
-  const journalClock = createJournalClock({ last: START_MS - 2 * HOUR_MS }, clock, createRecordingLog());
+  const journalClock = new JournalClock({ last: START_MS - 2 * HOUR_MS }, clock, createRecordingLog());
   const serviceAheadMs = 3 * HOUR_MS;
   const checkAndCompare = () => {
     journalClock.check(START_MS + clock.monotonic() + serviceAheadMs);

@@ -14,7 +14,7 @@ import type { DaemonDeps, Runtime } from "./runtime.ts";
  * keeps it. A daemon that shares its state with no other has one term. A new term knows only what is in the store. The
  * windows of the limits count as used, as after a restart.
  */
-export interface Term {
+export interface LeadershipTerm {
   readonly store: StateStore;
   readonly remediationState: RemediationState;
   readonly rateLimiter: RateLimiter;
@@ -32,7 +32,7 @@ export async function openSharedTerm(
   config: Config,
   shared: SharedState,
   { eventLog, metrics }: Runtime,
-): Promise<Term> {
+): Promise<LeadershipTerm> {
   const { clock, log } = deps;
   const isLeader = () => shared.lease.isLeader();
   const store = await shared.openStore();
@@ -53,7 +53,7 @@ export async function openOnlyTerm(
   config: Config,
   opened: Result<StateStore, string>,
   { eventLog, metrics }: Runtime,
-): Promise<Term> {
+): Promise<LeadershipTerm> {
   const { clock, log } = deps;
   const read = opened.ok ? await readJournal(deps, config, opened.value, eventLog) : opened;
   if (read.ok) return { ...read.value, rateLimiter: startRateLimiter(deps, config, read.value.store, metrics) };
@@ -69,7 +69,7 @@ async function readJournal(
   { state }: Config,
   store: StateStore,
   eventLog: Runtime["eventLog"],
-): Promise<Result<Omit<Term, "rateLimiter">, string>> {
+): Promise<Result<Omit<LeadershipTerm, "rateLimiter">, string>> {
   try {
     const options = { journal: store.journal, clock, log, lostReason: null, onChange: eventLog.record };
     return ok({ store, remediationState: await openRemediationState({ ...options, assumesEarlierActions: true }) });

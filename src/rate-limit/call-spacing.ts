@@ -4,7 +4,7 @@ import type { MonotonicMs } from "../model/time.ts";
 import { allowanceOf, type Category, type Limits } from "./limits.ts";
 
 /**
- * Spreads calls evenly by the generic cell rate algorithm (ITU-T I.371). This is safe under every kind of limiter. If
+ * Spaces calls evenly by the generic cell rate algorithm (ITU-T I.371). This is safe under every kind of limiter. If
  * `capacity` plus the even calls of a window are within the limit, no window exceeds it, regardless of when the window
  * starts, and even if the process restarts within it.
  */
