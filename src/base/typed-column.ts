@@ -7,14 +7,16 @@ export type TypedColumn =
   | Int8Array<ArrayBuffer>
   | Uint8Array<ArrayBuffer>;
 
-/** Shortest column. Columns double from there, so growing costs constant time per slot. */
+/** Shortest column. */
 const LENGTH_MIN = 64;
+/** Columns grow by this factor, which wastes less memory than doubling and still costs constant time per slot. */
+const GROWTH = 1.25;
 
 /** Returns the column if it has room for `index`, or a longer copy whose new slots hold `empty`. */
 export function growColumn<A extends TypedColumn>(column: A, index: number, empty = 0): A {
   if (index < column.length) return column;
   const make = column.constructor as new (length: number) => A;
-  const longer = new make(Math.max(LENGTH_MIN, 2 * column.length, index + 1));
+  const longer = new make(Math.max(LENGTH_MIN, Math.ceil(GROWTH * column.length), index + 1));
   longer.set(column);
   longer.fill(empty, column.length);
   return longer;

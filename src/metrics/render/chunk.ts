@@ -53,7 +53,7 @@ export interface BufferPool {
  */
 const SPARE_BUFFERS_MAX = 8;
 /** Extra room, so that a buffer still fits when values get longer. */
-const SLACK_SHARE = 1 / 16;
+const SLACK_SHARE = 1 / 64;
 /** Sizes are multiples of this, so that the segments of a family can reuse each other's buffers. */
 const SIZE_STEP_BYTES = 16_384;
 

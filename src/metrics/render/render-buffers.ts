@@ -25,6 +25,8 @@ export interface RenderBuffers {
 export interface LineMoves {
   readonly line: Uint32Array;
   readonly kind: Uint8Array;
+  /** Where the line ends in the old chunk. */
+  readonly end: Uint32Array;
   /** Length of the label bytes of an added line. */
   readonly labelsLength: Uint32Array;
 }
@@ -44,6 +46,7 @@ export const createRenderBuffers = (): RenderBuffers => ({
   moves: {
     line: new Uint32Array(SEGMENT_LINES_MAX),
     kind: new Uint8Array(SEGMENT_LINES_MAX),
+    end: new Uint32Array(SEGMENT_LINES_MAX),
     labelsLength: new Uint32Array(SEGMENT_LINES_MAX),
   },
   numberWriter: createNumberWriter(),

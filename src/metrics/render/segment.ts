@@ -7,8 +7,8 @@ export interface Segment {
   chunk: Chunk | null;
   /** Lines in the chunk. */
   series: number;
-  /** Offset of each line in the chunk, and of the end of the last one. A line that is left out has no bytes. */
-  readonly starts: Uint32Array;
+  /** Length of each line in bytes: 0 for a line that is left out, and a few thousand at most. */
+  readonly lengths: Uint16Array;
   /** Length of each line's value in bytes. */
   readonly valueLengths: Uint8Array;
 }
@@ -27,7 +27,7 @@ export interface LineFormat {
 export const createSegment = (lines: number): Segment => ({
   chunk: null,
   series: 0,
-  starts: new Uint32Array(lines + 1),
+  lengths: new Uint16Array(lines),
   valueLengths: new Uint8Array(lines),
 });
 
@@ -47,11 +47,15 @@ export function rewriteSegment(segment: Segment, buffers: RenderBuffers, format:
  * and returns their count.
  */
 function overwriteValues(segment: Segment, buffers: RenderBuffers, { decimals, isRelabeled }: LineFormat): number {
-  const { starts, valueLengths } = segment;
+  const { lengths, valueLengths } = segment;
   const { previousValues, values, moves, numberWriter } = buffers;
   let bytes: Uint8Array | null = null;
   let count = 0;
-  for (let line = 0; line < valueLengths.length; line++) {
+  /** Where the line ends in the chunk. */
+  let end = 0;
+  for (let line = 0; line < lengths.length; line++) {
+    const length = lengths[line]!;
+    end += length;
     const value = values[line]!;
     const before = previousValues[line]!;
     if (value === before && isRelabeled === null) continue;
@@ -59,8 +63,7 @@ function overwriteValues(segment: Segment, buffers: RenderBuffers, { decimals, i
     if (isAbsent && Number.isNaN(before)) continue;
     const relabeled = isRelabeled?.(line) === true;
     if (value === before && !relabeled) continue;
-    const end = starts[line + 1]!;
-    const keepsLine = end > starts[line]! && !relabeled && !isAbsent;
+    const keepsLine = length > 0 && !relabeled && !isAbsent;
     if (keepsLine && valueLengths[line] === 1 && decimals === 0 && (value | 0) === value && value >= 0 && value < 10) {
       // A digit for a digit, as in the states of a node, which are half of all lines.
       bytes ??= writableBytes(segment, buffers.pool);
@@ -70,6 +73,7 @@ function overwriteValues(segment: Segment, buffers: RenderBuffers, { decimals, i
       numberWriter.write(bytes, end - 1);
     } else {
       moves.line[count] = line;
+      moves.end[count] = end;
       moves.kind[count++] = isAbsent ? LINE_REMOVED : keepsLine ? VALUE_RESIZED : LINE_ADDED;
     }
   }
@@ -100,14 +104,14 @@ function replaceChunk(segment: Segment, pool: BufferPool, memory: Uint8Array, si
 
 /** Prepares the labels of added lines. Returns the size of the segment after all moves. */
 function measureMoves(segment: Segment, buffers: RenderBuffers, format: LineFormat, count: number): number {
-  const { starts, valueLengths } = segment;
+  const { lengths, valueLengths } = segment;
   const { values, moves, numberWriter } = buffers;
   let size = segment.chunk?.bytes.length ?? 0;
   let labelsEnd = 0;
   for (let move = 0; move < count; move++) {
     const line = moves.line[move]!;
     const kind = moves.kind[move]!;
-    size -= kind === VALUE_RESIZED ? valueLengths[line]! : starts[line + 1]! - starts[line]!;
+    size -= kind === VALUE_RESIZED ? valueLengths[line]! : lengths[line]!;
     if (kind === LINE_REMOVED) continue;
     size += numberWriter.measure(values[line]!, format.decimals);
     if (kind === VALUE_RESIZED) continue;
@@ -134,43 +138,43 @@ function moveLines(
   target: Uint8Array,
   size: number,
 ): void {
-  const { starts, valueLengths } = segment;
+  const { lengths, valueLengths } = segment;
   const { values, moves, numberWriter } = buffers;
   const old = segment.chunk?.bytes ?? EMPTY_BYTES;
   /** Bytes of `old` that have been copied or replaced, and bytes written to `target`. */
   let from = 0;
   let to = 0;
   let labelsStart = 0;
-  /** Lines whose start has been updated. */
-  let placed = 0;
   for (let move = 0; move < count; move++) {
     const line = moves.line[move]!;
     const kind = moves.kind[move]!;
-    const start = starts[line]!;
-    const end = starts[line + 1]!;
-    for (const shift = to - from; placed <= line; placed++) starts[placed]! += shift;
+    const end = moves.end[move]!;
+    const length = lengths[line]!;
+    const valueLength = kind === LINE_REMOVED ? 0 : numberWriter.measure(values[line]!, decimals);
     // If only the length of the value changes, the labels belong to this run and the line feed to the next.
-    const cut = kind === VALUE_RESIZED ? end - 1 - valueLengths[line]! : start;
+    const cut = kind === VALUE_RESIZED ? end - 1 - valueLengths[line]! : end - length;
     if (cut > from) target.set(old.subarray(from, cut), to);
     to += cut - from;
     from = kind === VALUE_RESIZED ? end - 1 : end;
     if (kind === LINE_REMOVED) {
       segment.series--;
+      lengths[line] = 0;
       continue;
     }
+    if (kind === VALUE_RESIZED) lengths[line]! += valueLength - valueLengths[line]!;
     if (kind === LINE_ADDED) {
       const labelsLength = moves.labelsLength[move]!;
+      lengths[line] = labelsLength + valueLength + 1;
       target.set(buffers.labels.subarray(labelsStart, labelsStart + labelsLength), to);
       labelsStart += labelsLength;
       to += labelsLength;
-      if (start === end) segment.series++;
+      if (length === 0) segment.series++;
     }
-    valueLengths[line] = numberWriter.measure(values[line]!, decimals);
-    to += valueLengths[line]!;
+    valueLengths[line] = valueLength;
+    to += valueLength;
     numberWriter.write(target, to);
     if (kind === LINE_ADDED) target[to++] = LINE_FEED;
   }
-  for (const shift = to - from; placed < starts.length; placed++) starts[placed]! += shift;
   if (from < old.length) target.set(old.subarray(from), to);
   replaceChunk(segment, buffers.pool, target, size);
 }
