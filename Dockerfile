@@ -26,7 +26,7 @@ COPY src src
 COPY scripts scripts
 RUN npm run build
 # The base image has no /usr/bin/env, so `docker exec … proxywarden explain node_42` needs an absolute path to the interpreter.
-RUN sed -i '1s|.*|#!/nodejs/bin/node --max-semi-space-size=8|' dist/main.js && chmod 755 dist/main.js \
+RUN sed -i '1s|.*|#!/nodejs/bin/node --max-semi-space-size=4|' dist/main.js && chmod 755 dist/main.js \
  && mkdir -p /image/usr/local/bin && ln -s /app/dist/main.js /image/usr/local/bin/proxywarden \
  && install -d -m 700 /state/proxywarden
 

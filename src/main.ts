@@ -1,4 +1,4 @@
-#!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=32768 node --max-semi-space-size=8
+#!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=32768 node --max-semi-space-size=4
 import { EXIT_FAILURE, type ExitCode, VERSION } from "./cli/context.ts";
 import { runCommandLine } from "./cli/program.ts";
 

@@ -99,7 +99,7 @@ function startDaemon(folder: string, config: object): ChildProcess {
   writeFileSync(file, JSON.stringify({ ...config, state: { path: join(folder, "state") } }));
   const log = openSync(join(folder, "log"), "w");
   // The compiled daemon, with the settings of the first line of src/main.ts and of the image.
-  return spawn(process.execPath, ["--max-semi-space-size=8", join(ROOT, "dist/main.js"), "run", "--config", file], {
+  return spawn(process.execPath, ["--max-semi-space-size=4", join(ROOT, "dist/main.js"), "run", "--config", file], {
     stdio: ["ignore", log, "inherit"],
     env: { ...process.env, MALLOC_ARENA_MAX: "2", MALLOC_MMAP_THRESHOLD_: "32768" },
   });
