@@ -59,7 +59,7 @@ function nodeSamples(family: NodeFamily, input: RenderInput): Sample[] {
   const presence = computeVisibility(input);
   return ids.flatMap((id, slot) => {
     const values = new Float64Array(family.splitBy?.values.length ?? 1);
-    family.fill(input, presence, slot, slot + 1, values);
+    family.fill(input, presence, slot, slot, slot + 1, values);
     const nodeLabelValues = family === NODE_INFO ? input.options.nodeLabels : [];
     const described = Object.fromEntries(nodeLabelValues.map((label) => [label, nodeLabel(fleet, label, slot)]));
     return Array.from(values, (value, line) => {

@@ -114,7 +114,7 @@ const retry = section({
     return camelKeys(value, "every", "forget_after");
   })
   .prefault({})
-  .describe("How often a node is treated before the policy gives up on it and reports it.");
+  .describe("How many times, and how far apart, a node is treated before the policy gives up on it and reports it.");
 
 const policySection = section({
   name: text("a name", { name: "name" })

@@ -47,6 +47,9 @@ export interface Visibility {
   readonly sessionCounters: Uint8Array;
 }
 
+/** A column of a snapshot, by slot. */
+export type ValueColumn = Float64Array | Uint32Array | Uint8Array;
+
 /** A family with one line per node, or one per node and value of another label. */
 export interface NodeFamily extends FamilyRow {
   readonly nodeSource: NodeSource;
@@ -57,10 +60,13 @@ export interface NodeFamily extends FamilyRow {
    * that keeps its length is overwritten in place, which is faster than moving the lines after it.
    */
   readonly decimals: number;
+  /** Returns the columns, by slot, that the values are computed from. The values of a slot change only if they do. */
+  columns(input: RenderInput, visibility: Visibility): readonly ValueColumn[];
   /**
-   * Writes the values of the slots from `start` to before `end` into `out`, grouped by node. NaN leaves a sample out.
+   * Writes the values of the slots from `start` to before `end` into `out`, grouped by node. Those of the slot `base`
+   * are the first in `out`. NaN leaves a sample out.
    */
-  fill(input: RenderInput, visibility: Visibility, start: number, end: number, out: Float64Array): void;
+  fill(input: RenderInput, visibility: Visibility, base: number, start: number, end: number, out: Float64Array): void;
 }
 
 /** One sample. NaN leaves it out. */

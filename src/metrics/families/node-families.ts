@@ -36,13 +36,17 @@ function columnFamily(options: ColumnRow): NodeFamily {
     labels: ["node_id"],
     nodeSource: "fleet",
     splitBy: null,
-    fill(input, visibility, start, end, out) {
+    columns: ({ snapshot }, visibility) => [
+      snapshot.fleet[column],
+      row.source === "nodes" ? visibility.listed : visibility.detailed,
+    ],
+    fill(input, visibility, base, start, end, out) {
       const values = input.snapshot.fleet[column];
       const fresh = row.source === "nodes" ? visibility.listed : visibility.detailed;
-      for (let slot = start; slot < end; slot++) out[slot - start] = fresh[slot] === 0 ? Number.NaN : values[slot]!;
-      if (multiplyBy !== 1 || divideBy !== 1)
-        for (let line = 0; line < end - start; line++) out[line] = (out[line]! * multiplyBy) / divideBy;
-      if (isRounded) for (let line = 0; line < end - start; line++) out[line] = Math.round(out[line]!);
+      for (let slot = start; slot < end; slot++) out[slot - base] = fresh[slot] === 0 ? Number.NaN : values[slot]!;
+      if (multiplyBy !== 1) for (let line = start - base; line < end - base; line++) out[line]! *= multiplyBy;
+      if (divideBy !== 1) for (let line = start - base; line < end - base; line++) out[line]! /= divideBy;
+      if (isRounded) for (let line = start - base; line < end - base; line++) out[line] = Math.round(out[line]!);
     },
   };
 }
@@ -57,8 +61,9 @@ export const NODE_INFO: NodeFamily = {
   nodeSource: "fleet",
   splitBy: null,
   decimals: 0,
-  fill(_input, { listed }, start, end, out) {
-    for (let slot = start; slot < end; slot++) out[slot - start] = listed[slot] === 0 ? Number.NaN : 1;
+  columns: (_input, { listed }) => [listed],
+  fill(_input, { listed }, base, start, end, out) {
+    for (let slot = start; slot < end; slot++) out[slot - base] = listed[slot] === 0 ? Number.NaN : 1;
   },
 };
 
@@ -72,12 +77,13 @@ export const NODE_STATUS: NodeFamily = {
   nodeSource: "fleet",
   splitBy: { label: "status", values: NODE_STATUSES },
   decimals: 0,
-  fill({ snapshot }, { listed }, start, end, out) {
+  columns: ({ snapshot }, { listed }) => [snapshot.fleet.status, listed],
+  fill({ snapshot }, { listed }, base, start, end, out) {
     const { status } = snapshot.fleet;
     const states = NODE_STATUSES.length;
-    out.fill(0, 0, (end - start) * states);
+    out.fill(0, (start - base) * states, (end - base) * states);
     for (let slot = start; slot < end; slot++) {
-      const first = (slot - start) * states;
+      const first = (slot - base) * states;
       if (listed[slot] === 1) out[first + status[slot]!] = 1;
       else out.fill(Number.NaN, first, first + states);
     }

@@ -20,6 +20,9 @@ const isListed = (status: SessionStatus, { failedListed }: SessionSummary): bool
 const zeroAsMissing = (value: number, ...labels: readonly string[]): number =>
   value === 0 && labels.includes("unknown") ? Number.NaN : value;
 
+/** The column of a status that the list does not show. */
+const UNLISTED = new Uint32Array(0);
+
 const nodeSessions: NodeFamily = {
   name: "proxynet_node_sessions",
   type: "gauge",
@@ -29,7 +32,14 @@ const nodeSessions: NodeFamily = {
   nodeSource: "session_nodes",
   splitBy: { label: "status", values: SESSION_STATUSES },
   decimals: 0,
-  fill({ snapshot }, visibility, start, end, out) {
+  columns({ snapshot }, visibility) {
+    const view = snapshot.sessions!;
+    const counts = view.nodes.counts.map((column, state) =>
+      isListed(SESSION_STATUSES[state]!, view) ? column : UNLISTED,
+    );
+    return [...counts, visibility.sessions];
+  },
+  fill({ snapshot }, visibility, base, start, end, out) {
     const view = snapshot.sessions!;
     const states = SESSION_STATUSES.length;
     for (const [state, status] of SESSION_STATUSES.entries()) {
@@ -37,7 +47,7 @@ const nodeSessions: NodeFamily = {
       const listed = isListed(status, view);
       for (let slot = start; slot < end; slot++) {
         const present = listed && visibility.sessions[slot] === 1;
-        out[(slot - start) * states + state] = present ? zeroAsMissing(counts[slot]!, status) : Number.NaN;
+        out[(slot - base) * states + state] = present ? zeroAsMissing(counts[slot]!, status) : Number.NaN;
       }
     }
   },
@@ -55,10 +65,11 @@ const byteCounter = ({ column, ...row }: CounterRow): NodeFamily => ({
   nodeSource: "session_nodes",
   splitBy: null,
   decimals: 0,
-  fill({ snapshot }, { sessionCounters }, start, end, out) {
+  columns: ({ snapshot }, { sessionCounters }) => [column(snapshot.sessions!.nodes), sessionCounters],
+  fill({ snapshot }, { sessionCounters }, base, start, end, out) {
     const values = column(snapshot.sessions!.nodes);
     for (let slot = start; slot < end; slot++) {
-      out[slot - start] = sessionCounters[slot] === 0 ? Number.NaN : values[slot]!;
+      out[slot - base] = sessionCounters[slot] === 0 ? Number.NaN : values[slot]!;
     }
   },
 });

@@ -9,9 +9,11 @@ export const SEGMENT_LINES_MAX = 4_096;
 
 /** Working memory that the segments of a renderer share. */
 export interface RenderBuffers {
-  /** Values of the lines in the previous rendering; NaN for a line that it left out. */
+  /** How each node of a segment, counted from its first, has changed. */
+  readonly changed: Uint8Array;
+  /** Values of the lines of changed nodes in the previous rendering, if a node has several lines. */
   readonly previousValues: Float64Array;
-  /** New values of the lines; NaN leaves a line out. */
+  /** New values of the lines of changed nodes; NaN leaves a line out. */
   readonly values: Float64Array;
   readonly moves: LineMoves;
   readonly numberWriter: NumberWriter;
@@ -25,11 +27,14 @@ export interface RenderBuffers {
 export interface LineMoves {
   readonly line: Uint32Array;
   readonly kind: Uint8Array;
-  /** Where the line ends in the old chunk. */
-  readonly end: Uint32Array;
   /** Length of the label bytes of an added line. */
   readonly labelsLength: Uint32Array;
 }
+
+/** Kinds of change of a node: none, values may have changed, its lines are of other series than before. */
+export const NODE_UNCHANGED = 0;
+export const NODE_CHANGED = 1;
+export const NODE_RELABELED = 2;
 
 /** Kinds of move: a new value of another length, a removed line, an added line. */
 export const VALUE_RESIZED = 0;
@@ -41,12 +46,12 @@ const LABELS_BYTES = SEGMENT_LINES_MAX * 128;
 
 /** Creates buffers for segments of up to {@link SEGMENT_LINES_MAX} lines. */
 export const createRenderBuffers = (): RenderBuffers => ({
+  changed: new Uint8Array(SEGMENT_LINES_MAX),
   previousValues: new Float64Array(SEGMENT_LINES_MAX),
   values: new Float64Array(SEGMENT_LINES_MAX),
   moves: {
     line: new Uint32Array(SEGMENT_LINES_MAX),
     kind: new Uint8Array(SEGMENT_LINES_MAX),
-    end: new Uint32Array(SEGMENT_LINES_MAX),
     labelsLength: new Uint32Array(SEGMENT_LINES_MAX),
   },
   numberWriter: createNumberWriter(),

@@ -78,35 +78,13 @@ export function markRelabeled(previousIds: readonly string[], ids: readonly stri
   return marks;
 }
 
-/**
- * Marks with 1 the slots from `start` to before `end` whose labels of `proxynet_node_info` changed, counted from
- * `start`. Returns null if none changed. Slots that only one of the fleets has are not compared.
- */
-export function markInfoChanged(
-  previous: Fleet,
-  fleet: Fleet,
-  labels: readonly NodeLabel[],
-  start: number,
-  end: number,
-): Uint8Array | null {
-  let marks: Uint8Array | null = null;
-  for (const label of labels) {
-    if (hasSameLabels(previous, fleet, label)) continue;
-    for (let slot = start; slot < Math.min(end, previous.slots); slot++) {
-      if (nodeLabel(previous, label, slot) === nodeLabel(fleet, label, slot)) continue;
-      marks ??= new Uint8Array(end - start);
-      marks[slot - start] = 1;
-    }
-  }
-  return marks;
-}
-
-/** Returns whether the fleets share the column of a label, so that all of its values are the same. */
-function hasSameLabels(previous: Fleet, fleet: Fleet, label: NodeLabel): boolean {
-  const field = FIELD_OF_LABEL[label];
-  if (field !== "country" && field !== "region") return previous[field] === fleet[field];
-  return previous.locationIndex === fleet.locationIndex && previous.locations === fleet.locations;
-}
+/** Returns the labels of `proxynet_node_info` that may differ between the fleets, because they share no column of them. */
+export const changedLabels = (previous: Fleet, fleet: Fleet, labels: readonly NodeLabel[]): readonly NodeLabel[] =>
+  labels.filter((label) => {
+    const field = FIELD_OF_LABEL[label];
+    if (field !== "country" && field !== "region") return previous[field] !== fleet[field];
+    return previous.locationIndex !== fleet.locationIndex || previous.locations !== fleet.locations;
+  });
 
 /** Returns the value of a label of `proxynet_node_info`, which is empty if the service reported none. */
 export function nodeLabel(fleet: Fleet, label: NodeLabel, slot: number): string {

@@ -4,7 +4,7 @@ import { NODE_INFO } from "../families/node-families.ts";
 import { type Format, familyHeader } from "../text-format.ts";
 import { createAggregateRenderer } from "./aggregate-lines.ts";
 import { type Chunk, createChunk, releaseAll, retainAll } from "./chunk.ts";
-import { createNodeRenderer } from "./node-lines.ts";
+import { NodeFamilyRenderer } from "./node-lines.ts";
 import { createRenderBuffers } from "./render-buffers.ts";
 import {
   computeVisibility,
@@ -89,7 +89,9 @@ export function createNetworkRenderer(): NetworkRenderer {
   function rendererOf(family: Family, { options }: RenderInput): FamilyRenderer {
     const familyRenderer =
       familyRenderers.get(family) ??
-      ("fill" in family ? createNodeRenderer(family, buffers, options.nodeLabels) : createAggregateRenderer(family));
+      ("fill" in family
+        ? new NodeFamilyRenderer(family, buffers, options.nodeLabels)
+        : createAggregateRenderer(family));
     familyRenderers.set(family, familyRenderer);
     return familyRenderer;
   }
