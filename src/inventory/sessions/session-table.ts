@@ -3,7 +3,7 @@ interface SessionColumns {
   /** Bytes as last reported, or NaN if they never were. */
   readonly sent: Float64Array;
   readonly received: Float64Array;
-  /** Duration as last reported, or NaN if it never was. Whole seconds are exact up to half a year. */
+  /** Duration as last reported, or NaN if it never was. Whole seconds are exact up to half a year, fractions to seven digits. */
   readonly durationSeconds: Float32Array;
   /** Number of the last walk that showed the session. */
   readonly walk: Uint32Array;
@@ -34,7 +34,7 @@ const LOAD_FACTOR_MIN = 0.15;
 
 /**
  * Stores a few numbers per session between walks, in columns without gaps and an open-addressing hash index. It takes
- * 44 to 105 bytes per session, much less than a Map of objects. New sessions get the next rows, so a walk in the usual
+ * 44 to 103 bytes per session, much less than a Map of objects. New sessions get the next rows, so a walk in the usual
  * order reads memory in order. Sessions are identified by a 64-bit hash of their id. Among a million sessions, the
  * probability of a collision is 1 in 37 million.
  */

@@ -40,8 +40,8 @@ export const createSegment = (lines: number): Segment => ({
 });
 
 /**
- * Updates the lines of the nodes that are marked as changed to the values in the buffers. If no line changes, the chunk
- * stays the same; otherwise it is a new one.
+ * Updates the lines of the nodes that are marked as changed to the values in the buffers. If none of them needs to be
+ * written, the chunk stays the same; otherwise it is a new one.
  */
 export function rewriteSegment(segment: Segment, buffers: RenderBuffers, format: LineFormat): void {
   const moves = overwriteValues(segment, buffers, format);

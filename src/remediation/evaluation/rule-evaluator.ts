@@ -53,6 +53,9 @@ interface UncountedNodes {
 /** Number of evaluations between two checks of the time, which take a tenth of a millisecond. */
 const EVALUATIONS_PER_STEP = 200;
 
+/** Number of slots whose ids are compared between two checks of the time. */
+const SLOTS_PER_STEP = 4_096;
+
 /** Runs the timers of all policies over the observed nodes. */
 export class RuleEvaluator {
   readonly #context: EvaluatorDeps;
@@ -64,6 +67,8 @@ export class RuleEvaluator {
   readonly #lastFalseAt = new Map<string, Float64Array<ArrayBuffer>>();
   /** The node that had each of those slots last. */
   readonly #lastFalseIds: NodeId[] = [];
+  /** The ids that were compared with those last. */
+  #comparedIds: readonly NodeId[] = [];
   /** A node is added before its timer changes, and kept until it is counted, even if the evaluation fails. */
   #uncounted = noUncountedNodes();
   #lastEvaluated: ObservationTimes | null = null;
@@ -99,7 +104,7 @@ export class RuleEvaluator {
     const slots = this.#slotsToEvaluate(snapshot);
     const scope = observed.scope();
     yield* this.#forgetRemovedNodes(snapshot.fleet, replaced, changes);
-    this.#forgetReassignedSlots(snapshot.fleet.ids);
+    yield* this.#forgetReassignedSlots(snapshot.fleet.ids);
     for (const policy of policies.all) {
       const pass = this.#preparePass(policy, scope, snapshot.fleet);
       for (let begin = 0; begin < slots.length; begin += EVALUATIONS_PER_STEP) {
@@ -152,13 +157,17 @@ export class RuleEvaluator {
    * Forgets what was observed of nodes whose slots belong to others now. A node that returns to its slot after an
    * absence may still have become unhealthy.
    */
-  #forgetReassignedSlots(ids: readonly NodeId[]): void {
+  *#forgetReassignedSlots(ids: readonly NodeId[]): Generator<void, void> {
+    if (ids === this.#comparedIds) return;
     const known = this.#lastFalseIds;
-    for (const [slot, id] of ids.entries()) {
-      if (id === "" || id === known[slot]) continue;
+    for (let slot = 0; slot < ids.length; slot++) {
+      if (slot % SLOTS_PER_STEP === 0) yield;
+      const id = ids[slot]!;
+      if (id === known[slot] || id === "") continue;
       for (const lastFalseAt of this.#lastFalseAt.values()) lastFalseAt[slot] = Number.NaN;
       known[slot] = id;
     }
+    this.#comparedIds = ids;
   }
 
   #preparePass(policy: Policy, scope: ScopeData, { createdAtMs, slots }: Fleet): PolicyPass {

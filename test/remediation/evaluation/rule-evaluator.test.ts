@@ -3,6 +3,7 @@ import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { Inventory } from "../../../src/inventory/inventory.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { PolicyRule } from "../../../src/model/policy/policy.ts";
+import type { Fleet } from "../../../src/model/snapshot.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import type { ObservedChanges } from "../../../src/remediation/evaluation/fleet-health.ts";
 import { RuleEvaluator } from "../../../src/remediation/evaluation/rule-evaluator.ts";
@@ -14,6 +15,7 @@ import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationRules } from "../../harness/policies.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 import { detail, record } from "../../inventory/inventory-fixtures.ts";
+import { buildFleet } from "../../metrics/snapshot-fixtures.ts";
 
 /** More nodes than one slice evaluates. */
 const NODES = Array.from({ length: 1_000 }, (_, index) => `node_${index}`);
@@ -37,6 +39,11 @@ async function startEvaluator({ journal } = createMemoryStateStore(), changed: P
   const fleetHealth = { recordChanges: (_changes: ObservedChanges): readonly [] => [] };
   const evaluator = new RuleEvaluator({ clock: passing, observed, policies, remediationState }, fleetHealth);
   let sequence = 0;
+  function publishFleet(fleet: Fleet): void {
+    sequence++;
+    const snapshot = { sequence, at: clock.monotonic(), fleet, sessions: null, stats: null, hourly: null };
+    observed.latest = { snapshot, plan: { nodes: fresh } as never };
+  }
   return {
     ...{ clock, evaluator, fleetHealth, timers: () => remediationState.records.timersOf(POLICY) },
     remediationState,
@@ -55,10 +62,9 @@ async function startEvaluator({ journal } = createMemoryStateStore(), changed: P
           inventory.recordDetail(detail(node, null, { status: "offline", createdAtMs }), at, START_MS);
       }
       inventory.endWalk({ end: "exact", total: nodes.length, seen: nodes.length, rejected: 0, maxMissing: 0 }, at);
-      sequence++;
-      const snapshot = { sequence, at, fleet: inventory.currentFleet(), sessions: null, stats: null, hourly: null };
-      observed.latest = { snapshot, plan: { nodes: fresh } as never };
+      publishFleet(inventory.currentFleet());
     },
+    publishFleet,
   };
 }
 
@@ -144,4 +150,25 @@ test("an id that got another node is found again until the state of the first on
   expect(replaced()).toEqual(["node_0"]);
   remediationState.identities.replaced = new Set();
   expect(replaced()).toEqual([]);
+});
+
+test.each([
+  ["a node that was online before became unhealthy", ["a", "a"], ["a"]],
+  ["so did one that was absent in between", ["a", null, "a"], ["a"]],
+  ["a node that is unhealthy in the slot of an online one did not become so", ["a", "b"], []],
+] as const)("%s", async (_, occupants, onsets) => {
+  const { clock, evaluator, fleetHealth, publishFleet } = await startEvaluator();
+  const found: string[] = [];
+  fleetHealth.recordChanges = (changes) => {
+    found.push(...[...changes.onsets.values()].flat());
+    return [];
+  };
+  for (const [index, id] of occupants.entries()) {
+    const status = index === occupants.length - 1 ? "offline" : "online";
+    const listedAt = clock.monotonic();
+    publishFleet(buildFleet([id && { id, status, listedAt }, { id: "other", status: "online", listedAt }], listedAt));
+    await evaluator.evaluate(new Set());
+    await clock.advance(MINUTE_MS);
+  }
+  expect(found).toEqual(onsets);
 });
