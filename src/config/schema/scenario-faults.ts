@@ -148,7 +148,7 @@ const faults = [
       .default("requested")
       .describe("Page number in the response: the requested one, or that of the first page."),
   }),
-  requestFault("bad_details", "Makes the details of a share of the nodes unreadable, always the same nodes.", {
+  requestFault("bad_details", "Makes the details of a share of the nodes unreadable. The nodes are always the same.", {
     nodes: share(0, 100).describe("Share of the nodes."),
     answer: oneOf(["not_found", "unreadable", "server_error"]).describe(
       "Response to a read of such a node: 404, 200 without a usable field, or 500.",

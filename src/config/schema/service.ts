@@ -50,7 +50,7 @@ export const serviceSchema = exactlyOneOf(
     tls_config: tlsConfig
       .exactOptional()
       .describe(
-        "Verification of the service's certificate, and the client certificate. The files are read again when they change.",
+        "The client certificate, and how the service's certificate is verified. The files are read again when they change.",
       ),
     proxy: httpUrl("the http or https URL of a proxy, such as http://proxy.internal:3128", (url) =>
       url.pathname === "/" && url.search === "" ? null : "the URL of a proxy without a path",

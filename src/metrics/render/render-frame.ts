@@ -30,6 +30,22 @@ export interface FamilyRenderer {
   release(): void;
 }
 
+/** Creates the frame of a rendering. `previous` is what the one before showed. Yields in between. */
+export function* createFrame(input: RenderInput, previous: RenderSource | null): Generator<void, RenderFrame> {
+  const relabeled = {
+    fleet: markRelabeled(idsOf("fleet", previous), idsOf("fleet", { input })),
+    session_nodes: markRelabeled(idsOf("session_nodes", previous), idsOf("session_nodes", { input })),
+  };
+  yield;
+  const sessionsUnchanged =
+    previous !== null &&
+    previous.input.snapshot.sessions === input.snapshot.sessions &&
+    hasFreshSessions(previous.input) === hasFreshSessions(input);
+  const visibility = computeVisibility(input);
+  yield;
+  return { input, visibility, previous, relabeled, sessionsUnchanged };
+}
+
 /** Returns the ids of a source by slot; none if there is nothing to show. */
 export function idsOf(source: NodeSource, shown: Pick<RenderSource, "input"> | null): readonly NodeId[] {
   if (shown === null) return [];
@@ -38,7 +54,7 @@ export function idsOf(source: NodeSource, shown: Pick<RenderSource, "input"> | n
 }
 
 /** Returns whether there are sessions, and they are fresh. */
-export function hasFreshSessions(input: RenderInput): boolean {
+function hasFreshSessions(input: RenderInput): boolean {
   const { sessions } = input.snapshot;
   return sessions !== null && isFresh(input, "sessions", sessions.settledAt);
 }
@@ -67,7 +83,7 @@ function freshSlots({ slots, ids }: Fleet, observedAt: Float64Array, since: numb
 }
 
 /** Marks with 1 the slots that hold a different node than in the previous rendering. Returns null if none do. */
-export function markRelabeled(previousIds: readonly string[], ids: readonly string[]): Uint8Array | null {
+function markRelabeled(previousIds: readonly string[], ids: readonly string[]): Uint8Array | null {
   if (previousIds === ids) return null;
   let marks: Uint8Array | null = null;
   for (let slot = 0; slot < ids.length; slot++) {

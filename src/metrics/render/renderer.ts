@@ -6,15 +6,7 @@ import { createAggregateRenderer } from "./aggregate-lines.ts";
 import { type Chunk, createChunk, releaseAll, retainAll } from "./chunk.ts";
 import { NodeFamilyRenderer } from "./node-lines.ts";
 import { createRenderBuffers } from "./render-buffers.ts";
-import {
-  computeVisibility,
-  type FamilyRenderer,
-  hasFreshSessions,
-  idsOf,
-  markRelabeled,
-  type RenderFrame,
-  type RenderSource,
-} from "./render-frame.ts";
+import { createFrame, type FamilyRenderer, type RenderFrame, type RenderSource } from "./render-frame.ts";
 import { selectFamilies } from "./selection.ts";
 
 /** The rendered `proxynet_*` families of one snapshot. */
@@ -53,37 +45,18 @@ export function createNetworkRenderer(): NetworkRenderer {
   const headers = new Map(NETWORK_FAMILIES.map((family) => [family, headerChunks(family)]));
   const familyRenderers = new Map<Family, FamilyRenderer>();
   let previous: RenderSource | null = null;
-  let infoLabels = "";
-
-  function* frameOf(input: RenderInput): Generator<void, RenderFrame> {
-    const relabeled = {
-      fleet: markRelabeled(idsOf("fleet", previous), idsOf("fleet", { input })),
-      session_nodes: markRelabeled(idsOf("session_nodes", previous), idsOf("session_nodes", { input })),
-    };
-    yield;
-    const sessionsUnchanged =
-      previous !== null &&
-      previous.input.snapshot.sessions === input.snapshot.sessions &&
-      hasFreshSessions(previous.input) === hasFreshSessions(input);
-    const frame = { input, visibility: computeVisibility(input), previous, relabeled, sessionsUnchanged };
-    previous = { input, visibility: frame.visibility };
-    yield;
-    return frame;
-  }
 
   /**
    * Drops the renderers of families that are no longer exported, and the renderer of the node info if its labels
    * changed.
    */
-  function dropUnusedRenderers(wanted: readonly Family[], { options }: RenderInput): void {
-    const labels = options.nodeLabels.join();
+  function dropUnusedRenderers(wanted: readonly Family[], frame: RenderFrame): void {
+    const isRelabeled = frame.previous?.input.options.nodeLabels.join() !== frame.input.options.nodeLabels.join();
     for (const [family, familyRenderer] of familyRenderers) {
-      const isKept = wanted.includes(family) && (family !== NODE_INFO || labels === infoLabels);
-      if (isKept) continue;
+      if (wanted.includes(family) && !(family === NODE_INFO && isRelabeled)) continue;
       familyRenderer.release();
       familyRenderers.delete(family);
     }
-    infoLabels = labels;
   }
 
   function rendererOf(family: Family, { options }: RenderInput): FamilyRenderer {
@@ -111,13 +84,14 @@ export function createNetworkRenderer(): NetworkRenderer {
 
   return {
     *refresh(input) {
-      const frame = yield* frameOf(input);
+      const frame = yield* createFrame(input, previous);
+      previous = { input, visibility: frame.visibility };
       const { families, dropped } = yield* selectFamilies(input, frame.visibility, (family) =>
         frame.sessionsUnchanged && family.nodeSource === "session_nodes"
           ? (familyRenderers.get(family)?.sampleCount() ?? null)
           : null,
       );
-      dropUnusedRenderers(families, input);
+      dropUnusedRenderers(families, frame);
       for (const family of families) yield* rendererOf(family, input).refresh(frame);
       return assemble(families, dropped);
     },
