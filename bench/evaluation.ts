@@ -1,4 +1,5 @@
 import { HOUR_MS } from "../src/base/duration.ts";
+import { NumberColumn } from "../src/base/number-column.ts";
 import { createMemoryStateStore } from "../src/journal/sqlite/store.ts";
 import type { Fleet } from "../src/model/snapshot.ts";
 import { createSystemClock } from "../src/platform/clock.ts";
@@ -81,7 +82,7 @@ export async function benchEvaluation(): Promise<EvaluationResult[]> {
 
 /** Returns the fleet with the time of the observation, which all nodes or every twentieth had now. */
 function observedAgain(fleet: Fleet, previous: Fleet, share: number, now: number): Fleet {
-  const listedAt = previous.listedAt.slice();
-  for (let slot = 0; slot < listedAt.length; slot += Math.round(1 / share)) listedAt[slot] = now;
+  const every = Math.round(1 / share);
+  const listedAt = NumberColumn.from(Array.from(previous.listedAt, (at, slot) => (slot % every === 0 ? now : at)));
   return { ...fleet, listedAt, detailedAt: listedAt, settledAt: 0 };
 }

@@ -1,3 +1,4 @@
+import { NumberColumn, WritableNumberColumn } from "../src/base/number-column.ts";
 import { seededRandom } from "../src/base/random.ts";
 import type { RenderInput } from "../src/metrics/families/family.ts";
 import { NODE_STATUSES } from "../src/model/node.ts";
@@ -34,32 +35,35 @@ export interface FleetSource {
 export function createFleetSource(nodes: number): FleetSource {
   const random = seededRandom(nodes);
   const upTo = (count: number) => Math.floor(random() * count);
-  let fleet = emptyFleet(nodes, upTo);
-  let other = { ...fleet, ...copyColumns(fleet) };
+  const fleet = emptyFleet(nodes, upTo);
+  let { status } = fleet;
+  const values = byColumn(() => new WritableNumberColumn());
+  for (const column of columns) for (let slot = 0; slot < nodes; slot++) values[column].grow();
   let round = 0;
 
   function change(slot: number): void {
-    fleet.status[slot] = (fleet.status[slot]! + 1 + upTo(NODE_STATUSES.length - 2)) % (NODE_STATUSES.length - 1);
-    fleet.lastSeenMs[slot] = START_MS + round * 60_000 + upTo(60_000);
-    fleet.uptimeHours[slot] = upTo(2_000);
-    fleet.activeSessions[slot] = upTo(300);
-    fleet.cpuUsage[slot] = upTo(10_000) / 10_000;
-    fleet.memoryUsage[slot] = upTo(10_000) / 10_000;
-    fleet.diskUsage[slot] = upTo(10_000) / 10_000;
+    status[slot] = (status[slot]! + 1 + upTo(NODE_STATUSES.length - 2)) % (NODE_STATUSES.length - 1);
+    values.lastSeenMs.set(slot, START_MS + round * 60_000 + upTo(60_000));
+    values.uptimeHours.set(slot, upTo(2_000));
+    values.activeSessions.set(slot, upTo(300));
+    values.cpuUsage.set(slot, upTo(10_000) / 10_000);
+    values.memoryUsage.set(slot, upTo(10_000) / 10_000);
+    values.diskUsage.set(slot, upTo(10_000) / 10_000);
   }
 
   return {
     next(share) {
       round++;
-      // Alternate between two fleets: the renderer compares with the previous one.
-      [fleet, other] = [other, fleet];
-      for (const column of columns) fleet[column].set(other[column]);
-      fleet.status.set(other.status);
+      status = status.slice();
       for (let slot = 0; slot < nodes; slot++) if (share === 1 || random() < share) change(slot);
-      return fleet;
+      return { ...fleet, status, ...byColumn((column) => values[column].copy()) };
     },
   };
 }
+
+/** Returns a record with a value for each column that changes. */
+const byColumn = <Value>(create: (column: (typeof columns)[number]) => Value) =>
+  Object.fromEntries(columns.map((column) => [column, create(column)])) as Record<(typeof columns)[number], Value>;
 
 /** Copies a string to a flat one, as JSON.parse creates it, instead of a rope of concatenated parts. */
 const flat = (text: string) => Buffer.from(text).toString("latin1");
@@ -70,8 +74,7 @@ function emptyFleet(nodes: number, upTo: (count: number) => number) {
     upTo(16 ** digits)
       .toString(16)
       .padStart(digits, "0");
-  const empty = () => new Float64Array(nodes).fill(Number.NaN);
-  const zeros = new Float64Array(nodes);
+  const zeros = NumberColumn.from(slots.map(() => 0));
   return {
     slots: nodes,
     count: nodes,
@@ -86,32 +89,15 @@ function emptyFleet(nodes: number, upTo: (count: number) => number) {
     locationIndex: Uint32Array.from(slots, (slot) => slot % PLACES.length),
     locations: PLACES,
     status: new Uint8Array(nodes),
-    lastSeenMs: new Float64Array(nodes),
-    uptimeHours: new Float64Array(nodes),
-    activeSessions: new Float64Array(nodes),
-    cpuUsage: new Float64Array(nodes),
-    memoryUsage: new Float64Array(nodes),
-    diskUsage: new Float64Array(nodes),
     listedAt: zeros,
     detailedAt: zeros,
-    detailedAtEpochMs: empty(),
+    detailedAtEpochMs: NumberColumn.from(slots.map(() => Number.NaN)),
     usageKnown: true,
     settledAt: 0,
     walkedAt: 0,
     lastWalk: null,
   } satisfies Fleet;
 }
-
-type MutableFleet = ReturnType<typeof emptyFleet>;
-
-const copyColumns = (fleet: MutableFleet) =>
-  ({
-    status: fleet.status.slice(),
-    ...(Object.fromEntries(columns.map((column) => [column, fleet[column].slice()])) as Pick<
-      MutableFleet,
-      (typeof columns)[number]
-    >),
-  }) as const;
 
 const OPTIONS: RenderInput["options"] = {
   nodeLabels: ["name", "country", "region", "version"],

@@ -32,12 +32,12 @@ async function refresh() {
       for (const [index, state] of NODE_STATUSES.entries()) {
         status.set({ ...labels, status: state }, fleet.status[slot] === index ? 1 : 0);
       }
-      lastSeen.set(labels, fleet.lastSeenMs[slot]! / 1_000);
-      uptime.set(labels, fleet.uptimeHours[slot]! * 3_600);
-      activeSessions.set(labels, fleet.activeSessions[slot]!);
-      cpuUsage.set(labels, fleet.cpuUsage[slot]!);
-      memoryUsage.set(labels, fleet.memoryUsage[slot]!);
-      diskUsage.set(labels, fleet.diskUsage[slot]!);
+      lastSeen.set(labels, fleet.lastSeenMs.at(slot) / 1_000);
+      uptime.set(labels, fleet.uptimeHours.at(slot) * 3_600);
+      activeSessions.set(labels, fleet.activeSessions.at(slot));
+      cpuUsage.set(labels, fleet.cpuUsage.at(slot));
+      memoryUsage.set(labels, fleet.memoryUsage.at(slot));
+      diskUsage.set(labels, fleet.diskUsage.at(slot));
     }
     text = await registry.metrics();
   });

@@ -99,7 +99,7 @@ function detailedAt({ idOf }: Script, { fleet }: Snapshot): (index: number) => n
   const slots = new Map(fleet.ids.map((id, slot) => [id as string, slot]));
   return (index) => {
     const slot = slots.get(idOf(index));
-    return slot === undefined ? Number.NEGATIVE_INFINITY : fleet.detailedAt[slot]!;
+    return slot === undefined ? Number.NEGATIVE_INFINITY : fleet.detailedAt.at(slot);
   };
 }
 

@@ -47,7 +47,7 @@ export function createSnapshotObserver(
   const isShown = ({ id, load }: Fault, fleet: Fleet): boolean => {
     const slot = slotOf(id, fleet);
     if (slot === -1) return false;
-    return load === null ? fleet.status[slot] === OFFLINE : fleet[COLUMNS[load.resource]][slot]! > THRESHOLD;
+    return load === null ? fleet.status[slot] === OFFLINE : fleet[COLUMNS[load.resource]].at(slot) > THRESHOLD;
   };
 
   /** Sets the detail deadlines that remediation would set for nodes above the threshold: until `for` ends, then often. */
@@ -55,7 +55,7 @@ export function createSnapshotObserver(
     for (const fault of found.keys()) if (!isShown(fault, fleet)) found.delete(fault);
     const deadline = ([{ id }, since]: [Fault, MonotonicMs]): [NodeId, MonotonicMs] => {
       if (at < since + FOR_MS) return [id, since + FOR_MS];
-      return [id, fleet.detailedAt[slotOf(id, fleet)]! + (details?.intervalMs ?? 0) / READS_WHILE_FIRING];
+      return [id, fleet.detailedAt.at(slotOf(id, fleet)) + (details?.intervalMs ?? 0) / READS_WHILE_FIRING];
     };
     inventory.setDetailDeadlines(new Map([...found].map(deadline)));
   }

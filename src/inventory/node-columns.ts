@@ -1,3 +1,4 @@
+import { WritableNumberColumn } from "../base/number-column.ts";
 import { growColumn, type TypedColumn } from "../base/typed-column.ts";
 import {
   DETAIL_NUMBER_NAMES,
@@ -35,8 +36,8 @@ interface Column<A> {
 /** The writable columns behind a {@link Fleet}. */
 export class NodeColumns {
   #slots = 0;
-  readonly #numbers = columnsOf(NUMBER_COLUMNS, () => new Float64Array(0));
-  readonly #texts = columnsOf(["ids", ...TEXT_COLUMNS] as const, (): string[] => []);
+  readonly #numbers = columnsOf(NUMBER_COLUMNS, () => new WritableNumberColumn());
+  readonly #texts = columnsOf(["ids", ...TEXT_COLUMNS] as const, () => column<string[]>([]));
   /** The columns that every record of the list sets, kept here to avoid a lookup by name for each value. */
   readonly #listedNumbers = LISTED_NUMBER_NAMES.map((name) => ({ name, column: this.#numbers[name] }));
   readonly #listedTexts = TEXT_COLUMNS.map((name) => ({ name, column: this.#texts[name] }));
@@ -48,12 +49,12 @@ export class NodeColumns {
   }
 
   number(name: NumberColumn, slot: number): number {
-    return this.#numbers[name].values[slot]!;
+    return this.#numbers[name].at(slot);
   }
 
   /** Sets a number. Null, which means missing, is stored as NaN. */
   setNumber(name: NumberColumn, slot: number, value: number | null): void {
-    write(this.#numbers[name], slot, value ?? Number.NaN);
+    this.#numbers[name].set(slot, value ?? Number.NaN);
   }
 
   setText(name: "ids" | TextColumn, slot: number, value: string): void {
@@ -63,7 +64,7 @@ export class NodeColumns {
   /** Sets the texts and numbers of the list, except the location. */
   setListed(slot: number, record: NodeRecord): void {
     for (const { name, column } of this.#listedTexts) writeText(column, slot, record[name] ?? "");
-    for (const { name, column } of this.#listedNumbers) write(column, slot, record[name] ?? Number.NaN);
+    for (const { name, column } of this.#listedNumbers) column.set(slot, record[name] ?? Number.NaN);
   }
 
   location(slot: number): number {
@@ -82,11 +83,8 @@ export class NodeColumns {
   /** Adds a slot and returns it. */
   grow(): number {
     const slot = this.#slots++;
-    for (const column of [
-      ...Object.values(this.#numbers),
-      this.#locationIndex,
-      this.#status,
-    ] as Column<TypedColumn>[]) {
+    for (const numbers of Object.values(this.#numbers)) numbers.grow();
+    for (const column of [this.#locationIndex, this.#status] as Column<TypedColumn>[]) {
       column.values = growColumn(column.values, slot);
       column.shared = null;
     }
@@ -104,10 +102,7 @@ export class NodeColumns {
 
   /** Sets all usages to missing. */
   clearUsage(): void {
-    for (const name of USAGES) {
-      this.#numbers[name].values.fill(Number.NaN);
-      this.#numbers[name].shared = null;
-    }
+    for (const name of USAGES) this.#numbers[name].clear();
   }
 
   /** Returns the numbers of the locations that have a node. */
@@ -133,20 +128,20 @@ export class NodeColumns {
       slots: this.#slots,
       ...rest,
       ...mapColumns(this.#texts, copyTexts),
-      ...mapColumns(this.#numbers, (numbers) => copyNumbers(numbers, this.#slots)),
-      locationIndex: copyNumbers(this.#locationIndex, this.#slots),
-      status: copyNumbers(this.#status, this.#slots),
+      ...mapColumns(this.#numbers, (numbers) => numbers.copy()),
+      locationIndex: copyIndexes(this.#locationIndex, this.#slots),
+      status: copyIndexes(this.#status, this.#slots),
     };
   }
 }
 
 const column = <A>(values: A): Column<A> => ({ values, shared: null });
 
-const columnsOf = <Name extends string, A>(names: readonly Name[], create: () => A) =>
-  Object.fromEntries(names.map((name) => [name, column(create())])) as Record<Name, Column<A>>;
+const columnsOf = <Name extends string, C>(names: readonly Name[], create: () => C) =>
+  Object.fromEntries(names.map((name) => [name, create()])) as Record<Name, C>;
 
-const mapColumns = <Name extends string, A>(columns: Record<Name, Column<A>>, copy: (from: Column<A>) => A) =>
-  Object.fromEntries(Object.entries<Column<A>>(columns).map(([name, from]) => [name, copy(from)])) as Record<Name, A>;
+const mapColumns = <Name extends string, C, Copy>(columns: Record<Name, C>, copy: (from: C) => Copy) =>
+  Object.fromEntries(Object.entries<C>(columns).map(([name, from]) => [name, copy(from)])) as Record<Name, Copy>;
 
 function write(target: Column<TypedColumn>, slot: number, value: number): void {
   if (Object.is(target.values[slot], value)) return;
@@ -160,7 +155,7 @@ function writeText(target: Column<string[]>, slot: number, value: string): void 
   target.shared = null;
 }
 
-function copyNumbers<A extends TypedColumn>(from: Column<A>, slots: number): A {
+function copyIndexes<A extends TypedColumn>(from: Column<A>, slots: number): A {
   from.shared ??= from.values.slice(0, slots) as A;
   return from.shared;
 }

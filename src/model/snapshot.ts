@@ -1,4 +1,5 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
+import type { NumberColumn } from "../base/number-column.ts";
 import type { DetailNumber, ListedNumber, ListedText } from "./node.ts";
 import type { HourlyEntry, SessionStatistics } from "./session.ts";
 import type { MonotonicMs } from "./time.ts";
@@ -18,7 +19,7 @@ export const perCollector = <Value>(create: (collector: Collector) => Value) =>
  * {@link usageKnown} is false. A published fleet is never modified.
  */
 export interface Fleet
-  extends Readonly<Record<ListedNumber | DetailNumber, Float64Array> & Record<TextColumn, readonly string[]>> {
+  extends Readonly<Record<ListedNumber | DetailNumber, NumberColumn> & Record<TextColumn, readonly string[]>> {
   /** Length of every column. */
   readonly slots: number;
   /** Number of nodes, which is the number of slots that are not empty. */
@@ -31,11 +32,11 @@ export interface Fleet
   /** Indexes into NODE_STATUSES. */
   readonly status: Uint8Array;
   /** When the list record was observed, in MonotonicMs. */
-  readonly listedAt: Float64Array;
+  readonly listedAt: NumberColumn;
   /** When the detail was observed, in MonotonicMs, or NaN if never. */
-  readonly detailedAt: Float64Array;
+  readonly detailedAt: NumberColumn;
   /** The same time as {@link detailedAt} by the daemon's wall clock, in EpochMs, or NaN if never. */
-  readonly detailedAtEpochMs: Float64Array;
+  readonly detailedAtEpochMs: NumberColumn;
   /** False if no scale is declared, or a value contradicted it. */
   readonly usageKnown: boolean;
   /** When the last complete walk ended, or null before the first. */

@@ -85,4 +85,4 @@ export function createExternalActions(
 
 /** Returns the uptime of a node in hours, or NaN if unknown. */
 const uptimeOf = (fleet: Fleet | null, node: NodeId, slot: number): number =>
-  fleet !== null && fleet.ids[slot] === node ? fleet.uptimeHours[slot]! : Number.NaN;
+  fleet !== null && fleet.ids[slot] === node ? fleet.uptimeHours.at(slot) : Number.NaN;

@@ -66,7 +66,7 @@ function recordCreatedAt({ observed, remediationState }: IdentityDeps): void {
 
 /** Returns whether a slot has the same id but another node. An unknown `created_at` is NaN, and shows nothing. */
 function isChanged(previous: CreationTimes, current: CreationTimes, slot: number): boolean {
-  const [one, other] = [previous.createdAtMs[slot]!, current.createdAtMs[slot]!];
+  const [one, other] = [previous.createdAtMs.at(slot), current.createdAtMs.at(slot)];
   return one !== other && !Number.isNaN(one) && !Number.isNaN(other) && previous.ids[slot] === current.ids[slot];
 }
 

@@ -59,7 +59,7 @@ export class ObservedFleet {
    */
   createdAtOf(node: NodeId): EpochMs | null {
     const slot = this.slotOf(node);
-    const at = slot === null ? Number.NaN : this.fleet.createdAtMs[slot]!;
+    const at = slot === null ? Number.NaN : this.fleet.createdAtMs.at(slot);
     return Number.isNaN(at) ? null : at;
   }
 

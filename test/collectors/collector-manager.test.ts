@@ -69,7 +69,7 @@ describe("with every choice that the spec leaves open", () => {
         const listed = sessions!.counts.reduce((sum, count) => sum + count, 0);
         expect(listed).toBeGreaterThan(400);
         fleet.ids.forEach((id, slot) => {
-          const cpu = fleet.cpuUsage[slot]!;
+          const cpu = fleet.cpuUsage.at(slot);
           if (!Number.isNaN(cpu)) expect(cpu).toBeLessThanOrEqual(1.5);
           expect(truth.has(id)).toBe(true);
         });
@@ -96,7 +96,7 @@ test("the number of failed sessions is known if the list shows them, and unknown
 test("percentages under usage_scale ratio make all usage unknown, which is counted and logged", async () => {
   await inspectDaemon(20 * MINUTE, serviceOf({ usageScale: "percent" }), async ({ metrics, log }, { fleet }) => {
     expect(fleet.usageKnown).toBe(false);
-    expect(fleet.cpuUsage.every(Number.isNaN)).toBe(true);
+    expect([...fleet.cpuUsage].every(Number.isNaN)).toBe(true);
     const page = await metrics.render("text");
     expect(page).toMatch(/records_rejected_total\{collector="details",reason="usage_out_of_scale"\} [1-9]/);
     expect(log.lines.filter(({ fields }) => fields.reason === "usage_out_of_scale").length).toBeGreaterThan(0);

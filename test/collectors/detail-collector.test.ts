@@ -139,13 +139,13 @@ test("a detail that a policy waits for is read when `for` has passed, not a roun
   context.interventions.startFailure(node!, { failureMode: "full", remedy: "person" });
   const slot = context.daemon.snapshots.last!.fleet.ids.indexOf(node!);
   const seen = () => context.daemon.snapshots.last!.fleet;
-  await context.advanceUntil(() => seen().diskUsage[slot]! > 0.9);
-  const seenAt = seen().detailedAt[slot]!;
+  await context.advanceUntil(() => seen().diskUsage.at(slot) > 0.9);
+  const seenAt = seen().detailedAt.at(slot);
   await context.advance(29 * MINUTE_MS);
   expect(context.episodes()).toEqual([]);
   await context.advance(3 * MINUTE_MS);
   expect(context.episodes()).toMatchObject([{ node, policy: "full-disk" }]);
-  expect(seen().detailedAt[slot]! - seenAt).toBeGreaterThanOrEqual(30 * MINUTE_MS);
+  expect(seen().detailedAt.at(slot) - seenAt).toBeGreaterThanOrEqual(30 * MINUTE_MS);
   await context.stop();
 });
 
@@ -159,7 +159,7 @@ test("a disk that approaches a policy's threshold is read when it crosses it, al
   const [node] = context.nodes();
   const slot = context.daemon.snapshots.last!.fleet.ids.indexOf(node!);
   const seen = () => context.daemon.snapshots.last!.fleet;
-  const healthy = seen().diskUsage[slot]!;
+  const healthy = seen().diskUsage.at(slot);
   const since = context.daemon.clock.now();
   context.interventions.setLoad(node!, {
     resource: "disk",
@@ -170,7 +170,7 @@ test("a disk that approaches a policy's threshold is read when it crosses it, al
   });
   const crossesAt = since + (5 * HOUR_MS * (0.9 - healthy)) / (1 - healthy);
   await context.advance(crossesAt - since - MINUTE_MS);
-  await context.advanceUntil(() => seen().diskUsage[slot]! > 0.9);
+  await context.advanceUntil(() => seen().diskUsage.at(slot) > 0.9);
   expect(context.daemon.clock.now() - crossesAt).toBeLessThan(3 * MINUTE_MS);
   await context.stop();
 });

@@ -129,7 +129,7 @@ test.each(MODES)("good details are read on time if those of nine in ten nodes fa
   const since = fleet.daemon.clock.monotonic();
   await fleet.pass(HOUR_MS);
   const { detailedAt } = fleet.daemon.snapshots.last!.fleet;
-  expect(detailedAt.filter((at) => at >= since).length).toBe(NODES / 10);
+  expect([...detailedAt].filter((at) => at >= since).length).toBe(NODES / 10);
   await stopVirtualDaemon(fleet.daemon);
 });
 
@@ -154,7 +154,7 @@ test.each(MODES)("failing nodes spread over the fleet (%s) skip rounds individua
   const failing = await fleet.failing();
   expect(failing / NODES).toBeGreaterThan(share - 0.1);
   expect(failing / NODES).toBeLessThan(share + 0.1);
-  const isRead = ({ detailedAt }: Fleet, since: number) => detailedAt.filter((at) => at >= since).length;
+  const isRead = ({ detailedAt }: Fleet, since: number) => [...detailedAt].filter((at) => at >= since).length;
   const since = fleet.daemon.clock.monotonic();
   // One round, and the time that the reads of failing nodes take.
   await fleet.pass(1.5 * fleet.daemon.collectorManager.plan().details!.intervalMs);

@@ -37,7 +37,7 @@ test("invalid records are counted by reason, and neither remove nodes nor fail w
 test("an invalid field does not affect other fields of the node", async () => {
   const daemon = await startWithUnusualRecords(1);
   const { fleet } = daemon.snapshots.last!;
-  const fresh = fleet.listedAt.filter((at) => daemon.clock.monotonic() - at < 2 * MINUTE_MS);
+  const fresh = [...fleet.listedAt].filter((at) => daemon.clock.monotonic() - at < 2 * MINUTE_MS);
   // Two of the eleven kinds of fault remove the id; nodes with any other are still read.
   expect(fresh.length / NODES).toBeGreaterThan(0.75);
   expect(fleet.lastWalk!.rejected / NODES).toBeLessThan(0.25);

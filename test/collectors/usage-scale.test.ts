@@ -86,7 +86,7 @@ describe("under usage_scale percent", () => {
     expect(inventory.recordDetail({ ...detail("node_3", 0), ...usage(0.4, 42, 0.3) }, 2, 2)).toBe("taken");
     const { usageKnown, memoryUsage } = inventory.currentFleet();
     expect(usageKnown).toBe(true);
-    expect(memoryUsage[3]).toBe(0.42);
-    expect(memoryUsage[4]).toBeNaN();
+    expect(memoryUsage.at(3)).toBe(0.42);
+    expect(memoryUsage.at(4)).toBeNaN();
   });
 });

@@ -1,3 +1,4 @@
+import { NumberColumn } from "../../src/base/number-column.ts";
 import type { LookupResult } from "../../src/inventory/absence.ts";
 import type { Inventory } from "../../src/inventory/inventory.ts";
 import { TEXT_COLUMNS } from "../../src/inventory/node-columns.ts";
@@ -32,7 +33,7 @@ export const fieldColumns = (
 ) => ({
   ...filled(TEXT_COLUMNS, (name) => Array.from({ length: slots }, (_, slot) => textAt(name, slot))),
   ...filled([...LISTED_NUMBER_NAMES, ...DETAIL_NUMBER_NAMES], (name) =>
-    Float64Array.from({ length: slots }, (_, slot) => numberAt(name, slot)),
+    NumberColumn.from(Array.from({ length: slots }, (_, slot) => numberAt(name, slot))),
   ),
 });
 

@@ -65,7 +65,7 @@ describe("the nodes of the fleet", () => {
           expect(idsOf(fleet)).toEqual([...missed.keys()].toSorted());
           expect(fleet.count).toBe(missed.size);
           fleet.ids.forEach((id, slot) => {
-            if (id !== "") expect(fleet.uptimeHours[slot]).toBe(id.charCodeAt(0));
+            if (id !== "") expect(fleet.uptimeHours.at(slot)).toBe(id.charCodeAt(0));
           });
         }
       }),
@@ -97,8 +97,8 @@ describe("a walk that is not exact", () => {
     walkOver(inventory, ids.slice(1), { end: "inexact", total: 100 }, 2_000);
     const { ids: slots, listedAt, count } = inventory.currentFleet();
     expect(count).toBe(100);
-    expect(listedAt[slots.indexOf("node_0")]).toBe(1_000);
-    expect(listedAt[slots.indexOf("node_1")]).toBe(2_000);
+    expect(listedAt.at(slots.indexOf("node_0"))).toBe(1_000);
+    expect(listedAt.at(slots.indexOf("node_1"))).toBe(2_000);
   });
 
   test("removes a node after ten such walks in a row, which bounds the fleet", () => {

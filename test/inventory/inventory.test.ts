@@ -75,8 +75,8 @@ describe("usage", () => {
 
   test("is stored unchanged if declared as a ratio, and divided by 100 if declared as percent", () => {
     expect(usageOf("ratio", 0.75).fleet).toMatchObject({ usageKnown: true });
-    expect(usageOf("ratio", 0.75).fleet.cpuUsage[0]).toBe(0.75);
-    expect(usageOf("percent", 75).fleet.cpuUsage[0]).toBe(0.75);
+    expect(usageOf("ratio", 0.75).fleet.cpuUsage.at(0)).toBe(0.75);
+    expect(usageOf("percent", 75).fleet.cpuUsage.at(0)).toBe(0.75);
   });
 
   test("that contradicts the scale makes the usage of every node unknown permanently", () => {
@@ -85,22 +85,22 @@ describe("usage", () => {
     expect(fleet.usageKnown).toBe(false);
     expect([...fleet.cpuUsage, ...fleet.memoryUsage, ...fleet.diskUsage].every(Number.isNaN)).toBe(true);
     expect(inventory.recordDetail(detail("a", 0.5), 2, 2)).toBe("taken");
-    expect(Number.isNaN(inventory.currentFleet().cpuUsage[0])).toBe(true);
+    expect(Number.isNaN(inventory.currentFleet().cpuUsage.at(0))).toBe(true);
   });
 
   test("without a declared scale is missing, unlike the rest of the detail", () => {
     const { fleet } = usageOf(null, 0.5);
     expect(fleet.usageKnown).toBe(false);
-    expect(Number.isNaN(fleet.cpuUsage[0])).toBe(true);
-    expect(fleet.createdAtMs[0]).toBe(1);
+    expect(Number.isNaN(fleet.cpuUsage.at(0))).toBe(true);
+    expect(fleet.createdAtMs.at(0)).toBe(1);
   });
 
   test("is known again once it is read under a newly declared scale", () => {
     const { inventory } = usageOf("ratio", 75);
     inventory.declareScale("percent");
     expect(inventory.recordDetail(detail("a", 75), 3, 3)).toBe("taken");
-    expect(inventory.currentFleet().cpuUsage[0]).toBe(0.75);
-    expect(Number.isNaN(inventory.currentFleet().cpuUsage[1])).toBe(true);
+    expect(inventory.currentFleet().cpuUsage.at(0)).toBe(0.75);
+    expect(Number.isNaN(inventory.currentFleet().cpuUsage.at(1))).toBe(true);
   });
 });
 

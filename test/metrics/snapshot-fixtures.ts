@@ -1,3 +1,4 @@
+import { NumberColumn } from "../../src/base/number-column.ts";
 import type { ExportOptions, RenderInput } from "../../src/metrics/families/family.ts";
 import {
   type DetailNumber,
@@ -22,7 +23,7 @@ export type NodeFixture = Partial<
 export function buildFleet(fixtures: readonly (NodeFixture | null)[], settledAt: number | null = 0): Fleet {
   const slots = fixtures.length;
   const numbers = (read: (node: NodeFixture) => number | undefined) =>
-    Float64Array.from(fixtures, (node) => (node === null ? Number.NaN : (read(node) ?? Number.NaN)));
+    NumberColumn.from(fixtures.map((node) => (node === null ? Number.NaN : (read(node) ?? Number.NaN))));
   const places: { country: string; region: string }[] = [];
   const place = Uint32Array.from(fixtures, (node) => {
     const country = node?.country ?? "";

@@ -1,3 +1,4 @@
+import { NumberColumn } from "../../src/base/number-column.ts";
 import { NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
 import type { Fleet } from "../../src/model/snapshot.ts";
 import { fieldColumns } from "../inventory/inventory-fixtures.ts";
@@ -17,7 +18,7 @@ export function buildFleet(nodes: readonly FleetNode[]): Fleet {
     country: "DE",
     region,
   }));
-  const unknown = () => new Float64Array(nodes.length).fill(Number.NaN);
+  const unknown = NumberColumn.from(nodes.map(() => Number.NaN));
   return {
     slots: nodes.length,
     count: nodes.filter(({ id }) => id !== "").length,
@@ -31,9 +32,9 @@ export function buildFleet(nodes: readonly FleetNode[]): Fleet {
     ),
     locations: places,
     status: Uint8Array.from(nodes, ({ status }) => NODE_STATUSES.indexOf(status ?? "online")),
-    listedAt: unknown(),
-    detailedAt: unknown(),
-    detailedAtEpochMs: unknown(),
+    listedAt: unknown,
+    detailedAt: unknown,
+    detailedAtEpochMs: unknown,
     usageKnown: false,
     settledAt: 0,
     walkedAt: 0,

@@ -7,6 +7,7 @@ import { isoAt, type MonotonicMs } from "../../model/time.ts";
 import { remainingAtLeast } from "../../rate-limit/limit-headers.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
+import { summarizeTimes } from "../../web/api/fleet-columns.ts";
 import { type StatusSnapshot, sessionsByStatus, statusLine } from "../../web/api/status-views.ts";
 import { formatFields } from "../../web/ui/page/format.ts";
 import type { Tone } from "./color.ts";
@@ -74,7 +75,7 @@ function toneOf(status: NodeStatus): ReportLine["tone"] {
 }
 
 function budgetLine({ ledger, snapshot }: StatusSnapshot): string {
-  const detailed = snapshot?.fleet.detailedAt.reduce((count, at) => count + (Number.isNaN(at) ? 0 : 1), 0) ?? 0;
+  const detailed = snapshot === null ? 0 : summarizeTimes(snapshot.fleet.detailedAt).count;
   const [node, session] = CATEGORIES.map((category) => remainingAtLeast(ledger.categories[category].headers) ?? "?");
   const active = snapshot?.sessions ? sessionsByStatus(snapshot.sessions).active : "?";
   const data = `${active} active sessions, ${detailed} nodes in detail`;

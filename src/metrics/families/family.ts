@@ -1,4 +1,5 @@
 import type { DurationMs } from "../../base/duration.ts";
+import type { NumberColumn } from "../../base/number-column.ts";
 import type { NodeLabel } from "../../model/node.ts";
 import type { Collector, Snapshot } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
@@ -48,7 +49,7 @@ export interface Visibility {
 }
 
 /** A column of a snapshot, by slot. */
-export type ValueColumn = Float64Array | Uint32Array | Uint8Array;
+export type ValueColumn = NumberColumn | Float64Array | Uint32Array | Uint8Array;
 
 /** A family with one line per node, or one per node and value of another label. */
 export interface NodeFamily extends FamilyRow {

@@ -43,7 +43,7 @@ function columnFamily(options: ColumnRow): NodeFamily {
     fill(input, visibility, base, start, end, out) {
       const values = input.snapshot.fleet[column];
       const fresh = row.source === "nodes" ? visibility.listed : visibility.detailed;
-      for (let slot = start; slot < end; slot++) out[slot - base] = fresh[slot] === 0 ? Number.NaN : values[slot]!;
+      for (let slot = start; slot < end; slot++) out[slot - base] = fresh[slot] === 0 ? Number.NaN : values.at(slot);
       if (multiplyBy !== 1) for (let line = start - base; line < end - base; line++) out[line]! *= multiplyBy;
       if (divideBy !== 1) for (let line = start - base; line < end - base; line++) out[line]! /= divideBy;
       if (isRounded) for (let line = start - base; line < end - base; line++) out[line] = Math.round(out[line]!);
@@ -202,7 +202,7 @@ function countNodes(input: RenderInput): Uint32Array {
   const counts = new Uint32Array(fleet.locations.length * states);
   for (let slot = 0; slot < fleet.slots; slot++) {
     // A node that walks no longer show has an old record, and is not counted.
-    if (fleet.ids[slot] !== "" && isFresh(input, "nodes", fleet.listedAt[slot]!))
+    if (fleet.ids[slot] !== "" && isFresh(input, "nodes", fleet.listedAt.at(slot)))
       counts[fleet.locationIndex[slot]! * states + fleet.status[slot]!]!++;
   }
   return counts;

@@ -1,3 +1,4 @@
+import { NumberColumn } from "../../base/number-column.ts";
 import type { NodeLabel } from "../../model/node.ts";
 import type { NodeFamily, RenderInput, ValueColumn } from "../families/family.ts";
 import { NODE_INFO } from "../families/node-families.ts";
@@ -136,23 +137,10 @@ function markDifferences(
   marks: Uint8Array,
 ): void {
   if (column === previous) return;
-  if (column instanceof Float64Array && previous instanceof Float64Array)
-    markNumberDifferences(previous, column, start, end, marks);
-  else
-    for (let slot = start; slot < end; slot++) if (column[slot] !== previous[slot]) marks[slot - start] = NODE_CHANGED;
-}
-
-/** A function of its own, because a loop over columns of one type is several times faster. */
-function markNumberDifferences(
-  previous: Float64Array,
-  column: Float64Array,
-  start: number,
-  end: number,
-  marks: Uint8Array,
-): void {
-  for (let slot = start; slot < end; slot++) {
-    const value = column[slot]!;
-    const before = previous[slot]!;
-    if (value !== before && !(Number.isNaN(value) && Number.isNaN(before))) marks[slot - start] = NODE_CHANGED;
+  if (column instanceof NumberColumn) {
+    column.markDifferences(previous as NumberColumn, start, end, marks);
+    return;
   }
+  const before = previous as typeof column;
+  for (let slot = start; slot < end; slot++) if (column[slot] !== before[slot]) marks[slot - start] = NODE_CHANGED;
 }

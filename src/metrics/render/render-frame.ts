@@ -1,3 +1,4 @@
+import type { NumberColumn } from "../../base/number-column.ts";
 import { LISTED_TEXT_NAMES, LISTED_TEXTS, type ListedText, type NodeId, type NodeLabel } from "../../model/node.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import { isFresh, type NodeSource, type RenderInput, type Visibility } from "../families/family.ts";
@@ -74,10 +75,10 @@ export function computeVisibility(input: RenderInput): Visibility {
   };
 }
 
-function freshSlots({ slots, ids }: Fleet, observedAt: Float64Array, since: number): Uint8Array {
+function freshSlots({ slots, ids }: Fleet, observedAt: NumberColumn, since: number): Uint8Array {
   const fresh = new Uint8Array(slots);
   for (let slot = 0; slot < slots; slot++) {
-    if (observedAt[slot]! >= since && ids[slot] !== "") fresh[slot] = 1;
+    if (observedAt.at(slot) >= since && ids[slot] !== "") fresh[slot] = 1;
   }
   return fresh;
 }

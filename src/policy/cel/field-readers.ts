@@ -61,7 +61,7 @@ const numberValue = (value: number, at: MonotonicMs): Dated<number> | MissingRea
 export const listText =
   (column: "ids" | TextColumn): FieldReader =>
   ({ fleet }, slot) =>
-    textValue(fleet[column][slot]!, fleet.listedAt[slot]!);
+    textValue(fleet[column][slot]!, fleet.listedAt.at(slot));
 
 type NumberColumn = Exclude<ListedNumber | DetailNumber, Usage>;
 
@@ -71,19 +71,19 @@ const observationOf = (column: NumberColumn) => (column in LISTED_NUMBERS ? "lis
 /** A number from the node list or a detail, except usage. */
 export function nodeNumber(column: NumberColumn): FieldReader {
   const observedAt = observationOf(column);
-  return ({ fleet }, slot) => numberValue(fleet[column][slot]!, fleet[observedAt][slot]!);
+  return ({ fleet }, slot) => numberValue(fleet[column].at(slot), fleet[observedAt].at(slot));
 }
 
 /** The country or region of the node, from the node list. */
 export const locationText =
   (part: "country" | "region"): FieldReader =>
   ({ fleet }, slot) =>
-    textValue(fleet.locations[fleet.locationIndex[slot]!]?.[part] ?? "", fleet.listedAt[slot]!);
+    textValue(fleet.locations[fleet.locationIndex[slot]!]?.[part] ?? "", fleet.listedAt.at(slot));
 
 /** The status of the node, from the node list. */
 export const nodeStatus: FieldReader = ({ fleet }, slot) => {
   const value = NODE_STATUSES[fleet.status[slot]!] ?? "unknown";
-  return textValue(value === "unknown" ? "" : value, fleet.listedAt[slot]!);
+  return textValue(value === "unknown" ? "" : value, fleet.listedAt.at(slot));
 };
 
 /**
@@ -96,7 +96,7 @@ const FUTURE_MS_MAX = MINUTE_MS;
 export function timestamp(column: NumberColumn): FieldReader {
   const observedAt = observationOf(column);
   return ({ fleet, serviceTime }, slot) => {
-    const datum = numberValue(fleet[column][slot]!, fleet[observedAt][slot]!);
+    const datum = numberValue(fleet[column].at(slot), fleet[observedAt].at(slot));
     if (typeof datum === "string") return datum;
     const observed = serviceTime(datum.at);
     return observed !== null && datum.value > observed + FUTURE_MS_MAX ? "in_future" : datum;
@@ -107,11 +107,11 @@ export function timestamp(column: NumberColumn): FieldReader {
 export const usage =
   (column: Usage): FieldReader =>
   ({ fleet }, slot) =>
-    fleet.usageKnown ? numberValue(fleet[column][slot]!, fleet.detailedAt[slot]!) : "undeclared_scale";
+    fleet.usageKnown ? numberValue(fleet[column].at(slot), fleet.detailedAt.at(slot)) : "undeclared_scale";
 
 /** When the node's record in the node list was observed, on the service's clock. */
 export const recordTime: FieldReader = ({ fleet, serviceTime }, slot) => {
-  const at = fleet.listedAt[slot]!;
+  const at = fleet.listedAt.at(slot);
   return numberValue(serviceTime(at) ?? Number.NaN, at);
 };
 

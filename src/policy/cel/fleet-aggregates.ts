@@ -1,3 +1,4 @@
+import type { NumberColumn } from "../../base/number-column.ts";
 import { NODE_STATUSES } from "../../model/node.ts";
 import type { Usage } from "../../model/policy/policy.ts";
 import type { Dated, Fleet } from "../../model/snapshot.ts";
@@ -172,8 +173,8 @@ function freshSlots(fleet: Fleet, column: Usage, freshFrom: MonotonicMs) {
   let count = 0;
   let freshAfter = Number.NEGATIVE_INFINITY;
   for (let slot = 0; slot < fleet.slots; slot++) {
-    const at = detailedAt[slot]!;
-    if (occupied[slot] === 0 || !Number.isFinite(fleet[column][slot]) || !Number.isFinite(at)) continue;
+    const at = detailedAt.at(slot);
+    if (occupied[slot] === 0 || !Number.isFinite(fleet[column].at(slot)) || !Number.isFinite(at)) continue;
     if (at >= freshFrom) slots[count++] = slot;
     else freshAfter = Math.max(freshAfter, at);
   }
@@ -181,16 +182,16 @@ function freshSlots(fleet: Fleet, column: Usage, freshFrom: MonotonicMs) {
 }
 
 /** Returns the values at these slots. `Float64Array.from` takes fifty times as long. */
-function valuesAt(column: Float64Array, slots: ArrayLike<number>): Float64Array {
+function valuesAt(column: NumberColumn, slots: ArrayLike<number>): Float64Array {
   const values = new Float64Array(slots.length);
-  for (let index = 0; index < slots.length; index++) values[index] = column[slots[index]!]!;
+  for (let index = 0; index < slots.length; index++) values[index] = column.at(slots[index]!);
   return values;
 }
 
 /** Returns when the oldest value of these slots was observed, or Infinity if there are none. */
 function oldest({ detailedAt }: Fleet, slots: ArrayLike<number>): MonotonicMs {
   let at = Number.POSITIVE_INFINITY;
-  for (let index = 0; index < slots.length; index++) at = Math.min(at, detailedAt[slots[index]!]!);
+  for (let index = 0; index < slots.length; index++) at = Math.min(at, detailedAt.at(slots[index]!));
   return at;
 }
 

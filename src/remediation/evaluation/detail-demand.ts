@@ -28,7 +28,7 @@ export function detailDeadlines(
     for (const [node, timer] of context.remediationState.records.timersOf(policy.rule.name)) {
       const slot = context.observed.slotOf(node);
       if (slot === null) continue;
-      const observedAt = context.observed.fleet.detailedAt[slot]!;
+      const observedAt = context.observed.fleet.detailedAt.at(slot);
       const at = nextUsefulReadAt(timer, policy.rule, { observedAt, maxAgeMs, roundMs });
       deadlines.set(node, Math.min(at, deadlines.get(node) ?? Number.POSITIVE_INFINITY));
     }

@@ -162,8 +162,8 @@ export class InventoryTrustTracker {
     for (let slot = 0; slot < fleet.slots; slot++) {
       if (occupied[slot] === 0) continue;
       if (fleet.status[slot] === UNKNOWN_STATUS) unknown++;
-      const observedAt = client.serviceTime(fleet.listedAt[slot]!);
-      const age = (observedAt ?? Number.NaN) - fleet.lastSeenMs[slot]!;
+      const observedAt = client.serviceTime(fleet.listedAt.at(slot));
+      const age = (observedAt ?? Number.NaN) - fleet.lastSeenMs.at(slot);
       // A node whose clock is ahead does not show that the service receives reports.
       if (age < freshest && age >= -AHEAD_MS_MAX) freshest = age;
     }

@@ -128,7 +128,7 @@ export class RuleEvaluator {
     if (timer.state === "firing" && previous.state !== "firing" && previous.state !== "lapsed")
       addNode(firing, name, node);
     if (isOnset) addNode(onsets, name, node);
-    changes.push(this.#setTimer(name, node, timer, pass.createdAtMs[slot]));
+    changes.push(this.#setTimer(name, node, timer, pass.createdAtMs.at(slot)));
   }
 
   /** Resets pending timers, because fleet data is not trusted. */
@@ -199,11 +199,11 @@ export class RuleEvaluator {
     const slots = new Uint32Array(fleet.slots);
     let count = 0;
     const occupied = occupiedSlots(fleet.ids);
-    const { listedAt = [], detailedAt = [] } = last ?? {};
     for (let slot = 0; slot < fleet.slots; slot++) {
       // A walk that failed has shown the nodes of earlier pages. A node that was never read has NaN in both columns.
       const isSame =
-        Object.is(fleet.listedAt[slot], listedAt[slot]) && Object.is(fleet.detailedAt[slot], detailedAt[slot]);
+        Object.is(fleet.listedAt.at(slot), last?.listedAt.at(slot)) &&
+        Object.is(fleet.detailedAt.at(slot), last?.detailedAt.at(slot));
       if (occupied[slot] === 1 && (all || !isSame)) slots[count++] = slot;
     }
     return slots.subarray(0, count);

@@ -55,7 +55,7 @@ export class EpisodeTracker {
     }
     const present = episode.state === "suspended" ? this.#resume(episode) : episode;
     if (present.closedAt !== null) return;
-    const listedAt = observed.fleet.listedAt[slot]!;
+    const listedAt = observed.fleet.listedAt.at(slot);
     const isNew = listedAt > (this.#lastObservedAt.get(episode.id) ?? this.#recordsCountFrom);
     this.#lastObservedAt.set(episode.id, listedAt);
     const status = NODE_STATUSES[observed.fleet.status[slot]!]!;

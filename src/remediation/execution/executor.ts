@@ -141,7 +141,7 @@ function stateBeforeAction(context: ExecutorDeps, node: NodeId): Pick<Action, "u
   const slot = context.observed.slotOf(node);
   if (slot === null) return { uptimeHoursBefore: null };
   const { uptimeHours, status } = context.observed.fleet;
-  const uptime = uptimeHours[slot]!;
+  const uptime = uptimeHours.at(slot);
   return { uptimeHoursBefore: Number.isNaN(uptime) ? null : uptime, statusBefore: NODE_STATUSES[status[slot]!]! };
 }
 

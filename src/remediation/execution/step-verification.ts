@@ -52,8 +52,8 @@ function observeStep(
   const sentAt = action.sentAt ?? Number.POSITIVE_INFINITY;
   const isAfter = (at: number | null | undefined) => remediationState.epochOf(at ?? Number.NaN) > sentAt;
   const isFresh = {
-    nodes: isAfter(fleet.listedAt[slot]),
-    details: isAfter(fleet.detailedAt[slot]),
+    nodes: isAfter(fleet.listedAt.at(slot)),
+    details: isAfter(fleet.detailedAt.at(slot)),
     sessions: isAfter(sessions?.settledAt),
     stats: true,
     hourly: true,
@@ -96,9 +96,9 @@ function rebootProofOf(
   slot: number,
 ): RebootProof {
   const { listedAt, uptimeHours } = observed.fleet;
-  const observedAt = client.serviceTime(listedAt[slot]!);
-  const elapsed = remediationState.epochOf(listedAt[slot]!) - action.sentAt!;
-  const uptime = uptimeHours[slot]!;
+  const observedAt = client.serviceTime(listedAt.at(slot));
+  const elapsed = remediationState.epochOf(listedAt.at(slot)) - action.sentAt!;
+  const uptime = uptimeHours.at(slot);
   return rebootProof({
     uptimeHoursBefore: action.uptimeHoursBefore,
     uptimeHoursNow: Number.isNaN(uptime) ? null : uptime,

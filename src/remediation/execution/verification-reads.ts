@@ -48,7 +48,7 @@ function isReadDue(context: ReadDeps, action: Action, lastReadAt: MonotonicMs): 
   const intervalMs = Math.min(READ_INTERVAL_MS_MAX, Math.max(READ_INTERVAL_MS_MIN, verify.withinMs / READS_PER_STEP));
   const sources = expressionSources([policy.match, policy.when, expect]);
   const column = sources.includes("details") ? fleet.detailedAt : fleet.listedAt;
-  const observedAt = Math.max(context.remediationState.epochOf(column[slot]!), action.sentAt);
+  const observedAt = Math.max(context.remediationState.epochOf(column.at(slot)), action.sentAt);
   const ageMs = context.remediationState.now() - (Number.isNaN(observedAt) ? action.sentAt : observedAt);
   return ageMs >= intervalMs && context.clock.monotonic() - lastReadAt >= intervalMs;
 }

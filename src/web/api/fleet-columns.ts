@@ -1,3 +1,4 @@
+import type { NumberColumn } from "../../base/number-column.ts";
 import { select } from "../../policy/cel/fleet-aggregates.ts";
 
 /** Work that may be interrupted between any two steps. */
@@ -30,14 +31,14 @@ interface TimeSummary {
 const summaries = new WeakMap<object, TimeSummary>();
 
 /** Returns how many times of a column are known, the earliest and the median. Computed once for each column. */
-export function summarizeTimes(column: Float64Array | readonly number[]): TimeSummary {
+export function summarizeTimes(column: NumberColumn): TimeSummary {
   const known = summaries.get(column);
   if (known !== undefined) return known;
   const times = new Float64Array(column.length);
   let count = 0;
   let earliest = Number.NaN;
   for (let index = 0; index < column.length; index++) {
-    const at = column[index]!;
+    const at = column.at(index);
     if (Number.isNaN(at)) continue;
     times[count++] = at;
     if (!(earliest <= at)) earliest = at;

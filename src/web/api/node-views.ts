@@ -36,12 +36,12 @@ export function nodeView(statusSnapshot: StatusSnapshot, id: string) {
   if (fleet === undefined || slot < 0) return null;
   return {
     ...listView(statusSnapshot, fleet, slot),
-    cpu_usage_ratio: numberOrNull(fleet.cpuUsage[slot]),
-    memory_usage_ratio: numberOrNull(fleet.memoryUsage[slot]),
-    disk_usage_ratio: numberOrNull(fleet.diskUsage[slot]),
-    created_at: iso(fleet.createdAtMs[slot]),
-    updated_at: iso(fleet.updatedAtMs[slot]),
-    detail_age_seconds: ageSeconds(statusSnapshot, fleet.detailedAt[slot]),
+    cpu_usage_ratio: numberOrNull(fleet.cpuUsage.at(slot)),
+    memory_usage_ratio: numberOrNull(fleet.memoryUsage.at(slot)),
+    disk_usage_ratio: numberOrNull(fleet.diskUsage.at(slot)),
+    created_at: iso(fleet.createdAtMs.at(slot)),
+    updated_at: iso(fleet.updatedAtMs.at(slot)),
+    detail_age_seconds: ageSeconds(statusSnapshot, fleet.detailedAt.at(slot)),
     sessions: nodeSessions(statusSnapshot, id),
   };
 }
@@ -76,11 +76,11 @@ function listView(statusSnapshot: StatusSnapshot, fleet: Fleet, slot: number) {
     region: textOrNull(place?.region),
     ip_address: textOrNull(fleet.ipAddress[slot]),
     version: textOrNull(fleet.version[slot]),
-    last_seen: iso(fleet.lastSeenMs[slot]),
-    uptime_hours: numberOrNull(fleet.uptimeHours[slot]),
-    active_sessions: numberOrNull(fleet.activeSessions[slot]),
-    bandwidth_gb: numberOrNull(fleet.bandwidthGb[slot]),
-    age_seconds: ageSeconds(statusSnapshot, fleet.listedAt[slot]),
+    last_seen: iso(fleet.lastSeenMs.at(slot)),
+    uptime_hours: numberOrNull(fleet.uptimeHours.at(slot)),
+    active_sessions: numberOrNull(fleet.activeSessions.at(slot)),
+    bandwidth_gb: numberOrNull(fleet.bandwidthGb.at(slot)),
+    age_seconds: ageSeconds(statusSnapshot, fleet.listedAt.at(slot)),
   };
 }
 

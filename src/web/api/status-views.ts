@@ -1,3 +1,4 @@
+import { NumberColumn } from "../../base/number-column.ts";
 import type { CollectorHealth } from "../../collectors/collector-health.ts";
 import { NODE_STATUSES, type NodeStatus } from "../../model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionStatus } from "../../model/session.ts";
@@ -142,9 +143,9 @@ function ageSummary(snapshot: Snapshot, collector: Collector, now: MonotonicMs) 
   const at = {
     nodes: () => snapshot.fleet.listedAt,
     details: () => snapshot.fleet.detailedAt,
-    sessions: () => [snapshot.sessions?.settledAt ?? Number.NaN],
-    stats: () => [snapshot.stats?.at ?? Number.NaN],
-    hourly: () => [snapshot.hourly?.at ?? Number.NaN],
+    sessions: () => NumberColumn.from([snapshot.sessions?.settledAt ?? Number.NaN]),
+    stats: () => NumberColumn.from([snapshot.stats?.at ?? Number.NaN]),
+    hourly: () => NumberColumn.from([snapshot.hourly?.at ?? Number.NaN]),
   }[collector]();
   const { count, earliest, median } = summarizeTimes(at);
   if (count === 0) return { count, summary: null };

@@ -49,9 +49,9 @@ test("a record has the values of the metrics, and is as old as the walk", () => 
     name: ["fra-1"],
     locations: [{ country: "DE", region: "eu" }],
   });
-  expect(fleet.lastSeenMs[0]).toBe(START_MS - 3 * STEP_MS);
-  expect(fleet.listedAt[0]).toBe(-STEP_MS / 2);
-  expect(fleet.uptimeHours[0]).toBeNaN();
+  expect(fleet.lastSeenMs.at(0)).toBe(START_MS - 3 * STEP_MS);
+  expect(fleet.listedAt.at(0)).toBe(-STEP_MS / 2);
+  expect(fleet.uptimeHours.at(0)).toBeNaN();
 });
 
 test("without the metrics of the daemon every point is a complete walk", () => {
@@ -128,8 +128,8 @@ test("while the daemon is scraped and shows no nodes, it keeps those it had", ()
     history.addScrapeTimes({ labels: {}, values: minutes([0, 1, 1]) });
   });
   const [before, blind, notScraped] = replay(chunk);
-  expect(before!.fleet.listedAt[0]).toBe(0);
-  expect({ at: blind!.at, count: blind!.fleet.count, listedAt: blind!.fleet.listedAt[0] }).toEqual({
+  expect(before!.fleet.listedAt.at(0)).toBe(0);
+  expect({ at: blind!.at, count: blind!.fleet.count, listedAt: blind!.fleet.listedAt.at(0) }).toEqual({
     at: STEP_MS,
     count: 1,
     listedAt: 0,

@@ -132,7 +132,7 @@ test("an id found to belong to another node just before a reload has no timer af
   await network.advance(25.5 * MINUTE_MS);
   const createdAt = () => {
     const { ids, createdAtMs } = network.daemon.collected.inventory.currentFleet();
-    return createdAtMs[ids.indexOf(node)]!;
+    return createdAtMs.at(ids.indexOf(node));
   };
   const before = createdAt();
   network.interventions.leaveFleet(node, now(network) + 2 * SECOND_MS);

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { NumberColumn } from "../../../src/base/number-column.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import { slotsInOrder, summarizeTimes } from "../../../src/web/api/fleet-columns.ts";
 import { resultOf } from "../fleet-fixture.ts";
@@ -21,8 +22,12 @@ test("the order of many slots is found in many steps, and once for each column",
 });
 
 test("times are summarized like sorted ones, without unknown ones", () => {
-  expect(summarizeTimes([])).toEqual({ count: 0, earliest: Number.NaN, median: Number.NaN });
-  expect(summarizeTimes([Number.NaN])).toEqual({ count: 0, earliest: Number.NaN, median: Number.NaN });
+  expect(summarizeTimes(NumberColumn.from([]))).toEqual({ count: 0, earliest: Number.NaN, median: Number.NaN });
+  expect(summarizeTimes(NumberColumn.from([Number.NaN]))).toEqual({
+    count: 0,
+    earliest: Number.NaN,
+    median: Number.NaN,
+  });
   for (const count of [1, 2, 3, 10, 1_001]) {
     const times = Float64Array.from({ length: count }, () =>
       random() < 0.2 ? Number.NaN : Math.floor(random() * 100),
@@ -30,6 +35,6 @@ test("times are summarized like sorted ones, without unknown ones", () => {
     const sorted = times.filter((at) => !Number.isNaN(at)).sort();
     const { length } = sorted;
     const [earliest, median] = [sorted[0] ?? Number.NaN, sorted[length >> 1] ?? Number.NaN];
-    expect(summarizeTimes(times)).toEqual({ count: length, earliest, median });
+    expect(summarizeTimes(NumberColumn.from(times))).toEqual({ count: length, earliest, median });
   }
 });

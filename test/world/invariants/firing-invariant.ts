@@ -24,6 +24,6 @@ export function firingViolation(policy: string, id: string, parts: SimulationPar
 
 function detailAgeMs(id: string, { process: daemonProcess, clock, processStartedAt }: SimulationParts): DurationMs {
   const fleet = daemonProcess?.snapshot()?.fleet;
-  const readAt = fleet?.detailedAt[fleet.ids.indexOf(id)] ?? Number.NaN;
+  const readAt = fleet?.detailedAt.at(fleet.ids.indexOf(id)) ?? Number.NaN;
   return Number.isNaN(readAt) ? 0 : clock.monotonic() - processStartedAt - readAt;
 }

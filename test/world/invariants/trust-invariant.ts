@@ -45,6 +45,6 @@ const unknownIn = ({ ids, status }: Fleet): number =>
  * clock.
  */
 function freshestMs({ ids, lastSeenMs, listedAt }: Fleet, ahead: number): number {
-  const ages = ids.flatMap((id, slot) => (id === "" ? [] : [listedAt[slot]! + ahead - lastSeenMs[slot]!]));
+  const ages = ids.flatMap((id, slot) => (id === "" ? [] : [listedAt.at(slot) + ahead - lastSeenMs.at(slot)]));
   return Math.min(...ages.filter((age) => !Number.isNaN(age)));
 }

@@ -1,0 +1,118 @@
+/** Numbers per page, 32 KiB: copying a page is cheap, and a hundred thousand numbers have 25 pages. */
+const PAGE_BITS = 12;
+const PAGE_LENGTH = 1 << PAGE_BITS;
+const PAGE_MASK = PAGE_LENGTH - 1;
+
+/** An immutable column of numbers. Successive copies of a {@link WritableNumberColumn} share the pages that did not change. */
+export class NumberColumn implements Iterable<number> {
+  readonly length: number;
+  readonly #pages: readonly Float64Array[];
+
+  /** Every page except the last has the full length. */
+  constructor(pages: readonly Float64Array[], length: number) {
+    this.#pages = pages;
+    this.length = length;
+  }
+
+  static from(numbers: Iterable<number>): NumberColumn {
+    const values = Float64Array.from(numbers);
+    const count = Math.ceil(values.length / PAGE_LENGTH);
+    const pages = Array.from({ length: count }, (_, page) =>
+      values.subarray(page * PAGE_LENGTH, (page + 1) * PAGE_LENGTH),
+    );
+    return new NumberColumn(pages, values.length);
+  }
+
+  /** Returns the number at `index`, or NaN if there is none. */
+  at(index: number): number {
+    return this.#pages[index >>> PAGE_BITS]?.[index & PAGE_MASK] ?? Number.NaN;
+  }
+
+  /**
+   * Sets `marks[index - start]` to 1 for each index from `start` to before `end` at which the columns differ. Takes no
+   * time for the pages that they share. Neither column may be shorter than `end`.
+   */
+  markDifferences(other: NumberColumn, start: number, end: number, marks: Uint8Array): void {
+    for (let from = start; from < end; ) {
+      const to = Math.min(end, (from | PAGE_MASK) + 1);
+      const page = this.#pages[from >>> PAGE_BITS]!;
+      const otherPage = other.#pages[from >>> PAGE_BITS]!;
+      if (page !== otherPage) markPage(page, otherPage, from & PAGE_MASK, to - from, marks, from - start);
+      from = to;
+    }
+  }
+
+  *[Symbol.iterator](): Generator<number, void> {
+    for (let index = 0; index < this.length; index++) yield this.at(index);
+  }
+}
+
+function markPage(
+  page: Float64Array,
+  otherPage: Float64Array,
+  first: number,
+  count: number,
+  marks: Uint8Array,
+  at: number,
+): void {
+  for (let index = 0; index < count; index++) {
+    const value = page[first + index]!;
+    const other = otherPage[first + index]!;
+    if (value !== other && !(Number.isNaN(value) && Number.isNaN(other))) marks[at + index] = 1;
+  }
+}
+
+/** A column of numbers that is changed number by number, and copied from time to time. */
+export class WritableNumberColumn {
+  readonly #pages: Float64Array[] = [];
+  /** Whether a copy has the page, which must not be written to any more. */
+  readonly #isShared: boolean[] = [];
+  #length = 0;
+  /** The last copy, or null if the column has changed since. */
+  #copy: NumberColumn | null = null;
+
+  /** Returns the number at `index`, which must be below the length. */
+  at(index: number): number {
+    return this.#pages[index >>> PAGE_BITS]![index & PAGE_MASK]!;
+  }
+
+  /** Sets the number at `index`, which must be below the length. */
+  set(index: number, value: number): void {
+    const page = index >>> PAGE_BITS;
+    const place = index & PAGE_MASK;
+    if (Object.is(this.#pages[page]![place], value)) return;
+    this.#writablePage(page)[place] = value;
+  }
+
+  /** Sets all numbers to NaN. */
+  clear(): void {
+    for (const page of this.#pages.keys()) this.#writablePage(page).fill(Number.NaN);
+  }
+
+  /** Adds NaN at the end. */
+  grow(): void {
+    if ((this.#length & PAGE_MASK) === 0) {
+      this.#pages.push(new Float64Array(PAGE_LENGTH).fill(Number.NaN));
+      this.#isShared.push(false);
+    }
+    this.#length++;
+    this.#copy = null;
+  }
+
+  /** Returns an immutable copy. A later change copies the page that it is on. */
+  copy(): NumberColumn {
+    if (this.#copy !== null) return this.#copy;
+    this.#isShared.fill(true);
+    this.#copy = new NumberColumn(this.#pages.slice(), this.#length);
+    return this.#copy;
+  }
+
+  #writablePage(page: number): Float64Array {
+    this.#copy = null;
+    if (this.#isShared[page]) {
+      this.#pages[page] = this.#pages[page]!.slice();
+      this.#isShared[page] = false;
+    }
+    return this.#pages[page]!;
+  }
+}

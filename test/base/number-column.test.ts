@@ -1,0 +1,95 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { NumberColumn, WritableNumberColumn } from "../../src/base/number-column.ts";
+
+/** Just over two pages. */
+const LENGTH = 2 * 4_096 + 3;
+
+const numbers = fc.constantFrom(Number.NaN, 0, -0, 1, 2.5, 1e12);
+
+const writes = fc.array(
+  fc.oneof(
+    { arbitrary: fc.record({ kind: fc.constant("set"), index: fc.nat(LENGTH - 1), value: numbers }), weight: 8 },
+    {
+      arbitrary: fc.record({ kind: fc.constantFrom("grow", "clear", "copy"), index: fc.constant(0), value: numbers }),
+      weight: 3,
+    },
+  ),
+  { minLength: 1, maxLength: 40 },
+);
+
+function grown(length: number): WritableNumberColumn {
+  const column = new WritableNumberColumn();
+  for (let index = 0; index < length; index++) column.grow();
+  return column;
+}
+
+test("a copy has the numbers of its time, whatever is written later", () => {
+  fc.assert(
+    fc.property(writes, (steps) => {
+      const column = grown(LENGTH);
+      const expected: number[] = new Array(LENGTH).fill(Number.NaN);
+      const copies: { readonly copy: NumberColumn; readonly numbers: readonly number[] }[] = [];
+      for (const { kind, index, value } of steps) {
+        if (kind === "set") {
+          column.set(index, value);
+          expected[index] = value;
+        } else if (kind === "grow") {
+          column.grow();
+          expected.push(Number.NaN);
+        } else if (kind === "clear") {
+          column.clear();
+          expected.fill(Number.NaN);
+        } else copies.push({ copy: column.copy(), numbers: [...expected] });
+      }
+      copies.push({ copy: column.copy(), numbers: expected });
+      for (const { copy, numbers } of copies) expect([...copy]).toEqual(numbers);
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test("a column that was not changed is copied once", () => {
+  const column = grown(3);
+  column.set(1, 7);
+  const copy = column.copy();
+  column.set(1, 7);
+  column.set(2, Number.NaN);
+  expect(column.copy()).toBe(copy);
+  column.set(2, 1);
+  expect(column.copy()).not.toBe(copy);
+});
+
+test("has no number beyond its end", () => {
+  const column = NumberColumn.from([1, 2]);
+  expect([column.at(1), column.at(2), column.at(4_096), column.at(-1)]).toEqual([
+    2,
+    Number.NaN,
+    Number.NaN,
+    Number.NaN,
+  ]);
+});
+
+test("marks the indexes of any range at which two columns differ", () => {
+  const changes = fc.array(fc.tuple(fc.nat(LENGTH - 1), numbers), { maxLength: 20 });
+  const range = fc
+    .tuple(fc.nat(LENGTH), fc.nat(LENGTH))
+    .map(([one, other]) => [Math.min(one, other), Math.max(one, other)]);
+  fc.assert(
+    fc.property(changes, changes, range, (before, after, [start, end]) => {
+      const column = grown(LENGTH);
+      for (const [index, value] of before) column.set(index, value);
+      const old = column.copy();
+      for (const [index, value] of after) column.set(index, value);
+      const marks = new Uint8Array(LENGTH);
+      column.copy().markDifferences(old, start!, end!, marks);
+      const expected = new Uint8Array(LENGTH);
+      for (const [index] of after)
+        if (index >= start! && index < end! && differ(old.at(index), column.at(index))) expected[index - start!] = 1;
+      expect(marks).toEqual(expected);
+    }),
+  );
+});
+
+/** 0 and -0 are written as the same sample. */
+const differ = (one: number, other: number) => one !== other && !(Number.isNaN(one) && Number.isNaN(other));
