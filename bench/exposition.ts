@@ -6,10 +6,12 @@ export interface ExpositionResult {
   readonly nodes: number;
   readonly promClientMs: number;
   readonly promClientRssMb: number;
-  readonly fullMs: number;
+  /** Time to publish a snapshot in which all values changed, and to render it as text. */
+  readonly textMs: number;
+  /** Time to publish one in which all nodes changed, or 5% of them, and to bring the compressed text up to date. */
+  readonly allMs: number;
   readonly fewMs: number;
-  readonly compressMs: number;
-  /** Longest time that the event loop was blocked in a refresh or a compression: median of the rounds. */
+  /** Longest time that the event loop was blocked: median of the rounds. */
   readonly gapMs: number;
   /** The same, maximum of the rounds. */
   readonly gapWorstMs: number;
@@ -18,9 +20,9 @@ export interface ExpositionResult {
   /** A gzip scrape right after a full refresh. */
   readonly changedScrapeMs: number;
   readonly rssMb: number;
-  /** prom-client's full refresh divided by proxywarden's. */
+  /** prom-client's time divided by proxywarden's for the text. */
   readonly speedup: number;
-  /** A refresh of 5% of the nodes divided by a full one. */
+  /** The time if 5% of the nodes changed divided by that if all did. */
   readonly fewShare: number;
   /** A scrape divided by one of the bare server. */
   readonly scrapeRatio: number;
@@ -58,23 +60,22 @@ const lengths = (nodes: number, quick: boolean): Length => {
 const SCRAPES = 31;
 const CHANGED_SCRAPES = 9;
 
-/** Measures a refresh of all values, a refresh of 5% and a cached gzip scrape, alternating with prom-client. */
+/** Measures the text of a whole fleet, alternating with prom-client, its compressed text, and gzip scrapes. */
 export async function benchExposition(nodes: number, quick: boolean): Promise<ExpositionResult> {
   const { warm, rounds } = lengths(nodes, quick);
   const ours = startContender(new URL("proxywarden.ts", import.meta.url), nodes);
   const promClient = startContender(new URL("prom-client.ts", import.meta.url), nodes);
   try {
     const promClientFull: Measured[] = [];
-    const full: Measured[] = [];
+    const text: Measured[] = [];
+    const all: Measured[] = [];
     const few: Measured[] = [];
-    const compressed: Measured[] = [];
     for (let round = 0; round < warm + rounds; round++) {
       // prom-client needs less warm-up, and its rounds are long.
       if (round === 0 || round >= warm) promClientFull.push(await promClient.ask<Measured>("full"));
-      full.push(await ours.ask<Measured>("full"));
-      compressed.push(await ours.ask<Measured>("compress"));
-      few.push(await ours.ask<Measured>("few"));
-      await ours.ask("compress");
+      text.push(await ours.ask<Measured>("text_of_all"));
+      all.push(await ours.ask<Measured>("gzip_of_all"));
+      few.push(await ours.ask<Measured>("gzip_of_few"));
     }
     if (nodes <= 1_000) await compareTexts(nodes);
     const urls = await ours.ask<ServerUrls>("serve");
@@ -82,25 +83,24 @@ export async function benchExposition(nodes: number, quick: boolean): Promise<Ex
     const promClientRssMb = await promClient.ask<number>("rss");
     promClient.stop();
     const scrapes = await measureScrapes(ours, urls);
-    const medianMs = (all: readonly Measured[]) => median(all.slice(-rounds).map(({ ms }) => ms));
+    const medianMs = (kind: readonly Measured[]) => median(kind.slice(-rounds).map(({ ms }) => ms));
     const promClientMs = medianMs(promClientFull);
-    const fullMs = medianMs(full);
-    const fewMs = medianMs(few);
-    const gaps = [full, few, compressed].map((all) => all.slice(-rounds).map(({ gapMs }) => gapMs));
+    const [textMs, allMs, fewMs] = [medianMs(text), medianMs(all), medianMs(few)];
+    const gaps = [text, all, few].map((kind) => kind.slice(-rounds).map(({ gapMs }) => gapMs));
     return {
       nodes,
       promClientMs,
       promClientRssMb,
-      fullMs,
+      textMs,
+      allMs,
       fewMs,
-      compressMs: medianMs(compressed),
       // The kind of round that blocks the loop longest counts.
       gapMs: Math.max(...gaps.map(median)),
       gapWorstMs: Math.max(...gaps.flat()),
       ...scrapes,
       rssMb,
-      speedup: promClientMs / fullMs,
-      fewShare: fewMs / fullMs,
+      speedup: promClientMs / textMs,
+      fewShare: fewMs / allMs,
       scrapeRatio: scrapes.scrapeMs / scrapes.bareScrapeMs,
       changedScrapeRatio: scrapes.changedScrapeMs / scrapes.bareScrapeMs,
     };
@@ -116,7 +116,7 @@ async function compareTexts(nodes: number): Promise<void> {
     startContender(new URL(module, import.meta.url), nodes),
   );
   const linesOf = async (side: Contender) => {
-    await side.ask("full");
+    await side.ask(side === sides[0] ? "text_of_all" : "full");
     const text = await side.ask<string>("text");
     return (
       text

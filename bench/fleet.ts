@@ -27,7 +27,10 @@ const columns = ["lastSeenMs", "uptimeHours", "activeSessions", "cpuUsage", "mem
 
 /** A synthetic fleet that changes identically in every process. */
 export interface FleetSource {
-  /** Returns the next state, in which `share` of the nodes have a new value in every column and another status. */
+  /**
+   * Returns the next state, in which `share` of the nodes have a new value in every column and another status. They
+   * follow each other in the list, as in a daemon, which reads lists and details in this order.
+   */
   next(share: number): Fleet;
 }
 
@@ -55,7 +58,8 @@ export function createFleetSource(nodes: number): FleetSource {
     next(share) {
       round++;
       status = status.slice();
-      for (let slot = 0; slot < nodes; slot++) if (share === 1 || random() < share) change(slot);
+      const count = Math.round(nodes * share);
+      for (let index = 0; index < count; index++) change((round * count + index) % nodes);
       return { ...fleet, status, ...byColumn((column) => values[column].copy()) };
     },
   };

@@ -24,11 +24,11 @@ console.log(
 function markdown(all: readonly ExpositionResult[]): string {
   const rows: readonly (readonly [string, keyof ExpositionResult])[] = [
     ["prom-client: set all values and render, ms", "promClientMs"],
-    ["proxywarden: refresh with all values changed, ms", "fullMs"],
+    ["proxywarden: take over all values and render, ms", "textMs"],
     ["**speedup**", "speedup"],
-    ["refresh with 5% of the nodes changed, ms", "fewMs"],
-    ["**share of a full refresh**", "fewShare"],
-    ["compression after a refresh, in a thread, ms", "compressMs"],
+    ["render and compress after a change of all nodes, ms", "allMs"],
+    ["the same after a change of 5% that follow each other in the list, ms", "fewMs"],
+    ["**share**", "fewShare"],
     ["**longest time the event loop is blocked, median of rounds, ms**", "gapMs"],
     ["the same, maximum of rounds (a major garbage collection), ms", "gapWorstMs"],
     ["gzip scrape from a bare server, ms", "bareScrapeMs"],

@@ -2,7 +2,9 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { MINUTE_MS } from "../src/base/duration.ts";
 import { createDaemonMetrics } from "../src/metrics/daemon-metrics.ts";
+import { runInSlices } from "../src/platform/event-loop.ts";
 import { createMetricsEndpoint, sendScrape } from "../src/web/scrape/scrape-endpoint.ts";
+import { bodyOf } from "../test/harness/scrape-body.ts";
 import { type Measured, measure, serveRounds } from "./bench-process.ts";
 import { createFleetSource, inputOf } from "./fleet.ts";
 
@@ -12,16 +14,31 @@ const daemonMetrics = createDaemonMetrics({ process: false });
 let skippedMs = 0;
 const clock = { monotonic: () => performance.now() + skippedMs };
 const exposition = createMetricsEndpoint({ clock, daemonMetrics });
+/** Is never asked for gzip, so it compresses nothing ahead of scrapes. */
+const textExposition = createMetricsEndpoint({ clock, daemonMetrics });
 const gzipped = { "accept-encoding": "gzip" };
 
-function refresh(share: number): Promise<Measured> {
-  const input = inputOf(source.next(share), performance.now());
-  return measure(() => exposition.refresh(input));
+const nextInput = (share: number) => inputOf(source.next(share), performance.now());
+
+/** Publishes a snapshot in which all values changed, and renders all of it. */
+function renderAll(): Promise<Measured> {
+  const input = nextInput(1);
+  return measure(async () => {
+    await textExposition.refresh(input);
+    const scrape = await textExposition.scrape({});
+    await runInSlices(scrape.chunks[Symbol.iterator](), clock);
+    scrape.release();
+  });
 }
 
-function refreshLater(share: number): Promise<Measured> {
+/** Publishes a snapshot in which a share of the nodes changed, and brings its compressed rendering up to date. */
+function compressChanged(share: number): Promise<Measured> {
   skippedMs += MINUTE_MS;
-  return refresh(share);
+  const input = nextInput(share);
+  return measure(async () => {
+    await exposition.refresh(input);
+    (await exposition.scrape(gzipped)).release();
+  });
 }
 
 /** Starts a server and returns its URL. */
@@ -31,19 +48,19 @@ const listen = (server: Server) =>
   });
 
 serveRounds({
-  full: () => refreshLater(1),
-  few: () => refreshLater(0.05),
-  /** A full refresh of which the next scrape comes before its compression. */
-  change: () => refresh(1),
-  /** The first gzip scrape after a refresh, which compresses the whole page. */
-  compress: () => measure(async () => (await exposition.scrape(gzipped)).release()),
-  text: async () => Buffer.concat((await exposition.scrape({})).chunks).toString(),
+  /** A refresh of all nodes, and all of it as text. */
+  text_of_all: renderAll,
+  gzip_of_all: () => compressChanged(1),
+  gzip_of_few: () => compressChanged(0.05),
+  /** Publishes a snapshot of which the next scrape comes before its compression. */
+  change: () => exposition.refresh(nextInput(1)),
+  text: async () => bodyOf(await textExposition.scrape({})).toString(),
   /** Peak RSS so far in megabytes, including rendering, compression and a scrape. */
   rss: () => Promise.resolve(process.resourceUsage().maxRSS / 1e3),
   /** Starts two servers of the same bytes: the scrape endpoint, and a bare one that only sends them. */
   async serve() {
     const scrape = await exposition.scrape(gzipped);
-    const bytes = Buffer.concat(scrape.chunks);
+    const bytes = bodyOf(scrape);
     scrape.release();
     const bare = createServer((_request, response) => {
       response.writeHead(200, { "content-encoding": "gzip", "content-length": bytes.length });

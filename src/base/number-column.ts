@@ -29,17 +29,18 @@ export class NumberColumn implements Iterable<number> {
   }
 
   /**
-   * Sets `marks[index - start]` to 1 for each index from `start` to before `end` at which the columns differ. Takes no
-   * time for the pages that they share. Neither column may be shorter than `end`.
+   * Returns whether the columns have the same numbers from `start` to before `end`. Takes no time for the pages that
+   * they share.
    */
-  markDifferences(other: NumberColumn, start: number, end: number, marks: Uint8Array): void {
+  equals(other: NumberColumn, start: number, end: number): boolean {
     for (let from = start; from < end; ) {
       const to = Math.min(end, (from | PAGE_MASK) + 1);
-      const page = this.#pages[from >>> PAGE_BITS]!;
-      const otherPage = other.#pages[from >>> PAGE_BITS]!;
-      if (page !== otherPage) markPage(page, otherPage, from & PAGE_MASK, to - from, marks, from - start);
+      const page = this.#pages[from >>> PAGE_BITS];
+      const otherPage = other.#pages[from >>> PAGE_BITS];
+      if (page !== otherPage && !areEqual(page, otherPage, from & PAGE_MASK, to - from)) return false;
       from = to;
     }
+    return true;
   }
 
   *[Symbol.iterator](): Generator<number, void> {
@@ -47,19 +48,13 @@ export class NumberColumn implements Iterable<number> {
   }
 }
 
-function markPage(
-  page: Float64Array,
-  otherPage: Float64Array,
-  first: number,
-  count: number,
-  marks: Uint8Array,
-  at: number,
-): void {
-  for (let index = 0; index < count; index++) {
-    const value = page[first + index]!;
-    const other = otherPage[first + index]!;
-    if (value !== other && !(Number.isNaN(value) && Number.isNaN(other))) marks[at + index] = 1;
+function areEqual(page: Float64Array | undefined, other: Float64Array | undefined, first: number, count: number) {
+  if (page === undefined || other === undefined) return false;
+  for (let index = first; index < first + count; index++) {
+    const [one, two] = [page[index]!, other[index]!];
+    if (one !== two && !(Number.isNaN(one) && Number.isNaN(two))) return false;
   }
+  return true;
 }
 
 /** A column of numbers that is changed number by number, and copied from time to time. */

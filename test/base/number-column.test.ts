@@ -70,23 +70,21 @@ test("has no number beyond its end", () => {
   ]);
 });
 
-test("marks the indexes of any range at which two columns differ", () => {
-  const changes = fc.array(fc.tuple(fc.nat(LENGTH - 1), numbers), { maxLength: 20 });
+test("two columns are equal in a range unless a number in it differs", () => {
+  const changes = fc.array(fc.tuple(fc.nat(LENGTH - 1), numbers), { maxLength: 5 });
   const range = fc
     .tuple(fc.nat(LENGTH), fc.nat(LENGTH))
-    .map(([one, other]) => [Math.min(one, other), Math.max(one, other)]);
+    .map(([one, other]) => [Math.min(one, other), Math.max(one, other)] as const);
   fc.assert(
     fc.property(changes, changes, range, (before, after, [start, end]) => {
       const column = grown(LENGTH);
       for (const [index, value] of before) column.set(index, value);
       const old = column.copy();
       for (const [index, value] of after) column.set(index, value);
-      const marks = new Uint8Array(LENGTH);
-      column.copy().markDifferences(old, start!, end!, marks);
-      const expected = new Uint8Array(LENGTH);
-      for (const [index] of after)
-        if (index >= start! && index < end! && differ(old.at(index), column.at(index))) expected[index - start!] = 1;
-      expect(marks).toEqual(expected);
+      const isChanged = after.some(
+        ([index]) => index >= start && index < end && differ(old.at(index), column.at(index)),
+      );
+      expect(column.copy().equals(old, start, end)).toBe(!isChanged);
     }),
   );
 });

@@ -22,6 +22,7 @@ import { createInterventions } from "../../src/simulator/intervention.ts";
 import { journalRows } from "./journal-rows.ts";
 import { rebootOffline, remediationRules, withoutRetries } from "./policies.ts";
 import { listsOnlySettings, noFailureRates } from "./quiet-network.ts";
+import { bodyOf } from "./scrape-body.ts";
 import { createSharedDatabase, type DatabaseConnection, type SharedDatabase } from "./shared-database.ts";
 import { createRecordingLog, everyMinuteSettings, START_MS } from "./virtual-daemon.ts";
 
@@ -195,7 +196,7 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
     },
     async scrape() {
       const answer = await runtime.exposition.scrape({});
-      const text = Buffer.concat(answer.chunks).toString();
+      const text = bodyOf(answer).toString();
       answer.release();
       return text;
     },

@@ -1,7 +1,9 @@
 import type { NodeFamily, RenderInput, Sample } from "../../src/metrics/families/family.ts";
 import { NETWORK_FAMILIES } from "../../src/metrics/families/network-families.ts";
 import { NODE_INFO } from "../../src/metrics/families/node-families.ts";
-import { computeVisibility, nodeLabel } from "../../src/metrics/render/render-frame.ts";
+import { RenderBuffer } from "../../src/metrics/render/chunk.ts";
+import { nodeLabel } from "../../src/metrics/render/node-labels.ts";
+import { computeVisibility } from "../../src/metrics/render/render-frame.ts";
 import {
   createNetworkRenderer,
   type NetworkExposition,
@@ -21,8 +23,10 @@ export function render(renderer: NetworkRenderer, input: RenderInput): NetworkEx
 }
 
 /** The bytes of an exposition as text. */
-export const textOf = (exposition: NetworkExposition, format: Format = "text"): string =>
-  Buffer.concat(exposition.chunks[format].map(({ bytes }) => bytes)).toString();
+export function textOf(exposition: NetworkExposition, format: Format = "text"): string {
+  const buffer = new RenderBuffer();
+  return Buffer.concat(exposition.chunks[format].map((chunk) => Buffer.from(chunk.render(buffer)))).toString();
+}
 
 type RenderContext = Parameters<typeof renderInput>[1];
 

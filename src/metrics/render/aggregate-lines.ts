@@ -1,7 +1,6 @@
 import type { AggregateFamily } from "../families/family.ts";
 import { seriesText, valueText } from "../text-format.ts";
-import { type Chunk, createChunk, release } from "./chunk.ts";
-import { SEGMENT_LINES_MAX } from "./render-buffers.ts";
+import { CHUNK_LINES_MAX, type Chunk, storedChunk } from "./chunk.ts";
 import type { FamilyRenderer } from "./render-frame.ts";
 
 /**
@@ -9,36 +8,32 @@ import type { FamilyRenderer } from "./render-frame.ts";
  * unchanged are kept.
  */
 export function createAggregateRenderer(family: AggregateFamily): FamilyRenderer {
-  const chunks: Chunk[] = [];
+  const chunks: { readonly bytes: Buffer; readonly chunk: Chunk }[] = [];
   let series = 0;
 
   function put(index: number, text: string): void {
     const bytes = Buffer.from(text);
-    const old = chunks[index];
-    if (old !== undefined && bytes.equals(old.bytes)) return;
-    chunks[index] = createChunk(bytes);
-    if (old !== undefined) release(old);
+    if (chunks[index]?.bytes.equals(bytes) !== true) chunks[index] = { bytes, chunk: storedChunk(bytes) };
   }
 
   return {
-    *refresh({ input }) {
+    *refresh({ source }) {
       let count = 0;
       let index = 0;
       let text = "";
-      for (const { suffix = "", labels, value } of family.samples(input)) {
+      for (const { suffix = "", labels, value } of family.samples(source.input)) {
         if (Number.isNaN(value)) continue;
         text += `${seriesText(family.name + suffix, labels)} ${valueText(value)}\n`;
-        if (++count % SEGMENT_LINES_MAX > 0) continue;
+        if (++count % CHUNK_LINES_MAX > 0) continue;
         put(index++, text);
         text = "";
         yield;
       }
       if (text !== "") put(index++, text);
-      for (const unused of chunks.splice(index)) release(unused);
+      chunks.length = index;
       series = count;
     },
-    chunks: () => chunks,
+    chunks: () => chunks.map(({ chunk }) => chunk),
     sampleCount: () => series,
-    release: () => chunks.splice(0).forEach(release),
   };
 }

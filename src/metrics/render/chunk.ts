@@ -1,75 +1,34 @@
-/**
- * Rendered bytes of the page. A reader that uses them later retains them. Retained bytes are not overwritten. After the
- * last release their memory is reused.
- */
+import { createNumberWriter } from "./number-format.ts";
+
+/** Maximum number of lines per chunk: a few hundred kilobytes, which are rendered in well under a millisecond. */
+export const CHUNK_LINES_MAX = 4_096;
+
+/** Consecutive lines of an exposition. They are rendered each time they are needed, because that takes little time. */
 export interface Chunk {
-  readonly bytes: Uint8Array;
-  references: number;
-  /** Returns the memory to its pool. Null if it has none. */
-  readonly recycle: (() => void) | null;
+  /**
+   * Returns the bytes, which are the same at each call. They may be in the buffer, and are then valid until its next
+   * use.
+   */
+  render(buffer: RenderBuffer): Uint8Array;
 }
 
-/** Creates a chunk with one reference. */
-export const createChunk = (bytes: Uint8Array, recycle: Chunk["recycle"] = null): Chunk => ({
-  bytes,
-  references: 1,
-  recycle,
-});
+/** Returns a chunk of bytes that are stored. */
+export const storedChunk = (bytes: Uint8Array): Chunk => ({ render: () => bytes });
 
-/** Adds a reference. Throws if there is none left, because the bytes may already be overwritten. */
-export function retain(chunk: Chunk): void {
-  if (chunk.references <= 0) throw new Error("a released chunk can't be retained");
-  chunk.references++;
-}
+/** Working memory to render one chunk at a time. */
+export class RenderBuffer {
+  /** Values of the lines of a chunk. */
+  readonly values = new Float64Array(CHUNK_LINES_MAX);
+  readonly numberWriter = createNumberWriter();
+  #bytes = Buffer.alloc(0);
+  #view = new DataView(this.#bytes.buffer, 0, 0);
 
-/** Removes a reference. Throws if there is none left. */
-export function release(chunk: Chunk): void {
-  chunk.references--;
-  if (chunk.references < 0) throw new Error("a chunk was released more often than retained");
-  if (chunk.references === 0) chunk.recycle?.();
-}
-
-/** Prevents the bytes from being overwritten. */
-export function retainAll(chunks: readonly Chunk[]): void {
-  for (const chunk of chunks) retain(chunk);
-}
-
-/** Releases the bytes. Call it once for every {@link retainAll}. */
-export function releaseAll(chunks: readonly Chunk[]): void {
-  for (const chunk of chunks) release(chunk);
-}
-
-/** Buffers that are no longer read, for reuse by the next segments. */
-export interface BufferPool {
-  /** Returns a buffer of at least `size` bytes with undefined content. */
-  claim(size: number): Uint8Array;
-  /** Returns a buffer to the pool. It must no longer be read. */
-  giveBack(memory: Uint8Array): void;
-}
-
-/**
- * While a fleet is rendered, each segment reuses the memory of the previous one, so a few spare buffers suffice. A slow
- * reader may return many at once; the rest is left to the garbage collector.
- */
-const SPARE_BUFFERS_MAX = 8;
-/** Extra room, so that a buffer still fits when values get longer. */
-const SLACK_SHARE = 1 / 64;
-/** Sizes are multiples of this, so that the segments of a family can reuse each other's buffers. */
-const SIZE_STEP_BYTES = 16_384;
-
-/** Creates an empty pool. */
-export function createBufferPool(): BufferPool {
-  const spares: Uint8Array[] = [];
-  return {
-    claim(size) {
-      const fitting = spares.findIndex(({ length }) => length >= size && length <= 2 * size + SIZE_STEP_BYTES);
-      const spare = fitting < 0 ? undefined : spares.splice(fitting, 1)[0];
-      const roomy = Math.ceil((size * (1 + SLACK_SHARE)) / SIZE_STEP_BYTES) * SIZE_STEP_BYTES;
-      return spare ?? Buffer.allocUnsafeSlow(roomy);
-    },
-    giveBack(memory) {
-      // The oldest buffer has been unused the longest.
-      if (spares.push(memory) > SPARE_BUFFERS_MAX) spares.shift();
-    },
-  };
+  /** Makes room for `size` bytes, and returns them in two forms. */
+  reserve(size: number): { readonly bytes: Uint8Array; readonly view: DataView } {
+    if (this.#bytes.length < size) {
+      this.#bytes = Buffer.allocUnsafeSlow(size);
+      this.#view = new DataView(this.#bytes.buffer);
+    }
+    return { bytes: this.#bytes, view: this.#view };
+  }
 }

@@ -1,6 +1,6 @@
 import type { AggregateFamily, NodeFamily, RenderInput, Visibility } from "../families/family.ts";
 import { NETWORK_FAMILIES } from "../families/network-families.ts";
-import { SEGMENT_LINES_MAX } from "./render-buffers.ts";
+import { CHUNK_LINES_MAX } from "./chunk.ts";
 
 /** The families that are exported. */
 interface FamilySelection {
@@ -56,7 +56,7 @@ export const linesPerNode = ({ splitBy }: NodeFamily): number => splitBy?.values
 function* countNodeSamples(family: NodeFamily, input: RenderInput, visibility: Visibility): Generator<void, number> {
   const slots = (family.nodeSource === "fleet" ? visibility.listed : visibility.sessions).length;
   const perNode = linesPerNode(family);
-  const nodes = Math.floor(SEGMENT_LINES_MAX / perNode);
+  const nodes = Math.floor(CHUNK_LINES_MAX / perNode);
   const values = new Float64Array(nodes * perNode);
   let count = 0;
   for (let start = 0; start < slots; start += nodes) {

@@ -1,5 +1,5 @@
 import { constants, crc32, createDeflateRaw, type DeflateRaw, deflateRawSync } from "node:zlib";
-import { type Chunk, releaseAll, retainAll } from "../../metrics/render/chunk.ts";
+import { type Chunk, RenderBuffer } from "../../metrics/render/chunk.ts";
 
 /** A deflated chunk, and its effect on the checksum of a body. */
 interface DeflatedChunk {
@@ -28,8 +28,8 @@ const DEFLATERS_COUNT = 2;
 const GZIP_HEADER = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255);
 
 /**
- * Creates a function that returns the beginning of a gzip body with the given chunks, which are retained until then. It
- * caches deflated chunks for as long as the chunks exist.
+ * Creates a function that returns the beginning of a gzip body with the given chunks. It caches deflated chunks for as
+ * long as the chunks exist.
  */
 export function createCompressor() {
   const deflaters = Array.from({ length: DEFLATERS_COUNT }, createDeflater);
@@ -37,25 +37,9 @@ export function createCompressor() {
   const deflated = new WeakMap<Chunk, Promise<DeflatedChunk>>();
   const starts = new WeakMap<readonly Chunk[], Promise<GzipStart>>();
 
-  async function deflate(bytes: Uint8Array): Promise<DeflatedChunk> {
-    return {
-      parts: await deflaters[deflations++ % DEFLATERS_COUNT]!(bytes),
-      checksum: crc32(bytes),
-      shift: checksumShift(bytes.length),
-      length: bytes.length,
-    };
-  }
-
-  const deflateOnce = (chunk: Chunk) => memoize(deflated, chunk, () => deflate(chunk.bytes));
-
-  async function build(chunks: readonly Chunk[]): Promise<GzipStart> {
-    retainAll(chunks);
-    try {
-      return join(await Promise.all(chunks.map(deflateOnce)));
-    } finally {
-      releaseAll(chunks);
-    }
-  }
+  const deflateOnce = (chunk: Chunk) =>
+    memoize(deflated, chunk, () => deflaters[deflations++ % DEFLATERS_COUNT]!(chunk));
+  const build = async (chunks: readonly Chunk[]) => join(await Promise.all(chunks.map(deflateOnce)));
 
   return (chunks: readonly Chunk[]): Promise<GzipStart> => memoize(starts, chunks, () => build(chunks));
 }
@@ -96,13 +80,14 @@ function memoize<Key extends WeakKey, Value>(
 }
 
 /**
- * Creates a deflater of byte runs, one at a time in Node's thread pool. It returns deflate blocks that can be
- * concatenated, because they end on a whole byte and refer to no earlier bytes. All runs share one zlib stream, because
- * each new one would allocate 256 KiB, which takes a quarter more CPU time.
+ * Creates a deflater, which renders and deflates one chunk at a time, the latter in Node's thread pool. It returns
+ * deflate blocks that can be concatenated, because they end on a whole byte and refer to no earlier bytes. All chunks
+ * share one zlib stream, because each new one would allocate 256 KiB, which takes a quarter more CPU time.
  */
 function createDeflater() {
   let stream = openStream();
   let queue: Promise<unknown> = Promise.resolve();
+  const buffer = new RenderBuffer();
 
   function run(bytes: Uint8Array): Promise<readonly Uint8Array[]> {
     return new Promise((resolve, reject) => {
@@ -122,8 +107,14 @@ function createDeflater() {
     });
   }
 
-  return (bytes: Uint8Array): Promise<readonly Uint8Array[]> => {
-    const done = queue.then(() => run(bytes));
+  async function deflate(chunk: Chunk): Promise<DeflatedChunk> {
+    const bytes = chunk.render(buffer);
+    const { length } = bytes;
+    return { checksum: crc32(bytes), shift: checksumShift(length), length, parts: await run(bytes) };
+  }
+
+  return (chunk: Chunk): Promise<DeflatedChunk> => {
+    const done = queue.then(() => deflate(chunk));
     queue = done.catch(() => undefined);
     return done;
   };

@@ -4,7 +4,6 @@ import {
   createNetworkRenderer,
   EMPTY_NETWORK_EXPOSITION,
   type NetworkExposition as Page,
-  releaseExposition,
 } from "../../metrics/render/renderer.ts";
 import type { Clock } from "../../model/ports.ts";
 import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
@@ -28,7 +27,6 @@ export function createRenderQueue({ clock, onShown, onRendered, prepare }: Rende
   let pendingInput: RenderInput | null = null;
   let current = Promise.resolve();
   let next: Promise<void> | null = null;
-  let rendering: Promise<void> | null = null;
 
   function show(rendered: Page, input: RenderInput | null): void {
     page = rendered;
@@ -38,12 +36,11 @@ export function createRenderQueue({ clock, onShown, onRendered, prepare }: Rende
   function renderPending(): Promise<void> {
     next = null;
     if (pendingInput === null) {
-      releaseExposition(page);
       renderer = createNetworkRenderer();
       show(EMPTY_NETWORK_EXPOSITION, null);
       return Promise.resolve();
     }
-    rendering = render(pendingInput);
+    const rendering = render(pendingInput);
     // The next one waits for the preparation, and for a turn of the event loop in which waiting scrapes are answered.
     current = rendering.then(() => prepare(page)).then(nextTurn, () => undefined);
     return rendering;
@@ -51,9 +48,6 @@ export function createRenderQueue({ clock, onShown, onRendered, prepare }: Rende
 
   async function render(input: RenderInput): Promise<void> {
     const startedAt = clock.monotonic();
-    // From here on only its readers retain the page, and other memory is reused.
-    releaseExposition(page);
-    page = EMPTY_NETWORK_EXPOSITION;
     try {
       show(await runInSlices(renderer.refresh(input), clock), input);
     } catch (error) {
@@ -61,8 +55,6 @@ export function createRenderQueue({ clock, onShown, onRendered, prepare }: Rende
       renderer = createNetworkRenderer();
       show(EMPTY_NETWORK_EXPOSITION, null);
       throw error;
-    } finally {
-      rendering = null;
     }
     onRendered(clock.monotonic() - startedAt);
   }
@@ -74,12 +66,7 @@ export function createRenderQueue({ clock, onShown, onRendered, prepare }: Rende
       next ??= current.then(renderPending);
       return next;
     },
-    /**
-     * Calls `take` with the current exposition, synchronously, so that it can be retained before the next rendering.
-     */
-    async withCurrentPage<T>(take: (page: Page) => T): Promise<T> {
-      while (rendering !== null) await rendering.catch(() => undefined);
-      return take(page);
-    },
+    /** Returns the current exposition. */
+    page: (): Page => page,
   };
 }

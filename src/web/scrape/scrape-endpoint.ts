@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { SECOND_MS } from "../../base/duration.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../metrics/families/family.ts";
-import { releaseAll, retainAll } from "../../metrics/render/chunk.ts";
+import { type Chunk, RenderBuffer } from "../../metrics/render/chunk.ts";
 import type { NetworkExposition as Page } from "../../metrics/render/renderer.ts";
 import { endMarker, type Format } from "../../metrics/text-format.ts";
 import type { Clock } from "../../model/ports.ts";
@@ -11,15 +11,17 @@ import { createCompressedRenderings } from "./compressed-renderings.ts";
 import { finishGzip } from "./gzip-assembly.ts";
 import { createRenderQueue } from "./render-queue.ts";
 
-/** Response to a scrape. Its chunks are shared with other scrapes and are not overwritten until `release`. */
+/** Response to a scrape. */
 export interface Scrape {
   readonly contentType: string;
   readonly encoding?: "gzip";
-  readonly contentLength: number;
-  readonly chunks: readonly Uint8Array[];
+  /** Length of the body, or null if it is rendered while it is sent. */
+  readonly contentLength: number | null;
+  /** The body. If its length is null, each chunk is valid until the next one is taken. */
+  readonly chunks: Iterable<Uint8Array>;
   /** Aborts when a slow client must be disconnected to free its memory. Absent if it is never disconnected. */
   readonly revoked?: AbortSignal;
-  /** Releases the chunks. Call it when the response has ended. Further calls do nothing. */
+  /** Call it when the response has ended. Further calls do nothing. */
   release(): void;
 }
 
@@ -33,9 +35,8 @@ export interface MetricsEndpoint {
   /** Removes all metrics of the network. Resolves when they are gone. */
   clear(): Promise<void>;
   /**
-   * Returns the last rendering and the current metrics of the daemon. Waits for a running rendering, which uses the
-   * memory of the last one. That takes about 50 ms for 100,000 nodes. With gzip, the rendering of a large fleet may be
-   * up to 10 s older, but never from before a reload.
+   * Returns the last snapshot that was published and the current metrics of the daemon. With gzip, the snapshot of a
+   * large fleet may be up to 10 s older, but never from before a reload.
    */
   scrape(headers: IncomingHttpHeaders): Promise<Scrape>;
 }
@@ -48,6 +49,9 @@ interface MetricsEndpointDeps {
 
 /** Maximum number of older renderings in memory. Beyond it, slow clients of the oldest are disconnected. */
 const OLD_RENDERINGS_MAX = 2;
+
+/** A text of at most so many series, which are about a megabyte, is rendered at once. */
+const SERIES_AT_ONCE_MAX = 10_000;
 
 /** Creates an endpoint without metrics of the network until the first snapshot. */
 export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointDeps): MetricsEndpoint {
@@ -72,10 +76,12 @@ export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointD
     prepare: compressed.prepare,
   });
 
-  async function bodyOf(page: Page, format: Format, gzip: boolean): Promise<readonly Uint8Array[]> {
+  async function bodyOf(page: Page, format: Format, gzip: boolean): Promise<Pick<Scrape, "contentLength" | "chunks">> {
     const daemonText = Buffer.from((await daemonMetrics.render(format)) + endMarker(format));
-    if (!gzip) return [...page.chunks[format].map(({ bytes }) => bytes), daemonText];
-    return finishGzip(await compressed.startOf(page, format), daemonText);
+    if (gzip) return completeBody(finishGzip(await compressed.startOf(page, format), daemonText));
+    const chunks = renderChunks(page.chunks[format], daemonText);
+    if (page.series > SERIES_AT_ONCE_MAX) return { contentLength: null, chunks };
+    return completeBody(Array.from(chunks, (chunk) => Buffer.from(chunk)));
   }
 
   return {
@@ -84,17 +90,13 @@ export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointD
     async scrape(headers) {
       const format = negotiateFormat(headers.accept);
       const gzip = acceptsGzip(headers);
-      const { page, reader } = await queue.withCurrentPage((shown) => ({
-        page: shown,
-        reader: readers.admit(shown, format),
-      }));
+      const page = queue.page();
+      const reader = readers.admit(page);
       try {
-        const chunks = await bodyOf(page, format, gzip);
         return {
           contentType: CONTENT_TYPES[format],
           ...(gzip ? { encoding: "gzip" as const } : {}),
-          contentLength: chunks.reduce((sum, { length }) => sum + length, 0),
-          chunks,
+          ...(await bodyOf(page, format, gzip)),
           ...reader,
         };
       } catch (error) {
@@ -105,9 +107,21 @@ export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointD
   };
 }
 
-/** Sends a scrape without copying its chunks, and releases them when the response ends. */
+const completeBody = (chunks: readonly Uint8Array[]) => ({
+  contentLength: chunks.reduce((sum, { length }) => sum + length, 0),
+  chunks,
+});
+
+/** Renders the chunks of a page one by one, and returns the rest after them. */
+function* renderChunks(chunks: readonly Chunk[], rest: Uint8Array): Generator<Uint8Array, void> {
+  const buffer = new RenderBuffer();
+  for (const chunk of chunks) yield chunk.render(buffer);
+  yield rest;
+}
+
+/** Sends a scrape without copying its chunks, and releases it when the response ends. */
 export function sendScrape(response: ServerResponse, scrape: Scrape): void {
-  const { chunks, revoked, release } = scrape;
+  const { contentLength, chunks, revoked, release } = scrape;
   if (response.destroyed) {
     release();
     return;
@@ -120,33 +134,40 @@ export function sendScrape(response: ServerResponse, scrape: Scrape): void {
   revoked?.addEventListener("abort", disconnect, { once: true });
   response.writeHead(200, {
     "content-type": scrape.contentType,
-    "content-length": scrape.contentLength,
+    ...(contentLength === null ? {} : { "content-length": contentLength }),
     vary: "Accept, Accept-Encoding",
     ...(scrape.encoding === undefined ? {} : { "content-encoding": scrape.encoding }),
   });
-  // Writing references to retained buffers needs no memory, so they are all written together.
+  if (contentLength === null) {
+    sendOneByOne(response, chunks).catch((error: Error) => response.destroy(error));
+    return;
+  }
+  // Writing references to buffers needs no memory, so they are all written together.
   response.cork();
   for (const chunk of chunks) response.write(chunk);
   response.end();
 }
 
-/** Creates a tracker of the clients that read the current exposition or an older one. */
+/** Sends each chunk after the one before has been sent. */
+async function sendOneByOne(response: ServerResponse, chunks: Iterable<Uint8Array>): Promise<void> {
+  for (const chunk of chunks) {
+    await new Promise<unknown>((resolve) => response.write(chunk, resolve));
+    if (response.destroyed) return;
+  }
+  response.end();
+}
+
+/** Creates a tracker of the clients that read the current exposition or an older one, which keep it in memory. */
 function createPageReaders() {
   const readers = new Set<{ readonly page: Page; readonly revocation: AbortController }>();
   return {
-    /** Retains the chunks of a page until `release`. `revoked` aborts when the client must be disconnected. */
-    admit(page: Page, format: Format) {
+    /** Adds a client until `release`. `revoked` aborts when the client must be disconnected. */
+    admit(page: Page) {
       const reader = { page, revocation: new AbortController() };
-      retainAll(page.chunks[format]);
       readers.add(reader);
-      return {
-        revoked: reader.revocation.signal,
-        release() {
-          if (readers.delete(reader)) releaseAll(page.chunks[format]);
-        },
-      };
+      return { revoked: reader.revocation.signal, release: () => void readers.delete(reader) };
     },
-    /** Revokes the oldest expositions, if too many are retained besides the current one. */
+    /** Revokes the oldest expositions, if clients read too many besides the current one. */
     revokeOldest(current: Page): void {
       const oldPages = [...new Set([...readers].map(({ page }) => page))].filter((old) => old !== current);
       const revocable = new Set(oldPages.slice(0, -OLD_RENDERINGS_MAX));

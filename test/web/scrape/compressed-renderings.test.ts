@@ -1,6 +1,6 @@
 import { gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { createChunk } from "../../../src/metrics/render/chunk.ts";
+import { storedChunk } from "../../../src/metrics/render/chunk.ts";
 import { createCompressedRenderings } from "../../../src/web/scrape/compressed-renderings.ts";
 import { finishGzip } from "../../../src/web/scrape/gzip-assembly.ts";
 
@@ -23,7 +23,7 @@ function renderingsOnStoppedClock() {
 const pageOf = (text: string) => ({
   series: 1,
   droppedFamilies: [],
-  chunks: { text: [createChunk(Buffer.from(text))], openmetrics: [] },
+  chunks: { text: [storedChunk(Buffer.from(text))], openmetrics: [] },
 });
 
 test("renderings are compressed ahead of scrapes once gzip was requested, a twentieth of the time", async () => {

@@ -1,7 +1,7 @@
 import { crc32, gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createChunk, release } from "../../../src/metrics/render/chunk.ts";
+import { storedChunk } from "../../../src/metrics/render/chunk.ts";
 import {
   checksumShift,
   combineChecksums,
@@ -32,7 +32,7 @@ describe("a gzip body", () => {
   test("is one member with the chunks and the rest, in order", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(bytes, { maxLength: 8 }), bytes, async (runs, rest) => {
-        const start = await startGzip(runs.map((run) => createChunk(run)));
+        const start = await startGzip(runs.map((run) => storedChunk(run)));
         const body = Buffer.concat(finishGzip(start, rest));
         expect(gunzipSync(body)).toEqual(Buffer.concat([...runs, rest]));
         // The final length covers all bytes, so there is only one member.
@@ -43,19 +43,9 @@ describe("a gzip body", () => {
   });
 
   test("reuses the deflated bytes of a chunk", async () => {
-    const shared = createChunk(Buffer.from("shared ".repeat(100)));
-    const one = await startGzip([shared, createChunk(Buffer.from("one"))]);
-    const other = await startGzip([createChunk(Buffer.from("other")), shared]);
+    const shared = storedChunk(Buffer.from("shared ".repeat(100)));
+    const one = await startGzip([shared, storedChunk(Buffer.from("one"))]);
+    const other = await startGzip([storedChunk(Buffer.from("other")), shared]);
     expect(other.chunks[2]).toBe(one.chunks[1]);
-  });
-
-  test("retains its chunks until they are deflated", async () => {
-    const freed: string[] = [];
-    const piece = createChunk(Buffer.from("a"), () => freed.push("a"));
-    const started = startGzip([piece]);
-    release(piece);
-    expect(freed).toEqual([]);
-    await started;
-    expect(freed).toEqual(["a"]);
   });
 });

@@ -19,6 +19,7 @@ import { createService, type SimulatedService } from "../../../src/simulator/htt
 import { createSimulatedTransport } from "../../../src/simulator/http/transport.ts";
 import { rateLimitedCount, replyCounts } from "../../../src/simulator/inspection.ts";
 import { commandsOf } from "../../harness/operator-commands.ts";
+import { bodyOf } from "../../harness/scrape-body.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 import { type EnduranceSize, enduranceScenario, writeEnduranceConfig } from "./endurance-fleet.ts";
 
@@ -126,7 +127,7 @@ function orThrow<T>(result: { ok: true; value: T } | { ok: false; error: readonl
 
 async function scrape({ runtime }: Run): Promise<string> {
   const answer = await runtime.exposition.scrape({});
-  const text = Buffer.concat(answer.chunks).toString();
+  const text = bodyOf(answer).toString();
   answer.release();
   return text;
 }

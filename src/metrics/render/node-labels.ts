@@ -1,0 +1,72 @@
+import { LISTED_TEXT_NAMES, LISTED_TEXTS, type ListedText, type NodeLabel } from "../../model/node.ts";
+import type { Fleet } from "../../model/snapshot.ts";
+import type { NodeFamily, NodeSource, RenderInput } from "../families/family.ts";
+import { NODE_INFO } from "../families/node-families.ts";
+import { escapeLabelValue } from "../text-format.ts";
+import { LabelPages } from "./label-pages.ts";
+import { idsOf } from "./render-frame.ts";
+
+/** The label texts of all nodes: the ids, and for `proxynet_node_info` the id with the other labels. */
+export class NodeLabels {
+  readonly #ids: Readonly<Record<NodeSource, LabelPages>> = {
+    fleet: new LabelPages(),
+    session_nodes: new LabelPages(),
+  };
+  readonly #info = new LabelPages();
+  #previous: RenderInput | null = null;
+
+  /** Returns the labels of a family's nodes. */
+  of(family: NodeFamily): LabelPages {
+    return family === NODE_INFO ? this.#info : this.#ids[family.nodeSource];
+  }
+
+  /** Updates the texts to a snapshot. Yields after every few thousand nodes. */
+  *update(input: RenderInput): Generator<void, void> {
+    const previous = this.#previous;
+    this.#previous = input;
+    const isSameId = {
+      fleet: sameIds(previous, input, "fleet"),
+      session_nodes: sameIds(previous, input, "session_nodes"),
+    };
+    for (const source of ["fleet", "session_nodes"] as const) {
+      const ids = idsOf(source, input);
+      yield* this.#ids[source].update(ids.length, isSameId[source], (slot) => escapeLabelValue(ids[slot]!));
+    }
+    const { fleet } = input.snapshot;
+    const { nodeLabels, deny } = input.options;
+    const changed = previous === null ? [] : changedLabels(previous.snapshot.fleet, fleet, nodeLabels);
+    const isSame = (slot: number) =>
+      isSameId.fleet(slot) &&
+      changed.every((label) => nodeLabel(previous!.snapshot.fleet, label, slot) === nodeLabel(fleet, label, slot));
+    const isSameText = previous?.options.nodeLabels.join() === nodeLabels.join() ? isSame : () => false;
+    const pair = (label: NodeLabel, slot: number) => `",${label}="${escapeLabelValue(nodeLabel(fleet, label, slot))}`;
+    const textAt = (slot: number) =>
+      escapeLabelValue(fleet.ids[slot]!) + nodeLabels.map((label) => pair(label, slot)).join("");
+    yield* this.#info.update(deny.has(NODE_INFO.name) ? 0 : fleet.slots, isSameText, textAt);
+  }
+}
+
+/** Returns a function that returns whether a slot has the same id in both snapshots. */
+function sameIds(previous: RenderInput | null, input: RenderInput, source: NodeSource): (slot: number) => boolean {
+  const [before, now] = [previous === null ? [] : idsOf(source, previous), idsOf(source, input)];
+  return before === now ? () => true : (slot) => before[slot] === now[slot];
+}
+
+/** Returns the labels of `proxynet_node_info` that may differ between the fleets, because they share no column of them. */
+const changedLabels = (previous: Fleet, fleet: Fleet, labels: readonly NodeLabel[]): readonly NodeLabel[] =>
+  labels.filter((label) => {
+    const field = FIELD_OF_LABEL[label];
+    if (field !== "country" && field !== "region") return previous[field] !== fleet[field];
+    return previous.locationIndex !== fleet.locationIndex || previous.locations !== fleet.locations;
+  });
+
+/** Returns the value of a label of `proxynet_node_info`, which is empty if the service reported none. */
+export function nodeLabel(fleet: Fleet, label: NodeLabel, slot: number): string {
+  const field = FIELD_OF_LABEL[label];
+  if (field === "country" || field === "region") return fleet.locations[fleet.locationIndex[slot]!]?.[field] ?? "";
+  return fleet[field][slot]!;
+}
+
+const FIELD_OF_LABEL = Object.fromEntries(LISTED_TEXT_NAMES.map((name) => [LISTED_TEXTS[name], name])) as Readonly<
+  Record<NodeLabel, ListedText>
+>;
