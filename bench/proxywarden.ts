@@ -53,7 +53,10 @@ serveRounds({
   gzip_of_all: () => compressChanged(1),
   gzip_of_few: () => compressChanged(0.05),
   /** Publishes a snapshot of which the next scrape comes before its compression. */
-  change: () => exposition.refresh(nextInput(1)),
+  change: async () => {
+    await exposition.refresh(nextInput(1));
+    return true;
+  },
   text: async () => bodyOf(await textExposition.scrape({})).toString(),
   /** Peak RSS so far in megabytes, including rendering, compression and a scrape. */
   rss: () => Promise.resolve(process.resourceUsage().maxRSS / 1e3),
