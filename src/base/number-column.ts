@@ -28,6 +28,16 @@ export class NumberColumn implements Iterable<number> {
     return this.#pages[index >>> PAGE_BITS]?.[index & PAGE_MASK] ?? Number.NaN;
   }
 
+  /** Copies the numbers from `start` to before `end`, which must not be beyond the column's, to `out` at `to`. */
+  copyTo(out: Float64Array, to: number, start: number, end: number): void {
+    for (let from = start; from < end; ) {
+      const next = Math.min(end, (from | PAGE_MASK) + 1);
+      const first = from & PAGE_MASK;
+      out.set(this.#pages[from >>> PAGE_BITS]!.subarray(first, first + next - from), to + from - start);
+      from = next;
+    }
+  }
+
   /**
    * Returns whether the columns have the same numbers from `start` to before `end`. Takes no time for the pages that
    * they share.

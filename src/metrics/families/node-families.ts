@@ -43,7 +43,8 @@ function columnFamily(options: ColumnRow): NodeFamily {
     fill(input, visibility, base, start, end, out) {
       const values = input.snapshot.fleet[column];
       const fresh = row.source === "nodes" ? visibility.listed : visibility.detailed;
-      for (let slot = start; slot < end; slot++) out[slot - base] = fresh[slot] === 0 ? Number.NaN : values.at(slot);
+      values.copyTo(out, start - base, start, end);
+      for (let slot = start; slot < end; slot++) if (fresh[slot] === 0) out[slot - base] = Number.NaN;
       if (multiplyBy !== 1) for (let line = start - base; line < end - base; line++) out[line]! *= multiplyBy;
       if (divideBy !== 1) for (let line = start - base; line < end - base; line++) out[line]! /= divideBy;
       if (isRounded) for (let line = start - base; line < end - base; line++) out[line] = Math.round(out[line]!);

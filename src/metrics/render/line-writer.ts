@@ -12,10 +12,11 @@ export interface LineFormat {
 }
 
 /** Bytes that are copied at a time. A copy reads and writes up to one byte less beyond its end. */
-export const COPY_STEP = 8;
+export const COPY_STEP = 16;
 /** Longest text of a value, and the line feed. */
 const VALUE_BYTES_MAX = 26;
 const LINE_FEED = 10;
+const ZERO = 48;
 
 /** Returns the view of a text for {@link LineFormat}. */
 export function textView(text: string): DataView {
@@ -55,16 +56,21 @@ export function writeLines(
       at += length;
       copy(tails[part]!, 0, tailLengths[part]!, view, at);
       at += tailLengths[part]!;
-      at += numberWriter.measure(value, decimals);
-      numberWriter.write(bytes, at);
+      if (decimals === 0 && value >= 0 && value < 10 && (value | 0) === value) bytes[at++] = ZERO + value;
+      else {
+        at += numberWriter.measure(value, decimals);
+        numberWriter.write(bytes, at);
+      }
       bytes[at++] = LINE_FEED;
     }
   }
   return bytes.subarray(0, at);
 }
 
-/** Copies texts of a few dozen bytes, several times as fast as `set`, whose call takes longer than the copy. */
+/** Copies texts of a few dozen bytes, for which a call of `set` takes several times as long. */
 function copy(from: DataView, start: number, length: number, to: DataView, at: number): void {
-  for (let index = 0; index < length; index += COPY_STEP)
+  for (let index = 0; index < length; index += COPY_STEP) {
     to.setBigInt64(at + index, from.getBigInt64(start + index, true), true);
+    to.setBigInt64(at + index + 8, from.getBigInt64(start + index + 8, true), true);
+  }
 }
