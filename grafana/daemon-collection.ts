@@ -165,8 +165,8 @@ export const processPanels = () => [
   }),
   timeSeries({
     ...third,
-    title: "Render duration",
-    description: "Duration of the last rendering, including other work done in between. Scrapes do not wait for it.",
+    title: "Refresh duration",
+    description: "Time it took to publish the last snapshot on /metrics, including other work done in the meantime. Scrapes do not wait for it.",
     unit: "s",
     queries: [{ expr: selector("proxywarden_export_refresh_duration_seconds"), legend: "{{instance}}" }],
   }),

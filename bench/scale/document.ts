@@ -72,8 +72,8 @@ limits.
 \`collect.nodes\` and \`collect.sessions\`. The daemon uses one core for everything except compression, which runs every few
 seconds if clients scrape with gzip; a second core helps only with compression.
 
-**Memory.** Allow for the peak above plus 20%. It grows with the number of series and of sessions. If you don't need a family,
-\`export.deny\` reduces both memory and the size of scrapes. With glibc, \`MALLOC_ARENA_MAX=2\` and \`MALLOC_MMAP_THRESHOLD_=32768\`
+**Memory.** Allow for the peak above plus 20%. It grows with the number of nodes and of sessions. If you don't need a family,
+\`export.deny\` reduces the size of scrapes and the CPU time of their compression. With glibc, \`MALLOC_ARENA_MAX=2\` and \`MALLOC_MMAP_THRESHOLD_=32768\`
 reduce memory by a tenth; the image and the installed command set them.
 
 **Prometheus.** A scrape of 100,000 nodes has more than a million series. Prometheus needs about 4 GB of memory for them, and seconds

@@ -34,7 +34,7 @@ const INTRO = `# Metrics
 compressed with gzip depending on \`Accept-Encoding\`. A scrape makes no API calls, so any number of Prometheus servers may scrape.
 `;
 
-const NETWORK_INTRO = `These metrics describe the network and are rendered once per snapshot. A gauge disappears when its data is older than
+const NETWORK_INTRO = `These metrics describe the network and show the last snapshot. A gauge disappears when its data is older than
 \`proxywarden_plan_fresh_seconds\` of its collector: three planned intervals or the duration of three runs, whichever is longer. The
 maximum is a day (sessions: 3 days, details: 14 days) or three requested intervals, whichever is longer. While the month has no calls
 left, the last planned interval applies. Counters do not disappear. The series of a node that is gone are removed. Times are on the

@@ -142,6 +142,6 @@ export const DAEMON_FAMILIES = {
     { family: CAPPED_FAMILIES },
   ),
   proxywarden_export_refresh_duration_seconds: gauge(
-    "Duration of the last rendering of a snapshot, including other work done while it ran.",
+    "Time it took to publish the last snapshot on /metrics, including other work done in the meantime.",
   ),
 } satisfies Readonly<Record<string, DaemonFamily>>;

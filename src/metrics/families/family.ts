@@ -57,8 +57,8 @@ export interface NodeFamily extends FamilyRow {
   /** The other label and its values. Null means one line per node. */
   readonly splitBy: { readonly label: string; readonly values: readonly string[] } | null;
   /**
-   * Values are written with this number of decimals (1 to 4) unless they have more. 0 means the shortest text. A text
-   * that keeps its length is overwritten in place, which is faster than moving the lines after it.
+   * Values are written with this number of decimals (1 to 4) unless they have more, which is faster than finding the
+   * shortest text. 0 means the shortest text.
    */
   readonly decimals: number;
   /** Returns the columns, by slot, that the values are computed from. The values of a slot change only if they do. */
