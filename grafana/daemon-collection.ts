@@ -166,7 +166,8 @@ export const processPanels = () => [
   timeSeries({
     ...third,
     title: "Refresh duration",
-    description: "Time it took to publish the last snapshot on /metrics, including other work done in the meantime. Scrapes do not wait for it.",
+    description:
+      "Time it took to publish the last snapshot on /metrics, including other work done in the meantime. Scrapes do not wait for it.",
     unit: "s",
     queries: [{ expr: selector("proxywarden_export_refresh_duration_seconds"), legend: "{{instance}}" }],
   }),
