@@ -38,6 +38,21 @@ export class NumberColumn implements Iterable<number> {
     }
   }
 
+  /** Sets `marks[index]` to 1 for each index at which the columns differ. Takes no time for the pages that they share. */
+  markDifferences(other: NumberColumn, marks: Uint8Array): void {
+    for (const [index, page] of this.#pages.entries()) {
+      const otherPage = other.#pages[index];
+      if (page !== otherPage) markPage(page, otherPage, marks.subarray(index * PAGE_LENGTH));
+    }
+  }
+
+  /** Returns a copy in one array, which is several times as fast to read as the column. */
+  toArray(): Float64Array {
+    const out = new Float64Array(this.length);
+    this.copyTo(out, 0, 0, this.length);
+    return out;
+  }
+
   /**
    * Returns whether the columns have the same numbers from `start` to before `end`. Takes no time for the pages that
    * they share.
@@ -56,6 +71,11 @@ export class NumberColumn implements Iterable<number> {
   *[Symbol.iterator](): Generator<number, void> {
     for (let index = 0; index < this.length; index++) yield this.at(index);
   }
+}
+
+function markPage(page: Float64Array, other: Float64Array | undefined, marks: Uint8Array): void {
+  for (let index = 0; index < page.length; index++)
+    if (!Object.is(page[index], other?.[index] ?? Number.NaN)) marks[index] = 1;
 }
 
 function areEqual(page: Float64Array | undefined, other: Float64Array | undefined, first: number, count: number) {

@@ -70,7 +70,7 @@ test("has no number beyond its end", () => {
   ]);
 });
 
-test("two columns are equal in a range unless a number in it differs", () => {
+test("the differences of two columns are marked, and they are equal in a range without any", () => {
   const changes = fc.array(fc.tuple(fc.nat(LENGTH - 1), numbers), { maxLength: 5 });
   const range = fc
     .tuple(fc.nat(LENGTH), fc.nat(LENGTH))
@@ -81,6 +81,10 @@ test("two columns are equal in a range unless a number in it differs", () => {
       for (const [index, value] of before) column.set(index, value);
       const old = column.copy();
       for (const [index, value] of after) column.set(index, value);
+      const marks = new Uint8Array(LENGTH);
+      column.copy().markDifferences(old, marks);
+      const isMarked = (index: number) => !Object.is(old.at(index), column.at(index));
+      expect(marks.every((mark, index) => mark === (isMarked(index) ? 1 : 0))).toBe(true);
       const isChanged = after.some(
         ([index]) => index >= start && index < end && differ(old.at(index), column.at(index)),
       );

@@ -199,13 +199,15 @@ export class RuleEvaluator {
     const slots = new Uint32Array(fleet.slots);
     let count = 0;
     const occupied = occupiedSlots(fleet.ids);
-    for (let slot = 0; slot < fleet.slots; slot++) {
-      // A walk that failed has shown the nodes of earlier pages. A node that was never read has NaN in both columns.
-      const isSame =
-        Object.is(fleet.listedAt.at(slot), last?.listedAt.at(slot)) &&
-        Object.is(fleet.detailedAt.at(slot), last?.detailedAt.at(slot));
-      if (occupied[slot] === 1 && (all || !isSame)) slots[count++] = slot;
+    const isObserved = new Uint8Array(fleet.slots);
+    if (all) isObserved.fill(1);
+    else {
+      // A walk that failed has shown the nodes of earlier pages.
+      fleet.listedAt.markDifferences(last.listedAt, isObserved);
+      fleet.detailedAt.markDifferences(last.detailedAt, isObserved);
     }
+    for (let slot = 0; slot < fleet.slots; slot++)
+      if (occupied[slot] === 1 && isObserved[slot] === 1) slots[count++] = slot;
     return slots.subarray(0, count);
   }
 
