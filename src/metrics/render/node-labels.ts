@@ -35,9 +35,9 @@ export class NodeLabels {
     const { fleet } = input.snapshot;
     const { nodeLabels, deny } = input.options;
     const changed = previous === null ? [] : changedLabels(previous.snapshot.fleet, fleet, nodeLabels);
-    const isSame = (slot: number) =>
-      isSameId.fleet(slot) &&
+    const hasSameLabels = (slot: number) =>
       changed.every((label) => nodeLabel(previous!.snapshot.fleet, label, slot) === nodeLabel(fleet, label, slot));
+    const isSame = (slot: number) => isSameId.fleet(slot) && (changed.length === 0 || hasSameLabels(slot));
     const isSameText = previous?.options.nodeLabels.join() === nodeLabels.join() ? isSame : () => false;
     const pair = (label: NodeLabel, slot: number) => `",${label}="${escapeLabelValue(nodeLabel(fleet, label, slot))}`;
     const textAt = (slot: number) =>
