@@ -24,25 +24,21 @@ export class NodeLabels {
   *update(input: RenderInput): Generator<void, void> {
     const previous = this.#previous;
     this.#previous = input;
-    const isSameId = {
-      fleet: sameIds(previous, input, "fleet"),
-      session_nodes: sameIds(previous, input, "session_nodes"),
-    };
     for (const source of ["fleet", "session_nodes"] as const) {
       const ids = idsOf(source, input);
-      yield* this.#ids[source].update(ids.length, isSameId[source], (slot) => escapeLabelValue(ids[slot]!));
+      const textAt = (slot: number) => escapeLabelValue(ids[slot]!);
+      yield* this.#ids[source].update(ids.length, sameIds(previous, input, source), textAt);
     }
+    yield* this.#updateInfo(previous, input);
+  }
+
+  *#updateInfo(previous: RenderInput | null, input: RenderInput): Generator<void, void> {
     const { fleet } = input.snapshot;
     const { nodeLabels, deny } = input.options;
-    const changed = previous === null ? [] : changedLabels(previous.snapshot.fleet, fleet, nodeLabels);
-    const hasSameLabels = (slot: number) =>
-      changed.every((label) => nodeLabel(previous!.snapshot.fleet, label, slot) === nodeLabel(fleet, label, slot));
-    const isSame = (slot: number) => isSameId.fleet(slot) && (changed.length === 0 || hasSameLabels(slot));
-    const isSameText = previous?.options.nodeLabels.join() === nodeLabels.join() ? isSame : () => false;
     const pair = (label: NodeLabel, slot: number) => `",${label}="${escapeLabelValue(nodeLabel(fleet, label, slot))}`;
     const textAt = (slot: number) =>
       escapeLabelValue(fleet.ids[slot]!) + nodeLabels.map((label) => pair(label, slot)).join("");
-    yield* this.#info.update(deny.has(NODE_INFO.name) ? 0 : fleet.slots, isSameText, textAt);
+    yield* this.#info.update(deny.has(NODE_INFO.name) ? 0 : fleet.slots, sameInfo(previous, input), textAt);
   }
 }
 
@@ -50,6 +46,18 @@ export class NodeLabels {
 function sameIds(previous: RenderInput | null, input: RenderInput, source: NodeSource): (slot: number) => boolean {
   const [before, now] = [previous === null ? [] : idsOf(source, previous), idsOf(source, input)];
   return before === now ? () => true : (slot) => before[slot] === now[slot];
+}
+
+/** Returns a function that returns whether a slot has the same labels of `proxynet_node_info` in both snapshots. */
+function sameInfo(previous: RenderInput | null, input: RenderInput): (slot: number) => boolean {
+  const { nodeLabels } = input.options;
+  if (previous?.options.nodeLabels.join() !== nodeLabels.join()) return () => false;
+  const [before, now] = [previous.snapshot.fleet, input.snapshot.fleet];
+  const changed = changedLabels(before, now, nodeLabels);
+  const isSameId = sameIds(previous, input, "fleet");
+  const hasSameLabels = (slot: number) =>
+    changed.every((label) => nodeLabel(before, label, slot) === nodeLabel(now, label, slot));
+  return (slot) => isSameId(slot) && (changed.length === 0 || hasSameLabels(slot));
 }
 
 /** Returns the labels of `proxynet_node_info` that may differ between the fleets, because they share no column of them. */

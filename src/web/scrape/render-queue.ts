@@ -13,17 +13,17 @@ interface RenderQueueDeps {
   readonly clock: Pick<Clock, "monotonic">;
   /** Called when an exposition becomes the current one. `input` is null if it is empty. */
   onShown(page: Page, input: RenderInput | null): void;
-  /** Called after each rendering. */
-  onRendered(tookMs: DurationMs): void;
-  /** Called after each rendering; the next one waits for it. */
+  /** Called when a snapshot has been published. */
+  onPublished(tookMs: DurationMs): void;
+  /** Called after each publication; the next one waits for it. */
   prepare(page: Page): Promise<void>;
 }
 
-/** Creates a queue that renders snapshots one after the other. Of the waiting ones it renders only the newest. */
-export function createRenderQueue({ clock, onShown, onRendered, prepare }: RenderQueueDeps) {
+/** Creates a queue that publishes snapshots one after the other. Of the waiting ones it publishes only the newest. */
+export function createRenderQueue({ clock, onShown, onPublished, prepare }: RenderQueueDeps) {
   let renderer = createNetworkRenderer();
   let page = EMPTY_NETWORK_EXPOSITION;
-  /** Next input to render. Null means an empty exposition. */
+  /** Next input to publish. Null means an empty exposition. */
   let pendingInput: RenderInput | null = null;
   let current = Promise.resolve();
   let next: Promise<void> | null = null;
@@ -56,11 +56,11 @@ export function createRenderQueue({ clock, onShown, onRendered, prepare }: Rende
       show(EMPTY_NETWORK_EXPOSITION, null);
       throw error;
     }
-    onRendered(clock.monotonic() - startedAt);
+    onPublished(clock.monotonic() - startedAt);
   }
 
   return {
-    /** Resolves when this snapshot or a newer one is rendered. Null removes the metrics of the network. */
+    /** Resolves when this snapshot or a newer one is published. Null removes the metrics of the network. */
     add(input: RenderInput | null): Promise<void> {
       pendingInput = input;
       next ??= current.then(renderPending);

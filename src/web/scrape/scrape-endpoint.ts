@@ -28,8 +28,8 @@ export interface Scrape {
 /** The content of /metrics. */
 export interface MetricsEndpoint {
   /**
-   * Renders a snapshot in short slices and publishes it as a whole. Of the snapshots that arrive in the meantime, only
-   * the newest is rendered. Resolves when this snapshot or a newer one is published.
+   * Publishes a snapshot as a whole, after preparing it in short slices. Of the snapshots that arrive in the meantime,
+   * only the newest is published. Resolves when this snapshot or a newer one is published.
    */
   refresh(input: RenderInput): Promise<void>;
   /** Removes all metrics of the network. Resolves when they are gone. */
@@ -70,7 +70,7 @@ export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointD
       daemonMetrics.set("proxywarden_export_families_dropped", {}, page.droppedFamilies.length);
       readers.revokeOldest(page);
     },
-    onRendered(tookMs) {
+    onPublished(tookMs) {
       daemonMetrics.set("proxywarden_export_refresh_duration_seconds", {}, tookMs / SECOND_MS);
     },
     prepare: compressed.prepare,
