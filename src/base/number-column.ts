@@ -2,6 +2,8 @@
 const PAGE_BITS = 12;
 const PAGE_LENGTH = 1 << PAGE_BITS;
 const PAGE_MASK = PAGE_LENGTH - 1;
+/** The last page begins with this length and doubles, so that a small fleet has short columns. */
+const PAGE_LENGTH_MIN = 64;
 
 /** An immutable column of numbers. Successive copies of a {@link WritableNumberColumn} share the pages that did not change. */
 export class NumberColumn implements Iterable<number> {
@@ -28,12 +30,12 @@ export class NumberColumn implements Iterable<number> {
     return this.#pages[index >>> PAGE_BITS]?.[index & PAGE_MASK] ?? Number.NaN;
   }
 
-  /** Copies the numbers from `start` to before `end`, which must not be beyond the column's, to `out` at `to`. */
-  copyTo(out: Float64Array, to: number, start: number, end: number): void {
+  /** Copies the numbers from `start` to before `end`, which must not be beyond the column's, to the start of `out`. */
+  copyTo(out: Float64Array, start: number, end: number): void {
     for (let from = start; from < end; ) {
       const next = Math.min(end, (from | PAGE_MASK) + 1);
       const first = from & PAGE_MASK;
-      out.set(this.#pages[from >>> PAGE_BITS]!.subarray(first, first + next - from), to + from - start);
+      out.set(this.#pages[from >>> PAGE_BITS]!.subarray(first, first + next - from), from - start);
       from = next;
     }
   }
@@ -49,7 +51,7 @@ export class NumberColumn implements Iterable<number> {
   /** Returns a copy in one array, which is several times as fast to read as the column. */
   toArray(): Float64Array {
     const out = new Float64Array(this.length);
-    this.copyTo(out, 0, 0, this.length);
+    this.copyTo(out, 0, this.length);
     return out;
   }
 
@@ -116,9 +118,13 @@ export class WritableNumberColumn {
 
   /** Adds NaN at the end. */
   grow(): void {
-    if ((this.#length & PAGE_MASK) === 0) {
-      this.#pages.push(new Float64Array(PAGE_LENGTH).fill(Number.NaN));
-      this.#isShared.push(false);
+    const page = this.#length >>> PAGE_BITS;
+    const known = this.#pages[page] ?? new Float64Array(0);
+    if ((this.#length & PAGE_MASK) === known.length || known.length === 0) {
+      const longer = new Float64Array(Math.min(PAGE_LENGTH, Math.max(PAGE_LENGTH_MIN, 2 * known.length)));
+      longer.fill(Number.NaN).set(known);
+      this.#pages[page] = longer;
+      this.#isShared[page] = false;
     }
     this.#length++;
     this.#copy = null;

@@ -60,6 +60,23 @@ test("a column that was not changed is copied once", () => {
   expect(column.copy()).not.toBe(copy);
 });
 
+test("a copy does not grow, and the next one does", () => {
+  const column = grown(64);
+  const copy = column.copy();
+  column.grow();
+  column.set(64, 1);
+  expect([copy.length, column.copy().length]).toEqual([64, 65]);
+  expect([...column.copy()].slice(63)).toEqual([Number.NaN, 1]);
+});
+
+test("a range over several pages is copied", () => {
+  const column = NumberColumn.from(Array.from({ length: LENGTH }, (_, index) => index));
+  const out = new Float64Array(5_000);
+  column.copyTo(out, 4_000, 8_000);
+  expect([...out.subarray(0, 4_000)]).toEqual(Array.from({ length: 4_000 }, (_, index) => 4_000 + index));
+  expect(column.toArray()).toEqual(Float64Array.from(column));
+});
+
 test("has no number beyond its end", () => {
   const column = NumberColumn.from([1, 2]);
   expect([column.at(1), column.at(2), column.at(4_096), column.at(-1)]).toEqual([

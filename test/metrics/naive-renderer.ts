@@ -25,7 +25,9 @@ export function render(renderer: NetworkRenderer, input: RenderInput): NetworkEx
 /** The bytes of an exposition as text. */
 export function textOf(exposition: NetworkExposition, format: Format = "text"): string {
   const buffer = new RenderBuffer();
-  return Buffer.concat(exposition.chunks[format].map((chunk) => Buffer.from(chunk.render(buffer)))).toString();
+  return Buffer.concat(
+    exposition.chunks[format].map((chunk) => Buffer.from(chunk.render(exposition.source!, buffer))),
+  ).toString();
 }
 
 type RenderContext = Parameters<typeof renderInput>[1];
@@ -63,7 +65,7 @@ function nodeSamples(family: NodeFamily, input: RenderInput): Sample[] {
   const presence = computeVisibility(input);
   return ids.flatMap((id, slot) => {
     const values = new Float64Array(family.splitBy?.values.length ?? 1);
-    family.fill(input, presence, slot, slot, slot + 1, values);
+    family.fill(input, presence, slot, slot + 1, values);
     const nodeLabelValues = family === NODE_INFO ? input.options.nodeLabels : [];
     const described = Object.fromEntries(nodeLabelValues.map((label) => [label, nodeLabel(fleet, label, slot)]));
     return Array.from(values, (value, line) => {

@@ -64,10 +64,9 @@ export interface NodeFamily extends FamilyRow {
   /** Returns the columns, by slot, that the values are computed from. The values of a slot change only if they do. */
   columns(input: RenderInput, visibility: Visibility): readonly ValueColumn[];
   /**
-   * Writes the values of the slots from `start` to before `end` into `out`, grouped by node. Those of the slot `base`
-   * are the first in `out`. NaN leaves a sample out.
+   * Writes the values of the slots from `start` to before `end` into `out`, grouped by node. NaN leaves a sample out.
    */
-  fill(input: RenderInput, visibility: Visibility, base: number, start: number, end: number, out: Float64Array): void;
+  fill(input: RenderInput, visibility: Visibility, start: number, end: number, out: Float64Array): void;
 }
 
 /** One sample. NaN leaves it out. */

@@ -40,14 +40,14 @@ function columnFamily(options: ColumnRow): NodeFamily {
       snapshot.fleet[column],
       row.source === "nodes" ? visibility.listed : visibility.detailed,
     ],
-    fill(input, visibility, base, start, end, out) {
+    fill(input, visibility, start, end, out) {
       const values = input.snapshot.fleet[column];
       const fresh = row.source === "nodes" ? visibility.listed : visibility.detailed;
-      values.copyTo(out, start - base, start, end);
-      for (let slot = start; slot < end; slot++) if (fresh[slot] === 0) out[slot - base] = Number.NaN;
-      if (multiplyBy !== 1) for (let line = start - base; line < end - base; line++) out[line]! *= multiplyBy;
-      if (divideBy !== 1) for (let line = start - base; line < end - base; line++) out[line]! /= divideBy;
-      if (isRounded) for (let line = start - base; line < end - base; line++) out[line] = Math.round(out[line]!);
+      values.copyTo(out, start, end);
+      for (let slot = start; slot < end; slot++) if (fresh[slot] === 0) out[slot - start] = Number.NaN;
+      if (multiplyBy !== 1) for (let line = 0; line < end - start; line++) out[line]! *= multiplyBy;
+      if (divideBy !== 1) for (let line = 0; line < end - start; line++) out[line]! /= divideBy;
+      if (isRounded) for (let line = 0; line < end - start; line++) out[line] = Math.round(out[line]!);
     },
   };
 }
@@ -63,8 +63,8 @@ export const NODE_INFO: NodeFamily = {
   splitBy: null,
   decimals: 0,
   columns: (_input, { listed }) => [listed],
-  fill(_input, { listed }, base, start, end, out) {
-    for (let slot = start; slot < end; slot++) out[slot - base] = listed[slot] === 0 ? Number.NaN : 1;
+  fill(_input, { listed }, start, end, out) {
+    for (let slot = start; slot < end; slot++) out[slot - start] = listed[slot] === 0 ? Number.NaN : 1;
   },
 };
 
@@ -79,12 +79,12 @@ export const NODE_STATUS: NodeFamily = {
   splitBy: { label: "status", values: NODE_STATUSES },
   decimals: 0,
   columns: ({ snapshot }, { listed }) => [snapshot.fleet.status, listed],
-  fill({ snapshot }, { listed }, base, start, end, out) {
+  fill({ snapshot }, { listed }, start, end, out) {
     const { status } = snapshot.fleet;
     const states = NODE_STATUSES.length;
-    out.fill(0, (start - base) * states, (end - base) * states);
+    out.fill(0, 0, (end - start) * states);
     for (let slot = start; slot < end; slot++) {
-      const first = (slot - base) * states;
+      const first = (slot - start) * states;
       if (listed[slot] === 1) out[first + status[slot]!] = 1;
       else out.fill(Number.NaN, first, first + states);
     }

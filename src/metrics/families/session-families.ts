@@ -39,7 +39,7 @@ const nodeSessions: NodeFamily = {
     );
     return [...counts, visibility.sessions];
   },
-  fill({ snapshot }, visibility, base, start, end, out) {
+  fill({ snapshot }, visibility, start, end, out) {
     const view = snapshot.sessions!;
     const states = SESSION_STATUSES.length;
     for (const [state, status] of SESSION_STATUSES.entries()) {
@@ -47,7 +47,7 @@ const nodeSessions: NodeFamily = {
       const listed = isListed(status, view);
       for (let slot = start; slot < end; slot++) {
         const present = listed && visibility.sessions[slot] === 1;
-        out[(slot - base) * states + state] = present ? zeroAsMissing(counts[slot]!, status) : Number.NaN;
+        out[(slot - start) * states + state] = present ? zeroAsMissing(counts[slot]!, status) : Number.NaN;
       }
     }
   },
@@ -66,10 +66,10 @@ const byteCounter = ({ column, ...row }: CounterRow): NodeFamily => ({
   splitBy: null,
   decimals: 0,
   columns: ({ snapshot }, { sessionCounters }) => [column(snapshot.sessions!.nodes), sessionCounters],
-  fill({ snapshot }, { sessionCounters }, base, start, end, out) {
+  fill({ snapshot }, { sessionCounters }, start, end, out) {
     const values = column(snapshot.sessions!.nodes);
     for (let slot = start; slot < end; slot++) {
-      out[slot - base] = sessionCounters[slot] === 0 ? Number.NaN : values[slot]!;
+      out[slot - start] = sessionCounters[slot] === 0 ? Number.NaN : values[slot]!;
     }
   },
 });

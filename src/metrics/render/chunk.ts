@@ -1,4 +1,5 @@
 import { createNumberWriter } from "./number-format.ts";
+import type { RenderSource } from "./render-frame.ts";
 
 /** Maximum number of lines per chunk: a few hundred kilobytes, which are rendered in well under a millisecond. */
 export const CHUNK_LINES_MAX = 4_096;
@@ -6,10 +7,10 @@ export const CHUNK_LINES_MAX = 4_096;
 /** Consecutive lines of an exposition. They are rendered each time they are needed, because that takes little time. */
 export interface Chunk {
   /**
-   * Returns the bytes, which are the same at each call. They may be in the buffer, and are then valid until its next
-   * use.
+   * Returns the bytes, which are the same for every exposition that has the chunk. `source` is what the exposition
+   * shows. The bytes may be in the buffer, and are then valid until its next use.
    */
-  render(buffer: RenderBuffer): Uint8Array;
+  render(source: RenderSource, buffer: RenderBuffer): Uint8Array;
 }
 
 /** Returns a chunk of bytes that are stored. */

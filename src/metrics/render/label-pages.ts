@@ -52,6 +52,6 @@ function createPage(start: number, end: number, textAt: (slot: number) => string
   for (const [index, text] of texts.entries()) starts[index + 1] = starts[index]! + Buffer.byteLength(text);
   // The last step of a copy may read beyond the end.
   const bytes = Buffer.alloc(starts[texts.length]! + COPY_STEP);
-  bytes.write(texts.join(""));
+  for (const [index, text] of texts.entries()) bytes.write(text, starts[index]!);
   return { view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length), starts };
 }

@@ -33,8 +33,8 @@ export class NodeFamilyRenderer implements FamilyRenderer {
     };
   }
 
-  *refresh({ source, sessionsUnchanged }: RenderFrame): Generator<void, void> {
-    const areSame = this.#family.nodeSource === "session_nodes" && sessionsUnchanged;
+  *refresh({ source, previous, sessionsUnchanged }: RenderFrame): Generator<void, void> {
+    if (this.#family.nodeSource === "session_nodes" && sessionsUnchanged && this.#chunks.length > 0) return;
     const slots = idsOf(this.#family.nodeSource, source.input).length;
     const count = Math.ceil(slots / this.#nodesPerChunk);
     this.#chunks.length = Math.min(this.#chunks.length, count);
@@ -42,10 +42,8 @@ export class NodeFamilyRenderer implements FamilyRenderer {
       const start = index * this.#nodesPerChunk;
       const labels = this.#labels.pageOf(start);
       const range = { start, end: Math.min(slots, start + this.#nodesPerChunk), labels };
-      const known = this.#chunks[index];
-      if (known !== undefined && (areSame || (known.covers(range) && this.#hasSameValues(known.source, source, range))))
-        known.source = source;
-      else this.#chunks[index] = new NodeChunk(this.#family, this.#format, range, source, this.#buffer);
+      const isSame = this.#chunks[index]?.covers(range) === true && this.#hasSameValues(previous!, source, range);
+      if (!isSame) this.#chunks[index] = new NodeChunk(this.#family, this.#format, range, source, this.#buffer);
       yield;
     }
   }
@@ -73,10 +71,8 @@ interface SlotRange {
   readonly labels: LabelPage;
 }
 
-/** The lines of some nodes of a family. */
+/** The lines of some nodes of a family. It keeps no snapshot in memory. */
 class NodeChunk implements Chunk {
-  /** Where the values come from: the latest snapshot that has them, so that no older one stays in memory. */
-  source: RenderSource;
   readonly samples: number;
   readonly #family: NodeFamily;
   readonly #format: LineFormat;
@@ -86,8 +82,7 @@ class NodeChunk implements Chunk {
     this.#family = family;
     this.#format = format;
     this.#range = range;
-    this.source = source;
-    this.samples = this.#countSamples(buffer);
+    this.samples = this.#countSamples(source, buffer);
   }
 
   /** Returns whether the chunk has these slots, with the same labels. */
@@ -95,20 +90,18 @@ class NodeChunk implements Chunk {
     return this.#range.start === start && this.#range.end === end && this.#range.labels === labels;
   }
 
-  render(buffer: RenderBuffer): Uint8Array {
+  render(source: RenderSource, buffer: RenderBuffer): Uint8Array {
     const { start, end, labels } = this.#range;
-    this.#fill(buffer);
+    this.#fill(source, buffer);
     return writeLines(buffer, this.#format, labels, start % PAGE_SLOTS, end - start);
   }
 
-  #fill({ values }: RenderBuffer): void {
-    const { start, end } = this.#range;
-    const { input, visibility } = this.source;
-    this.#family.fill(input, visibility, start, start, end, values);
+  #fill({ input, visibility }: RenderSource, { values }: RenderBuffer): void {
+    this.#family.fill(input, visibility, this.#range.start, this.#range.end, values);
   }
 
-  #countSamples(buffer: RenderBuffer): number {
-    this.#fill(buffer);
+  #countSamples(source: RenderSource, buffer: RenderBuffer): number {
+    this.#fill(source, buffer);
     const lines = (this.#range.end - this.#range.start) * this.#format.tails.length;
     let count = 0;
     for (let line = 0; line < lines; line++) if (!Number.isNaN(buffer.values[line])) count++;

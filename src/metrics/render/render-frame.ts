@@ -13,6 +13,8 @@ export interface RenderSource {
 /** What one rendering shows, and how it differs from the previous one. */
 export interface RenderFrame {
   readonly source: RenderSource;
+  /** What the previous rendering showed, or null if there was none. */
+  readonly previous: RenderSource | null;
   /** Whether the sessions by node, and their freshness, are the same as in the previous rendering. */
   readonly sessionsUnchanged: boolean;
 }
@@ -32,7 +34,7 @@ export function createFrame(input: RenderInput, previous: RenderSource | null): 
     previous !== null &&
     previous.input.snapshot.sessions === input.snapshot.sessions &&
     hasFreshSessions(previous.input) === hasFreshSessions(input);
-  return { source: { input, visibility: computeVisibility(input) }, sessionsUnchanged };
+  return { source: { input, visibility: computeVisibility(input) }, previous, sessionsUnchanged };
 }
 
 /** Returns the ids of a source by slot; none if there is nothing to show. */

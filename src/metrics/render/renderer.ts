@@ -14,6 +14,8 @@ export interface NetworkExposition {
   readonly series: number;
   /** Names of the families dropped because of `export.series_max`. */
   readonly droppedFamilies: readonly string[];
+  /** What the chunks are rendered from, or null if there are none. */
+  readonly source: RenderSource | null;
   /** The lines, in order. Both formats share the chunks of sample lines; the header lines differ. */
   readonly chunks: Readonly<Record<Format, readonly Chunk[]>>;
 }
@@ -22,6 +24,7 @@ export interface NetworkExposition {
 export const EMPTY_NETWORK_EXPOSITION: NetworkExposition = {
   series: 0,
   droppedFamilies: [],
+  source: null,
   chunks: { text: [], openmetrics: [] },
 };
 
@@ -48,13 +51,14 @@ export function createNetworkRenderer(): NetworkRenderer {
   const createRenderer = (family: Family): FamilyRenderer =>
     "fill" in family ? new NodeFamilyRenderer(family, labels.of(family), buffer) : createAggregateRenderer(family);
 
-  function assemble(dropped: readonly string[]): NetworkExposition {
+  function assemble(source: RenderSource, dropped: readonly string[]): NetworkExposition {
     const shown = [...familyRenderers].filter(([, familyRenderer]) => familyRenderer.sampleCount() > 0);
     const chunksOf = (format: Format) =>
       shown.flatMap(([family, familyRenderer]) => [headers.get(family)![format], ...familyRenderer.chunks()]);
     return {
       series: shown.reduce((sum, [, familyRenderer]) => sum + familyRenderer.sampleCount(), 0),
       droppedFamilies: dropped,
+      source,
       chunks: { text: chunksOf("text"), openmetrics: chunksOf("openmetrics") },
     };
   }
@@ -74,7 +78,7 @@ export function createNetworkRenderer(): NetworkRenderer {
       // Renderers of families that are no longer exported are dropped.
       familyRenderers = new Map(families.map((family) => [family, last.get(family) ?? createRenderer(family)]));
       for (const familyRenderer of familyRenderers.values()) yield* familyRenderer.refresh(frame);
-      return assemble(dropped);
+      return assemble(frame.source, dropped);
     },
   };
 }

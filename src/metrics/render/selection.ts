@@ -61,7 +61,7 @@ function* countNodeSamples(family: NodeFamily, input: RenderInput, visibility: V
   let count = 0;
   for (let start = 0; start < slots; start += nodes) {
     const end = Math.min(slots, start + nodes);
-    family.fill(input, visibility, start, start, end, values);
+    family.fill(input, visibility, start, end, values);
     for (let line = 0; line < (end - start) * perNode; line++) if (!Number.isNaN(values[line])) count++;
     yield;
   }

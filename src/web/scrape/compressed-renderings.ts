@@ -39,7 +39,7 @@ export function createCompressedRenderings(clock: Pick<Clock, "monotonic">) {
   async function compress(page: Page, format: Format): Promise<GzipStart> {
     const renderings = latest;
     const at = clock.monotonic();
-    const start = await startGzip(page.chunks[format]);
+    const start = await startGzip(page, format);
     const now = clock.monotonic();
     renderings.set(format, { start, at, tookMs: now - at });
     pausedUntil = now + Math.min(PAUSE_MS_MAX, PAUSE_FACTOR * (now - at));

@@ -1,5 +1,8 @@
 import { constants, crc32, createDeflateRaw, type DeflateRaw, deflateRawSync } from "node:zlib";
 import { type Chunk, RenderBuffer } from "../../metrics/render/chunk.ts";
+import type { RenderSource } from "../../metrics/render/render-frame.ts";
+import type { NetworkExposition as Page } from "../../metrics/render/renderer.ts";
+import type { Format } from "../../metrics/text-format.ts";
 
 /** A deflated chunk, and its effect on the checksum of a body. */
 interface DeflatedChunk {
@@ -28,8 +31,8 @@ const DEFLATERS_COUNT = 2;
 const GZIP_HEADER = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255);
 
 /**
- * Creates a function that returns the beginning of a gzip body with the given chunks. It caches deflated chunks for as
- * long as the chunks exist.
+ * Creates a function that returns the beginning of a gzip body with the chunks of a page in a format. It caches deflated
+ * chunks for as long as the chunks exist.
  */
 export function createCompressor() {
   const deflaters = Array.from({ length: DEFLATERS_COUNT }, createDeflater);
@@ -37,11 +40,14 @@ export function createCompressor() {
   const deflated = new WeakMap<Chunk, Promise<DeflatedChunk>>();
   const starts = new WeakMap<readonly Chunk[], Promise<GzipStart>>();
 
-  const deflateOnce = (chunk: Chunk) =>
-    memoize(deflated, chunk, () => deflaters[deflations++ % DEFLATERS_COUNT]!(chunk));
-  const build = async (chunks: readonly Chunk[]) => join(await Promise.all(chunks.map(deflateOnce)));
+  async function build({ chunks, source }: Page, format: Format): Promise<GzipStart> {
+    const deflateOnce = (chunk: Chunk) =>
+      memoize(deflated, chunk, () => deflaters[deflations++ % DEFLATERS_COUNT]!(chunk, source));
+    return join(await Promise.all(chunks[format].map(deflateOnce)));
+  }
 
-  return (chunks: readonly Chunk[]): Promise<GzipStart> => memoize(starts, chunks, () => build(chunks));
+  return (page: Page, format: Format): Promise<GzipStart> =>
+    memoize(starts, page.chunks[format], () => build(page, format));
 }
 
 /**
@@ -107,14 +113,14 @@ function createDeflater() {
     });
   }
 
-  async function deflate(chunk: Chunk): Promise<DeflatedChunk> {
-    const bytes = chunk.render(buffer);
+  async function deflate(chunk: Chunk, source: RenderSource | null): Promise<DeflatedChunk> {
+    const bytes = chunk.render(source!, buffer);
     const { length } = bytes;
     return { checksum: crc32(bytes), shift: checksumShift(length), length, parts: await run(bytes) };
   }
 
-  return (chunk: Chunk): Promise<DeflatedChunk> => {
-    const done = queue.then(() => deflate(chunk));
+  return (chunk: Chunk, source: RenderSource | null): Promise<DeflatedChunk> => {
+    const done = queue.then(() => deflate(chunk, source));
     queue = done.catch(() => undefined);
     return done;
   };

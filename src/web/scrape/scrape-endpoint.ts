@@ -2,10 +2,11 @@ import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { SECOND_MS } from "../../base/duration.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../metrics/families/family.ts";
-import { type Chunk, RenderBuffer } from "../../metrics/render/chunk.ts";
+import { RenderBuffer } from "../../metrics/render/chunk.ts";
 import type { NetworkExposition as Page } from "../../metrics/render/renderer.ts";
 import { endMarker, type Format } from "../../metrics/text-format.ts";
 import type { Clock } from "../../model/ports.ts";
+import { nextTurn } from "../../platform/event-loop.ts";
 import { acceptsGzip, CONTENT_TYPES, negotiateFormat } from "../http/content-negotiation.ts";
 import { createCompressedRenderings } from "./compressed-renderings.ts";
 import { finishGzip } from "./gzip-assembly.ts";
@@ -50,8 +51,8 @@ interface MetricsEndpointDeps {
 /** Maximum number of older renderings in memory. Beyond it, slow clients of the oldest are disconnected. */
 const OLD_RENDERINGS_MAX = 2;
 
-/** A text of at most so many series, which are about a megabyte, is rendered at once. */
-const SERIES_AT_ONCE_MAX = 10_000;
+/** An uncompressed body is rendered and sent in turns of the event loop with this many bytes, less than a millisecond. */
+const TURN_BYTES = 1_000_000;
 
 /** Creates an endpoint without metrics of the network until the first snapshot. */
 export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointDeps): MetricsEndpoint {
@@ -78,10 +79,9 @@ export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointD
 
   async function bodyOf(page: Page, format: Format, gzip: boolean): Promise<Pick<Scrape, "contentLength" | "chunks">> {
     const daemonText = Buffer.from((await daemonMetrics.render(format)) + endMarker(format));
-    if (gzip) return completeBody(finishGzip(await compressed.startOf(page, format), daemonText));
-    const chunks = renderChunks(page.chunks[format], daemonText);
-    if (page.series > SERIES_AT_ONCE_MAX) return { contentLength: null, chunks };
-    return completeBody(Array.from(chunks, (chunk) => Buffer.from(chunk)));
+    if (!gzip) return { contentLength: null, chunks: renderChunks(page, format, daemonText) };
+    const chunks = finishGzip(await compressed.startOf(page, format), daemonText);
+    return { contentLength: chunks.reduce((sum, { length }) => sum + length, 0), chunks };
   }
 
   return {
@@ -107,15 +107,10 @@ export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointD
   };
 }
 
-const completeBody = (chunks: readonly Uint8Array[]) => ({
-  contentLength: chunks.reduce((sum, { length }) => sum + length, 0),
-  chunks,
-});
-
 /** Renders the chunks of a page one by one, and returns the rest after them. */
-function* renderChunks(chunks: readonly Chunk[], rest: Uint8Array): Generator<Uint8Array, void> {
+function* renderChunks({ chunks, source }: Page, format: Format, rest: Uint8Array): Generator<Uint8Array, void> {
   const buffer = new RenderBuffer();
-  for (const chunk of chunks) yield chunk.render(buffer);
+  for (const chunk of chunks[format]) yield chunk.render(source!, buffer);
   yield rest;
 }
 
@@ -148,11 +143,17 @@ export function sendScrape(response: ServerResponse, scrape: Scrape): void {
   response.end();
 }
 
-/** Sends each chunk after the one before has been sent. */
+/** Sends each chunk after the one before has been sent, and nothing in response to HEAD. */
 async function sendOneByOne(response: ServerResponse, chunks: Iterable<Uint8Array>): Promise<void> {
-  for (const chunk of chunks) {
+  let unyielded = 0;
+  for (const chunk of response.req.method === "HEAD" ? [] : chunks) {
     await new Promise<unknown>((resolve) => response.write(chunk, resolve));
     if (response.destroyed) return;
+    unyielded += chunk.length;
+    if (unyielded < TURN_BYTES) continue;
+    unyielded = 0;
+    // The callback of a write that succeeds at once runs in the same turn.
+    await nextTurn();
   }
   response.end();
 }

@@ -1,9 +1,13 @@
+import { setImmediate } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { seededRandom } from "../../../src/base/random.ts";
 import { RenderBuffer } from "../../../src/metrics/render/chunk.ts";
 import { createNetworkRenderer } from "../../../src/metrics/render/renderer.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
+import type { Fleet, SessionSummary } from "../../../src/model/snapshot.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
 import { referenceRender, render, textOf } from "../naive-renderer.ts";
 import {
@@ -93,11 +97,15 @@ const step: fc.Arbitrary<RenderStep> = fc.record({
 function* inputsOf(steps: readonly RenderStep[]) {
   const nodes: (NodeFixture | null)[] = Array(SLOTS_MAX).fill(null);
   const sessions: (SessionNodeFixture | null)[] = Array(SLOTS_MAX).fill(null);
+  let summary: SessionSummary | null = null;
   for (const { slots, now, deny, nodeLabels, failedListed, ...changes } of steps) {
     // The slot is part of the id: no two nodes have the same.
     for (const [at, one] of changes.nodes) nodes[at] = one && { ...one, id: `${changes.name}${at}` };
     for (const [at, one] of changes.sessions) sessions[at] = one && { ...one, id: `${changes.name}${at}` };
-    const snapshot = { fleet: buildFleet(nodes.slice(0, slots)), sessions: buildSessions(sessions, { failedListed }) };
+    // As in a daemon, snapshots share the sessions until there are new ones.
+    if (changes.sessions.length > 0 || failedListed !== summary?.failedListed)
+      summary = buildSessions(sessions, { failedListed });
+    const snapshot = { fleet: buildFleet(nodes.slice(0, slots)), sessions: summary };
     yield renderInput(snapshot, { now, options: { deny: new Set(deny), nodeLabels } });
   }
 }
@@ -158,10 +166,40 @@ describe("an exposition", () => {
     const before = render(renderer, renderInput({ fleet: buildFleet(nodes) }));
     const after = render(renderer, renderInput({ fleet: buildFleet([{ ...nodes[0]!, activeSessions: 10 }]) }));
     const changed = after.chunks.text.filter((chunk, index) => chunk !== before.chunks.text[index]);
-    expect(changed.map((chunk) => Buffer.from(chunk.render(new RenderBuffer())).toString())).toEqual([
+    expect(changed.map((chunk) => Buffer.from(chunk.render(after.source!, new RenderBuffer())).toString())).toEqual([
       'proxynet_node_active_sessions{node_id="node_1"} 10\n',
     ]);
   });
+});
+
+test("a changed list of locations changes the labels of the nodes, even with the same numbers", () => {
+  const renderer = createNetworkRenderer();
+  const fleet = buildFleet([{ id: "node_1", region: "eu" }]);
+  const shown = (regions: Fleet) =>
+    textOf(render(renderer, renderInput({ fleet: regions }, { options: { nodeLabels: ["region"] } })));
+  expect(shown(fleet)).toContain('region="eu"} 1');
+  const moved = { ...fleet, locations: fleet.locations.map((location) => ({ ...location, region: "us" })) };
+  expect(shown(moved)).toContain('proxynet_node_info{node_id="node_1",region="us"} 1');
+});
+
+test("an exposition that is being sent keeps no later snapshot in memory", async () => {
+  setFlagsFromString("--expose-gc");
+  const collectGarbage = runInNewContext("gc") as () => void;
+  const renderer = createNetworkRenderer();
+  const nodes = Array.from({ length: 10 }, (_, index) => ({ id: `node_${index}`, uptimeHours: 1, activeSessions: 1 }));
+  const held = render(renderer, renderInput({ fleet: buildFleet(nodes) }));
+  const later: WeakRef<Fleet>[] = [];
+  for (let round = 0; round < 10; round++) {
+    // Each round replaces the chunk of another family.
+    Object.assign(nodes[0]!, round % 2 === 0 ? { uptimeHours: round } : { activeSessions: round });
+    const fleet = buildFleet(nodes);
+    later.push(new WeakRef(fleet));
+    render(renderer, renderInput({ fleet }));
+  }
+  await setImmediate();
+  collectGarbage();
+  expect(later.filter((fleet) => fleet.deref() !== undefined).length).toBeLessThanOrEqual(2);
+  expect(textOf(held)).toContain('proxynet_node_uptime_seconds{node_id="node_0"} 3600');
 });
 
 describe("series_max", () => {

@@ -23,6 +23,7 @@ function renderingsOnStoppedClock() {
 const pageOf = (text: string) => ({
   series: 1,
   droppedFamilies: [],
+  source: null,
   chunks: { text: [storedChunk(Buffer.from(text))], openmetrics: [] },
 });
 

@@ -1,7 +1,8 @@
 import { crc32, gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { storedChunk } from "../../../src/metrics/render/chunk.ts";
+import { type Chunk, storedChunk } from "../../../src/metrics/render/chunk.ts";
+import { EMPTY_NETWORK_EXPOSITION } from "../../../src/metrics/render/renderer.ts";
 import {
   checksumShift,
   combineChecksums,
@@ -10,6 +11,8 @@ import {
 } from "../../../src/web/scrape/gzip-assembly.ts";
 
 const bytes = fc.uint8Array({ maxLength: 2_000 });
+
+const pageOf = (text: readonly Chunk[]) => ({ ...EMPTY_NETWORK_EXPOSITION, chunks: { text, openmetrics: [] } });
 
 test("combines the checksums of two byte runs", () => {
   fc.assert(
@@ -32,7 +35,7 @@ describe("a gzip body", () => {
   test("is one member with the chunks and the rest, in order", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(bytes, { maxLength: 8 }), bytes, async (runs, rest) => {
-        const start = await startGzip(runs.map((run) => storedChunk(run)));
+        const start = await startGzip(pageOf(runs.map((run) => storedChunk(run))), "text");
         const body = Buffer.concat(finishGzip(start, rest));
         expect(gunzipSync(body)).toEqual(Buffer.concat([...runs, rest]));
         // The final length covers all bytes, so there is only one member.
@@ -44,8 +47,8 @@ describe("a gzip body", () => {
 
   test("reuses the deflated bytes of a chunk", async () => {
     const shared = storedChunk(Buffer.from("shared ".repeat(100)));
-    const one = await startGzip([shared, storedChunk(Buffer.from("one"))]);
-    const other = await startGzip([storedChunk(Buffer.from("other")), shared]);
+    const one = await startGzip(pageOf([shared, storedChunk(Buffer.from("one"))]), "text");
+    const other = await startGzip(pageOf([storedChunk(Buffer.from("other")), shared]), "text");
     expect(other.chunks[2]).toBe(one.chunks[1]);
   });
 });

@@ -1,0 +1,85 @@
+import { once } from "node:events";
+import { createServer, get, type IncomingMessage, request, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { buffer } from "node:stream/consumers";
+import { setImmediate } from "node:timers/promises";
+import { afterEach, expect, test } from "vitest";
+import { sendScrape } from "../../../src/web/scrape/scrape-endpoint.ts";
+
+let server: Server | null = null;
+afterEach(() => {
+  server?.closeAllConnections();
+  server?.close();
+});
+
+/** Starts a server that sends the chunks, and returns its URL and a promise of the release. */
+async function serving(chunks: Iterable<Uint8Array>) {
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  server = createServer((_request, response) =>
+    sendScrape(response, { contentType: "text/plain", contentLength: null, chunks, release }),
+  );
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`, released };
+}
+
+/** Counts the chunks that are taken. */
+function countedChunks(count: number, bytes: number, onTaken: () => void = () => {}) {
+  const counted = {
+    taken: 0,
+    *[Symbol.iterator]() {
+      for (; counted.taken < count; counted.taken++) {
+        onTaken();
+        yield Buffer.alloc(bytes, "a");
+      }
+    },
+  };
+  return counted;
+}
+
+test("a chunk is taken when the one before has been sent, and none after the client disconnected", async () => {
+  const chunks = countedChunks(100, 10_000_000);
+  const { url, released } = await serving(chunks);
+  const [response] = (await once(get(url), "response")) as [IncomingMessage];
+  response.destroy();
+  await released;
+  for (let turn = 0; turn < 10; turn++) await setImmediate();
+  expect(chunks.taken).toBeLessThan(20);
+});
+
+test("an error in a chunk disconnects the client, which would take a shorter body for a complete one", async () => {
+  let taken = 0;
+  const { url, released } = await serving(
+    countedChunks(10, 1_000, () => {
+      if (++taken === 5) throw new Error("the chunk can't be rendered");
+    }),
+  );
+  const [response] = (await once(get(url), "response")) as [IncomingMessage];
+  await expect(buffer(response)).rejects.toThrow("aborted");
+  await released;
+});
+
+test("nothing is rendered for HEAD", async () => {
+  const chunks = countedChunks(10, 1_000);
+  const { url, released } = await serving(chunks);
+  const [response] = (await once(request(url, { method: "HEAD" }).end(), "response")) as [IncomingMessage];
+  expect(response.statusCode).toBe(200);
+  response.resume();
+  await released;
+  expect(chunks.taken).toBe(0);
+});
+
+test("a large body is rendered in many turns of the event loop, even if the client reads at once", async () => {
+  let turn = 0;
+  let isOver = false;
+  const turns: number[] = [];
+  const { url, released } = await serving(countedChunks(100, 500_000, () => turns.push(turn)));
+  const counting = (async () => {
+    for (; !isOver; turn++) await setImmediate();
+  })();
+  const [response] = (await once(get(url), "response")) as [IncomingMessage];
+  expect((await buffer(response)).length).toBe(50_000_000);
+  await released;
+  isOver = true;
+  await counting;
+  expect(new Set(turns).size).toBeGreaterThanOrEqual(50);
+});
