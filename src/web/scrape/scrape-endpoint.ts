@@ -147,8 +147,7 @@ export function sendScrape(response: ServerResponse, scrape: Scrape): void {
 async function sendOneByOne(response: ServerResponse, chunks: Iterable<Uint8Array>): Promise<void> {
   let unyielded = 0;
   for (const chunk of response.req.method === "HEAD" ? [] : chunks) {
-    await new Promise<unknown>((resolve) => response.write(chunk, resolve));
-    if (response.destroyed) return;
+    await new Promise<void>((resolve, reject) => response.write(chunk, (error) => (error ? reject(error) : resolve())));
     unyielded += chunk.length;
     if (unyielded < TURN_BYTES) continue;
     unyielded = 0;
