@@ -29,9 +29,9 @@ const columns = ["lastSeenMs", "uptimeHours", "activeSessions", "cpuUsage", "mem
 export interface FleetSource {
   /**
    * Returns the next state, in which `share` of the nodes have a new value in every column and another status. They
-   * follow each other in the list, as in a daemon, which reads lists and details in this order.
+   * follow each other in the list, as nodes that were read at about the same time do, or are `scattered`.
    */
-  next(share: number): Fleet;
+  next(share: number, scattered?: boolean): Fleet;
 }
 
 /** Creates a fleet of `nodes` nodes. */
@@ -55,11 +55,12 @@ export function createFleetSource(nodes: number): FleetSource {
   }
 
   return {
-    next(share) {
+    next(share, scattered = false) {
       round++;
       status = status.slice();
       const count = Math.round(nodes * share);
-      for (let index = 0; index < count; index++) change((round * count + index) % nodes);
+      const step = scattered ? Math.round(1 / share) : 1;
+      for (let index = 0; index < count; index++) change((round * count + index * step) % nodes);
       return { ...fleet, status, ...byColumn((column) => values[column].copy()) };
     },
   };

@@ -29,6 +29,8 @@ function markdown(all: readonly ExpositionResult[]): string {
     ["render and compress after a change of all nodes, ms", "allMs"],
     ["the same after a change of 5% that follow each other in the list, ms", "fewMs"],
     ["**share**", "fewShare"],
+    ["the same after a change of 5% that are scattered, ms", "scatteredMs"],
+    ["**share**", "scatteredShare"],
     ["**longest time the event loop is blocked, median of rounds, ms**", "gapMs"],
     ["the same, maximum of rounds (a major garbage collection), ms", "gapWorstMs"],
     ["gzip scrape from a bare server, ms", "bareScrapeMs"],

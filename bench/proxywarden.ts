@@ -18,7 +18,7 @@ const exposition = createMetricsEndpoint({ clock, daemonMetrics });
 const textExposition = createMetricsEndpoint({ clock, daemonMetrics });
 const gzipped = { "accept-encoding": "gzip" };
 
-const nextInput = (share: number) => inputOf(source.next(share), performance.now());
+const nextInput = (share: number, scattered = false) => inputOf(source.next(share, scattered), performance.now());
 
 /** Publishes a snapshot in which all values changed, and renders all of it. */
 function renderAll(): Promise<Measured> {
@@ -32,9 +32,9 @@ function renderAll(): Promise<Measured> {
 }
 
 /** Publishes a snapshot in which a share of the nodes changed, and brings its compressed rendering up to date. */
-function compressChanged(share: number): Promise<Measured> {
+function compressChanged(share: number, scattered = false): Promise<Measured> {
   skippedMs += MINUTE_MS;
-  const input = nextInput(share);
+  const input = nextInput(share, scattered);
   return measure(async () => {
     await exposition.refresh(input);
     (await exposition.scrape(gzipped)).release();
@@ -52,6 +52,7 @@ serveRounds({
   text_of_all: renderAll,
   gzip_of_all: () => compressChanged(1),
   gzip_of_few: () => compressChanged(0.05),
+  gzip_of_scattered: () => compressChanged(0.05, true),
   /** Publishes a snapshot of which the next scrape comes before its compression. */
   change: async () => {
     await exposition.refresh(nextInput(1));
