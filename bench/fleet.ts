@@ -15,7 +15,7 @@ const DENIED = [
   "proxynet_node_updated_timestamp_seconds",
 ];
 
-const PLACES = ["DE", "FR", "US", "BR", "JP", "IN", "ZA", "AU"].map((country) => ({
+const LOCATIONS = ["DE", "FR", "US", "BR", "JP", "IN", "ZA", "AU"].map((country) => ({
   country,
   region: `${country}-1`,
 }));
@@ -28,8 +28,8 @@ const columns = ["lastSeenMs", "uptimeHours", "activeSessions", "cpuUsage", "mem
 /** A synthetic fleet that changes identically in every process. */
 export interface FleetSource {
   /**
-   * Returns the next state, in which `share` of the nodes have a new value in every column and another status. They
-   * follow each other in the list, as nodes that were read at about the same time do, or are `scattered`.
+   * Returns the next state, in which `share` of the nodes have a new value in every column and another status. These
+   * nodes are consecutive in the list, as nodes read at about the same time are, or spread evenly over it if `scattered`.
    */
   next(share: number, scattered?: boolean): Fleet;
 }
@@ -88,11 +88,11 @@ function emptyFleet(nodes: number, upTo: (count: number) => number) {
       flat(`node_${slot.toString(16).padStart(8, "0")}-${hex(4)}-${hex(4)}-${hex(4)}-${hex(12)}`),
     ),
     ...fieldColumns(nodes),
-    name: slots.map((slot) => flat(`edge-${PLACES[slot % PLACES.length]!.country.toLowerCase()}-${slot}`)),
+    name: slots.map((slot) => flat(`edge-${LOCATIONS[slot % LOCATIONS.length]!.country.toLowerCase()}-${slot}`)),
     ipAddress: slots.map((slot) => flat(`10.${slot >> 16}.${(slot >> 8) & 255}.${slot & 255}`)),
     version: slots.map((slot) => (slot % 3 === 0 ? "2.4.1" : "2.5.0")),
-    locationIndex: Uint32Array.from(slots, (slot) => slot % PLACES.length),
-    locations: PLACES,
+    locationIndex: Uint32Array.from(slots, (slot) => slot % LOCATIONS.length),
+    locations: LOCATIONS,
     status: new Uint8Array(nodes),
     listedAt: zeros,
     detailedAt: zeros,

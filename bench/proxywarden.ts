@@ -10,12 +10,12 @@ import { createFleetSource, inputOf } from "./fleet.ts";
 
 const source = createFleetSource(Number(process.argv[2]));
 const daemonMetrics = createDaemonMetrics({ process: false });
-/** Moves the clock on, so that each rendering is compressed and no scrape gets the one before. */
+/** Added to the clock, so that each snapshot is compressed and no scrape gets an earlier one. */
 let skippedMs = 0;
 const clock = { monotonic: () => performance.now() + skippedMs };
-const exposition = createMetricsEndpoint({ clock, daemonMetrics });
+const gzipEndpoint = createMetricsEndpoint({ clock, daemonMetrics });
 /** Is never asked for gzip, so it compresses nothing ahead of scrapes. */
-const textExposition = createMetricsEndpoint({ clock, daemonMetrics });
+const textEndpoint = createMetricsEndpoint({ clock, daemonMetrics });
 const gzipped = { "accept-encoding": "gzip" };
 
 const nextInput = (share: number, scattered = false) => inputOf(source.next(share, scattered), performance.now());
@@ -24,8 +24,8 @@ const nextInput = (share: number, scattered = false) => inputOf(source.next(shar
 function renderAll(): Promise<Measured> {
   const input = nextInput(1);
   return measure(async () => {
-    await textExposition.refresh(input);
-    const scrape = await textExposition.scrape({});
+    await textEndpoint.refresh(input);
+    const scrape = await textEndpoint.scrape({});
     await runInSlices(scrape.chunks[Symbol.iterator](), clock);
     scrape.release();
   });
@@ -36,8 +36,8 @@ function compressChanged(share: number, scattered = false): Promise<Measured> {
   skippedMs += MINUTE_MS;
   const input = nextInput(share, scattered);
   return measure(async () => {
-    await exposition.refresh(input);
-    (await exposition.scrape(gzipped)).release();
+    await gzipEndpoint.refresh(input);
+    (await gzipEndpoint.scrape(gzipped)).release();
   });
 }
 
@@ -48,29 +48,28 @@ const listen = (server: Server) =>
   });
 
 serveRounds({
-  /** A refresh of all nodes, and all of it as text. */
   text_of_all: renderAll,
   gzip_of_all: () => compressChanged(1),
   gzip_of_few: () => compressChanged(0.05),
   gzip_of_scattered: () => compressChanged(0.05, true),
-  /** Publishes a snapshot of which the next scrape comes before its compression. */
+  /** Publishes a snapshot so that the next scrape arrives before it is compressed. */
   change: async () => {
-    await exposition.refresh(nextInput(1));
+    await gzipEndpoint.refresh(nextInput(1));
     return true;
   },
-  text: async () => bodyOf(await textExposition.scrape({})).toString(),
+  text: async () => bodyOf(await textEndpoint.scrape({})).toString(),
   /** Peak RSS so far in megabytes, including rendering, compression and a scrape. */
-  rss: () => Promise.resolve(process.resourceUsage().maxRSS / 1e3),
+  rss: () => Promise.resolve((process.resourceUsage().maxRSS * 1_024) / 1e6),
   /** Starts two servers of the same bytes: the scrape endpoint, and a bare one that only sends them. */
   async serve() {
-    const scrape = await exposition.scrape(gzipped);
+    const scrape = await gzipEndpoint.scrape(gzipped);
     const bytes = bodyOf(scrape);
     scrape.release();
     const bare = createServer((_request, response) => {
       response.writeHead(200, { "content-encoding": "gzip", "content-length": bytes.length });
       response.end(bytes);
     });
-    const ours = createServer(async (_request, response) => sendScrape(response, await exposition.scrape(gzipped)));
+    const ours = createServer(async (_request, response) => sendScrape(response, await gzipEndpoint.scrape(gzipped)));
     return { ours: await listen(ours), bare: await listen(bare) };
   },
 });

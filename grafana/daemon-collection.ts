@@ -165,7 +165,7 @@ export const processPanels = () => [
   }),
   timeSeries({
     ...third,
-    title: "Refresh duration",
+    title: "Snapshot publication time",
     description:
       "Time it took to publish the last snapshot on /metrics, including other work done in the meantime. Scrapes do not wait for it.",
     unit: "s",

@@ -73,7 +73,7 @@ limits.
 seconds if clients scrape with gzip; a second core helps only with compression.
 
 **Memory.** Allow for the peak above plus 20%. It grows with the number of nodes and of sessions. If you don't need a family,
-\`export.deny\` reduces the size of scrapes and the CPU time of their compression. With glibc, \`MALLOC_ARENA_MAX=2\` and \`MALLOC_MMAP_THRESHOLD_=32768\`
+\`export.deny\` reduces the size of scrapes and the CPU time needed to compress them. With glibc, \`MALLOC_ARENA_MAX=2\` and \`MALLOC_MMAP_THRESHOLD_=32768\`
 reduce memory by a tenth; the image and the installed command set them.
 
 **Prometheus.** A scrape of 100,000 nodes has more than a million series. Prometheus needs about 4 GB of memory for them, and seconds

@@ -1,8 +1,8 @@
-/** Numbers per page, 32 KiB: copying a page is cheap, and a hundred thousand numbers have 25 pages. */
+/** A page has 2^12 numbers (32 KiB): copying one is cheap, and 100,000 numbers take 25 pages. */
 const PAGE_BITS = 12;
 const PAGE_LENGTH = 1 << PAGE_BITS;
 const PAGE_MASK = PAGE_LENGTH - 1;
-/** The last page begins with this length and doubles, so that a small fleet has short columns. */
+/** A new page has this length, and doubles when it is full, so that a small fleet has short columns. */
 const PAGE_LENGTH_MIN = 64;
 
 /** An immutable column of numbers. Successive copies of a {@link WritableNumberColumn} share the pages that did not change. */
@@ -30,7 +30,7 @@ export class NumberColumn implements Iterable<number> {
     return this.#pages[index >>> PAGE_BITS]?.[index & PAGE_MASK] ?? Number.NaN;
   }
 
-  /** Copies the numbers from `start` to before `end`, which must not be beyond the column's, to the start of `out`. */
+  /** Copies the numbers from `start` up to but not including `end`, which must not exceed the length, to the start of `out`. */
   copyTo(out: Float64Array, start: number, end: number): void {
     for (let from = start; from < end; ) {
       const next = Math.min(end, (from | PAGE_MASK) + 1);
@@ -40,7 +40,7 @@ export class NumberColumn implements Iterable<number> {
     }
   }
 
-  /** Sets `marks[index]` to 1 for each index at which the columns differ. Takes no time for the pages that they share. */
+  /** Sets `marks[index]` to 1 for each index at which the columns differ; 0 and -0 do. Takes no time for the pages that they share. */
   markDifferences(other: NumberColumn, marks: Uint8Array): void {
     for (const [index, page] of this.#pages.entries()) {
       const otherPage = other.#pages[index];
@@ -56,8 +56,8 @@ export class NumberColumn implements Iterable<number> {
   }
 
   /**
-   * Returns whether the columns have the same numbers from `start` to before `end`. Takes no time for the pages that
-   * they share.
+   * Returns whether the columns have the same numbers from `start` up to but not including `end`; 0 equals -0. Takes no
+   * time for the pages that they share.
    */
   equals(other: NumberColumn, start: number, end: number): boolean {
     for (let from = start; from < end; ) {
@@ -92,7 +92,7 @@ function areEqual(page: Float64Array | undefined, other: Float64Array | undefine
 /** A column of numbers that is changed number by number, and copied from time to time. */
 export class WritableNumberColumn {
   readonly #pages: Float64Array[] = [];
-  /** Whether a copy has the page, which must not be written to any more. */
+  /** For each page, whether a copy shares it. A shared page must not be written to. */
   readonly #isShared: boolean[] = [];
   #length = 0;
   /** The last copy, or null if the column has changed since. */
@@ -106,9 +106,9 @@ export class WritableNumberColumn {
   /** Sets the number at `index`, which must be below the length. */
   set(index: number, value: number): void {
     const page = index >>> PAGE_BITS;
-    const place = index & PAGE_MASK;
-    if (Object.is(this.#pages[page]![place], value)) return;
-    this.#writablePage(page)[place] = value;
+    const offset = index & PAGE_MASK;
+    if (Object.is(this.#pages[page]![offset], value)) return;
+    this.#writablePage(page)[offset] = value;
   }
 
   /** Sets all numbers to NaN. */
@@ -118,19 +118,19 @@ export class WritableNumberColumn {
 
   /** Adds NaN at the end. */
   grow(): void {
-    const page = this.#length >>> PAGE_BITS;
-    const known = this.#pages[page] ?? new Float64Array(0);
-    if ((this.#length & PAGE_MASK) === known.length || known.length === 0) {
-      const longer = new Float64Array(Math.min(PAGE_LENGTH, Math.max(PAGE_LENGTH_MIN, 2 * known.length)));
-      longer.fill(Number.NaN).set(known);
-      this.#pages[page] = longer;
-      this.#isShared[page] = false;
+    const index = this.#length >>> PAGE_BITS;
+    const page = this.#pages[index];
+    if (page === undefined || page.length === (this.#length & PAGE_MASK)) {
+      const longer = new Float64Array(page === undefined ? PAGE_LENGTH_MIN : 2 * page.length).fill(Number.NaN);
+      if (page !== undefined) longer.set(page);
+      this.#pages[index] = longer;
+      this.#isShared[index] = false;
     }
     this.#length++;
     this.#copy = null;
   }
 
-  /** Returns an immutable copy. A later change copies the page that it is on. */
+  /** Returns an immutable copy. A later change first copies the page that it affects. */
   copy(): NumberColumn {
     if (this.#copy !== null) return this.#copy;
     this.#isShared.fill(true);

@@ -76,7 +76,7 @@ export function activateConfig(
     const serviceNowMs = client.serviceTime(now) ?? clock.now();
     exposition
       .refresh({ snapshot, now, serviceNowMs, staleAfterMs, options })
-      .catch((error: unknown) => log.error({ err: error }, "rendering a snapshot failed"));
+      .catch((error: unknown) => log.error({ err: error }, "publishing a snapshot failed"));
   });
   return {
     ...{ isLeading: true, resources, collection, term },

@@ -18,7 +18,7 @@ const NUMBER_COLUMNS = [
   "detailedAt",
   "detailedAtEpochMs",
 ] as const;
-type NumberColumn = (typeof NUMBER_COLUMNS)[number];
+type NumberColumnName = (typeof NUMBER_COLUMNS)[number];
 
 /** The text fields that have a column of their own. */
 export const TEXT_COLUMNS = LISTED_TEXT_NAMES.filter(
@@ -48,12 +48,12 @@ export class NodeColumns {
     return this.#texts.ids.values[slot]!;
   }
 
-  number(name: NumberColumn, slot: number): number {
+  number(name: NumberColumnName, slot: number): number {
     return this.#numbers[name].at(slot);
   }
 
   /** Sets a number. Null, which means missing, is stored as NaN. */
-  setNumber(name: NumberColumn, slot: number, value: number | null): void {
+  setNumber(name: NumberColumnName, slot: number, value: number | null): void {
     this.#numbers[name].set(slot, value ?? Number.NaN);
   }
 

@@ -31,7 +31,7 @@ export interface Fleet
   readonly locations: readonly Location[];
   /** Indexes into NODE_STATUSES. */
   readonly status: Uint8Array;
-  /** When the list record was observed, in MonotonicMs. */
+  /** When the fields of the list form were last observed, in a list, a lookup or a detail, in MonotonicMs. */
   readonly listedAt: NumberColumn;
   /** When the detail was observed, in MonotonicMs, or NaN if never. */
   readonly detailedAt: NumberColumn;

@@ -24,7 +24,7 @@ function grown(length: number): WritableNumberColumn {
   return column;
 }
 
-test("a copy has the numbers of its time, whatever is written later", () => {
+test("a copy keeps its numbers when the column changes later", () => {
   fc.assert(
     fc.property(writes, (steps) => {
       const column = grown(LENGTH);
@@ -49,7 +49,7 @@ test("a copy has the numbers of its time, whatever is written later", () => {
   );
 });
 
-test("a column that was not changed is copied once", () => {
+test("copying an unchanged column again returns the same copy", () => {
   const column = grown(3);
   column.set(1, 7);
   const copy = column.copy();
@@ -60,7 +60,7 @@ test("a column that was not changed is copied once", () => {
   expect(column.copy()).not.toBe(copy);
 });
 
-test("a copy does not grow, and the next one does", () => {
+test("a copy does not grow with the column, and the next copy has the new length", () => {
   const column = grown(64);
   const copy = column.copy();
   column.grow();
@@ -69,7 +69,7 @@ test("a copy does not grow, and the next one does", () => {
   expect([...column.copy()].slice(63)).toEqual([Number.NaN, 1]);
 });
 
-test("a range over several pages is copied", () => {
+test("copies a range across two pages, and a whole column", () => {
   const column = NumberColumn.from(Array.from({ length: LENGTH }, (_, index) => index));
   const out = new Float64Array(5_000);
   column.copyTo(out, 4_000, 8_000);
@@ -77,7 +77,7 @@ test("a range over several pages is copied", () => {
   expect(column.toArray()).toEqual(Float64Array.from(column));
 });
 
-test("has no number beyond its end", () => {
+test("returns NaN outside the column", () => {
   const column = NumberColumn.from([1, 2]);
   expect([column.at(1), column.at(2), column.at(4_096), column.at(-1)]).toEqual([
     2,
@@ -87,7 +87,7 @@ test("has no number beyond its end", () => {
   ]);
 });
 
-test("the differences of two columns are marked, and they are equal in a range without any", () => {
+test("marks the differences of two columns, and finds the columns equal in a range without differences", () => {
   const changes = fc.array(fc.tuple(fc.nat(LENGTH - 1), numbers), { maxLength: 5 });
   const range = fc
     .tuple(fc.nat(LENGTH), fc.nat(LENGTH))

@@ -57,14 +57,14 @@ export interface NodeFamily extends FamilyRow {
   /** The other label and its values. Null means one line per node. */
   readonly splitBy: { readonly label: string; readonly values: readonly string[] } | null;
   /**
-   * Values are written with this number of decimals (1 to 4) unless they have more, which is faster than finding the
-   * shortest text. 0 means the shortest text.
+   * Values are written with this number of decimals (1 to 4), which is faster than finding the shortest text, unless
+   * they have more. 0 means the shortest text.
    */
   readonly decimals: number;
-  /** Returns the columns, by slot, that the values are computed from. The values of a slot change only if they do. */
+  /** Returns the columns, by slot, that the values are computed from. The values of a slot change only if its entries in these do. */
   columns(input: RenderInput, visibility: Visibility): readonly ValueColumn[];
   /**
-   * Writes the values of the slots from `start` to before `end` into `out`, grouped by node. NaN leaves a sample out.
+   * Writes the values of the slots from `start` up to but not including `end` into `out`, grouped by node. NaN leaves a sample out.
    */
   fill(input: RenderInput, visibility: Visibility, start: number, end: number, out: Float64Array): void;
 }

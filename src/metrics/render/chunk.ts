@@ -4,7 +4,10 @@ import type { RenderSource } from "./render-frame.ts";
 /** Maximum number of lines per chunk: a few hundred kilobytes, which are rendered in well under a millisecond. */
 export const CHUNK_LINES_MAX = 4_096;
 
-/** Consecutive lines of an exposition. They are rendered each time they are needed, because that takes little time. */
+/**
+ * Consecutive lines of an exposition. Lines of nodes are rendered each time they are needed, because that takes little
+ * time; other lines are stored.
+ */
 export interface Chunk {
   /**
    * Returns the bytes, which are the same for every exposition that has the chunk. `source` is what the exposition
@@ -24,7 +27,7 @@ export class RenderBuffer {
   #bytes = Buffer.alloc(0);
   #view = new DataView(this.#bytes.buffer, 0, 0);
 
-  /** Makes room for `size` bytes, and returns them in two forms. */
+  /** Returns a buffer of at least `size` bytes, as an array and as a view. Its previous content is lost. */
   reserve(size: number): { readonly bytes: Uint8Array; readonly view: DataView } {
     if (this.#bytes.length < size) {
       this.#bytes = Buffer.allocUnsafeSlow(size);

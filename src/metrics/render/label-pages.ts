@@ -8,10 +8,10 @@ export interface LabelPage {
   readonly starts: Uint32Array;
 }
 
-/** Slots per page. A chunk has as many nodes or a part of them. */
+/** Slots per page. A chunk covers a whole page or a part of one. */
 export const PAGE_SLOTS = CHUNK_LINES_MAX;
 
-/** The label texts of nodes by slot, which all families of these nodes share. */
+/** The label texts of nodes by slot, which all families with the same labels share. */
 export class LabelPages {
   #pages: LabelPage[] = [];
 
@@ -21,7 +21,7 @@ export class LabelPages {
   }
 
   /**
-   * Updates the pages to `slots` slots. A page is replaced if it got more or fewer slots, or `isSame` returns false for
+   * Updates the pages to `slots` slots. A page is replaced if its number of slots changed, or `isSame` returns false for
    * one of them. Yields after every page.
    */
   *update(slots: number, isSame: (slot: number) => boolean, textAt: (slot: number) => string): Generator<void, void> {

@@ -7,11 +7,11 @@ export interface LineFormat {
   readonly head: DataView;
   /** The text between it and the value, for each line of a node. */
   readonly tails: readonly DataView[];
-  /** Number of decimals of the values, see {@link valueText}. */
+  /** Number of decimals of the values, see `valueText`. */
   readonly decimals: number;
 }
 
-/** Bytes that are copied at a time. A copy reads and writes up to one byte less beyond its end. */
+/** Bytes that are copied at a time. A copy may read and write up to one byte less beyond its end. */
 export const COPY_STEP = 16;
 /** Longest text of a value, and the line feed. */
 const VALUE_BYTES_MAX = 26;
@@ -67,7 +67,7 @@ export function writeLines(
   return bytes.subarray(0, at);
 }
 
-/** Copies texts of a few dozen bytes, for which a call of `set` takes several times as long. */
+/** Copies texts of a few dozen bytes, for which a call to `set` takes several times as long. */
 function copy(from: DataView, start: number, length: number, to: DataView, at: number): void {
   for (let index = 0; index < length; index += COPY_STEP) {
     to.setBigInt64(at + index, from.getBigInt64(start + index, true), true);

@@ -20,7 +20,7 @@ export class NodeLabels {
     return family === NODE_INFO ? this.#info : this.#ids[family.nodeSource];
   }
 
-  /** Updates the texts to a snapshot. Yields after every few thousand nodes. */
+  /** Updates the texts to those of a snapshot. Yields after every few thousand nodes. */
   *update(input: RenderInput): Generator<void, void> {
     const previous = this.#previous;
     this.#previous = input;
@@ -60,7 +60,7 @@ function sameInfo(previous: RenderInput | null, input: RenderInput): (slot: numb
   return (slot) => isSameId(slot) && (changed.length === 0 || hasSameLabels(slot));
 }
 
-/** Returns the labels of `proxynet_node_info` that may differ between the fleets, because they share no column of them. */
+/** Returns the labels of `proxynet_node_info` whose columns the fleets do not share, so that their values may differ. */
 const changedLabels = (previous: Fleet, fleet: Fleet, labels: readonly NodeLabel[]): readonly NodeLabel[] =>
   labels.filter((label) => {
     const field = FIELD_OF_LABEL[label];

@@ -16,7 +16,7 @@ export class NodeFamilyRenderer implements FamilyRenderer {
   readonly #buffer: RenderBuffer;
   #chunks: NodeChunk[] = [];
 
-  /** `labels` are those of the family's nodes, and up to date at each refresh. */
+  /** `labels` are those of the family's nodes. The caller must update them before each refresh. */
   constructor(family: NodeFamily, labels: LabelPages, buffer: RenderBuffer) {
     this.#family = family;
     this.#labels = labels;

@@ -15,7 +15,7 @@ export interface NumberWriter {
 const DECIMAL_MAX = 1e15;
 /** Smaller numbers are written with an exponent. */
 const DECIMAL_MIN = 1e-6;
-/** Marks a value that is stored as text because it is negative, not finite, or has too many digits. */
+/** Marks a value that is stored as text because it is negative, not finite, needs an exponent, or has too many digits. */
 const KEPT_AS_TEXT = 255;
 const POWERS_OF_TEN = [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 const LOW_DIGITS = 8;
@@ -30,7 +30,7 @@ export function createNumberWriter(): NumberWriter {
   let text = "";
 
   /**
-   * Keeps `value` if it has at most `placesMax` decimals, and returns whether it has. Zeros at the end that exceed
+   * Keeps `value` if it has at most `placesMax` decimals, and returns whether it does. Zeros at the end that exceed
    * `placesMin` decimals are left out.
    */
   function measureDecimal(value: number, placesMax: number, placesMin: number): boolean {
@@ -66,7 +66,7 @@ export function createNumberWriter(): NumberWriter {
           (value < 1e9 ? measureDecimal(value, 6, 0) || measureDecimal(value, 9, 0) : measureDecimal(value, 3, 0));
         if (isDecimal) return countDigits(integer) + 1 + places;
       }
-      // Of the others, the fixed number of decimals was tried above.
+      // For a value that is not negative, the fixed number of decimals was already tried above.
       text = valueText(value, value < 0 ? decimals : 0);
       places = KEPT_AS_TEXT;
       return text.length;

@@ -19,9 +19,9 @@ export interface RenderFrame {
   readonly sessionsUnchanged: boolean;
 }
 
-/** Renders one family, from one snapshot to the next. */
+/** Keeps the chunks of one family up to date with successive snapshots. */
 export interface FamilyRenderer {
-  /** Replaces the chunks whose lines differ in the frame. Yields after every chunk. */
+  /** Replaces the chunks whose lines differ from those of the previous frame. Yields after every chunk. */
   refresh(frame: RenderFrame): Generator<void, void>;
   chunks(): readonly Chunk[];
   /** Returns the number of samples in the chunks. */

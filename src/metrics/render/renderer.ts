@@ -32,7 +32,7 @@ export const EMPTY_NETWORK_EXPOSITION: NetworkExposition = {
 export interface NetworkRenderer {
   /**
    * Prepares a snapshot in short steps, which take about a millisecond each for a hundred thousand nodes, so that the
-   * caller can do other work in between. Run the generator to its end before the next one. Earlier expositions stay
+   * caller can do other work in between. Run the generator to its end before the next refresh. Earlier expositions stay
    * valid. A renderer that threw must not be used again.
    */
   refresh(input: RenderInput): Generator<void, NetworkExposition>;

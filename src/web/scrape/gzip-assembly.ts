@@ -1,7 +1,7 @@
 import { constants, crc32, createDeflateRaw, type DeflateRaw, deflateRawSync } from "node:zlib";
 import { type Chunk, RenderBuffer } from "../../metrics/render/chunk.ts";
 import type { RenderSource } from "../../metrics/render/render-frame.ts";
-import type { NetworkExposition as Page } from "../../metrics/render/renderer.ts";
+import type { NetworkExposition } from "../../metrics/render/renderer.ts";
 import type { Format } from "../../metrics/text-format.ts";
 
 /** A deflated chunk, and its effect on the checksum of a body. */
@@ -20,7 +20,10 @@ export interface GzipStart {
   readonly length: number;
 }
 
-/** It takes half the time of level 6 for slightly more bytes. Scrapers are usually near. */
+/**
+ * This level takes half the time of level 6. The output is slightly larger, which matters little because scrapers are
+ * usually nearby.
+ */
 const DEFLATE_LEVEL = 1;
 const OUTPUT_BYTES = 65_536;
 
@@ -31,7 +34,7 @@ const DEFLATERS_COUNT = 2;
 const GZIP_HEADER = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255);
 
 /**
- * Creates a function that returns the beginning of a gzip body with the chunks of a page in a format. It caches deflated
+ * Creates a function that returns the beginning of a gzip body with the chunks of a exposition in a format. It caches deflated
  * chunks for as long as the chunks exist.
  */
 export function createCompressor() {
@@ -40,14 +43,14 @@ export function createCompressor() {
   const deflated = new WeakMap<Chunk, Promise<DeflatedChunk>>();
   const starts = new WeakMap<readonly Chunk[], Promise<GzipStart>>();
 
-  async function build({ chunks, source }: Page, format: Format): Promise<GzipStart> {
+  async function build({ chunks, source }: NetworkExposition, format: Format): Promise<GzipStart> {
     const deflateOnce = (chunk: Chunk) =>
       memoize(deflated, chunk, () => deflaters[deflations++ % DEFLATERS_COUNT]!(chunk, source));
     return join(await Promise.all(chunks[format].map(deflateOnce)));
   }
 
-  return (page: Page, format: Format): Promise<GzipStart> =>
-    memoize(starts, page.chunks[format], () => build(page, format));
+  return (exposition: NetworkExposition, format: Format): Promise<GzipStart> =>
+    memoize(starts, exposition.chunks[format], () => build(exposition, format));
 }
 
 /**
@@ -86,7 +89,7 @@ function memoize<Key extends WeakKey, Value>(
 }
 
 /**
- * Creates a deflater, which renders and deflates one chunk at a time, the latter in Node's thread pool. It returns
+ * Creates a deflater, which renders one chunk at a time, and deflates it in Node's thread pool. It returns
  * deflate blocks that can be concatenated, because they end on a whole byte and refer to no earlier bytes. All chunks
  * share one zlib stream, because each new one would allocate 256 KiB, which takes a quarter more CPU time.
  */
@@ -146,7 +149,7 @@ function multiply(a: number, b: number): number {
   return product >>> 0;
 }
 
-/** x to the powers 8 times 1, 2, 4, 8 …: the effect of that many zero bytes on a checksum. */
+/** x to the power of 8n for n = 1, 2, 4, 8 …: the effect of n zero bytes on a checksum. */
 const BYTE_SHIFTS = powersOfByte();
 
 function powersOfByte(): readonly number[] {

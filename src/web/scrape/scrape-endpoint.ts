@@ -3,14 +3,14 @@ import { SECOND_MS } from "../../base/duration.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../metrics/families/family.ts";
 import { RenderBuffer } from "../../metrics/render/chunk.ts";
-import type { NetworkExposition as Page } from "../../metrics/render/renderer.ts";
+import type { NetworkExposition } from "../../metrics/render/renderer.ts";
 import { endMarker, type Format } from "../../metrics/text-format.ts";
 import type { Clock } from "../../model/ports.ts";
 import { nextTurn } from "../../platform/event-loop.ts";
 import { acceptsGzip, CONTENT_TYPES, negotiateFormat } from "../http/content-negotiation.ts";
-import { createCompressedRenderings } from "./compressed-renderings.ts";
+import { createCompressedExpositions } from "./compressed-expositions.ts";
 import { finishGzip } from "./gzip-assembly.ts";
-import { createRenderQueue } from "./render-queue.ts";
+import { createPublicationQueue } from "./publication-queue.ts";
 
 /** Response to a scrape. */
 export interface Scrape {
@@ -20,7 +20,7 @@ export interface Scrape {
   readonly contentLength: number | null;
   /** The body. If its length is null, each chunk is valid until the next one is taken. */
   readonly chunks: Iterable<Uint8Array>;
-  /** Aborts when a slow client must be disconnected to free its memory. Absent if it is never disconnected. */
+  /** Aborts when a slow client must be disconnected to free the snapshot that it keeps in memory. Absent if it is never disconnected. */
   readonly revoked?: AbortSignal;
   /** Call it when the response has ended. Further calls do nothing. */
   release(): void;
@@ -48,28 +48,28 @@ interface MetricsEndpointDeps {
   readonly daemonMetrics: Pick<DaemonMetrics, "render" | "set">;
 }
 
-/** Maximum number of older renderings in memory. Beyond it, slow clients of the oldest are disconnected. */
-const OLD_RENDERINGS_MAX = 2;
+/** Maximum number of older expositions that clients may keep in memory. Beyond it, clients of the oldest are disconnected. */
+const OLD_EXPOSITIONS_MAX = 2;
 
-/** An uncompressed body is rendered and sent in turns of the event loop with this many bytes, less than a millisecond. */
+/** Bytes of an uncompressed body that are rendered and sent per turn of the event loop, in less than a millisecond. */
 const TURN_BYTES = 1_000_000;
 
-/** Creates an endpoint without metrics of the network until the first snapshot. */
+/** Creates an endpoint. It has no metrics of the network until the first snapshot. */
 export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointDeps): MetricsEndpoint {
-  const compressed = createCompressedRenderings(clock);
-  const readers = createPageReaders();
+  const compressed = createCompressedExpositions(clock);
+  const readers = createExpositionReaders();
   /** Options of the current exposition. */
   let options: RenderInput["options"] | null = null;
 
-  const queue = createRenderQueue({
+  const queue = createPublicationQueue({
     clock,
-    onShown(page, input) {
+    onShown(exposition, input) {
       // A reload may change which metrics are exported.
       if (input === null || input.options !== options) compressed.clear();
       options = input?.options ?? null;
-      daemonMetrics.set("proxywarden_export_series", {}, page.series);
-      daemonMetrics.set("proxywarden_export_families_dropped", {}, page.droppedFamilies.length);
-      readers.revokeOldest(page);
+      daemonMetrics.set("proxywarden_export_series", {}, exposition.series);
+      daemonMetrics.set("proxywarden_export_families_dropped", {}, exposition.droppedFamilies.length);
+      readers.revokeOldest(exposition);
     },
     onPublished(tookMs) {
       daemonMetrics.set("proxywarden_export_refresh_duration_seconds", {}, tookMs / SECOND_MS);
@@ -77,10 +77,14 @@ export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointD
     prepare: compressed.prepare,
   });
 
-  async function bodyOf(page: Page, format: Format, gzip: boolean): Promise<Pick<Scrape, "contentLength" | "chunks">> {
+  async function bodyOf(
+    exposition: NetworkExposition,
+    format: Format,
+    gzip: boolean,
+  ): Promise<Pick<Scrape, "contentLength" | "chunks">> {
     const daemonText = Buffer.from((await daemonMetrics.render(format)) + endMarker(format));
-    if (!gzip) return { contentLength: null, chunks: renderChunks(page, format, daemonText) };
-    const chunks = finishGzip(await compressed.startOf(page, format), daemonText);
+    if (!gzip) return { contentLength: null, chunks: renderChunks(exposition, format, daemonText) };
+    const chunks = finishGzip(await compressed.startOf(exposition, format), daemonText);
     return { contentLength: chunks.reduce((sum, { length }) => sum + length, 0), chunks };
   }
 
@@ -90,13 +94,13 @@ export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointD
     async scrape(headers) {
       const format = negotiateFormat(headers.accept);
       const gzip = acceptsGzip(headers);
-      const page = queue.page();
-      const reader = readers.admit(page);
+      const exposition = queue.exposition();
+      const reader = readers.admit(exposition);
       try {
         return {
           contentType: CONTENT_TYPES[format],
           ...(gzip ? { encoding: "gzip" as const } : {}),
-          ...(await bodyOf(page, format, gzip)),
+          ...(await bodyOf(exposition, format, gzip)),
           ...reader,
         };
       } catch (error) {
@@ -107,8 +111,12 @@ export function createMetricsEndpoint({ clock, daemonMetrics }: MetricsEndpointD
   };
 }
 
-/** Renders the chunks of a page one by one, and returns the rest after them. */
-function* renderChunks({ chunks, source }: Page, format: Format, rest: Uint8Array): Generator<Uint8Array, void> {
+/** Yields the rendered chunks of an exposition one by one, and then `rest`. */
+function* renderChunks(
+  { chunks, source }: NetworkExposition,
+  format: Format,
+  rest: Uint8Array,
+): Generator<Uint8Array, void> {
   const buffer = new RenderBuffer();
   for (const chunk of chunks[format]) yield chunk.render(source!, buffer);
   yield rest;
@@ -143,7 +151,7 @@ export function sendScrape(response: ServerResponse, scrape: Scrape): void {
   response.end();
 }
 
-/** Sends each chunk after the one before has been sent, and nothing in response to HEAD. */
+/** Sends each chunk after the one before has been sent, and no body in response to HEAD. */
 async function sendOneByOne(response: ServerResponse, chunks: Iterable<Uint8Array>): Promise<void> {
   let unyielded = 0;
   for (const chunk of response.req.method === "HEAD" ? [] : chunks) {
@@ -157,21 +165,23 @@ async function sendOneByOne(response: ServerResponse, chunks: Iterable<Uint8Arra
   response.end();
 }
 
-/** Creates a tracker of the clients that read the current exposition or an older one, which keep it in memory. */
-function createPageReaders() {
-  const readers = new Set<{ readonly page: Page; readonly revocation: AbortController }>();
+/** Creates a tracker of the clients that are reading an exposition. Each of them keeps its exposition in memory. */
+function createExpositionReaders() {
+  const readers = new Set<{ readonly exposition: NetworkExposition; readonly revocation: AbortController }>();
   return {
-    /** Adds a client until `release`. `revoked` aborts when the client must be disconnected. */
-    admit(page: Page) {
-      const reader = { page, revocation: new AbortController() };
+    /** Adds a client until `release` is called. `revoked` aborts when the client must be disconnected. */
+    admit(exposition: NetworkExposition) {
+      const reader = { exposition, revocation: new AbortController() };
       readers.add(reader);
       return { revoked: reader.revocation.signal, release: () => void readers.delete(reader) };
     },
     /** Revokes the oldest expositions, if clients read too many besides the current one. */
-    revokeOldest(current: Page): void {
-      const oldPages = [...new Set([...readers].map(({ page }) => page))].filter((old) => old !== current);
-      const revocable = new Set(oldPages.slice(0, -OLD_RENDERINGS_MAX));
-      for (const { page, revocation } of readers) if (revocable.has(page)) revocation.abort();
+    revokeOldest(current: NetworkExposition): void {
+      const oldExpositions = [...new Set([...readers].map(({ exposition }) => exposition))].filter(
+        (old) => old !== current,
+      );
+      const revocable = new Set(oldExpositions.slice(0, -OLD_EXPOSITIONS_MAX));
+      for (const { exposition, revocation } of readers) if (revocable.has(exposition)) revocation.abort();
     },
   };
 }

@@ -111,7 +111,9 @@ describe("demo", () => {
     expect(out).toMatch(/[1-9]\d* {2}GET \/v1\/nodes {2}200/);
     expect(out).toMatch(/ 0 {2}answered 429/);
     expect(out).toMatch(/nodes +[\d.]+s {2}[\d.]+s/);
-    expect(out).toMatch(/scrape: \d+\.\d ms for [1-9]\d* bytes/);
+    const [, text, gzip] = /scrape: \d+\.\d ms for (\d+) bytes, \d+\.\d ms for (\d+) bytes with gzip/.exec(out)!;
+    expect(Number(text)).toBeGreaterThan(4 * Number(gzip));
+    expect(Number(gzip)).toBeGreaterThan(1_000);
   });
 
   test("exits with 1 and names the address if it can't listen", async () => {

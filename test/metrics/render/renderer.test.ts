@@ -69,7 +69,7 @@ interface RenderStep {
   /** New content of slots; null: empty. */
   readonly nodes: readonly (readonly [slot: number, node: NodeFixture | null])[];
   readonly sessions: readonly (readonly [slot: number, node: SessionNodeFixture | null])[];
-  /** Which of a few names the newcomers bear, so that slots are left, and taken again by the same and by others. */
+  /** Prefix of the ids of new nodes. There are few, so that a freed slot is reused by the same node or by another. */
   readonly name: string;
   readonly slots: number;
   readonly now: number;
@@ -93,7 +93,7 @@ const step: fc.Arbitrary<RenderStep> = fc.record({
   failedListed: fc.boolean(),
 });
 
-/** The inputs that a course of steps leads to. */
+/** Yields the input after each step. */
 function* inputsOf(steps: readonly RenderStep[]) {
   const nodes: (NodeFixture | null)[] = Array(SLOTS_MAX).fill(null);
   const sessions: (SessionNodeFixture | null)[] = Array(SLOTS_MAX).fill(null);
@@ -126,7 +126,7 @@ describe("an exposition", () => {
     );
   });
 
-  test("does so over several chunks, while nodes join, leave and change", () => {
+  test("has the same bytes over several chunks, while nodes join, leave and change", () => {
     const random = seededRandom(7);
     const renderer = createNetworkRenderer();
     const nodes: (NodeFixture | null)[] = [];
@@ -142,7 +142,7 @@ describe("an exposition", () => {
       }
       const input = renderInput({ fleet: buildFleet(nodes) }, { now: round });
       const text = textOf(render(renderer, input));
-      // Not toBe: the difference of two megabytes takes long to print.
+      // toBe would take a long time to print the difference of two large texts.
       expect(text === referenceRender(input), `round ${round}`).toBe(true);
     }
   });
@@ -172,17 +172,17 @@ describe("an exposition", () => {
   });
 });
 
-test("a changed list of locations changes the labels of the nodes, even with the same numbers", () => {
+test("a changed list of locations changes the labels of the nodes, even if the locations keep their indexes", () => {
   const renderer = createNetworkRenderer();
   const fleet = buildFleet([{ id: "node_1", region: "eu" }]);
-  const shown = (regions: Fleet) =>
-    textOf(render(renderer, renderInput({ fleet: regions }, { options: { nodeLabels: ["region"] } })));
+  const shown = (shownFleet: Fleet) =>
+    textOf(render(renderer, renderInput({ fleet: shownFleet }, { options: { nodeLabels: ["region"] } })));
   expect(shown(fleet)).toContain('region="eu"} 1');
   const moved = { ...fleet, locations: fleet.locations.map((location) => ({ ...location, region: "us" })) };
   expect(shown(moved)).toContain('proxynet_node_info{node_id="node_1",region="us"} 1');
 });
 
-test("an exposition that is being sent keeps no later snapshot in memory", async () => {
+test("an exposition that is still in use keeps no later snapshot in memory", async () => {
   setFlagsFromString("--expose-gc");
   const collectGarbage = runInNewContext("gc") as () => void;
   const renderer = createNetworkRenderer();
@@ -207,7 +207,7 @@ describe("series_max", () => {
 
   test("drops whole families, largest first, until the rest fits, and names them", () => {
     const exposition = render(createNetworkRenderer(), renderInput({ fleet }, { options: { seriesMax: 26 } }));
-    // Six a node, one a node, one a node, and six of the one place.
+    // Six samples per node for the status, one for the info, one for the uptime; and six for the only location.
     expect(exposition.droppedFamilies).toEqual(["proxynet_node_status"]);
     expect(textOf(exposition)).not.toContain("proxynet_node_status");
     expect(textOf(exposition)).toContain("proxynet_node_uptime_seconds");

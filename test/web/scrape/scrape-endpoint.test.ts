@@ -51,7 +51,7 @@ describe("a scrape", () => {
     expect(promtoolFindings(text)).toBe("");
   });
 
-  test("has nothing of the network once that was cleared, until the next snapshot", async () => {
+  test("has no metrics of the network after they are cleared, until the next snapshot", async () => {
     const { exposition } = endpointOnStoppedClock();
     void exposition.refresh(nodesWith(1));
     const before = exposition.scrape({});
@@ -72,7 +72,7 @@ describe("a scrape", () => {
     expect(openMetricsSamples(text)).toBe(text.match(/^[^#\n]/gm)?.length);
   });
 
-  test("in gzip has the same content, in both formats", async () => {
+  test("with gzip has the same content, in both formats", async () => {
     const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(fullInput());
     const gzipped: Scrape[] = [];
@@ -89,7 +89,7 @@ describe("a scrape", () => {
     expect(Array.from(openMetrics!.chunks).filter((chunk) => ofText.has(chunk)).length).toBeGreaterThan(20);
   });
 
-  test("in gzip may be of an earlier rendering if compression is slow, but never from before a reload", async () => {
+  test("with gzip may show an earlier snapshot if compression is slow, but never one from before a reload", async () => {
     const clock = { at: 0, monotonic: () => (clock.at += 60) };
     const exposition = createMetricsEndpoint({ clock, daemonMetrics: createDaemonMetrics({ process: false }) });
     const shown = async () => {
@@ -105,7 +105,7 @@ describe("a scrape", () => {
     expect(await shown()).toBe(referenceRender(nodesWith(3)));
   });
 
-  test("counts the families dropped over series_max", async () => {
+  test("counts the families dropped because of series_max", async () => {
     const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(renderInput({ fleet: nodesWith(1).snapshot.fleet }, { options: { seriesMax: 10 } }));
     expect(textOf(await exposition.scrape({}))).toMatch(/proxywarden_export_families_dropped [1-9]\n/);
@@ -113,7 +113,7 @@ describe("a scrape", () => {
 });
 
 describe("a refresh", () => {
-  test("waits for the one before; of several waiting ones only the newest is rendered", async () => {
+  test("waits for the previous one; of several waiting ones only the newest is published", async () => {
     const { exposition } = endpointOnStoppedClock();
     const first = exposition.refresh(nodesWith(1));
     const second = exposition.refresh(nodesWith(2));
@@ -122,7 +122,7 @@ describe("a refresh", () => {
     expect(networkPart(textOf(await exposition.scrape({})))).toBe(referenceRender(nodesWith(3)));
   });
 
-  test("yields between slices, and scrapes meanwhile show the snapshot before", async () => {
+  test("yields between slices, and scrapes in the meantime show the previous snapshot", async () => {
     let now = 0;
     // The clock advances by a millisecond at each reading, so each rendering step fills a slice.
     const clock = { monotonic: () => now++ };
@@ -173,7 +173,7 @@ describe("a refresh", () => {
 describe("a scrape that is being sent", () => {
   test("to a slow client keeps its snapshot while others follow", async () => {
     const { exposition } = endpointOnStoppedClock();
-    // Too many series to be rendered at once.
+    // Chunks remain to be rendered when the later snapshots are published.
     const first = nodesWith(1, 2_000);
     await exposition.refresh(first);
     const slow = await exposition.scrape({});
@@ -188,7 +188,7 @@ describe("a scrape that is being sent", () => {
     expect(networkPart(text) === referenceRender(first)).toBe(true);
   });
 
-  test("is revoked from the slowest client if clients read too many old snapshots", async () => {
+  test("is revoked if it shows the oldest of too many snapshots that clients are still reading", async () => {
     const { exposition } = endpointOnStoppedClock();
     const slow: Scrape[] = [];
     for (let round = 1; round <= 4; round++) {
@@ -250,7 +250,7 @@ describe("over HTTP", () => {
     expect(Buffer.concat(chunks).toString() === text).toBe(true);
   });
 
-  test("chunks are released exactly once, even if the client disconnects", async () => {
+  test("a scrape is released exactly once, even if the client disconnects", async () => {
     let done = 0;
     const returned: (() => void)[] = [];
     const scrape = (bytes: number): Scrape => ({
@@ -278,7 +278,7 @@ describe("over HTTP", () => {
     expect(done).toBe(2);
   });
 
-  test("a client whose chunks are revoked is disconnected", async () => {
+  test("a client whose scrape is revoked is disconnected", async () => {
     const revocation = new AbortController();
     const given = Promise.withResolvers<void>();
     const url = await serving(() =>

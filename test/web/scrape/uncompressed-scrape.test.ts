@@ -22,7 +22,7 @@ async function serving(chunks: Iterable<Uint8Array>) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`, released };
 }
 
-/** Counts the chunks that are taken. */
+/** Creates an iterable of `count` chunks that counts the ones taken. Calls `onTaken` before each. */
 function countedChunks(count: number, bytes: number, onTaken: () => void = () => {}) {
   const counted = {
     taken: 0,
@@ -36,7 +36,7 @@ function countedChunks(count: number, bytes: number, onTaken: () => void = () =>
   return counted;
 }
 
-test("a chunk is taken when the one before has been sent, and none after the client disconnected", async () => {
+test("no chunk is taken after the client has disconnected", async () => {
   const chunks = countedChunks(100_000, 500_000);
   const { url, released } = await serving(chunks);
   const [response] = (await once(get(url), "response")) as [IncomingMessage];
@@ -52,7 +52,7 @@ test("a chunk is taken when the one before has been sent, and none after the cli
   expect(chunks.taken).toBe(taken);
 });
 
-test("an error in a chunk disconnects the client, which would take a shorter body for a complete one", async () => {
+test("an error in a chunk disconnects the client, so that it does not take a truncated body for a complete one", async () => {
   let taken = 0;
   const { url, released } = await serving(
     countedChunks(10, 1_000, () => {
@@ -74,7 +74,7 @@ test("nothing is rendered for HEAD", async () => {
   expect(chunks.taken).toBe(0);
 });
 
-test("a large body is rendered in many turns of the event loop, even if the client reads at once", async () => {
+test("a large body is rendered in many turns of the event loop, even if the client reads without delay", async () => {
   let turn = 0;
   let isOver = false;
   const turns: number[] = [];

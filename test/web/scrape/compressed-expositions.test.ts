@@ -1,12 +1,12 @@
 import { gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { storedChunk } from "../../../src/metrics/render/chunk.ts";
-import { createCompressedRenderings } from "../../../src/web/scrape/compressed-renderings.ts";
+import { createCompressedExpositions } from "../../../src/web/scrape/compressed-expositions.ts";
 import { finishGzip } from "../../../src/web/scrape/gzip-assembly.ts";
 
 function renderingsOnStoppedClock() {
   const clock = { at: 0, monotonic: () => clock.at };
-  const renderings = createCompressedRenderings(clock);
+  const renderings = createCompressedExpositions(clock);
   const shownFor = async (text: string) => {
     const start = await renderings.startOf(pageOf(text), "text");
     return gunzipSync(Buffer.concat(finishGzip(start, new Uint8Array()))).toString();
@@ -27,7 +27,7 @@ const pageOf = (text: string) => ({
   chunks: { text: [storedChunk(Buffer.from(text))], openmetrics: [] },
 });
 
-test("renderings are compressed ahead of scrapes once gzip was requested, a twentieth of the time", async () => {
+test("expositions are compressed ahead of scrapes once gzip was requested, for at most a twentieth of the time", async () => {
   const { clock, renderings, shownFor, shownSlowly } = renderingsOnStoppedClock();
   await renderings.prepare(pageOf("never requested"));
   expect(await shownSlowly("one", 100)).toBe("one");

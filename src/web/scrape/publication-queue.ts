@@ -3,50 +3,50 @@ import type { RenderInput } from "../../metrics/families/family.ts";
 import {
   createNetworkRenderer,
   EMPTY_NETWORK_EXPOSITION,
-  type NetworkExposition as Page,
+  type NetworkExposition,
 } from "../../metrics/render/renderer.ts";
 import type { Clock } from "../../model/ports.ts";
 import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 
-/** Dependencies of {@link createRenderQueue}. */
-interface RenderQueueDeps {
+/** Dependencies of {@link createPublicationQueue}. */
+interface PublicationQueueDeps {
   readonly clock: Pick<Clock, "monotonic">;
   /** Called when an exposition becomes the current one. `input` is null if it is empty. */
-  onShown(page: Page, input: RenderInput | null): void;
+  onShown(exposition: NetworkExposition, input: RenderInput | null): void;
   /** Called when a snapshot has been published. */
   onPublished(tookMs: DurationMs): void;
   /** Called after each publication; the next one waits for it. */
-  prepare(page: Page): Promise<void>;
+  prepare(exposition: NetworkExposition): Promise<void>;
 }
 
 /** Creates a queue that publishes snapshots one after the other. Of the waiting ones it publishes only the newest. */
-export function createRenderQueue({ clock, onShown, onPublished, prepare }: RenderQueueDeps) {
+export function createPublicationQueue({ clock, onShown, onPublished, prepare }: PublicationQueueDeps) {
   let renderer = createNetworkRenderer();
-  let page = EMPTY_NETWORK_EXPOSITION;
+  let exposition = EMPTY_NETWORK_EXPOSITION;
   /** Next input to publish. Null means an empty exposition. */
   let pendingInput: RenderInput | null = null;
   let current = Promise.resolve();
   let next: Promise<void> | null = null;
 
-  function show(rendered: Page, input: RenderInput | null): void {
-    page = rendered;
-    onShown(page, input);
+  function show(shown: NetworkExposition, input: RenderInput | null): void {
+    exposition = shown;
+    onShown(exposition, input);
   }
 
-  function renderPending(): Promise<void> {
+  function publishPending(): Promise<void> {
     next = null;
     if (pendingInput === null) {
       renderer = createNetworkRenderer();
       show(EMPTY_NETWORK_EXPOSITION, null);
       return Promise.resolve();
     }
-    const rendering = render(pendingInput);
+    const publishing = publish(pendingInput);
     // The next one waits for the preparation, and for a turn of the event loop in which waiting scrapes are answered.
-    current = rendering.then(() => prepare(page)).then(nextTurn, () => undefined);
-    return rendering;
+    current = publishing.then(() => prepare(exposition)).then(nextTurn, () => undefined);
+    return publishing;
   }
 
-  async function render(input: RenderInput): Promise<void> {
+  async function publish(input: RenderInput): Promise<void> {
     const startedAt = clock.monotonic();
     try {
       show(await runInSlices(renderer.refresh(input), clock), input);
@@ -63,10 +63,10 @@ export function createRenderQueue({ clock, onShown, onPublished, prepare }: Rend
     /** Resolves when this snapshot or a newer one is published. Null removes the metrics of the network. */
     add(input: RenderInput | null): Promise<void> {
       pendingInput = input;
-      next ??= current.then(renderPending);
+      next ??= current.then(publishPending);
       return next;
     },
     /** Returns the current exposition. */
-    page: (): Page => page,
+    exposition: (): NetworkExposition => exposition,
   };
 }
