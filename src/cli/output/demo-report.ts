@@ -1,4 +1,3 @@
-import { request } from "undici";
 import type { Daemon } from "../../daemon/daemon.ts";
 import type { SimulatedService } from "../../simulator/http/service.ts";
 import { rateLimitedCount, replyCounts } from "../../simulator/inspection.ts";
@@ -52,9 +51,11 @@ async function measureScrape(url: string, encoding: "identity" | "gzip"): Promis
   let bytes = 0;
   for (let round = 0; round < SCRAPES_MEASURED; round++) {
     const began = performance.now();
-    const { body } = await request(`${url}/metrics`, { headers: { "accept-encoding": encoding } });
-    bytes = (await body.arrayBuffer()).byteLength;
+    const response = await fetch(`${url}/metrics`, { headers: { "accept-encoding": encoding } });
+    const body = await response.arrayBuffer();
     times.push(performance.now() - began);
+    // A compressed response states its length before it is decompressed; an uncompressed one may not.
+    bytes = encoding === "gzip" ? Number(response.headers.get("content-length")) : body.byteLength;
   }
   return { ms: times.sort((a, b) => a - b)[SCRAPES_MEASURED >> 1]!, bytes };
 }

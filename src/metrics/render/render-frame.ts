@@ -4,18 +4,18 @@ import type { Fleet } from "../../model/snapshot.ts";
 import { isFresh, type NodeSource, type RenderInput, type Visibility } from "../families/family.ts";
 import type { Chunk } from "./chunk.ts";
 
-/** What a rendering shows. */
+/** What an exposition shows. */
 export interface RenderSource {
   readonly input: RenderInput;
   readonly visibility: Visibility;
 }
 
-/** What one rendering shows, and how it differs from the previous one. */
+/** What one exposition shows, and how that differs from the previous one. */
 export interface RenderFrame {
   readonly source: RenderSource;
-  /** What the previous rendering showed, or null if there was none. */
+  /** What the previous exposition shows, or null if there is none. */
   readonly previous: RenderSource | null;
-  /** Whether the sessions by node, and their freshness, are the same as in the previous rendering. */
+  /** Whether the sessions by node, and their freshness, are the same as in the previous exposition. */
   readonly sessionsUnchanged: boolean;
 }
 
@@ -28,7 +28,7 @@ export interface FamilyRenderer {
   sampleCount(): number;
 }
 
-/** Creates the frame of a rendering. `previous` is what the one before showed, or null. */
+/** Creates the frame of an exposition. `previous` is what the one before it shows, or null. */
 export function createFrame(input: RenderInput, previous: RenderSource | null): RenderFrame {
   const sessionsUnchanged =
     previous !== null &&

@@ -5,13 +5,13 @@ import type { Clock } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { createCompressor, type GzipStart } from "./gzip-assembly.ts";
 
-/** Renderings are compressed ahead of scrapes if gzip was requested within this time. */
+/** Expositions are compressed ahead of scrapes if gzip was requested within this time. */
 const REQUESTED_MS_MAX: DurationMs = 10 * MINUTE_MS;
 /** After a compression, the next one ahead of a scrape waits this many times as long as the last one took. */
 const PAUSE_FACTOR = 19;
 /** Longest such pause. */
 const PAUSE_MS_MAX: DurationMs = 5 * SECOND_MS;
-/** A scrape waits for the compression of the current rendering if the last one took no longer than this. */
+/** A scrape waits for the compression of the current exposition if the last one took no longer than this. */
 const WAIT_MS_MAX: DurationMs = 50;
 /** Otherwise, the scrape gets a compressed exposition up to this age, which allows for the pause and the next compression. */
 const AGE_MS_MAX: DurationMs = 10 * SECOND_MS;
@@ -37,11 +37,11 @@ export function createCompressedExpositions(clock: Pick<Clock, "monotonic">) {
   let pausedUntil: MonotonicMs = Number.NEGATIVE_INFINITY;
 
   async function compress(exposition: NetworkExposition, format: Format): Promise<GzipStart> {
-    const renderings = latest;
+    const target = latest;
     const at = clock.monotonic();
     const start = await startGzip(exposition, format);
     const now = clock.monotonic();
-    renderings.set(format, { start, at, tookMs: now - at });
+    target.set(format, { start, at, tookMs: now - at });
     pausedUntil = now + Math.min(PAUSE_MS_MAX, PAUSE_FACTOR * (now - at));
     return start;
   }
@@ -64,7 +64,7 @@ export function createCompressedExpositions(clock: Pick<Clock, "monotonic">) {
       const isUsed = found !== undefined && found.tookMs > WAIT_MS_MAX && now - found.at <= AGE_MS_MAX;
       return isUsed ? found.start : compress(exposition, format);
     },
-    /** Forgets all renderings, including one that is being compressed. */
+    /** Forgets all compressed expositions, including one that is being compressed. */
     clear() {
       latest = new Map();
     },

@@ -34,8 +34,8 @@ const DEFLATERS_COUNT = 2;
 const GZIP_HEADER = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255);
 
 /**
- * Creates a function that returns the beginning of a gzip body with the chunks of a exposition in a format. It caches deflated
- * chunks for as long as the chunks exist.
+ * Creates a function that returns the beginning of a gzip body with the chunks of an exposition in a format. It caches
+ * deflated chunks for as long as the chunks exist.
  */
 export function createCompressor() {
   const deflaters = Array.from({ length: DEFLATERS_COUNT }, createDeflater);

@@ -4,11 +4,11 @@ import { storedChunk } from "../../../src/metrics/render/chunk.ts";
 import { createCompressedExpositions } from "../../../src/web/scrape/compressed-expositions.ts";
 import { finishGzip } from "../../../src/web/scrape/gzip-assembly.ts";
 
-function renderingsOnStoppedClock() {
+function expositionsOnStoppedClock() {
   const clock = { at: 0, monotonic: () => clock.at };
-  const renderings = createCompressedExpositions(clock);
+  const expositions = createCompressedExpositions(clock);
   const shownFor = async (text: string) => {
-    const start = await renderings.startOf(pageOf(text), "text");
+    const start = await expositions.startOf(expositionOf(text), "text");
     return gunzipSync(Buffer.concat(finishGzip(start, new Uint8Array()))).toString();
   };
   /** As `shownFor`, with a compression that takes `tookMs`. */
@@ -17,10 +17,10 @@ function renderingsOnStoppedClock() {
     clock.at += tookMs;
     return shown;
   };
-  return { clock, renderings, shownFor, shownSlowly };
+  return { clock, expositions, shownFor, shownSlowly };
 }
 
-const pageOf = (text: string) => ({
+const expositionOf = (text: string) => ({
   series: 1,
   droppedFamilies: [],
   source: null,
@@ -28,35 +28,35 @@ const pageOf = (text: string) => ({
 });
 
 test("expositions are compressed ahead of scrapes once gzip was requested, for at most a twentieth of the time", async () => {
-  const { clock, renderings, shownFor, shownSlowly } = renderingsOnStoppedClock();
-  await renderings.prepare(pageOf("never requested"));
+  const { clock, expositions, shownFor, shownSlowly } = expositionsOnStoppedClock();
+  await expositions.prepare(expositionOf("never requested"));
   expect(await shownSlowly("one", 100)).toBe("one");
   // The compression took 100 ms, so the next one is due 1,900 ms later.
   clock.at = 1_999;
-  await renderings.prepare(pageOf("two"));
+  await expositions.prepare(expositionOf("two"));
   expect(await shownFor("two")).toBe("one");
   clock.at = 2_000;
-  const third = renderings.prepare(pageOf("three"));
+  const third = expositions.prepare(expositionOf("three"));
   clock.at = 2_100;
   await third;
   expect(await shownFor("four")).toBe("three");
 });
 
-test("a scrape gets a compressed rendering up to 10 s old, and none from before the metrics were cleared", async () => {
-  const { clock, renderings, shownFor, shownSlowly } = renderingsOnStoppedClock();
+test("a scrape gets a compressed exposition up to 10 s old, and none from before the metrics were cleared", async () => {
+  const { clock, expositions, shownFor, shownSlowly } = expositionsOnStoppedClock();
   expect(await shownSlowly("one", 100)).toBe("one");
   clock.at = 10_000;
   expect(await shownFor("two")).toBe("one");
   clock.at = 10_001;
   expect(await shownSlowly("three", 100)).toBe("three");
-  renderings.clear();
+  expositions.clear();
   const older = shownSlowly("four", 100);
-  renderings.clear();
+  expositions.clear();
   expect([await older, await shownFor("five")]).toEqual(["four", "five"]);
 });
 
-test("a scrape waits for the current rendering if it can be compressed quickly", async () => {
-  const { shownFor, shownSlowly } = renderingsOnStoppedClock();
+test("a scrape waits for the current exposition if it can be compressed quickly", async () => {
+  const { shownFor, shownSlowly } = expositionsOnStoppedClock();
   expect(await shownSlowly("one", 50)).toBe("one");
   expect(await shownFor("two")).toBe("two");
 });

@@ -38,7 +38,7 @@ describe("a scrape", () => {
     expect(scrape.encoding).toBeUndefined();
   });
 
-  test("has the last rendering of the network and current daemon metrics", async () => {
+  test("has the network's metrics of the last snapshot and current daemon metrics", async () => {
     const { exposition, daemonMetrics } = endpointOnStoppedClock();
     const input = fullInput();
     await exposition.refresh(input);
@@ -124,7 +124,7 @@ describe("a refresh", () => {
 
   test("yields between slices, and scrapes in the meantime show the previous snapshot", async () => {
     let now = 0;
-    // The clock advances by a millisecond at each reading, so each rendering step fills a slice.
+    // The clock advances by a millisecond at each reading, so each step fills a slice.
     const clock = { monotonic: () => now++ };
     const exposition = createMetricsEndpoint({ clock, daemonMetrics: createDaemonMetrics({ process: false }) });
     await exposition.refresh(nodesWith(1, 2_000));
@@ -160,7 +160,7 @@ describe("a refresh", () => {
     await scraped;
   });
 
-  test("rejects if rendering fails, and the next one starts fresh", async () => {
+  test("rejects if publishing fails, and the next one starts fresh", async () => {
     const { exposition } = endpointOnStoppedClock();
     await exposition.refresh(nodesWith(1));
     const broken = { ...nodesWith(2), staleAfterMs: undefined } as unknown as RenderInput;
