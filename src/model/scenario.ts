@@ -190,7 +190,9 @@ export interface ChurnRates {
   readonly leaveEveryMs: DurationMs;
   /** Share of reboots after which the node leaves the fleet instead of coming back. */
   readonly vanishAfterReboot: Share;
-  /** How long such a node is gone; Infinity means for good. */
+  /** Share of the other reboots after which the node stays down until an operator repairs it. */
+  readonly failAfterReboot: Share;
+  /** How long a node that left after a reboot is gone; Infinity means for good. */
   readonly vanishForMs: DurationMs;
   /**
    * Whether a node that returns is another machine with the same id; its `created_at` is then the time of its return.

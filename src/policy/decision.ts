@@ -2,7 +2,7 @@ import { MINUTE_MS } from "../base/duration.ts";
 import type { Blocker, Decision } from "../model/remediation/decision.ts";
 import type { Action, ActionRequest, Episode } from "../model/remediation/episode.ts";
 import type { EpochMs } from "../model/time.ts";
-import { type GuardFacts, isDryRun, isInFlight } from "./facts.ts";
+import { type GuardFacts, isDown, isDryRun, isInFlight, isLost } from "./facts.ts";
 import { GUARDS, HOLD_REASON_ROWS } from "./guards/all-guards.ts";
 import { type Candidate, nextStep } from "./guards/guard.ts";
 import type { Policy } from "./policy.ts";
@@ -21,8 +21,8 @@ export function findBlockers(candidate: Candidate, facts: GuardFacts): readonly 
 
 /**
  * Returns the canary episode of a policy whose current version is not proven. This is the episode with an action in
- * flight, even if its node has left the list, or otherwise the oldest episode that has sent an action and can proceed.
- * Null means that the next episode to act becomes the canary.
+ * flight, even if its node has left the list, or otherwise one whose node is down or lost after its action, or otherwise
+ * the oldest episode that has sent an action and can proceed. Null means that the next episode to act becomes the canary.
  */
 export function findCanary(
   { rule, fingerprint }: Policy,
@@ -35,7 +35,12 @@ export function findCanary(
     .openEpisodes()
     .filter((episode) => !episode.shadow && episode.policy === rule.name && sentActionsOf(episode).length > 0)
     .toSorted((a, b) => a.openedAt - b.openedAt);
-  return candidates.find((episode) => sentActionsOf(episode).some(isInFlight)) ?? candidates.find(canProceed) ?? null;
+  return (
+    candidates.find((episode) => sentActionsOf(episode).some(isInFlight)) ??
+    candidates.find((episode) => isDown(episode) || isLost(episode)) ??
+    candidates.find(canProceed) ??
+    null
+  );
 }
 
 /** Returns whether a canary can proceed: its next step is due, and all its blockers hold every node of its policy. */

@@ -87,21 +87,30 @@ export const isInFlight = ({ state }: Action): boolean => state === "posting" ||
 export const isUnlisted = ({ state, unlistedAt }: Episode): boolean =>
   state === "suspended" && unlistedAt !== null && unlistedAt !== undefined;
 
-/**
- * Returns whether the node of an episode is lost, which means that it left the list after an action of ours. It counts
- * as disrupted, as unhealthy and as a failure of its policy until it returns or an operator accepts the loss.
- */
-export const isLost = (episode: Episode): boolean => !episode.shadow && episode.acted > 0 && isUnlisted(episode);
+/** Returns whether a step has left the node of an episode down. */
+export const isDown = ({ downSince }: Episode): boolean => downSince !== null && downSince !== undefined;
 
 /**
- * Returns the episodes whose node is disrupted: a step is in progress, our quarantine lasts, or the node is lost. There
- * is one for each node, although several policies may have lost the same node.
+ * Returns whether the node of an episode is lost, which means that it left the list after an action of ours, or that the
+ * episode can't proceed and its last step has left the node down. It counts as disrupted, as unhealthy and as a failure
+ * of its policy until it is available again or an operator accepts the loss.
+ */
+export const isLost = (episode: Episode): boolean =>
+  !episode.shadow && episode.acted > 0 && (isUnlisted(episode) || (episode.state === "suspended" && isDown(episode)));
+
+/** Returns when a lost node was lost. */
+export const lostSince = ({ downSince, unlistedAt, stateAt }: Episode): EpochMs => downSince ?? unlistedAt ?? stateAt;
+
+/**
+ * Returns the episodes whose node is disrupted: a step is in progress, a step has left the node down, our quarantine
+ * lasts, or the node is lost. There is one for each node, although several policies may have lost the same node.
  */
 export function disruptedEpisodes(records: RemediationRecords, dryRun: boolean): readonly Episode[] {
   const episodes = records.openEpisodes().filter((episode) => {
     if (episode.shadow !== dryRun) return false;
     if (episode.state === "suspended") return isLost(episode);
-    return episode.state === "acting" || (episode.quarantine !== null && !wasOffline(records, episode));
+    if (episode.state === "acting" || isDown(episode)) return true;
+    return episode.quarantine !== null && !wasOffline(records, episode);
   });
   return [...new Map(episodes.map((episode) => [episode.node, episode])).values()];
 }
@@ -124,11 +133,11 @@ export function wasRebootedByUs(records: RemediationRecords, node: NodeId, now: 
     .some((action) => isRecentReboot(action, now));
 }
 
-/**
- * Returns whether the node was offline before the first action of its episode. If so, a quarantine does not disrupt it.
- */
-const wasOffline = (records: RemediationRecords, { id }: Episode): boolean =>
-  records.actionsOf(id).find(({ sentAt }) => sentAt !== null)?.statusBefore === "offline";
+/** Returns whether the node was offline before each action of its episode. If so, a quarantine does not disrupt it. */
+function wasOffline(records: RemediationRecords, { id }: Episode): boolean {
+  const sent = records.actionsOf(id).filter(({ sentAt }) => sentAt !== null);
+  return sent.length > 0 && sent.every(({ statusBefore }) => statusBefore === "offline");
+}
 
 const ONLINE = NODE_STATUSES.indexOf("online");
 

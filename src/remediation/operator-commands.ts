@@ -226,8 +226,7 @@ class JournaledCommands {
     const { changes, apply } = trustTracker.acceptMissing(walk.seenNodes, walk.missing);
     const missing = walk.missing === 0 ? "" : `; ${countNoun(walk.missing, "missing node")} accepted`;
     const lost = lostNodes(context).size;
-    const losses =
-      lost === 0 ? "" : `; the loss of ${countNoun(lost, "node")} that left the list after an action is accepted`;
+    const losses = lost === 0 ? "" : `; the loss of ${countNoun(lost, "node")} after an action is accepted`;
     const reply = `the inventory baseline is now ${countNoun(walk.seenNodes, "node")}${missing}${losses}`;
     return plan({ command: "accept-inventory" }, changes, reply, () => {
       apply();

@@ -49,6 +49,7 @@ const noChurn: ChurnRates = {
   joinEveryMs: Number.POSITIVE_INFINITY,
   leaveEveryMs: Number.POSITIVE_INFINITY,
   vanishAfterReboot: 0,
+  failAfterReboot: 0,
   vanishForMs: Number.POSITIVE_INFINITY,
   reuseIds: false,
 };

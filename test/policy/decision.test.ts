@@ -166,9 +166,12 @@ describe("the canary of a changed policy", () => {
   test("holds all other nodes and is named once, by its name", () => {
     expect(tried({ state: "acting" })).toEqual([held]);
     expect(tried({ state: "acting" }, { node: buildObservation({ id: "node_7" }) })).toEqual(NO_BLOCKERS);
-    expect(tried({ state: "suspended" })).toEqual([
-      `${held}; it left the list after our action, and stops being the canary if it is not back when the action times out`,
-    ]);
+  });
+
+  test("stays the canary while it is lost, with an action in flight or without", () => {
+    const lost = `${held}; it left the list or is down after our action, and stays the canary until it is available again or accept-inventory is run`;
+    expect(tried({ state: "suspended", acted: 1, unlistedAt: NOON })).toEqual([lost]);
+    expect(tried({ state: "suspended", acted: 1, downSince: NOON })).toEqual([lost]);
   });
 
   test("is not needed after an action was verified, or if safety.canary is false", () => {

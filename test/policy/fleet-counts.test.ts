@@ -61,14 +61,22 @@ describe("disrupted nodes", () => {
     expect(of({ state: "suspended", acted: 1, unlistedAt: 1, shadow: true }, true)).toEqual([]);
   });
 
-  test("do not include nodes in our quarantine that were offline before the first action", () => {
+  test("do not include nodes in our quarantine that were offline before each action", () => {
     const inQuarantine = { state: "quarantined", quarantine, acted: 2 } as const;
     const sent = (number: number, statusBefore: NodeStatus) => actionOf(number, "ep-1", { statusBefore });
     expect(of(inQuarantine, false, [sent(1, "offline"), sent(2, "offline")])).toEqual([]);
     // The reboot took it away, not what ailed it.
     expect(of(inQuarantine, false, [sent(1, "online"), sent(2, "offline")])).toEqual(["node_1"]);
+    // The reboot brought it back before it was quarantined.
+    expect(of(inQuarantine, false, [sent(1, "offline"), sent(2, "online")])).toEqual(["node_1"]);
     expect(of({ ...inQuarantine, state: "acting" }, false, [sent(1, "offline")])).toEqual(["node_1"]);
     expect(of({ ...inQuarantine, state: "suspended", unlistedAt: 1 }, false, [sent(1, "offline")])).toEqual(["node_1"]);
+  });
+
+  test("include nodes that a step has left down, until they are seen available", () => {
+    expect(of({ state: "firing", acted: 1, downSince: 1 })).toEqual(["node_1"]);
+    expect(of({ state: "suspended", acted: 1, downSince: 1 })).toEqual(["node_1"]);
+    expect(of({ state: "suspended", acted: 1, downSince: null })).toEqual([]);
   });
 
   test("are counted separately for dry runs", () => {

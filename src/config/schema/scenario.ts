@@ -147,7 +147,14 @@ const churn = (defaults: ChurnRates) =>
       defaults.vanishAfterReboot,
       "Share of reboots after which the node leaves the fleet instead of coming back.",
     ),
-    vanish_for: timeOrNever(defaults.vanishForMs, "How long such a node stays away; `never`: it does not return."),
+    fail_after_reboot: proportion(
+      defaults.failAfterReboot,
+      "Share of the other reboots after which the node stays down until an operator repairs it.",
+    ),
+    vanish_for: timeOrNever(
+      defaults.vanishForMs,
+      "How long a node that left after a reboot stays away; `never`: it does not return.",
+    ),
     reuse_ids: booleanFlag()
       .default(defaults.reuseIds)
       .describe("Whether a returning node is a different machine with the same id and a new `created_at`."),

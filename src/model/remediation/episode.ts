@@ -28,7 +28,8 @@ export interface TimerRow {
  * - `recovering`: a step healed the node, and `clear_for` runs.
  * - `quarantined`: our quarantine lasts.
  * - `probation`: our quarantine has ended, and `clear_for` runs.
- * - `suspended`: the node left the list, or its verdict was unknown for too long. Other policies may act on the node.
+ * - `suspended`: the node left the list, is down after a step, or its verdict was unknown for too long. Other policies may
+ *   act on the node.
  */
 export const OPEN_STATES = ["firing", "acting", "recovering", "quarantined", "probation", "suspended"] as const;
 /**
@@ -74,6 +75,11 @@ export interface Episode {
   readonly healed: boolean;
   /** If suspended, when the node left the list; null or absent if it is on the list. */
   readonly unlistedAt?: EpochMs | null;
+  /**
+   * When a step ended that has left the node down: it was available before, and was not seen available since. Null or
+   * absent if there is none.
+   */
+  readonly downSince?: EpochMs | null;
   /** The node's `created_at`. Absent if unknown. If it changes, the id belongs to another node. */
   readonly nodeCreatedAt?: EpochMs;
   /** Whether the id now belongs to another node, which the episode does not concern. Absent means false. */

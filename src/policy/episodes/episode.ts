@@ -1,9 +1,10 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import type { NodeStatus } from "../../model/node.ts";
 import type { PolicyRule } from "../../model/policy/policy.ts";
-import type { Action, Episode, EpisodeState, OPEN_STATES, Quarantine } from "../../model/remediation/episode.ts";
+import type { Action, Episode, Quarantine } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type ActivePolicy, isDryRun, isUnlisted, type NodeObservation } from "../facts.ts";
+import { type ActivePolicy, isDown, isDryRun, isUnlisted, type NodeObservation } from "../facts.ts";
+import { transition } from "./transitions.ts";
 import type { StepResult } from "./verification.ts";
 
 /** Delay before another attempt at an action that was not executed; it doubles each time up to the maximum. */
@@ -50,86 +51,6 @@ export function beginEpisode(active: ActivePolicy, node: NodeObservation, id: st
   };
 }
 
-/**
- * An event of an episode, from firing until it is closed.
- *
- * ```
- * firing ──sent──▶ acting ──verified──▶ recovering ──healed──▶ healed
- *   ▲ ▲ ▲            │ │                    │
- *   │ │ └─next_step──┘ └─quarantined─▶ quarantined ──quarantine_over──▶ probation ──healed──▶ healed
- *   │ └───next_step─────────────────────────┘ (from recovering)             │
- *   └─────next_step─────────────────────────────────────────────────────────┘
- *
- * firing, or repaired by an operator      ──cleared────▶ cleared
- * firing, acting, recovering, probation   ──steps_over─▶ given_up
- *   while our quarantine lasts            ──quarantined▶ quarantined
- * any open state                          ──unseen─────▶ suspended
- * suspended, when its step times out      ──step_lost──▶ suspended, at the next step
- * suspended                               ──proven─────▶ firing, or the next step if a step had healed it
- *                                         ──acting, quarantined─▶ acting or quarantined, if still in progress
- *                                         ──cleared, healed─▶ closed
- * quarantine lifted by an operator        ──freed──────▶ freed
- * any open state                          ──withdrawn──▶ withdrawn
- * ```
- *
- * `unseen` suspends an episode in any open state, because its node left the fleet or its timer lapsed. A suspended
- * episode frees its node for other policies. It resumes when its timer fires again. If its node left the list after an
- * action, the node is lost, and the episode stays suspended until the node returns or an operator accepts the loss.
- */
-export type EpisodeEvent =
-  | "sent"
-  | "unsent"
-  | "next_step"
-  | "steps_over"
-  | "verified"
-  | "quarantined"
-  | "quarantine_over"
-  | "cleared"
-  | "healed"
-  | "freed"
-  | "unseen"
-  | "step_lost"
-  | "acting"
-  | "proven"
-  | "withdrawn";
-
-type OpenState = (typeof OPEN_STATES)[number];
-
-/** The state after an event, by the state before it. Absent if the event can't happen in that state. */
-export const EPISODE_TRANSITIONS: Readonly<Record<OpenState, Readonly<Partial<Record<EpisodeEvent, EpisodeState>>>>> = {
-  firing: {
-    ...{ sent: "acting", unsent: "firing", next_step: "firing", steps_over: "given_up", quarantined: "quarantined" },
-    ...{ cleared: "cleared", freed: "freed", unseen: "suspended", withdrawn: "withdrawn" },
-  },
-  acting: {
-    ...{ next_step: "firing", steps_over: "given_up", verified: "recovering", quarantined: "quarantined" },
-    ...{ freed: "freed", unseen: "suspended", withdrawn: "withdrawn" },
-  },
-  recovering: {
-    ...{ next_step: "firing", steps_over: "given_up", quarantined: "quarantined", healed: "healed" },
-    ...{ cleared: "cleared", freed: "freed", unseen: "suspended", withdrawn: "withdrawn" },
-  },
-  quarantined: { quarantine_over: "probation", freed: "freed", unseen: "suspended", withdrawn: "withdrawn" },
-  probation: {
-    ...{ next_step: "firing", steps_over: "given_up", healed: "healed", cleared: "cleared" },
-    ...{ unseen: "suspended", withdrawn: "withdrawn" },
-  },
-  suspended: {
-    ...{ proven: "firing", next_step: "firing", steps_over: "given_up", acting: "acting", quarantined: "quarantined" },
-    ...{ step_lost: "suspended", cleared: "cleared", healed: "healed", withdrawn: "withdrawn" },
-  },
-};
-
-/** Returns the episode after an event. Throws if the event can't happen in its state. */
-function transition(episode: Episode, event: EpisodeEvent, now: EpochMs): Episode {
-  const { id, state: before } = episode;
-  const state = EPISODE_TRANSITIONS[before as OpenState]?.[event];
-  if (state === undefined) throw new Error(`${id} is ${before}: ${event} can't happen to it`);
-  if (state === before) return episode;
-  const moved = { ...episode, state, stateAt: now };
-  return state in EPISODE_TRANSITIONS ? moved : { ...moved, closedAt: now, quarantine: null, retryAt: null };
-}
-
 /** Closes an episode after `when` was false for `clear_for`. */
 export const clearEpisode = (episode: Episode, now: EpochMs): Episode => {
   const recovered = episode.state === "suspended" ? episode.healed : episode.state !== "firing";
@@ -140,7 +61,7 @@ export const clearEpisode = (episode: Episode, now: EpochMs): Episode => {
 /** Closes an episode that can't continue. */
 export const withdrawEpisode = (episode: Episode, now: EpochMs): Episode => transition(episode, "withdrawn", now);
 
-/** Suspends an episode after its verdict was unknown for too long. */
+/** Suspends an episode after its verdict was unknown for too long, or because it can't proceed while its node is down. */
 export const suspendEpisode = (episode: Episode, now: EpochMs): Episode => transition(episode, "unseen", now);
 
 /** Suspends an episode after its node left the list. */
@@ -185,13 +106,21 @@ export function recordRateLimited(episode: Episode, retryAfterMs: DurationMs | n
   const wait = retryAfterMs ?? RATE_LIMIT_BACKOFF_MS * 2 ** (limited - 1);
   const next: Episode = { ...episode, limited, retryAt: now + wait };
   if (limited < RATE_LIMITED_ATTEMPTS_MAX) return transition(next, "unsent", now);
-  return transition(next, next.quarantine === null ? "steps_over" : "quarantined", now);
+  return endSteps(next, now);
 }
 
-/** Ends the steps of an episode: it is given up, or stays quarantined while our quarantine lasts. */
-export function recordRefused(episode: Episode, rule: PolicyRule, now: EpochMs): Episode {
-  const atEnd = { ...episode, step: rule.steps.length };
-  return transition(atEnd, atEnd.quarantine === null ? "steps_over" : "quarantined", now);
+/** Ends the steps of an episode, see {@link endSteps}. */
+export const recordRefused = (episode: Episode, rule: PolicyRule, now: EpochMs): Episode =>
+  endSteps({ ...episode, step: rule.steps.length }, now);
+
+/**
+ * Ends the steps of an episode: it is given up, stays quarantined while our quarantine lasts, or is suspended while its
+ * node is down after a step.
+ */
+function endSteps(episode: Episode, now: EpochMs): Episode {
+  if (episode.quarantine !== null) return transition(episode, "quarantined", now);
+  if (!isDown(episode)) return transition(episode, "steps_over", now);
+  return episode.state === "suspended" ? episode : suspendEpisode(episode, now);
 }
 
 /** Updates an episode after a step ended. Only an ineffective step leads to the next one. */
@@ -228,9 +157,24 @@ export function advanceStep(episode: Episode, rule: PolicyRule, now: EpochMs): E
   return next.step < rule.steps.length ? transition(next, "next_step", now) : recordRefused(next, rule, now);
 }
 
+/** Statuses of a node that is down. */
+const DOWN_STATUSES: ReadonlySet<NodeStatus> = new Set(["offline", "rebooting", "unknown"]);
+
+/**
+ * Updates `downSince` of an episode when its last step ends or its lost node is listed again. A step leaves a node down if the node was not offline before it, or
+ * was down because of an earlier step, and has not been available since.
+ */
+export function observeAfterStep(episode: Episode, action: Action, status: NodeStatus, now: EpochMs): Episode {
+  const mayBeOurs = !episode.shadow && (action.statusBefore !== "offline" || isDown(episode));
+  return mayBeOurs && DOWN_STATUSES.has(status) ? { ...episode, downSince: episode.downSince ?? now } : episode;
+}
+
 /** Updates an episode after an observation of the node's status. */
 export function observeStatus(before: Episode, status: NodeStatus, now: EpochMs): Episode {
-  const episode = isOperatorRepair(before, status) ? { ...before, repaired: true } : before;
+  const repairedOrNot = isOperatorRepair(before, status) ? { ...before, repaired: true } : before;
+  // A quarantined node may still be down.
+  const isAvailable = status === "online" || status === "maintenance";
+  const episode = isDown(before) && isAvailable ? { ...repairedOrNot, downSince: null } : repairedOrNot;
   const { quarantine } = episode;
   if (quarantine === null) return episode;
   if (status === "quarantined") {

@@ -41,7 +41,7 @@ export const disruptedGuard: GuardRow = {
   reasons: {
     disrupted: {
       counts:
-        "nodes that our actions make unavailable: rebooting, disconnected, in our quarantine (unless they were offline before it), or lost",
+        "nodes that our actions make unavailable: rebooting, disconnected, down after an action, in our quarantine (unless they were offline before it), or lost",
       condition: "there would be more than `amount` or `percent` of `safety.max_disrupted`, whichever is fewer",
       ends: "automatically, once one of them is available again; for lost nodes also with `accept-inventory`",
       operatorAction: "`accept-inventory` if the lost nodes will not come back",
@@ -63,7 +63,7 @@ function describeLostNodes(lost: readonly Episode[]): string {
   if (lost.length === 0) return "";
   const names = lost.slice(0, NAMES_MAX).map(({ node }) => node);
   const more = lost.length > NAMES_MAX ? ", …" : "";
-  return `; ${lost.length} of them left the list after an action (${names.join(", ")}${more}); such nodes count until they return or accept-inventory is run`;
+  return `; ${lost.length} of them left the list or stayed down after an action (${names.join(", ")}${more}); such nodes count until they are available again or accept-inventory is run`;
 }
 
 /** Limits the disrupted nodes of a region or country. */

@@ -1,4 +1,4 @@
-import { isDryRun } from "../facts.ts";
+import { isDryRun, isLost } from "../facts.ts";
 import type { GuardRow } from "./guard.ts";
 
 /** Holds a node whose condition is unknown. */
@@ -76,18 +76,17 @@ export const canaryGuard: GuardRow = {
       counts: "canaries of a new or changed policy",
       condition:
         "another node is the canary, and no action under this version of the policy has been verified (`safety.canary`)",
-      ends: "automatically, once an action is verified, or the canary's episode ends or can't proceed",
-      operatorAction: "check the canary if this takes long",
+      ends: "automatically, once an action is verified, or the canary's episode ends or can't proceed; if the canary is lost, once it is available again, or with `accept-inventory`",
+      operatorAction: "check the canary if this takes long; `accept-inventory` if it is lost and will not come back",
     },
   },
   check: ({ active, node }, facts) => {
     if (!facts.safety.canary || active.proven || isDryRun(active)) return [];
     const canary = facts.canaryEpisode(active.policy);
     if (canary === null || canary.node === node.id) return [];
-    const lost =
-      canary.state === "suspended"
-        ? "; it left the list after our action, and stops being the canary if it is not back when the action times out"
-        : "";
+    const lost = isLost(canary)
+      ? "; it left the list or is down after our action, and stays the canary until it is available again or accept-inventory is run"
+      : "";
     const detail = `the policy is new or changed, and ${facts.nameOf(canary.node)} (${canary.id}) is the canary${lost}`;
     return [{ reason: "canary", detail }];
   },

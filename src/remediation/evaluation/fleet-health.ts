@@ -2,7 +2,14 @@ import { MINUTE_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { type ActivePolicy, countFleet, type FleetCounts, type GuardFacts, isDryRun } from "../../policy/facts.ts";
+import {
+  type ActivePolicy,
+  countFleet,
+  type FleetCounts,
+  type GuardFacts,
+  isDryRun,
+  lostSince,
+} from "../../policy/facts.ts";
 import { effectiveLimits } from "../../policy/guards/limits.ts";
 import {
   type Breaker,
@@ -101,10 +108,10 @@ export class FleetHealth {
     const previousStorm = this.#real.storm;
     this.#adoptPolicies(active);
     const counts = this.#countFleet(false);
-    const isNewLoss = (unlistedAt: EpochMs) => unlistedAt > this.#lossesCountedUntil;
+    const newlyLost = counts.lost.filter((episode) => lostSince(episode) > this.#lossesCountedUntil);
     this.#updateBreaker(
       this.#real,
-      counts.lost.flatMap(({ node, unlistedAt }) => (isNewLoss(unlistedAt!) ? [node] : [])),
+      newlyLost.map(({ node }) => node),
     );
     this.#lossesCountedUntil = remediationState.now();
     this.#updateBreaker(this.#dryRun, []);

@@ -6,6 +6,7 @@ import {
   advanceStep,
   clearEpisode,
   markUnlisted,
+  observeAfterStep,
   observeStatus,
   recordRefused,
   recordStepLost,
@@ -15,7 +16,7 @@ import {
 } from "../../policy/episodes/episode.ts";
 import { hasActed } from "../../policy/episodes/retries.ts";
 import { stepDeadlines } from "../../policy/episodes/verification.ts";
-import { isDryRun, isInFlight, isLost, isUnlisted } from "../../policy/facts.ts";
+import { isDown, isDryRun, isInFlight, isLost, isUnlisted } from "../../policy/facts.ts";
 import { conditionKeyOf, type Policy, policySources } from "../../policy/policy.ts";
 import { INACTIVE, observeCondition, type Timer } from "../../policy/timers/timer.ts";
 import { evaluatePolicy } from "../../policy/timers/verdict.ts";
@@ -53,13 +54,13 @@ export class EpisodeTracker {
       this.#updateUnlisted(episode);
       return;
     }
-    const present = episode.state === "suspended" ? this.#resume(episode) : episode;
+    const status = NODE_STATUSES[observed.fleet.status[slot]!]!;
+    const present = episode.state === "suspended" ? this.#resume(episode, status) : episode;
     if (present.closedAt !== null) return;
     const listedAt = observed.fleet.listedAt.at(slot);
     const isNew = listedAt > (this.#lastObservedAt.get(episode.id) ?? this.#recordsCountFrom);
     this.#lastObservedAt.set(episode.id, listedAt);
-    const status = NODE_STATUSES[observed.fleet.status[slot]!]!;
-    const current = isNew ? this.#updateQuarantine(present, status) : present;
+    const current = isNew ? this.#updateStatus(present, status) : present;
     if (current.closedAt !== null) return;
     if (current.state !== "recovering" && current.state !== "probation") this.#relapses.delete(current.id);
     const action = this.#inFlightAction(current);
@@ -67,7 +68,8 @@ export class EpisodeTracker {
     const verified = remediationState.records.episode(current.id)!;
     if (verified.closedAt !== null) return;
     const policy = policies.find(episode.policy);
-    if (policy === null || !this.#belongsTo(verified, policy)) this.#abandon(verified);
+    if (this.#isStuck(verified, policy)) this.#suspend(verified);
+    else if (policy === null || !this.#belongsTo(verified, policy)) this.#abandon(verified);
     else if (action === null) this.#updateWaiting(verified, policy, slot);
   }
 
@@ -114,19 +116,36 @@ export class EpisodeTracker {
     return this.#context.policies.find(policy) ?? this.#context.policies.withFingerprint(fingerprint);
   }
 
+  /** Returns whether a step has left the node down, and no further step follows while it is. */
+  #isStuck(episode: Episode, policy: Policy | null): boolean {
+    if (!isDown(episode) || isUnderWay(episode)) return false;
+    if (policy === null || !this.#belongsTo(episode, policy)) return true;
+    const timer = this.#context.remediationState.records.timer(policy.rule.name, episode.node);
+    return timer.state !== "firing" || episode.step >= policy.rule.steps.length;
+  }
+
+  #suspend(episode: Episode): void {
+    if (episode.state === "suspended") return;
+    commitTransition(this.#context, episode, suspendEpisode(episode, this.#context.remediationState.now()));
+  }
+
   /** Updates a suspended episode whose node is listed. */
-  #resume(episode: Episode): Episode {
+  #resume(episode: Episode, status: NodeStatus): Episode {
     const { remediationState } = this.#context;
     if (isUnlisted(episode) && this.#isForgotten(episode, episode.unlistedAt!)) {
       withdraw(this.#context, episode, "the node came back too late");
       return remediationState.records.episode(episode.id)!;
     }
-    const after = resumeEpisode(episode, this.#inFlightAction(episode) !== null, remediationState.now());
+    const now = remediationState.now();
+    const lastStep = remediationState.records.actionsOf(episode.id).findLast(({ sentAt }) => sentAt !== null);
+    const isBack = isUnlisted(episode) && lastStep !== undefined;
+    const seen = isBack ? observeAfterStep(episode, lastStep, status, now) : episode;
+    const after = resumeEpisode(seen, this.#inFlightAction(episode) !== null, now);
     if (after !== episode) commitTransition(this.#context, episode, after);
     return after;
   }
 
-  #updateQuarantine(episode: Episode, status: NodeStatus): Episode {
+  #updateStatus(episode: Episode, status: NodeStatus): Episode {
     const after = observeStatus(episode, status, this.#context.remediationState.now());
     if (after === episode) return after;
     const changes =
@@ -175,7 +194,7 @@ export class EpisodeTracker {
         const changes = finishActions(this.#context, episode, "the node is healthy again");
         commitTransition(this.#context, episode, clearEpisode(episode, now), changes);
       } else if (episode.state === "suspended") this.#closeForgotten(episode, "its verdict stayed unknown");
-      else commitTransition(this.#context, episode, suspendEpisode(episode, now));
+      else this.#suspend(episode);
     } else if (episode.state === "suspended") {
       if (this.#isNodeFree(episode)) commitTransition(this.#context, episode, refireEpisode(episode, rule, now));
       else this.#closeForgotten(episode, "another episode has the node");

@@ -6,7 +6,7 @@ import type { Notification } from "../../model/remediation/notification.ts";
 import { measureEfficacy } from "../../policy/episodes/efficacy.ts";
 import { withdrawEpisode } from "../../policy/episodes/episode.ts";
 import { consecutiveFailures, givenUpHold } from "../../policy/episodes/retries.ts";
-import { isInFlight, isLost } from "../../policy/facts.ts";
+import { isInFlight, isLost, isUnlisted } from "../../policy/facts.ts";
 import type { Policy } from "../../policy/policy.ts";
 import { isUnfinished } from "../../policy/remediation-records.ts";
 import type { RemediationContext } from "../context.ts";
@@ -45,7 +45,8 @@ function recordConsequences(context: TransitionDeps, before: Episode | null, aft
   const policy = context.policies.find(after.policy);
   if (after.closedAt !== null && before?.closedAt === null) closeEpisode(context, after, policy);
   if (isLost(after) && before !== null && !isLost(before)) {
-    const summary = `${after.node} left the list after an action of ${after.policy} (${after.id}): it counts against the limits until it returns or accept-inventory is run`;
+    const [what, until] = isUnlisted(after) ? ["left the list", "returns"] : ["is down", "is available again"];
+    const summary = `${after.node} ${what} after an action of ${after.policy} (${after.id}): it counts against the limits until it ${until} or accept-inventory is run`;
     notifyOfEpisode(context, after, { kind: "lost", severity: "critical", summary });
     if (policy !== null) updateEfficacy(context, policy, after);
   }
@@ -92,7 +93,7 @@ export function finishActions(context: TransitionDeps, { id }: Episode, detail: 
 const lostEpisodesOf = ({ remediationState }: TransitionDeps): Episode[] =>
   remediationState.records.openEpisodes().filter(isLost);
 
-/** Returns the nodes that left the list after an action of ours. */
+/** Returns the nodes that left the list after an action of ours, or are down after it. */
 export const lostNodes = (context: TransitionDeps): ReadonlySet<NodeId> =>
   new Set(lostEpisodesOf(context).map(({ node }) => node));
 

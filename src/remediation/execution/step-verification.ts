@@ -1,6 +1,6 @@
 import { NODE_STATUSES } from "../../model/node.ts";
 import type { Action, ActionOutcome, Episode, RebootProof } from "../../model/remediation/episode.ts";
-import { recordStepResult } from "../../policy/episodes/episode.ts";
+import { observeAfterStep, recordStepResult } from "../../policy/episodes/episode.ts";
 import {
   evaluateStep,
   rebootProof,
@@ -87,7 +87,8 @@ function finishStep(
   if (outcome === "verified" && action.fingerprint === policy.fingerprint)
     changes.push({ kind: "fact", key: canaryFactKey(policy.rule.name), value: policy.fingerprint });
   const now = context.remediationState.now();
-  commitTransition(context, episode, recordStepResult(episode, action, result, policy.rule, now), changes);
+  const observed = observeAfterStep(episode, action, NODE_STATUSES[context.observed.fleet.status[slot]!]!, now);
+  commitTransition(context, episode, recordStepResult(observed, action, result, policy.rule, now), changes);
 }
 
 function rebootProofOf(

@@ -50,6 +50,12 @@ export function startFailure(
   node.nextPhaseAt = nextPhaseAt;
 }
 
+/** Starts an outage that only an operator's repair ends. */
+export function failUntilRepaired(model: HealthModel, node: SimulatedNode, at: EpochMs): void {
+  const recoverAt = drawInstantAfter(model, node, at, model.rates.repairMs);
+  startFailure(node, { failureMode: "outage", remedy: "person", recoverAt, nextPhaseAt: NEVER }, at);
+}
+
 /** Ends a failure that time ends, or starts an operator's repair. */
 export function recoverNode(model: HealthModel, node: SimulatedNode, at: EpochMs): void {
   if (node.remedy !== "time") {

@@ -9,6 +9,7 @@ import {
   drawForNode,
   drawInstantAfter,
   endReboot,
+  failUntilRepaired,
   type HealthModel,
   recoverNode,
   startFailure,
@@ -110,7 +111,10 @@ export function runFleetEvent(fleet: Fleet): void {
 /** Executes all due events of a node. */
 function advanceNode(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   let ending: SessionEnding = "lost";
-  if (node.rebootUntil <= at) endReboot(fleet, node, at);
+  if (node.rebootUntil <= at) {
+    endReboot(fleet, node, at);
+    if (failsAfterReboot(fleet, node, at)) failUntilRepaired(fleet, node, at);
+  }
   if (node.quarantineUntil <= at) node.quarantineUntil = NEVER;
   if (node.maintenanceUntil <= at) {
     node.maintenanceUntil = NEVER;
@@ -239,11 +243,13 @@ function recordMembershipChange(
   if (fleet.membershipChanges.length > MEMBERSHIP_CHANGES_MAX) fleet.membershipChanges.shift();
 }
 
-/**
- * Returns whether the node leaves the fleet at the end of this reboot. Before the start of the simulation none does.
- */
+/** Returns whether the node leaves the fleet at the end of this reboot. Before the start of the simulation none does. */
 const leavesAfterReboot = ({ seed, churn, startMs }: Fleet, { index }: SimulatedNode, at: EpochMs): boolean =>
   at > startMs && hashUnit(seed ^ 0xfade, index, at) < churn.vanishAfterReboot;
+
+/** Returns whether the node stays down after this reboot. Before the start of the simulation none does. */
+const failsAfterReboot = ({ seed, churn, startMs }: Fleet, { index }: SimulatedNode, at: EpochMs): boolean =>
+  at > startMs && hashUnit(seed ^ 0xdead, index, at) < churn.failAfterReboot;
 
 /** Updates the values that are derived from the node's state, and schedules its next event. */
 function updateNodeState(fleet: Fleet, node: SimulatedNode, at: EpochMs, ending: SessionEnding): void {

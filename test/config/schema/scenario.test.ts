@@ -30,7 +30,7 @@ service:
   node_list: { order: -created_at, records_max: 10, total_counts: page, total_lag: 30s, total_off_by: -1, total_fixed: 9 }
   session_list: { order: bytes_received, total_off_by: 2 }
 rates: { fault_every: never, self_healing: 1%, incurable: 2%, flapping: 3%, reboot: 4s, maintenance_every: 5d, repair: never }
-churn: { join_every: 40s, leave_every: 1m, vanish_after_reboot: 20%, vanish_for: 1h, reuse_ids: true }
+churn: { join_every: 40s, leave_every: 1m, vanish_after_reboot: 20%, fail_after_reboot: 10%, vanish_for: 1h, reuse_ids: true }
 keys: [{ key: k, scopes: [nodes:read] }]
 `;
   expect(loadScenarioText(text)).toEqual({
@@ -82,6 +82,7 @@ keys: [{ key: k, scopes: [nodes:read] }]
       joinEveryMs: 40_000,
       leaveEveryMs: 60_000,
       vanishAfterReboot: 0.2,
+      failAfterReboot: 0.1,
       vanishForMs: 3_600_000,
       reuseIds: true,
     },

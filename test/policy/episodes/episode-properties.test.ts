@@ -7,8 +7,8 @@ import type { Action, Episode, OPEN_STATES } from "../../../src/model/remediatio
 import {
   advanceStep,
   clearEpisode,
-  EPISODE_TRANSITIONS,
   markUnlisted,
+  observeAfterStep,
   observeStatus,
   recordRateLimited,
   recordRefused,
@@ -19,6 +19,7 @@ import {
   refireEpisode,
   resumeEpisode,
 } from "../../../src/policy/episodes/episode.ts";
+import { EPISODE_TRANSITIONS } from "../../../src/policy/episodes/transitions.ts";
 import { rebootOffline, steps } from "../../harness/policies.ts";
 import { propertyRuns } from "../../harness/run-length.ts";
 import { actionOf } from "../../journal/arbitrary-changes.ts";
@@ -45,6 +46,7 @@ const POSSIBLE_EVENTS: Readonly<Record<(typeof OPEN_STATES)[number], readonly st
     "verified",
     "ineffective",
     "ineffective",
+    "ineffective and down",
     "observe quarantined",
     "observe quarantined",
     "in_doubt",
@@ -103,8 +105,10 @@ function applyEvent(course: EpisodeRun, event: string, rule: PolicyRule): void {
 const isWaitingForTimer = ({ episode, action }: EpisodeRun) => action === null && episode.quarantine === null;
 
 function end(course: EpisodeRun, event: string, rule: PolicyRule): void {
-  if (event !== "verified" && event !== "ineffective" && event !== "in_doubt") return;
-  course.episode = recordStepResult(course.episode, course.action!, event, rule, course.now);
+  const [result, isDown] = event === "ineffective and down" ? ["ineffective", true] : [event, false];
+  if (result !== "verified" && result !== "ineffective" && result !== "in_doubt") return;
+  const observed = observeAfterStep(course.episode, course.action!, isDown ? "offline" : "online", course.now);
+  course.episode = recordStepResult(observed, course.action!, result, rule, course.now);
   course.action = null;
 }
 
@@ -130,7 +134,7 @@ function send(course: EpisodeRun, event: string, rule: PolicyRule): void {
   course.episode = recordSent(episode, course.action, null, now);
 }
 
-const ADVANCING_EVENTS = ["ineffective", "relapse", "proven", "step lost"];
+const ADVANCING_EVENTS = ["ineffective", "ineffective and down", "relapse", "proven", "step lost"];
 
 describe("in any sequence of events", () => {
   const runs = propertyRuns(1_500);
@@ -192,6 +196,7 @@ describe("in any sequence of events", () => {
           if (state === "probation") expect(quarantine).toBeNull();
           if (state === "acting") expect(action).not.toBeNull();
           if (closedAt !== null) expect(quarantine).toBeNull();
+          if (state === "given_up") expect(episode.downSince ?? null).toBeNull();
           expect(closedAt !== null).toBe(["healed", "cleared", "given_up", "freed"].includes(state));
         });
       }),

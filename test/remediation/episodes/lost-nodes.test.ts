@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { PolicyRule } from "../../../src/model/policy/policy.ts";
+import type { Action } from "../../../src/model/remediation/episode.ts";
 import type { Scenario } from "../../../src/model/scenario.ts";
-import { type defaultSafety, rebootOffline, remediationRules } from "../../harness/policies.ts";
+import { type defaultSafety, rebootOffline, remediationRules, steps, withoutLimits } from "../../harness/policies.ts";
 import {
   noFailureRates,
   onePerRegion,
@@ -13,7 +15,21 @@ import { episodeStates, holdReasonsOf, notificationsOf } from "../../harness/rem
 
 const NODES = 100;
 
-/** Starts a network in which a rebooted node leaves the fleet, for good or for a while. */
+/** A network in which a rebooted node stays down. */
+const rebootsLeaveDown: Partial<Scenario> = {
+  nodes: NODES,
+  rates: { ...noFailureRates, repairMs: 1_000 * HOUR_MS },
+  churn: {
+    joinEveryMs: Number.POSITIVE_INFINITY,
+    leaveEveryMs: Number.POSITIVE_INFINITY,
+    vanishAfterReboot: 0,
+    failAfterReboot: 1,
+    vanishForMs: Number.POSITIVE_INFINITY,
+    reuseIds: false,
+  },
+};
+
+/** A network in which a rebooted node leaves the fleet, for good or for a while. */
 const rebootsLoseNodes = ({ forMs = Number.POSITIVE_INFINITY, share = 1 } = {}): Partial<Scenario> => ({
   nodes: NODES,
   rates: noFailureRates,
@@ -21,6 +37,7 @@ const rebootsLoseNodes = ({ forMs = Number.POSITIVE_INFINITY, share = 1 } = {}):
     joinEveryMs: Number.POSITIVE_INFINITY,
     leaveEveryMs: Number.POSITIVE_INFINITY,
     vanishAfterReboot: share,
+    failAfterReboot: 0,
     vanishForMs: forMs,
     reuseIds: false,
   },
@@ -143,5 +160,82 @@ describe("nodes that leave the list after an action", () => {
     await network.advance(30 * MINUTE_MS);
     expect(network.postCount()).toBe(2);
     expect(episodeStates(network)).toEqual(["withdrawn", "suspended"]);
+  });
+});
+
+describe("nodes that stay down after an action", () => {
+  const SUSPECTS = 6;
+  const inUsEast = (network: QuietNetwork) => network.nodes("us-east");
+  const down = (network: QuietNetwork) => network.nodes().filter((node) => network.status(node) !== "online");
+
+  /** Returns a policy that reboots online nodes of us-east. */
+  const rebootOnline = (network: QuietNetwork, changed: Partial<PolicyRule> = {}) =>
+    rebootOffline({
+      name: "reboot-online",
+      match: `node.id in ${JSON.stringify(inUsEast(network).slice(0, SUSPECTS))}`,
+      when: 'node.status == "online"',
+      ...changed,
+    });
+
+  /** Starts such a policy in a network in which a rebooted node stays down. */
+  async function startLeavingDown(policy: Partial<PolicyRule> = {}, safety: Partial<typeof defaultSafety> = {}) {
+    const network = await startQuietNetwork({ rules: remediationRules([], safety), scenario: rebootsLeaveDown });
+    await network.reload({ rules: remediationRules([rebootOnline(network, policy)], safety) });
+    return network;
+  }
+
+  test("count as disrupted in their region although `when` no longer holds, whether or not a step is left", async () => {
+    for (const ladder of [[steps.reboot], [steps.reboot, steps.force]]) {
+      const network = await startLeavingDown({ steps: ladder }, { canary: false });
+      await network.advance(3 * HOUR_MS);
+      expect(down(network)).toHaveLength(1);
+      expect(network.holdReasons(inUsEast(network)[1]!)).toContain("disrupted_domain");
+      expect(notificationsOf(network, "lost")).toHaveLength(1);
+    }
+  });
+
+  test("stay the canary of a changed policy, so it acts on no other node", async () => {
+    const unlimited = { ...withoutLimits, canary: true };
+    const network = await startLeavingDown({}, unlimited);
+    await network.advance(3 * HOUR_MS);
+    expect(down(network)).toHaveLength(1);
+    expect(network.holdReasons(inUsEast(network)[1]!)).toEqual(["canary"]);
+  });
+
+  test("no longer count once an operator repairs them or accepts the loss, also after a restart", async () => {
+    const network = await startLeavingDown({}, { canary: false });
+    await network.advance(HOUR_MS);
+    const [{ node, sentAt }] = network.actions() as [Action];
+    const recoverAt = sentAt! + 2 * HOUR_MS;
+    network.interventions.startFailure(node, { failureMode: "outage", remedy: "person", recoverAt });
+    await network.advanceUntil(() => network.postCount() === 2);
+    await network.restart({ rules: remediationRules([rebootOnline(network)], { canary: false }) });
+    await network.advance(HOUR_MS);
+    expect(network.postCount()).toBe(2);
+    const reply = await network.commands().acceptInventory();
+    expect(reply).toMatchObject({ ok: true, value: expect.stringContaining("the loss of 1") });
+    await network.advanceUntil(() => network.postCount() === 3);
+  });
+
+  test("may be acted on by another policy", async () => {
+    const network = await startLeavingDown({}, { canary: false });
+    await network.advance(HOUR_MS);
+    await network.reload({ rules: remediationRules([rebootOnline(network), rebootOffline()], { canary: false }) });
+    await network.advanceUntil(() => network.postCount() === 2);
+    expect(network.actions()[1]).toMatchObject({ policy: "reboot-offline", node: network.actions()[0]!.node });
+  });
+
+  test("do not count if they were offline before the action", async () => {
+    const network = await startQuietNetwork({
+      rules: remediationRules([rule], { canary: false }),
+      scenario: rebootsLeaveDown,
+    });
+    const [first, second] = inUsEast(network);
+    network.failNode(first!);
+    await network.advance(HOUR_MS);
+    network.failNode(second!);
+    await network.advance(HOUR_MS);
+    expect(network.actions().map(({ node }) => node)).toContain(second);
+    expect(notificationsOf(network, "lost")).toEqual([]);
   });
 });

@@ -107,14 +107,14 @@ test("churn does not affect the failures of the nodes that stay", () => {
   expect(statesOfStayed(calm)).toEqual(statesOfStayed(busy));
 });
 
-describe("nodes that vanish after a reboot", () => {
-  const rebootAll = (client: TestClient): string[] => {
-    const ids = advance(client, 0);
-    for (const id of ids) expect(client.post(`/v1/nodes/${id}/reboot`).status).toBe(200);
-    expect(advance(client, noFailureRates.rebootMs - 1)).toEqual(ids);
-    return ids;
-  };
+const rebootAll = (client: TestClient): string[] => {
+  const ids = advance(client, 0);
+  for (const id of ids) expect(client.post(`/v1/nodes/${id}/reboot`).status).toBe(200);
+  expect(advance(client, noFailureRates.rebootMs - 1)).toEqual(ids);
+  return ids;
+};
 
+describe("nodes that vanish after a reboot", () => {
   test("leave permanently at the end of the reboot, by the share vanishAfterReboot", () => {
     const client = createTestClient(scenarioWithChurn({ vanishAfterReboot: 0.3 }, { nodes: 150 }));
     const ids = rebootAll(client);
@@ -172,4 +172,18 @@ describe("nodes that vanish after a reboot", () => {
     expect(advance(client, 0)).toHaveLength(40);
     expect(advance(client, HOUR_MS).length).toBeLessThan(40);
   });
+});
+
+test("a share of the nodes stays down after a reboot, until an operator repairs them", () => {
+  const repairMs = 12 * HOUR_MS;
+  const client = createTestClient(
+    scenarioWithChurn({ failAfterReboot: 0.3 }, { nodes: 150, rates: { ...noFailureRates, repairMs } }),
+  );
+  const ids = rebootAll(client);
+  const offline = () => [...actualNodes(client.service)].filter(({ status }) => status === "offline").length;
+  advance(client, MINUTE_MS);
+  expect(offline() / ids.length).toBeGreaterThan(0.2);
+  expect(offline() / ids.length).toBeLessThan(0.4);
+  advance(client, 20 * repairMs);
+  expect(offline()).toBe(0);
 });

@@ -5,7 +5,7 @@ import type { EpochMs, MonotonicMs } from "../../../src/model/time.ts";
 import type { RemediationRules } from "../../../src/remediation/context.ts";
 import type { VirtualClock } from "../../../src/simulator/clock.ts";
 import { findNode } from "../../../src/simulator/fleet/fleet.ts";
-import { NEVER } from "../../../src/simulator/fleet/node.ts";
+import { NEVER, type SimulatedNode } from "../../../src/simulator/fleet/node.ts";
 import { type SimulatedService, serviceTime } from "../../../src/simulator/http/service.ts";
 import { actualNode } from "../../../src/simulator/inspection.ts";
 import { advanceWorld } from "../../../src/simulator/network.ts";
@@ -156,17 +156,41 @@ export const wasRejected = ({ answer }: PostAttempt): boolean => answer === 401 
 const WIRE_MS = 1_000;
 
 /** Returns whether the node is still disrupted by a POST, by its actual state. */
-export function isDisruptedByUs({ service, clock, withOperator }: SimulationParts, post: PostAttempt): boolean {
+export function isDisruptedByUs(parts: SimulationParts, post: PostAttempt): boolean {
+  const { service, clock, withOperator } = parts;
   if (typeof post.answer === "number" && post.answer >= 400 && post.answer < 500) return false;
   const ageMs = clock.monotonic() - post.at;
   if (ageMs < WIRE_MS) return true;
   const node = findNode(service.world.fleet, post.node);
   if (node === null) return false;
-  // A reboot that lasts longer was not started by the POST.
-  if (post.kind === "reboot") return node.rebootUntil !== NEVER && ageMs < service.world.fleet.rates.rebootMs + WIRE_MS;
+  if (post.kind === "reboot") {
+    // A reboot that lasts longer was not started by the POST.
+    const isRebooting = node.rebootUntil !== NEVER && ageMs < service.world.fleet.rates.rebootMs + WIRE_MS;
+    return isRebooting || failedAfterReboot(parts, post, node);
+  }
   const isWithOperator = (withOperator.get(post.node) ?? 0) > service.world.now;
   if (post.kind !== "quarantine" || isWithOperator) return false;
   return node.quarantineUntil !== NEVER;
+}
+
+/**
+ * Returns whether the node was online before a reboot and has stayed down since its end, unless an operator accepted
+ * that.
+ */
+function failedAfterReboot(
+  { service, startMs, acceptedAt }: SimulationParts,
+  post: PostAttempt,
+  node: SimulatedNode,
+): boolean {
+  const sinceMs = node.failingSince - (startMs + post.at);
+  return (
+    post.truth.status === "online" &&
+    node.status === "offline" &&
+    node.remedy === "person" &&
+    sinceMs >= 0 &&
+    sinceMs <= service.world.fleet.rates.rebootMs + WIRE_MS &&
+    node.failingSince > startMs + acceptedAt
+  );
 }
 
 /** The longest time between the end of a reboot and the removal of a node that does not return from it. */

@@ -1,5 +1,6 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { ChurnRates } from "../../../src/model/scenario.ts";
+import { isDown, isLost } from "../../../src/policy/facts.ts";
 import { NEVER, type SimulatedNode } from "../../../src/simulator/fleet/node.ts";
 import type { Simulation } from "../daemon/simulation.ts";
 import { nodesOfShare, type SimulationParts } from "../daemon/simulation-parts.ts";
@@ -28,7 +29,10 @@ export function startQuietPeriod(simulation: Simulation, operators: Operators): 
   const startedAt = parts.clock.monotonic();
   operators.setDiligent();
   [churn.joinAt, churn.leaveAt] = [NEVER, NEVER];
-  Object.assign(fleet.churn as { -readonly [Key in keyof ChurnRates]: ChurnRates[Key] }, { vanishAfterReboot: 0 });
+  Object.assign(fleet.churn as { -readonly [Key in keyof ChurnRates]: ChurnRates[Key] }, {
+    vanishAfterReboot: 0,
+    failAfterReboot: 0,
+  });
   for (const node of fleet.nodes) node.maintenanceAt = NEVER;
   parts.serviceNow();
   const leftFailing = new Set(nodesLeftFailing(parts).map(({ id }) => id));
@@ -52,10 +56,17 @@ export function startQuietPeriod(simulation: Simulation, operators: Operators): 
 }
 
 /** Returns the nodes that stay unrepaired: mostly nodes that a reboot repairs. */
-function nodesLeftFailing({ service, rules }: SimulationParts): readonly SimulatedNode[] {
+function nodesLeftFailing({ service, rules, recordedState }: SimulationParts): readonly SimulatedNode[] {
   const { nodes } = service.world.fleet;
   const room = Math.floor(nodesOfShare(rules.safety.maxUnhealthy.share, nodes.length) / 2) - LATE_FAILURES;
-  const failing = nodes.filter(({ failureMode }) => failureMode !== "none");
+  // Lost nodes are repaired, as they would hold others.
+  const lost = new Set(
+    [...recordedState.open].flatMap((id) => {
+      const episode = recordedState.episodes.get(id)!;
+      return isLost(episode) || isDown(episode) ? [episode.node] : [];
+    }),
+  );
+  const failing = nodes.filter(({ id, failureMode }) => failureMode !== "none" && !lost.has(id));
   const curable = failing.filter(({ remedy }) => remedy === "reboot" || remedy === "forced_reboot");
   const incurable = failing.filter(({ remedy }) => remedy === "person").slice(0, INCURABLE_NODES_MAX);
   return [...incurable, ...curable].slice(0, Math.max(0, room));

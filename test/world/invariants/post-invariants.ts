@@ -2,7 +2,7 @@ import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
 import type { PolicyRule } from "../../../src/model/policy/policy.ts";
 import type { Action, Episode } from "../../../src/model/remediation/episode.ts";
-import { isLost } from "../../../src/policy/facts.ts";
+import { isDown, isLost } from "../../../src/policy/facts.ts";
 import { isWithin } from "../../../src/policy/guards/time-window.ts";
 import { findNode } from "../../../src/simulator/fleet/fleet.ts";
 import { clockSkewAt } from "../../../src/simulator/http/faults.ts";
@@ -207,9 +207,10 @@ function disrupted({ node, region }: PostAttempt, parts: SimulationParts): reado
   const { recordedState } = parts;
   const held = [...recordedState.open]
     .map((id) => recordedState.episodes.get(id)!)
-    .filter(({ id, state, quarantine, acted, unlistedAt }) => {
-      if (state === "suspended") return acted > 0 && unlistedAt != null;
-      return state === "acting" || (quarantine !== null && !wasOffline(parts, id));
+    .filter((episode) => {
+      const { id, state, quarantine } = episode;
+      if (state === "suspended") return isLost(episode);
+      return state === "acting" || isDown(episode) || (quarantine !== null && !wasOffline(parts, id));
     });
   // Several policies may have acted on one node.
   const nodes = new Map<string, Disrupted>(held.map((episode) => [episode.node, episode]));
@@ -228,9 +229,9 @@ function actuallyDisruptedNodes({ node, region }: PostAttempt, parts: Simulation
   return [...all.values()];
 }
 
-/** Returns whether the node was offline at the episode's first action: a quarantine does not disrupt it then. */
+/** Returns whether the node was offline at each action of the episode: a quarantine does not disrupt it then. */
 function wasOffline({ posts }: SimulationParts, episode: string): boolean {
-  return posts.find(({ action }) => action?.episode === episode)?.truth.status === "offline";
+  return posts.filter(({ action }) => action?.episode === episode).every(({ truth }) => truth.status === "offline");
 }
 
 const isQuarantineOfOffline = (parts: SimulationParts, { kind, action }: PostAttempt): boolean =>

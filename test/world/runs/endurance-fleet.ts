@@ -36,6 +36,7 @@ export function enduranceScenario({ days, nodes, seed }: EnduranceSize): Scenari
       joinEveryMs: everyMs,
       leaveEveryMs: everyMs,
       vanishAfterReboot: 0.05,
+      failAfterReboot: 0.05,
       vanishForMs: 2 * DAY_MS,
       reuseIds: false,
     },

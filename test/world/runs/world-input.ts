@@ -164,6 +164,7 @@ function churnOf(choices: RandomChoices): Scenario["churn"] {
     joinEveryMs: everyMs,
     leaveEveryMs: everyMs,
     vanishAfterReboot: choices.pick([0, 0.1, 0.3]),
+    failAfterReboot: choices.pick([0, 0.1, 0.3]),
     vanishForMs: choices.pick([15 * MINUTE_MS, 3 * HOUR_MS, never]),
     reuseIds: choices.chance(0.3),
   };
