@@ -21,6 +21,7 @@ import { releaseRecoveredNodes } from "./execution/episode-transitions.ts";
 import { type ExecutionSignals, executeAction, recordDryRun, sendNotifyStep } from "./execution/executor.ts";
 import { createExternalActions } from "./external-actions.ts";
 import { findReplacedNodes, forgetReplacedNode, isReplacedNode } from "./node-identity.ts";
+import { EPISODE_MEMORY_MS } from "./state/journaled-state.ts";
 import { createFleetAlerts } from "./status/fleet-alerts.ts";
 import { setGauges } from "./status/gauges.ts";
 import { createStatusView } from "./status/status-view.ts";
@@ -28,8 +29,6 @@ import type { RemediationView } from "./status/views.ts";
 
 /** Rows of the journal are deleted this long after they ended. */
 const JOURNAL_RETENTION_MS: DurationMs = 90 * DAY_MS;
-/** Rows in memory are deleted this long after they ended, which is longer than any policy looks back. */
-const MEMORY_RETENTION_MS: DurationMs = 30 * DAY_MS;
 const PRUNE_INTERVAL_MS: DurationMs = 10 * MINUTE_MS;
 /** Number of planned steps to decide on again between two turns of the event loop. */
 const STEPS_PER_TURN = 100;
@@ -199,6 +198,6 @@ export class RemediationRound {
     journal
       .prune(remediationState.now() - JOURNAL_RETENTION_MS)
       .catch((error: unknown) => log.warn({ err: error }, "journal prune failed"));
-    remediationState.records.prune(remediationState.now() - MEMORY_RETENTION_MS);
+    remediationState.records.prune(remediationState.now() - EPISODE_MEMORY_MS);
   }
 }

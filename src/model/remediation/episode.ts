@@ -70,6 +70,11 @@ export interface Episode {
   readonly limited?: number;
   /** Our quarantine, until it should have ended. */
   readonly quarantine: Quarantine | null;
+  /**
+   * Ids of the episodes in a row before this one in which the policy did not heal the node, oldest first. Absent if there
+   * are none.
+   */
+  readonly failedBefore?: readonly string[];
   /** Whether the steps so far healed the node, at least for a while. */
   readonly healed: boolean;
   /** If suspended, when the node left the list; null or absent if it is on the list. */

@@ -4,6 +4,7 @@ import type { Episode } from "../../model/remediation/episode.ts";
 import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 import { decide, mayBeginEpisode } from "../../policy/decision.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
+import { consecutiveFailures } from "../../policy/episodes/retries.ts";
 import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/facts.ts";
 import type { Candidate } from "../../policy/guards/guard.ts";
 import { commitTransition, type TransitionDeps } from "../execution/episode-transitions.ts";
@@ -91,9 +92,13 @@ export class ActionPlanner {
   /** Begins an episode. The decision does not depend on it, so it stays valid. */
   #beginEpisode({ active, node }: Candidate): Episode {
     const { observed, remediationState } = this.#context;
+    const { records } = remediationState;
+    const now = remediationState.now();
     const createdAt = observed.createdAtOf(node.id);
+    const failedBefore = isDryRun(active) ? [] : consecutiveFailures(records, node.id, active.policy.rule, now);
     const episode = {
-      ...beginEpisode(active, node, remediationState.records.nextId("ep"), remediationState.now()),
+      ...beginEpisode(active, node, records.nextId("ep"), now),
+      ...(failedBefore.length === 0 ? {} : { failedBefore }),
       ...(createdAt === null ? {} : { nodeCreatedAt: createdAt }),
     };
     commitTransition(this.#context, null, episode);

@@ -2,6 +2,7 @@ import { type DurationMs, formatDuration, SECOND_MS } from "../../base/duration.
 import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import { planAction } from "../../policy/decision.ts";
+import { givenUpHold } from "../../policy/episodes/retries.ts";
 import { type ActivePolicy, isDryRun, isInFlight, type NodeObservation } from "../../policy/facts.ts";
 import type { Candidate } from "../../policy/guards/guard.ts";
 import { policySources } from "../../policy/policy.ts";
@@ -123,8 +124,8 @@ function isProtected(context: CandidateDeps, slot: number): NodeObservation["pro
 }
 
 /**
- * Returns whether the last closed episode of a policy on a node was given up, and no episode on the node is open, except
- * for suspended ones.
+ * Returns whether a policy has given a node up, or its last episode on the node was given up, and no episode on the node
+ * is open, except for suspended ones.
  */
 export function isGivenUp(
   { records }: Pick<RemediationState, "records">,
@@ -132,6 +133,8 @@ export function isGivenUp(
   node: NodeId,
   dryRun: boolean,
 ): boolean {
+  if (records.openEpisode(node, dryRun) !== null) return false;
   const last = records.closedEpisodesOf(node, dryRun).findLast((episode) => episode.policy === policy);
-  return last?.state === "given_up" && records.openEpisode(node, dryRun) === null;
+  // The hold outlasts the episodes in memory.
+  return last?.state === "given_up" || (!dryRun && givenUpHold(records, node, policy) !== null);
 }
