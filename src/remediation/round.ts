@@ -9,7 +9,7 @@ import { type Candidate, nextStep } from "../policy/guards/guard.ts";
 import type { RemediationContext } from "./context.ts";
 import { ActionPlanner } from "./evaluation/action-planner.ts";
 import { lapseApprovals } from "./evaluation/approvals.ts";
-import { findCandidate, firingNodes, hasCurrentSessions, nextAction } from "./evaluation/candidates.ts";
+import { findCandidate, firingNodes, nextAction, oldSessionsBlocker } from "./evaluation/candidates.ts";
 import { detailDeadlines } from "./evaluation/detail-demand.ts";
 import { QUERY_INTERVAL_MS } from "./evaluation/external-blockers.ts";
 import { FleetHealth } from "./evaluation/fleet-health.ts";
@@ -161,7 +161,6 @@ export class RemediationRound {
         if (this.#signals.noNewSteps.aborted) return;
       }
       const isNotify = nextStep(planned)?.action === "notify";
-      if (!isNotify && !hasCurrentSessions(this.#context, planned)) continue;
       const dryRun = isDryRun(planned.active);
       const candidate = this.#actionPlanner.confirm(planned, factsOf(dryRun));
       if (candidate === null) continue;
@@ -186,7 +185,9 @@ export class RemediationRound {
     // The node has just been read, and others may have acted on it since the last walk.
     this.#externalActions.detectOn(action.node);
     const candidate = findCandidate(this.#context, action.policy, action.node);
-    return precondition(action, candidate, this.#guardFacts.collect(action.shadow));
+    const problem = precondition(action, candidate, this.#guardFacts.collect(action.shadow));
+    const blocker = candidate === null ? null : oldSessionsBlocker(this.#context, candidate);
+    return problem ?? (blocker === null ? null : `${blocker.reason}: ${blocker.detail}`);
   }
 
   #prune(): void {

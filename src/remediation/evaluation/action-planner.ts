@@ -9,7 +9,14 @@ import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/facts
 import type { Candidate } from "../../policy/guards/guard.ts";
 import { commitTransition, type TransitionDeps } from "../execution/episode-transitions.ts";
 import { requestApproval } from "./approvals.ts";
-import { awaitsNextStep, buildCandidate, type CandidateDeps, findCandidate, firingNodes } from "./candidates.ts";
+import {
+  awaitsNextStep,
+  buildCandidate,
+  type CandidateDeps,
+  findCandidate,
+  firingNodes,
+  oldSessionsBlocker,
+} from "./candidates.ts";
 import { DecisionLog } from "./decision-log.ts";
 import type { FactsOf } from "./guard-facts.ts";
 
@@ -62,8 +69,9 @@ export class ActionPlanner {
     if (candidate.episode?.id !== episode?.id || candidate.episode?.step !== episode?.step) return null;
     if (isDryRun(candidate.active) !== isDryRun(active)) return null;
     const decision = decide(candidate, facts);
-    this.decisionLog.record(decision);
-    return decision.verdict === "act" ? candidate : null;
+    const blocker = decision.verdict === "act" ? oldSessionsBlocker(this.#context, candidate) : null;
+    this.decisionLog.record(blocker === null ? decision : { ...decision, verdict: "hold", blockers: [blocker] });
+    return decision.verdict === "act" && blocker === null ? candidate : null;
   }
 
   /** Decides on one node under one policy. Returns null if no step is to be taken. */
