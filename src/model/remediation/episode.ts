@@ -116,7 +116,8 @@ export type ActionOutcome = (typeof ACTION_OUTCOMES)[number];
  * - `ended`: it has an outcome.
  * - `withdrawn`: it was never sent, because the decision changed.
  * - `rejected`: it was never sent, because an operator rejected it.
- * - `lapsed`: it was never sent, because its evidence no longer holds, or the approval or the request for it expired.
+ * - `lapsed`: it was never sent, because its evidence no longer holds, the approval or the request for it expired, or an
+ *   operator lifted its rejection.
  */
 export type ActionState =
   | "awaiting"

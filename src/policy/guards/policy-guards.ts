@@ -52,15 +52,18 @@ export const approvalGuard: GuardRow = {
     rejected: {
       counts: "approvals",
       condition: "an operator rejected the step",
-      ends: "automatically, with the end of the episode",
+      ends: "automatically, with the end of the episode, or with `release`",
+      operatorAction: "`release` if the step may be requested again",
     },
   },
-  check: ({ active, episode, approved }, { records }) => {
+  check: ({ active, node, episode, approved }, { records }) => {
     if (active.mode !== "approve" || approved) return [];
     const actions = episode === null ? [] : records.actionsOf(episode.id).filter(({ step }) => step === episode.step);
     const rejected = actions.find(({ state }) => state === "rejected");
-    if (rejected !== undefined)
-      return [{ reason: "rejected", detail: rejected.detail ?? `${rejected.id} was rejected` }];
+    if (rejected !== undefined) {
+      const detail = `${rejected.detail ?? `${rejected.id} was rejected`}; "release ${node.id}" has the step requested again`;
+      return [{ reason: "rejected", detail }];
+    }
     const waiting = actions.find(({ state }) => state === "awaiting");
     const lapsed = actions.findLast(({ state }) => state === "lapsed");
     const before = lapsed === undefined ? "" : `; ${lapsed.id} lapsed: ${lapsed.detail}`;
