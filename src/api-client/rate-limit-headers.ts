@@ -2,6 +2,7 @@ import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { TransportResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type LimitReading, parseLimitReading } from "../rate-limit/limit-headers.ts";
+import { RETRY_AFTER_MS_MAX } from "../rate-limit/too-many-requests.ts";
 
 type Headers = TransportResponse["headers"];
 
@@ -24,13 +25,14 @@ export const serviceDate = (headers: Headers): EpochMs | null => httpDate(header
 
 /**
  * Parses Retry-After (RFC 9110, section 10.2.3), in seconds or as an HTTP-date, which is compared with the Date header,
- * or with `now` if there is none. Fractions of a second are rounded up. Null if missing, invalid, 0 or in the past.
+ * or with `now` if there is none. Fractions of a second are rounded up. A longer wait
+ * than {@link RETRY_AFTER_MS_MAX} is cut to that. Null if missing, invalid, 0 or in the past.
  */
 export function parseRetryAfter(headers: Headers, now: EpochMs): DurationMs | null {
   const text = headers["retry-after"]?.trim() ?? "";
   const date = httpDate(text);
   const wait = date === null ? wholeSeconds(text) : date - (serviceDate(headers) ?? now);
-  return wait !== null && wait > 0 ? wait : null;
+  return wait !== null && wait > 0 ? Math.min(RETRY_AFTER_MS_MAX, wait) : null;
 }
 
 const wholeSeconds = (text: string): DurationMs | null =>

@@ -99,7 +99,8 @@ export const isLost = (episode: Episode): boolean =>
   !episode.shadow && episode.acted > 0 && (isUnlisted(episode) || (episode.state === "suspended" && isDown(episode)));
 
 /** Returns when a lost node was lost. */
-export const lostSince = ({ downSince, unlistedAt, stateAt }: Episode): EpochMs => downSince ?? unlistedAt ?? stateAt;
+export const lostSince = (episode: Episode): EpochMs =>
+  isDown(episode) ? episode.stateAt : (episode.unlistedAt ?? episode.stateAt);
 
 /**
  * Returns the episodes whose node is disrupted: a step is in progress, a step has left the node down, our quarantine

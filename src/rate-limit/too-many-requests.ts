@@ -15,7 +15,7 @@ import { isRejectedAlone, recordRouteAnswered, recordRouteRejected, routeOf } fr
  */
 const BACKOFF_MS_MAX: DurationMs = 5 * MINUTE_MS;
 /** Maximum Retry-After, which is the length of a month. A longer one is a fault. */
-const RETRY_AFTER_MS_MAX: DurationMs = 31 * DAY_MS;
+export const RETRY_AFTER_MS_MAX: DurationMs = 31 * DAY_MS;
 /** Maximum wait after a 5xx with Retry-After, since an overloaded service may recover earlier. */
 const OVERLOAD_MS_MAX: DurationMs = 15 * MINUTE_MS;
 

@@ -160,7 +160,7 @@ class JournaledCommands {
     const { node, request } = action.value;
     const detail = `${this.#name} rejected ${id}${suffix(reason)}`;
     const row: Action = { ...action.value, ...this.#answer(), state: "rejected", endedAt: this.#state.now(), detail };
-    const reply = `${id}, ${request.kind} of ${this.#nameOf(node)}, is rejected${suffix(reason)}; the step is not asked for again in this episode`;
+    const reply = `${id}, ${request.kind} of ${this.#nameOf(node)}, is rejected${suffix(reason)}; the step is not requested again in this episode, unless the node is released`;
     return plan({ command: "reject", node, action: id }, [actionChange(row)], reply);
   }
 
@@ -183,16 +183,26 @@ class JournaledCommands {
 
   #planRelease(node: NodeId): Planned {
     const now = this.#state.now();
-    const holds = this.#state.records.holdsOn(node).filter(({ until }) => until === null || until > now);
-    if (holds.length === 0) return reject("not_found", `${JSON.stringify(this.#nameOf(node))} is not held`);
+    const { records } = this.#state;
+    const holds = records.holdsOn(node).filter(({ until }) => until === null || until > now);
+    const rejected = records
+      .openEpisodesOf(node)
+      .flatMap(({ id, step }) => records.actionsOf(id).filter((action) => action.step === step))
+      .filter(({ state }) => state === "rejected");
+    if (holds.length === 0 && rejected.length === 0)
+      return reject("not_found", `${JSON.stringify(this.#nameOf(node))} is not held`);
     // The row of a given-up node stays: its attempts are counted from the release.
     const changes = holds.map((hold): JournalChange => {
       if (hold.kind === "given_up") return { kind: "hold", row: { ...hold, until: now } };
       return { kind: "hold_gone", node, policy: hold.policy };
     });
+    const detail = `${this.#name} lifted the rejection`;
+    for (const action of rejected) changes.push(actionChange({ ...action, state: "lapsed", detail }));
     const policies = holds.flatMap(({ kind, policy }) => (kind === "given_up" ? (policy ?? []) : []));
     const retries = policies.length === 0 ? "" : `; ${policies.join(" and ")} may try it again`;
-    return plan({ command: "release", node }, changes, `${this.#nameOf(node)} is released${retries}`);
+    const ids = rejected.map(({ id }) => id).join(" and ");
+    const lifted = ids === "" ? "" : `; the rejection of ${ids} is lifted, and the step is requested again`;
+    return plan({ command: "release", node }, changes, `${this.#nameOf(node)} is released${retries}${lifted}`);
   }
 
   #planResetBreaker(): Planned {

@@ -9,7 +9,7 @@ import { type Candidate, nextStep } from "../policy/guards/guard.ts";
 import type { RemediationContext } from "./context.ts";
 import { ActionPlanner } from "./evaluation/action-planner.ts";
 import { lapseApprovals } from "./evaluation/approvals.ts";
-import { findCandidate, firingNodes, hasCurrentSessions, nextAction } from "./evaluation/candidates.ts";
+import { findCandidate, firingNodes, nextAction, oldSessionsBlocker } from "./evaluation/candidates.ts";
 import { detailDeadlines } from "./evaluation/detail-demand.ts";
 import { QUERY_INTERVAL_MS } from "./evaluation/external-blockers.ts";
 import { FleetHealth } from "./evaluation/fleet-health.ts";
@@ -21,6 +21,7 @@ import { releaseRecoveredNodes } from "./execution/episode-transitions.ts";
 import { type ExecutionSignals, executeAction, recordDryRun, sendNotifyStep } from "./execution/executor.ts";
 import { createExternalActions } from "./external-actions.ts";
 import { findReplacedNodes, forgetReplacedNode, isReplacedNode } from "./node-identity.ts";
+import { EPISODE_MEMORY_MS } from "./state/journaled-state.ts";
 import { createFleetAlerts } from "./status/fleet-alerts.ts";
 import { setGauges } from "./status/gauges.ts";
 import { createStatusView } from "./status/status-view.ts";
@@ -28,8 +29,6 @@ import type { RemediationView } from "./status/views.ts";
 
 /** Rows of the journal are deleted this long after they ended. */
 const JOURNAL_RETENTION_MS: DurationMs = 90 * DAY_MS;
-/** Rows in memory are deleted this long after they ended, which is longer than any policy looks back. */
-const MEMORY_RETENTION_MS: DurationMs = 30 * DAY_MS;
 const PRUNE_INTERVAL_MS: DurationMs = 10 * MINUTE_MS;
 /** Number of planned steps to decide on again between two turns of the event loop. */
 const STEPS_PER_TURN = 100;
@@ -162,7 +161,6 @@ export class RemediationRound {
         if (this.#signals.noNewSteps.aborted) return;
       }
       const isNotify = nextStep(planned)?.action === "notify";
-      if (!isNotify && !hasCurrentSessions(this.#context, planned)) continue;
       const dryRun = isDryRun(planned.active);
       const candidate = this.#actionPlanner.confirm(planned, factsOf(dryRun));
       if (candidate === null) continue;
@@ -187,7 +185,9 @@ export class RemediationRound {
     // The node has just been read, and others may have acted on it since the last walk.
     this.#externalActions.detectOn(action.node);
     const candidate = findCandidate(this.#context, action.policy, action.node);
-    return precondition(action, candidate, this.#guardFacts.collect(action.shadow));
+    const problem = precondition(action, candidate, this.#guardFacts.collect(action.shadow));
+    const blocker = candidate === null ? null : oldSessionsBlocker(this.#context, candidate);
+    return problem ?? (blocker === null ? null : `${blocker.reason}: ${blocker.detail}`);
   }
 
   #prune(): void {
@@ -199,6 +199,6 @@ export class RemediationRound {
     journal
       .prune(remediationState.now() - JOURNAL_RETENTION_MS)
       .catch((error: unknown) => log.warn({ err: error }, "journal prune failed"));
-    remediationState.records.prune(remediationState.now() - MEMORY_RETENTION_MS);
+    remediationState.records.prune(remediationState.now() - EPISODE_MEMORY_MS);
   }
 }

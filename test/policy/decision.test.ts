@@ -128,9 +128,10 @@ describe("the mode approve", () => {
   });
 
   test("does not ask for a rejected step again in the episode", () => {
-    expect(blockers([asked("rejected", { step: 1 })])).toEqual(["rejected: act-2 was rejected"]);
+    const end = '"release node_0" has the step requested again';
+    expect(blockers([asked("rejected", { step: 1 })])).toEqual([`rejected: act-2 was rejected; ${end}`]);
     expect(blockers([asked("rejected", { step: 1, detail: "a person rejected act-2: not on a Friday" })])).toEqual([
-      "rejected: a person rejected act-2: not on a Friday",
+      `rejected: a person rejected act-2: not on a Friday; ${end}`,
     ]);
     expect(blockers([asked("rejected", { step: 0 })])).toEqual(["approval: approval by an operator is required"]);
   });

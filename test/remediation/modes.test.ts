@@ -143,6 +143,38 @@ test("approval of a rejected step is not requested again in its episode", async 
   expect(network.postCount()).toBe(0);
 });
 
+test("release lifts a rejection, and approval of the step is requested again", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([approving]) });
+  const [node] = network.nodes("us-east");
+  network.failNode(node!);
+  await network.advance(10 * MINUTE_MS);
+  const [rejected] = network.controller().view.approvals();
+  await network.commands("alice").reject(rejected!.id, "not during the release");
+  await network.restart({ downMs: 24 * HOUR_MS });
+  await network.advance(10 * MINUTE_MS);
+  const { blockers } = network.controller().view.explain(node!).policies[0]!;
+  expect(blockers).toEqual([
+    {
+      reason: "rejected",
+      detail: `alice rejected ${rejected!.id}: not during the release; "release ${node}" has the step requested again`,
+    },
+  ]);
+  expect(await network.commands("bob").release(node!)).toMatchObject({
+    ok: true,
+    value: expect.stringContaining(`; the rejection of ${rejected!.id} is lifted, and the step is requested again`),
+  });
+  expect(network.actions()).toMatchObject([
+    { id: rejected!.id, state: "lapsed", detail: "bob lifted the rejection", answered: { operator: "alice" } },
+  ]);
+  await network.advance(5 * MINUTE_MS);
+  const [requested] = network.controller().view.approvals();
+  await network.commands("bob").approve(requested!.id);
+  await network.advance(20 * MINUTE_MS);
+  expect(episodeStates(network)).toEqual(["healed"]);
+  // There is nothing left to release.
+  expect(await network.commands("bob").release(node!)).toMatchObject({ ok: false, error: { kind: "not_found" } });
+});
+
 test("requests for approval and approvals survive a restart", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([approving]) });
   const [first, second] = onePerRegion(network, 2);

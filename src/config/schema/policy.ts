@@ -99,12 +99,15 @@ const blockedByEntry = exactlyOneOf(
     query === undefined ? { kind: "alerts", matchers: alerts } : { kind: "query", query },
 );
 
+/** Closed episodes stay in memory for 30 days, so a policy can't count older ones. */
+const RETRY_MAX = "30d";
+
 const retry = section({
   episodes: wholeNumber(0, 100).default(2).describe("Maximum number of episodes of a node within `forget_after`."),
-  every: duration("1m", "365d")
+  every: duration("1m", RETRY_MAX)
     .prefault("6h")
     .describe("Time from an episode that did not heal the node to the next one."),
-  forget_after: duration("1m", "365d").prefault("24h").describe("Time after which an episode no longer counts."),
+  forget_after: duration("1m", RETRY_MAX).prefault("24h").describe("Time after which an episode no longer counts."),
 })
   .transform((value, context) => {
     if (value.forget_after < value.every) {

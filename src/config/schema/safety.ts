@@ -142,7 +142,11 @@ export const safetySchema = section({
     .exactOptional()
     .describe("Nodes on which no action is ever taken. By default no node is protected."),
   efficacy: section({
-    window: wholeNumber(1, 1_000).default(10).describe("Number of most recently treated nodes that are counted."),
+    window: wholeNumber(1, 1_000)
+      .default(10)
+      .describe(
+        "Number of most recently treated nodes that are counted. Episodes that closed more than 30 days ago don't count.",
+      ),
     min_success: share(0, 100).prefault("50%").describe("Minimum share of the counted nodes that were healed."),
   })
     .transform((section) => camelKeys(section))

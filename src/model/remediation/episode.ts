@@ -71,6 +71,11 @@ export interface Episode {
   readonly limited?: number;
   /** Our quarantine, until it should have ended. */
   readonly quarantine: Quarantine | null;
+  /**
+   * Ids of the episodes in a row before this one in which the policy did not heal the node, oldest first. Absent if there
+   * are none.
+   */
+  readonly failedBefore?: readonly string[];
   /** Whether the steps so far healed the node, at least for a while. */
   readonly healed: boolean;
   /** If suspended, when the node left the list; null or absent if it is on the list. */
@@ -117,7 +122,8 @@ export type ActionOutcome = (typeof ACTION_OUTCOMES)[number];
  * - `ended`: it has an outcome.
  * - `withdrawn`: it was never sent, because the decision changed.
  * - `rejected`: it was never sent, because an operator rejected it.
- * - `lapsed`: it was never sent, because its evidence no longer holds, or the approval or the request for it expired.
+ * - `lapsed`: it was never sent, because its evidence no longer holds, the approval or the request for it expired, or an
+ *   operator lifted its rejection.
  */
 export type ActionState =
   | "awaiting"

@@ -26,24 +26,19 @@ export const releasedAt = (records: RemediationRecords, node: NodeId, policy: st
   records.holdsOn(node).find((hold) => hold.kind === "given_up" && hold.policy === policy)?.until ?? 0;
 
 /**
- * Returns the latest consecutive real episodes in which a policy did not heal a node, oldest first. They are
- * consecutive if none begins later than `retry.forget_after` after the end of the one before.
+ * Returns the ids of the latest consecutive real episodes in which a policy did not heal a node, oldest first. They are
+ * consecutive if none begins later than `retry.forget_after` after the end of the one before. An episode that begins at
+ * `now` would be the next one. Each episode names those before it, which may no longer be in memory.
  */
 export function consecutiveFailures(
   records: RemediationRecords,
   node: NodeId,
   { name, retry }: PolicyRule,
-): readonly Episode[] {
-  const after = releasedAt(records, node, name);
-  const attempts = records
+  now: EpochMs,
+): readonly string[] {
+  const last = records
     .closedEpisodesOf(node, false)
-    .filter((episode) => episode.policy === name && countsAsAttempt(episode) && episode.closedAt! > after);
-  const failures: Episode[] = [];
-  for (const episode of attempts.toReversed()) {
-    const next = failures[0];
-    if (episode.state !== "given_up") break;
-    if (next !== undefined && next.openedAt - episode.closedAt! > retry.forgetAfterMs) break;
-    failures.unshift(episode);
-  }
-  return failures;
+    .findLast((episode) => episode.policy === name && countsAsAttempt(episode));
+  if (last?.state !== "given_up" || last.closedAt! <= releasedAt(records, node, name)) return [];
+  return now - last.closedAt! > retry.forgetAfterMs ? [] : [...(last.failedBefore ?? []), last.id];
 }

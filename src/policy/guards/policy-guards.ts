@@ -6,7 +6,8 @@ export const verdictGuard: GuardRow = {
   reasons: {
     verdict_unknown: {
       counts: "the fields that decide whether `when` holds",
-      condition: "one is missing, null, of unknown scale, or older than `max_age`",
+      condition:
+        "one is missing, null, of unknown scale, or older than `max_age`; or a step is due, and the policy reads sessions whose last walk ended more than 30 s ago",
       ends: "automatically, once all of them are known and fresh",
     },
   },
@@ -51,15 +52,18 @@ export const approvalGuard: GuardRow = {
     rejected: {
       counts: "approvals",
       condition: "an operator rejected the step",
-      ends: "automatically, with the end of the episode",
+      ends: "automatically, with the end of the episode, or with `release`",
+      operatorAction: "`release` if the step may be requested again",
     },
   },
-  check: ({ active, episode, approved }, { records }) => {
+  check: ({ active, node, episode, approved }, { records }) => {
     if (active.mode !== "approve" || approved) return [];
     const actions = episode === null ? [] : records.actionsOf(episode.id).filter(({ step }) => step === episode.step);
     const rejected = actions.find(({ state }) => state === "rejected");
-    if (rejected !== undefined)
-      return [{ reason: "rejected", detail: rejected.detail ?? `${rejected.id} was rejected` }];
+    if (rejected !== undefined) {
+      const detail = `${rejected.detail ?? `${rejected.id} was rejected`}; "release ${node.id}" has the step requested again`;
+      return [{ reason: "rejected", detail }];
+    }
     const waiting = actions.find(({ state }) => state === "awaiting");
     const lapsed = actions.findLast(({ state }) => state === "lapsed");
     const before = lapsed === undefined ? "" : `; ${lapsed.id} lapsed: ${lapsed.detail}`;

@@ -12,6 +12,8 @@ export interface Breaker {
   /** The last firing of each node within the period. */
   readonly firings: readonly FiringNode[];
   readonly open: { readonly openedAt: EpochMs; readonly nodes: number } | null;
+  /** When an operator closed it last. Absent if never. */
+  readonly resetAt?: EpochMs;
 }
 
 /** The initial state. */
@@ -29,11 +31,11 @@ export function recordFirings(
   const newlyFiring = new Set(nodes);
   const recentFirings = breaker.firings.filter(({ node, at }) => at > now - withinMs && !newlyFiring.has(node));
   if (newlyFiring.size === 0 && recentFirings.length === breaker.firings.length) return breaker;
-  if (breaker.open !== null) return { firings: [], open: breaker.open };
+  if (breaker.open !== null) return { ...breaker, firings: [] };
   const firings = [...recentFirings, ...[...newlyFiring].map((node) => ({ node, at: now }))];
   return newlyFiring.size > 0 && firings.length > limit
-    ? { firings: [], open: { openedAt: now, nodes: firings.length } }
-    : { firings, open: null };
+    ? { ...breaker, firings: [], open: { openedAt: now, nodes: firings.length } }
+    : { ...breaker, firings, open: null };
 }
 
 /**

@@ -4,11 +4,19 @@ import type { Episode } from "../../model/remediation/episode.ts";
 import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 import { decide, mayBeginEpisode } from "../../policy/decision.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
+import { consecutiveFailures } from "../../policy/episodes/retries.ts";
 import { type ActivePolicy, type GuardFacts, isDryRun } from "../../policy/facts.ts";
 import type { Candidate } from "../../policy/guards/guard.ts";
 import { commitTransition, type TransitionDeps } from "../execution/episode-transitions.ts";
 import { requestApproval } from "./approvals.ts";
-import { awaitsNextStep, buildCandidate, type CandidateDeps, findCandidate, firingNodes } from "./candidates.ts";
+import {
+  awaitsNextStep,
+  buildCandidate,
+  type CandidateDeps,
+  findCandidate,
+  firingNodes,
+  oldSessionsBlocker,
+} from "./candidates.ts";
 import { DecisionLog } from "./decision-log.ts";
 import type { FactsOf } from "./guard-facts.ts";
 
@@ -61,8 +69,9 @@ export class ActionPlanner {
     if (candidate.episode?.id !== episode?.id || candidate.episode?.step !== episode?.step) return null;
     if (isDryRun(candidate.active) !== isDryRun(active)) return null;
     const decision = decide(candidate, facts);
-    this.decisionLog.record(decision);
-    return decision.verdict === "act" ? candidate : null;
+    const blocker = decision.verdict === "act" ? oldSessionsBlocker(this.#context, candidate) : null;
+    this.decisionLog.record(blocker === null ? decision : { ...decision, verdict: "hold", blockers: [blocker] });
+    return decision.verdict === "act" && blocker === null ? candidate : null;
   }
 
   /** Decides on one node under one policy. Returns null if no step is to be taken. */
@@ -91,9 +100,13 @@ export class ActionPlanner {
   /** Begins an episode. The decision does not depend on it, so it stays valid. */
   #beginEpisode({ active, node }: Candidate): Episode {
     const { observed, remediationState } = this.#context;
+    const { records } = remediationState;
+    const now = remediationState.now();
     const createdAt = observed.createdAtOf(node.id);
+    const failedBefore = isDryRun(active) ? [] : consecutiveFailures(records, node.id, active.policy.rule, now);
     const episode = {
-      ...beginEpisode(active, node, remediationState.records.nextId("ep"), remediationState.now()),
+      ...beginEpisode(active, node, records.nextId("ep"), now),
+      ...(failedBefore.length === 0 ? {} : { failedBefore }),
       ...(createdAt === null ? {} : { nodeCreatedAt: createdAt }),
     };
     commitTransition(this.#context, null, episode);

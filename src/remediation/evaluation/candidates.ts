@@ -1,9 +1,11 @@
-import { type DurationMs, formatDuration, SECOND_MS } from "../../base/duration.ts";
+import { type DurationMs, formatDuration, formatSecondsLeft, SECOND_MS } from "../../base/duration.ts";
 import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
+import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import { planAction } from "../../policy/decision.ts";
+import { givenUpHold } from "../../policy/episodes/retries.ts";
 import { type ActivePolicy, isDryRun, isInFlight, type NodeObservation } from "../../policy/facts.ts";
-import type { Candidate } from "../../policy/guards/guard.ts";
+import { type Candidate, nextStep } from "../../policy/guards/guard.ts";
 import { policySources } from "../../policy/policy.ts";
 import { evaluateExpression, evaluatePolicy } from "../../policy/timers/verdict.ts";
 import type { RemediationContext } from "../context.ts";
@@ -103,16 +105,23 @@ export function approvalExpiry(
 }
 
 /**
- * Returns whether the sessions that a candidate's policy reads, if any, were walked recently. The read of a node
- * before an action does not include its sessions.
+ * Returns the blocker of an action whose policy reads sessions that were not walked recently, or null if there is none.
+ * The read of a node before an action does not include its sessions.
  */
-export function hasCurrentSessions(
+export function oldSessionsBlocker(
   { observed, clock }: Pick<CandidateDeps, "observed" | "clock">,
-  { active }: Candidate,
-): boolean {
-  if (!policySources(active.policy).includes("sessions")) return true;
-  const walkedAt = observed.latest?.snapshot.sessions?.settledAt ?? Number.NEGATIVE_INFINITY;
-  return clock.monotonic() - walkedAt <= SESSION_WALK_AGE_MS_MAX;
+  candidate: Candidate,
+): Blocker | null {
+  const { policy } = candidate.active;
+  if (nextStep(candidate)?.action === "notify" || !policySources(policy).includes("sessions")) return null;
+  const walkedAt = observed.latest?.snapshot.sessions?.settledAt ?? null;
+  const ageMs = walkedAt === null ? Number.POSITIVE_INFINITY : clock.monotonic() - walkedAt;
+  if (ageMs <= SESSION_WALK_AGE_MS_MAX) return null;
+  const read =
+    walkedAt === null ? "the sessions were not read" : `the sessions were read ${formatSecondsLeft(ageMs)} ago`;
+  const limit = formatDuration(SESSION_WALK_AGE_MS_MAX);
+  const detail = `${read}; a policy that reads them acts only within ${limit} after their walk`;
+  return { reason: "verdict_unknown", detail };
 }
 
 function isProtected(context: CandidateDeps, slot: number): NodeObservation["protected"] {
@@ -123,8 +132,8 @@ function isProtected(context: CandidateDeps, slot: number): NodeObservation["pro
 }
 
 /**
- * Returns whether the last closed episode of a policy on a node was given up, and no episode on the node is open, except
- * for suspended ones.
+ * Returns whether a policy has given a node up, or its last episode on the node was given up, and no episode on the node
+ * is open, except for suspended ones.
  */
 export function isGivenUp(
   { records }: Pick<RemediationState, "records">,
@@ -132,6 +141,8 @@ export function isGivenUp(
   node: NodeId,
   dryRun: boolean,
 ): boolean {
+  if (records.openEpisode(node, dryRun) !== null) return false;
   const last = records.closedEpisodesOf(node, dryRun).findLast((episode) => episode.policy === policy);
-  return last?.state === "given_up" && records.openEpisode(node, dryRun) === null;
+  // The hold outlasts the episodes in memory.
+  return last?.state === "given_up" || (!dryRun && givenUpHold(records, node, policy) !== null);
 }

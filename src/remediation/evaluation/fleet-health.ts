@@ -1,5 +1,6 @@
 import { MINUTE_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
+import type { Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import {
@@ -56,8 +57,7 @@ export class FleetHealth {
   readonly #dryRun: StormAndBreaker = { breaker: CLOSED_BREAKER, storm: null };
   #countedPolicies: readonly string[];
   /**
-   * The time up to which the breaker has counted losses. After a restart the losses within the breaker's period are
-   * counted again.
+   * The time up to which the breaker has counted losses. After a restart it may lack some of those within its period.
    */
   #lossesCountedUntil: EpochMs;
   /** The last value of each fact, and its text. */
@@ -78,7 +78,8 @@ export class FleetHealth {
       // A storm that was active when the process stopped may have lasted until now, so its cool-down starts over.
       storm: storm?.blowing === true ? { ...storm, until: now + rules.safety.stormCooldownMs } : storm,
     };
-    this.#lossesCountedUntil = now - rules.safety.breaker.withinMs;
+    const { resetAt = 0 } = this.#real.breaker;
+    this.#lossesCountedUntil = Math.max(resetAt, now - rules.safety.breaker.withinMs);
   }
 
   /** Returns storm, circuit breaker and incidents in the form that guards read. */
@@ -108,10 +109,13 @@ export class FleetHealth {
     const previousStorm = this.#real.storm;
     this.#adoptPolicies(active);
     const counts = this.#countFleet(false);
-    const newlyLost = counts.lost.filter((episode) => lostSince(episode) > this.#lossesCountedUntil);
+    const { firings } = this.#real.breaker;
+    const isNewLoss = (episode: Episode) =>
+      lostSince(episode) > this.#lossesCountedUntil &&
+      !firings.some(({ node, at }) => node === episode.node && at >= lostSince(episode));
     this.#updateBreaker(
       this.#real,
-      newlyLost.map(({ node }) => node),
+      counts.lost.filter(isNewLoss).map(({ node }) => node),
     );
     this.#lossesCountedUntil = remediationState.now();
     this.#updateBreaker(this.#dryRun, []);
@@ -134,12 +138,13 @@ export class FleetHealth {
   resetBreaker(reset: readonly string[]): PendingUpdate {
     const counted = [...new Set([...this.#countedPolicies, ...reset])];
     const isOpen = this.#real.breaker.open !== null;
-    const closed = { kind: "fact", key: BREAKER, value: JSON.stringify(CLOSED_BREAKER) } as const;
+    const closed: Breaker = { ...CLOSED_BREAKER, resetAt: this.#context.remediationState.now() };
+    const change = { kind: "fact", key: BREAKER, value: JSON.stringify(closed) } as const;
     return {
-      changes: [...(isOpen ? [closed] : []), { kind: "fact", key: ACTING, value: JSON.stringify(counted) }],
+      changes: [...(isOpen ? [change] : []), { kind: "fact", key: ACTING, value: JSON.stringify(counted) }],
       apply: () => {
         // A breaker that has counted nodes or opened in the meantime stays as it is.
-        if (isOpen) this.#real.breaker = CLOSED_BREAKER;
+        if (isOpen) this.#real.breaker = closed;
         this.#countedPolicies = counted;
       },
     };

@@ -5,7 +5,7 @@ import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Notification } from "../../model/remediation/notification.ts";
 import { measureEfficacy } from "../../policy/episodes/efficacy.ts";
 import { withdrawEpisode } from "../../policy/episodes/episode.ts";
-import { consecutiveFailures, givenUpHold } from "../../policy/episodes/retries.ts";
+import { givenUpHold } from "../../policy/episodes/retries.ts";
 import { isInFlight, isLost, isUnlisted } from "../../policy/facts.ts";
 import type { Policy } from "../../policy/policy.ts";
 import { isUnfinished } from "../../policy/remediation-records.ts";
@@ -162,13 +162,12 @@ function closeEpisode(context: TransitionDeps, episode: Episode, policy: Policy 
 function giveUpNode(context: TransitionDeps, { rule }: Policy, episode: Episode): void {
   const { remediationState } = context;
   const { node } = episode;
-  const failures = consecutiveFailures(remediationState.records, node, rule);
+  const failures = [...(episode.failedBefore ?? []), episode.id];
   if (failures.length < rule.retry.episodes || givenUpHold(remediationState.records, node, rule.name) !== null) return;
   const reason = `${failures.length} ${failures.length === 1 ? "episode" : "episodes in a row"} did not heal it`;
   const row = { node, policy: rule.name, kind: "given_up", at: remediationState.now(), until: null, reason } as const;
   remediationState.record([{ kind: "hold", row }]);
-  const ids = failures.map(({ id }) => id).join(", ");
-  const summary = `${node} is given up by the policy ${rule.name}: ${reason} (${ids}). It is not tried again until it is healthy or an operator releases it`;
+  const summary = `${node} is given up by the policy ${rule.name}: ${reason} (${failures.join(", ")}). It is not tried again until it is healthy or an operator releases it`;
   notifyOfEpisode(context, episode, { kind: "given_up", severity: "critical", summary });
 }
 

@@ -1,7 +1,7 @@
 import { decodeActionReply } from "../../api-client/decoding/records.ts";
 import { actionCall } from "../../api-client/endpoints.ts";
 import type { PostResult } from "../../api-client/post-result.ts";
-import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
+import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import {
@@ -30,6 +30,8 @@ export interface ExecutionSignals {
 
 /** An action is sent within this time after its node was read. */
 const READ_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
+/** Longest quarantine that a policy can request. A reply that states a longer one is wrong. */
+const QUARANTINE_MINUTES_MAX = (30 * DAY_MS) / MINUTE_MS;
 
 /**
  * Sends an action that was decided on, at most once. `precondition` returns why it must not be sent according to what
@@ -170,9 +172,10 @@ function recordOutcome(context: ExecutorDeps, action: Action, result: PostResult
     case "done": {
       context.apiKey.recordAccepted();
       const { message, durationMinutes } = decodeActionReply(result.json);
+      const isPlausible = (durationMinutes ?? 0) > 0 && durationMinutes! <= QUARANTINE_MINUTES_MAX;
       context.log.info({ ...fields, message }, "action sent");
       const row: Action = { ...action, state: "sent", detail: message };
-      commit(recordSent(episode, row, (durationMinutes ?? 0) > 0 ? durationMinutes : null, now), row);
+      commit(recordSent(episode, row, isPlausible ? durationMinutes : null, now), row);
       return;
     }
     case "in_doubt": {

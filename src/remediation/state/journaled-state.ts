@@ -37,8 +37,8 @@ export interface RemediationStateDeps {
   onChange?(changes: readonly JournalChange[]): void;
 }
 
-/** Time for which closed episodes and actions stay in memory, which is longer than any policy looks back. */
-const EPISODE_MEMORY_MS: DurationMs = 30 * DAY_MS;
+/** Time for which closed episodes and actions stay in memory. No setting of a policy looks back further. */
+export const EPISODE_MEMORY_MS: DurationMs = 30 * DAY_MS;
 /** The time is journaled at least this often. After a restart, the time since then counts as downtime. */
 const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
 /**

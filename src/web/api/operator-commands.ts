@@ -70,7 +70,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     path: "/api/v1/nodes/:id/release",
     about: "node",
     description:
-      "release a node that an operator holds, whose quarantine was lifted by hand, or that a policy has given up on",
+      "release a node that an operator holds, whose quarantine was lifted by hand, whose step was rejected, or that a policy has given up on",
     example: "node_42",
   },
   {

@@ -141,6 +141,16 @@ describe("is rejected with the position and the expected value:", () => {
     ["for", " 366d", '4:10: policies[0].for: found "366d"; must be a duration from 0s to 365d'],
     [
       "retry",
+      " { every: 31d, forget_after: 30d }",
+      '6:21: policies[0].retry.every: found "31d"; must be a duration from 1m to 30d',
+    ],
+    [
+      "retry",
+      " { forget_after: 31d }",
+      '6:28: policies[0].retry.forget_after: found "31d"; must be a duration from 1m to 30d',
+    ],
+    [
+      "retry",
       " { episodes: 2, every: 2d, forget_after: 1d }",
       '6:52: policies[0].retry.forget_after: found "1d"; must not be shorter than every, because then no episode would ever count',
     ],

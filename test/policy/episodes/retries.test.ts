@@ -18,8 +18,9 @@ const failed = (number: number, closedAt: number, overrides: Partial<Episode> = 
     ...overrides,
   });
 
-const inRow = (episodes: readonly Episode[], holds: readonly NodeHold[] = []) =>
-  consecutiveFailures(buildFacts({ episodes, holds }).records, "node_0", rule).map(({ id }) => id);
+/** Returns the failures in a row before an episode that begins at `now`, which is forget_after after 110. */
+const inRow = (episodes: readonly Episode[], holds: readonly NodeHold[] = [], now = 120) =>
+  consecutiveFailures(buildFacts({ episodes, holds }).records, "node_0", rule, now);
 
 test("an episode counts as an attempt if it has acted or was given up", () => {
   expect(countsAsAttempt(failed(1, 10, { acted: 0 }))).toBe(true);
@@ -27,29 +28,33 @@ test("an episode counts as an attempt if it has acted or was given up", () => {
   expect(countsAsAttempt(failed(1, 10, { acted: 0, state: "cleared" }))).toBe(false);
 });
 
-test("consecutive failures start after the last episode that healed the node", () => {
+test("consecutive failures end with the last attempt, and none precedes one that healed the node", () => {
   expect(inRow([])).toEqual([]);
-  expect(inRow([failed(1, 100), failed(2, 110), failed(3, 120)])).toEqual(["ep-1", "ep-2", "ep-3"]);
-  expect(inRow([failed(1, 100), failed(2, 110, { state: "healed" }), failed(3, 120)])).toEqual(["ep-3"]);
-  expect(inRow([failed(1, 100), failed(2, 110, { state: "healed" })])).toEqual([]);
+  expect(inRow([failed(1, 110)])).toEqual(["ep-1"]);
+  expect(inRow([failed(1, 105), failed(2, 110, { state: "healed" })])).toEqual([]);
+  expect(inRow([failed(1, 105, { state: "healed" }), failed(2, 110)])).toEqual(["ep-2"]);
+});
+
+test("consecutive failures include those that the last one names, although they are no longer in memory", () => {
+  expect(inRow([failed(3, 110, { failedBefore: ["ep-1", "ep-2"] })])).toEqual(["ep-1", "ep-2", "ep-3"]);
 });
 
 test("consecutive failures exclude other policies and nodes, dry runs and episodes without an action", () => {
   const others: Partial<Episode>[] = [{ policy: "another" }, { node: "node_1" }, { shadow: true }];
   for (const other of [...others, { state: "cleared", acted: 0 } as const]) {
-    expect(inRow([failed(1, 100), failed(2, 105, other), failed(3, 110)])).toEqual(["ep-1", "ep-3"]);
+    expect(inRow([failed(1, 110), failed(2, 115, other)])).toEqual(["ep-1"]);
   }
 });
 
 test("an attempt that begins later than forget_after starts a new sequence", () => {
-  expect(inRow([failed(1, 100), failed(2, 115)])).toEqual(["ep-1", "ep-2"]);
-  expect(inRow([failed(1, 100), failed(2, 116)])).toEqual(["ep-2"]);
+  expect(inRow([failed(2, 110, { failedBefore: ["ep-1"] })], [], 121)).toEqual([]);
 });
 
 test("attempts before an operator released the node don't count", () => {
-  const released = holdOf("node_0", { kind: "given_up", policy: rule.name, until: 100 });
-  expect(inRow([failed(1, 100), failed(2, 110)], [released])).toEqual(["ep-2"]);
-  expect(inRow([failed(1, 100), failed(2, 110)], [{ ...released, policy: "another" }])).toEqual(["ep-1", "ep-2"]);
+  const released = holdOf("node_0", { kind: "given_up", policy: rule.name, until: 110 });
+  expect(inRow([failed(1, 110)], [released])).toEqual([]);
+  expect(inRow([failed(1, 111)], [released])).toEqual(["ep-1"]);
+  expect(inRow([failed(1, 110)], [{ ...released, policy: "another" }])).toEqual(["ep-1"]);
 });
 
 test("a node is given up until its hold has an end, which is when it was released", () => {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
-import { nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
+import { episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
 const scenario = { nodes: 24 };
 /** Two episodes, half an hour apart. */
@@ -136,4 +136,32 @@ test("a policy that fell back acts again after reset-breaker, and its efficacy i
   expect(policyOf(network)).toMatchObject({ mode: "enforce", hasFallenBack: false });
   expect(nodesActedOn(network)).toContain(fourth);
   expect(network.postCount()).toBeGreaterThan(sent);
+});
+
+test("a node is given up although the first of the episodes in a row ended more than 30 days before the last", async () => {
+  const monthly = { episodes: 2, everyMs: 29 * DAY_MS, forgetAfterMs: 30 * DAY_MS };
+  const quarantine = { ...steps.quarantine, durationMs: 2 * DAY_MS };
+  const rules = remediationRules([rebootOffline({ steps: [steps.reboot, quarantine], retry: monthly })]);
+  const network = await startQuietNetwork({ rules, scenario });
+  network.failNode(network.nodes("us-east")[0]!, "person");
+  await network.advanceUntil(() => network.episodes()[0]?.state === "quarantined");
+  await network.restart({ downMs: 2 * DAY_MS });
+  await network.advance(HOUR_MS);
+  expect(episodeStates(network)).toEqual(["given_up"]);
+  await network.restart({ downMs: 29 * DAY_MS });
+  await network.advanceUntil(() => network.episodes()[1]?.state === "quarantined");
+  await network.restart({ downMs: 2 * DAY_MS });
+  await network.advance(HOUR_MS);
+  expect(episodeStates(network)).toEqual(["given_up", "given_up"]);
+  expect(notificationsOf(network, "given_up")).toMatchObject([{ summary: expect.stringContaining("(ep-1, ") }]);
+});
+
+test("a node is still counted as given up after its episodes were forgotten", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rule]), scenario });
+  network.failNode(network.nodes("us-east")[0]!, "person");
+  await network.advanceUntil(() => notificationsOf(network, "given_up").length > 0);
+  await network.restart({ downMs: 31 * DAY_MS });
+  await network.advance(20 * MINUTE_MS);
+  expect(policyOf(network)).toMatchObject({ firing: 1, episodes: { given_up: 1 } });
+  expect(network.postCount()).toBe(2);
 });

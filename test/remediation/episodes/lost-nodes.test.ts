@@ -194,6 +194,20 @@ describe("nodes that stay down after an action", () => {
     }
   });
 
+  test("count for the circuit breaker together with firing nodes", async () => {
+    const safety = { ...withoutLimits, breaker: { share: 0, amount: SUSPECTS, withinMs: HOUR_MS } };
+    const network = await startLeavingDown({}, safety);
+    const inUsWest = rebootOffline({ match: 'node.region == "us-west"' });
+    await network.reload({ rules: remediationRules([rebootOnline(network), inUsWest], safety) });
+    // By then their firings are more than an hour old; the losses are not.
+    await network.advance(66 * MINUTE_MS);
+    expect(down(network)).toHaveLength(SUSPECTS);
+    expect(network.controller().view.status().breaker).toBeNull();
+    network.failNode(network.nodes("us-west")[0]!);
+    await network.advance(7 * MINUTE_MS);
+    expect(network.controller().view.status().breaker).not.toBeNull();
+  });
+
   test("stay the canary of a changed policy, so it acts on no other node", async () => {
     const unlimited = { ...withoutLimits, canary: true };
     const network = await startLeavingDown({}, unlimited);

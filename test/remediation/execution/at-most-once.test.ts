@@ -1,9 +1,12 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { Action } from "../../../src/model/remediation/episode.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
+import { START_MS } from "../../harness/virtual-daemon.ts";
 
 /** Returns everything that happened to one action, on disk and on the wire, in order. */
 function eventsOf(network: QuietNetwork, { id, node }: Pick<Action, "id" | "node">): readonly string[] {
@@ -90,8 +93,49 @@ test("a policy that reads sessions acts only right after a walk of the sessions"
   await network.advanceUntil(() => walkEndedAt() > seen);
   await network.advance(SESSIONS_EVERY_MS / 2);
   await network.commands().resume();
+  await network.advance(2 * MINUTE_MS);
+  // Until the next walk the node is held, and the decision says why.
+  const detail = expect.stringMatching(
+    /^the sessions were read \S+ ago; a policy that reads them acts only within 30s after their walk$/,
+  );
+  expect(network.decisions().at(-1)).toMatchObject({
+    ...{ node, verdict: "hold", blockers: [{ reason: "verdict_unknown", detail }] },
+  });
+  expect(network.controller().view.heldNodes({})).toMatchObject([{ node, reasons: ["verdict_unknown"] }]);
   await network.advanceUntil(() => network.postCount() > 0);
   expect(network.daemon.clock.monotonic() - walkEndedAt()).toBeLessThan(30_000);
+  expect(network.decisions().at(-1)).toMatchObject({ node, verdict: "act" });
+});
+
+test("an action is withdrawn if the walk of the sessions is too long ago once it could be sent", async () => {
+  const clock = createVirtualClock(START_MS);
+  const store = createMemoryStateStore();
+  let commitMs = 0;
+  const journal: typeof store.journal = {
+    ...store.journal,
+    async commit(changes) {
+      if (changes.some((change) => change.kind === "action" && change.row.state === "intended"))
+        await clock.sleep(commitMs);
+      await store.journal.commit(changes);
+    },
+  };
+  const settings = {
+    schedules: { ...listsOnlySettings.schedules!, sessions: { kind: "every", intervalMs: 5 * MINUTE_MS } as const },
+  };
+  const policy = rebootOffline({ when: 'node.status == "offline" && sessions.total < 1000' });
+  const rules = remediationRules([policy]);
+  const network = await startQuietNetwork({ clock, store: { ...store, journal }, settings, rules });
+  commitMs = 40 * SECOND_MS;
+  network.failNode(network.nodes("us-east")[0]!);
+  await network.advance(HOUR_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.actions()[0]).toMatchObject({
+    state: "withdrawn",
+    detail: expect.stringMatching(/^verdict_unknown: the sessions were read \S+ ago/),
+  });
+  commitMs = 0;
+  await network.advance(30 * MINUTE_MS);
+  expect(episodeStates(network)).toEqual(["healed"]);
 });
 
 test("while the journal can't be written no node is acted on, collectors and metrics continue, and it is logged once", async () => {

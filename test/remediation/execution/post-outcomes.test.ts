@@ -214,3 +214,27 @@ test("while the service is down for hours no node is acted on, and an earlier ac
   expect(actionLines(network)).toEqual(["reboot: verified"]);
   expect(network.postCount()).toBe(1);
 });
+
+for (const [what, echoed, hours] of [
+  ["an echoed duration is", 180, 3],
+  ["no duration above the longest that can be requested, 30 days, is", 43_201, 2],
+  ["no duration whose end is beyond all dates is", 200_000_000_000, 2],
+] as const) {
+  test(`${what} taken as that of the quarantine`, async () => {
+    const wrapTransport = (service: Transport): Transport => ({
+      ...service,
+      async request(request, signal) {
+        const answer = await service.request(request, signal);
+        if (!answer.ok || !request.path.endsWith("/quarantine")) return answer;
+        const reply = { ...JSON.parse(new TextDecoder().decode(answer.value.body)), duration_minutes: echoed };
+        return { ok: true, value: { ...answer.value, body: new TextEncoder().encode(JSON.stringify(reply)) } };
+      },
+    });
+    const rules = remediationRules([rebootOffline({ steps: [steps.quarantine] })]);
+    const network = await startQuietNetwork({ wrapTransport, rules });
+    network.failNode(network.nodes("us-east")[0]!, "person");
+    await network.advanceUntil(() => episodeStates(network)[0] === "quarantined");
+    const [{ sentAt }, { quarantine }] = [network.actions()[0]!, network.episodes()[0]!];
+    expect(quarantine).toMatchObject({ endsAt: sentAt! + hours * HOUR_MS });
+  });
+}

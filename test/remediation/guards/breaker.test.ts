@@ -1,8 +1,8 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Fleet } from "../../../src/model/snapshot.ts";
-import { rebootOffline, remediationRules } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { rebootOffline, remediationRules, withoutLimits } from "../../harness/policies.ts";
+import { noFailureRates, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 /** Limits with the circuit breaker only: it opens when more than 10 nodes fire within 10 minutes. */
 const breakerOnly = {
@@ -104,4 +104,50 @@ test("counts the nodes that fired before an evaluation failed", async () => {
   const isDefect = ({ message }: { readonly message: string }) => message.startsWith("remediation round failed");
   // The failure was intended, so it must not fail the test when the network stops.
   expect(log.lines.splice(log.lines.findIndex(isDefect), 1)).toMatchObject([{ level: "error" }]);
+});
+
+describe("nodes that leave the list after an action", () => {
+  const churn = {
+    joinEveryMs: Number.POSITIVE_INFINITY,
+    leaveEveryMs: Number.POSITIVE_INFINITY,
+    vanishAfterReboot: 1,
+    failAfterReboot: 0,
+    vanishForMs: Number.POSITIVE_INFINITY,
+    reuseIds: false,
+  };
+  const breaker = { share: 0, amount: 3, withinMs: HOUR_MS };
+  const rules = remediationRules([rebootOffline()], { ...withoutLimits, breaker });
+  const start = () => startQuietNetwork({ rules, scenario: { nodes: 40, rates: noFailureRates, churn } });
+
+  test("don't open the breaker again when the daemon restarts or reloads after a reset", async () => {
+    const network = await start();
+    const [fourth, ...others] = network.nodes().slice(0, 4);
+    for (const node of others) network.failNode(node);
+    await network.advance(20 * MINUTE_MS);
+    expect(network.nodes()).toHaveLength(37);
+    network.failNode(fourth!);
+    await network.advanceUntil(() => breakerOf(network) !== null);
+    expect(await network.commands().resetBreaker()).toMatchObject({ ok: true });
+    await network.reload({});
+    await network.advance(10 * MINUTE_MS);
+    expect(network.nodes()).toHaveLength(36);
+    await network.restart();
+    await network.advance(10 * MINUTE_MS);
+    expect(breakerOf(network)).toBeNull();
+  });
+
+  test("count once, even if the daemon restarts within the period", async () => {
+    const network = await start();
+    const [first, second, third] = network.nodes();
+    for (const node of [first!, second!]) network.failNode(node);
+    await network.advance(40 * MINUTE_MS);
+    expect(network.nodes()).toHaveLength(38);
+    await network.restart();
+    // The two fired and were lost more than an hour ago.
+    await network.advance(40 * MINUTE_MS);
+    const [fourth] = network.nodes().filter((node) => node !== third);
+    for (const node of [third!, fourth!]) network.failNode(node);
+    await network.advance(20 * MINUTE_MS);
+    expect(breakerOf(network)).toBeNull();
+  });
 });
