@@ -213,15 +213,17 @@ export class Daemon {
     return ok("replaced");
   }
 
-  async #listen({ config, webSettings }: ConfigResources): Promise<Result<WebServer, readonly string[]>> {
+  async #listen(resources: ConfigResources): Promise<Result<WebServer, readonly string[]>> {
+    const { config, webSettings } = resources;
     const { log, clock } = this.#deps;
     const { metrics } = this.#runtime;
-    const options = { ...config.web.listen, deps: this.#webDeps(), log, clock, metrics, settings: webSettings };
+    const deps = this.#webDeps(resources);
+    const options = { ...config.web.listen, deps, log, clock, metrics, settings: webSettings };
     const listened = await startWebServer(options);
     return listened.ok ? listened : fail([`web.listen: ${listened.error}`]);
   }
 
-  #webDeps(): WebDeps {
+  #webDeps({ isTrustedProxy }: ConfigResources): WebDeps {
     const runtime = this.#runtime;
     return {
       scrape: (request) => {
@@ -229,7 +231,8 @@ export class Daemon {
         return runtime.exposition.scrape(request);
       },
       reload: (operator) => this.#reloadAndJournal(operator, ""),
-      isTrustedProxy: (address) => this.#modes.active.resources.isTrustedProxy(address),
+      // A connection may arrive before the first configuration is active.
+      isTrustedProxy: (address) => (this.#modes.active?.resources.isTrustedProxy ?? isTrustedProxy)(address),
       status: () => ({
         ...statusView(this.statusSnapshot()),
         leader: leaderView(this.#modes),

@@ -10,7 +10,10 @@ import {
   webFilePath,
 } from "./value-types.ts";
 
-/** The address that the daemon listens on. An empty host means all interfaces; with port 0 the system chooses one. */
+/**
+ * The address that the daemon listens on. An empty host means all interfaces, and a name its first address; with port 0
+ * the system chooses one.
+ */
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
@@ -74,7 +77,9 @@ const linksSection = section({
 
 /** The section `web`: the daemon's own HTTP server. */
 export const webSection = section({
-  listen: listen.prefault("0.0.0.0:9713").describe("Address of /metrics, the status page and the API."),
+  listen: listen
+    .prefault("0.0.0.0:9713")
+    .describe("Address of /metrics, the status page and the API. Of a host name, only the first address is used."),
   web_config_file: webFilePath()
     .exactOptional()
     .describe(
