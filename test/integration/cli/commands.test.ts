@@ -132,6 +132,15 @@ test("a closed pipe, as with head, is no error: the exit code is 0 and no stack 
   expect(out.trimEnd()).toMatch(/^proxywarden monitors .*$/);
 });
 
+test("a report that can't be written is an error: the exit code is 1", async () => {
+  const line = `${process.execPath} src/main.ts --help > /dev/full`;
+  expect(await startProcess("bash", ["-c", line], "", COMPILE_CACHE).ended).toEqual({
+    code: 1,
+    out: "",
+    err: "proxywarden: can't write standard output: ENOSPC: no space left on device, write\n",
+  });
+});
+
 describe("simulate", () => {
   test("serves any client with a key, and exits with 0 on SIGTERM", async () => {
     const simulation = startCommand("simulate", "--nodes", "7", "--sessions", "9", "--port", "0");
