@@ -33,6 +33,11 @@ const listen = z
     return { host: match[1] ?? match[2] ?? "", port };
   });
 
+/** The key `listen`. */
+export const listenAddress = listen
+  .prefault("0.0.0.0:9713")
+  .describe("Address of /metrics, the status page and the API. Of a host name, only the first address is used.");
+
 const NETWORK_EXPECTED = "must be an IP address or a network such as 10.0.0.7, 10.0.0.0/8 or 2001:db8::/32";
 const NETWORK = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]);
 
@@ -77,9 +82,7 @@ const linksSection = section({
 
 /** The section `web`: the daemon's own HTTP server. */
 export const webSection = section({
-  listen: listen
-    .prefault("0.0.0.0:9713")
-    .describe("Address of /metrics, the status page and the API. Of a host name, only the first address is used."),
+  listen: listenAddress,
   web_config_file: webFilePath()
     .exactOptional()
     .describe(
