@@ -202,7 +202,9 @@ export class Daemon {
     const web = movesWeb ? await this.#listen(resources) : ok(this.#web);
     if (!web.ok) {
       await closeResources(resources);
-      return web;
+      // The old and the new address may overlap, as 0.0.0.0 and 127.0.0.1 do.
+      const isOwnPort = port === old.web.listen.port && web.error.some((problem) => problem.includes("EADDRINUSE"));
+      return isOwnPort ? fail([`web.listen: the host can't change on the same port ${NEEDS_RESTART}`]) : web;
     }
     await this.#modes.activate(resources);
     const oldWeb = this.#web;
