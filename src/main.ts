@@ -1,5 +1,6 @@
 #!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=32768 node --max-semi-space-size=4
-import { EXIT_FAILURE, type ExitCode, VERSION } from "./cli/context.ts";
+import { errorMessage } from "./base/result.ts";
+import { EXIT_FAILURE, type ExitCode, failWith, VERSION } from "./cli/context.ts";
 import { runCommandLine } from "./cli/program.ts";
 
 /**
@@ -19,10 +20,13 @@ async function main(): Promise<ExitCode> {
     stop.abort();
   };
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal);
-  // The reader may close the pipe, as head does. The command then stops with its usual exit code.
-  process.stdout.on("error", () => stop.abort());
+  let outputError = null as NodeJS.ErrnoException | null;
+  process.stdout.on("error", (error) => {
+    outputError ??= error;
+    stop.abort();
+  });
   process.stderr.on("error", () => {});
-  return runCommandLine(process.argv.slice(2), {
+  const exitCode = await runCommandLine(process.argv.slice(2), {
     env: process.env,
     out: process.stdout,
     err: process.stderr,
@@ -30,6 +34,11 @@ async function main(): Promise<ExitCode> {
     onSighup: (then) => process.on("SIGHUP", then),
     version: VERSION,
   });
+  // Errors of earlier writes are known once a later one is complete.
+  await new Promise((resolve) => process.stdout.write("", resolve));
+  // The reader may close the pipe, as head does. The command then stops with its usual exit code.
+  if (outputError === null || outputError.code === "EPIPE") return exitCode;
+  return failWith({ err: process.stderr }, `can't write standard output: ${errorMessage(outputError)}`);
 }
 
 // Timers or sockets of libraries must not keep the process alive after the command.

@@ -202,7 +202,9 @@ export class Daemon {
     const web = movesWeb ? await this.#listen(resources) : ok(this.#web);
     if (!web.ok) {
       await closeResources(resources);
-      return web;
+      // The old and the new address may overlap, as 0.0.0.0 and 127.0.0.1 do.
+      const isOwnPort = port === old.web.listen.port && web.error.some((problem) => problem.includes("EADDRINUSE"));
+      return isOwnPort ? fail([`web.listen: the host can't change on the same port ${NEEDS_RESTART}`]) : web;
     }
     await this.#modes.activate(resources);
     const oldWeb = this.#web;
@@ -213,15 +215,17 @@ export class Daemon {
     return ok("replaced");
   }
 
-  async #listen({ config, webSettings }: ConfigResources): Promise<Result<WebServer, readonly string[]>> {
+  async #listen(resources: ConfigResources): Promise<Result<WebServer, readonly string[]>> {
+    const { config, webSettings } = resources;
     const { log, clock } = this.#deps;
     const { metrics } = this.#runtime;
-    const options = { ...config.web.listen, deps: this.#webDeps(), log, clock, metrics, settings: webSettings };
+    const deps = this.#webDeps(resources);
+    const options = { ...config.web.listen, deps, log, clock, metrics, settings: webSettings };
     const listened = await startWebServer(options);
     return listened.ok ? listened : fail([`web.listen: ${listened.error}`]);
   }
 
-  #webDeps(): WebDeps {
+  #webDeps({ isTrustedProxy }: ConfigResources): WebDeps {
     const runtime = this.#runtime;
     return {
       scrape: (request) => {
@@ -229,7 +233,8 @@ export class Daemon {
         return runtime.exposition.scrape(request);
       },
       reload: (operator) => this.#reloadAndJournal(operator, ""),
-      isTrustedProxy: (address) => this.#modes.active.resources.isTrustedProxy(address),
+      // A connection may arrive before the first configuration is active.
+      isTrustedProxy: (address) => (this.#modes.active?.resources.isTrustedProxy ?? isTrustedProxy)(address),
       status: () => ({
         ...statusView(this.statusSnapshot()),
         leader: leaderView(this.#modes),

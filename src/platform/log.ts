@@ -1,6 +1,7 @@
-import { destination as fileDestination, type LoggerOptions, pino, stdTimeFunctions } from "pino";
+import { type LoggerOptions, pino, stdTimeFunctions } from "pino";
 import { prettyFactory } from "pino-pretty";
 import type { Log } from "../model/ports.ts";
+import { StderrWriter } from "./stderr-writer.ts";
 
 /** Log levels, lowest first. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
@@ -18,9 +19,6 @@ export interface LogDestination {
   readonly isTTY?: boolean;
 }
 
-/** Maximum size of the buffer while stderr is blocked; further lines are dropped. */
-const LOG_BUFFER_BYTES_MAX = 1_048_576;
-
 // No field should hold a secret. This is a second line of defense for fields with such a name, at any depth, and for
 // error messages that quote a header or a URL.
 const REDACTIONS: readonly (readonly [RegExp, string])[] = [
@@ -32,8 +30,8 @@ const redact = (line: string) => REDACTIONS.reduce((text, [pattern, instead]) =>
 
 /**
  * The structured log. JSON lines carry `level` as a word, `time` in ISO 8601 (UTC), the fields, and `msg`. Without a
- * destination they are written to stderr, asynchronously so that a blocked pipe blocks nothing, and flushed at exit.
- * Fields named like secrets, bearer tokens and passwords in URLs are redacted.
+ * destination they are written to stderr by a {@link StderrWriter}. Fields named like secrets, bearer tokens and
+ * passwords in URLs are redacted.
  */
 export function createLog(
   { level, format }: LogOptions,
@@ -58,12 +56,13 @@ export function createLog(
   });
 }
 
-function stderrDestination(): LogDestination {
-  const stream = fileDestination({ fd: 2, sync: false, maxLength: LOG_BUFFER_BYTES_MAX });
-  // A closed stderr must not end the daemon.
-  stream.on("error", () => {});
-  return Object.assign(stream, { isTTY: process.stderr.isTTY === true && process.stderr.hasColors() });
-}
+/** The only writer of all logs, so that their lines do not mix. */
+const stderr = new StderrWriter();
+
+const stderrDestination = (): LogDestination => ({
+  write: (line) => stderr.write(line),
+  isTTY: process.stderr.isTTY === true && process.stderr.hasColors(),
+});
 
 /** A log that drops everything. */
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };

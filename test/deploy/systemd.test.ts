@@ -1,4 +1,8 @@
+import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { createTempFolder } from "../integration/folder.ts";
+import { COMPILE_CACHE, requireProgram, startProcess, waitForStderr } from "../integration/process.ts";
+import { configText } from "../integration/simulated-network.ts";
 import { parseCommand, parseRepositoryConfig, textOf } from "./manifest.ts";
 
 /** Every value that a key of the unit has, in order. */
@@ -48,4 +52,51 @@ test("it lets Node.js compile at run time, without capabilities or writable fold
   expect(values("CapabilityBoundingSet")).toEqual([""]);
   expect(values("ProtectSystem")).toEqual(["strict"]);
   expect(values("ReadWritePaths")).toEqual([]);
+});
+
+const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+
+/**
+ * Runs a command (the arguments after the first) in which sockets can only have the address families of the first
+ * argument, separated by spaces, as systemd does with RestrictAddressFamilies: a BPF program, as in seccomp(2), makes
+ * socket() fail with EAFNOSUPPORT for all others.
+ */
+const RESTRICT_ADDRESS_FAMILIES = `
+import ctypes, os, platform, socket, struct, sys
+families = [getattr(socket, name) for name in sys.argv[1].split()]
+socket_call = {"x86_64": 41, "aarch64": 198}[platform.machine()]
+LOAD, IS_EQUAL, RETURN = 0x20, 0x15, 0x06
+ALLOW, FAIL = 0x7FFF0000, 0x00050000 | 97
+instructions = [(LOAD, 0, 0, 0), (IS_EQUAL, 0, len(families) + 2, socket_call), (LOAD, 0, 0, 16)]
+instructions += [(IS_EQUAL, len(families) - index, 0, family) for index, family in enumerate(families)]
+instructions += [(RETURN, 0, 0, FAIL), (RETURN, 0, 0, ALLOW)]
+program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in instructions))
+class Filter(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("program", ctypes.c_void_p)]
+libc = ctypes.CDLL(None, use_errno=True)
+PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
+filter = Filter(len(instructions), ctypes.addressof(program))
+for call in [(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), (PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(filter), 0, 0)]:
+    if libc.prctl(*call) != 0:
+        sys.exit(os.strerror(ctypes.get_errno()))
+os.execvp(sys.argv[2], sys.argv[2:])
+`;
+
+test("the daemon listens on all interfaces with the address families that the unit allows", async () => {
+  const [families] = values("RestrictAddressFamilies");
+  const folder = createTempFolder();
+  const sections = { state: { path: folder.pathOf("state") }, web: { listen: "0.0.0.0:0" } };
+  const config = folder.write("proxywarden.yaml", configText("http://127.0.0.1:9", sections));
+  const daemon = startProcess(
+    requireProgram("/usr/bin/python3", "python3"),
+    ["-c", RESTRICT_ADDRESS_FAMILIES, families!, process.execPath, MAIN, "run", "--config", config],
+    "",
+    COMPILE_CACHE,
+  );
+  const [, url] = await waitForStderr(daemon, /"url":"([^"]+)".*"msg":"daemon started"/);
+  expect((await fetch(`${url}/-/healthy`)).status).toBe(200);
+});
+
+test("it allows the system calls for memory protection keys, with which Node.js protects compiled code", () => {
+  expect(values("SystemCallFilter")).toEqual(["@system-service @pkey"]);
 });

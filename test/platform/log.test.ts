@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { createLog, type LogDestination, type LogOptions } from "../../src/platform/log.ts";
 
 /** A log and the lines it wrote. */
@@ -100,39 +101,75 @@ describe("the pretty format", () => {
 });
 
 /** Runs a script that has `log`, a log without a destination, in a process of its own. */
-function runScript(script: string) {
+function runScript(script: string, stderr: "pipe" | number = "pipe") {
   const source = `
     import { readFileSync } from "node:fs";
     import { createLog } from ${JSON.stringify(join(import.meta.dirname, "../../src/platform/log.ts"))};
     const log = createLog({ level: "info", format: "json" });
     ${script}`;
-  const child = spawn(process.execPath, ["--input-type=module", "-e", source], { timeout: 10_000 });
-  child.stdin.end();
-  return child;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", source], {
+    stdio: ["pipe", "pipe", stderr],
+    timeout: 10_000,
+  });
+  child.stdin!.end();
+  onTestFinished(() => void child.kill("SIGKILL"));
+  return { exit: once(child, "exit"), stdout: child.stdout!, stderr: child.stderr! };
+}
+
+const logLines = (count: number) => `for (let line = 0; line < ${count}; line++) log.info({ line }, "Written.");`;
+/** More lines than a pipe holds. */
+const MANY = 10_000;
+const LOG_MANY_AND_EXIT = `${logLines(MANY)} process.exit(3);`;
+
+function expectLines(lines: string, count: number): void {
+  const numbers = lines
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line).line);
+  expect(numbers).toEqual(Array.from({ length: count }, (_, line) => line));
 }
 
 describe("without a destination", () => {
   test("every line is on stderr, in order, once the process has exited", async () => {
-    const child = runScript(
-      `for (let line = 0; line < 1_000; line++) log.info({ line }, "Written."); process.exit(3);`,
-    );
-    const exit = once(child, "exit");
-    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
-    const lines = stderr.trimEnd().split("\n");
-    expect(lines.map((line) => JSON.parse(line).line)).toEqual(Array.from({ length: 1_000 }, (_, line) => line));
-    expect(stdout).toBe("");
+    const { exit, stdout, stderr } = runScript(`${logLines(1_000)} process.exit(3);`);
+    const [out, err] = await Promise.all([text(stdout), text(stderr)]);
+    expectLines(err, 1_000);
+    expect(out).toBe("");
     expect((await exit)[0]).toBe(3);
   });
 
   test("a closed stderr doesn't end the process", async () => {
-    const child = runScript(`
+    const { exit, stdout, stderr } = runScript(`
       readFileSync(0);
       for (let line = 0; line < 10; line++) log.error({ line }, "Lost.");
       setImmediate(() => setImmediate(() => process.stdout.write("alive")));`);
-    const exit = once(child, "exit");
-    child.stderr.destroy();
-    expect(await text(child.stdout)).toBe("alive");
+    stderr.destroy();
+    expect(await text(stdout)).toBe("alive");
     expect((await exit)[0]).toBe(0);
+  });
+
+  test("the process exits as usual if stderr is closed or full, or nothing reads it", async () => {
+    const closed = runScript(`readFileSync(0); ${LOG_MANY_AND_EXIT}`);
+    closed.stderr.destroy();
+    const fullDevice = openSync("/dev/full", "w");
+    const full = runScript(LOG_MANY_AND_EXIT, fullDevice);
+    closeSync(fullDevice);
+    const unread = runScript(LOG_MANY_AND_EXIT);
+    const codes = await Promise.all([closed, full, unread].map(async ({ exit }) => (await exit)[0]));
+    expect(codes).toEqual([3, 3, 3]);
+  });
+
+  test("every line is on stderr, in order, once it is read again", async () => {
+    const { stdout, stderr } = runScript(
+      `${logLines(MANY)} process.stdout.write("logged"); setInterval(() => {}, 1_000);`,
+    );
+    await once(stdout, "data");
+    let lines = "";
+    for await (const part of stderr.setEncoding("utf8")) {
+      lines += part;
+      if (lines.includes(`"line":${MANY - 1},"msg":"Written."}\n`)) break;
+    }
+    expectLines(lines, MANY);
   });
 });
 

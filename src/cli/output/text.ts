@@ -19,7 +19,8 @@ export const nodeLabel = (id: NodeId, name: string | null): string => (name === 
 
 /** Pads columns. The first `textColumns` are aligned left; the others are numbers and aligned right. */
 export function alignColumns(rows: readonly (readonly string[])[], textColumns: number): string[] {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  // Not by Math.max(...widths), which fails with more than about 125,000 rows.
+  const widths = rows[0]!.map((_, column) => rows.reduce((width, row) => Math.max(width, row[column]!.length), 0));
   return rows.map((row) =>
     row
       .map((cell, column) => (column < textColumns ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))

@@ -118,7 +118,7 @@ const tlsServerConfig = section({
   });
 
 /** Returns whether a section enables TLS. As in exporter-toolkit, versions and cipher suites alone don't. */
-function isTls(section: object): boolean {
+export function isTls(section: object): boolean {
   const enabling = ["cert", "cert_file", "key", "key_file", "client_ca", "client_ca_file", "client_auth_type"];
   return enabling.some((key) => key in section);
 }

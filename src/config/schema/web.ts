@@ -10,7 +10,10 @@ import {
   webFilePath,
 } from "./value-types.ts";
 
-/** The address that the daemon listens on. An empty host means all interfaces; with port 0 the system chooses one. */
+/**
+ * The address that the daemon listens on. An empty host means all interfaces, and a name its first address; with port 0
+ * the system chooses one.
+ */
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
@@ -29,6 +32,11 @@ const listen = z
     if (match === null || port > 65_535) return rejectValue(context, value, LISTEN_EXPECTED);
     return { host: match[1] ?? match[2] ?? "", port };
   });
+
+/** The key `listen`. */
+export const listenAddress = listen
+  .prefault("0.0.0.0:9713")
+  .describe("Address of /metrics, the status page and the API. Of a host name, only the first address is used.");
 
 const NETWORK_EXPECTED = "must be an IP address or a network such as 10.0.0.7, 10.0.0.0/8 or 2001:db8::/32";
 const NETWORK = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]);
@@ -74,7 +82,7 @@ const linksSection = section({
 
 /** The section `web`: the daemon's own HTTP server. */
 export const webSection = section({
-  listen: listen.prefault("0.0.0.0:9713").describe("Address of /metrics, the status page and the API."),
+  listen: listenAddress,
   web_config_file: webFilePath()
     .exactOptional()
     .describe(

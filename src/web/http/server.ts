@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { DurationMs } from "../../base/duration.ts";
@@ -43,7 +44,10 @@ interface WebServerOptions {
   readonly bcryptMatches?: BcryptMatches;
 }
 
-/** Starts the web server. The error names the address that can't be used and the reason. */
+/**
+ * Starts the web server on one address: a host name is resolved once, and its first address is used. The error names the
+ * address that can't be used and the reason.
+ */
 export async function startWebServer(options: WebServerOptions): Promise<Result<WebServer, string>> {
   const { host, port, deps, log, clock, metrics } = options;
   const countRefusal: RouteDeps["countRefusal"] = (reason) => metrics.inc("proxywarden_web_refusals_total", { reason });
@@ -67,7 +71,11 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
     done();
   });
   try {
-    await app.listen({ host, port });
+    await app.ready();
+    // Not by app.listen: it reads the network interfaces, which the systemd unit does not allow, and for localhost it
+    // starts a second server, without the limits and the client certificates of this one.
+    app.server.listen({ host, port });
+    await once(app.server, "listening");
   } catch (error) {
     await app.close();
     return fail(`${listenProblem(host, port, error)}, or choose a free address of this host`);

@@ -132,6 +132,15 @@ test("a closed pipe, as with head, is no error: the exit code is 0 and no stack 
   expect(out.trimEnd()).toMatch(/^proxywarden monitors .*$/);
 });
 
+test("a report that can't be written is an error: the exit code is 1", async () => {
+  const line = `${process.execPath} src/main.ts --help > /dev/full`;
+  expect(await startProcess("bash", ["-c", line], "", COMPILE_CACHE).ended).toEqual({
+    code: 1,
+    out: "",
+    err: "proxywarden: can't write standard output: ENOSPC: no space left on device, write\n",
+  });
+});
+
 describe("simulate", () => {
   test("serves any client with a key, and exits with 0 on SIGTERM", async () => {
     const simulation = startCommand("simulate", "--nodes", "7", "--sessions", "9", "--port", "0");
@@ -168,6 +177,26 @@ test("healthcheck exits with 0 if the daemon is healthy, and with 1 if nothing o
   expect(healthy).toEqual({ code: 0, out: "healthy\n", err: "" });
   expect(other).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/not healthy: it answered 4\d\d/) });
   expect(unreachable).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/not healthy: .*ECONNREFUSED/) });
+});
+
+test("healthcheck --config finds the daemon by a file that became invalid, unless the address itself is", async () => {
+  const { clock, url } = await startNetwork();
+  const { app } = await startTestDaemon(clock, configText(url));
+  const folder = createTempFolder();
+  const listen = `127.0.0.1:${new URL(app.url()).port}`;
+  const check = (name: string, text: string) =>
+    runInProcess("healthcheck", "--config", folder.write(`${name}.yaml`, text));
+  folder.write("plain.yml", "tls_server_config: { cert_file: , min_vresion: TLS13 }\n");
+  const [invalid, plain, noAddress, noYaml] = await Promise.all([
+    check("invalid", `${THREE_ERRORS}web: { listen: "${listen}" }\npolicies: [missing.yaml]\nstate: "\${UNSET}"\n`),
+    check("plain", `web: { listen: "${listen}", web_config_file: plain.yml }\n`),
+    check("no-address", "web: { listen: 17 }\n"),
+    check("no-yaml", "web: [\n"),
+  ]);
+  expect(invalid).toEqual({ code: 0, out: "healthy\n", err: "" });
+  expect(plain).toEqual({ code: 0, out: "healthy\n", err: "" });
+  expect(noAddress).toMatchObject({ code: 1, err: expect.stringMatching(/web\.listen: must be a host and a port/) });
+  expect(noYaml).toMatchObject({ code: 1, err: expect.stringMatching(/no-yaml\.yaml:\d+:\d+: /) });
 });
 
 test("run exits with 1 if it can't listen, and leaves its state folder usable", async () => {

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { runDaemon } from "../../../src/cli/run.ts";
 import { openSqliteReader } from "../../../src/journal/sqlite/reader.ts";
+import { freePort } from "../../harness/free-port.ts";
 import { createTempFolder } from "../folder.ts";
 import type { MetricsPage } from "../metrics-page.ts";
 import {
@@ -89,6 +90,18 @@ test("a reload moves web.listen: only the new address answers", async () => {
       () => true,
     ),
   );
+});
+
+test("a reload to another host on the same port is rejected, because the daemon itself uses the port", async () => {
+  const port = await freePort();
+  const network = await startNetwork();
+  const listenOn = (host: string) => configText(network.url, { web: { listen: `${host}:${port}` } });
+  const daemon = await startTestDaemon(network.clock, listenOn("127.0.0.1"));
+  daemon.configure(listenOn("0.0.0.0"));
+  expect(await reloadOf(daemon)).toEqual({
+    status: 400,
+    text: "web.listen: the host can't change on the same port while the daemon runs; restart the daemon to change it\n",
+  });
 });
 
 test("a reload is rejected if an address is in use, a key's file is missing or state.path changes", async () => {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { SHUTDOWN_BUDGET } from "../../../src/daemon/runtime.ts";
 import type { Clock } from "../../../src/model/ports.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
@@ -128,6 +128,29 @@ describe("an address", () => {
       ok: false,
       error: expect.stringMatching(`^can't listen on 127.0.0.1:${port}: .*EADDRINUSE.*free address`),
     });
+  });
+
+  test("that is a name is only the first address of that name, on which all checks are made", async () => {
+    const web = await startWebServer({
+      host: "localhost",
+      port: 0,
+      deps: defaultDeps,
+      log,
+      clock: stoppedClock,
+      metrics: ignoredMetrics,
+    });
+    if (!web.ok) throw new Error(web.error);
+    onTestFinished(() => web.value.close(SHUTDOWN_BUDGET.webMs));
+    const { port } = new URL(web.value.url);
+    const answered = await Promise.all(
+      ["127.0.0.1", "[::1]"].map((host) =>
+        fetch(`http://${host}:${port}/-/healthy`).then(
+          ({ status }) => status,
+          () => "refused",
+        ),
+      ),
+    );
+    expect(answered.toSorted()).toEqual([200, "refused"]);
   });
 
   test("that is a wildcard is shown as a URL that can be opened", async () => {
