@@ -124,8 +124,8 @@ export const MUTATIONS: readonly Mutation[] = [
       },
       {
         file: "src/policy/decision.ts",
-        find: "candidates.find(canProceed) ?? null",
-        replace: "candidates[0] ?? null",
+        find: "candidates.find(canProceed) ??",
+        replace: "candidates[0] ??",
       },
     ],
     ...liveness,
@@ -155,6 +155,18 @@ export const MUTATIONS: readonly Mutation[] = [
         file: "src/api-client/rate-limiter.ts",
         find: `    if (outcome.kind === "unused") month.takeBack();`,
         replace: `    if (outcome.kind !== "unused") void month.add(1);`,
+      },
+    ],
+    ...safety,
+    seeds: from(1),
+  },
+  {
+    name: "a node that a step left down is forgotten",
+    edits: [
+      {
+        file: "src/remediation/execution/step-verification.ts",
+        find: "recordStepResult(observed, action,",
+        replace: "recordStepResult(observed && episode, action,",
       },
     ],
     ...safety,
