@@ -64,12 +64,13 @@ export class AbsenceTracker {
   }
 
   /**
-   * Returns those of `slots` that the current walk has not shown and that are due for a lookup, longest absent first.
+   * Returns those of `slots` that the current walk has not shown and that are due for a lookup, longest absent first,
+   * then longest due.
    */
   dueForLookup(slots: Iterable<number>): number[] {
     return [...slots]
       .filter((slot) => !this.isShown(slot) && this.#nextLookup[slot]! <= this.#walk)
-      .sort((a, b) => this.#absencePoints[b]! - this.#absencePoints[a]!);
+      .sort((a, b) => this.#absencePoints[b]! - this.#absencePoints[a]! || this.#nextLookup[a]! - this.#nextLookup[b]!);
   }
 
   /** Records the lookup of a node that the current walk has not shown. */
