@@ -44,7 +44,10 @@ export class Inventory {
   readonly #walks = new WalkHistory();
   readonly #usageScale;
   readonly #detailed = new Set<NodeId>();
-  /** For each hidden node its last_seen at the last lookup, and the first lookup that returned this last_seen. */
+  /**
+   * For each hidden node its last_seen at the last lookup, and the first lookup since the list last showed it that
+   * returned this last_seen.
+   */
   readonly #hiddenSince = new Map<NodeId, { readonly lastSeenMs: number; readonly since: MonotonicMs }>();
   #lastDetailAt: MonotonicMs | null = null;
 
@@ -68,7 +71,10 @@ export class Inventory {
     this.#writeRecord(slot, record, at);
     const isNew = this.#absences.markShown(slot);
     // A list that shifts shows a node again a moment later, which is not a new observation.
-    if (isNew) this.#priority.recordListed(slot, record, at);
+    if (isNew) {
+      this.#priority.recordListed(slot, record, at);
+      this.#hiddenSince.delete(record.id);
+    }
     return isNew;
   }
 
