@@ -42,6 +42,7 @@ export function createCollectedState(
     inventory,
     sessions: new SessionTotals(facts.read(FAILED_SESSIONS_LISTED_FACT) === "true", {
       isKnownNode: (id) => inventory.has(id),
+      isFleetKnown: () => inventory.isKnown(),
       onFolded,
     }),
     capTopLists: createTopListCaps(onFolded),

@@ -61,6 +61,11 @@ export class Inventory {
     return this.#slots.has(id);
   }
 
+  /** Whether a walk was complete. */
+  isKnown(): boolean {
+    return this.#walks.latest().settledAt !== null;
+  }
+
   count(): number {
     return this.#slots.size;
   }

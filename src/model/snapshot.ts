@@ -139,6 +139,11 @@ export interface SessionNodes {
   /** Bytes of the node's sessions since this process started. */
   readonly sentBytes: Float64Array;
   readonly receivedBytes: Float64Array;
+  /**
+   * Whether the walk counted sessions under `other`, because they named too many nodes that were not in the fleet. The
+   * sessions of a node without a row are then unknown. Otherwise it has none.
+   */
+  readonly isFolded: boolean;
 }
 
 /** A value and the time of its observation. */
