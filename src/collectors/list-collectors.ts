@@ -110,7 +110,7 @@ function lookUp({ client, clock, collected }: ListCollectorDeps, id: NodeId, sig
 
 /** Reads the session list into the totals (spec, section 4.6). */
 export async function collectSessions(deps: ListCollectorDeps, signal: AbortSignal): Promise<RunOutcome> {
-  const { sessions } = deps.collected;
+  const { sessions, sessionDrops } = deps.collected;
   sessions.beginWalk(deps.client.serviceTime(deps.clock.monotonic()) ?? deps.clock.now());
   const fold = (record: unknown, _at: MonotonicMs, onRemark: OnRemark): boolean => {
     const session = decodeSessionRecord(record, onRemark);
@@ -123,12 +123,21 @@ export async function collectSessions(deps: ListCollectorDeps, signal: AbortSign
     return { complete: false, error: walked.error };
   }
   const { end } = walked.value;
-  const missing = Math.max(0, missingRecords(walked.value));
-  const complete = end !== "cut" && missing <= allowedMissing(walked.value, SESSIONS_MISSING_MAX);
+  const uncounted = Math.max(0, missingRecords(walked.value));
+  const isAllShown = end !== "cut" && uncounted <= allowedMissing(walked.value, SESSIONS_MISSING_MAX);
+  const dropped = isAllShown ? sessionDrops.missingRecords(walked.value.seen, statedSessions(deps.collected)) : 0;
+  const missing = Math.max(uncounted, dropped);
+  const complete = isAllShown && dropped === 0;
   const walkEnd = end === "cut" ? "cut" : complete ? "complete" : "incomplete";
   await runInSlices(sessions.endWalk(walkEnd, deps.clock.monotonic()), deps.clock);
   deps.metrics.set("proxywarden_session_table_sessions", {}, sessions.size());
   return runOutcomeOf(walked, complete, missing);
+}
+
+/** Returns the active sessions according to statistics that were read since the last walk, or null if there are none. */
+function statedSessions({ sessions, stats }: CollectedState): number | null {
+  const walkedAt = sessions.view()?.settledAt ?? Number.NEGATIVE_INFINITY;
+  return stats !== null && stats.at > walkedAt ? stats.value.activeSessions : null;
 }
 
 const PAGE_CALLS = { nodes: listNodesCall, sessions: listSessionsCall };
