@@ -200,7 +200,10 @@ export async function readNodeDetail(
   onSending?: () => void,
 ): Promise<ApiError | null> {
   const response = await client.get(readNodeCall(id), lane, signal, onSending);
-  if (!response.ok) return response.error;
+  if (!response.ok) {
+    if (response.error.kind === "not_found") inventory.recordNotFound(id);
+    return response.error;
+  }
   const remarks: RecordRemark[] = [];
   const detail = decodeNodeDetail(response.value.json, (remark) => void remarks.push(remark));
   if (detail === null) {

@@ -37,7 +37,7 @@ const LOOKUPS_MAX = 50;
  * Consecutive failed lookups after which the rest waits for the next walk, since each may take as long as a timeout.
  */
 const LOOKUP_FAILURES_MAX = 2;
-/** A detail read within this time shows that single nodes can be read. */
+/** A detail read within this time shows that single nodes can be read, unless a listed node answered 404 since. */
 const DETAIL_MS_MAX: DurationMs = 5 * MINUTE_MS;
 /** Share of the sessions that a complete walk may miss, since they come and go during the walk. */
 const SESSIONS_MISSING_MAX = 0.01;

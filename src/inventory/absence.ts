@@ -58,6 +58,11 @@ export class AbsenceTracker {
     return this.#lastShownWalk[slot] === this.#walk;
   }
 
+  /** Whether the current or the last walk has shown the node. */
+  isListed(slot: number): boolean {
+    return this.#lastShownWalk[slot]! >= this.#walk - 1;
+  }
+
   /** Whether the last lookup found the node although the list does not show it. */
   isHidden(slot: number): boolean {
     return this.#hidden[slot] === 1;

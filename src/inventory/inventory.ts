@@ -154,7 +154,13 @@ export class Inventory {
     return this.#priority.failingNodes();
   }
 
-  /** Returns when a detail was last read, or null if never. */
+  /** Records that the service answered 404 for a node. If it lists the node, its 404 for other nodes proves nothing. */
+  recordNotFound(id: NodeId): void {
+    const slot = this.#slots.get(id);
+    if (slot !== undefined && this.#absences.isListed(slot)) this.#lastDetailAt = null;
+  }
+
+  /** Returns when a detail was last read, or null if never, or if the service has answered 404 for a listed node since. */
   lastDetailAt(): MonotonicMs | null {
     return this.#lastDetailAt;
   }

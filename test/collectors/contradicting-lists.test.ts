@@ -83,6 +83,29 @@ test("unreadable details of lookups count for the node list, which made them", a
   expect(rejected.filter((line) => !line.includes('collector="nodes"'))).toEqual([]);
 });
 
+test("nodes that one walk does not show stay while the service answers 404 for the details of all nodes", async () => {
+  const scenario = { nodes: NODES, sessions: 100, rates: noFailureRates };
+  const daemon = await startVirtualDaemon({ scenario });
+  await daemon.clock.advance(20 * MINUTE_MS);
+  const afterMs = daemon.clock.monotonic();
+  daemon.service.setFaults([
+    { afterMs, forMs: 4 * MINUTE_MS, fault: { kind: "bad_details", share: 1, answer: "not_found" } },
+    {
+      ...{ afterMs: afterMs + MINUTE_MS, forMs: MINUTE_MS },
+      ...{ match: "GET /v1/nodes?", fault: { kind: "vanished", share: 0.01 } },
+    },
+  ]);
+  let fewestListed = NODES;
+  for (let minute = 0; minute < 6; minute++) {
+    await daemon.clock.advance(MINUTE_MS);
+    const { fleet } = daemon.snapshots.last!;
+    expect(fleet.count).toBe(NODES);
+    fewestListed = Math.min(fewestListed, fleet.lastWalk!.seenNodes);
+  }
+  expect(fewestListed).toBeLessThan(NODES);
+  await stopVirtualDaemon(daemon);
+});
+
 describe("a session list that is suddenly empty", () => {
   const SESSIONS = 1_000;
   const totalsOf = ({ snapshots }: VirtualDaemon) => {
