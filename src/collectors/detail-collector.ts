@@ -199,7 +199,12 @@ export async function readNodeDetail(
   signal: AbortSignal,
   onSending?: () => void,
 ): Promise<ApiError | null> {
-  const response = await client.get(readNodeCall(id), lane, signal, onSending);
+  // The response may be delayed, and shows the node as it was at some time after the request.
+  let [sentAt, sentAtEpochMs] = [clock.monotonic(), clock.now()];
+  const response = await client.get(readNodeCall(id), lane, signal, () => {
+    [sentAt, sentAtEpochMs] = [clock.monotonic(), clock.now()];
+    onSending?.();
+  });
   if (!response.ok) {
     if (response.error.kind === "not_found") inventory.recordNotFound(id);
     return response.error;
@@ -214,7 +219,7 @@ export async function readNodeDetail(
   for (const remark of remarks) reporter.reportRemark(remark);
   if (detail.id !== id)
     return wrongShapeError(`the detail of ${JSON.stringify(id)} has the id ${JSON.stringify(detail.id)}`);
-  if (inventory.recordDetail(detail, response.value.at, clock.now()) === "contradicts") {
+  if (inventory.recordDetail(detail, sentAt, sentAtEpochMs) === "contradicts") {
     reporter.reportRemark({
       reason: "usage_out_of_scale",
       id,

@@ -162,18 +162,20 @@ function readList(
     behavior,
     inFlight: () => Math.min(pagesInFlight.max(), callsInFlightNeeded(spacingMs, latency.meanMs(), inFlightMax)),
     async fetch(query, pageSignal) {
-      let sentAt: MonotonicMs | null = null;
+      let firstSentAt: MonotonicMs | null = null;
+      let sentAt = clock.monotonic();
       const response = await client.get(PAGE_CALLS[list](query), "walk", pageSignal, () => {
-        sentAt ??= clock.monotonic();
+        sentAt = clock.monotonic();
+        firstSentAt ??= sentAt;
       });
-      if (sentAt !== null) {
-        latency.record(clock.monotonic() - sentAt);
-        pagesInFlight.record(clock.monotonic() - sentAt, isFirst);
+      if (firstSentAt !== null) {
+        latency.record(clock.monotonic() - firstSentAt);
+        pagesInFlight.record(clock.monotonic() - firstSentAt, isFirst);
       }
       isFirst = false;
       if (!response.ok) return response;
       const page = decodePage(response.value.json);
-      return page.ok ? { ok: true, value: { page: page.value, at: response.value.at } } : page;
+      return page.ok ? { ok: true, value: { page: page.value, at: sentAt } } : page;
     },
     fold: (records, at) =>
       records.reduce<number>((count, record) => count + (foldRecord(record, at, reportRemark) ? 1 : 0), 0),
