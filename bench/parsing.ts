@@ -33,7 +33,11 @@ export function benchParsing(): ParsingResult[] {
     return Buffer.from(reply.body);
   };
   const inventory = new Inventory("ratio");
-  const sessions = new SessionTotals(false, { isKnownNode: (id) => inventory.has(id), onFolded: () => {} });
+  const sessions = new SessionTotals(false, {
+    isKnownNode: (id) => inventory.has(id),
+    isFleetKnown: () => inventory.isKnown(),
+    onFolded: () => {},
+  });
   const ignore = () => {};
   const nodesBytes = page("nodes");
   const sessionsBytes = page("sessions");

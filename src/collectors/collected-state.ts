@@ -2,6 +2,7 @@ import { createListBehavior, type ListBehavior } from "../api-client/pagination/
 import { Inventory } from "../inventory/inventory.ts";
 import { createLabelCounts } from "../inventory/label-counts.ts";
 import { SessionTotals } from "../inventory/sessions/session-totals.ts";
+import { SuddenDropCheck } from "../inventory/sudden-drop.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
 import type { OnLabelsFolded } from "../model/label-values.ts";
 import type { FactStore, Log } from "../model/ports.ts";
@@ -15,6 +16,7 @@ import type { LastStart } from "./schedule.ts";
 export interface CollectedState {
   readonly inventory: Inventory;
   readonly sessions: SessionTotals;
+  readonly sessionDrops: SuddenDropCheck;
   readonly reporters: Readonly<Record<Collector, CollectorReporter>>;
   readonly capTopLists: (stats: SessionStatistics) => SessionStatistics;
   stats: Dated<SessionStatistics> | null;
@@ -42,8 +44,10 @@ export function createCollectedState(
     inventory,
     sessions: new SessionTotals(facts.read(FAILED_SESSIONS_LISTED_FACT) === "true", {
       isKnownNode: (id) => inventory.has(id),
+      isFleetKnown: () => inventory.isKnown(),
       onFolded,
     }),
+    sessionDrops: new SuddenDropCheck(),
     capTopLists: createTopListCaps(onFolded),
     reporters: perCollector((collector) => new CollectorReporter(collector, deps)),
     stats: null,

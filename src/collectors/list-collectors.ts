@@ -37,7 +37,7 @@ const LOOKUPS_MAX = 50;
  * Consecutive failed lookups after which the rest waits for the next walk, since each may take as long as a timeout.
  */
 const LOOKUP_FAILURES_MAX = 2;
-/** A detail read within this time shows that single nodes can be read. */
+/** A detail read within this time shows that single nodes can be read, unless a listed node answered 404 since. */
 const DETAIL_MS_MAX: DurationMs = 5 * MINUTE_MS;
 /** Share of the sessions that a complete walk may miss, since they come and go during the walk. */
 const SESSIONS_MISSING_MAX = 0.01;
@@ -110,7 +110,7 @@ function lookUp({ client, clock, collected }: ListCollectorDeps, id: NodeId, sig
 
 /** Reads the session list into the totals (spec, section 4.6). */
 export async function collectSessions(deps: ListCollectorDeps, signal: AbortSignal): Promise<RunOutcome> {
-  const { sessions } = deps.collected;
+  const { sessions, sessionDrops } = deps.collected;
   sessions.beginWalk(deps.client.serviceTime(deps.clock.monotonic()) ?? deps.clock.now());
   const fold = (record: unknown, _at: MonotonicMs, onRemark: OnRemark): boolean => {
     const session = decodeSessionRecord(record, onRemark);
@@ -123,12 +123,21 @@ export async function collectSessions(deps: ListCollectorDeps, signal: AbortSign
     return { complete: false, error: walked.error };
   }
   const { end } = walked.value;
-  const missing = Math.max(0, missingRecords(walked.value));
-  const complete = end !== "cut" && missing <= allowedMissing(walked.value, SESSIONS_MISSING_MAX);
+  const uncounted = Math.max(0, missingRecords(walked.value));
+  const isAllShown = end !== "cut" && uncounted <= allowedMissing(walked.value, SESSIONS_MISSING_MAX);
+  const dropped = isAllShown ? sessionDrops.missingRecords(walked.value.seen, statedSessions(deps.collected)) : 0;
+  const missing = Math.max(uncounted, dropped);
+  const complete = isAllShown && dropped === 0;
   const walkEnd = end === "cut" ? "cut" : complete ? "complete" : "incomplete";
   await runInSlices(sessions.endWalk(walkEnd, deps.clock.monotonic()), deps.clock);
   deps.metrics.set("proxywarden_session_table_sessions", {}, sessions.size());
   return runOutcomeOf(walked, complete, missing);
+}
+
+/** Returns the active sessions according to statistics that were read since the last walk, or null if there are none. */
+function statedSessions({ sessions, stats }: CollectedState): number | null {
+  const walkedAt = sessions.view()?.settledAt ?? Number.NEGATIVE_INFINITY;
+  return stats !== null && stats.at > walkedAt ? stats.value.activeSessions : null;
 }
 
 const PAGE_CALLS = { nodes: listNodesCall, sessions: listSessionsCall };
@@ -153,18 +162,20 @@ function readList(
     behavior,
     inFlight: () => Math.min(pagesInFlight.max(), callsInFlightNeeded(spacingMs, latency.meanMs(), inFlightMax)),
     async fetch(query, pageSignal) {
-      let sentAt: MonotonicMs | null = null;
+      let firstSentAt: MonotonicMs | null = null;
+      let sentAt = clock.monotonic();
       const response = await client.get(PAGE_CALLS[list](query), "walk", pageSignal, () => {
-        sentAt ??= clock.monotonic();
+        sentAt = clock.monotonic();
+        firstSentAt ??= sentAt;
       });
-      if (sentAt !== null) {
-        latency.record(clock.monotonic() - sentAt);
-        pagesInFlight.record(clock.monotonic() - sentAt, isFirst);
+      if (firstSentAt !== null) {
+        latency.record(clock.monotonic() - firstSentAt);
+        pagesInFlight.record(clock.monotonic() - firstSentAt, isFirst);
       }
       isFirst = false;
       if (!response.ok) return response;
       const page = decodePage(response.value.json);
-      return page.ok ? { ok: true, value: { page: page.value, at: response.value.at } } : page;
+      return page.ok ? { ok: true, value: { page: page.value, at: sentAt } } : page;
     },
     fold: (records, at) =>
       records.reduce<number>((count, record) => count + (foldRecord(record, at, reportRemark) ? 1 : 0), 0),

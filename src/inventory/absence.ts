@@ -58,18 +58,24 @@ export class AbsenceTracker {
     return this.#lastShownWalk[slot] === this.#walk;
   }
 
+  /** Whether the current or the last walk has shown the node. */
+  isListed(slot: number): boolean {
+    return this.#lastShownWalk[slot]! >= this.#walk - 1;
+  }
+
   /** Whether the last lookup found the node although the list does not show it. */
   isHidden(slot: number): boolean {
     return this.#hidden[slot] === 1;
   }
 
   /**
-   * Returns those of `slots` that the current walk has not shown and that are due for a lookup, longest absent first.
+   * Returns those of `slots` that the current walk has not shown and that are due for a lookup, longest absent first,
+   * then longest due.
    */
   dueForLookup(slots: Iterable<number>): number[] {
     return [...slots]
       .filter((slot) => !this.isShown(slot) && this.#nextLookup[slot]! <= this.#walk)
-      .sort((a, b) => this.#absencePoints[b]! - this.#absencePoints[a]!);
+      .sort((a, b) => this.#absencePoints[b]! - this.#absencePoints[a]! || this.#nextLookup[a]! - this.#nextLookup[b]!);
   }
 
   /** Records the lookup of a node that the current walk has not shown. */

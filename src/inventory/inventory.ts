@@ -44,7 +44,10 @@ export class Inventory {
   readonly #walks = new WalkHistory();
   readonly #usageScale;
   readonly #detailed = new Set<NodeId>();
-  /** For each hidden node its last_seen at the last lookup, and the first lookup that returned this last_seen. */
+  /**
+   * For each hidden node its last_seen at the last lookup, and the first lookup since the list last showed it that
+   * returned this last_seen.
+   */
   readonly #hiddenSince = new Map<NodeId, { readonly lastSeenMs: number; readonly since: MonotonicMs }>();
   #lastDetailAt: MonotonicMs | null = null;
 
@@ -58,17 +61,26 @@ export class Inventory {
     return this.#slots.has(id);
   }
 
+  /** Whether a walk was complete. */
+  isKnown(): boolean {
+    return this.#walks.latest().settledAt !== null;
+  }
+
   count(): number {
     return this.#slots.size;
   }
 
-  /** Records a node of the list. Returns true if the current walk had not shown it before. */
+  /**
+   * Records a node of a page that was requested at `at`. A record that was requested later stays. Returns true if the
+   * current walk had not shown the node before.
+   */
   recordListed(record: NodeRecord, at: MonotonicMs): boolean {
     const slot = this.#slotOf(record.id);
-    this.#writeRecord(slot, record, at);
+    const isWritten = this.#writeRecord(slot, record, at);
     const isNew = this.#absences.markShown(slot);
+    if (isNew) this.#hiddenSince.delete(record.id);
     // A list that shifts shows a node again a moment later, which is not a new observation.
-    if (isNew) this.#priority.recordListed(slot, record, at);
+    if (isNew && isWritten) this.#priority.recordListed(slot, record, at);
     return isNew;
   }
 
@@ -113,10 +125,13 @@ export class Inventory {
     this.#walks.acceptMissing(nodes);
   }
 
-  /** Records a detail. Returns `contradicts` if its usage is the first to contradict the declared scale. */
+  /**
+   * Records a detail that was requested at `at`, which is `now` by the wall clock. Data that was requested later stays.
+   * Returns `contradicts` if its usage is the first to contradict the declared scale.
+   */
   recordDetail(detail: NodeDetail, at: MonotonicMs, now: EpochMs): "taken" | "contradicts" {
     const slot = this.#slots.get(detail.id);
-    if (slot === undefined) return "taken";
+    if (slot === undefined || this.#columns.number("detailedAt", slot) > at) return "taken";
     this.#writeRecord(slot, detail, at);
     for (const name of UNSCALED_NUMBERS) this.#columns.setNumber(name, slot, detail[name]);
     this.#columns.setNumber("detailedAt", slot, at);
@@ -143,7 +158,13 @@ export class Inventory {
     return this.#priority.failingNodes();
   }
 
-  /** Returns when a detail was last read, or null if never. */
+  /** Records that the service answered 404 for a node. If it lists the node, its 404 for other nodes proves nothing. */
+  recordNotFound(id: NodeId): void {
+    const slot = this.#slots.get(id);
+    if (slot !== undefined && this.#absences.isListed(slot)) this.#lastDetailAt = null;
+  }
+
+  /** Returns when a detail was last read, or null if never, or if the service has answered 404 for a listed node since. */
   lastDetailAt(): MonotonicMs | null {
     return this.#lastDetailAt;
   }
@@ -228,13 +249,16 @@ export class Inventory {
     this.#freeSlots.push(slot);
   }
 
-  #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs): void {
+  /** Writes the fields of the list form, unless the known ones were requested later. Returns whether it did. */
+  #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs): boolean {
+    if (this.#columns.number("listedAt", slot) > at) return false;
     this.#columns.setListed(slot, record);
     const [country, region] = [record.country ?? "", record.region ?? ""];
     if (!this.#isLocatedIn(slot, country, region))
       this.#columns.setLocation(slot, this.#locations.index(country, region));
     this.#columns.setStatus(slot, NODE_STATUSES.indexOf(record.status));
     this.#columns.setNumber("listedAt", slot, at);
+    return true;
   }
 
   /** Returns whether the node has this location already, as in nearly all records. */

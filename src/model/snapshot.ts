@@ -31,9 +31,12 @@ export interface Fleet
   readonly locations: readonly Location[];
   /** Indexes into NODE_STATUSES. */
   readonly status: Uint8Array;
-  /** When the fields of the list form were last observed, in a list, a lookup or a detail, in MonotonicMs. */
+  /**
+   * When the fields of the list form were last observed, in a list, a lookup or a detail, in MonotonicMs: when the
+   * request was sent, because its response may be delayed.
+   */
   readonly listedAt: NumberColumn;
-  /** When the detail was observed, in MonotonicMs, or NaN if never. */
+  /** When the detail was observed, which is when it was requested, in MonotonicMs, or NaN if never. */
   readonly detailedAt: NumberColumn;
   /** The same time as {@link detailedAt} by the daemon's wall clock, in EpochMs, or NaN if never. */
   readonly detailedAtEpochMs: NumberColumn;
@@ -139,6 +142,11 @@ export interface SessionNodes {
   /** Bytes of the node's sessions since this process started. */
   readonly sentBytes: Float64Array;
   readonly receivedBytes: Float64Array;
+  /**
+   * Whether the walk counted sessions under `other`, because they named too many nodes that were not in the fleet. The
+   * sessions of a node without a row are then unknown. Otherwise it has none.
+   */
+  readonly isFolded: boolean;
 }
 
 /** A value and the time of its observation. */

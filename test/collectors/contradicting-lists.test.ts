@@ -1,12 +1,18 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
-import { listsOnlySettings } from "../harness/quiet-network.ts";
-import { START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
+import { listsOnlySettings, noFailureRates } from "../harness/quiet-network.ts";
+import {
+  createPlanLimits,
+  START_MS,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+  type VirtualDaemon,
+} from "../harness/virtual-daemon.ts";
 
 const NODES = 400;
 type Listed = { readonly id: string; readonly status: string };
@@ -75,4 +81,81 @@ test("unreadable details of lookups count for the node list, which made them", a
   const rejected = page.match(/^proxywarden_records_rejected_total\{.*\} [1-9].*$/gm)!;
   expect(rejected.length).toBeGreaterThan(0);
   expect(rejected.filter((line) => !line.includes('collector="nodes"'))).toEqual([]);
+});
+
+test("nodes that one walk does not show stay while the service answers 404 for the details of all nodes", async () => {
+  const scenario = { nodes: NODES, sessions: 100, rates: noFailureRates };
+  const daemon = await startVirtualDaemon({ scenario });
+  await daemon.clock.advance(20 * MINUTE_MS);
+  const afterMs = daemon.clock.monotonic();
+  daemon.service.setFaults([
+    { afterMs, forMs: 4 * MINUTE_MS, fault: { kind: "bad_details", share: 1, answer: "not_found" } },
+    {
+      ...{ afterMs: afterMs + MINUTE_MS, forMs: MINUTE_MS },
+      ...{ match: "GET /v1/nodes?", fault: { kind: "vanished", share: 0.01 } },
+    },
+  ]);
+  let fewestListed = NODES;
+  for (let minute = 0; minute < 6; minute++) {
+    await daemon.clock.advance(MINUTE_MS);
+    const { fleet } = daemon.snapshots.last!;
+    expect(fleet.count).toBe(NODES);
+    fewestListed = Math.min(fewestListed, fleet.lastWalk!.seenNodes);
+  }
+  expect(fewestListed).toBeLessThan(NODES);
+  await stopVirtualDaemon(daemon);
+});
+
+describe("a session list that is suddenly empty", () => {
+  const SESSIONS = 1_000;
+  const totalsOf = ({ snapshots }: VirtualDaemon) => {
+    const { complete, counts, durations, nodes } = snapshots.last!.sessions!;
+    const sum = (values: Iterable<number>) => [...values].reduce((total, each) => total + each, 0);
+    return {
+      complete,
+      listed: sum(counts),
+      ended: sum(durations.map(({ count }) => count)),
+      bytes: sum(nodes.sentBytes),
+    };
+  };
+  async function startSteadyDaemon() {
+    const scenario = { nodes: 20, sessions: SESSIONS, rates: noFailureRates };
+    const daemon = await startVirtualDaemon({ scenario, settings: { limits: createPlanLimits("enterprise") } });
+    await daemon.clock.advance(10 * MINUTE_MS);
+    return daemon;
+  }
+  const hideSessions = ({ service, clock }: VirtualDaemon, forMs: number) =>
+    service.setFaults([
+      { afterMs: clock.monotonic(), forMs, match: "GET /v1/sessions?", fault: { kind: "empty_list" } },
+    ]);
+
+  test("ends no session and loses few bytes if the statistics contradict it", async () => {
+    const [daemon, healthy] = [await startSteadyDaemon(), await startSteadyDaemon()];
+    hideSessions(daemon, 5 * MINUTE_MS);
+    const before = totalsOf(daemon);
+    for (let minute = 0; minute < 5; minute++) {
+      await daemon.clock.advance(MINUTE_MS);
+      expect(totalsOf(daemon)).toEqual({ ...before, complete: false, listed: 0 });
+    }
+    const page = await daemon.metrics.render("text");
+    expect(page).toContain('proxywarden_collect_failures_total{collector="sessions",reason="incomplete"} 5');
+    await daemon.clock.advance(25 * MINUTE_MS);
+    await healthy.clock.advance(30 * MINUTE_MS);
+    const [seen, all] = [totalsOf(daemon), totalsOf(healthy)];
+    expect(seen.complete).toBe(true);
+    expect(seen.ended).toBeLessThanOrEqual(all.ended);
+    expect(seen.bytes).toBeGreaterThan(0.95 * all.bytes);
+    await stopVirtualDaemon(daemon);
+    await stopVirtualDaemon(healthy);
+  });
+
+  test("is believed after ten walks", async () => {
+    const daemon = await startSteadyDaemon();
+    hideSessions(daemon, HOUR_MS);
+    await daemon.clock.advance(10 * MINUTE_MS);
+    expect(totalsOf(daemon).complete).toBe(false);
+    await daemon.clock.advance(MINUTE_MS);
+    expect(totalsOf(daemon)).toMatchObject({ complete: true, listed: 0 });
+    await stopVirtualDaemon(daemon);
+  });
 });

@@ -128,6 +128,32 @@ describe("nodes named by sessions", () => {
     expect(folded).toBe(nodes - known.length - cap);
   });
 
+  test("all have series of their own until the node list was complete once", () => {
+    let isFleetKnown = false;
+    const { fold, walk } = createWalks(false, {
+      isKnownNode: (id) => isFleetKnown && id.startsWith("node_9"),
+      isFleetKnown: () => isFleetKnown,
+    });
+    const nodes = 2 * cap;
+    walk(1_000, onMany(nodes));
+    expect(idsIn(fold)).toHaveLength(nodes);
+    expect(fold.view()!.nodes.isFolded).toBe(false);
+    isFleetKnown = true;
+    const known = onMany(nodes).filter(({ nodeId }) => nodeId!.startsWith("node_9")).length;
+    for (const at of [2_000, 3_000]) {
+      walk(at, onMany(nodes));
+      expect(idsIn(fold)).toHaveLength(known + cap + 1);
+      const { ids, counts, recent, isFolded } = fold.view()!.nodes;
+      for (const columns of [counts, recent]) {
+        expect(columns[0]![ids.indexOf("other")]).toBe(nodes - known - cap);
+        expect(Array.from(columns[0]!).reduce((sum, each) => sum + each, 0)).toBe(nodes);
+      }
+      expect(isFolded).toBe(true);
+    }
+    walk(4_000, onMany(10));
+    expect(fold.view()!.nodes.isFolded).toBe(false);
+  });
+
   test("free their series when their sessions are gone", () => {
     const { fold, walk } = createWalks();
     walk(1_000, onMany(cap));

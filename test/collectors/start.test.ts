@@ -1,11 +1,13 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { LABEL_CAPS } from "../../src/model/label-values.ts";
 import { categoryPaceRates } from "../../src/rate-limit/call-spacing.ts";
 import type { Limits } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../../src/simulator/http/transport.ts";
+import { noFailureRates } from "../harness/quiet-network.ts";
 import { createPlanLimits, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 
 const NODE_PAGES = 60;
@@ -53,3 +55,13 @@ test.each([1, 2])(
     await stopVirtualDaemon(daemon);
   },
 );
+
+test("the first walk of the sessions counts those of every node of a large fleet", async () => {
+  const scenario = { nodes: 12_000, sessions: 40_000, rates: noFailureRates };
+  const daemon = await startVirtualDaemon({ scenario });
+  while (daemon.snapshots.last?.sessions?.complete !== true) await daemon.clock.advance(SECOND_MS);
+  const { ids } = daemon.snapshots.last.sessions.nodes;
+  expect(ids.length).toBeGreaterThan(2 * LABEL_CAPS.proxynet_node_sessions.values);
+  expect(ids).not.toContain("other");
+  await stopVirtualDaemon(daemon);
+});

@@ -172,6 +172,16 @@ describe("a node that the walk has not shown", () => {
     expect(inventory.has("c")).toBe(false);
   });
 
+  test("is not gone if the list has shown it since, however old its last_seen is", () => {
+    const inventory = startWalk(["a", "b"]);
+    const days = (count: number) => count * 86_400_000;
+    inventory.recordLookup("c", "alive", 0);
+    walkOver(inventory, ["a", "b", "c"], {}, days(1));
+    inventory.recordListed(record("a"), days(2));
+    inventory.recordLookup("c", "alive", days(2));
+    expect(inventory.has("c")).toBe(true);
+  });
+
   test("is not gone before its own lookup, however many walks do not show it", () => {
     const inventory = startWalk(["a", "b"]);
     for (let walk = 0; walk < 20; walk++) walkOver(inventory, ["a", "b"], { lookup: null });
@@ -187,6 +197,23 @@ describe("a node that the walk has not shown", () => {
       inventory.endWalk(walkSummary(1), 1);
     }
     expect(idsOf(inventory.currentFleet())).toEqual(["a"]);
+  });
+
+  test("is looked up in the end, however many others the list hides", () => {
+    const inventory = new Inventory("ratio");
+    const hidden = Array.from({ length: 300 }, (_, index) => `hidden_${index}`);
+    const listed = Array.from({ length: 1_700 }, (_, index) => `listed_${index}`);
+    walkOver(inventory, [...hidden, ...listed]);
+    const lookedUp = new Set<string>();
+    for (let walk = 0; walk < 75; walk++) {
+      for (const id of listed) inventory.recordListed(record(id), 0);
+      for (const id of inventory.nodesToLookUp(4)) {
+        lookedUp.add(id);
+        inventory.recordLookup(id, "alive", 0);
+      }
+      inventory.endWalk(walkSummary(listed.length), 0);
+    }
+    expect(lookedUp.size).toBe(hidden.length);
   });
 
   test("is looked up less and less often while lookups find it", () => {

@@ -78,7 +78,11 @@ export interface SessionNodeFixture {
 /** Returns totals with only these sessions. */
 export function buildSessions(
   nodes: readonly (SessionNodeFixture | null)[],
-  { counts = {}, ...rest }: Partial<Omit<SessionSummary, "counts">> & { counts?: Record<string, number> } = {},
+  {
+    counts = {},
+    isFolded = false,
+    ...rest
+  }: Partial<Omit<SessionSummary, "counts">> & { counts?: Record<string, number>; isFolded?: boolean } = {},
 ): SessionSummary {
   const numbers = (read: (node: SessionNodeFixture) => number | undefined) =>
     Float64Array.from(nodes, (node) => (node === null ? 0 : (read(node) ?? 0)));
@@ -97,6 +101,7 @@ export function buildSessions(
       quietWalks: Uint8Array.from(nodes, (node) => node?.quietWalks ?? 0),
       sentBytes: numbers(({ sentBytes }) => sentBytes),
       receivedBytes: numbers(({ receivedBytes }) => receivedBytes),
+      isFolded,
     },
     ...rest,
     counts: Float64Array.from(

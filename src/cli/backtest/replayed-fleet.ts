@@ -182,7 +182,7 @@ function summarizeSessions(nodes: readonly HistoricalNode[], at: MonotonicMs, co
     ...{ countries: new Map(), customers: [], durations: [] },
     nodes: {
       ...{ slots: nodes.length, ids: nodes.map(({ id }) => id) },
-      ...{ ...columns, quietWalks: new Uint8Array(nodes.length) },
+      ...{ ...columns, quietWalks: new Uint8Array(nodes.length), isFolded: false },
     },
   };
 }

@@ -26,7 +26,10 @@ const CUT_WALKS_MAX = 3;
  */
 const ABSENCES_MAX = 2;
 
-/** A session that this many walks in a row did not show is forgotten, even if none of them was complete. */
+/**
+ * A session that this many walks in a row did not show is forgotten, even if none of them was complete. Failed walks
+ * are not counted.
+ */
 const WALKS_REMEMBERED = 20;
 
 /**
@@ -128,7 +131,8 @@ export class SessionTotals {
    */
   *endWalk(end: SessionWalkEnd, at: MonotonicMs): Generator<void, void> {
     const complete = end === "complete";
-    this.#cutWalks = end === "cut" ? this.#cutWalks + 1 : 0;
+    if (end === "failed") this.#undoBegin();
+    else this.#cutWalks = end === "cut" ? this.#cutWalks + 1 : 0;
     if (complete) yield* this.#removeEnded();
     else yield* this.#table.sweep((row) => this.#walk - this.#table.columns.walk[row]! > WALKS_REMEMBERED);
     const isAccepted = end === "cut" ? this.#view === null || this.#cutWalks >= CUT_WALKS_MAX : end !== "failed";
@@ -142,6 +146,12 @@ export class SessionTotals {
       nodes: this.#nodes.view(),
       durations: this.#durations.copy(),
     };
+  }
+
+  /** A walk that read nothing is not counted: it does not say which sessions the list no longer shows. */
+  #undoBegin(): void {
+    this.#walk--;
+    this.#recentWalks = this.#recentWalks.slice(0, -1);
   }
 
   *#acceptedCounts(complete: boolean, at: MonotonicMs) {

@@ -10,17 +10,24 @@ const QUIET_WALKS_MAX = 255;
 const NODES_PER_STEP = 8_192;
 
 const { values: UNKNOWN_NODES_MAX } = LABEL_CAPS.proxynet_node_sessions;
+/**
+ * The cap until the node list was complete once. The first walk of the sessions runs beside that of the nodes, so any
+ * node may be one of the fleet. With this many, the table takes about 50 MB.
+ */
+const UNKNOWN_NODES_MAX_AT_START = 200_000;
 
 /** Dependencies of the counts by node. */
 export interface SessionNodeTableDeps {
   /** Whether the fleet has the node. */
   readonly isKnownNode: (nodeId: string) => boolean;
+  /** Whether the node list was complete once. */
+  readonly isFleetKnown: () => boolean;
   readonly onFolded: OnLabelsFolded;
 }
 
 /**
- * Counts sessions and bytes by node, for all nodes of the fleet and, up to the cap of the label, for other nodes that
- * sessions name. Sessions of further nodes are counted under the node `other`.
+ * Counts sessions and bytes by node, for all nodes of the fleet and, up to a cap, for other nodes that sessions name.
+ * Sessions of further nodes are counted under the node `other`.
  */
 export class SessionNodeTable {
   readonly #deps: SessionNodeTableDeps;
@@ -35,17 +42,16 @@ export class SessionNodeTable {
   /** Counts of the current walk, and of the last accepted one. */
   #current = createCounts(0);
   #accepted = this.#current;
-  /** Nodes in the table that are not in the fleet. */
+  /** Nodes in the table that are not in the fleet, and their maximum number. */
   #unknownNodes = 0;
-  #foldedCount = 0;
+  #unknownNodesMax = UNKNOWN_NODES_MAX_AT_START;
 
   constructor(deps: SessionNodeTableDeps) {
     this.#deps = deps;
   }
 
   beginWalk(): void {
-    if (this.#foldedCount > 0) this.#deps.onFolded("proxynet_node_sessions", this.#foldedCount);
-    this.#foldedCount = 0;
+    if (this.#current.folded > 0) this.#deps.onFolded("proxynet_node_sessions", this.#current.folded);
     this.#current = createCounts(this.#sent.length);
   }
 
@@ -54,7 +60,7 @@ export class SessionNodeTable {
    * is open or ended recently.
    */
   count(nodeId: string, slot: number | null, status: number, isRecent: boolean): void {
-    if (slot === null || this.#ids[slot] !== nodeId) this.#foldedCount++;
+    if (slot === null || this.#ids[slot] !== nodeId) this.#current.folded++;
     if (slot === null) return;
     this.#current.counts[status]![slot]!++;
     if (isRecent) this.#current.recent[status]![slot]!++;
@@ -76,6 +82,7 @@ export class SessionNodeTable {
    * fails.
    */
   *acceptWalk(complete: boolean): Generator<void, void> {
+    if (this.#unknownNodesMax > UNKNOWN_NODES_MAX && this.#deps.isFleetKnown()) yield* this.#foldSurplus();
     this.#accepted = this.#current;
     for (let slot = 0; slot < this.#ids.length; slot++) {
       if (this.#current.failing[slot] === 1) this.#quietWalks[slot] = 0;
@@ -96,10 +103,30 @@ export class SessionNodeTable {
         if (nodeId !== OTHER_LABEL) this.#unknownNodes++;
         continue;
       }
-      this.#slots.delete(nodeId);
-      this.#ids[slot] = "";
-      this.#sharedIds = null;
-      this.#freeSlots.push(slot);
+      this.#removeSlot(nodeId, slot);
+    }
+  }
+
+  /** Applies the cap of a known fleet: counts the sessions of unknown nodes beyond it under `other`. */
+  *#foldSurplus(): Generator<void, void> {
+    this.#unknownNodesMax = UNKNOWN_NODES_MAX;
+    this.#unknownNodes = 0;
+    let checked = 0;
+    for (const [nodeId, slot] of this.#slots) {
+      if (checked++ % NODES_PER_STEP === 0) yield;
+      if (nodeId === OTHER_LABEL || this.#deps.isKnownNode(nodeId)) continue;
+      if (this.#unknownNodes < UNKNOWN_NODES_MAX) {
+        this.#unknownNodes++;
+        continue;
+      }
+      const other = this.#otherSlot();
+      this.#removeSlot(nodeId, slot);
+      const { counts, recent } = this.#current;
+      for (const column of counts) this.#current.folded += column[slot]!;
+      for (const column of [...counts, ...recent]) {
+        if (other !== null) column[other]! += column[slot]!;
+        column[slot] = 0;
+      }
     }
   }
 
@@ -116,6 +143,7 @@ export class SessionNodeTable {
       quietWalks: this.#quietWalks.slice(0, length),
       sentBytes: this.#sent.slice(0, length),
       receivedBytes: this.#received.slice(0, length),
+      isFolded: this.#accepted.folded > 0,
     };
   }
 
@@ -127,10 +155,15 @@ export class SessionNodeTable {
     const slot = this.#slots.get(nodeId);
     if (slot !== undefined) return slot;
     if (this.#deps.isKnownNode(nodeId)) return this.#addSlot(nodeId);
-    if (nodeId !== OTHER_LABEL && this.#unknownNodes < UNKNOWN_NODES_MAX) {
+    if (nodeId !== OTHER_LABEL && this.#unknownNodes < this.#unknownNodesMax) {
       this.#unknownNodes++;
       return this.#addSlot(nodeId);
     }
+    return this.#otherSlot();
+  }
+
+  /** Returns the slot of `other`, and adds it if there is none, or null if a node of the fleet has that id. */
+  #otherSlot(): number | null {
     return this.#deps.isKnownNode(OTHER_LABEL) ? null : (this.#slots.get(OTHER_LABEL) ?? this.#addSlot(OTHER_LABEL));
   }
 
@@ -146,6 +179,13 @@ export class SessionNodeTable {
     return slot;
   }
 
+  #removeSlot(nodeId: string, slot: number): void {
+    this.#slots.delete(nodeId);
+    this.#ids[slot] = "";
+    this.#sharedIds = null;
+    this.#freeSlots.push(slot);
+  }
+
   #grow(slot: number): void {
     this.#sent = growColumn(this.#sent, slot);
     this.#received = growColumn(this.#received, slot);
@@ -154,6 +194,7 @@ export class SessionNodeTable {
       counts: this.#current.counts.map((column) => growColumn(column, slot)),
       recent: this.#current.recent.map((column) => growColumn(column, slot)),
       failing: growColumn(this.#current.failing, slot),
+      folded: this.#current.folded,
     };
   }
 }
@@ -162,6 +203,8 @@ const createCounts = (length: number) => ({
   counts: SESSION_STATUSES.map(() => new Uint32Array(length)),
   recent: SESSION_STATUSES.map(() => new Uint32Array(length)),
   failing: new Uint8Array(length),
+  /** Sessions counted under `other`. */
+  folded: 0,
 });
 
 /** Returns the first `length` slots of counts that no longer change, with zeros after them if there are fewer. */

@@ -125,12 +125,13 @@ interface SessionCounts {
 
 /**
  * Returns the sessions of a node by status, which are zero if none names the node. Null if the last walk of the
- * sessions was not complete.
+ * sessions was not complete, or may have counted sessions of the node under `other`.
  */
 function countSessions({ fleet, sessions }: ScopeData, slot: number): SessionCounts | null {
   if (sessions?.complete !== true) return null;
-  const { ids, recent, quietWalks } = sessions.nodes;
+  const { ids, recent, quietWalks, isFolded } = sessions.nodes;
   const row = sessionSlots.of(ids).get(fleet.ids[slot]!);
+  if (row === undefined && isFolded) return null;
   const of = (status: SessionStatus) =>
     row === undefined ? 0 : (recent[SESSION_STATUSES.indexOf(status)]?.[row] ?? 0);
   const total = SESSION_STATUSES.reduce((sum, status) => sum + of(status), 0);

@@ -57,7 +57,8 @@ const usageRow = (name: string, read: FieldReader, help: string): Field => ({
 });
 
 const STATUS_HELP = "Status of the node; missing if this version of proxywarden does not know it.";
-const TOTAL_HELP = "Sessions of the node, including those that ended in the last five minutes.";
+const TOTAL_HELP =
+  "Sessions of the node, including those that ended in the last five minutes; if there are none it is 0, or missing if sessions of other nodes are counted as `other`.";
 const IF_STATES_KNOWN = "missing while the state of any session is unknown";
 const IF_FAILURES_SEEN =
   "missing until the list has shown a failed session; once a walk shows that no session of the node failed within the last minute, unknown for two walks, then 0";

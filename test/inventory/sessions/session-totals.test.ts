@@ -87,6 +87,18 @@ test("bytes that were missing at first are unknown, not 0", () => {
   expect(bytes()[0]).toBe(7);
 });
 
+test("walks that read nothing, however many, forget no session, byte or duration", () => {
+  const { walk, bytes, ended } = createWalks();
+  walk(1_000, [session("a"), session("b")]);
+  for (let failed = 1; failed <= 30; failed++) walk(1_000 + failed * 60_000, [], "failed");
+  walk(2_000_000, [session("a", { bytesSent: 1_100 })], "incomplete");
+  for (let complete = 1; complete <= 2; complete++) {
+    walk(2_000_000 + complete * 60_000, [session("a", { bytesSent: 1_100 })]);
+  }
+  expect(bytes()).toEqual([1_000, 0]);
+  expect(ended()).toBe(1);
+});
+
 test("incomplete walks keep only the sessions of the last twenty walks", () => {
   const { walk, fold } = createWalks();
   for (let round = 0; round < 200; round++) {

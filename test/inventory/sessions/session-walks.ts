@@ -19,7 +19,12 @@ export const session = (id: string, parts: Partial<SessionRecord> = {}): Session
 
 /** Creates session totals and a function that adds walks to them. */
 export function createWalks(failedListed = false, parts: Partial<SessionNodeTableDeps> = {}) {
-  const fold = new SessionTotals(failedListed, { isKnownNode: () => false, onFolded: () => {}, ...parts });
+  const fold = new SessionTotals(failedListed, {
+    isKnownNode: () => false,
+    isFleetKnown: () => true,
+    onFolded: () => {},
+    ...parts,
+  });
   let at = 0;
   return {
     fold,

@@ -128,10 +128,10 @@ describe("sessions of a node", () => {
   const names = ["total", "active", "connecting", "closed", "error", "timeout", "failed_ratio"];
   function sessions(
     counts: Record<string, number> | null,
-    { failedListed = true, id = "node_1", quietWalks = 0 } = {},
+    { failedListed = true, id = "node_1", quietWalks = 0, isFolded = false } = {},
   ) {
     const node = { id, counts: counts ?? {}, quietWalks };
-    const view = counts === null ? null : buildSessions([null, node], { failedListed, settledAt: 700 });
+    const view = counts === null ? null : buildSessions([null, node], { failedListed, isFolded, settledAt: 700 });
     const read = reader({ fleet: buildFleet([completeNode]), sessions: view });
     return Object.fromEntries(
       names.map((name) => {
@@ -154,6 +154,13 @@ describe("sessions of a node", () => {
   test("are zero if the walk found none, and their failed ratio is missing", () => {
     const none = { active: 0, connecting: 0, closed: 0, error: 0, timeout: 0, total: 0, failed_ratio: "missing" };
     expect(sessions({ active: 5 }, { id: "node_2" })).toEqual(none);
+  });
+
+  test("are missing if the walk counted sessions of unnamed nodes, unless it names this one", () => {
+    expect(new Set(Object.values(sessions({ active: 5 }, { id: "node_2", isFolded: true })))).toEqual(
+      new Set(["missing"]),
+    );
+    expect(sessions({ active: 5 }, { isFolded: true })).toMatchObject({ active: 5, total: 5 });
   });
 
   test("have no known failures until the list has shown a failed session", () => {
