@@ -178,7 +178,7 @@ function start(
   onSnapshot: CollectorManagerDeps["onSnapshot"],
 ): CollectorManager {
   const random = seededRandom(cell.seed);
-  const { calls, facts } = createMemoryStateStore();
+  const { calls } = createMemoryStateStore();
   const rateLimiter = createRateLimiter({ limits, monthStartsOn: 1, clock, random, calls, log, onWait: () => {} });
   const client = createApiClient({
     transport,
@@ -210,7 +210,6 @@ function start(
     collected: collected,
     client,
     rateLimiter,
-    facts,
     clock,
     random,
     metrics,

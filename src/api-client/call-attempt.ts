@@ -93,7 +93,8 @@ export async function attemptCall(
   timeout.stop();
   const at = clock.monotonic();
   if (!sent.ok) {
-    rateLimiter.release(permit, { kind: "lost" });
+    const isAbandoned = sent.error.kind === "aborted" && sent.error.unsent !== true;
+    rateLimiter.release(permit, { kind: isAbandoned ? "abandoned" : "lost" });
     const error = failureError(sent.error, timeout.expired(), deps.timeoutMs);
     recordCall(metrics, call.endpoint, error.kind, at - sentAt);
     return { kind: "failed", error, isUnsent: sent.error.kind === "unreachable" || sent.error.unsent === true };

@@ -9,6 +9,7 @@ import { createLedger, type Ledger, type Permit } from "../rate-limit/ledger.ts"
 import { CATEGORIES, type Category, type Lane, type Limits } from "../rate-limit/limits.ts";
 import { type CallOutcome, settlePermit, takePermit } from "../rate-limit/permits.ts";
 import { createRecentCallCounter, type RecentCalls } from "../rate-limit/recent-calls.ts";
+import { endHolds } from "../rate-limit/too-many-requests.ts";
 import type { TrafficShares } from "../scheduling/fair-queue.ts";
 import { MonthCallCount, type MonthCallCountDeps } from "./month-call-count.ts";
 import { PermitQueue, type WaitingCall } from "./permit-queue.ts";
@@ -22,7 +23,10 @@ export interface RateLimiter {
   setShares(shares: TrafficShares): void;
   /** Stores the exact count of calls, if the store accepts it. Call it when no more calls follow. */
   flush(): Promise<void>;
-  /** Applies new limits from the next permit on; learned limits stay. */
+  /**
+   * Applies new limits from the next permit on, and ends the holds of earlier 429s, since they may concern the old
+   * limits; learned limits stay.
+   */
   setLimits(limits: Limits, monthStartsOn: number): void;
   /** Calls in the plan's current month: ours and detected external ones. */
   monthUsed(): number;
@@ -114,6 +118,7 @@ export function createRateLimiter(deps: RateLimiterDeps): RateLimiter {
     flush: () => month.flush(),
     setLimits(limits, monthStartsOn) {
       ledger.limits = limits;
+      endHolds(ledger, clock.monotonic());
       month.setStartDay(monthStartsOn);
       serve();
     },

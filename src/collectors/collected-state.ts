@@ -5,15 +5,18 @@ import { SessionTotals } from "../inventory/sessions/session-totals.ts";
 import { SuddenDropCheck } from "../inventory/sudden-drop.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
 import type { OnLabelsFolded } from "../model/label-values.ts";
-import type { FactStore, Log } from "../model/ports.ts";
+import type { FactStore } from "../model/ports.ts";
 import type { HourlyEntry, SessionStatistics } from "../model/session.ts";
 import { type Collector, type Dated, perCollector } from "../model/snapshot.ts";
+import { createCollectorFacts } from "./collector-facts.ts";
 import { CollectorReporter, type CollectorReporterDeps } from "./collector-health.ts";
 import { type CollectorHistory, createCollectorHistory, type NetworkSize } from "./polling-plan.ts";
 import type { LastStart } from "./schedule.ts";
 
 /** What has been collected so far. It survives a reload, which starts a new collector manager. */
 export interface CollectedState {
+  /** Facts of the collectors, which never throw. */
+  readonly facts: FactStore;
   readonly inventory: Inventory;
   readonly sessions: SessionTotals;
   readonly sessionDrops: SuddenDropCheck;
@@ -31,16 +34,18 @@ export interface CollectedState {
 /** Key of the fact that the list has shown a failed session. Until then the number of failures is unknown, not zero. */
 const FAILED_SESSIONS_LISTED_FACT = "sessions.failed_listed";
 
-/** Creates an empty state. */
+/** Creates an empty state. `stored` may throw. */
 export function createCollectedState(
   { usageScale, pageLimit }: { readonly usageScale: UsageScale; readonly pageLimit: number },
-  facts: FactStore,
+  stored: FactStore,
   deps: CollectorReporterDeps,
 ): CollectedState {
   const onFolded: OnLabelsFolded = (family, records) =>
     deps.metrics.inc("proxywarden_labels_folded_total", { family }, records);
   const inventory = new Inventory(usageScale, onFolded);
+  const facts = createCollectorFacts(stored, deps.log);
   return {
+    facts,
     inventory,
     sessions: new SessionTotals(facts.read(FAILED_SESSIONS_LISTED_FACT) === "true", {
       isKnownNode: (id) => inventory.has(id),
@@ -80,13 +85,9 @@ const pageCount = (records: number, listBehavior: ListBehavior): number =>
   Math.ceil(records / (listBehavior.pageSize ?? listBehavior.limit));
 
 /** Stores, once, that the list shows failed sessions. */
-export function storeFailedListed(sessions: SessionTotals, facts: FactStore, log: Log): void {
+export function storeFailedListed({ sessions, facts }: CollectedState): void {
   if (sessions.view()?.failedListed !== true || facts.read(FAILED_SESSIONS_LISTED_FACT) === "true") return;
-  try {
-    facts.write(FAILED_SESSIONS_LISTED_FACT, "true");
-  } catch (error) {
-    log.error({ err: error }, "fact not stored; after a restart failed sessions are unknown until one is listed");
-  }
+  facts.write(FAILED_SESSIONS_LISTED_FACT, "true");
 }
 
 /** Creates a function that caps the label values of the top lists. A value keeps its series while it is listed. */

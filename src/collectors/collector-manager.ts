@@ -4,7 +4,7 @@ import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
 import type { Random } from "../base/random.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
-import type { Cron } from "../model/ports.ts";
+import type { Cron, Log } from "../model/ports.ts";
 import { COLLECTORS, type Collector, perCollector, type Snapshot } from "../model/snapshot.ts";
 import { callsInFlightMax } from "../rate-limit/concurrency.ts";
 import type { Limits } from "../rate-limit/limits.ts";
@@ -36,6 +36,7 @@ export interface CollectorManagerDeps extends CollectorRunnerDeps {
   readonly rateLimiter: RateLimiter;
   readonly cron: Cron;
   readonly random: Random;
+  readonly log: Log;
   /**
    * Called with every snapshot, at least every {@link PUBLISH_CHECK_MS}, because samples expire even if nothing new
    * arrives.
@@ -82,6 +83,7 @@ export function startCollectorManager(deps: CollectorManagerDeps): CollectorMana
     ...deps,
     ...settings,
     history: collected.collectorHistory,
+    facts: collected.facts,
     requestedIntervals: requestedIntervalsOf(settings.schedules, deps),
     networkSize: () => networkSizeOf(collected),
   });

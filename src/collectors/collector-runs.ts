@@ -3,7 +3,6 @@ import { decodeHourly, decodeStatistics } from "../api-client/decoding/statistic
 import { type Call, readHourlyCall, readStatsCall } from "../api-client/endpoints.ts";
 import type { ApiError } from "../api-client/errors.ts";
 import type { Result } from "../base/result.ts";
-import type { FactStore, Log } from "../model/ports.ts";
 import type { Collector, Dated } from "../model/snapshot.ts";
 import { storeFailedListed } from "./collected-state.ts";
 import type { RunOutcome } from "./collector-health.ts";
@@ -11,10 +10,7 @@ import { collectNodes, collectSessions, type ListCollectorDeps } from "./list-co
 import type { PollingPlan } from "./polling-plan.ts";
 
 /** Dependencies of the collectors that run on a schedule. */
-export interface CollectorRunnerDeps extends Omit<ListCollectorDeps, "client"> {
-  readonly facts: FactStore;
-  readonly log: Log;
-}
+export type CollectorRunnerDeps = Omit<ListCollectorDeps, "client">;
 
 /** Runs a collector once. */
 type CollectorRunner = (client: ApiClient, signal: AbortSignal) => Promise<RunOutcome>;
@@ -35,7 +31,7 @@ export function createCollectorRunners(
     async sessions(client, signal) {
       const outcome = await collectSessions({ ...deps, client }, signal);
       if (outcome.complete) pollingPlan.recordCompleteList("sessions");
-      storeFailedListed(collected.sessions, deps.facts, deps.log);
+      storeFailedListed(collected);
       return outcome;
     },
     stats: (client, signal) =>

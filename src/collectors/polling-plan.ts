@@ -2,7 +2,7 @@ import type { ApiClient } from "../api-client/client.ts";
 import type { RateLimiter } from "../api-client/rate-limiter.ts";
 import type { DurationMs } from "../base/duration.ts";
 import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
-import type { Clock, FactStore, Log } from "../model/ports.ts";
+import type { Clock, FactStore } from "../model/ports.ts";
 import { COLLECTORS, type Collector, perCollector } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
 import {
@@ -34,10 +34,10 @@ interface PollingPlanDeps {
   readonly networkSize: () => NetworkSize;
   readonly client: ApiClient;
   readonly rateLimiter: RateLimiter;
+  /** Never throws. */
   readonly facts: FactStore;
   readonly clock: Clock;
   readonly metrics: DaemonMetrics;
-  readonly log: Log;
 }
 
 /** What was learned about the collectors. It survives a reload. */
@@ -94,7 +94,6 @@ export class PollingPlan {
   /** The last run of each collector in the previous process. */
   readonly #storedRuns: Readonly<Record<Collector, StoredRun | null>>;
   readonly #storedSize: NetworkSize;
-  #isStoreFailing = false;
   #current: Plan;
 
   constructor(deps: PollingPlanDeps) {
@@ -258,15 +257,7 @@ export class PollingPlan {
   }
 
   #store(key: string, value: object): void {
-    try {
-      this.#deps.facts.write(key, JSON.stringify(value));
-      this.#isStoreFailing = false;
-    } catch (error) {
-      if (!this.#isStoreFailing) {
-        this.#deps.log.error({ err: error }, "fact not stored; after a restart planning starts without it");
-      }
-      this.#isStoreFailing = true;
-    }
+    this.#deps.facts.write(key, JSON.stringify(value));
   }
 }
 

@@ -52,7 +52,7 @@ export function startCollection(
   let listener: Parameters<Collection["setListener"]>[0] = () => {};
   const collectorManager = startCollectorManager({
     ...deps,
-    ...{ settings, collected, client, rateLimiter, metrics, facts: store.facts },
+    ...{ settings, collected, client, rateLimiter, metrics },
     onSnapshot(snapshot, plan) {
       latest = snapshot;
       listener(snapshot, plan);

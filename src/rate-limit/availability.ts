@@ -1,6 +1,7 @@
 import { type DurationMs, MINUTE_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { categoryPaceRates, paceAvailableAt, planPaceRates } from "./call-spacing.ts";
+import { concurrencyAvailableAt } from "./concurrent-calls.ts";
 import { availableBesideExternalUsage, expectedCallsOfPlan } from "./external-usage/external-usage.ts";
 import { OBSERVATIONS_PER_WINDOW } from "./external-usage/usage-of-limit.ts";
 import { gatewayAvailableAt } from "./gateway-limit.ts";
@@ -13,7 +14,6 @@ import {
   externalFloorOf,
   type Lane,
   pollingCallsPerMonth,
-  pollingConcurrency,
   reservedCalls,
 } from "./limits.ts";
 import { rejectedUntil } from "./too-many-requests.ts";
@@ -62,7 +62,7 @@ export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, n
     paceAvailability(ledger, category, lane, now),
     { at: gatewayAvailableAt(ledger, category, lane), waitReason: "learned" },
     planAvailability(ledger, lane, now),
-    { at: hasConcurrency(ledger, lane) ? now : Number.POSITIVE_INFINITY, waitReason: "concurrency" },
+    { at: concurrencyAvailableAt(ledger, ledger.limits, lane, now), waitReason: "concurrency" },
     { at: hasMonthlyBudget(ledger, lane) ? now : Number.POSITIVE_INFINITY, waitReason: "month" },
   ];
   const last = constraints.reduce((latest, constraint) => (constraint.at > latest.at ? constraint : latest));
@@ -165,13 +165,6 @@ function planAvailability(ledger: Ledger, lane: Lane, now: MonotonicMs): Availab
   const shared = paceAvailableAt(ledger.plan, { ...evenPace, capacity });
   const at = lane === "action" ? Math.max(shared, paceAvailableAt(ledger.planActions, actionPace)) : shared;
   return { at, waitReason: "plan" };
-}
-
-function hasConcurrency({ limits, inFlight }: Ledger, lane: Lane): boolean {
-  const polling = pollingConcurrency(limits);
-  const cap = limits.plan.concurrentRequests;
-  if (polling === null || cap === null) return true;
-  return inFlight < polling + (lane === "action" ? actionReserveOf(cap - polling) : 0);
 }
 
 function hasMonthlyBudget(ledger: Ledger, lane: Lane): boolean {

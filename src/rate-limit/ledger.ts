@@ -1,5 +1,6 @@
 import type { MonotonicMs } from "../model/time.ts";
 import { categoryPaceRates, createPace, type Pace, planPaceRates } from "./call-spacing.ts";
+import { type ConcurrentCalls, createConcurrentCalls } from "./concurrent-calls.ts";
 import { createExternalUsage, type ExternalUsage } from "./external-usage/external-usage.ts";
 import { createLearnedLimit, type LearnedLimit } from "./learned-limit.ts";
 import { createStatedLimit, type StatedLimit } from "./limit-headers.ts";
@@ -41,7 +42,7 @@ export interface CategoryState {
 }
 
 /** State of all limits. It is owned by one rate limiter, and every function on it is deterministic. */
-export interface Ledger {
+export interface Ledger extends ConcurrentCalls {
   limits: Limits;
   readonly startedAt: MonotonicMs;
   readonly categories: Readonly<Record<Category, CategoryState>>;
@@ -55,7 +56,6 @@ export interface Ledger {
    * burst.
    */
   readonly gatewayPace: Pace;
-  inFlight: number;
   /** Calls in the plan's current month, ours and detected external ones. The rate limiter persists them. */
   monthUsed: number;
   readonly externalUsage: ExternalUsage;
@@ -78,7 +78,7 @@ export function createLedger(limits: Limits, monthUsed: number, now: MonotonicMs
     planActions: createPace(planRates.actionPace, now),
     planRejectedUntil: Number.NEGATIVE_INFINITY,
     gatewayPace: { paidUntil: Number.NEGATIVE_INFINITY },
-    inFlight: 0,
+    ...createConcurrentCalls(limits, now),
     monthUsed,
     externalUsage: createExternalUsage(),
   };

@@ -1,6 +1,7 @@
 import type { DurationMs } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { categoryPaceRates, payForCall, planPaceRates } from "./call-spacing.ts";
+import { endCall } from "./concurrent-calls.ts";
 import { recordCallAnswered, recordCallInDoubt, recordCallRejected } from "./external-usage/external-usage.ts";
 import { payGatewayLimit } from "./gateway-limit.ts";
 import type { Ledger, Permit } from "./ledger.ts";
@@ -10,13 +11,14 @@ import { headersExplainRejection, recordAnswer, recordTooManyRequests } from "./
 
 /**
  * Outcome of a call. `answered` is any status but 429, with the wait that an overloaded service requested; `refused` is
- * a 429; `lost` means no response, although the service may have counted the call; `unused` means not sent and not
- * counted.
+ * a 429; `lost` means no response, although the service may have counted the call; `abandoned` is the same, but the
+ * client left, so the service may still be working on the call; `unused` means not sent and not counted.
  */
 export type CallOutcome =
   | { readonly kind: "answered"; readonly reading: LimitReading | null; readonly retryAfterMs?: DurationMs | null }
   | { readonly kind: "refused"; readonly reading: LimitReading | null; readonly retryAfterMs: DurationMs | null }
   | { readonly kind: "lost" }
+  | { readonly kind: "abandoned" }
   | { readonly kind: "unused" };
 
 /** Takes a permit. Call it only if `availabilityOf` returned `at <= now`. */
@@ -48,7 +50,7 @@ export function settlePermit(
   const { limits, externalUsage } = ledger;
   const { category } = permit;
   const state = ledger.categories[category];
-  ledger.inFlight--;
+  endCall(ledger, outcome.kind === "abandoned", now);
   if (outcome.kind === "unused") {
     // The pace is not refunded, because calls granted since then rely on it.
     ledger.monthUsed--;
@@ -56,7 +58,7 @@ export function settlePermit(
     for (const usage of [externalUsage[category], externalUsage.plan]) usage.recordUnsent(permit.at);
     return;
   }
-  if (outcome.kind === "lost") {
+  if (outcome.kind === "lost" || outcome.kind === "abandoned") {
     const countedBy = now + limits.categories[category].windowMs;
     recordLost(state.headers, countedBy);
     recordCallInDoubt(externalUsage, limits, category, countedBy, now);

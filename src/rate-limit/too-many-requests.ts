@@ -1,4 +1,4 @@
-import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { categoryPaceRates } from "./call-spacing.ts";
 import { limitScopeOf } from "./external-usage/external-usage.ts";
@@ -14,8 +14,11 @@ import { isRejectedAlone, recordRouteAnswered, recordRouteRejected, routeOf } fr
  * precedence.
  */
 const BACKOFF_MS_MAX: DurationMs = 5 * MINUTE_MS;
-/** Maximum Retry-After, which is the length of a month. A longer one is a fault. */
-export const RETRY_AFTER_MS_MAX: DurationMs = 31 * DAY_MS;
+/**
+ * Maximum hold. After a longer Retry-After, such as until the end of a month whose calls are used up, a call is sent
+ * earlier, because the limit may have been raised.
+ */
+export const RETRY_AFTER_MS_MAX: DurationMs = 6 * HOUR_MS;
 /** Maximum wait after a 5xx with Retry-After, since an overloaded service may recover earlier. */
 const OVERLOAD_MS_MAX: DurationMs = 15 * MINUTE_MS;
 
@@ -91,6 +94,21 @@ export function recordTooManyRequests(ledger: Ledger, permit: Permit, rejection:
   const basis = limitBasisOf(ledger, category);
   const callsMade = ledger.externalUsage[category].ownRecentCalls(basis.windowMs, now);
   learnFromRejection(state.learned, { sentAt: at, callsMade, othersAnsweredAt }, basis, now);
+}
+
+/**
+ * Ends the holds of earlier 429s and 5xx, because a changed configuration may have removed their cause. If it did not,
+ * the next call shows it. Calls continue within a window, at the even pace. Holds that are short anyway stay.
+ */
+export function endHolds(ledger: Ledger, now: MonotonicMs): void {
+  ledger.planRejectedUntil = Number.NEGATIVE_INFINITY;
+  for (const category of CATEGORIES) {
+    const { routes, pace, actions } = ledger.categories[category];
+    const latest = now + ledger.limits.categories[category].windowMs;
+    ledger.categories[category].rejectedUntil = Number.NEGATIVE_INFINITY;
+    for (const route of Object.values(routes)) route.rejectedUntil = Number.NEGATIVE_INFINITY;
+    for (const held of [pace, actions]) held.paidUntil = Math.min(held.paidUntil, latest);
+  }
 }
 
 /** Returns when earlier 429s, and the Retry-After of earlier 5xx, allow the next call. */

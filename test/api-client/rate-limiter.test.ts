@@ -3,9 +3,12 @@ import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { CallCounter } from "../../src/model/ports.ts";
 import type { Permit } from "../../src/rate-limit/ledger.ts";
-import type { Category, Lane } from "../../src/rate-limit/limits.ts";
+import { type Category, type Lane, type Limits, PLANS } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { createPlanLimits, createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
+import { businessLimits, createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
+
+/** Without a limit on concurrent calls, since most tests return no permits. */
+const limits: Limits = { ...businessLimits, plan: { ...PLANS.business, concurrentRequests: null } };
 
 function open(calls: CallCounter = createMemoryStateStore().calls) {
   const clock = createVirtualClock(START_MS);
@@ -13,7 +16,7 @@ function open(calls: CallCounter = createMemoryStateStore().calls) {
   const waits: string[] = [];
   const externalUsage: string[] = [];
   const rateLimiter = createRateLimiter({
-    limits: createPlanLimits("business"),
+    limits,
     monthStartsOn: 1,
     clock,
     random: () => 0.5,

@@ -12,7 +12,6 @@ import { createService } from "../../src/simulator/http/service.ts";
 import { createClientSetup } from "../api-client/client-fixture.ts";
 import {
   createPlanLimits,
-  createRecordingLog,
   everyMinuteSettings,
   START_MS,
   startVirtualDaemon,
@@ -108,7 +107,6 @@ test("a list of unknown length has priority until three of its runs have failed"
       client,
       clock,
       facts: createMemoryStateStore().facts,
-      log: createRecordingLog(),
       history: createCollectorHistory(),
     },
     metrics: createDaemonMetrics({ process: false }),

@@ -191,7 +191,6 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
     random,
     metrics,
     log,
-    facts: store.facts,
     cron: createCron(),
     publishCheckMs: PUBLISH_CHECK_MS,
     onSnapshot: (snapshot, plan) => {

@@ -4,7 +4,7 @@ import { createLedger, type Ledger } from "../../src/rate-limit/ledger.ts";
 import type { LimitReading } from "../../src/rate-limit/limit-headers.ts";
 import type { Category, Lane, Limits } from "../../src/rate-limit/limits.ts";
 import { settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
-import { headersExplainRejection, rejectedUntil } from "../../src/rate-limit/too-many-requests.ts";
+import { endHolds, headersExplainRejection, rejectedUntil } from "../../src/rate-limit/too-many-requests.ts";
 
 const WINDOW_MS = 60_000;
 /** Cost of an action of the node category among actions, of which ten may be sent back to back. */
@@ -91,6 +91,32 @@ describe("a 429 that headers explain", () => {
     expect(untilOf(ledger)).toBe(31_000);
   });
 });
+
+test("a 429 with a long Retry-After holds calls for six hours", () => {
+  const ledger = start();
+  reject(ledger, 10_000, { reading: usedUp(1_000_000), retryAfterMs: 20 * 24 * 3_600_000 });
+  for (const lane of ["walk", "action"] as const) expect(untilOf(ledger, lane)).toBe(10_000 + 6 * 3_600_000);
+});
+
+test.each([
+  ["category", usedUp(100)],
+  ["plan", usedUp(1_000_000)],
+  ["route", null],
+] as const)(
+  "endHolds ends the hold of a %s, after which calls and actions continue within a window",
+  (_held, reading) => {
+    const ledger = start();
+    for (const lane of ["walk", "action"] as const) reject(ledger, 10_000, { lane, reading, retryAfterMs: 3_600_000 });
+    const now = 10 * WINDOW_MS;
+    endHolds(ledger, now);
+    for (const lane of ["walk", "action"] as const) {
+      for (const category of ["node_management", "session_monitoring"] as const)
+        expect(untilOf(ledger, lane, category)).toBeLessThan(now);
+      const { pace, actions } = ledger.categories.node_management;
+      expect([pace, actions].map(({ paidUntil }) => paidUntil <= now + WINDOW_MS)).toEqual([true, true]);
+    }
+  },
+);
 
 describe("a 429 that headers do not explain", () => {
   test("holds both categories and teaches a limit", () => {

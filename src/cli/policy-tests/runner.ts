@@ -108,7 +108,6 @@ async function startEngine(test: PolicyTest, rules: RemediationRules, clock: Vir
   });
   const collectorManager: CollectorManager = startCollectorManager({
     ...{ settings, collected, client, rateLimiter, clock, random, metrics, log },
-    facts: store.facts,
     cron: createCron(),
     onSnapshot: (snapshot, plan) => controller.update(snapshot, plan),
   });

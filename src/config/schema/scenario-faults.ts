@@ -102,7 +102,11 @@ const faults = [
     remaining: headerText().describe("X-RateLimit-Remaining. Defaults to the correct value."),
     reset: headerText().describe("X-RateLimit-Reset. Defaults to the correct value."),
   }),
-  requestFault("hang", "Accepts the request and never responds.", {}),
+  requestFault(
+    "hang",
+    "Accepts the request and never responds. The service works on it for a minute, even if the client leaves.",
+    {},
+  ),
   requestFault("reset", "Breaks the connection before the response.", {}),
   requestFault("truncate", "Breaks the connection in the middle of the body.", {}),
   requestFault("bad_json", "Responds 200 with a body that is not JSON.", {}),

@@ -3,7 +3,14 @@ import type { AddressInfo } from "node:net";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { Clock } from "../../model/ports.ts";
 import { type DeliveryFault, type Reply, type Request, replyBytes } from "./reply.ts";
-import { beginRequest, finishRequest, handleRequest, type SimulatedService, serviceTime } from "./service.ts";
+import {
+  beginRequest,
+  finishRequest,
+  handleRequest,
+  type SimulatedService,
+  servedUntil,
+  serviceTime,
+} from "./service.ts";
 
 /** Address of a server. Port 0 means any free port. */
 export interface ServerOptions {
@@ -43,15 +50,18 @@ export async function startServer(
   const server = createServer((incoming, response) => {
     beginRequest(service);
     const gone = new AbortController();
+    let doneAt = Number.NEGATIVE_INFINITY;
     // This is emitted after a complete reply, a broken socket and an abort by the client.
     response.once("close", () => {
-      finishRequest(service);
+      finishRequest(service, doneAt);
       gone.abort();
     });
     readRequest(incoming)
       .then((request) => {
-        if (request === null) response.destroy();
-        else return send(response, handleRequest(service, request, time()), clock, gone.signal);
+        if (request === null) return void response.destroy();
+        const reply = handleRequest(service, request, time());
+        doneAt = servedUntil(reply, time());
+        return send(response, reply, clock, gone.signal);
       })
       // HTTP can't represent the reply, for example a header with a line feed. The client must not wait for it.
       .catch(() => response.destroy());

@@ -1,3 +1,4 @@
+import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import type { Clock } from "../../model/ports.ts";
 import type { Fault, Scenario } from "../../model/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
@@ -37,8 +38,10 @@ export interface SimulatedService extends ServiceBackend {
   readonly clockAnchors: ClockAnchors;
   /** Number of requests so far. */
   serial: number;
-  /** Number of concurrent requests. */
+  /** Number of requests whose client waits. */
   inFlight: number;
+  /** When the service will have finished each request whose client no longer waits. They count as concurrent until then. */
+  abandoned: readonly EpochMs[];
   /** Replaces the faults. Times are since the start of the simulation. */
   setFaults(faults: readonly Fault[]): void;
 }
@@ -63,19 +66,32 @@ export function createService(scenario: Scenario, startMs: EpochMs, contract: Cu
     clockAnchors: new WeakMap(),
     serial: 0,
     inFlight: 0,
+    abandoned: [],
     setFaults: (faults) => replaceFaults(world, faults),
   };
 }
+
+/** The service works for this long on a request that it never answers. */
+const HANG_MS: DurationMs = MINUTE_MS;
 
 /** Counts a request as concurrent until {@link finishRequest}. */
 export function beginRequest(service: SimulatedService): void {
   service.inFlight += 1;
 }
 
-/** Ends a request, answered or not. */
-export function finishRequest(service: SimulatedService): void {
+/** Returns until when the service works on a request that was handled at `at`, even if its client leaves. */
+export const servedUntil = ({ deliveryFault }: Reply, at: EpochMs): EpochMs =>
+  deliveryFault?.kind === "hang" ? at + HANG_MS : at;
+
+/** Ends the exchange with a client, answered or not. `servedUntil` is when the service is done with the request. */
+export function finishRequest(service: SimulatedService, servedUntil: EpochMs): void {
   service.inFlight -= 1;
+  service.abandoned = [...service.abandoned, servedUntil].filter((until) => until > service.world.now);
 }
+
+/** Returns the number of requests that the service works on. */
+export const concurrentRequests = ({ inFlight, abandoned, world }: SimulatedService): number =>
+  inFlight + abandoned.filter((until) => until > world.now).length;
 
 /**
  * Answers a request at `now`, after advancing the network to that time. It reads no clock and does no IO, so the same
@@ -98,7 +114,7 @@ export function handleRequest(service: SimulatedService, request: Request, now: 
     at + clockSkewAt(service.world.faultSchedule, at),
   );
   if (gatewayAnswer !== null) return finishReply(service, destination, gatewayAnswer, {}, at);
-  const decision = checkLimits(service.apiLimits, account, categoryOf(pathname), service.inFlight, at);
+  const decision = checkLimits(service.apiLimits, account, categoryOf(pathname), concurrentRequests(service), at);
   const call = {
     service,
     id: "",

@@ -3,8 +3,16 @@ import type { Share } from "../../base/percent.ts";
 import { type Random, seededRandom } from "../../base/random.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { Clock, Transport, TransportFailure, TransportRequest, TransportResponse } from "../../model/ports.ts";
+import type { EpochMs } from "../../model/time.ts";
 import { decompressReply, dripMs, type Reply, replyBytes } from "./reply.ts";
-import { beginRequest, finishRequest, handleRequest, type SimulatedService, serviceTime } from "./service.ts";
+import {
+  beginRequest,
+  finishRequest,
+  handleRequest,
+  type SimulatedService,
+  servedUntil,
+  serviceTime,
+} from "./service.ts";
 
 /** Options of the simulated network. */
 export interface NetworkOptions {
@@ -34,7 +42,8 @@ interface Network {
 
 /**
  * Creates a transport to the service without sockets. Latency passes on `clock`. An abort in the first half of the
- * latency prevents the execution of the request; a later one loses its reply. Delivery faults become the failures that
+ * latency prevents the execution of the request; a later one loses its reply, and the service does not notice it.
+ * Delivery faults become the failures that
  * a client on a real socket reports. Like the real client, it accepts gzip.
  */
 export function createSimulatedTransport(
@@ -51,12 +60,17 @@ export function createSimulatedTransport(
   };
   const time = serviceTime(service.clockAnchors, clock);
 
-  const exchange = async (request: TransportRequest, signal: AbortSignal): Promise<Outcome> => {
+  const exchange = async (
+    request: TransportRequest,
+    signal: AbortSignal,
+    onHandled: (servedUntil: EpochMs) => void,
+  ): Promise<Outcome> => {
     if (request.mayBeSent?.() === false) return fail({ kind: "unreachable", message: "it may not be sent any more" });
     const latencyMs = network.latencyMs * (1 + network.jitter * (2 * network.random() - 1));
     if (await sleepUnlessAborted(network, latencyMs / 2, signal)) return aborted();
     const headers = { "accept-encoding": "gzip", ...lowerCased(request.headers) };
     const reply = handleRequest(service, { ...request, headers }, time());
+    onHandled(servedUntil(reply, time() + latencyMs / 2));
     if (await sleepUnlessAborted(network, latencyMs / 2, signal)) return aborted();
     return deliver(network, decompressReply(reply), signal);
   };
@@ -65,10 +79,13 @@ export function createSimulatedTransport(
     async request(request, signal) {
       if (signal.aborted) return aborted();
       beginRequest(service);
+      let doneAt = Number.NEGATIVE_INFINITY;
       try {
-        return await exchange(request, signal);
+        return await exchange(request, signal, (until) => {
+          doneAt = until;
+        });
       } finally {
-        finishRequest(service);
+        finishRequest(service, doneAt);
       }
     },
     close: () => Promise.resolve(),

@@ -94,7 +94,9 @@ describe("the plan", () => {
     const client = createTestClient(scenarioWith({}, { plan: "starter", planCapStatus }));
     for (let call = 0; call < 11; call += 1) beginRequest(client.service);
     expect(client.get("/v1/nodes").status).toBe(planCapStatus);
-    finishRequest(client.service);
+    finishRequest(client.service, client.now + 5_000);
+    expect(client.get("/v1/nodes").status).toBe(planCapStatus);
+    client.now += 5_000;
     expect(client.get("/v1/nodes").status).toBe(200);
   });
 

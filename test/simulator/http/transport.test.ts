@@ -85,6 +85,16 @@ test("counts concurrent requests", async () => {
   expect(service.inFlight).toBe(0);
 });
 
+test("the service works for a minute on a request that it never answers, even if its client has left", async () => {
+  const { clock, service, send } = network({ kind: "hang" }, undefined, { match: "GET /v1/nodes" });
+  Object.assign(service.apiLimits.plan, { concurrentRequests: 1 });
+  const abort = new AbortController();
+  void clock.sleep(10_000).then(() => abort.abort());
+  expect(await send("/v1/nodes", 10_000, abort.signal)).toMatchObject({ ok: false, error: { kind: "aborted" } });
+  expect(await send("/v1/sessions/stats", 50_010)).toMatchObject({ ok: true, value: { status: 429 } });
+  expect(await send("/v1/sessions/stats", 20)).toMatchObject({ ok: true, value: { status: 200 } });
+});
+
 test("the service's time follows the monotonic clock and ignores steps of the wall clock", async () => {
   const { clock, service, send } = network();
   await clock.advance(10_000);

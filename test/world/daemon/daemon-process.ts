@@ -151,7 +151,6 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
       collected,
       client,
       rateLimiter,
-      facts: store.facts,
       cron: createCron(),
       publishCheckMs: POLL_INTERVAL_MS,
       onSnapshot(snapshot, plan) {

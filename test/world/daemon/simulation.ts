@@ -36,7 +36,7 @@ export interface SimulationOptions extends Configuration {
   readonly externalBlockers?: ExternalBlockers;
   /** Called at each moment at which the daemon may be killed, other than commits and POSTs. */
   readonly onMoment?: (moment: ProcessMoment, simulation: Simulation) => void;
-  /** Returns why the disk rejects writes now; null: it accepts them. */
+  /** Returns why the disk rejects writes, and reads of facts, now; null: it accepts them. */
   readonly diskProblem?: () => string | null;
   /** Called before and after each commit. May kill the daemon, or throw as a store does. */
   readonly onCommit?: (when: "before" | "after", simulation: Simulation, changes: readonly JournalChange[]) => void;
@@ -190,13 +190,16 @@ export class Simulation {
     if (!this.#lifetime.isAlive()) throw new Error("killed");
   }
 
-  /** Returns a store that rejects writes while the disk is full, and counts the API calls that it stores. */
+  /** Returns a store that rejects writes and reads of facts while the disk fails, and counts the API calls it stores. */
   #createDisk(store: StateStore): StateStore {
     const { callCount } = this.parts;
     return {
       ...store,
       facts: {
-        read: store.facts.read,
+        read: (key) => {
+          this.#checkDisk();
+          return store.facts.read(key);
+        },
         write: (key, value) => {
           this.#checkDisk();
           store.facts.write(key, value);

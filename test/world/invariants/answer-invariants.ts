@@ -1,5 +1,6 @@
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import type { FaultKind } from "../../../src/model/scenario.ts";
+import { concurrentRequests } from "../../../src/simulator/http/service.ts";
 import type { PostAnswer, SimulationParts } from "../daemon/simulation-parts.ts";
 
 /** Returns how a call, by its answer, violates the invariant; null: it does not. */
@@ -15,11 +16,11 @@ export const answerInvariants: Readonly<Record<string, AnswerInvariant>> = {
     return `a call was answered with 429 without external usage: ${JSON.stringify(answer.value.headers)}`;
   },
   "too many concurrent requests": (_answer, { service, externalUsers, clock }) => {
-    const { concurrentRequests } = service.apiLimits.plan;
+    const limit = service.apiLimits.plan.concurrentRequests;
     // The answered request is no longer counted by the service.
-    if (service.inFlight + 1 <= concurrentRequests || clock.monotonic() - externalUsers.calledAt < MINUTE_MS)
-      return null;
-    return `${service.inFlight + 1} concurrent requests, limit ${concurrentRequests}`;
+    const requests = concurrentRequests(service) + 1;
+    if (requests <= limit || clock.monotonic() - externalUsers.calledAt < MINUTE_MS) return null;
+    return `${requests} concurrent requests, limit ${limit}`;
   },
   "call not counted": (_answer, { service, externalUsers, callCount }) => {
     const callsMade = service.serial - externalUsers.calls;

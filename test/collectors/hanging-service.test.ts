@@ -1,0 +1,53 @@
+import { expect, test } from "vitest";
+import { MINUTE_MS } from "../../src/base/duration.ts";
+import type { Scenario } from "../../src/model/scenario.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { createService } from "../../src/simulator/http/service.ts";
+import { rateLimitedCount } from "../../src/simulator/inspection.ts";
+import { createPlanLimits, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
+
+const PLANS = ["starter", "business"] as const;
+
+/** Starts a daemon on a plan with calls for any rate, whose service never answers this share from minute 10 to 20. */
+async function startHangingService(plan: (typeof PLANS)[number], share: number) {
+  const clock = createVirtualClock(START_MS);
+  const scenario: Scenario = {
+    ...defaultScenario,
+    ...{ nodes: 2_000, sessions: 3_000 },
+    service: { ...defaultScenario.service, plan, pageLimitMax: 100 },
+    faults: [{ fault: { kind: "hang" }, share, afterMs: 10 * MINUTE_MS, forMs: 10 * MINUTE_MS }],
+  };
+  const service = createService(scenario, START_MS, { plan: { callsPerMonth: Number.POSITIVE_INFINITY } });
+  const limits = createPlanLimits(plan);
+  const settings = { limits: { ...limits, plan: { ...limits.plan, callsPerMonth: null } } };
+  const start = () => startVirtualDaemon({ clock, service, settings });
+  return { clock, service, start };
+}
+
+test.each(PLANS.flatMap((plan) => [1, 0.5, 0.1].map((share) => [plan, share] as const)))(
+  "%s: a service that goes on working on abandoned calls gets no more concurrent calls than allowed (share %d)",
+  async (plan, share) => {
+    const { clock, service, start } = await startHangingService(plan, share);
+    const daemon = await start();
+    await clock.advance(20 * MINUTE_MS);
+    const before = service.serial;
+    await clock.advance(5 * MINUTE_MS);
+    expect(rateLimitedCount(service)).toBe(0);
+    // All of the plan is available again a minute after the last call was abandoned.
+    expect(service.serial - before).toBeGreaterThan(3 * 80);
+    await stopVirtualDaemon(daemon);
+  },
+);
+
+test.each(PLANS)("%s: nor do restarts while it hangs cause more", async (plan) => {
+  const { clock, service, start } = await startHangingService(plan, 1);
+  await clock.advance(9 * MINUTE_MS);
+  for (let restart = 0; restart < 8; restart++) {
+    const daemon = await start();
+    await clock.advance(2 * MINUTE_MS);
+    void Promise.all([daemon.controller?.stop(0), daemon.collectorManager.stop()]);
+    await clock.advance(1_000);
+  }
+  expect(rateLimitedCount(service)).toBe(0);
+});
