@@ -153,9 +153,7 @@ export class ModeSwitch {
     const collection = keepsCollectors
       ? old.collection
       : startCollection(resources, knownService, this.#deps, this.#runtime, term);
-    // Notifications about the nodes of another service are over.
-    const notifications = isSameService ? old.activeNotifications() : [];
-    this.#active = activateConfig(resources, collection, notifications, this.#deps, this.#runtime, term);
+    this.#active = activateConfig(resources, collection, old.activeNotifications(), this.#deps, this.#runtime, term);
   }
 
   async #startStandby(resources: ConfigResources, shared: SharedState): Promise<void> {
