@@ -121,7 +121,7 @@ export const remediationPanels = () => [
     height: 9,
     title: "Notifications",
     empty: "No notifications",
-    description: "Notifications by outcome: sent, failed after all retries, or dropped from a full queue.",
+    description: "Notifications by outcome: sent, failed after all retries, or dropped.",
     queries: [
       { ...gained("receiver, outcome", "proxywarden_notifications_total"), legend: "{{receiver}}: {{outcome}}" },
     ],

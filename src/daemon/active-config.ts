@@ -2,7 +2,7 @@ import type { DurationMs } from "../base/duration.ts";
 import type { Notification } from "../model/remediation/notification.ts";
 import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
 import { perCollector } from "../model/snapshot.ts";
-import { createNotifier } from "../notify/notifier.ts";
+import { createNotifier, type UndeliveredNotifications } from "../notify/notifier.ts";
 import { startRemediationController } from "../remediation/controller.ts";
 import type { OperatorCommands, RemediationView } from "../remediation/status/views.ts";
 import type { StatusSnapshot } from "../web/api/status-views.ts";
@@ -35,15 +35,24 @@ export interface LeaderConfig extends ActiveConfig, OperatorCommands {
   readonly term: LeadershipTerm;
   /** Notifications that are not resolved, which the next configuration takes over. */
   activeNotifications(): readonly Notification[];
-  /** `postMs` is the time that a POST in flight has left, by default that of {@link SHUTDOWN_BUDGET}. */
-  stop(scope: StopScope, postMs?: DurationMs): Promise<void>;
+  /**
+   * Returns the notifications that were not delivered. `postMs` is the time that a POST in flight has left, by default
+   * that of {@link SHUTDOWN_BUDGET}.
+   */
+  stop(scope: StopScope, postMs?: DurationMs): Promise<UndeliveredNotifications>;
 }
 
-/** Starts remediation and rendering on a collection. `activeNotifications` are those of the previous configuration. */
+/** What a configuration takes over from the previous one. */
+interface EarlierNotifications {
+  readonly active: readonly Notification[];
+  readonly undelivered: UndeliveredNotifications;
+}
+
+/** Starts remediation and rendering on a collection. */
 export function activateConfig(
   resources: ConfigResources,
   collection: Collection,
-  activeNotifications: readonly Notification[],
+  earlier: EarlierNotifications,
   { clock, log, random }: DaemonDeps,
   { metrics, exposition }: Runtime,
   term: LeadershipTerm,
@@ -52,7 +61,7 @@ export function activateConfig(
   const { client, collectorManager } = collection;
   const { collected } = collection.knownService;
   const notifier = createNotifier({ receivers: integrations.receivers, clock, random, log, metrics });
-  notifier.resume(activeNotifications);
+  notifier.resume(earlier.active, earlier.undelivered);
   const options = {
     nodeLabels: config.export.node_labels,
     topCustomers: config.export.top_customers,
@@ -93,8 +102,9 @@ export function activateConfig(
     async stop(scope, postMs = SHUTDOWN_BUDGET.postMs) {
       await Promise.all([remediation.stop(postMs), scope === "remediation" ? null : collectorManager.stop()]);
       if (scope === "all") await collection.resources.transport.close();
-      await notifier.stop(SHUTDOWN_BUDGET.notificationsMs);
+      const undelivered = await notifier.stop(SHUTDOWN_BUDGET.notificationsMs);
       if (scope !== "leading") await integrations.close();
+      return undelivered;
     },
   };
 }

@@ -1,5 +1,7 @@
+import { isActive } from "../model/remediation/notification.ts";
 import type { SharedState } from "../model/shared-state.ts";
 import type { MonotonicMs } from "../model/time.ts";
+import { dropNotifications, type UndeliveredNotifications } from "../notify/notifier.ts";
 import { activateConfig, type LeaderConfig } from "./active-config.ts";
 import { collectTheSame, startCollection } from "./collection.ts";
 import type { ConfigResources } from "./config-resources.ts";
@@ -28,6 +30,8 @@ export class ModeSwitch {
   #changing: Promise<unknown> = Promise.resolve();
   #isStopping = false;
   #stopOrders: () => Promise<void> = async () => {};
+  /** Events that were not delivered in the last term, for the next one. */
+  #undelivered: UndeliveredNotifications = new Map();
 
   constructor(deps: DaemonDeps, runtime: Runtime) {
     this.#deps = deps;
@@ -46,7 +50,8 @@ export class ModeSwitch {
   /** Starts to lead with a new term. */
   lead(resources: ConfigResources, term: LeadershipTerm): void {
     const collection = startCollection(resources, null, this.#deps, this.#runtime, term);
-    this.#active = activateConfig(resources, collection, [], this.#deps, this.#runtime, term);
+    const earlier = { active: [], undelivered: this.#undelivered };
+    this.#active = activateConfig(resources, collection, earlier, this.#deps, this.#runtime, term);
   }
 
   /** Stands by, and leads whenever this daemon is elected. */
@@ -83,11 +88,15 @@ export class ModeSwitch {
     this.#isStopping = true;
     await this.#exclusively(async () => {
       const active = this.#active;
-      if (!active.isLeading) return active.stop("all");
-      const elapsed = this.#deps.clock.monotonic() - startedAt;
-      const postMs = Math.max(0, SHUTDOWN_BUDGET.postMs - elapsed);
-      // At the same time, because a database that does not answer delays the last order.
-      await Promise.all([this.#stopOrders(), active.stop("all", postMs)]);
+      const { clock, log } = this.#deps;
+      if (active.isLeading) {
+        const elapsed = clock.monotonic() - startedAt;
+        const postMs = Math.max(0, SHUTDOWN_BUDGET.postMs - elapsed);
+        // At the same time, because a database that does not answer delays the last order.
+        [this.#undelivered] = await Promise.all([active.stop("all", postMs), this.#stopOrders()]);
+      } else await active.stop("all");
+      const { metrics } = this.#runtime;
+      dropNotifications(this.#undelivered, "notifications dropped at shutdown", { log, metrics });
     });
   }
 
@@ -132,7 +141,10 @@ export class ModeSwitch {
   async #depose(shared: SharedState): Promise<void> {
     const leader = this.#active;
     if (this.#isStopping || !leader.isLeading) return;
-    await Promise.all([this.#stopOrders(), leader.stop("leading")]);
+    const [undelivered] = await Promise.all([leader.stop("leading"), this.#stopOrders()]);
+    // What lasts may be over when this daemon leads again, and its end may have been sent by another leader.
+    const events = [...undelivered].map(([name, sent]) => [name, sent.filter((one) => !isActive(one))] as const);
+    this.#undelivered = new Map(events.filter(([, notifications]) => notifications.length > 0));
     const { exposition, metrics } = this.#runtime;
     await exposition.clear();
     metrics.clearLeaderGauges();
@@ -145,7 +157,7 @@ export class ModeSwitch {
     const { config, settings } = resources;
     const { term } = old;
     const keepsCollectors = collectTheSame(old.collection.resources, resources);
-    await old.stop(keepsCollectors ? "remediation" : "all");
+    const undelivered = await old.stop(keepsCollectors ? "remediation" : "all");
     if (keepsCollectors) await resources.transport.close();
     else term.rateLimiter.setLimits(settings.limits, settings.monthStartsOn);
     const isSameService = config.service.base_url === old.resources.config.service.base_url;
@@ -153,9 +165,8 @@ export class ModeSwitch {
     const collection = keepsCollectors
       ? old.collection
       : startCollection(resources, knownService, this.#deps, this.#runtime, term);
-    // Notifications about the nodes of another service are over.
-    const notifications = isSameService ? old.activeNotifications() : [];
-    this.#active = activateConfig(resources, collection, notifications, this.#deps, this.#runtime, term);
+    const earlier = { active: old.activeNotifications(), undelivered };
+    this.#active = activateConfig(resources, collection, earlier, this.#deps, this.#runtime, term);
   }
 
   async #startStandby(resources: ConfigResources, shared: SharedState): Promise<void> {

@@ -15,28 +15,43 @@ export interface Notifier {
   notify(notification: Notification, receiver?: string): void;
   /**
    * Adopts notifications that an earlier notifier sent and that are still active. They are repeated, not sent as new
-   * ones.
+   * ones. Those that it did not deliver are sent. If their receiver no longer exists, they are dropped.
    */
-  resume(notifications: readonly Notification[]): void;
+  resume(active: readonly Notification[], undelivered?: UndeliveredNotifications): void;
   /** Active notifications, for the next notifier to resume. */
   activeNotifications(): readonly Notification[];
   /**
-   * Spends at most `graceMs` on sending what is queued, then stops. Active notifications are not resolved. The daemon
-   * resumes them, or receivers that expect repetitions let them expire.
+   * Spends at most `graceMs` on sending what is queued, then stops. Returns what was not delivered. Active notifications
+   * are not resolved. The daemon resumes them, or receivers that expect repetitions let them expire.
    */
-  stop(graceMs: DurationMs): Promise<void>;
+  stop(graceMs: DurationMs): Promise<UndeliveredNotifications>;
 }
+
+/** Notifications that were neither delivered nor refused, oldest first, by the name of their receiver. */
+export type UndeliveredNotifications = ReadonlyMap<string, readonly Notification[]>;
 
 interface NotifierDeps {
   readonly receivers: readonly Receiver[];
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  readonly metrics?: Pick<DaemonMetrics, "inc">;
+  readonly metrics?: Pick<DaemonMetrics, "inc"> | undefined;
 }
 
 /** Maximum number of active notifications. Beyond it the oldest is no longer repeated. */
 const ACTIVE_NOTIFICATIONS_MAX = 10_000;
+
+/** Counts and logs notifications that will not be sent. `message` says why. */
+export function dropNotifications(
+  undelivered: UndeliveredNotifications,
+  message: string,
+  { log, metrics }: Pick<NotifierDeps, "log" | "metrics">,
+): void {
+  for (const [receiver, { length }] of undelivered) {
+    log.error({ receiver, notifications: length }, message);
+    metrics?.inc("proxywarden_notifications_total", { receiver, outcome: "dropped" }, length);
+  }
+}
 
 /** Creates a notifier with a retry queue per receiver, and starts it. */
 export function createNotifier({ receivers, clock, random, log, metrics }: NotifierDeps): Notifier {
@@ -75,17 +90,23 @@ export function createNotifier({ receivers, clock, random, log, metrics }: Notif
       else if (retryQueues.has(receiver)) retryQueues.get(receiver)!.add(sent);
       else log.error({ receiver, key }, "notification for an unknown receiver");
     },
-    resume(notifications) {
+    resume(notifications, undelivered = new Map()) {
       for (const notification of notifications.filter(isActive)) setActive(notification);
+      const unknown = new Map(undelivered);
+      for (const [name, retryQueue] of retryQueues) {
+        for (const notification of undelivered.get(name) ?? []) retryQueue.add(notification);
+        unknown.delete(name);
+      }
+      dropNotifications(unknown, "notifications dropped: their receiver no longer exists", { log, metrics });
     },
     activeNotifications,
     async stop(graceMs) {
-      const cut = new AbortController();
       const drained = new AbortController();
-      const drain = Promise.all([...retryQueues.values()].map((retryQueue) => retryQueue.drain(cut.signal)));
+      const drain = Promise.all([...retryQueues.values()].map((retryQueue) => retryQueue.drain()));
       await Promise.race([drain, clock.sleep(graceMs, drained.signal)]);
       drained.abort();
-      cut.abort();
+      const undelivered = [...retryQueues].map(([name, retryQueue]) => [name, retryQueue.end()] as const);
+      return new Map(undelivered.filter(([, notifications]) => notifications.length > 0));
     },
   };
 }

@@ -30,6 +30,10 @@ export class RetryQueue {
   readonly #fields: { readonly receiver: string };
   readonly #repeatMs: DurationMs;
   readonly #queue: Notification[] = [];
+  /** Notifications that are being sent. */
+  #batch: readonly Notification[] = [];
+  /** Notifications whose last attempt failed during {@link drain}. */
+  readonly #undelivered: Notification[] = [];
   /** Aborts requests and ends the loop. */
   readonly #cut = new AbortController();
   /** Aborts when {@link drain} begins, which ends the waits between attempts. */
@@ -73,12 +77,20 @@ export class RetryQueue {
     this.#idle.abort();
   }
 
-  /** Sends what is queued, with one attempt each, until `cut` aborts. The loop then ends. */
-  async drain(cut: AbortSignal): Promise<void> {
-    cut.addEventListener("abort", () => this.#cut.abort(), { once: true });
+  /** Sends what is queued, with one attempt each. The loop then ends. */
+  async drain(): Promise<void> {
     this.#draining.abort();
     this.#idle.abort();
     await this.#finished;
+  }
+
+  /**
+   * Ends the loop. Returns the notifications that were neither delivered nor refused, oldest first. One that was being
+   * sent may have arrived.
+   */
+  end(): readonly Notification[] {
+    this.#cut.abort();
+    return [...this.#undelivered, ...this.#batch, ...this.#queue.splice(0)];
   }
 
   get #isDraining(): boolean {
@@ -86,33 +98,38 @@ export class RetryQueue {
   }
 
   async #run(): Promise<void> {
-    const { clock, count, log } = this.#deps;
+    const { clock } = this.#deps;
     while (!this.#cut.signal.aborted) {
       if (!this.#isDraining && clock.monotonic() >= this.#repeatAt) await this.#repeat();
-      const batch = this.#queue.splice(0, NOTIFICATIONS_PER_REQUEST_MAX);
+      this.#batch = this.#queue.splice(0, NOTIFICATIONS_PER_REQUEST_MAX);
       this.#isFull = this.#isFull && this.#queue.length > 0;
-      if (batch.length > 0) await this.#deliver(batch);
-      else if (this.#isDraining) return;
+      if (this.#batch.length > 0) {
+        await this.#deliver(this.#batch);
+        this.#batch = [];
+      } else if (this.#isDraining) return;
       else {
         this.#idle = new AbortController();
         await clock.sleep(Math.max(0, this.#repeatAt - clock.monotonic()), this.#idle.signal);
       }
     }
-    const notifications = this.#queue.splice(0).length;
-    if (notifications > 0) log.error({ ...this.#fields, notifications }, "notifications dropped at shutdown");
-    count("dropped", notifications);
   }
 
   async #deliver(batch: readonly Notification[]): Promise<void> {
     const { clock, count, log, random } = this.#deps;
     for (let attempts = 1; ; attempts++) {
-      const isLast = this.#isDraining || attempts >= ATTEMPTS_MAX;
+      const isLast = this.#isDraining;
       const result = await this.#send(batch);
+      if (this.#cut.signal.aborted) return;
       if (result.ok) return count("sent", batch.length);
-      if (result.isFinal || isLast || this.#cut.signal.aborted) {
+      if (result.isFinal || attempts >= ATTEMPTS_MAX) {
         const fields = { ...this.#fields, notifications: batch.length, attempts, problem: result.error };
         log.error(fields, "notifications not delivered");
         return count("failed", batch.length);
+      }
+      if (isLast) {
+        this.#batch = [];
+        this.#undelivered.push(...batch);
+        return;
       }
       const wait = Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** (attempts - 1)) * (0.5 + random());
       await clock.sleep(wait, this.#draining.signal);

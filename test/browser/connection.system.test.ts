@@ -1,8 +1,10 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { SECOND_MS } from "../../src/base/duration.ts";
 import { ok } from "../../src/base/result.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
 import { createSystemClock } from "../../src/platform/clock.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { startWebServer } from "../../src/web/http/server.ts";
 import { recordingCommands, sampleRemediation } from "../web/api/remediation-view-fixture.ts";
 import { buildFleet } from "../web/fleet-fixture.ts";
@@ -154,4 +156,59 @@ test("a command that waits for its response can't be sent twice, and leaves the 
   expect(await page.getByLabel("Reason").inputValue()).toBe("another one");
   expect(await send.isEnabled()).toBe(true);
   expect(sent).toHaveLength(1);
+});
+
+test("a stream is live while heartbeats arrive; without them the page polls, and reconnects", async () => {
+  let fleet = buildFleet([{ id: "a" }, { id: "b" }]);
+  const clock = createVirtualClock(0);
+  const web = await startTestServer({ fleet: () => fleet, ...quietStatus() }, clock);
+  const { page } = await openPage(browser, "about:blank");
+  let streams = 0;
+  page.on("request", (request) => {
+    if (request.resourceType() === "eventsource") streams++;
+  });
+  const network = await page.context().newCDPSession(page);
+  await network.send("Network.enable");
+  await page.clock.install();
+  await page.goto(web.url);
+  await untilConnectionShows(page, "live");
+  for (let heartbeat = 0; heartbeat < 3; heartbeat++) {
+    const arrived = new Promise((resolve) => network.once("Network.eventSourceMessageReceived", resolve));
+    await clock.advance(16 * SECOND_MS);
+    expect(await arrived).toMatchObject({ eventName: "heartbeat" });
+    await page.clock.fastForward(20 * SECOND_MS);
+  }
+  expect(streams).toBe(1);
+
+  // The server's clock stands still now, and new streams are not answered.
+  await page.route("**/api/v1/events*", () => {});
+  fleet = buildFleet([{ id: "a" }, { id: "b" }, { id: "c" }]);
+  await page.clock.fastForward(36 * SECOND_MS);
+  await untilConnectionShows(page, "polling");
+  await page.clock.fastForward(10 * SECOND_MS);
+  await page.locator("#legend").getByText("3", { exact: true }).waitFor();
+  await page.unroute("**/api/v1/events*");
+  await page.clock.fastForward(36 * SECOND_MS);
+  await untilConnectionShows(page, "live");
+});
+
+test.each([
+  { data: "fleet", path: "fleet", shown: "#legend", text: "2" },
+  { data: "activity", path: "actions", shown: "#activity", text: "6 of 6 actions within 1h" },
+  { data: "policies", path: "policies", shown: "#policies", text: "reboot-offline" },
+])("if the $data can't be read once, the page says so and reads again", async ({ data, path, shown, text }) => {
+  const fleet = buildFleet([{ id: "a" }, { id: "b" }]);
+  const remediation = () => sampleRemediation();
+  const web = await startTestServer({ fleet: () => fleet, remediation, ...quietStatus() }, createSystemClock());
+  const { page } = await openPage(browser, "about:blank");
+  await page.clock.install();
+  const isPath = ({ pathname, search }: URL) => pathname === `/api/v1/${path}` && !search.includes("awaiting");
+  await page.route(isPath, (route) => route.fulfill({ status: 503, json: { error: "unavailable" } }));
+  await page.goto(web.url);
+  await page.locator("#not-shown").getByText(`The page can't show: ${data}.`).waitFor();
+  await untilConnectionShows(page, "incomplete");
+  await page.unroute(isPath);
+  await page.clock.fastForward(10 * SECOND_MS);
+  await page.locator(shown).getByText(text).first().waitFor();
+  await untilConnectionShows(page, "live");
 });

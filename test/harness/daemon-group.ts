@@ -10,6 +10,7 @@ import { type DaemonDeps, openRuntime, type Runtime } from "../../src/daemon/run
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { Clock, Transport } from "../../src/model/ports.ts";
 import type { Action } from "../../src/model/remediation/episode.ts";
+import type { Receiver } from "../../src/model/remediation/notification.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
 import { createCron } from "../../src/platform/cron.ts";
 import type { RemediationRules } from "../../src/remediation/context.ts";
@@ -57,6 +58,7 @@ export interface GroupedDaemon {
 export interface DaemonSettings {
   readonly rules: RemediationRules;
   readonly settings: Partial<CollectionSettings>;
+  readonly receivers: readonly Receiver[];
 }
 
 /** Daemons on virtual time over one database, against one simulated service. */
@@ -164,10 +166,10 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
       return answer;
     },
   };
-  const resourcesOf = ({ rules, settings }: Partial<DaemonSettings>): ConfigResources => {
+  const resourcesOf = ({ rules, settings, receivers = [] }: Partial<DaemonSettings>): ConfigResources => {
     const opened = orThrow(openConfigResources(orThrow(parsedConfig()), deps));
     return {
-      ...{ ...opened, transport },
+      ...{ ...opened, transport, integrations: { ...opened.integrations, receivers } },
       rules: rules ?? defaultRules,
       settings: { ...everyMinuteSettings, ...listsOnlySettings, ...settings },
     };

@@ -150,9 +150,13 @@ export async function startQuietNetwork(options: QuietNetworkOptions): Promise<Q
       network.daemon = await startDaemon(changed);
     },
     async reload(changed) {
-      const { remediationState, collected, serviceClock } = network.daemon;
+      const { remediationState, collected, serviceClock, notifier } = network.daemon;
       await network.stop();
-      network.daemon = await startDaemon({ remediationState, collected, serviceClock, ...changed });
+      const activeNotifications = notifier.activeNotifications();
+      network.daemon = await startDaemon({
+        ...{ remediationState, collected, serviceClock, activeNotifications },
+        ...changed,
+      });
     },
     kill: () => process.kill(),
     isAlive: () => process.isAlive(),

@@ -12,10 +12,10 @@ import { SHUTDOWN_BUDGET } from "../../src/daemon/runtime.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { ExternalBlockers, Log, Secret, StateStore, Transport } from "../../src/model/ports.ts";
-import type { Receiver } from "../../src/model/remediation/notification.ts";
+import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
 import type { Scenario } from "../../src/model/scenario.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
-import { createNotifier } from "../../src/notify/notifier.ts";
+import { createNotifier, type Notifier } from "../../src/notify/notifier.ts";
 import { createCron } from "../../src/platform/cron.ts";
 import { type Limits, PLANS } from "../../src/rate-limit/limits.ts";
 import { billingMonthOf } from "../../src/rate-limit/monthly-budget.ts";
@@ -89,6 +89,7 @@ export interface VirtualDaemon {
   readonly remediationState: RemediationState;
   readonly collected: CollectedState;
   readonly serviceClock: ServiceClock;
+  readonly notifier: Notifier;
 }
 
 export interface VirtualDaemonOptions {
@@ -116,6 +117,7 @@ export interface VirtualDaemonOptions {
   readonly remediationState?: RemediationState;
   readonly collected?: CollectedState;
   readonly serviceClock?: ServiceClock;
+  readonly activeNotifications?: readonly Notification[];
 }
 
 /** No query has a result, and no alert is firing. */
@@ -164,6 +166,8 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
       lostReason: options.lostReason ?? null,
       assumesEarlierActions: options.isNewJournal ?? false,
     }));
+  const notifier = createNotifier({ receivers: options.receivers ?? [], clock, random, log, metrics });
+  notifier.resume(options.activeNotifications ?? []);
   const controller =
     options.rules === undefined
       ? null
@@ -175,7 +179,7 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
           journal: store.journal,
           inventory: collected.inventory,
           detailReporter: collected.reporters.details,
-          notifier: createNotifier({ receivers: options.receivers ?? [], clock, random, log, metrics }),
+          notifier,
           externalBlockers: options.externalBlockers ?? noExternalBlockers,
           clock,
           metrics,
@@ -207,6 +211,7 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
     snapshots,
     collectorManager,
     controller,
+    notifier,
     remediationState,
     collected,
     serviceClock,

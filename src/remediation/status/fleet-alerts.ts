@@ -5,20 +5,22 @@ import { INCIDENT_MS_MAX } from "../../policy/guards/correlated-failure.ts";
 import type { RemediationContext } from "../context.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
 
-type FleetAlert = Pick<Notification, "kind" | "key" | "summary" | "startsAt"> & { readonly region?: string };
+type FleetAlert = Pick<Notification, "kind" | "key" | "summary" | "startsAt"> & { readonly region?: string | null };
 
 /**
  * Returns a function that sends a notification when something begins to hold the whole fleet or a region, and when it
- * ends. After a restart, notifications about what still lasts are sent again with the same key, by which receivers
- * recognize them.
+ * ends. It continues with the active notifications of the notifier, which were sent before a reload. After a restart,
+ * notifications about what still lasts are sent again with the same key, by which receivers recognize them.
  */
 export function createFleetAlerts(
   context: Pick<RemediationContext, "apiKey" | "log" | "notifier" | "remediationState">,
   fleetHealth: FleetHealth,
 ): (trust: TrustAssessment) => void {
   const { remediationState, notifier, log } = context;
-  const sentAlerts = new Map<string, FleetAlert>();
-  let untrustedSince: EpochMs | null = null;
+  // Of the kinds that last, only episodes are not about the fleet.
+  const resumed = notifier.activeNotifications().filter(({ kind }) => kind !== "episode");
+  const sentAlerts = new Map<string, FleetAlert>(resumed.map((alert) => [alert.key, alert]));
+  let untrustedSince: EpochMs | null = resumed.find(({ kind }) => kind === "untrusted")?.startsAt ?? null;
 
   function* currentAlerts(trust: TrustAssessment): Generator<FleetAlert> {
     const { storm, breaker, incidents } = fleetHealth.state(false);

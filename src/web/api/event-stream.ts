@@ -20,7 +20,7 @@ interface EventBroadcasterDeps {
 export const SUBSCRIBERS_MAX = 32;
 /** Events are sent within this time. */
 const PUBLISH_INTERVAL_MS: DurationMs = SECOND_MS / 2;
-/** Interval of keep-alive messages, shorter than the idle timeouts of proxies. */
+/** Interval of heartbeats, shorter than the idle timeouts of proxies. Without them the page considers a stream broken. */
 const HEARTBEAT_INTERVAL_MS: DurationMs = 15 * SECOND_MS;
 /** A subscriber with more unsent bytes is disconnected. It reconnects with the id of its last event. */
 const BUFFERED_BYTES_MAX = 1_048_576;
@@ -84,7 +84,7 @@ export class EventBroadcaster {
     this.#sendRows();
     const change = await runInSlices(fleetGrid.refresh(), clock);
     if (change !== null) this.#sendToAll(eventText("fleet", change));
-    if (clock.monotonic() - this.#publishedAt >= HEARTBEAT_INTERVAL_MS) this.#sendToAll(": still here\n\n");
+    if (clock.monotonic() - this.#publishedAt >= HEARTBEAT_INTERVAL_MS) this.#sendToAll(eventText("heartbeat", {}));
   }
 
   #sendRows(): void {

@@ -131,3 +131,43 @@ test("nodes of one region that become unhealthy far apart in time are not an inc
   expect(holdReasonsOf(network)).not.toContain("correlated");
   expect(episodeStates(network)).not.toContain("given_up");
 });
+
+test("untrusted data that lasts across reloads stays one alert, which is resolved when the data is trusted", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  network.setFault({ kind: "empty_list" });
+  await network.advance(10 * MINUTE_MS);
+  for (const maxInFlight of [2, 3]) {
+    await network.reload({ rules: remediationRules([rebootOffline()], { maxInFlight }) });
+    await network.advance(5 * MINUTE_MS);
+  }
+  network.setFault(null);
+  await network.advance(5 * MINUTE_MS);
+  const [alert, ...others] = notificationsOf(network, "untrusted");
+  expect(others).toEqual([{ ...alert, endsAt: expect.any(Number) }]);
+  expect(network.daemon.notifier.activeNotifications()).toEqual([]);
+});
+
+test("an incident that lasts across a reload is sent once, and one that a reload ends is resolved", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
+  network.setFault({ kind: "region_dark", region: "ap-southeast" });
+  await network.advance(15 * MINUTE_MS);
+  await network.reload({ rules: remediationRules([rebootOffline()], { maxInFlight: 2 }) });
+  await network.advance(5 * MINUTE_MS);
+  expect(notificationsOf(network, "incident")).toHaveLength(1);
+  await network.reload({ rules: remediationRules([], { stormCooldownMs: 0 }) });
+  await network.advance(5 * MINUTE_MS);
+  expect(notificationsOf(network, "incident")).toMatchObject([
+    { region: "ap-southeast", endsAt: null },
+    { region: "ap-southeast", endsAt: expect.any(Number) },
+  ]);
+});
+
+test("an alert about the fleet of one service is resolved after a reload to another service", async () => {
+  const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], windy) });
+  makeUnhealthy(network, network.nodes().slice(0, 18), 15);
+  await network.advance(10 * MINUTE_MS);
+  const [storm] = notificationsOf(network, "storm");
+  await network.reload({ serviceUrl: "https://other.example.net" });
+  await network.advance(5 * MINUTE_MS);
+  expect(notificationsOf(network, "storm")).toContainEqual({ ...storm, endsAt: expect.any(Number) });
+});

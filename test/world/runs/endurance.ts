@@ -110,7 +110,14 @@ async function start(size: EnduranceSize): Promise<Run> {
   };
   const { runtime, term } = orThrow(await openRuntime(deps, loaded.config));
   const collection = startCollection(resources, null, { ...deps, clock: coarseClock(clock) }, runtime, term!);
-  const activeConfig = activateConfig(resources, collection, [], deps, runtime, term!);
+  const activeConfig = activateConfig(
+    resources,
+    collection,
+    { active: [], undelivered: new Map() },
+    deps,
+    runtime,
+    term!,
+  );
   return { clock, service, runtime, activeConfig, folder, defects: () => defects };
 }
 

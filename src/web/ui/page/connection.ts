@@ -17,8 +17,8 @@ export class Connection {
   #problem: string | null = null;
   /** Whether events arrive. Otherwise the page polls. */
   #isLive = false;
-  /** Names of the data whose last response could not be shown. */
-  readonly #notShown = new Set<string>();
+  /** Names of the data that could not be read or shown. */
+  #notShown: ReadonlySet<string> = new Set();
 
   /** Notes a response that was sent at `now`, and returns whether earlier ones failed. */
   noteAnswer(now: string, takesCommands: boolean): boolean {
@@ -40,10 +40,9 @@ export class Connection {
     this.#show();
   }
 
-  /** Notes whether the last response with some data could be shown. */
-  noteShown(data: string, isShown: boolean): void {
-    if (isShown) this.#notShown.delete(data);
-    else this.#notShown.add(data);
+  /** Names the data that could not be read or shown. */
+  noteNotShown(notShown: ReadonlySet<string>): void {
+    this.#notShown = notShown;
     this.#show();
   }
 
@@ -62,7 +61,7 @@ export class Connection {
       : "";
     showNote("disconnected", text);
     const notShown = [...this.#notShown].sort().join(", ");
-    const advice = "The daemon may have been upgraded: reload the page.";
+    const advice = "It tries again. If the daemon was upgraded, reload the page.";
     showNote("not-shown", isLost || notShown === "" ? "" : `The page can't show: ${notShown}. ${advice}`);
     byId("readonly").hidden = isLost || this.#dataAt === null || this.#takesCommands;
     setCommandProblem(

@@ -15,6 +15,8 @@ interface StreamListener {
   state(isLive: boolean): void;
 }
 
+/** After this time without an event, not even a heartbeat (every 15 s), the stream is considered broken. */
+const SILENCE_MS_MAX = 35_000;
 /** Bounds of the delay between connection attempts, which doubles. */
 const RETRY_MS_MIN = 2_000;
 const RETRY_MS_MAX = 30_000;
@@ -30,14 +32,24 @@ export function connectStream(listener: StreamListener): () => void {
   let retryMs = RETRY_MS_MIN;
   let timer = 0;
 
-  function open(): void {
+  /** Opens the stream again after a while, unless this is called again before. */
+  function reopenAfter(ms: number): void {
     clearTimeout(timer);
+    timer = setTimeout(() => {
+      listener.state(false);
+      open();
+    }, ms);
+  }
+
+  function open(): void {
+    reopenAfter(SILENCE_MS_MAX);
     source?.close();
     const query = lastId === null ? "" : `?last_event_id=${encodeURIComponent(lastId)}`;
     const stream = new EventSource(`api/v1/events${query}`);
     source = stream;
     const on = <T>(event: string, take: (data: T) => void) =>
       stream.addEventListener(event, ({ data, lastEventId }: MessageEvent<string>) => {
+        reopenAfter(SILENCE_MS_MAX);
         if (lastEventId !== "") lastId = lastEventId;
         take(JSON.parse(data) as T);
       });
@@ -46,6 +58,7 @@ export function connectStream(listener: StreamListener): () => void {
       listener.state(true);
       listener.hello(revision);
     });
+    on("heartbeat", () => {});
     on("fleet", listener.fleet);
     on("decision", listener.decision);
     on("action", listener.action);
@@ -55,7 +68,7 @@ export function connectStream(listener: StreamListener): () => void {
       listener.state(false);
       // The browser reconnects, unless the request was refused.
       if (stream.readyState !== EventSource.CLOSED) return;
-      timer = setTimeout(open, retryMs);
+      reopenAfter(retryMs);
       retryMs = Math.min(2 * retryMs, RETRY_MS_MAX);
     });
   }

@@ -18,7 +18,7 @@ import { applyChange, type FleetModel, readFleet } from "./fleet/fleet.ts";
 const STATUS_INTERVAL_MS = 3_000;
 /** Interval of the server's samples. */
 const HISTORY_INTERVAL_MS = 10_000;
-/** Interval of polling the fleet without events. */
+/** Interval of polling the fleet and the activity without events, and of reading them again after a failure. */
 const FLEET_INTERVAL_MS = 10_000;
 /** Events within this time are handled together. */
 const BATCH_DELAY_MS = 150;
@@ -37,8 +37,8 @@ interface DataListener {
   decision(row: DecisionView): void;
   action(row: ActionView): void;
   order(row: OperatorCommandView): void;
-  /** Called when decisions, actions or operator commands may have been missed. */
-  rowsMissed(): void;
+  /** Called when decisions, actions or operator commands may have been missed. Returns whether they were read. */
+  rowsMissed(): Promise<boolean>;
 }
 
 /** Keeps the data of the page up to date with events and polling while the page is visible. */
@@ -51,6 +51,8 @@ export class LiveData {
   readonly #connection = new Connection();
   readonly #reconnect: () => void;
   #isStreaming = false;
+  /** Names of the data whose last read failed or could not be shown. */
+  readonly #notShown = new Set<string>();
 
   constructor(listener: DataListener) {
     this.#listener = listener;
@@ -85,9 +87,8 @@ export class LiveData {
     repeatWhileVisible(STATUS_INTERVAL_MS, this.refreshStatus);
     repeatWhileVisible(HISTORY_INTERVAL_MS, this.#refreshHistory);
     repeatWhileVisible(FLEET_INTERVAL_MS, () => {
-      if (this.#isStreaming) return;
-      this.#refreshFleet();
-      listener.rowsMissed();
+      if (!this.#isStreaming || this.#notShown.has("fleet")) this.#refreshFleet();
+      if (!this.#isStreaming || this.#notShown.has("activity")) void this.#refreshActivity();
     });
     document.addEventListener("visibilitychange", () => {
       if (!document.hidden) for (const refresh of [this.refreshStatus, this.#refreshHistory]) refresh();
@@ -133,23 +134,36 @@ export class LiveData {
     this.#show("charts", await getJson<HistoryDocument>("history"), (value) => this.#listener.history(value));
   });
 
-  /** Shows a response, unless the request failed, and notes whether the page can show it. Never throws. */
-  #show<T>(data: string, answer: ApiResult<T>, show: (value: T) => void): void {
-    if (!answer.ok) return;
-    let isShown = false;
+  async #refreshActivity(): Promise<void> {
     try {
-      show(answer.value);
-      isShown = true;
+      this.#noteShown("activity", await this.#listener.rowsMissed());
     } catch (error) {
-      // The daemon may have been upgraded since the page was loaded.
+      this.#noteShown("activity", false);
       reportError(error);
     }
-    this.#connection.noteShown(data, isShown);
+  }
+
+  /** Shows a response, and notes whether there is one that the page can show. Never throws. */
+  #show<T>(data: string, answer: ApiResult<T>, show: (value: T) => void): void {
+    try {
+      if (answer.ok) show(answer.value);
+      this.#noteShown(data, answer.ok);
+    } catch (error) {
+      // The daemon may have been upgraded since the page was loaded.
+      this.#noteShown(data, false);
+      reportError(error);
+    }
+  }
+
+  #noteShown(data: string, isShown: boolean): void {
+    if (isShown) this.#notShown.delete(data);
+    else this.#notShown.add(data);
+    this.#connection.noteNotShown(this.#notShown);
   }
 
   #refreshAll(): void {
     for (const refresh of [this.#refreshFleet, this.refreshStatus, this.#refreshHistory]) refresh();
-    this.#listener.rowsMissed();
+    void this.#refreshActivity();
   }
 }
 

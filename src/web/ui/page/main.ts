@@ -91,7 +91,7 @@ const data = new LiveData({
     activity.order(row);
     if (row.node !== null) panel.refresh(row.node);
   },
-  rowsMissed: () => void activity.load(),
+  rowsMissed: () => activity.load(),
 });
 
 /** Updates everything that depends on the statuses and marks of nodes. */

@@ -32,10 +32,11 @@ export class ActivityList {
     this.#older.addEventListener("click", () => void this.#showOlder());
   }
 
-  /** Reads the latest rows. */
-  async load(): Promise<void> {
-    await this.#rows.load();
+  /** Reads the latest rows. Returns false if they can't be read now. */
+  async load(): Promise<boolean> {
+    const isRead = await this.#rows.load();
     this.repaint();
+    return isRead;
   }
 
   decision(row: DecisionView): void {

@@ -48,12 +48,16 @@ export class ActivityRows {
     if (this.#reads > 0) this.#arrived.add(line.key);
   }
 
-  /** Reads the latest rows. Older ones are kept unless rows between them and the latest may be missing. */
-  async load(): Promise<void> {
-    await this.#reading(async () => {
+  /**
+   * Reads the latest rows. Older ones are kept unless rows between them and the latest may be missing. Returns false if
+   * they can't be read now.
+   */
+  load(): Promise<boolean> {
+    return this.#reading(async () => {
       const read = await Promise.all(KINDS.map(async (kind) => [kind, await this.#read(kind, null)] as const));
-      if (read.some(([, lines]) => lines === null)) return;
+      if (read.some(([, lines]) => lines === null)) return false;
       for (const [kind, lines] of read) this.#addLatest(kind, lines!);
+      return true;
     });
   }
 
@@ -99,10 +103,10 @@ export class ActivityRows {
     }
   }
 
-  async #reading(work: () => Promise<void>): Promise<void> {
+  async #reading<T>(work: () => Promise<T>): Promise<T> {
     this.#reads++;
     try {
-      await work();
+      return await work();
     } finally {
       this.#reads--;
       if (this.#reads === 0) this.#arrived.clear();

@@ -1,0 +1,58 @@
+import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
+import type { DeliveryResult, Notification, Receiver } from "../../src/model/remediation/notification.ts";
+import { createNotifier } from "../../src/notify/notifier.ts";
+import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
+
+/** Returns a notification about a step, with the changes of the test. */
+export const notification = (parts: Partial<Notification> = {}): Notification => ({
+  kind: "step",
+  key: "step/ep-1/4",
+  severity: "warning",
+  summary: "node_1 is not healed",
+  policy: "reboot-offline",
+  node: "node_1",
+  episode: "ep-1",
+  region: "eu-west",
+  startsAt: START_MS,
+  endsAt: null,
+  ...parts,
+});
+export type Answer = DeliveryResult | "hang";
+export const accepted: Answer = { ok: true };
+export const down: Answer = { ok: false, error: "connect ECONNREFUSED", isFinal: false };
+export const refused: Answer = { ok: false, error: "it answered 400", isFinal: true };
+
+export type Sending = Readonly<{ at: number; notifications: readonly Notification[] }>;
+
+/** Starts a notifier on virtual time. `answers` gives the receivers, and their answers by the number of the request. */
+export function start(answers: Record<string, (sending: number) => Answer>, repeats: Record<string, number> = {}) {
+  const clock = createVirtualClock(START_MS);
+  const log = createRecordingLog();
+  const metrics = createDaemonMetrics({ process: false });
+  const sendings: Record<string, Sending[]> = {};
+  const receivers = Object.entries(answers).map(([name, answer]): Receiver => {
+    const ownSendings: Sending[] = [];
+    sendings[name] = ownSendings;
+    return {
+      name,
+      ...(repeats[name] === undefined ? {} : { repeatMs: repeats[name] }),
+      async send(notifications, signal) {
+        ownSendings.push({ at: clock.monotonic(), notifications });
+        const given = answer(ownSendings.length);
+        if (given !== "hang") return given;
+        await clock.sleep(Number.POSITIVE_INFINITY, signal);
+        return { ok: false, error: "given up", isFinal: false };
+      },
+    };
+  });
+  const notifier = createNotifier({ receivers, clock, random: () => 0.5, log, metrics });
+  const counts = async () =>
+    (await metrics.render("text"))
+      .split("\n")
+      .filter((line) => line.startsWith("proxywarden_notifications_total{") && !line.endsWith(" 0"))
+      .map((line) => line.replace(/^\S+?\{receiver="(.+)",outcome="(.+)"\} (\d+)$/, "$1 $2 $3"));
+  const summaries = (name: string) =>
+    sendings[name]!.map(({ notifications }) => notifications.map(({ summary }) => summary));
+  return { clock, log, notifier, sendings, counts, summaries };
+}
