@@ -27,6 +27,8 @@ export interface OperatorCommandsDeps {
   readonly context: TransitionDeps & Pick<RemediationContext, "observed">;
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: InventoryTrustTracker;
+  /** Aborted when the controller stops. The next controller reads what the journal holds, so no command is begun then. */
+  readonly stopping: AbortSignal;
   /** Called after each command that changed something. */
   onCommand(): void;
 }
@@ -57,7 +59,13 @@ export const UNLISTED_HOLDS_MAX = 100;
 
 /** Creates the commands of operators. */
 export const createOperatorCommands = (deps: OperatorCommandsDeps): OperatorCommands => ({
-  execute: (command) => new JournaledCommands(deps, command.operator).execute(command),
+  execute: async (command) =>
+    deps.stopping.aborted
+      ? reject(
+          "stopping",
+          "the daemon is reloading or stopping, and nothing has changed; wait a few seconds and try again",
+        )
+      : new JournaledCommands(deps, command.operator).execute(command),
   noteReload: (problems, operator, origin) => new JournaledCommands(deps, operator).noteReload(problems, origin),
 });
 

@@ -166,6 +166,11 @@ export class RemediationState {
     return isWritten ? () => this.#adopt(changes) : null;
   }
 
+  /** Waits until all commits so far have taken effect or have failed. */
+  pendingCommits(): Promise<void> {
+    return this.#writer.lastCommit();
+  }
+
   /** Writes what is still to be written, if the journal can be written. Call it before the journal is closed. */
   async flush(): Promise<void> {
     await this.#writer.commit(() => []);
