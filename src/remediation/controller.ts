@@ -46,7 +46,7 @@ export class RemediationController {
     const { fleetHealth, trustTracker, view } = this.#round;
     this.view = view;
     this.operatorCommands = createOperatorCommands({
-      ...{ context, fleetHealth, trustTracker },
+      ...{ context, fleetHealth, trustTracker, stopping: signals.noNewSteps },
       onCommand: () => this.#requestRound(),
     });
     this.#rounds = this.#round.setGauges();
@@ -60,15 +60,15 @@ export class RemediationController {
   }
 
   /**
-   * Starts nothing new, waits up to `postGraceMs` for the response to a POST in flight, then aborts it and journals it
-   * as in doubt.
+   * Starts nothing new and rejects operator commands. Waits for commands that are being journaled, and up to
+   * `postGraceMs` for the response to a POST in flight, then aborts it and journals it as in doubt.
    */
   async stop(postGraceMs: DurationMs): Promise<void> {
     this.#noNewSteps.abort();
     this.#wakeUp.abort();
     const done = new AbortController();
     void this.#context.clock.sleep(postGraceMs, done.signal).then(() => this.#abortPost.abort());
-    await Promise.all([this.#rounds, this.#verificationReads]);
+    await Promise.all([this.#rounds, this.#verificationReads, this.#context.remediationState.pendingCommits()]);
     done.abort();
     clearPolicyGauges(this.#context);
   }

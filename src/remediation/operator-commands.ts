@@ -11,13 +11,12 @@ import type {
   OperatorCommandName,
   Pause,
 } from "../model/remediation/operator-command.ts";
-import { type EpochMs, formatTime } from "../model/time.ts";
 import type { RemediationContext } from "./context.ts";
 import { approvalExpiry } from "./evaluation/candidates.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";
 import type { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
 import { acceptLosses, actionChange, lostNodes, type TransitionDeps } from "./execution/episode-transitions.ts";
-import { PAUSED } from "./operator-holds.ts";
+import { formatEnd, PAUSED } from "./operator-holds.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
 import type { RemediationState } from "./state/journaled-state.ts";
 import type { OperatorCommands } from "./status/views.ts";
@@ -27,6 +26,8 @@ export interface OperatorCommandsDeps {
   readonly context: TransitionDeps & Pick<RemediationContext, "observed">;
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: InventoryTrustTracker;
+  /** Aborted when the controller stops. The next controller reads what the journal holds, so no command is begun then. */
+  readonly stopping: AbortSignal;
   /** Called after each command that changed something. */
   onCommand(): void;
 }
@@ -57,7 +58,13 @@ export const UNLISTED_HOLDS_MAX = 100;
 
 /** Creates the commands of operators. */
 export const createOperatorCommands = (deps: OperatorCommandsDeps): OperatorCommands => ({
-  execute: (command) => new JournaledCommands(deps, command.operator).execute(command),
+  execute: async (command) =>
+    deps.stopping.aborted
+      ? reject(
+          "stopping",
+          "the daemon is reloading or stopping, and nothing has changed; wait a few seconds and try again",
+        )
+      : new JournaledCommands(deps, command.operator).execute(command),
   noteReload: (problems, operator, origin) => new JournaledCommands(deps, operator).noteReload(problems, origin),
 });
 
@@ -135,7 +142,7 @@ class JournaledCommands {
     const at = this.#state.now();
     const until = forMs === null ? null : at + forMs;
     const pause: Pause = { at, until, reason, ...this.#operatorField() };
-    const reply = `paused: ${reason}; no action is taken until ${endOf(until, "resume")}`;
+    const reply = `paused: ${reason}; no action is taken until ${formatEnd(pause, "resume", this.#state.clock)}`;
     return plan({ command: "pause" }, [{ kind: "fact", key: PAUSED, value: JSON.stringify(pause) }], reply);
   }
 
@@ -177,7 +184,7 @@ class JournaledCommands {
     const base = { node, policy: null, kind: "held", at, until } as const;
     const row = { ...base, reason: `${this.#name} holds it${suffix(reason)}`, ...this.#operatorField() };
     const note = isListed ? "" : "; no node of that id is listed now, and the hold applies once it is";
-    const reply = `${this.#nameOf(node)} is held${suffix(reason)}; it is not touched until ${endOf(until, "release")}${note}`;
+    const reply = `${this.#nameOf(node)} is held${suffix(reason)}; it is not touched until ${formatEnd(row, "release", this.#state.clock)}${note}`;
     return plan({ command: "hold", node }, [{ kind: "hold", row }], reply);
   }
 
@@ -287,10 +294,6 @@ class JournaledCommands {
 
 const plan = (target: CommandTarget, changes: readonly JournalChange[], reply: string, apply = () => {}): Planned =>
   ok({ target, changes, reply, apply });
-
-/** Formats when something ends, which is at a time or with a command. `until` is null if only the command ends it. */
-const endOf = (until: EpochMs | null, command: string): string =>
-  until === null ? command : `${formatTime(until)}, or ${command}`;
 
 const suffix = (reason: string): string => (reason === "" ? "" : `: ${reason}`);
 

@@ -1,9 +1,10 @@
-import type { DurationMs } from "../base/duration.ts";
+import { type DurationMs, formatSecondsLeft } from "../base/duration.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { OperatorCommandName, Pause } from "../model/remediation/operator-command.ts";
-import type { EpochMs } from "../model/time.ts";
+import { type EpochMs, formatTime } from "../model/time.ts";
 import type { RemediationRecords } from "../policy/remediation-records.ts";
 import type { RemediationContext } from "./context.ts";
+import type { JournalClock } from "./state/journal-clock.ts";
 
 /** Key of the fact that remediation is paused; its value is a {@link Pause} as JSON. */
 export const PAUSED = "warden.paused";
@@ -16,6 +17,20 @@ export function pauseAt(records: RemediationRecords, now: EpochMs): Pause | null
 
 const recordedPause = (records: RemediationRecords): Pause | null =>
   JSON.parse(records.fact(PAUSED) ?? "null") as Pause | null;
+
+/**
+ * Formats when a pause or hold ends: at a time or with a command, or only with the command. While the journal's clock
+ * may be behind, the time is relative.
+ */
+export function formatEnd(
+  { at, until = null }: Pick<Pause, "at" | "until">,
+  command: string,
+  clock: JournalClock,
+): string {
+  if (until === null) return command;
+  const end = clock.behindSince() === null ? formatTime(until) : `${formatSecondsLeft(until - at)} from now`;
+  return `${end}, or ${command}`;
+}
 
 type ExpiryDeps = Pick<RemediationContext, "log" | "metrics" | "remediationState">;
 

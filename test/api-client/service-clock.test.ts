@@ -44,6 +44,16 @@ test("follows a service whose clock was set", () => {
   expect(clock.timeAt(10_000)).toBe(START + 90_500);
 });
 
+test("keeps the earlier time for what was received before the service's clock was set", () => {
+  const clock = createServiceClock();
+  clock.recordDate(START, 0, 0);
+  clock.recordDate(START + 90_000, 9_000, 10_000);
+  clock.recordDate(START + 21_000, 20_500, 21_000);
+  expect([0, 9_999, 10_000, 20_999, 21_000].map((at) => clock.timeAt(at)! - START - at)).toEqual([
+    500, 500, 81_000, 81_000, 750,
+  ]);
+});
+
 test("is accurate to a second after a month of drift by 50 parts per million", () => {
   const clock = createServiceClock();
   for (let at = 0; at < 30 * 86_400_000; at += 61_234) {

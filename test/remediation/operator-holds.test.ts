@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { formatTime } from "../../src/model/time.ts";
 import { journalRows } from "../harness/journal-rows.ts";
 import { rebootOffline, remediationRules } from "../harness/policies.ts";
@@ -117,4 +118,82 @@ test("a pause is exported while the service can't be read, also after a restart"
   await network.restart();
   expect(network.daemon.snapshots.last).toBeNull();
   expect(await isPaused()).toBe(true);
+});
+
+/** Restarts after a downtime of three hours while the service does not answer, so that the length is not known yet. */
+async function restartBehind(network: QuietNetwork): Promise<void> {
+  network.setFault({ kind: "hang" });
+  await network.restart({ downMs: 3 * HOUR_MS });
+}
+
+test.each(["pause", "hold"] as const)(
+  "a %s for two hours that begins before the downtime is known lasts two hours",
+  async (command) => {
+    const network = await startQuietNetwork({ rules });
+    const [node] = network.nodes();
+    await restartBehind(network);
+    const commands = network.commands("alice");
+    const reply = await (command === "pause"
+      ? commands.pause("an outage", 2 * HOUR_MS)
+      : commands.hold(node!, "an outage", 2 * HOUR_MS));
+    expect(reply).toMatchObject({ ok: true, value: expect.stringMatching(/until 2h from now, or /) });
+    network.failNode(node!);
+    await network.advance(5 * MINUTE_MS);
+    network.setFault(null);
+    await network.advance(110 * MINUTE_MS);
+    expect(network.holdReasons(node!)).toEqual([command === "pause" ? "paused" : "held"]);
+    expect(network.postCount()).toBe(0);
+    await network.advance(10 * MINUTE_MS);
+    expect(network.postCount()).toBe(1);
+  },
+);
+
+test("a pause from before a crash lasts until its end even if the downtime before it was not known yet", async () => {
+  const network = await startQuietNetwork({ rules });
+  await restartBehind(network);
+  await network.commands("alice").pause("an outage", 2 * HOUR_MS);
+  await network.advance(5 * MINUTE_MS);
+  network.kill();
+  network.setFault(null);
+  await network.restart();
+  await network.advance(105 * MINUTE_MS);
+  expect(network.controller().view.status().paused).toMatchObject({ operator: "alice" });
+  await network.advance(15 * MINUTE_MS);
+  expect(network.controller().view.status().paused).toBeNull();
+});
+
+test("a pause that is being journaled while the downtime becomes known keeps its duration", async () => {
+  const store = createMemoryStateStore();
+  let whenOpen = Promise.resolve();
+  const commit: typeof store.journal.commit = async (changes) => {
+    if (changes.some(({ kind }) => kind === "order")) await whenOpen;
+    await store.journal.commit(changes);
+  };
+  const network = await startQuietNetwork({ rules, store: { ...store, journal: { ...store.journal, commit } } });
+  await restartBehind(network);
+  let open = () => {};
+  whenOpen = new Promise((resolve) => {
+    open = resolve;
+  });
+  const reply = network.commands("alice").pause("an outage", 2 * HOUR_MS);
+  network.setFault(null);
+  await network.advance(5 * MINUTE_MS);
+  open();
+  expect(await reply).toMatchObject({ ok: true });
+  await network.advance(110 * MINUTE_MS);
+  expect(network.controller().view.status().paused).toMatchObject({ operator: "alice" });
+});
+
+test("a pause that begins while the clocks disagree keeps its duration when the wall clock is corrected", async () => {
+  const network = await startQuietNetwork({ rules });
+  network.daemon.clock.stepWallClock(-3 * HOUR_MS);
+  await network.restart({ downMs: HOUR_MS });
+  await network.advance(5 * MINUTE_MS);
+  await network.commands("alice").pause("until the clock is right", 30 * MINUTE_MS);
+  await network.advance(8 * MINUTE_MS);
+  network.daemon.clock.stepWallClock(3 * HOUR_MS);
+  await network.advance(20 * MINUTE_MS);
+  expect(network.controller().view.status().paused).toMatchObject({ operator: "alice" });
+  await network.advance(3 * MINUTE_MS);
+  expect(network.controller().view.status().paused).toBeNull();
 });

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { rebootOffline, remediationRules, steps } from "../harness/policies.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
+import { rebootOffline, remediationRules, steps, withoutLimits } from "../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../harness/remediation-results.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
@@ -207,4 +208,41 @@ test("alerts and episodes that continue across a reload keep their notification 
   await network.advance(15 * MINUTE_MS);
   expect(new Set(notificationsOf(network, "incident").map(({ key, endsAt }) => `${key} ${endsAt}`)).size).toBe(1);
   expect(notificationsOf(network, "episode")).toHaveLength(1);
+});
+
+test("a reload waits for a command that is being journaled, and takes it over", async () => {
+  const store = createMemoryStateStore();
+  let whenOpen = Promise.resolve();
+  const commit: typeof store.journal.commit = async (changes) => {
+    if (changes.some(({ kind }) => kind === "order")) await whenOpen;
+    await store.journal.commit(changes);
+  };
+  const breaker = { share: 0, amount: 2, withinMs: HOUR_MS };
+  const rules = remediationRules([rebootOffline()], { ...withoutLimits, breaker });
+  const network = await startQuietNetwork({ rules, store: { ...store, journal: { ...store.journal, commit } } });
+  for (const node of network.nodes("us-east").slice(0, 4)) network.failNode(node, "person");
+  await network.advance(10 * MINUTE_MS);
+  expect(network.controller().view.status().breaker).not.toBeNull();
+  let open = () => {};
+  whenOpen = new Promise((resolve) => {
+    open = resolve;
+  });
+  const [controller, commands] = [network.controller(), network.commands("alice")];
+  const reply = commands.resetBreaker();
+  let isStopped = false;
+  const stopped = controller.stop(0).then(() => {
+    isStopped = true;
+  });
+  await network.advance(MINUTE_MS);
+  expect(isStopped).toBe(false);
+  expect(await commands.pause("too late")).toEqual({
+    ok: false,
+    error: { kind: "stopping", message: expect.stringMatching(/nothing has changed; .* try again/) },
+  });
+  open();
+  await stopped;
+  expect(await reply).toMatchObject({ ok: true });
+  await network.reload({ rules });
+  await network.advance(5 * MINUTE_MS);
+  expect(network.controller().view.status()).toMatchObject({ breaker: null, paused: null });
 });

@@ -1,4 +1,4 @@
-import { MINUTE_MS } from "../../base/duration.ts";
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { SlotIndex } from "../../base/slot-index.ts";
 import { type DetailNumber, LISTED_NUMBERS, type ListedNumber, NODE_STATUSES, type NodeId } from "../../model/node.ts";
 import type { Usage } from "../../model/policy/policy.ts";
@@ -92,15 +92,33 @@ export const nodeStatus: FieldReader = ({ fleet }, slot) => {
  */
 const FUTURE_MS_MAX = MINUTE_MS;
 
-/** A timestamp from the node list or a detail. */
+/**
+ * A timestamp from the node list or a detail. If the service's clock was set ahead after it, it is moved by as much, so
+ * that a step of the clock does not count as time without a report.
+ */
 export function timestamp(column: NumberColumn): FieldReader {
   const observedAt = observationOf(column);
   return ({ fleet, serviceTime }, slot) => {
     const datum = numberValue(fleet[column].at(slot), fleet[observedAt].at(slot));
     if (typeof datum === "string") return datum;
     const observed = serviceTime(datum.at);
-    return observed !== null && datum.value > observed + FUTURE_MS_MAX ? "in_future" : datum;
+    if (observed === null) return datum;
+    if (datum.value > observed + FUTURE_MS_MAX) return "in_future";
+    const stepMs = stepSince(datum.value, datum.at - observed, serviceTime);
+    return stepMs === 0 ? datum : { value: datum.value + stepMs, at: datum.at };
   };
+}
+
+/**
+ * Returns by how much the service's clock was set ahead since it showed `time`, 0 if it was not. `offset` is our
+ * monotonic clock minus the service's clock as it is set now.
+ */
+function stepSince(time: EpochMs, offset: number, serviceTime: ScopeData["serviceTime"]): DurationMs {
+  const stepMs = time - serviceTime(time + offset)!;
+  if (stepMs < SECOND_MS) return 0;
+  // A time that the step skipped was never shown.
+  const shown = serviceTime(time + offset + stepMs)!;
+  return Math.abs(shown - time) < SECOND_MS ? stepMs : 0;
 }
 
 /** A usage from a detail. */

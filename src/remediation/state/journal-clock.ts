@@ -15,6 +15,8 @@ export interface JournaledTime {
   readonly last: EpochMs | null;
   /** The last `uncertainUntil` of the {@link JournalClock}. Absent if the clock was never behind. */
   readonly uncertainUntil?: EpochMs;
+  /** The last `behindSince` of the {@link JournalClock}. Absent if the clock was right. */
+  readonly behindSince?: EpochMs;
 }
 
 /** The wall clock and the service's Date agree if they differ by at most this much, since clocks drift without NTP. */
@@ -35,27 +37,32 @@ const DISAGREEMENT_MS: DurationMs = HOUR_MS;
  *
  * While the clocks disagree, time continues from the earlier of the two, or from what the journal shows if that is
  * later. The clock may be behind from then on. Once a later start corrects it, times in the journal seem to be longer
- * ago than they are.
+ * ago than they are. Times that it gave since `behindSince` should then be moved by as much as it advances.
  */
 export class JournalClock {
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #last: EpochMs | null;
+  readonly #isNew: boolean;
+  /** The first time of this process. Every time in the journal is before it. */
+  readonly openedAt: EpochMs;
   #offset: number;
   #isSettled = false;
   #disagreesSince: MonotonicMs | null = null;
   /** How the clocks disagree, or null if they never did. */
   #difference: string | null = null;
-  /** If the clocks disagreed about the downtime, the time before which times may be longer ago; otherwise null. */
-  #resumedAt: EpochMs | null = null;
+  #isDowntimeUnknown = false;
   #uncertainUntil: EpochMs;
+  readonly #behindSince: EpochMs;
 
-  constructor({ last, uncertainUntil = Number.NEGATIVE_INFINITY }: JournaledTime, clock: Clock, log: Log) {
+  constructor(journaled: JournaledTime, clock: Clock, log: Log) {
+    const { last, uncertainUntil = Number.NEGATIVE_INFINITY, behindSince } = journaled;
     this.#clock = clock;
     this.#log = log;
-    this.#last = last;
-    this.#offset = (last ?? clock.now()) - clock.monotonic();
+    this.#isNew = last === null;
+    this.openedAt = last === null ? clock.now() : last + 1;
+    this.#offset = this.openedAt - clock.monotonic();
     this.#uncertainUntil = uncertainUntil;
+    this.#behindSince = behindSince ?? this.openedAt;
   }
 
   now(): EpochMs {
@@ -77,7 +84,7 @@ export class JournalClock {
    * than this clock shows.
    */
   isBeforeUnknownDowntime(at: EpochMs): boolean {
-    return this.#resumedAt !== null && at < this.#resumedAt;
+    return this.#isDowntimeUnknown && at < this.openedAt;
   }
 
   /**
@@ -86,6 +93,14 @@ export class JournalClock {
    */
   uncertainUntil(): EpochMs {
     return this.#uncertainUntil;
+  }
+
+  /**
+   * Returns since when, on this clock, it may be behind, or null if it is right. It is behind by the downtime until it
+   * is settled. It must be journaled for the next process.
+   */
+  behindSince(): EpochMs | null {
+    return this.#isSettled && this.#uncertainUntil !== Number.POSITIVE_INFINITY ? null : this.#behindSince;
   }
 
   /** Returns why the clock holds every action, or null if it holds none. */
@@ -115,21 +130,21 @@ export class JournalClock {
     this.#disagreesSince ??= this.#clock.monotonic();
     const near = [wall, serviceNow].filter((time) => isNear(time, this.now()));
     // A new journal has no times that a jump could skip.
-    if (this.#last === null) this.#adopt(serviceNow);
-    else if (this.#resumedAt !== null) {
+    if (this.#isNew) this.#adopt(serviceNow);
+    else if (this.#isDowntimeUnknown) {
       if (this.#clock.monotonic() - this.#disagreesSince < DISAGREEMENT_MS) return;
       // Time continues unchanged. A jump now would shorten what began during the disagreement.
       this.#settle();
       this.#uncertainUntil = Number.POSITIVE_INFINITY;
     } else if (near.length > 0) {
       this.#adopt(earliest(near));
-      this.#resumedAt = this.now();
+      this.#isDowntimeUnknown = true;
       this.#uncertainUntil = Number.POSITIVE_INFINITY;
     } else {
       // The downtime by the earlier of the two clocks is no more than the true one unless both are wrong. It is added
       // immediately, so that the end of the disagreement does not skip a cool-down that started during it.
       this.#advanceTo(earliest([wall, serviceNow]));
-      this.#resumedAt = this.now();
+      this.#isDowntimeUnknown = true;
     }
   }
 
@@ -143,12 +158,12 @@ export class JournalClock {
     if (this.#uncertainUntil !== Number.POSITIVE_INFINITY) return;
     this.#uncertainUntil = Number.NEGATIVE_INFINITY;
     if (behindMs <= AGREEMENT_MS) return;
-    this.#resumedAt = this.now();
-    this.#uncertainUntil = this.#resumedAt + DISAGREEMENT_MS;
+    this.#isDowntimeUnknown = true;
+    this.#uncertainUntil = this.now() + DISAGREEMENT_MS;
   }
 
   #adopt(at: EpochMs): void {
-    if (this.#last === null) this.#offset = at - this.#clock.monotonic();
+    if (this.#isNew) this.#offset = at - this.#clock.monotonic();
     else this.#advanceTo(at);
     this.#settle();
   }

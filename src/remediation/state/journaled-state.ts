@@ -8,6 +8,7 @@ import { nextTurn } from "../../platform/event-loop.ts";
 import { RemediationRecords } from "../../policy/remediation-records.ts";
 import { JournalClock } from "./journal-clock.ts";
 import { JournalWriter } from "./journal-writer.ts";
+import { movedTimes, rowsWithTimes } from "./moved-times.ts";
 
 /** A change that takes effect only once it is journaled. */
 export interface PendingUpdate {
@@ -48,6 +49,8 @@ const CLOCK_WRITE_INTERVAL_MS: DurationMs = MINUTE_MS;
 export const CLOCK_FACT = "warden.clock";
 /** Key of the fact that holds `uncertainUntil` of the {@link JournalClock}. Absent if the clock was never behind. */
 const CLOCK_UNCERTAIN_FACT = "warden.clock_uncertain_until";
+/** Key of the fact that holds `behindSince` of the {@link JournalClock}. Absent if the clock is right. */
+const CLOCK_BEHIND_FACT = "warden.clock_behind_since";
 /** Key of the fact that holds when this journal was created. Absent if it has all earlier actions. */
 const FIRST_START_FACT = "warden.began";
 
@@ -55,10 +58,12 @@ const FIRST_START_FACT = "warden.began";
 export async function openRemediationState(deps: RemediationStateDeps): Promise<RemediationState> {
   const { journal, clock, log } = deps;
   const facts = await journal.facts();
-  const [last, uncertainUntil] = [facts.get(CLOCK_FACT), facts.get(CLOCK_UNCERTAIN_FACT)];
+  const last = facts.get(CLOCK_FACT);
+  const [uncertainUntil, behindSince] = [facts.get(CLOCK_UNCERTAIN_FACT), facts.get(CLOCK_BEHIND_FACT)];
   const journaled = {
     last: last === undefined ? null : Number(last),
     ...(uncertainUntil === undefined ? {} : { uncertainUntil: Number(uncertainUntil) }),
+    ...(behindSince === undefined ? {} : { behindSince: Number(behindSince) }),
   };
   const journalClock = new JournalClock(journaled, clock, log);
   const contents = await journal.load(journalClock.now() - EPISODE_MEMORY_MS);
@@ -92,7 +97,7 @@ export class RemediationState {
     this.#writer = new JournalWriter({
       journal: deps.journal,
       log: deps.log,
-      stamp: () => this.#clockFact(),
+      stamp: () => this.#clockFacts(),
       onWritten: () => {
         this.#clockWrittenAt = deps.clock.monotonic();
       },
@@ -111,16 +116,31 @@ export class RemediationState {
     return this.clock.epochOf(at);
   }
 
-  /** Compares the journal's clock with the service's Date, which is null if not known yet. */
+  /**
+   * Compares the journal's clock with the service's Date, which is null if not known yet. If the clock advances, what
+   * began while it was behind is moved with it.
+   */
   checkClock(serviceNow: EpochMs | null): void {
-    const wasSettled = this.clock.isSettled();
+    const [wasSettled, behindSince, offset] = [this.clock.isSettled(), this.clock.behindSince(), this.epochOf(0)];
     this.clock.check(serviceNow);
     const hasSettled = !wasSettled && this.clock.isSettled();
+    const changes: JournalChange[] = [];
     if (hasSettled && this.#isNewJournal && this.#deps.assumesEarlierActions === true)
-      this.record([{ kind: "fact", key: FIRST_START_FACT, value: String(this.now()) }]);
+      changes.push({ kind: "fact", key: FIRST_START_FACT, value: String(this.now()) });
     const uncertainUntil = String(this.clock.uncertainUntil());
     if (uncertainUntil !== (this.records.fact(CLOCK_UNCERTAIN_FACT) ?? "-Infinity"))
-      this.record([{ kind: "fact", key: CLOCK_UNCERTAIN_FACT, value: uncertainUntil }]);
+      changes.push({ kind: "fact", key: CLOCK_UNCERTAIN_FACT, value: uncertainUntil });
+    if (behindSince !== null) {
+      changes.push(...this.#movedTimes(rowsWithTimes(this.records), offset, behindSince));
+      if (this.clock.behindSince() === null) changes.push({ kind: "fact", key: CLOCK_BEHIND_FACT, value: null });
+    }
+    if (changes.length > 0) this.record(changes);
+  }
+
+  /** Returns the rows to move because the clock advanced since its `epochOf(0)` was `offset`. */
+  #movedTimes(rows: readonly JournalChange[], offset: EpochMs, behindSince: EpochMs): JournalChange[] {
+    const byMs = this.epochOf(0) - offset;
+    return byMs === 0 ? [] : movedTimes(rows, { byMs, behindSince, openedAt: this.clock.openedAt });
   }
 
   /** Returns when the journal was created if it may lack earlier actions, or null if it has all of them. */
@@ -144,8 +164,10 @@ export class RemediationState {
    */
   commitLatest(changesNow: () => readonly JournalChange[] | null, adopt = () => {}): Promise<boolean> {
     let changes: readonly JournalChange[] | null = null;
+    let offset: EpochMs;
     return this.#writer.commit(
       () => {
+        offset = this.epochOf(0);
         changes = changesNow();
         // A journal that is lost at exit does not make anything durable.
         return this.#deps.lostReason === null ? changes : null;
@@ -153,6 +175,8 @@ export class RemediationState {
       () => {
         this.#adopt(changes!);
         adopt();
+        const moved = this.#movedTimes(changes!, offset, this.clock.openedAt);
+        if (moved.length > 0) this.record(moved);
       },
     );
   }
@@ -164,6 +188,11 @@ export class RemediationState {
   async prepare(changes: readonly JournalChange[]): Promise<(() => void) | null> {
     const isWritten = await this.#writer.commit(() => (this.#deps.lostReason === null ? changes : null));
     return isWritten ? () => this.#adopt(changes) : null;
+  }
+
+  /** Waits until all commits so far have taken effect or have failed. */
+  pendingCommits(): Promise<void> {
+    return this.#writer.lastCommit();
   }
 
   /** Writes what is still to be written, if the journal can be written. Call it before the journal is closed. */
@@ -244,9 +273,13 @@ export class RemediationState {
     if (isDue || (this.clock.isSettled() && isClockDue)) this.#writer.enqueue(changes);
   }
 
-  /** Returns the fact with the time. A new journal gets it only once the time is known. */
-  #clockFact(): JournalChange[] {
-    const isDated = !this.#isNewJournal || this.clock.isSettled();
-    return isDated ? [{ kind: "fact", key: CLOCK_FACT, value: String(this.now()) }] : [];
+  /** Returns the facts with the time. A new journal gets them only once the time is known. */
+  #clockFacts(): JournalChange[] {
+    if (this.#isNewJournal && !this.clock.isSettled()) return [];
+    const behindSince = this.clock.behindSince();
+    return [
+      { kind: "fact", key: CLOCK_FACT, value: String(this.now()) },
+      ...(behindSince === null ? [] : [{ kind: "fact", key: CLOCK_BEHIND_FACT, value: String(behindSince) } as const]),
+    ];
   }
 }

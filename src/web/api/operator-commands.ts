@@ -134,6 +134,7 @@ const STATUS_BY_REJECTION: Readonly<Record<Exclude<CommandRejection["kind"], "un
   not_found: 404,
   conflict: 409,
   journal: 503,
+  stopping: 503,
 };
 
 const REASON_CHARS_MAX = 500;

@@ -91,6 +91,25 @@ describe("a field of the node", () => {
       reader({ fleet: buildFleet([{ ...completeNode, createdAtMs: serviceTime(500) + 60_001 }]) })("node.created_at"),
     ).toBe("in_future");
   });
+
+  describe("is a timestamp that is moved if the service's clock was set ahead after it", () => {
+    const seen = (stepMs: number, lastSeenMs: number) =>
+      reader(
+        { fleet: buildFleet([{ ...completeNode, lastSeenMs }]) },
+        (at) => serviceTime(at) + (at < 0 ? 0 : stepMs),
+      )("node.last_seen");
+
+    test("by the step if it was shown before", () => {
+      expect(seen(60_000, serviceTime(-5_000))).toEqual({ value: serviceTime(55_000), at: 1_000 });
+      expect(seen(60_000, serviceTime(-500_000))).toEqual({ value: serviceTime(-440_000), at: 1_000 });
+    });
+
+    test("not if it was shown since, or never, or the clock was set back", () => {
+      expect(seen(60_000, serviceTime(60_500))).toEqual({ value: serviceTime(60_500), at: 1_000 });
+      expect(seen(60_000, serviceTime(30_000))).toEqual({ value: serviceTime(30_000), at: 1_000 });
+      expect(seen(-60_000, serviceTime(-70_000))).toEqual({ value: serviceTime(-70_000), at: 1_000 });
+    });
+  });
 });
 
 test("a fleet has no counts or medians before the first complete walk, and an empty region has none", () => {

@@ -186,6 +186,26 @@ test.each([
   });
 });
 
+test("an approval that is given before the downtime is known is valid for its full time", async () => {
+  const rules = remediationRules([rebootOffline({ mode: "approve" })], {
+    approvalTtlMs: 4 * HOUR_MS,
+    stormCooldownMs: HOUR_MS,
+  });
+  const network = await startQuietNetwork({ rules });
+  network.failNode(network.nodes("us-east")[0]!, "person");
+  await network.advanceUntil(() => network.actions().length > 0);
+  network.setFault({ kind: "hang" });
+  await network.restart({ downMs: 5 * HOUR_MS });
+  const [action] = network.actions();
+  expect(await network.commands("alice").approve(action!.id)).toMatchObject({ ok: true });
+  await network.advance(30 * MINUTE_MS);
+  network.setFault(null);
+  await network.advance(10 * MINUTE_MS);
+  expect(network.actions()[0]).toMatchObject({ state: "approved" });
+  await network.advance(HOUR_MS);
+  expect(network.actions()[0]).toMatchObject({ id: action!.id, state: "sent" });
+});
+
 test("a correction of the clock after a disagreement frees no max_actions: actions are held for an hour, also across a restart", async () => {
   const maxActions = { amount: 2, perMs: HOUR_MS };
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()], { maxActions }) });

@@ -1,8 +1,11 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import type { Transport } from "../../../src/model/ports.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationRules, steps } from "../../harness/policies.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
+import { everyMinuteSettings, START_MS } from "../../harness/virtual-daemon.ts";
 
 const byLastSeen = rebootOffline({ when: 'node.status == "offline" && now - node.last_seen > duration("8m")' });
 
@@ -77,6 +80,34 @@ for (const minutes of [-90, 90]) {
     expect(network.postCount()).toBe(0);
   });
 }
+
+test.each([0, 7, 14, 21, 28])(
+  "a jump of the service's clock during a walk of many pages makes no node stale: %i s after a full minute",
+  async (second) => {
+    const clock = createVirtualClock(START_MS);
+    const wrapTransport = (service: Transport): Transport => ({
+      async request(request, signal) {
+        if (request.path.startsWith("/v1/nodes?")) await clock.sleep(3 * SECOND_MS, signal);
+        return service.request(request, signal);
+      },
+      close: () => service.close(),
+    });
+    const network = await startQuietNetwork({
+      ...{ clock, wrapTransport, scenario: { nodes: 400 }, settings: { ...everyMinuteSettings, pageLimit: 20 } },
+      rules: remediationRules([{ ...byLastSeen, when: 'now - node.last_seen > duration("3m")', forMs: 0 }]),
+      warmUpMs: 20 * MINUTE_MS + second * SECOND_MS,
+    });
+    expect(network.controller().view.status().trust).toEqual([]);
+    for (const minutes of [90, -90, 0]) {
+      network.setFault({ kind: "clock_skew", skewMs: minutes * MINUTE_MS });
+      await network.advance(10 * MINUTE_MS);
+      expect(network.controller().view.status().breaker).toBeNull();
+    }
+    expect(network.notifications).toEqual([]);
+    expect(network.episodes()).toEqual([]);
+    expect(network.postCount()).toBe(0);
+  },
+);
 
 test("an unhealthy node is healed while our clock is wrong by days", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([byLastSeen]) });

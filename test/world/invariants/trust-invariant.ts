@@ -29,10 +29,11 @@ export function inventoryTrustInvariant(post: PostAttempt, parts: SimulationPart
   const unknown = unknownIn(fleet) + walk.rejected;
   if (unknown > trust.maxUnknown * (walk.seenNodes + walk.rejected) + 1)
     return `the status of ${unknown} nodes is unknown`;
-  const freshest = freshestMs(
-    fleet,
-    parts.serviceNow() + clockSkewAt(parts.service.world.faultSchedule, parts.serviceNow()) - now,
-  );
+  const serviceTimeAt = (at: number) => {
+    const trueTime = parts.serviceNow() - now + at;
+    return trueTime + clockSkewAt(parts.service.world.faultSchedule, trueTime);
+  };
+  const freshest = freshestMs(fleet, serviceTimeAt);
   if (freshest > trust.maxFreshestLastSeenMs + MINUTE_MS) return `the freshest last_seen is ${freshest} ms old`;
   return untrustedSpans(post, parts);
 }
@@ -40,11 +41,8 @@ export function inventoryTrustInvariant(post: PostAttempt, parts: SimulationPart
 const unknownIn = ({ ids, status }: Fleet): number =>
   ids.filter((id, slot) => id !== "" && NODE_STATUSES[status[slot]!] === "unknown").length;
 
-/**
- * Returns the age of the latest last_seen when it was listed. `ahead`: service clock minus the daemon's monotonic
- * clock.
- */
-function freshestMs({ ids, lastSeenMs, listedAt }: Fleet, ahead: number): number {
-  const ages = ids.flatMap((id, slot) => (id === "" ? [] : [listedAt.at(slot) + ahead - lastSeenMs.at(slot)]));
+/** Returns the age of the latest last_seen when it was listed. `serviceTimeAt`: the service's clock as it was set then. */
+function freshestMs({ ids, lastSeenMs, listedAt }: Fleet, serviceTimeAt: (at: number) => number): number {
+  const ages = ids.flatMap((id, slot) => (id === "" ? [] : [serviceTimeAt(listedAt.at(slot)) - lastSeenMs.at(slot)]));
   return Math.min(...ages.filter((age) => !Number.isNaN(age)));
 }
