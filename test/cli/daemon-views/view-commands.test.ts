@@ -75,7 +75,7 @@ describe("status and nodes show a fleet", () => {
     ]);
     expect(table.slice(11)).toEqual([
       "and 2 more: npm start -- nodes --held",
-      "canary ends automatically, once an action is verified, or the canary's episode ends or can't proceed",
+      "canary ends automatically, once an action is verified, or the canary's episode ends or can't proceed; if the canary is lost, once it is available again, or with accept-inventory",
       "in_flight ends automatically, once one is verified or its time is up",
       "held ends with release, or after the duration given with --for",
       "",

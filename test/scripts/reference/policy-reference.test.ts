@@ -20,7 +20,7 @@ describe("the reference of policies", () => {
     "| `name` | name | required | Name of the policy, unique",
     "| `match` | CEL expression | – | Nodes that the policy applies to.",
     "| `clear_for` | duration, 0s to 365d | `10m` | How long",
-    "| `retry.every` | duration, 1m to 365d | `6h` | Time from",
+    "| `retry.every` | duration, 1m to 30d | `6h` | Time from",
     "| `windows` | list of: name of a time interval | `[]` | Time intervals",
     "| `blocked_by[].alerts` | list of: matcher | – | Matchers",
   ])("has the row %s", (row) => {
