@@ -199,12 +199,7 @@ export async function readNodeDetail(
   signal: AbortSignal,
   onSending?: () => void,
 ): Promise<ApiError | null> {
-  // The response may be delayed, and shows the node as it was at some time after the request.
-  let [sentAt, sentAtEpochMs] = [clock.monotonic(), clock.now()];
-  const response = await client.get(readNodeCall(id), lane, signal, () => {
-    [sentAt, sentAtEpochMs] = [clock.monotonic(), clock.now()];
-    onSending?.();
-  });
+  const response = await client.get(readNodeCall(id), lane, signal, onSending);
   if (!response.ok) {
     if (response.error.kind === "not_found") inventory.recordNotFound(id);
     return response.error;
@@ -219,7 +214,7 @@ export async function readNodeDetail(
   for (const remark of remarks) reporter.reportRemark(remark);
   if (detail.id !== id)
     return wrongShapeError(`the detail of ${JSON.stringify(id)} has the id ${JSON.stringify(detail.id)}`);
-  if (inventory.recordDetail(detail, sentAt, sentAtEpochMs) === "contradicts") {
+  if (inventory.recordDetail(detail, response.value.at, clock.now()) === "contradicts") {
     reporter.reportRemark({
       reason: "usage_out_of_scale",
       id,

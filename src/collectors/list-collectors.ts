@@ -162,20 +162,18 @@ function readList(
     behavior,
     inFlight: () => Math.min(pagesInFlight.max(), callsInFlightNeeded(spacingMs, latency.meanMs(), inFlightMax)),
     async fetch(query, pageSignal) {
-      let firstSentAt: MonotonicMs | null = null;
-      let sentAt = clock.monotonic();
+      let sentAt: MonotonicMs | null = null;
       const response = await client.get(PAGE_CALLS[list](query), "walk", pageSignal, () => {
-        sentAt = clock.monotonic();
-        firstSentAt ??= sentAt;
+        sentAt ??= clock.monotonic();
       });
-      if (firstSentAt !== null) {
-        latency.record(clock.monotonic() - firstSentAt);
-        pagesInFlight.record(clock.monotonic() - firstSentAt, isFirst);
+      if (sentAt !== null) {
+        latency.record(clock.monotonic() - sentAt);
+        pagesInFlight.record(clock.monotonic() - sentAt, isFirst);
       }
       isFirst = false;
       if (!response.ok) return response;
       const page = decodePage(response.value.json);
-      return page.ok ? { ok: true, value: { page: page.value, at: sentAt } } : page;
+      return page.ok ? { ok: true, value: { page: page.value, at: response.value.at } } : page;
     },
     fold: (records, at) =>
       records.reduce<number>((count, record) => count + (foldRecord(record, at, reportRemark) ? 1 : 0), 0),

@@ -70,17 +70,16 @@ export class Inventory {
     return this.#slots.size;
   }
 
-  /**
-   * Records a node of a page that was requested at `at`. A record that was requested later stays. Returns true if the
-   * current walk had not shown the node before.
-   */
+  /** Records a node of the list. Returns true if the current walk had not shown it before. */
   recordListed(record: NodeRecord, at: MonotonicMs): boolean {
     const slot = this.#slotOf(record.id);
-    const isWritten = this.#writeRecord(slot, record, at);
+    this.#writeRecord(slot, record, at);
     const isNew = this.#absences.markShown(slot);
-    if (isNew) this.#hiddenSince.delete(record.id);
     // A list that shifts shows a node again a moment later, which is not a new observation.
-    if (isNew && isWritten) this.#priority.recordListed(slot, record, at);
+    if (isNew) {
+      this.#priority.recordListed(slot, record, at);
+      this.#hiddenSince.delete(record.id);
+    }
     return isNew;
   }
 
@@ -125,13 +124,10 @@ export class Inventory {
     this.#walks.acceptMissing(nodes);
   }
 
-  /**
-   * Records a detail that was requested at `at`, which is `now` by the wall clock. Data that was requested later stays.
-   * Returns `contradicts` if its usage is the first to contradict the declared scale.
-   */
+  /** Records a detail. Returns `contradicts` if its usage is the first to contradict the declared scale. */
   recordDetail(detail: NodeDetail, at: MonotonicMs, now: EpochMs): "taken" | "contradicts" {
     const slot = this.#slots.get(detail.id);
-    if (slot === undefined || this.#columns.number("detailedAt", slot) > at) return "taken";
+    if (slot === undefined) return "taken";
     this.#writeRecord(slot, detail, at);
     for (const name of UNSCALED_NUMBERS) this.#columns.setNumber(name, slot, detail[name]);
     this.#columns.setNumber("detailedAt", slot, at);
@@ -249,16 +245,13 @@ export class Inventory {
     this.#freeSlots.push(slot);
   }
 
-  /** Writes the fields of the list form, unless the known ones were requested later. Returns whether it did. */
-  #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs): boolean {
-    if (this.#columns.number("listedAt", slot) > at) return false;
+  #writeRecord(slot: number, record: NodeRecord, at: MonotonicMs): void {
     this.#columns.setListed(slot, record);
     const [country, region] = [record.country ?? "", record.region ?? ""];
     if (!this.#isLocatedIn(slot, country, region))
       this.#columns.setLocation(slot, this.#locations.index(country, region));
     this.#columns.setStatus(slot, NODE_STATUSES.indexOf(record.status));
     this.#columns.setNumber("listedAt", slot, at);
-    return true;
   }
 
   /** Returns whether the node has this location already, as in nearly all records. */

@@ -31,12 +31,9 @@ export interface Fleet
   readonly locations: readonly Location[];
   /** Indexes into NODE_STATUSES. */
   readonly status: Uint8Array;
-  /**
-   * When the fields of the list form were last observed, in a list, a lookup or a detail, in MonotonicMs: when the
-   * request was sent, because its response may be delayed.
-   */
+  /** When the fields of the list form were last observed, in a list, a lookup or a detail, in MonotonicMs. */
   readonly listedAt: NumberColumn;
-  /** When the detail was observed, which is when it was requested, in MonotonicMs, or NaN if never. */
+  /** When the detail was observed, in MonotonicMs, or NaN if never. */
   readonly detailedAt: NumberColumn;
   /** The same time as {@link detailedAt} by the daemon's wall clock, in EpochMs, or NaN if never. */
   readonly detailedAtEpochMs: NumberColumn;
