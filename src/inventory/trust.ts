@@ -18,7 +18,7 @@ export interface InventoryStatus {
   readonly completeWalkAgeMs: DurationMs | null;
   /** How long a walk counts as fresh: three planned intervals, or three measured durations if that is longer. */
   readonly freshMs: DurationMs;
-  /** Nodes that the last walk showed. */
+  /** Nodes that the last walk showed; if it was aborted, the known nodes. */
   readonly nodes: number;
   /** Records of the last walk, unreadable ones included. */
   readonly recordsRead: number;

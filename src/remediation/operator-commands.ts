@@ -60,10 +60,7 @@ export const UNLISTED_HOLDS_MAX = 100;
 export const createOperatorCommands = (deps: OperatorCommandsDeps): OperatorCommands => ({
   execute: async (command) =>
     deps.stopping.aborted
-      ? reject(
-          "stopping",
-          "the daemon is reloading or stopping, and nothing has changed; wait a few seconds and try again",
-        )
+      ? reject("stopping", "the daemon is reloading or stopping, and nothing has changed; try again in a few seconds")
       : new JournaledCommands(deps, command.operator).execute(command),
   noteReload: (problems, operator, origin) => new JournaledCommands(deps, operator).noteReload(problems, origin),
 });

@@ -173,7 +173,7 @@ export class InventoryTrustTracker {
       missing: isShort ? { nodes: missing, of: Math.max(total, seenNodes + missing) } : null,
       completeWalkAgeMs: fleet.settledAt === null ? null : now - fleet.settledAt,
       freshMs,
-      nodes: seenNodes,
+      nodes: fleet.lastWalk?.isAborted === true ? fleet.count : seenNodes,
       recordsRead: seenNodes + rejected,
       largestWalkNodes: this.largestWalkNodes(),
       unknownRecords: unknown,

@@ -134,7 +134,7 @@ test("nodes of one region that become unhealthy far apart in time are not an inc
 
 test("untrusted data that lasts across reloads stays one alert, which is resolved when the data is trusted", async () => {
   const network = await startQuietNetwork({ rules: remediationRules([rebootOffline()]) });
-  network.setFault({ kind: "empty_list" });
+  network.setFault({ kind: "stale_last_seen" });
   await network.advance(10 * MINUTE_MS);
   for (const maxInFlight of [2, 3]) {
     await network.reload({ rules: remediationRules([rebootOffline()], { maxInFlight }) });
