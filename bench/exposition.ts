@@ -20,7 +20,7 @@ export interface ExpositionResult {
   readonly gapWorstMs: number;
   readonly bareScrapeMs: number;
   readonly scrapeMs: number;
-  /** A gzip scrape right after a snapshot was published in which all values changed. */
+  /** A gzip scrape right after all values changed; with a large fleet it returns the last compressed exposition. */
   readonly changedScrapeMs: number;
   readonly rssMb: number;
   /** prom-client's time divided by proxywarden's for the text. */

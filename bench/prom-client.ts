@@ -46,5 +46,5 @@ async function refresh() {
 serveRounds({
   full: refresh,
   text: () => Promise.resolve(text),
-  rss: () => Promise.resolve(process.resourceUsage().maxRSS / 1e3),
+  rss: () => Promise.resolve((process.resourceUsage().maxRSS * 1_024) / 1e6),
 });

@@ -68,10 +68,10 @@ export async function runDaemon(size: FleetSize, measureMs: number): Promise<Sca
   try {
     const url = `http://127.0.0.1:${port}`;
     await untilComplete(url, size);
-    const { series } = await readPage(url);
     const startSeconds = (performance.now() - startedAt) / SECOND_MS;
     await watch(url, daemon.pid!, WARM_UP_MS);
     const watched = await watch(url, daemon.pid!, measureMs);
+    const { series } = await readPage(url);
     return { ...size, startSeconds, series, ...watched, ...(await timeScrapes(url)), ...(await timeApi(url)) };
   } finally {
     await stop(daemon);

@@ -40,7 +40,10 @@ export class NumberColumn implements Iterable<number> {
     }
   }
 
-  /** Sets `marks[index]` to 1 for each index at which the columns differ; 0 and -0 do. Takes no time for the pages that they share. */
+  /**
+   * Sets `marks[index]` to 1 for each index of this column at which the columns differ: 0 and -0 do, NaN and NaN don't.
+   * Shared pages are skipped.
+   */
   markDifferences(other: NumberColumn, marks: Uint8Array): void {
     for (const [index, page] of this.#pages.entries()) {
       const otherPage = other.#pages[index];
@@ -56,8 +59,8 @@ export class NumberColumn implements Iterable<number> {
   }
 
   /**
-   * Returns whether the columns have the same numbers from `start` up to but not including `end`; 0 equals -0. Takes no
-   * time for the pages that they share.
+   * Returns whether the columns have the same numbers from `start` up to but not including `end`: 0 equals -0, and NaN
+   * equals NaN. Shared pages are skipped.
    */
   equals(other: NumberColumn, start: number, end: number): boolean {
     for (let from = start; from < end; ) {

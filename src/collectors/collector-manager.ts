@@ -61,7 +61,7 @@ export interface CollectorManager {
 /** Detail reads arrive one by one and are published together, at most this often. */
 const PUBLISH_INTERVAL_MS: DurationMs = SECOND_MS;
 /**
- * A snapshot copies the fleet, and is evaluated and rendered as a whole, so changes of a larger fleet are published
+ * Publishing a snapshot compares and evaluates the whole fleet, so changes of a larger fleet are published
  * less often: the interval is a second longer for each of this many nodes, up to {@link PUBLISH_INTERVALS_MAX} seconds.
  * The end of a walk is published at once.
  */

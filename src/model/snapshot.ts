@@ -27,7 +27,7 @@ export interface Fleet
   readonly ids: readonly string[];
   /** Indexes into {@link locations}. */
   readonly locationIndex: Uint32Array;
-  /** Every pair of country and region that has a node. */
+  /** The pairs of country and region that nodes refer to. Unused pairs are removed when a walk ends. */
   readonly locations: readonly Location[];
   /** Indexes into NODE_STATUSES. */
   readonly status: Uint8Array;
@@ -41,7 +41,7 @@ export interface Fleet
   readonly usageKnown: boolean;
   /** When the last complete walk ended, or null before the first. */
   readonly settledAt: MonotonicMs | null;
-  /** When the last walk that reached the end of the list or showed any node ended, or null before the first. */
+  /** End of the last walk that either reached the end of the list or showed a node; null before the first. */
   readonly walkedAt: MonotonicMs | null;
   /** Result of the last walk, or null before the first. */
   readonly lastWalk: WalkResult | null;
@@ -91,11 +91,11 @@ export interface Histogram {
 /** Upper bounds in seconds of `proxynet_session_duration_seconds`, without +Inf: a second to a day. */
 export const SESSION_DURATION_BUCKETS_SECONDS = [1, 5, 15, 60, 300, 900, 1_800, 3_600, 14_400, 43_200, 86_400] as const;
 
-/** Totals of the sessions. Single sessions are not kept. */
+/** Totals of the sessions. Individual sessions are not kept. */
 export interface SessionSummary {
   /** When the walk that produced the counts ended. */
   readonly settledAt: MonotonicMs;
-  /** Whether that walk accounted for all sessions. Policies don't read sessions otherwise. */
+  /** Whether that walk was complete. If not, the sessions of nodes are unknown to policies. */
   readonly complete: boolean;
   /**
    * Count of each status and type, at `status * SESSION_TYPES.length + type`. Both are indexes into SESSION_STATUSES
@@ -109,7 +109,7 @@ export interface SessionSummary {
   readonly failedListed: boolean;
   /** Sessions by country. The key "" is for sessions without a country. */
   readonly countries: ReadonlyMap<string, number>;
-  /** Sessions by customer, most first. */
+  /** Sessions by customer, in descending order. */
   readonly customers: readonly { readonly customerId: string; readonly sessions: number }[];
   readonly nodes: SessionNodes;
   /** One histogram per session type, in the order of SESSION_TYPES: ended sessions by their last reported duration. */
@@ -119,13 +119,13 @@ export interface SessionSummary {
 /** A session counts as recent for this long after its end. */
 export const RECENT_SESSION_MS: DurationMs = 5 * MINUTE_MS;
 
-/** Sessions by node, in columns with the same rules of slots as {@link Fleet}. */
+/** Sessions by node, in columns with the same slot rules as {@link Fleet}. */
 export interface SessionNodes {
   readonly slots: number;
   readonly ids: readonly string[];
   /**
-   * One column per session status, in the order of SESSION_STATUSES. A column whose counts may be missing, which is NaN,
-   * is a Float64Array.
+   * One column per session status, in the order of SESSION_STATUSES. A column that may have missing counts (NaN) is a
+   * Float64Array.
    */
   readonly counts: readonly (Uint32Array | Float64Array)[];
   /** The same without sessions that ended more than {@link RECENT_SESSION_MS} ago, which a list may show for days. */

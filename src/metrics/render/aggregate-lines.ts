@@ -1,7 +1,7 @@
 import type { AggregateFamily } from "../families/family.ts";
 import { seriesText, valueText } from "../text-format.ts";
 import { CHUNK_LINES_MAX, type Chunk, storedChunk } from "./chunk.ts";
-import type { FamilyRenderer } from "./render-frame.ts";
+import type { FamilyRenderer } from "./render-change.ts";
 
 /**
  * Creates a renderer of one aggregate family. Its few lines are rendered each time, and chunks whose bytes are

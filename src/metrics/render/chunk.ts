@@ -1,12 +1,12 @@
 import { createNumberWriter } from "./number-format.ts";
-import type { RenderSource } from "./render-frame.ts";
+import type { RenderSource } from "./render-change.ts";
 
 /** Maximum number of lines per chunk: a few hundred kilobytes, which are rendered in well under a millisecond. */
 export const CHUNK_LINES_MAX = 4_096;
 
 /**
- * Consecutive lines of an exposition. Lines of nodes are rendered each time they are needed, because that takes little
- * time; other lines are stored.
+ * Consecutive lines of an exposition. Per-node lines are rendered each time they are needed, because storing them would
+ * take about a third of the daemon's memory; other lines are stored.
  */
 export interface Chunk {
   /**
@@ -16,7 +16,7 @@ export interface Chunk {
   render(source: RenderSource, buffer: RenderBuffer): Uint8Array;
 }
 
-/** Returns a chunk of bytes that are stored. */
+/** Creates a chunk whose bytes are stored. */
 export const storedChunk = (bytes: Uint8Array): Chunk => ({ render: () => bytes });
 
 /** Working memory to render one chunk at a time. */

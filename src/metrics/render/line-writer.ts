@@ -11,7 +11,7 @@ export interface LineFormat {
   readonly decimals: number;
 }
 
-/** Bytes that are copied at a time. A copy may read and write up to one byte less beyond its end. */
+/** Bytes copied per step. A copy may read and write up to `COPY_STEP - 1` bytes past its end. */
 export const COPY_STEP = 16;
 /** Longest text of a value, and the line feed. */
 const VALUE_BYTES_MAX = 26;

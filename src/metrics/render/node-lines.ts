@@ -4,7 +4,7 @@ import { escapeLabelValue } from "../text-format.ts";
 import { CHUNK_LINES_MAX, type Chunk, type RenderBuffer } from "./chunk.ts";
 import { type LabelPage, type LabelPages, PAGE_SLOTS } from "./label-pages.ts";
 import { type LineFormat, textView, writeLines } from "./line-writer.ts";
-import { type FamilyRenderer, idsOf, type RenderFrame, type RenderSource } from "./render-frame.ts";
+import { type FamilyRenderer, idsOf, type RenderChange, type RenderSource } from "./render-change.ts";
 import { linesPerNode } from "./selection.ts";
 
 /** Renders one node family, in chunks of a fixed number of nodes. */
@@ -33,7 +33,7 @@ export class NodeFamilyRenderer implements FamilyRenderer {
     };
   }
 
-  *refresh({ source, previous, sessionsUnchanged }: RenderFrame): Generator<void, void> {
+  *refresh({ source, previous, sessionsUnchanged }: RenderChange): Generator<void, void> {
     if (this.#family.nodeSource === "session_nodes" && sessionsUnchanged && this.#chunks.length > 0) return;
     const slots = idsOf(this.#family.nodeSource, source.input).length;
     const count = Math.ceil(slots / this.#nodesPerChunk);
@@ -64,7 +64,7 @@ export class NodeFamilyRenderer implements FamilyRenderer {
   }
 }
 
-/** Slots of a chunk, from `start` to before `end`, and the page that has their labels. */
+/** Slots of a chunk, from `start` up to but not including `end`, and the page that has their labels. */
 interface SlotRange {
   readonly start: number;
   readonly end: number;
@@ -109,7 +109,7 @@ class NodeChunk implements Chunk {
   }
 }
 
-/** Returns whether the columns have the same values from slot `start` to before `end`. */
+/** Returns whether the columns have the same values from slot `start` up to but not including `end`. */
 function isEqual(column: ValueColumn, other: ValueColumn, start: number, end: number): boolean {
   if (column === other) return true;
   if (column instanceof NumberColumn) return column.equals(other as NumberColumn, start, end);

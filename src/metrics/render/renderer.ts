@@ -5,7 +5,7 @@ import { createAggregateRenderer } from "./aggregate-lines.ts";
 import { type Chunk, RenderBuffer, storedChunk } from "./chunk.ts";
 import { NodeLabels } from "./node-labels.ts";
 import { NodeFamilyRenderer } from "./node-lines.ts";
-import { createFrame, type FamilyRenderer, type RenderSource } from "./render-frame.ts";
+import { createRenderChange, type FamilyRenderer, type RenderSource } from "./render-change.ts";
 import { selectFamilies } from "./selection.ts";
 
 /** The `proxynet_*` families of one snapshot. */
@@ -20,7 +20,7 @@ export interface NetworkExposition {
   readonly chunks: Readonly<Record<Format, readonly Chunk[]>>;
 }
 
-/** The exposition before the first snapshot. */
+/** The exposition while no snapshot is published: at the start, after it was cleared, and after a failed publication. */
 export const EMPTY_NETWORK_EXPOSITION: NetworkExposition = {
   series: 0,
   droppedFamilies: [],
@@ -65,20 +65,20 @@ export function createNetworkRenderer(): NetworkRenderer {
 
   return {
     *refresh(input) {
-      const frame = createFrame(input, previous);
-      previous = frame.source;
+      const change = createRenderChange(input, previous);
+      previous = change.source;
       yield;
       yield* labels.update(input);
-      const { families, dropped } = yield* selectFamilies(input, frame.source.visibility, (family) =>
-        frame.sessionsUnchanged && family.nodeSource === "session_nodes"
+      const { families, dropped } = yield* selectFamilies(input, change.source.visibility, (family) =>
+        change.sessionsUnchanged && family.nodeSource === "session_nodes"
           ? (familyRenderers.get(family)?.sampleCount() ?? null)
           : null,
       );
       const last = familyRenderers;
       // Renderers of families that are no longer exported are dropped.
       familyRenderers = new Map(families.map((family) => [family, last.get(family) ?? createRenderer(family)]));
-      for (const familyRenderer of familyRenderers.values()) yield* familyRenderer.refresh(frame);
-      return assemble(frame.source, dropped);
+      for (const familyRenderer of familyRenderers.values()) yield* familyRenderer.refresh(change);
+      return assemble(change.source, dropped);
     },
   };
 }

@@ -21,17 +21,17 @@ export function* selectFamilies(
   const { deny, seriesMax } = input.options;
   const families = NETWORK_FAMILIES.filter(({ name }) => !deny.has(name));
   const nodes = { fleet: input.snapshot.fleet.count, session_nodes: input.snapshot.sessions?.nodes.slots ?? 0 };
-  const widthMax = families.reduce(
+  const sampleCountMax = families.reduce(
     (sum, family) =>
       sum + ("fill" in family ? nodes[family.nodeSource] * linesPerNode(family) : family.maxSamples(input)),
     0,
   );
   // Counting takes a while, and is only needed if the limit may be exceeded.
-  if (widthMax <= seriesMax) return { families, dropped: [] };
+  if (sampleCountMax <= seriesMax) return { families, dropped: [] };
 
-  const widths = new Map<NodeFamily | AggregateFamily, number>();
+  const sampleCounts = new Map<NodeFamily | AggregateFamily, number>();
   for (const family of families) {
-    widths.set(
+    sampleCounts.set(
       family,
       "fill" in family
         ? (knownCount(family) ?? (yield* countNodeSamples(family, input, visibility)))
@@ -39,15 +39,15 @@ export function* selectFamilies(
     );
     yield;
   }
-  let total = [...widths.values()].reduce((sum, width) => sum + width, 0);
+  let total = [...sampleCounts.values()].reduce((sum, count) => sum + count, 0);
   const dropped: string[] = [];
-  for (const [family, width] of [...widths].sort(([, a], [, b]) => b - a)) {
+  for (const [family, count] of [...sampleCounts].sort(([, a], [, b]) => b - a)) {
     if (total <= seriesMax) break;
-    total -= width;
-    widths.delete(family);
+    total -= count;
+    sampleCounts.delete(family);
     dropped.push(family.name);
   }
-  return { families: [...widths.keys()], dropped };
+  return { families: [...sampleCounts.keys()], dropped };
 }
 
 /** Returns the number of lines per node. */

@@ -11,7 +11,7 @@ const REQUESTED_MS_MAX: DurationMs = 10 * MINUTE_MS;
 const PAUSE_FACTOR = 19;
 /** Longest such pause. */
 const PAUSE_MS_MAX: DurationMs = 5 * SECOND_MS;
-/** A scrape waits for the compression of the current exposition if the last one took no longer than this. */
+/** A scrape waits for the compression of the current exposition if the last one took no longer than this, or is too old. */
 const WAIT_MS_MAX: DurationMs = 50;
 /** Otherwise, the scrape gets a compressed exposition up to this age, which allows for the pause and the next compression. */
 const AGE_MS_MAX: DurationMs = 10 * SECOND_MS;
@@ -25,8 +25,8 @@ interface CompressedExposition {
 
 /**
  * Compresses expositions ahead of the scrapes that are likely to request them. A large fleet is published every few
- * seconds, and compressing each snapshot would take more CPU than everything else, so compression runs at most a twentieth
- * of the time, but pauses for no longer than five seconds. In between, a scrape gets the last compressed exposition, unless
+ * seconds, and compressing each snapshot would take more CPU than everything else. So after each compression there is a
+ * pause of 19 times its duration, which keeps it to a twentieth of the time, or five seconds if that is shorter. In between, a scrape gets the last compressed exposition, unless
  * the last compression was quick.
  */
 export function createCompressedExpositions(clock: Pick<Clock, "monotonic">) {

@@ -1,6 +1,6 @@
 import { constants, crc32, createDeflateRaw, type DeflateRaw, deflateRawSync } from "node:zlib";
 import { type Chunk, RenderBuffer } from "../../metrics/render/chunk.ts";
-import type { RenderSource } from "../../metrics/render/render-frame.ts";
+import type { RenderSource } from "../../metrics/render/render-change.ts";
 import type { NetworkExposition } from "../../metrics/render/renderer.ts";
 import type { Format } from "../../metrics/text-format.ts";
 
@@ -30,7 +30,7 @@ const OUTPUT_BYTES = 65_536;
 /** Half of the four threads in Node's pool. */
 const DEFLATERS_COUNT = 2;
 
-// Magic, deflate, no flags, no time, fastest, of no particular system (RFC 1952, section 2.3).
+// Magic number, method deflate, no flags, no modification time, fastest level, unknown system (RFC 1952, section 2.3).
 const GZIP_HEADER = Uint8Array.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255);
 
 /**
@@ -90,8 +90,8 @@ function memoize<Key extends WeakKey, Value>(
 
 /**
  * Creates a deflater, which renders one chunk at a time, and deflates it in Node's thread pool. It returns
- * deflate blocks that can be concatenated, because they end on a whole byte and refer to no earlier bytes. All chunks
- * share one zlib stream, because each new one would allocate 256 KiB, which takes a quarter more CPU time.
+ * deflate blocks that can be concatenated, because they end on a whole byte and refer to no earlier bytes. It reuses one
+ * zlib stream: creating one for each chunk would allocate 256 KiB each time, which takes a quarter more CPU time.
  */
 function createDeflater() {
   let stream = openStream();
@@ -133,7 +133,7 @@ function createDeflater() {
 const openStream = (): DeflateRaw =>
   createDeflateRaw({ level: DEFLATE_LEVEL, flush: constants.Z_FULL_FLUSH, chunkSize: OUTPUT_BYTES });
 
-/** CRC-32's polynomial as gzip has it: bits reflected, the highest power left out (RFC 1952, section 8). */
+/** The polynomial of CRC-32 in gzip's form: bits reflected, without the term x^32 (RFC 1952, section 8). */
 const POLYNOMIAL = 0xed_b8_83_20;
 /** The polynomial 1, reflected. */
 const POLYNOMIAL_ONE = 0x80_00_00_00;
@@ -160,7 +160,7 @@ function powersOfByte(): readonly number[] {
 }
 
 /**
- * Returns the effect of `length` further bytes, under 2^32, on a checksum: the operator of {@link combineChecksums}.
+ * Returns the operator for {@link combineChecksums} that appends `length` bytes, fewer than 2^32.
  */
 export function checksumShift(length: number): number {
   let shift = POLYNOMIAL_ONE;
@@ -171,7 +171,7 @@ export function checksumShift(length: number): number {
 }
 
 /**
- * Returns the CRC-32 of two byte runs one after the other, from the checksum of each and the shift of the second one's
+ * Returns the CRC-32 of two concatenated byte sequences, from the CRC-32 of each and the shift of the second one's
  * length. The method is that of zlib's crc32_combine_op (Mark Adler).
  */
 export const combineChecksums = (first: number, second: number, secondShift: number): number =>

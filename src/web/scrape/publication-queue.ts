@@ -15,11 +15,11 @@ interface PublicationQueueDeps {
   onShown(exposition: NetworkExposition, input: RenderInput | null): void;
   /** Called when a snapshot has been published. */
   onPublished(tookMs: DurationMs): void;
-  /** Called after each publication; the next one waits for it. */
+  /** Called after each snapshot is published; the next publication waits for it. */
   prepare(exposition: NetworkExposition): Promise<void>;
 }
 
-/** Creates a queue that publishes snapshots one after the other. Of the waiting ones it publishes only the newest. */
+/** Creates a queue that publishes snapshots one after the other. If several are waiting, it publishes only the newest. */
 export function createPublicationQueue({ clock, onShown, onPublished, prepare }: PublicationQueueDeps) {
   let renderer = createNetworkRenderer();
   let exposition = EMPTY_NETWORK_EXPOSITION;
@@ -60,7 +60,10 @@ export function createPublicationQueue({ clock, onShown, onPublished, prepare }:
   }
 
   return {
-    /** Resolves when this snapshot or a newer one is published. Null removes the metrics of the network. */
+    /**
+     * Resolves when this snapshot or a newer one is published, and rejects if that fails. Null removes the metrics of the
+     * network.
+     */
     add(input: RenderInput | null): Promise<void> {
       pendingInput = input;
       next ??= current.then(publishPending);

@@ -27,7 +27,7 @@ const expositionOf = (text: string) => ({
   chunks: { text: [storedChunk(Buffer.from(text))], openmetrics: [] },
 });
 
-test("expositions are compressed ahead of scrapes once gzip was requested, for at most a twentieth of the time", async () => {
+test("expositions are compressed ahead of scrapes once gzip was requested, and a quick compression is followed by a pause", async () => {
   const { clock, expositions, shownFor, shownSlowly } = expositionsOnStoppedClock();
   await expositions.prepare(expositionOf("never requested"));
   expect(await shownSlowly("one", 100)).toBe("one");

@@ -13,11 +13,10 @@ import { referenceRender } from "../../metrics/naive-renderer.ts";
 import { fullInput, openMetricsSamples, promtoolFindings } from "../../metrics/sample-page.ts";
 import { buildFleet, renderInput } from "../../metrics/snapshot-fixtures.ts";
 
-/** Creates an endpoint on a clock that the test advances. */
+/** Creates an endpoint on a clock that stands still. */
 function endpointOnStoppedClock() {
-  const clock = { at: 0, monotonic: () => clock.at };
   const daemonMetrics = createDaemonMetrics({ process: false });
-  return { clock, daemonMetrics, exposition: createMetricsEndpoint({ clock, daemonMetrics }) };
+  return { daemonMetrics, exposition: createMetricsEndpoint({ clock: { monotonic: () => 0 }, daemonMetrics }) };
 }
 
 const nodesWith = (uptimeHours: number, count = 3, now = 0): RenderInput =>

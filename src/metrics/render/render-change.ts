@@ -11,7 +11,7 @@ export interface RenderSource {
 }
 
 /** What one exposition shows, and how that differs from the previous one. */
-export interface RenderFrame {
+export interface RenderChange {
   readonly source: RenderSource;
   /** What the previous exposition shows, or null if there is none. */
   readonly previous: RenderSource | null;
@@ -21,15 +21,15 @@ export interface RenderFrame {
 
 /** Keeps the chunks of one family up to date with successive snapshots. */
 export interface FamilyRenderer {
-  /** Replaces the chunks whose lines differ from those of the previous frame. Yields after every chunk. */
-  refresh(frame: RenderFrame): Generator<void, void>;
+  /** Replaces the chunks whose lines differ from those of the previous exposition. Yields after every chunk. */
+  refresh(change: RenderChange): Generator<void, void>;
   chunks(): readonly Chunk[];
   /** Returns the number of samples in the chunks. */
   sampleCount(): number;
 }
 
-/** Creates the frame of an exposition. `previous` is what the one before it shows, or null. */
-export function createFrame(input: RenderInput, previous: RenderSource | null): RenderFrame {
+/** Creates the change to the exposition of `input`. `previous` is what the one before it shows, or null. */
+export function createRenderChange(input: RenderInput, previous: RenderSource | null): RenderChange {
   const sessionsUnchanged =
     previous !== null &&
     previous.input.snapshot.sessions === input.snapshot.sessions &&
