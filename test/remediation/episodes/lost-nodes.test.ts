@@ -187,7 +187,7 @@ describe("nodes that stay down after an action", () => {
   test("count as disrupted in their region although `when` no longer holds, whether or not a step is left", async () => {
     for (const ladder of [[steps.reboot], [steps.reboot, steps.force]]) {
       const network = await startLeavingDown({ steps: ladder }, { canary: false });
-      await network.advance(3 * HOUR_MS);
+      await network.advance(90 * MINUTE_MS);
       expect(down(network)).toHaveLength(1);
       expect(network.holdReasons(inUsEast(network)[1]!)).toContain("disrupted_domain");
       expect(notificationsOf(network, "lost")).toHaveLength(1);
@@ -211,7 +211,7 @@ describe("nodes that stay down after an action", () => {
   test("stay the canary of a changed policy, so it acts on no other node", async () => {
     const unlimited = { ...withoutLimits, canary: true };
     const network = await startLeavingDown({}, unlimited);
-    await network.advance(3 * HOUR_MS);
+    await network.advance(90 * MINUTE_MS);
     expect(down(network)).toHaveLength(1);
     expect(network.holdReasons(inUsEast(network)[1]!)).toEqual(["canary"]);
   });

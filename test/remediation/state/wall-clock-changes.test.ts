@@ -81,7 +81,7 @@ for (const minutes of [-90, 90]) {
   });
 }
 
-test.each([0, 7, 14, 21, 28])(
+test.each([7, 28])(
   "a jump of the service's clock during a walk of many pages makes no node stale: %i s after a full minute",
   async (second) => {
     const clock = createVirtualClock(START_MS);
