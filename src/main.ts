@@ -1,6 +1,7 @@
 #!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=32768 node --max-semi-space-size=4
+import { setTimeout as sleep } from "node:timers/promises";
 import { errorMessage } from "./base/result.ts";
-import { EXIT_FAILURE, type ExitCode, failWith, VERSION } from "./cli/context.ts";
+import { EXIT_FAILURE, type ExitCode, failWith, untilAborted, VERSION } from "./cli/context.ts";
 import { runCommandLine } from "./cli/program.ts";
 
 /**
@@ -8,6 +9,8 @@ import { runCommandLine } from "./cli/program.ts";
  * within this time of the first is therefore taken for a copy of it.
  */
 const FORWARDED_SIGNAL_MS = 1_000;
+/** Time for the last output after a signal. */
+const LAST_OUTPUT_MS = 1_000;
 
 async function main(): Promise<ExitCode> {
   const stop = new AbortController();
@@ -35,7 +38,10 @@ async function main(): Promise<ExitCode> {
     version: VERSION,
   });
   // Errors of earlier writes are known once a later one is complete.
-  await new Promise((resolve) => process.stdout.write("", resolve));
+  const written = new Promise<void>((resolve) => process.stdout.write("", () => resolve()));
+  // After a signal, a paused reader no longer keeps the process.
+  const givenUp = untilAborted(stop.signal).then(() => sleep(LAST_OUTPUT_MS));
+  await Promise.race([written, givenUp]);
   // The reader may close the pipe, as head does. The command then stops with its usual exit code.
   if (outputError === null || outputError.code === "EPIPE") return exitCode;
   return failWith({ err: process.stderr }, `can't write standard output: ${errorMessage(outputError)}`);

@@ -3,7 +3,7 @@ import type { FactStore, Log } from "../model/ports.ts";
 /** What is logged when a kind of access begins to fail. */
 const FAILURES = {
   read: "fact not readable; planning continues without it",
-  write: "fact not stored; after a restart planning starts without it",
+  write: "fact not stored; after a restart it is unknown",
 } as const;
 
 /**

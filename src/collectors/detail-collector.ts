@@ -133,6 +133,7 @@ function createReader(deps: DetailCollectorDeps, failures: DetailFailures, signa
       const error = await readNodeDetail(deps, { id: next.id, lane }, signal, onSending);
       if (error !== null) attempt.failure = { id: next.id, error };
       const isMissing = error?.kind === "not_found";
+      if (isMissing) inventory.recordNotFound(next.id);
       const isNodeFailure = error !== null && (isMissing || (!isProbe && !SERVICE_FAILURES.has(error.kind)));
       return { complete: inventory.hasDetail(), error, isNodeFailure };
     });
@@ -200,10 +201,7 @@ export async function readNodeDetail(
   onSending?: () => void,
 ): Promise<ApiError | null> {
   const response = await client.get(readNodeCall(id), lane, signal, onSending);
-  if (!response.ok) {
-    if (response.error.kind === "not_found") inventory.recordNotFound(id);
-    return response.error;
-  }
+  if (!response.ok) return response.error;
   const remarks: RecordRemark[] = [];
   const detail = decodeNodeDetail(response.value.json, (remark) => void remarks.push(remark));
   if (detail === null) {

@@ -100,7 +100,9 @@ async function canLookUp(deps: ListCollectorDeps, signal: AbortSignal): Promise<
   const last = inventory.lastDetailAt();
   if (last !== null && deps.clock.monotonic() - last <= DETAIL_MS_MAX) return true;
   const id = inventory.anyListed();
-  return id === null || (await lookUp(deps, id, signal)) === null;
+  const error = id === null ? null : await lookUp(deps, id, signal);
+  if (id !== null && error?.kind === "not_found") inventory.recordNotFound(id);
+  return error === null;
 }
 
 function lookUp({ client, clock, collected }: ListCollectorDeps, id: NodeId, signal: AbortSignal) {

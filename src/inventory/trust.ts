@@ -75,7 +75,8 @@ function inventoryBlockers(inventory: InventoryStatus, trust: Safety["trust"]): 
     const detail = `the last complete walk of the nodes is ${seconds(completeWalkAgeMs!)} old, more than ${seconds(freshMs)}${reason}`;
     blockers.push({ reason: "inventory_incomplete", detail });
   }
-  if ((inventory.lastComplete || inventory.missing !== null) && nodes < trust.minInventory * largestWalkNodes - 1e-9) {
+  const showsFleet = inventory.lastComplete || inventory.missing !== null || inventory.completeWalks > 0;
+  if (showsFleet && nodes < trust.minInventory * largestWalkNodes - 1e-9) {
     const detail = `${nodes} nodes are listed, fewer than ${formatPercent(trust.minInventory)} of the ${largestWalkNodes} listed in the last 7 days; if that is correct, run accept-inventory`;
     blockers.push({ reason: "inventory_shrunk", detail });
   }

@@ -98,6 +98,13 @@ export const isDown = ({ downSince }: Episode): boolean => downSince !== null &&
 export const isLost = (episode: Episode): boolean =>
   !episode.shadow && episode.acted > 0 && (isUnlisted(episode) || (episode.state === "suspended" && isDown(episode)));
 
+/**
+ * Returns whether an operator can accept that the node of an episode is gone or down: it is lost, or a step has left it
+ * down and no step is in progress.
+ */
+export const isAcceptable = (episode: Episode): boolean =>
+  isLost(episode) || (isDown(episode) && episode.state !== "acting" && episode.quarantine === null);
+
 /** Returns when a lost node was lost. */
 export const lostSince = (episode: Episode): EpochMs =>
   isDown(episode) ? episode.stateAt : (episode.unlistedAt ?? episode.stateAt);
@@ -134,10 +141,16 @@ export function wasRebootedByUs(records: RemediationRecords, node: NodeId, now: 
     .some((action) => isRecentReboot(action, now));
 }
 
-/** Returns whether the node was offline before each action of its episode. If so, a quarantine does not disrupt it. */
+/**
+ * Returns whether the node was offline before the first action of its episode, and was not seen available before a later
+ * one. If so, a quarantine does not disrupt it.
+ */
 function wasOffline(records: RemediationRecords, { id }: Episode): boolean {
   const sent = records.actionsOf(id).filter(({ sentAt }) => sentAt !== null);
-  return sent.length > 0 && sent.every(({ statusBefore }) => statusBefore === "offline");
+  return (
+    sent[0]?.statusBefore === "offline" &&
+    sent.every(({ statusBefore }) => statusBefore === "offline" || statusBefore === "rebooting")
+  );
 }
 
 const ONLINE = NODE_STATUSES.indexOf("online");

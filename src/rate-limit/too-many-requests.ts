@@ -97,17 +97,17 @@ export function recordTooManyRequests(ledger: Ledger, permit: Permit, rejection:
 }
 
 /**
- * Ends the holds of earlier 429s and 5xx, because a changed configuration may have removed their cause. If it did not,
- * the next call shows it. Calls continue within a window, at the even pace. Holds that are short anyway stay.
+ * Ends the holds of earlier 429s and 5xx within a window, because a changed configuration may have removed their cause. If
+ * it did not, the next call shows it. Calls continue at the even pace. Shorter holds stay as they are.
  */
 export function endHolds(ledger: Ledger, now: MonotonicMs): void {
-  ledger.planRejectedUntil = Number.NEGATIVE_INFINITY;
+  ledger.planRejectedUntil = Math.min(ledger.planRejectedUntil, now + MINUTE_MS);
   for (const category of CATEGORIES) {
-    const { routes, pace, actions } = ledger.categories[category];
+    const state = ledger.categories[category];
     const latest = now + ledger.limits.categories[category].windowMs;
-    ledger.categories[category].rejectedUntil = Number.NEGATIVE_INFINITY;
-    for (const route of Object.values(routes)) route.rejectedUntil = Number.NEGATIVE_INFINITY;
-    for (const held of [pace, actions]) held.paidUntil = Math.min(held.paidUntil, latest);
+    for (const held of [state, ...Object.values(state.routes)])
+      held.rejectedUntil = Math.min(held.rejectedUntil, latest);
+    for (const held of [state.pace, state.actions]) held.paidUntil = Math.min(held.paidUntil, latest);
   }
 }
 

@@ -15,7 +15,7 @@ import type { RemediationContext } from "./context.ts";
 import { approvalExpiry } from "./evaluation/candidates.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";
 import type { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
-import { acceptLosses, actionChange, lostNodes, type TransitionDeps } from "./execution/episode-transitions.ts";
+import { acceptableNodes, acceptLosses, actionChange, type TransitionDeps } from "./execution/episode-transitions.ts";
 import { formatEnd, PAUSED } from "./operator-holds.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
 import type { RemediationState } from "./state/journaled-state.ts";
@@ -239,7 +239,7 @@ class JournaledCommands {
     }
     const { changes, apply } = trustTracker.acceptMissing(walk.seenNodes, walk.missing);
     const missing = walk.missing === 0 ? "" : `; ${countNoun(walk.missing, "missing node")} accepted`;
-    const lost = lostNodes(context).size;
+    const lost = acceptableNodes(context).size;
     const losses = lost === 0 ? "" : `; the loss of ${countNoun(lost, "node")} after an action is accepted`;
     const reply = `the inventory baseline is now ${countNoun(walk.seenNodes, "node")}${missing}${losses}`;
     return plan({ command: "accept-inventory" }, changes, reply, () => {

@@ -41,7 +41,7 @@ describe("an inventory that is not ready", () => {
   });
 
   test("is incomplete, not untrusted, after one failed walk", () => {
-    expect(assess({ lastComplete: false, nodes: 3, recordsRead: 3 })).toEqual(
+    expect(assess({ lastComplete: false, recordsRead: 3 })).toEqual(
       notReady(
         "inventory_incomplete: the last walk of the nodes was not complete; the hold ends with the next complete walk",
       ),
@@ -93,10 +93,12 @@ describe("an untrusted inventory", () => {
       ),
     );
     expect(assess({ nodes: 0, recordsRead: 0 }).isUntrusted).toBe(true);
-    // A walk that reached the end of the list shows how many nodes there are; a cut walk does not.
-    const partial = { nodes: 50, recordsRead: 50, lastComplete: false };
-    expect(assess({ ...partial, missing: { nodes: 3, of: 53 } }).isUntrusted).toBe(true);
-    expect(assess({ ...partial, missing: null }).isUntrusted).toBe(false);
+    // A walk that reached the end of the list shows how many nodes there are; after a cut walk, those known count.
+    const partial = { recordsRead: 50, lastComplete: false };
+    expect(assess({ ...partial, nodes: 50, missing: { nodes: 3, of: 53 } }).isUntrusted).toBe(true);
+    expect(assess({ ...partial, nodes: 50, missing: null }).isUntrusted).toBe(true);
+    expect(assess({ ...partial, nodes: 100, missing: null }).isUntrusted).toBe(false);
+    expect(assess({ ...partial, nodes: 50, missing: null, completeWalks: 0 }).isUntrusted).toBe(false);
     expect(assess({ nodes: 55, recordsRead: 55 }, { minInventory: 0.55 })).toEqual(TRUSTED);
     expect(assess({ nodes: 1, recordsRead: 1, largestWalkNodes: 0 })).toEqual(TRUSTED);
   });
@@ -111,7 +113,7 @@ describe("an untrusted inventory", () => {
   });
 
   test("counts unknown records as a share of the whole fleet, also if a walk failed early", () => {
-    const failed = { lastComplete: false, nodes: 20, recordsRead: 20 };
+    const failed = { lastComplete: false, recordsRead: 20 };
     expect(assess({ ...failed, unknownRecords: 10 }).isUntrusted).toBe(false);
     expect(assess({ ...failed, unknownRecords: 11 }).isUntrusted).toBe(true);
   });

@@ -67,6 +67,7 @@ describe("disrupted nodes", () => {
     expect(of(inQuarantine, false, [sent(1, "offline"), sent(2, "offline")])).toEqual([]);
     // The reboot took it away, not what ailed it.
     expect(of(inQuarantine, false, [sent(1, "online"), sent(2, "offline")])).toEqual(["node_1"]);
+    expect(of(inQuarantine, false, [sent(1, "offline"), sent(2, "rebooting")])).toEqual([]);
     // The reboot brought it back before it was quarantined.
     expect(of(inQuarantine, false, [sent(1, "offline"), sent(2, "online")])).toEqual(["node_1"]);
     expect(of({ ...inQuarantine, state: "acting" }, false, [sent(1, "offline")])).toEqual(["node_1"]);

@@ -52,7 +52,7 @@ export class SessionNodeTable {
 
   beginWalk(): void {
     if (this.#current.folded > 0) this.#deps.onFolded("proxynet_node_sessions", this.#current.folded);
-    this.#current = createCounts(this.#sent.length);
+    this.#current = { ...createCounts(this.#sent.length), wasFleetKnown: this.#deps.isFleetKnown() };
   }
 
   /**
@@ -143,7 +143,7 @@ export class SessionNodeTable {
       quietWalks: this.#quietWalks.slice(0, length),
       sentBytes: this.#sent.slice(0, length),
       receivedBytes: this.#received.slice(0, length),
-      isFolded: this.#accepted.folded > 0,
+      isFolded: this.#accepted.folded > 0 && !this.#accepted.wasFleetKnown,
     };
   }
 
@@ -195,6 +195,7 @@ export class SessionNodeTable {
       recent: this.#current.recent.map((column) => growColumn(column, slot)),
       failing: growColumn(this.#current.failing, slot),
       folded: this.#current.folded,
+      wasFleetKnown: this.#current.wasFleetKnown,
     };
   }
 }
@@ -205,6 +206,8 @@ const createCounts = (length: number) => ({
   failing: new Uint8Array(length),
   /** Sessions counted under `other`. */
   folded: 0,
+  /** Whether the fleet was known when the walk began. Then no session of a node of the fleet is counted under `other`. */
+  wasFleetKnown: false,
 });
 
 /** Returns the first `length` slots of counts that no longer change, with zeros after them if there are fewer. */

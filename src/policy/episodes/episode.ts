@@ -101,12 +101,17 @@ export function recordUnsent(episode: Episode, now: EpochMs): Episode {
  * the service asked for. If it is null, the delay doubles from 1 s (spec, section 7.1). After {@link
  * RATE_LIMITED_ATTEMPTS_MAX} attempts the episode is given up, or stays quarantined while our quarantine lasts.
  */
-export function recordRateLimited(episode: Episode, retryAfterMs: DurationMs | null, now: EpochMs): Episode {
+export function recordRateLimited(
+  episode: Episode,
+  retryAfterMs: DurationMs | null,
+  rule: PolicyRule,
+  now: EpochMs,
+): Episode {
   const limited = (episode.limited ?? 0) + 1;
   const wait = retryAfterMs ?? RATE_LIMIT_BACKOFF_MS * 2 ** (limited - 1);
   const next: Episode = { ...episode, limited, retryAt: now + wait };
   if (limited < RATE_LIMITED_ATTEMPTS_MAX) return transition(next, "unsent", now);
-  return endSteps(next, now);
+  return next.quarantine === null && isDown(next) ? recordRefused(next, rule, now) : endSteps(next, now);
 }
 
 /** Ends the steps of an episode, see {@link endSteps}. */
@@ -161,11 +166,13 @@ export function advanceStep(episode: Episode, rule: PolicyRule, now: EpochMs): E
 const DOWN_STATUSES: ReadonlySet<NodeStatus> = new Set(["offline", "rebooting", "unknown"]);
 
 /**
- * Updates `downSince` of an episode when its last step ends or its lost node is listed again. A step leaves a node down if the node was not offline before it, or
- * was down because of an earlier step, and has not been available since.
+ * Updates `downSince` of an episode when its last step ends or its lost node is listed again. A step leaves a node down
+ * if the node was neither offline nor rebooting before it, or was down because of an earlier step, and has not been
+ * available since.
  */
 export function observeAfterStep(episode: Episode, action: Action, status: NodeStatus, now: EpochMs): Episode {
-  const mayBeOurs = !episode.shadow && (action.statusBefore !== "offline" || isDown(episode));
+  const wasUp = action.statusBefore !== "offline" && action.statusBefore !== "rebooting";
+  const mayBeOurs = !episode.shadow && (wasUp || isDown(episode));
   return mayBeOurs && DOWN_STATUSES.has(status) ? { ...episode, downSince: episode.downSince ?? now } : episode;
 }
 

@@ -1,4 +1,4 @@
-import { isDryRun, isLost } from "../facts.ts";
+import { isAcceptable, isDryRun } from "../facts.ts";
 import type { GuardRow } from "./guard.ts";
 
 /** Holds a node whose condition is unknown. */
@@ -88,7 +88,7 @@ export const canaryGuard: GuardRow = {
     if (!facts.safety.canary || active.proven || isDryRun(active)) return [];
     const canary = facts.canaryEpisode(active.policy);
     if (canary === null || canary.node === node.id) return [];
-    const lost = isLost(canary)
+    const lost = isAcceptable(canary)
       ? "; it left the list or is down after our action, and stays the canary until it is available again or accept-inventory is run"
       : "";
     const detail = `the policy is new or changed, and ${facts.nameOf(canary.node)} (${canary.id}) is the canary${lost}`;

@@ -3,7 +3,7 @@ import { formatDuration, formatSecondsLeft } from "../../base/duration.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import { countsAsAttempt, givenUpHold, releasedAt } from "../episodes/retries.ts";
-import { type GuardFacts, isDryRun } from "../facts.ts";
+import { type GuardFacts, isDryRun, isLost } from "../facts.ts";
 import { type Candidate, type GuardRow, nextStep } from "./guard.ts";
 
 const GIVEN_UP = "ProxywardenNodeGivenUp";
@@ -22,13 +22,18 @@ export const cooldownGuard: GuardRow = {
   appliesToNotify: true,
   check: (candidate, { records, now, safety }) => {
     if ((candidate.episode?.acted ?? 0) > 0) return [];
-    const last = records.closedEpisodesOf(candidate.node.id, isDryRun(candidate.active)).filter(countsAsAttempt).at(-1);
-    const left = (last?.closedAt ?? Number.NEGATIVE_INFINITY) + safety.cooldownMs - now;
+    const { node, active, episode } = candidate;
+    const closed = records.closedEpisodesOf(node.id, isDryRun(active)).filter(countsAsAttempt);
+    // Their steps are over, although they stay open until the node is available again.
+    const lost = records.openEpisodesOf(node.id, isDryRun(active)).filter((each) => isLost(each) && each !== episode);
+    const endOf = ({ closedAt, stateAt }: Episode) => closedAt ?? stateAt;
+    const last = [...closed, ...lost].toSorted((a, b) => endOf(a) - endOf(b)).at(-1);
+    const left = last === undefined ? 0 : endOf(last) + safety.cooldownMs - now;
     if (last === undefined || left <= 0) return [];
     return [
       {
         reason: "cooldown",
-        detail: `${last.id} ended ${formatSecondsLeft(now - last.closedAt!)} ago; ${formatSecondsLeft(left)} left`,
+        detail: `${last.id} ended ${formatSecondsLeft(now - endOf(last))} ago; ${formatSecondsLeft(left)} left`,
       },
     ];
   },

@@ -132,14 +132,14 @@ export class EpisodeTracker {
   /** Updates a suspended episode whose node is listed. */
   #resume(episode: Episode, status: NodeStatus): Episode {
     const { remediationState } = this.#context;
-    if (isUnlisted(episode) && this.#isForgotten(episode, episode.unlistedAt!)) {
-      withdraw(this.#context, episode, "the node came back too late");
-      return remediationState.records.episode(episode.id)!;
-    }
     const now = remediationState.now();
     const lastStep = remediationState.records.actionsOf(episode.id).findLast(({ sentAt }) => sentAt !== null);
     const isBack = isUnlisted(episode) && lastStep !== undefined;
     const seen = isBack ? observeAfterStep(episode, lastStep, status, now) : episode;
+    if (isUnlisted(episode) && !isDown(seen) && this.#isForgotten(episode, episode.unlistedAt!)) {
+      withdraw(this.#context, episode, "the node came back too late");
+      return remediationState.records.episode(episode.id)!;
+    }
     const after = resumeEpisode(seen, this.#inFlightAction(episode) !== null, now);
     if (after !== episode) commitTransition(this.#context, episode, after);
     return after;

@@ -6,7 +6,7 @@ import type { Notification } from "../../model/remediation/notification.ts";
 import { measureEfficacy } from "../../policy/episodes/efficacy.ts";
 import { withdrawEpisode } from "../../policy/episodes/episode.ts";
 import { givenUpHold } from "../../policy/episodes/retries.ts";
-import { isInFlight, isLost, isUnlisted } from "../../policy/facts.ts";
+import { isAcceptable, isInFlight, isLost, isUnlisted } from "../../policy/facts.ts";
 import type { Policy } from "../../policy/policy.ts";
 import { isUnfinished } from "../../policy/remediation-records.ts";
 import type { RemediationContext } from "../context.ts";
@@ -93,9 +93,12 @@ export function finishActions(context: TransitionDeps, { id }: Episode, detail: 
 const lostEpisodesOf = ({ remediationState }: TransitionDeps): Episode[] =>
   remediationState.records.openEpisodes().filter(isLost);
 
-/** Returns the nodes that left the list after an action of ours, or are down after it. */
-export const lostNodes = (context: TransitionDeps): ReadonlySet<NodeId> =>
-  new Set(lostEpisodesOf(context).map(({ node }) => node));
+const acceptableEpisodes = ({ remediationState }: TransitionDeps): Episode[] =>
+  remediationState.records.openEpisodes().filter(isAcceptable);
+
+/** Returns the nodes that left the list after an action of ours, or are down after it, which an operator can accept. */
+export const acceptableNodes = (context: TransitionDeps): ReadonlySet<NodeId> =>
+  new Set(acceptableEpisodes(context).map(({ node }) => node));
 
 /** Closes an episode that can't go on, and finishes its actions. */
 export function withdraw(context: TransitionDeps, episode: Episode, why: string): void {
@@ -108,7 +111,7 @@ export function withdraw(context: TransitionDeps, episode: Episode, why: string)
  * limits or policies.
  */
 export function acceptLosses(context: TransitionDeps): void {
-  for (const episode of lostEpisodesOf(context))
+  for (const episode of acceptableEpisodes(context))
     withdraw(context, episode, "an operator accepted the loss of the node");
 }
 

@@ -224,10 +224,11 @@ function recordRateLimitedAction(
 ): void {
   const now = context.remediationState.now();
   const { id, policy, node, detail } = action;
-  const next = recordRateLimited(episode, retryAfterMs, now);
+  const { rule } = context.policies.find(policy)!;
+  const next = recordRateLimited(episode, retryAfterMs, rule, now);
   commitTransition(context, episode, next, [actionChange(action)]);
   const fields = { action: id, policy, node, attempts: next.limited, problem: detail };
-  if (next.closedAt === null) {
+  if (next.state === "firing") {
     context.log.warn(fields, "action rate limited; it is sent again later");
     return;
   }

@@ -119,7 +119,7 @@ function send(course: EpisodeRun, event: string, rule: PolicyRule): void {
   if (event === "send" && step.action === "notify") course.episode = advanceStep(episode, rule, now);
   if (step.action === "notify") return;
   if (event === "failed") course.episode = recordUnsent(episode, now);
-  if (event === "limited") course.episode = recordRateLimited(episode, MINUTE_MS, now);
+  if (event === "limited") course.episode = recordRateLimited(episode, MINUTE_MS, rule, now);
   if (event === "refused") course.episode = recordRefused(episode, rule, now);
   if (event !== "send" && event !== "in doubt") return;
   course.sent.push(episode.step);

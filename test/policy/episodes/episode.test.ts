@@ -1,10 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { NodeStatus } from "../../../src/model/node.ts";
 import type { Action, Episode } from "../../../src/model/remediation/episode.ts";
 import {
   advanceStep,
   beginEpisode,
+  observeAfterStep,
   observeStatus,
+  RATE_LIMITED_ATTEMPTS_MAX,
   recordRateLimited,
   recordRefused,
   recordSent,
@@ -120,7 +123,7 @@ describe("a step with another result", () => {
   });
 
   test("is repeated after Retry-After if the service answered 429", () => {
-    expect(recordRateLimited(openEpisode({ step: 1, failures: 2 }), 7_000, NOON)).toMatchObject({
+    expect(recordRateLimited(openEpisode({ step: 1, failures: 2 }), 7_000, rule, NOON)).toMatchObject({
       state: "firing",
       step: 1,
       acted: 0,
@@ -131,13 +134,28 @@ describe("a step with another result", () => {
   test("is repeated with a doubled delay after a 429 without Retry-After, at most five times", () => {
     let episode = openEpisode({ step: 1 });
     const waits = Array.from({ length: 4 }, () => {
-      episode = recordRateLimited(episode, null, NOON);
+      episode = recordRateLimited(episode, null, rule, NOON);
       expect(episode).toMatchObject({ state: "firing", step: 1, acted: 0 });
       return episode.retryAt! - NOON;
     });
     expect(waits).toEqual([1_000, 2_000, 4_000, 8_000]);
-    expect(recordRateLimited(episode, null, NOON)).toMatchObject({ state: "given_up", acted: 0, closedAt: NOON });
-    expect(recordRateLimited({ ...episode, quarantine: quarantineOf() }, null, NOON).state).toBe("quarantined");
+    expect(recordRateLimited(episode, null, rule, NOON)).toMatchObject({ state: "given_up", acted: 0, closedAt: NOON });
+    expect(recordRateLimited({ ...episode, quarantine: quarantineOf() }, null, rule, NOON).state).toBe("quarantined");
+  });
+
+  test("is not sent again after five 429s while an earlier step has left the node down", () => {
+    const limited = openEpisode({ step: 1, acted: 1, limited: RATE_LIMITED_ATTEMPTS_MAX - 1, downSince: NOON });
+    expect(recordRateLimited(limited, null, rule, LATER)).toMatchObject({ state: "suspended", step: 3 });
+  });
+
+  test("leaves the node down only if it was neither offline nor rebooting before it", () => {
+    const sentTo = (statusBefore: NodeStatus) => ({ ...reboot, statusBefore });
+    const downSince = (statusBefore: NodeStatus, status: NodeStatus) =>
+      observeAfterStep(actingEpisode({ step: 0 }), sentTo(statusBefore), status, LATER).downSince ?? null;
+    expect(downSince("online", "offline")).toBe(LATER);
+    expect(downSince("online", "online")).toBeNull();
+    expect(downSince("offline", "offline")).toBeNull();
+    expect(downSince("rebooting", "offline")).toBeNull();
   });
 
   test("is repeated with a doubled delay, at most half an hour, if it was not sent", () => {

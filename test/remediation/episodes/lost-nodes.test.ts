@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { PolicyRule } from "../../../src/model/policy/policy.ts";
 import type { Action } from "../../../src/model/remediation/episode.ts";
 import type { Scenario } from "../../../src/model/scenario.ts";
-import { type defaultSafety, rebootOffline, remediationRules, steps, withoutLimits } from "../../harness/policies.ts";
+import { defaultSafety, rebootOffline, remediationRules, steps, withoutLimits } from "../../harness/policies.ts";
 import {
   noFailureRates,
   onePerRegion,
@@ -236,7 +236,21 @@ describe("nodes that stay down after an action", () => {
     await network.advance(HOUR_MS);
     await network.reload({ rules: remediationRules([rebootOnline(network), rebootOffline()], { canary: false }) });
     await network.advanceUntil(() => network.postCount() === 2);
-    expect(network.actions()[1]).toMatchObject({ policy: "reboot-offline", node: network.actions()[0]!.node });
+    const [first, second] = network.actions() as [Action, Action];
+    expect(second).toMatchObject({ policy: "reboot-offline", node: first.node });
+    expect(second.sentAt! - first.endedAt!).toBeGreaterThanOrEqual(defaultSafety.cooldownMs);
+  });
+
+  test("stop counting with accept-inventory while their next step is held", async () => {
+    const network = await startLeavingDown({ when: "node.uptime_hours >= 0" }, { canary: false });
+    await network.advanceUntil(() => network.postCount() === 1);
+    const [{ node }] = network.actions() as [Action];
+    await network.commands().hold(node, "broken");
+    await network.advance(90 * MINUTE_MS);
+    expect(network.postCount()).toBe(1);
+    const reply = await network.commands().acceptInventory();
+    expect(reply).toMatchObject({ ok: true, value: expect.stringContaining("the loss of 1") });
+    await network.advanceUntil(() => network.postCount() === 2);
   });
 
   test("do not count if they were offline before the action", async () => {

@@ -1,10 +1,12 @@
+import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { createSimulatedTransport } from "../../../src/simulator/http/transport.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";
 import type { WorldEvent } from "./world-events.ts";
 
-const NEVER_ABORTED = new AbortController().signal;
+/** After this time without a response, the client leaves. */
+const TIMEOUT_MS: DurationMs = 30 * SECOND_MS;
 /** Intervals between calls vary by up to this share. */
 const JITTER_SHARE = 0.5;
 
@@ -19,7 +21,9 @@ export function callForEvent(event: Extract<WorldEvent, { kind: "other_user" }>,
   const call = async (): Promise<void> => {
     externalUsers.calls++;
     externalUsers.calledAt = clock.monotonic();
-    await transport.request({ method: "GET", path, headers }, NEVER_ABORTED);
+    const timeout = new AbortController();
+    void clock.sleep(TIMEOUT_MS).then(() => timeout.abort());
+    await transport.request({ method: "GET", path, headers }, timeout.signal);
   };
   const callOn = async (): Promise<void> => {
     while (clock.monotonic() < until) {
