@@ -25,8 +25,8 @@ export const serviceDate = (headers: Headers): EpochMs | null => httpDate(header
 
 /**
  * Parses Retry-After (RFC 9110, section 10.2.3), in seconds or as an HTTP-date, which is compared with the Date header,
- * or with `now` if there is none. Fractions of a second are rounded up. A longer wait
- * than {@link RETRY_AFTER_MS_MAX} is cut to that. Null if missing, invalid, 0 or in the past.
+ * or with `now` if there is none. Fractions of a second are rounded up. A longer wait than {@link RETRY_AFTER_MS_MAX} is
+ * cut to that. Null if missing, invalid, 0 or in the past.
  */
 export function parseRetryAfter(headers: Headers, now: EpochMs): DurationMs | null {
   const text = headers["retry-after"]?.trim() ?? "";

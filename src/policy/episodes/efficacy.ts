@@ -2,6 +2,7 @@ import type { Safety } from "../../config/schema/safety.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
+import { endedAt } from "./retries.ts";
 
 /** How many of the nodes that a policy treated most recently were healed. */
 export interface Efficacy {
@@ -42,6 +43,3 @@ export function measureEfficacy(
   const isTooLow = window > 0 && last.length >= window && healed < minSuccess * last.length - 1e-9;
   return { nodes: last.length, healed, isTooLow };
 }
-
-/** Returns when an episode closed or its node was lost. */
-const endedAt = ({ closedAt, stateAt }: Episode): EpochMs => closedAt ?? stateAt;

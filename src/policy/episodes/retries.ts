@@ -16,6 +16,9 @@ export const hasActed = ({ acted }: Episode): boolean => acted > 0;
  */
 export const countsAsAttempt = (episode: Episode): boolean => hasActed(episode) || episode.state === "given_up";
 
+/** Returns when an episode closed or its node was lost. */
+export const endedAt = ({ closedAt, stateAt }: Episode): EpochMs => closedAt ?? stateAt;
+
 /** Returns the hold of a node that a policy has given up, or null if there is none. */
 export const givenUpHold = (records: RemediationRecords, node: NodeId, policy: string): NodeHold | null =>
   records.holdsOn(node).find((hold) => hold.kind === "given_up" && hold.policy === policy && hold.until === null) ??

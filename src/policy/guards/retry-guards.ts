@@ -2,7 +2,7 @@ import { countNoun } from "../../base/count-noun.ts";
 import { formatDuration, formatSecondsLeft } from "../../base/duration.ts";
 import type { Blocker } from "../../model/remediation/decision.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
-import { countsAsAttempt, givenUpHold, releasedAt } from "../episodes/retries.ts";
+import { countsAsAttempt, endedAt, givenUpHold, releasedAt } from "../episodes/retries.ts";
 import { type GuardFacts, isDryRun, isLost } from "../facts.ts";
 import { type Candidate, type GuardRow, nextStep } from "./guard.ts";
 
@@ -26,14 +26,13 @@ export const cooldownGuard: GuardRow = {
     const closed = records.closedEpisodesOf(node.id, isDryRun(active)).filter(countsAsAttempt);
     // Their steps are over, although they stay open until the node is available again.
     const lost = records.openEpisodesOf(node.id, isDryRun(active)).filter((each) => isLost(each) && each !== episode);
-    const endOf = ({ closedAt, stateAt }: Episode) => closedAt ?? stateAt;
-    const last = [...closed, ...lost].toSorted((a, b) => endOf(a) - endOf(b)).at(-1);
-    const left = last === undefined ? 0 : endOf(last) + safety.cooldownMs - now;
+    const last = [...closed, ...lost].toSorted((a, b) => endedAt(a) - endedAt(b)).at(-1);
+    const left = last === undefined ? 0 : endedAt(last) + safety.cooldownMs - now;
     if (last === undefined || left <= 0) return [];
     return [
       {
         reason: "cooldown",
-        detail: `${last.id} ended ${formatSecondsLeft(now - endOf(last))} ago; ${formatSecondsLeft(left)} left`,
+        detail: `${last.id} ended ${formatSecondsLeft(now - endedAt(last))} ago; ${formatSecondsLeft(left)} left`,
       },
     ];
   },

@@ -70,8 +70,9 @@ export class ActionPlanner {
     if (isDryRun(candidate.active) !== isDryRun(active)) return null;
     const decision = decide(candidate, facts);
     const blocker = decision.verdict === "act" ? oldSessionsBlocker(this.#context, candidate) : null;
-    this.decisionLog.record(blocker === null ? decision : { ...decision, verdict: "hold", blockers: [blocker] });
-    return decision.verdict === "act" && blocker === null ? candidate : null;
+    const confirmed = blocker === null ? decision : ({ ...decision, verdict: "hold", blockers: [blocker] } as const);
+    this.decisionLog.record(confirmed);
+    return confirmed.verdict === "act" ? candidate : null;
   }
 
   /** Decides on one node under one policy. Returns null if no step is to be taken. */

@@ -114,31 +114,19 @@ describe("closing", () => {
 });
 
 describe("an address", () => {
+  const startOn = (host: string, port: number) =>
+    startWebServer({ host, port, deps: defaultDeps, log, clock: stoppedClock, metrics: ignoredMetrics });
+
   test("that is in use is an error that names it", async () => {
     const { port } = new URL((await startTestServer()).url);
-    const options = {
-      host: "127.0.0.1",
-      port: Number(port),
-      deps: defaultDeps,
-      log,
-      clock: stoppedClock,
-      metrics: ignoredMetrics,
-    };
-    expect(await startWebServer(options)).toEqual({
+    expect(await startOn("127.0.0.1", Number(port))).toEqual({
       ok: false,
       error: expect.stringMatching(`^can't listen on 127.0.0.1:${port}: .*EADDRINUSE.*free address`),
     });
   });
 
   test("that is a name is only the first address of that name, on which all checks are made", async () => {
-    const web = await startWebServer({
-      host: "localhost",
-      port: 0,
-      deps: defaultDeps,
-      log,
-      clock: stoppedClock,
-      metrics: ignoredMetrics,
-    });
+    const web = await startOn("localhost", 0);
     if (!web.ok) throw new Error(web.error);
     onTestFinished(() => web.value.close(SHUTDOWN_BUDGET.webMs));
     const { port } = new URL(web.value.url);
@@ -154,14 +142,7 @@ describe("an address", () => {
   });
 
   test("that is a wildcard is shown as a URL that can be opened", async () => {
-    const web = await startWebServer({
-      host: "0.0.0.0",
-      port: 0,
-      deps: defaultDeps,
-      log,
-      clock: stoppedClock,
-      metrics: ignoredMetrics,
-    });
+    const web = await startOn("0.0.0.0", 0);
     if (!web.ok) throw new Error(web.error);
     expect(web.value.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     await web.value.close(SHUTDOWN_BUDGET.webMs);
