@@ -81,8 +81,8 @@ export interface Episode {
   /** If suspended, when the node left the list; null or absent if it is on the list. */
   readonly unlistedAt?: EpochMs | null;
   /**
-   * When a step ended that has left the node down: it was available before, and was not seen available since. Null or
-   * absent if there is none.
+   * Since when a step has left the node down, which was available before it: when the step ended, or when the node was
+   * seen down while it recovered from a reboot. Null or absent if there is none, or the node has been available since.
    */
   readonly downSince?: EpochMs | null;
   /** The node's `created_at`. Absent if unknown. If it changes, the id belongs to another node. */

@@ -166,9 +166,9 @@ export function advanceStep(episode: Episode, rule: PolicyRule, now: EpochMs): E
 const DOWN_STATUSES: ReadonlySet<NodeStatus> = new Set(["offline", "rebooting", "unknown"]);
 
 /**
- * Updates `downSince` of an episode when its last step ends or its lost node is listed again. A step leaves a node down
- * if the node was neither offline nor rebooting before it, or was down because of an earlier step, and has not been
- * available since.
+ * Updates `downSince` of an episode from the status of its node, when its last step ends, when its lost node is listed
+ * again, or while it recovers from a reboot. A step leaves a node down if the node was neither offline nor rebooting
+ * before it, or was down because of an earlier step.
  */
 export function observeAfterStep(episode: Episode, action: Action, status: NodeStatus, now: EpochMs): Episode {
   const wasUp = action.statusBefore !== "offline" && action.statusBefore !== "rebooting";

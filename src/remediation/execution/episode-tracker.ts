@@ -77,6 +77,10 @@ export class EpisodeTracker {
     return this.#context.remediationState.records.actionsOf(id).find(isInFlight) ?? null;
   }
 
+  #lastStep({ id }: Episode): Action | undefined {
+    return this.#context.remediationState.records.actionsOf(id).findLast(({ sentAt }) => sentAt !== null);
+  }
+
   /**
    * Updates an episode whose node has left the list. Without an action of ours it ends after `forget_after`. If the
    * node is lost, the episode ends only after the node returns, or with accept-inventory.
@@ -133,7 +137,7 @@ export class EpisodeTracker {
   #resume(episode: Episode, status: NodeStatus): Episode {
     const { remediationState } = this.#context;
     const now = remediationState.now();
-    const lastStep = remediationState.records.actionsOf(episode.id).findLast(({ sentAt }) => sentAt !== null);
+    const lastStep = this.#lastStep(episode);
     const isBack = isUnlisted(episode) && lastStep !== undefined;
     const seen = isBack ? observeAfterStep(episode, lastStep, status, now) : episode;
     if (isUnlisted(episode) && !isDown(seen) && this.#isForgotten(episode, episode.unlistedAt!)) {
@@ -146,7 +150,11 @@ export class EpisodeTracker {
   }
 
   #updateStatus(episode: Episode, status: NodeStatus): Episode {
-    const after = observeStatus(episode, status, this.#context.remediationState.now());
+    const now = this.#context.remediationState.now();
+    const lastStep = episode.state === "recovering" ? this.#lastStep(episode) : undefined;
+    // A reboot can be verified before the node goes down for it.
+    const seen = lastStep?.request.kind === "reboot" ? observeAfterStep(episode, lastStep, status, now) : episode;
+    const after = observeStatus(seen, status, now);
     if (after === episode) return after;
     const changes =
       after.state === "freed"

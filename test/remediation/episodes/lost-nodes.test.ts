@@ -12,6 +12,7 @@ import {
   startQuietNetwork,
 } from "../../harness/quiet-network.ts";
 import { episodeStates, holdReasonsOf, notificationsOf } from "../../harness/remediation-results.ts";
+import { everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 
 const NODES = 100;
 
@@ -251,6 +252,21 @@ describe("nodes that stay down after an action", () => {
     const reply = await network.commands().acceptInventory();
     expect(reply).toMatchObject({ ok: true, value: expect.stringContaining("the loss of 1") });
     await network.advanceUntil(() => network.postCount() === 2);
+  });
+
+  test("count if they go down after their reboot was verified", async () => {
+    const when = 'node.status == "online" && node.cpu_usage > 0.9';
+    const network = await startQuietNetwork({
+      rules: remediationRules([rebootOffline({ when })], { canary: false }),
+      settings: everyMinuteSettings,
+    });
+    const [node] = inUsEast(network) as [string];
+    network.interventions.startFailure(node, { failureMode: "hot", remedy: "reboot" });
+    await network.advanceUntil(() => network.actions()[0]?.outcome === "verified");
+    network.failNode(node, "person");
+    await network.advance(30 * MINUTE_MS);
+    expect(notificationsOf(network, "lost")).toHaveLength(1);
+    expect(network.episodes()).toMatchObject([{ state: "suspended" }]);
   });
 
   test("do not count if they were offline before the action", async () => {
