@@ -50,9 +50,12 @@ export interface ScaleResult extends FleetSize {
   readonly plainMs: number;
   readonly gzipMb: number;
   readonly gzipMs: number;
-  /** The slowest response of the JSON API, and the longest delay of the event loop during its requests. */
+  /** Median time of a response of the JSON API, of the slowest route. */
   readonly apiMs: number;
+  /** Longest delay of the event loop while a route is requested: median of the rounds, of the worst route. */
   readonly apiDelayMs: number;
+  /** The same in rounds of similar length without requests. */
+  readonly quietDelayMs: number;
 }
 
 /** Starts the simulated service and the daemon, each in its own process, and measures the daemon for `measureMs`. */
@@ -170,22 +173,40 @@ async function timeScrapes(url: string) {
 }
 
 const API_PATHS = ["status", "fleet", "nodes", "budget", "history"];
+/** Rounds in which each route is requested, of which the median is shown. */
+const API_ROUNDS = 5;
+const REQUESTS_PER_ROUND = 5;
+/** Pause instead of a request, in rounds without requests. */
+const QUIET_MS = 30;
 
+/** Measures the JSON API, and the event loop's delay while it answers and in rounds without requests. */
 async function timeApi(url: string) {
-  await readPage(url);
-  let apiMs = 0;
-  for (const path of API_PATHS) {
-    const times: number[] = [];
-    while (times.length < TIMED_SCRAPES) {
-      const startedAt = performance.now();
-      const response = await fetch(`${url}/api/v1/${path}`);
-      await response.arrayBuffer();
-      if (!response.ok) throw new Error(`/api/v1/${path} answered ${response.status}`);
-      times.push(performance.now() - startedAt);
-    }
-    apiMs = Math.max(apiMs, median(times));
+  const quiet: number[] = [];
+  const requested = API_PATHS.map((path) => ({ path, ms: [] as number[], delays: [] as number[] }));
+  const delayDuring = async (work: () => Promise<void>) => {
+    await readPage(url);
+    for (let request = 0; request < REQUESTS_PER_ROUND; request++) await work();
+    return (await readPage(url)).delayMaxMs;
+  };
+  for (let round = 0; round < API_ROUNDS; round++) {
+    quiet.push(await delayDuring(() => sleep(QUIET_MS)));
+    for (const { path, ms, delays } of requested)
+      delays.push(await delayDuring(async () => void ms.push(await requestApi(url, path))));
   }
-  return { apiMs, apiDelayMs: (await readPage(url)).delayMaxMs };
+  return {
+    apiMs: Math.max(...requested.map(({ ms }) => median(ms))),
+    apiDelayMs: Math.max(...requested.map(({ delays }) => median(delays))),
+    quietDelayMs: median(quiet),
+  };
+}
+
+/** Requests a route, and returns the milliseconds until the complete body was received. */
+async function requestApi(url: string, path: string): Promise<number> {
+  const startedAt = performance.now();
+  const response = await fetch(`${url}/api/v1/${path}`);
+  await response.arrayBuffer();
+  if (!response.ok) throw new Error(`/api/v1/${path} answered ${response.status}`);
+  return performance.now() - startedAt;
 }
 
 async function stop(child: ChildProcess): Promise<void> {

@@ -18,8 +18,9 @@ const ROWS: readonly Row[] = [
   ["scrape without compression, ms", 0, ({ plainMs }) => plainMs],
   ["gzip scrape, MB", 2, ({ gzipMb }) => gzipMb],
   ["gzip scrape, ms", 0, ({ gzipMs }) => gzipMs],
-  ["slowest response of the JSON API, ms", 0, ({ apiMs }) => apiMs],
-  ["event loop delay during JSON API requests, worst, ms", 0, ({ apiDelayMs }) => apiDelayMs],
+  ["response of the slowest JSON API route, ms", 0, ({ apiMs }) => apiMs],
+  ["event loop delay during its requests, worst of a round, ms", 0, ({ apiDelayMs }) => apiDelayMs],
+  ["the same without requests, ms", 0, ({ quietDelayMs }) => quietDelayMs],
 ];
 
 const count = (value: number) => value.toLocaleString("en");
