@@ -1,4 +1,3 @@
-import { createNumberWriter } from "./number-format.ts";
 import type { RenderSource } from "./render-change.ts";
 
 /** Maximum number of lines per chunk: a few hundred kilobytes, which are rendered in well under a millisecond. */
@@ -23,7 +22,6 @@ export const storedChunk = (bytes: Uint8Array): Chunk => ({ render: () => bytes 
 export class RenderBuffer {
   /** Values of the lines of a chunk. */
   readonly values = new Float64Array(CHUNK_LINES_MAX);
-  readonly numberWriter = createNumberWriter();
   #bytes = Buffer.alloc(0);
   #view = new DataView(this.#bytes.buffer, 0, 0);
 

@@ -1,5 +1,6 @@
 import type { RenderBuffer } from "./chunk.ts";
 import type { LabelPage } from "./label-pages.ts";
+import { VALUE_BYTES_MAX, writeValue } from "./number-format.ts";
 
 /** The parts that the sample lines of a node family have in common. */
 export interface LineFormat {
@@ -13,8 +14,6 @@ export interface LineFormat {
 
 /** Bytes copied per step. A copy may read and write up to `COPY_STEP - 1` bytes past its end. */
 export const COPY_STEP = 16;
-/** Longest text of a value, and the line feed. */
-const VALUE_BYTES_MAX = 26;
 const LINE_FEED = 10;
 const ZERO = 48;
 
@@ -36,10 +35,11 @@ export function writeLines(
   first: number,
   nodes: number,
 ): Uint8Array {
-  const { values, numberWriter } = buffer;
+  const { values } = buffer;
   const headLength = head.byteLength - COPY_STEP;
   const tailLengths = tails.map(({ byteLength }) => byteLength - COPY_STEP);
-  const perLine = headLength + Math.max(...tailLengths) + VALUE_BYTES_MAX;
+  // The line feed is one byte.
+  const perLine = headLength + Math.max(...tailLengths) + VALUE_BYTES_MAX + 1;
   const labelBytes = labels.starts[first + nodes]! - labels.starts[first]!;
   const { bytes, view } = buffer.reserve(tails.length * (nodes * perLine + labelBytes) + COPY_STEP);
   let at = 0;
@@ -56,11 +56,9 @@ export function writeLines(
       at += length;
       copy(tails[part]!, 0, tailLengths[part]!, view, at);
       at += tailLengths[part]!;
+      // Most values are one digit.
       if (decimals === 0 && value >= 0 && value < 10 && (value | 0) === value) bytes[at++] = ZERO + value;
-      else {
-        at += numberWriter.measure(value, decimals);
-        numberWriter.write(bytes, at);
-      }
+      else at = writeValue(view, at, value, decimals);
       bytes[at++] = LINE_FEED;
     }
   }
