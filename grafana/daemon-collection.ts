@@ -92,7 +92,7 @@ export const collectionPanels = () => [
   timeSeries({
     ...half,
     title: "Limiting factor",
-    description: "1 while a limit slows a collector down. All 0: the limits allow all requested intervals.",
+    description: "Which limit slows a collector down (1). All 0: the limits allow all requested intervals.",
     unit: "none",
     queries: [{ expr: selector("proxywarden_plan_bound"), legend: "{{collector}}: {{limit}}" }],
   }),
