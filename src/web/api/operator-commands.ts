@@ -70,7 +70,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     path: "/api/v1/nodes/:id/release",
     about: "node",
     description:
-      "let policies act on a node again: after a hold, a rejected step, a quarantine lifted by hand, or a policy gave up on it",
+      "let policies act again on a node that was held or given up, whose step was rejected, or whose quarantine was lifted by hand",
     example: "node_42",
   },
   {
