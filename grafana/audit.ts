@@ -59,7 +59,7 @@ const overviewPanels = () => [
     `SELECT count(*) AS episodes FROM proxywarden_episodes\nWHERE NOT dry_run AND ${ofPolicies("opened_at")}`,
   ),
   number(
-    "Median time to heal",
+    "Median time to recovery",
     "Median duration of the episodes that a step healed and that ended in the time range.",
     "s",
     `SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM duration)) AS seconds
@@ -68,7 +68,7 @@ WHERE NOT dry_run AND state = 'healed' AND ${ofPolicies("closed_at")}`,
   ),
   number(
     "Operator commands",
-    "Commands of operators in the time range, and reloads.",
+    "Operator commands and reloads in the time range.",
     "none",
     "SELECT count(*) AS commands FROM proxywarden_orders\nWHERE $__timeFilter(at)",
   ),
@@ -76,8 +76,8 @@ WHERE NOT dry_run AND state = 'healed' AND ${ofPolicies("closed_at")}`,
 
 const operatorPanels = () => [
   rows(
-    "Commands of operators",
-    "Commands with their operator, newest first. A reload by SIGHUP and the end of an expired pause or hold have no operator; nor does a reload if no operators are configured.",
+    "Operator commands and reloads",
+    "Commands with their operator, newest first. These have no operator: a reload by SIGHUP, the end of an expired pause or hold, and a reload while no operators are configured.",
     `SELECT at AS "time", operator, command, node, action, detail
 FROM proxywarden_orders
 WHERE $__timeFilter(at) AND ${OF_NODE}

@@ -15,7 +15,7 @@ export const budgetPanels = () => [
     ...quarter,
     title: "Monthly calls used",
     empty: "No monthly limit",
-    description: "Used share of the monthly calls. Absent if the plan has no limit.",
+    description: "Used share of the monthly calls. No value if the plan has no monthly limit.",
     unit: "percentunit",
     queries: [{ expr: `max(${used} / ${limit})` }],
   }).thresholds(steps("green", [0.8, "orange"], [0.95, "red"])),
@@ -31,7 +31,7 @@ export const budgetPanels = () => [
     ...quarter,
     title: "Month ends in",
     empty: "No calls counted yet",
-    description: "Time until the monthly calls are reset.",
+    description: "Time until the count of monthly calls resets.",
     unit: "s",
     queries: [{ expr: `clamp_min(min(${reset} - time()), 0)` }],
   }).thresholds(steps("text")),
@@ -39,7 +39,7 @@ export const budgetPanels = () => [
     ...quarter,
     title: "Largest slowdown",
     description:
-      "Planned interval over requested interval, maximum over all collectors. 1: the limits allow all requested intervals.",
+      "Planned interval divided by requested interval, maximum of all collectors. 1: the limits allow all requested intervals.",
     unit: "none",
     queries: [{ expr: `max(${selector("proxywarden_plan_stretch_ratio")})` }],
   })
@@ -61,7 +61,7 @@ export const budgetPanels = () => [
     title: "Requests remaining",
     empty: "The service stated no limit",
     description:
-      "Requests remaining by category, as last reported by the service. Polling leaves the reserve unused; actions may use it.",
+      "Requests remaining by category, as last reported by the service. Polling leaves the reserve unused; actions may use half of it.",
     unit: "none",
     queries: [{ expr: selector("proxywarden_ratelimit_remaining"), legend: "{{category}}" }],
   }),

@@ -16,7 +16,7 @@ export const collectionPanels = () => [
     title: "Age relative to the freshness limit",
     empty: "Nothing collected yet",
     description:
-      "Time since the last success of each collector, relative to the age up to which its data is fresh. Above 1, its data is no longer exported.",
+      "Time since the last success of each collector, divided by the age up to which its data is fresh. Above 1, its data is no longer exported.",
     unit: "none",
     queries: [{ expr: `(time() - ${succeeded}) / on (instance, collector) ${fresh}`, legend: "{{collector}}" }],
   }).thresholds(steps("green", [1, "red"])),
@@ -38,7 +38,7 @@ export const collectionPanels = () => [
   timeSeries({
     ...third,
     title: "Slowdown",
-    description: "Planned interval over requested interval. 1: the limits allow the requested interval.",
+    description: "Planned interval divided by requested interval. 1: the limits allow the requested interval.",
     unit: "none",
     queries: [{ expr: selector("proxywarden_plan_stretch_ratio"), legend: "{{collector}}" }],
   }),
@@ -82,7 +82,7 @@ export const collectionPanels = () => [
     ...third,
     title: "Nodes and sessions in memory",
     description:
-      "Nodes in the last walk, nodes seen only in an earlier walk that are not yet known to be gone, and sessions kept between walks.",
+      "Nodes in the last walk (listed), nodes of an earlier walk that are not yet known to be gone (unlisted), and sessions kept between walks.",
     unit: "short",
     queries: [
       { expr: selector("proxywarden_inventory_nodes"), legend: "nodes: {{state}}" },
@@ -92,8 +92,7 @@ export const collectionPanels = () => [
   timeSeries({
     ...half,
     title: "Limiting factor",
-    description:
-      "The limit that slows a collector down: 1 while it does. All 0: the limits allow all requested intervals.",
+    description: "Which limit slows a collector down (1). All 0: the limits allow all requested intervals.",
     unit: "none",
     queries: [{ expr: selector("proxywarden_plan_bound"), legend: "{{collector}}: {{limit}}" }],
   }),
@@ -159,7 +158,7 @@ export const processPanels = () => [
   timeSeries({
     ...third,
     title: "Exported series",
-    description: "Series of the proxynet families in a scrape.",
+    description: "Exported series of the proxynet_* families.",
     unit: "short",
     queries: [{ expr: selector("proxywarden_export_series"), legend: "{{instance}}" }],
   }),
@@ -210,7 +209,8 @@ export const processPanels = () => [
     height: 8,
     title: "Web configuration",
     empty: "No web configuration file",
-    description: "Whether the last change of the web configuration file was loaded. Absent without such a file.",
+    description:
+      "Whether the last change to the web configuration file was loaded. If not, the previous settings stay active.",
     unit: "none",
     queries: [{ expr: `min(${selector("proxywarden_web_config_last_reload_successful")})` }],
   }).mappings([truth("active", "rejected", 1)]),
@@ -219,7 +219,7 @@ export const processPanels = () => [
     height: 8,
     title: "Certificate expires in",
     empty: "No TLS",
-    description: "Time until the certificate of the daemon's web server expires. Absent without TLS.",
+    description: "Time until the certificate of the daemon's web server expires.",
     unit: "s",
     queries: [{ expr: `min(${selector("proxywarden_web_certificate_expiration_timestamp_seconds")} - time())` }],
   }).thresholds(steps("red", [604_800, "text"])),

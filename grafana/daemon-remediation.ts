@@ -12,7 +12,7 @@ export const remediationPanels = () => [
     ...third,
     title: "Actions possible",
     description:
-      "Conditions that hold all nodes: untrusted fleet data, a pause, an open circuit breaker, a journal that can't be written.",
+      "Conditions for any action. While one of them is not met, all nodes are held; `proxywarden status` says why.",
     unit: "none",
     queries: [
       { expr: `min(${selector("proxywarden_trusted")})`, legend: "fleet data trusted" },
@@ -43,7 +43,7 @@ export const remediationPanels = () => [
     title: "Held nodes by reason",
     empty: "No policies",
     description:
-      "Nodes that a policy would act on but that are held. A node held for several reasons counts under each. docs/remediation.md says how each hold ends.",
+      "Nodes that a policy would act on but that are held. A node held for several reasons counts under each. `proxywarden nodes --held` lists them; docs/remediation.md says how each hold ends.",
     unit: "none",
     queries: [{ expr: `sum by (reason) (${selector("proxywarden_held_nodes")})`, legend: "{{reason}}" }],
   }),
@@ -90,7 +90,7 @@ export const remediationPanels = () => [
     title: "Effective modes",
     empty: "No policies",
     description:
-      "Mode of each policy: the most restrictive of its own, safety.mode, and a fallback to dry_run by safety.efficacy.",
+      "Mode of each policy: the most restrictive of its own mode, safety.mode, and dry_run if it fell back (safety.efficacy).",
     unit: "none",
     queries: [{ expr: `${selector("proxywarden_policy_mode")} == 1`, legend: "{{policy}}: {{mode}}" }],
   }).mappings([truth("effective", "not effective", 1)]),

@@ -104,12 +104,12 @@ const overviewPanels = () => [
 const waitingPanels = () => [
   waiting(
     "Waiting for approval",
-    "Actions that wait for an operator's approval. `proxywarden approvals` lists them.",
+    "Actions that are waiting for an operator's approval. `proxywarden approvals` lists them.",
     `sum(${selector("proxywarden_approvals_waiting")})`,
   ),
   waiting(
-    "Policies switched off",
-    "Policies that healed too few nodes and fell back to dry_run, until their text changes or `proxywarden reset-breaker` is run.",
+    "Policies fallen back to dry_run",
+    "Policies that healed too few nodes, and stay in dry_run until their text changes or an operator runs `proxywarden reset-breaker`.",
     `sum(${selector("proxywarden_policy_ineffective")})`,
   ),
   waiting(

@@ -47,7 +47,7 @@ const overviewPanels = () => [
     {
       ...size,
       title: "Nodes",
-      description: "Selected nodes in any status. Absent unless there was a recent walk of the list.",
+      description: "Selected nodes in any status. No value unless the list was read recently.",
       unit: "none",
       queries: [{ expr: `sum(${selector("proxynet_nodes", ...AT_LOCATION)})` }],
     },

@@ -94,7 +94,7 @@ const identityPanels = () => [
   }).mappings([STATUS_NUMBERS]),
   plainStat(
     "Last seen",
-    "When the service last saw the node, by the service's clock.",
+    "Time at which the service last saw the node, by the service's clock.",
     "dateTimeFromNow",
     `${onNode("proxynet_node_last_seen_timestamp_seconds")} * 1000`,
   ),

@@ -17,13 +17,13 @@ and gives the same numbers on every machine. It fails if a target is missed.
 ## Contenders
 
 All contenders have the same fleet, faults, limits and requested intervals: the list once a minute, and details no older than a
-minute. The limits rarely allow that, so no call is superfluous. Sessions and statistics are not read.
+minute. The limits rarely allow that, so no contender has calls to spare. Sessions and statistics are not read.
 
 - **proxywarden** is the daemon without its metrics, remediation and web server. A fault is found when the snapshot that metrics and
   policies read shows it. Details are scheduled as for policies that read the status and compare each usage with ${THRESHOLD}.
 - **even** is a careful simple poller. It respects the reserve and the monthly limit and, like proxywarden, spends up to ${percent(LIST_SHARE)} of its calls on
   lists and the rest on details. It spaces its calls evenly and reads details node by node, in the order in which the nodes joined.
-  Details are therefore compared at the same number of calls. One pass over the details of all nodes is a *round*.
+  The two are therefore compared at the same number of detail reads. One pass over the details of all nodes is a *round*.
 - **naive** walks the list every minute and reads details round robin, four calls at a time, as fast as the service allows. A call
   answered with 429 is repeated after Retry-After. If it uses up the month's calls in the first half of the month, it never finds most faults,
   and its times until then are in parentheses.
@@ -42,8 +42,8 @@ cannot be used is unlikely, so a second variant raises the node calls to 2,000 a
 
 ## Other conditions
 
-Each combination of fleet size and plan is a *cell*. Two more cells repeat one of them under harder conditions. The conditions are
-the same for every contender, and the targets are those of the repeated cell. \`npm run bench:freshness -- --conditions churn\` (or \`bad_details\`)
+Each combination of fleet size and plan is a *cell*. Two more cells repeat one of them under harder conditions, which are
+the same for every contender. The targets are those of the repeated cell. \`npm run bench:freshness -- --conditions churn\` (or \`bad_details\`)
 runs only one of these cells.
 
 - *Nodes join and leave*: on average one node joins and one node leaves every ${duration(CHURN_EVERY_MS)}. The list is sorted by creation date,
@@ -72,9 +72,9 @@ Times are measured from the moment at which a read would first have shown the fa
   counts as the one that finds the jump.
 
 Each cell has ${faults} slow rises, as many jumps with a restart, and up to ${3 * faults} offline nodes; a node has at most one fault. On ${percent(NEAR_THRESHOLD.share)} of
-the nodes, one usage stays between ${NEAR_THRESHOLD.min} and ${NEAR_THRESHOLD.max} and never passes the threshold, so that being near it proves nothing. A fault that
+the nodes, one usage stays between ${NEAR_THRESHOLD.min} and ${NEAR_THRESHOLD.max} and never passes the threshold, so that a high usage alone does not predict a fault. A fault that
 was not found while it lasted counts as never found, and its time is shown with \`>\`. With 50,000 nodes a round may take days, and the
-simulation then ends before the round does; such rows are included, but they show little.
+simulation ends before the round does; such rows are included, but they show little.
 
 ${cellTable(cells)}
 

@@ -28,7 +28,7 @@ config/proxywarden.yaml:12:18: collect.nodes.every: found "1 minute"; a duration
 config/proxywarden.yaml:19:1: exports: unknown key; did you mean "export"?
 \`\`\`
 
-Editors with yaml-language-server complete and check the file with \`proxywarden.schema.json\`, which is named in the file's first line.`;
+Editors with yaml-language-server complete and check the file with \`proxywarden.schema.json\`, which its first line names.`;
 
 const WEB_INTRO = `## The web configuration file
 
@@ -53,7 +53,7 @@ const POLICIES_INTRO = `# Policies
 
 A policy defines which nodes are unhealthy, and the steps to remediate them. The key \`policies\` of the configuration names the policy
 files, which are YAML. The section \`safety\` ([config.md](config.md#safety)) limits all policies together. \`check\` checks the files
-and prints the maximum number of nodes that the policies could act on.
+and prints the maximum number of nodes that the policies could act on in an hour.
 
 ${WRITING_INTRO}\`\`\`
 config/policies/offline.yaml:11:11: policies[0].when: found "node.stauts == \\"offline\\""; must be a CEL expression: unknown field node.stauts; did you mean node.status?
@@ -73,10 +73,10 @@ healed and no further step is taken. If \`when\` is still true, or a rebooted no
 taken. A step that the service rejects ends the episode. An action whose response is unclear is verified by observation; no
 action is sent twice.`;
 
-const SCENARIO_INTRO = `# Scenarios of the simulator
+const SCENARIO_INTRO = `# Simulator scenarios
 
-\`simulate --scenario FILE\` serves a simulated network that a YAML file describes. Keys
-that are not in the file have the defaults below.
+\`simulate --scenario FILE\` serves the network that a YAML file describes. Keys that are not in the file have the
+defaults below.
 
 ${WRITING_INTRO}\`\`\`
 rough-day.yaml:9:14: faults[2].for: found 90; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
@@ -129,8 +129,8 @@ const WINDOWS_RULES = `A policy with \`windows\` acts only within these time int
 against the current date in the interval's location. A time range can't span midnight, so a night needs two ranges: one that ends
 at \`24:00\` and one that begins at \`00:00\`.
 
-The early hours of a night belong to the next day. With \`weekdays: [friday]\` both ranges are open on Friday, the early one on Friday
-morning. To cover only certain nights, define two intervals, and name the following days in the one for the early hours. \`check\` warns
+The early hours of a night belong to the next day: with \`weekdays: [friday]\`, the early range is open on Friday morning. To cover only
+certain nights, define two intervals, and name the following days in the one for the early hours. \`check\` warns
 about an interval that ends at midnight and is not continued.`;
 
 const NIGHT_EXAMPLE = `time_intervals:

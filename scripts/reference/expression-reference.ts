@@ -28,6 +28,9 @@ const SOURCE_TEXTS: Readonly<Record<Field["source"], string>> = {
   sessions: "session list",
 };
 
+const FAILED_SESSIONS = `\`sessions.error\`, \`sessions.timeout\` and \`sessions.failed_ratio\` are missing until the list has shown a failed session. Once a walk
+shows that no session of the node failed within the last minute, they are unknown for two walks, then 0.`;
+
 /** The section about expressions in docs/policies.md. */
 export const expressionReference = (): string =>
   [
@@ -37,6 +40,7 @@ export const expressionReference = (): string =>
       ["field", "type", "read from", "meaning"],
       FIELDS.map(({ name, type, source, help }) => [code(name), type, SOURCE_TEXTS[source], help]),
     ),
+    FAILED_SESSIONS,
     "### Functions",
     table(
       ["example", "meaning"],

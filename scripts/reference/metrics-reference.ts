@@ -31,24 +31,24 @@ const INTRO = `# Metrics
 <!-- Written by \`npm run docs\` from the tables in src/metrics/. -->
 
 \`GET /metrics\` is served from memory, in the Prometheus text format 0.0.4 or in OpenMetrics 1.0 depending on \`Accept\`, and
-compressed with gzip depending on \`Accept-Encoding\`. A scrape makes no API calls, so any number of Prometheus servers may scrape.
+compressed with gzip depending on \`Accept-Encoding\`. A scrape makes no API calls, so any number of Prometheus servers can scrape the daemon.
 `;
 
-const NETWORK_INTRO = `These metrics describe the network and show the last snapshot. A gauge disappears when its data is older than
+const NETWORK_INTRO = `These metrics describe the network, as of the last snapshot. A gauge disappears when its data is older than
 \`proxywarden_plan_fresh_seconds\` of its collector: three planned intervals or the duration of three runs, whichever is longer. The
 maximum is a day (sessions: 3 days, details: 14 days) or three requested intervals, whichever is longer. While the month has no calls
-left, the last planned interval applies. Counters do not disappear. The series of a node that is gone are removed. Times are on the
+left, the last planned interval applies. Counters do not disappear. The series of a node that is gone disappear. Times are on the
 service's clock, except \`proxynet_node_detail_timestamp_seconds\`, which is on the daemon's. \`export.deny\` excludes families. If
 there are more than \`export.series_max\` series, whole families are dropped, those with the most series first.
 `;
 
 const DAEMON_INTRO = `These metrics describe the daemon at the time of the scrape. \`/metrics\` also has the \`process_*\` and \`nodejs_*\` metrics of the
 Node.js process, which are not listed here. A counter or histogram whose label values are all known in advance starts at zero; a gauge is
-absent until its value is known. The only family with one series per node is \`proxywarden_node_episode\`, and it has series only
-for nodes with an open episode, at most 1,000.
+absent until its value is known. The only family with one series per node is \`proxywarden_node_episode\`, for
+at most 1,000 nodes with an open episode.
 `;
 
-const CAPS_INTRO = `Values beyond the cap are counted under \`other\`, and \`proxywarden_labels_folded_total\` counts their records. A value
+const CAPS_INTRO = `Records with values beyond the cap are counted under \`other\`, and in \`proxywarden_labels_folded_total\`. A value
 that has its own series keeps it while it is listed. Families with one series per node are bounded by the size of the fleet and by
 \`export.series_max\`.
 `;
@@ -154,7 +154,7 @@ const QUERY_EXAMPLES: readonly (readonly [title: string, query: string])[] = [
   ],
   ["Nodes that the service has not seen for ten minutes", "time() - proxynet_node_last_seen_timestamp_seconds > 600"],
   [
-    "Bytes sent per second by region, if the session list is walked at least every 5 minutes (monitoring.md has rules for slower walks)",
+    "Bytes sent per second by region, if the session list is walked at least every 5 minutes ([monitoring.md](monitoring.md#traffic) has rules for slower walks)",
     `sum by (region) (
   increase(proxynet_session_sent_bytes_total[10m]) * on (instance, node_id) group_left (region) proxynet_node_info
 ) / scalar(delta(proxywarden_collect_last_success_timestamp_seconds{collector="sessions"}[10m]))`,

@@ -2,7 +2,7 @@ import { policyTestSchema } from "../../src/config/schema/policy-test.ts";
 import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
 import { keyRows, keyTable } from "./key-table.ts";
 
-const INTRO = `# Tests of policies
+const INTRO = `# Policy tests
 
 \`proxywarden policy test FILE…\` runs unit tests of policies. A test defines the state of a fleet over time, and the verdicts, timers,
 holds and actions that are expected at certain times. The command runs the whole daemon in virtual time against a simulated
@@ -11,9 +11,9 @@ printed with its line and the expected and actual values.
 
 \`\`\`
 config/policies/tests/offline.yaml
-  FAIL  a node that stays offline is rebooted, then rebooted with force, then quarantined, one step at a time
+  FAIL  a node that stays offline is rebooted, then force-rebooted, then quarantined, one step at a time
         config/policies/tests/offline.yaml:16:9: at 30m, node_1 by reboot-offline: timer: expected firing, got pending
-  ok    a node that comes back within fifteen minutes is left alone
+  ok    a node that comes back before \`for\` has passed is left alone
   ok    a reboot that helps ends the episode
   ok    more than a fifth of the fleet offline is a storm, and no node is acted on
 3 passed, 1 failed
@@ -21,8 +21,8 @@ config/policies/tests/offline.yaml
 
 A value over time is a single value, or a list of spans such as \`[online for 10m, offline]\`, the last of which lasts until the end. The
 fleet follows the file and does not react to actions: to model a reboot that helps, change the status over time. The daemon trusts
-the inventory after two walks, so begin each test with two minutes in which all nodes are healthy. Unless \`mode\` says otherwise, policies are
-tested as if they were enforced, including those in \`dry_run\`.`;
+the inventory only after two walks, so begin each test with two minutes in which all nodes are healthy. Unless \`mode\` says otherwise, policies are
+tested as if they were enforced, even those in \`dry_run\`.`;
 
 /** Returns the reference of policy tests in Markdown. `example`: a whole file. */
 export function policyTestReference(example: string): string {

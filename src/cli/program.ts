@@ -174,7 +174,7 @@ const COMMANDS: readonly CommandRow[] = [
       CONFIG,
       option(
         "--nodes <count>",
-        "fleet size to show the limits for; default: the size last seen by the daemon",
+        "fleet size for which to show the limits; default: as last seen by the daemon",
         wholeNumberParser(1, 10_000_000),
       ),
       option("--probe", "query the service, read-only, for usage scale, pages, limits, headers and scopes"),

@@ -106,7 +106,7 @@ export const LABEL_CAPS = {
   proxynet_customer_sessions: { values: 100_000, of: "customers counted; `export.top_customers` of them are exported" },
   proxynet_node_sessions: {
     values: 5_000,
-    of: "nodes that are in sessions but not in the node list; 200,000 until that list was complete once; applies to the byte counters too",
+    of: "nodes that are in sessions but not in the node list; 200,000 until that list has been complete once; applies to the byte counters too",
   },
   proxynet_stats_country_sessions: { values: 300, of: "countries; there are 249" },
   proxynet_stats_protocol_sessions: { values: 300, of: "protocols" },

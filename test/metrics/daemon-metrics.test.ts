@@ -35,7 +35,7 @@ describe("daemon metrics", () => {
       'proxywarden_api_requests_total{endpoint="node",code="200"} 3',
     ]);
     expect(await linesOf(daemonMetrics, "month_calls")).toEqual([
-      "# HELP proxywarden_month_calls Calls counted in the current plan month, including detected calls by other users of the key.",
+      "# HELP proxywarden_month_calls Calls counted in the plan's current month, including detected calls by other users of the key.",
       "# TYPE proxywarden_month_calls gauge",
       "proxywarden_month_calls 17",
     ]);

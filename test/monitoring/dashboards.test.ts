@@ -173,7 +173,7 @@ test("the lists of nodes link to the node's dashboard and to its explanation, an
   expect(linkedTo(explained)).toEqual(linked);
   expect(dashboards.get("node.json")!.links![1]!.url).toBe(explained.replace("__value.raw", "node"));
   expect(linked).toEqual([
-    ...["Commands of operators", "Approvals and rejections", "Actions", "Episodes", "Decisions"].map(
+    ...["Operator commands and reloads", "Approvals and rejections", "Actions", "Episodes", "Decisions"].map(
       (title) => `audit.json: ${title}`,
     ),
     "network.json: Unhealthy nodes",

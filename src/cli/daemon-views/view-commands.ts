@@ -54,7 +54,7 @@ export const VIEW_COMMANDS: readonly CommandRow[] = [
       option("--status <status>", "only nodes with this status").choices(NODE_STATUSES).conflicts("held"),
       option(
         "--held",
-        "only nodes that are held, with the reasons and how each ends; those that a policy would treat come first",
+        "only held nodes, with the reasons and how each ends; those that a policy would treat come first",
       ),
       ...PLACE,
       option("--search <text>", "only nodes with this text in their id, name or IP address"),

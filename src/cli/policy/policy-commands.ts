@@ -44,7 +44,7 @@ export const POLICY_COMMANDS: readonly CommandRow[] = [
       option("--until <time>", "end of the history, or how long ago; default: now", parseTimeOption),
       option(
         "--step <duration>",
-        "time between two points; default: the interval of the node list, longer for large histories",
+        "time between two points; default: the interval at which the node list was read, longer for large histories",
         parseStepOption,
       ),
       option(

@@ -218,7 +218,7 @@ const onlyTrue = () => z.literal(true, { error: "must be true" }).register(value
 const receiver = exactlyOneOf(
   section({
     name: nonBlankText("a name", { name: "string" }).describe(
-      "Name of the receiver, to which the notify steps of policies refer.",
+      "Name of the receiver, for the notify steps of policies.",
     ),
     webhook_url: httpUrl("an http or https URL", () => null, WEBHOOK_URL)
       .exactOptional()
@@ -239,7 +239,7 @@ const receivers = list(receiver, "receivers", RECEIVERS_MAX)
   .superRefine(rejectDuplicateNames)
   .default([])
   .describe(
-    "Receivers of notifications. A notify step notifies the receiver that it names; all other notifications go to every receiver.",
+    "Receivers of notifications. A notify step notifies the receiver that it names; all other notifications go to all receivers.",
   );
 
 const sections = section({

@@ -149,7 +149,7 @@ export const policyTestSchema = section({
     })
     .prefault("2026-01-05T12:00:00Z")
     .describe("Start time of each test, which matters for windows."),
-  interval: duration("10s", "1h").prefault("1m").describe("Interval of walks, and of reads of each node's detail."),
+  interval: duration("10s", "1h").prefault("1m").describe("Interval of walks, and of the detail reads of each node."),
   safety: safetySchema,
   time_intervals: intervalsSchema,
   tests: list(policyTest, "tests", TESTS_MAX).min(1, "must have at least one test").describe("Tests."),

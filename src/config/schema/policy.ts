@@ -159,7 +159,7 @@ const policySection = section({
   blocked_by: list(blockedByEntry, "mappings with query or alerts", BLOCKED_BY_MAX)
     .prefault([])
     .describe(
-      "Prometheus queries and alerts that block the policy's actions. If Prometheus or Alertmanager can't be queried, that blocks as well.",
+      "Prometheus queries and alerts that block the policy's actions. They also block while Prometheus or Alertmanager can't be queried.",
     ),
 });
 

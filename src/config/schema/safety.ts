@@ -57,12 +57,12 @@ const trust = section({
 const breaker = section({
   percent: share(0, 100).prefault("5%").describe("Share of the fleet."),
   amount: nodes().default(10).describe("Number of nodes."),
-  within: duration("1m", "1d").prefault("1h").describe("Period in which firing nodes are counted."),
+  within: duration("1m", "1d").prefault("1h").describe("Period in which nodes are counted."),
 })
   .transform(({ percent, amount, within }) => ({ share: percent, amount, withinMs: within }))
   .prefault({})
   .describe(
-    "Circuit breaker. It counts the nodes that begin to fire, and those that leave the list after one of our actions, within the period. It opens if there are more than `percent` or `amount`, whichever is more, and stays open until an operator resets it.",
+    "Circuit breaker. It counts the nodes that begin to fire, or are lost after one of our actions, within the period. It opens if there are more than `percent` or `amount`, whichever is more, and stays open until an operator resets it.",
   );
 
 const correlated = section({
@@ -102,11 +102,11 @@ export const safetySchema = section({
     .transform(({ percent, amount }) => ({ share: percent, amount }))
     .prefault({})
     .describe(
-      "Maximum number of nodes that our actions make unavailable at the same time: nodes that are rebooting, disconnected, in our quarantine (unless they were offline before it), or missing from the list since our action. The smaller of `percent` and `amount` applies.",
+      "Maximum number of nodes that our actions make unavailable at the same time: nodes that are rebooting, disconnected, in our quarantine (unless they were offline before it), or down or missing from the list since one of our actions. The smaller of `percent` and `amount` applies.",
     ),
   max_disrupted_per: perDomain(
     "Maximum number of nodes that our actions make unavailable at the same time, per region, per country or both.",
-    "Maximum number of nodes that our actions make unavailable at the same time, in any",
+    "Maximum number of disrupted nodes in any",
   ),
   min_online_per: perDomain(
     "Minimum number of online nodes per region, per country or both. No action is taken on an online node if fewer would stay online.",
@@ -122,7 +122,7 @@ export const safetySchema = section({
     .transform((section) => camelKeys(section, "per"))
     .prefault({})
     .describe(
-      "Maximum number of actions of any kind sent within a period; every POST that the service answered or may have received counts. Further actions are held until earlier ones are older than the period.",
+      "Maximum number of actions of any kind sent within a period; every POST that the service answered or may have received counts. Further actions are held until enough earlier ones are older than the period.",
     ),
   breaker,
   approval_ttl: duration("1m", "30d")

@@ -170,7 +170,7 @@ function toIntervalSpec({ times, weekdays, days_of_month, months, years, locatio
 const NESTED_KEY = "time_intervals";
 
 const interval = section({
-  name: nonBlankText("a name", { name: "string" }).describe("Name, referred to by the `windows` of policies."),
+  name: nonBlankText("a name", { name: "string" }).describe("Name, for the `windows` of policies."),
   ...specShape,
   [NESTED_KEY]: list(spec, "time intervals", INTERVALS_MAX)
     .nullable()

@@ -36,7 +36,9 @@ const listen = z
 /** The key `listen`. */
 export const listenAddress = listen
   .prefault("0.0.0.0:9713")
-  .describe("Address of /metrics, the status page and the API. Of a host name, only the first address is used.");
+  .describe(
+    "Address of /metrics, the status page and the API. If a host name has several addresses, the first one is used.",
+  );
 
 const NETWORK_EXPECTED = "must be an IP address or a network such as 10.0.0.7, 10.0.0.0/8 or 2001:db8::/32";
 const NETWORK = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]);
@@ -71,7 +73,7 @@ const linksSection = section({
   runbook: linkUrl("https://proxywarden.example.net/docs/runbook.md")
     .exactOptional()
     .describe(
-      "Where operators read docs/runbook.md. Banners link to the section of their alert, such as `#proxywardenpaused`.",
+      "Address at which operators read docs/runbook.md. Banners link to the section of their alert, such as `#proxywardenpaused`.",
     ),
   grafana: linkUrl("https://grafana.example.net")
     .exactOptional()
@@ -92,7 +94,7 @@ export const webSection = section({
     .superRefine(rejectDuplicateNames)
     .default([])
     .describe(
-      "Operators who may send commands. The journal records each command with the name of the operator whose token it carried. Without operators and without `admin_token_file` there are no routes for commands; otherwise `/-/reload` needs a token as well.",
+      "Operators who may send commands. The journal records each command with the operator's name. Without operators and `admin_token_file` there are no routes for commands; with any, `/-/reload` needs a token as well.",
     ),
   admin_token_file: filePath()
     .exactOptional()

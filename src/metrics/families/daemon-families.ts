@@ -90,10 +90,10 @@ export const DAEMON_FAMILIES = {
     CATEGORY_LABEL,
   ),
   proxywarden_month_calls: gauge(
-    "Calls counted in the current plan month, including detected calls by other users of the key.",
+    "Calls counted in the plan's current month, including detected calls by other users of the key.",
   ),
   proxywarden_month_calls_limit: gauge("Calls that the plan allows per month; absent if the plan sets no limit."),
-  proxywarden_month_reset_timestamp_seconds: gauge("Time at which the plan month ends and its call count resets."),
+  proxywarden_month_reset_timestamp_seconds: gauge("Time at which the plan's month ends and its call count resets."),
   proxywarden_plan_interval_seconds: gauge(
     "Planned interval of the collector; while the month has no calls left for it, the last planned interval.",
     COLLECTOR_LABEL,

@@ -32,7 +32,7 @@ export const REMEDIATION_FAMILIES = {
     { node_id: null, policy: null, state: OPEN_STATES, action: EPISODE_ACTIONS },
   ),
   proxywarden_held_nodes: gauge(
-    "Nodes that policies would act on but hold, by reason; a node with several reasons counts under each. Excludes dry runs.",
+    "Nodes that a policy would act on but that are held, by reason; a node with several reasons counts under each. Excludes dry runs.",
     { reason: HOLD_REASONS },
   ),
   proxywarden_longest_hold_seconds: gauge(

@@ -60,8 +60,7 @@ const STATUS_HELP = "Status of the node; missing if this version of proxywarden 
 const TOTAL_HELP =
   "Sessions of the node, including those that ended in the last five minutes; if there are none it is 0, or missing if sessions of other nodes are counted as `other`.";
 const IF_STATES_KNOWN = "missing while the state of any session is unknown";
-const IF_FAILURES_SEEN =
-  "missing until the list has shown a failed session; once a walk shows that no session of the node failed within the last minute, unknown for two walks, then 0";
+const FAILURES_NOTE = "see below the table";
 
 const nodeRows = [
   row("node.id", "string", "nodes", listText("ids"), "Identifier of the node.", "node_id"),
@@ -94,7 +93,7 @@ const sessionRows = [
     "double",
     "sessions",
     failedSessionShare,
-    `Share of sessions.total that ended with an error or timed out; missing if the node has no sessions; also ${IF_FAILURES_SEEN}.`,
+    `Share of sessions.total that ended with an error or timed out; missing if the node has no sessions; ${FAILURES_NOTE}.`,
     "ratio",
   ),
 ];
@@ -118,7 +117,7 @@ function sessionRow(name: string, status: "active" | "connecting" | "closed", he
 }
 
 function failureRow(name: string, status: "error" | "timeout", help: string) {
-  return row(name, "int", "sessions", failedSessionCount(status), `${help}; ${IF_FAILURES_SEEN}.`);
+  return row(name, "int", "sessions", failedSessionCount(status), `${help}; ${FAILURES_NOTE}.`);
 }
 
 function aggregateRows(scope: AggregateScope, subject: string): readonly Field[] {

@@ -22,11 +22,10 @@ export const journalGuard: GuardRow = {
   reasons: {
     journal: {
       counts: "writes to the journal",
-      condition:
-        "the last write failed, or the lease of this daemon has ended. An action that can't be recorded is not sent",
+      condition: "the last write failed, or this daemon's lease has ended, so no action can be recorded",
       ends: "automatically, with the next write that succeeds, or once the lease is renewed or another daemon leads",
       operatorAction:
-        "free up disk space; repair the folder `state.path`; or repair the database of `state.postgres` or the connection to that database",
+        "with `state.path`, free disk space or repair the folder; with `state.postgres`, repair the database or the connection to it",
       alert: "ProxywardenJournalNotWritable",
       policyWide: true,
     },
@@ -81,7 +80,7 @@ export const trustGuard: GuardRow = {
       counts: "records that are unreadable or have an unknown status",
       condition: "there are more than `safety.trust.max_unknown`",
       ends: "automatically, with the next walk that shows fewer",
-      operatorAction: "compare the responses of the service with the log messages about its records",
+      operatorAction: "see the log, which names an example; ask the service's operator what changed",
       alert: UNTRUSTED,
       policyWide: true,
     },
@@ -89,15 +88,15 @@ export const trustGuard: GuardRow = {
       counts: "the age of the freshest `last_seen` of the fleet",
       condition: "it is older than `safety.trust.max_freshest_last_seen`",
       ends: "automatically, once the service receives node reports again",
-      operatorAction: "check the service: it receives no node reports",
+      operatorAction: "check why the service receives no node reports",
       alert: UNTRUSTED,
       policyWide: true,
     },
     service_clock: {
       counts: "Date headers and, after downtime, their difference from the wall clock",
       condition:
-        "no response from the service had one; or, after downtime, the wall clock and the service's Date disagree; or the journal's clock was behind at startup and was corrected",
-      ends: "automatically, with the first response that has one, or once the two agree, after an hour at most; an hour after a correction",
+        "no response had a Date header; after downtime, the wall clock and the service's Date disagree; or the journal's clock was behind at startup and was corrected",
+      ends: "automatically, with the first response that has a Date header; once the clocks agree, or after an hour at the latest; or an hour after the correction",
       operatorAction: "configure the proxy in front of the service to keep the Date header; correct the wall clock",
       alert: UNTRUSTED,
       policyWide: true,

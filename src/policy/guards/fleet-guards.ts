@@ -45,7 +45,7 @@ export const correlatedGuard: GuardRow = {
     correlated: {
       counts: "nodes of one region or country that became unhealthy within `safety.correlated.within`",
       condition: "there are at least `nodes` or `percent` of `safety.correlated`, whichever is fewer",
-      ends: "automatically, `safety.storm_cooldown` after fewer than half of the incident's nodes, or fewer than the minimum of `safety.correlated`, are unhealthy, and no later than 6 h after the last one became unhealthy",
+      ends: "automatically, `safety.storm_cooldown` after fewer than half of its nodes, or fewer than the minimum, are unhealthy; 6 h after its last node failed at the latest",
       operatorAction: "find the common cause in that region or country",
       preventsEpisode: true,
     },

@@ -98,8 +98,8 @@ export const minOnlineGuard: GuardRow = {
     min_online: {
       counts: "online nodes of the region or country",
       condition: "fewer than `safety.min_online_per` would stay online, and the node is online",
-      ends: "automatically, once more nodes are online. The only node of a region or country is held while it is online",
-      operatorAction: "if too few nodes exist, act manually or lower `safety.min_online_per`",
+      ends: "automatically, once more nodes are online; an online node that is the only one of its region or country stays held",
+      operatorAction: "if the region has too few nodes, act by hand or lower `safety.min_online_per`",
     },
   },
   check: (candidate, { fleetCounts, safety }) => {

@@ -8,8 +8,8 @@ import type { GuardRow, HoldReasonRow } from "./guard.ts";
 const OWNERSHIP: HoldReasonRow = {
   counts: "actions on the node that are not ours",
   condition:
-    "it is in a quarantine that is not ours, or in one of ours that should have ended, or it was rebooted in the last 15 minutes, but not by us",
-  ends: "automatically, 15 minutes after the action was last seen (an overdue quarantine of ours: as soon as it ends), or with `release` once the node is in no such quarantine",
+    "it is in a quarantine that is not ours or is overdue, or it was rebooted in the last 15 minutes, but not by us",
+  ends: "automatically, 15 minutes after the quarantine or reboot was last seen (an overdue quarantine of ours: as soon as it ends), or with `release` once that quarantine is over",
   operatorAction: "check that no second daemon or script acts on this fleet",
 };
 

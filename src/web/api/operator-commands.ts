@@ -33,7 +33,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     path: "/api/v1/pause",
     hasReason: true,
     hasDuration: true,
-    description: "pause all actions until resumed or for a duration; polling continues",
+    description: "hold all actions until resumed or for a duration; polling continues",
     example: '--for 30m --reason "deploy"',
   },
   {
@@ -70,7 +70,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
     path: "/api/v1/nodes/:id/release",
     about: "node",
     description:
-      "release a node that an operator holds, whose quarantine was lifted by hand, whose step was rejected, or that a policy has given up on",
+      "let policies act again on a node that was held or given up, whose step was rejected, or whose quarantine was lifted by hand",
     example: "node_42",
   },
   {
@@ -81,7 +81,7 @@ export const operatorCommandTable: readonly OperatorCommandRoute[] = [
   {
     name: "accept-inventory",
     path: "/api/v1/inventory/accept",
-    description: "accept the current inventory as the new baseline, after nodes were removed on purpose",
+    description: "accept that nodes are gone for good: removed on purpose, or lost after an action",
   },
 ];
 
