@@ -76,20 +76,14 @@ export const getJson = <T>(path: string): Promise<ApiResult<T>> => request<T>(pa
 export const fetchFleet = (): Promise<ApiResult<FleetDocument>> => request("fleet", {}, FLEET_TIMEOUT_MS);
 
 /** Sends an operator command. Never rejects. */
-export const postCommand = (
+export function postCommand(
   path: string,
   token: string,
-  body: object | null,
-): Promise<ApiResult<{ readonly message: string }>> =>
-  request(
-    path,
-    {
-      method: "POST",
-      headers: { authorization: `Bearer ${token}`, ...(body === null ? {} : { "content-type": "application/json" }) },
-      ...(body === null ? {} : { body: JSON.stringify(body) }),
-    },
-    COMMAND_TIMEOUT_MS,
-  );
+  parameters: object,
+): Promise<ApiResult<{ readonly message: string }>> {
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  return request(path, { method: "POST", headers, body: JSON.stringify(parameters) }, COMMAND_TIMEOUT_MS);
+}
 
 /** Returns the actions that wait for approval. */
 export const fetchApprovals = (): Promise<ApiResult<RowList<ActionView>>> =>

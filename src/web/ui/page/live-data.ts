@@ -1,4 +1,5 @@
-import type { ActionView, DecisionView, OperatorCommandView } from "../../api/row-views.ts";
+import type { ActionView } from "../../api/row-views.ts";
+import type { ActivityLine } from "./activity/activity-lines.ts";
 import {
   type ApiResult,
   type Budget,
@@ -34,9 +35,8 @@ interface DataListener {
   policies(policies: readonly Policy[]): void;
   approvals(actions: readonly ActionView[], now: number): void;
   history(history: HistoryDocument): void;
-  decision(row: DecisionView): void;
-  action(row: ActionView): void;
-  order(row: OperatorCommandView): void;
+  /** Called for each decision, action and operator command. */
+  line(line: ActivityLine): void;
   /** Called when decisions, actions or operator commands may have been missed. Returns whether they were read. */
   rowsMissed(): Promise<boolean>;
 }
@@ -65,16 +65,8 @@ export class LiveData {
         if (slots === null) this.#refreshFleet();
         else listener.nodesChanged(slots);
       },
-      decision: (row) => {
-        listener.decision(row);
-        this.refreshStatus();
-      },
-      action: (row) => {
-        listener.action(row);
-        this.refreshStatus();
-      },
-      order: (row) => {
-        listener.order(row);
+      line: (line) => {
+        listener.line(line);
         this.refreshStatus();
       },
       missed: () => this.#refreshAll(),

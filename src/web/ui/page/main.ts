@@ -1,5 +1,5 @@
 import { ActivityList } from "./activity/activity-list.ts";
-import { byId, createElement, createFiller } from "./dom.ts";
+import { byId, createButton, createElement, fill, showChoice } from "./dom.ts";
 import type { FleetModel } from "./fleet/fleet.ts";
 import { Grid } from "./fleet/grid.ts";
 import { showLegend } from "./fleet/legend.ts";
@@ -48,9 +48,6 @@ const grid = new Grid((node) => navigate({ node }));
 const table = new NodeTable((tableOrder) => navigate({ tableOrder }));
 const activity = new ActivityList((node) => data.fleet?.byId.get(node)?.name ?? node);
 const search = byId<HTMLInputElement>("search");
-const fillPause = createFiller(byId("pause"));
-const fillViews = createFiller(byId("view"));
-const fillFilter = createFiller(byId("filter"));
 
 const data = new LiveData({
   fleet(fleet) {
@@ -67,7 +64,7 @@ const data = new LiveData({
   },
   status(status) {
     const command = pauseOrResume(status);
-    fillPause(command.name, () => [commandButton(command, "pause")]);
+    fill(byId("pause"), command.name, () => [commandButton(command, "pause")]);
     showChips(status);
     showBanners(status);
     showFreshness(status);
@@ -79,17 +76,9 @@ const data = new LiveData({
   policies: showPolicies,
   approvals: (actions, now) => showApprovals(actions, data.fleet, now),
   history: showHistory,
-  decision(row) {
-    activity.decision(row);
-    panel.refresh(row.node);
-  },
-  action(row) {
-    activity.action(row);
-    panel.refresh(row.node);
-  },
-  order(row) {
-    activity.order(row);
-    if (row.node !== null) panel.refresh(row.node);
+  line(line) {
+    activity.put(line);
+    if (line.node !== null) panel.refresh(line.node);
   },
   rowsMissed: () => activity.load(),
 });
@@ -109,18 +98,7 @@ function showView(): void {
   activity.show(view.activity, (kind) => navigate({ activity: kind }));
   for (const id of ["grid", "grid-help"]) byId(id).hidden = view.view !== "grid";
   byId("node-table").hidden = view.view !== "table";
-  fillViews(view.view, () =>
-    (["grid", "table"] as const).map((name) =>
-      createElement(
-        "button",
-        {
-          ...{ type: "button", "data-k": `view ${name}`, "aria-pressed": String(name === view.view) },
-          onclick: () => navigate({ view: name }),
-        },
-        name,
-      ),
-    ),
-  );
+  showChoice(byId("view"), ["grid", "table"], view.view, (chosen) => navigate({ view: chosen }));
   showFilter();
   grid.select(view.node);
   panel.open(view.node);
@@ -147,14 +125,11 @@ function showFilterCount(fleet: FleetModel): void {
     search.value = "";
     navigate(onlyFilter({}));
   };
-  fillFilter([count, fleet.cells.length, view.remediation], () =>
-    count === null
-      ? []
-      : [
-          createElement("span", {}, `${formatCount(count)} of ${countNoun(fleet.cells.length, "node")}`),
-          createElement("button", { type: "button", "data-k": "clear", onclick: clear }, "Clear filter"),
-        ],
-  );
+  fill(byId("filter"), [count, fleet.cells.length, view.remediation], () => {
+    if (count === null) return [];
+    const text = `${formatCount(count)} of ${countNoun(fleet.cells.length, "node")}`;
+    return [createElement("span", text), createButton("Clear filter", "clear", clear)];
+  });
 }
 
 function pressKey(event: KeyboardEvent): void {

@@ -1,14 +1,14 @@
-import type { ActionView, DecisionView, OperatorCommandView } from "../../../api/row-views.ts";
-import { getJson, type RowList } from "../api.ts";
-import { byId, createElement, keepChildren, replaceChildren } from "../dom.ts";
+import { byId, createElement, keepChildren, showChoice } from "../dom.ts";
 import { ACTIVITY_KINDS, type ViewState } from "../view-state.ts";
 import { incidentElement, lineElement } from "./activity-elements.ts";
-import { type ActivityLine, actionLine, decisionLine, orderLine } from "./activity-lines.ts";
-import { ActivityRows, ROWS_PER_READ } from "./activity-rows.ts";
+import type { ActivityLine } from "./activity-lines.ts";
+import { ActivityRows, readRows } from "./activity-rows.ts";
 import { type Incident, IncidentGrouping } from "./incidents.ts";
 
 /** Number of lines that are shown initially, and that each press of the button adds. */
 const LINES_PER_PAGE = 50;
+
+const KIND_LABELS: Readonly<Record<string, string>> = { orders: "commands" };
 
 /** The list of decisions, actions and operator commands, newest first. */
 export class ActivityList {
@@ -39,43 +39,22 @@ export class ActivityList {
     return isRead;
   }
 
-  decision(row: DecisionView): void {
-    this.#put(decisionLine(row));
-  }
-
-  action(row: ActionView): void {
-    this.#put(actionLine(row));
-  }
-
-  order(row: OperatorCommandView): void {
-    this.#put(orderLine(row));
+  /** Adds a line, or replaces an earlier one with the same key. */
+  put(line: ActivityLine): void {
+    this.#rows.put(line);
+    this.repaint();
   }
 
   /** Shows the rows of one kind or all rows. `onChoose` is called when the user chooses. */
   show(kind: ViewState["activity"], onChoose: (kind: ViewState["activity"]) => void): void {
     this.#kind = kind;
-    const buttons = ACTIVITY_KINDS.map((option) =>
-      createElement(
-        "button",
-        {
-          ...{ type: "button", "data-k": `activity ${option}`, "aria-pressed": String(option === kind) },
-          onclick: () => onChoose(option),
-        },
-        option === "orders" ? "commands" : option,
-      ),
-    );
-    replaceChildren(byId("activity-filter"), buttons);
+    showChoice(byId("activity-filter"), ACTIVITY_KINDS, kind, onChoose, KIND_LABELS);
     this.repaint();
   }
 
   /** Paints the list again soon, because lines or names of nodes changed. */
   repaint(): void {
     if (this.#frame === 0) this.#frame = requestAnimationFrame(() => this.#paint());
-  }
-
-  #put(line: ActivityLine): void {
-    this.#rows.put(line);
-    this.repaint();
   }
 
   async #showOlder(): Promise<void> {
@@ -101,12 +80,16 @@ export class ActivityList {
     const shown = items.slice(0, this.#shownMax);
     const elements = new Map(shown.map((item) => [item.key, this.#elementOf(item)] as const));
     this.#elements = elements;
-    const none = createElement(
-      "li",
-      { class: "empty muted" },
-      "No activity yet. Decisions, actions and operator commands appear here.",
+    const none =
+      this.#kind === "all"
+        ? "No activity yet. Decisions, actions and operator commands appear here."
+        : `No ${KIND_LABELS[this.#kind] ?? this.#kind} yet.`;
+    keepChildren(
+      this.#list,
+      shown.length === 0
+        ? [createElement("li.empty.muted", none)]
+        : [...elements.values()].map(({ element }) => element),
     );
-    keepChildren(this.#list, shown.length === 0 ? [none] : [...elements.values()].map(({ element }) => element));
     this.#older.hidden = shown.length === items.length && !this.#rows.hasOlder(this.#kind);
   }
 
@@ -124,19 +107,4 @@ export class ActivityList {
     const view = { isOpen, nameOf: this.#nameOf, onToggle };
     return { shows, element: "lines" in item ? incidentElement(item, view) : lineElement(item, view) };
   }
-}
-
-/** Reads the latest rows of a kind up to a time. Returns null if they can't be read now. */
-async function readRows(kind: ActivityLine["kind"], until: string | null): Promise<readonly ActivityLine[] | null> {
-  const path = `${kind}?limit=${ROWS_PER_READ}${until === null ? "" : `&until=${until}`}`;
-  if (kind === "actions") {
-    const answer = await getJson<RowList<ActionView>>(path);
-    return answer.ok ? answer.value.data.map(actionLine) : null;
-  }
-  if (kind === "orders") {
-    const answer = await getJson<RowList<OperatorCommandView>>(path);
-    return answer.ok ? answer.value.data.map(orderLine) : null;
-  }
-  const answer = await getJson<RowList<DecisionView>>(path);
-  return answer.ok ? answer.value.data.map(decisionLine) : null;
 }

@@ -1,4 +1,4 @@
-import { byId, createElement, createFiller, replaceChildren } from "../dom.ts";
+import { byId, createElement, fill, replaceChildren } from "../dom.ts";
 import { formatCount, humanize } from "../format.ts";
 import { Announcer } from "./announcer.ts";
 import { type Cell, type FleetModel, markOf, statusOf } from "./fleet.ts";
@@ -33,7 +33,6 @@ export class Grid {
   readonly #box = byId("grid");
   readonly #cells = byId("cells");
   readonly #labels = byId("labels");
-  readonly #fillLabels = createFiller(this.#labels);
   readonly #selectedRing = byId("selected");
   readonly #cursor = byId("cursor");
   readonly #tip = byId("tip");
@@ -159,10 +158,10 @@ export class Grid {
       ...{ region, text: `${formatCount(online)}/${formatCount(cells.length)}` },
       top: this.#layout!.blocks[index]!.top - (this.#hasSideLabels ? 0 : LABEL_HEIGHT),
     }));
-    this.#fillLabels(labels, () =>
+    fill(this.#labels, labels, () =>
       labels.map(({ region, text, top }) => {
-        const name = createElement("b", {}, region);
-        const label = createElement("div", { class: "region" }, name, createElement("span", { class: "muted" }, text));
+        const name = createElement("b", region);
+        const label = createElement("div.region", name, createElement("span.muted", text));
         label.style.top = `${top}px`;
         return label;
       }),
@@ -192,7 +191,7 @@ export class Grid {
     const offset = marginOf(layout.pitch, layout.size) - 2;
     this.#cursor.style.width = this.#cursor.style.height = `${layout.size + 4}px`;
     this.#cursor.style.transform = `translate(${x + offset}px, ${y + offset}px)`;
-    replaceChildren(this.#tip, [createElement("b", {}, cell.name), ` ${describeNode(fleet!, cell)}`]);
+    replaceChildren(this.#tip, [createElement("b", cell.name), ` ${describeNode(fleet!, cell)}`]);
     const left = Math.min(x + this.#cells.offsetLeft, this.#box.clientWidth - this.#tip.offsetWidth);
     this.#tip.style.transform = `translate(${Math.max(0, left)}px, ${y + layout.size + 8}px)`;
   }

@@ -68,8 +68,8 @@ interface DrawnChart {
 
 const drawnCharts: readonly DrawnChart[] = CHARTS.map((chart) => ({
   chart,
-  container: createElement("div", { class: "plot", role: "img" }),
-  now: createElement("span", { class: "now" }),
+  container: createElement("div.plot", { role: "img" }),
+  now: createElement("span.now"),
   plot: null,
 }));
 let lastHistory: HistoryDocument | null = null;
@@ -78,7 +78,7 @@ let lastHistory: HistoryDocument | null = null;
 export function startCharts(): void {
   byId("charts").append(
     ...drawnCharts.map(({ chart, container: box, now }) =>
-      createElement("figure", {}, createElement("figcaption", {}, chart.title, now), box),
+      createElement("figure", createElement("figcaption", chart.title, now), box),
     ),
   );
   new ResizeObserver(() => {
@@ -182,7 +182,7 @@ const hourAndMinute = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute
 
 /** Shows time and values at the cursor. */
 function addTooltip(plot: uPlotType, container: HTMLElement): void {
-  const tip = createElement("div", { class: "tip", "aria-hidden": "true" });
+  const tip = createElement("div.tip", { "aria-hidden": "true" });
   tip.hidden = true;
   plot.over.append(tip);
   const show = ({ cursor: { idx, left = 0 }, data }: uPlotType) => {
