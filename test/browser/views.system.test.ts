@@ -14,7 +14,7 @@ import {
   SAMPLES_START_MS,
   verifiedAction,
 } from "../web/api/remediation-view-fixture.ts";
-import { buildFleet } from "../web/fleet-fixture.ts";
+import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
 import { startTestServer } from "../web/http/test-server.ts";
 import { startBrowser } from "./chromium.ts";
 import { LargeFleet } from "./large-fleet.ts";
@@ -79,6 +79,20 @@ test("each region has its name and its number of online nodes", async () => {
     fleet: () => buildFleet(regions.map((region) => ({ id: `node of ${region}`, region }))),
   });
   expect(await page.locator("#labels .region").allTextContents()).toEqual(regions.map((region) => `${region}1/1`));
+});
+
+test("the table follows a new region and later changes while the grid is hidden", async () => {
+  let fleet = buildFleet([{ id: "a" }, { id: "b" }]);
+  const { page, pageErrors } = await open({ fleet: () => fleet });
+  await page.getByRole("button", { name: "table" }).click();
+  fleet = buildFleet([{ id: "a" }, { id: "b" }, { id: "c", region: "us-east" }]);
+  const rows = page.locator("#node-table-rows");
+  await rows.getByText("us-east").waitFor();
+  fleet = withStatus(fleet, { 2: "offline" });
+  await rows.getByText("offline", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "grid" }).click();
+  expect(await page.locator("#labels .region").allTextContents()).toEqual(["eu-west2/2", "us-east0/1"]);
+  expect(pageErrors).toEqual([]);
 });
 
 test("filter, selection and order are in the address, and survive a reload and the back button", async () => {
@@ -249,6 +263,28 @@ test("banners name the operator, and link the section of the runbook and Grafana
   expect((await links())[0]).toBe("https://docs.example.net/runbook#proxywardennoleader");
   // A leader whose lease has ended is shown like a standby.
   expect(await page.locator(".banner b").last().textContent()).toBe("The journal can't be reached");
+});
+
+test("the panel of a held node says who holds it, since when and why", async () => {
+  const hold = { node: "node_1", policy: null, kind: "held", at: SAMPLES_START_MS, reason: "disk swap" } as const;
+  const { page } = await open(
+    {
+      node: (id) => ({ id }),
+      remediation: () => ({
+        ...idleRemediation,
+        explain: (node) => ({
+          ...idleRemediation.explain(node),
+          at: SAMPLES_START_MS + 60_000,
+          holds: [{ ...hold, until: SAMPLES_START_MS + 7_200_000, operator: "alice" }],
+        }),
+      }),
+    },
+    "/#node/node_1",
+  );
+  await page.locator("#panel .banner").getByText("by alice, until").waitFor();
+  expect(await page.locator("#panel .banner span").textContent()).toBe(
+    "since 03:00:00 by alice, until 05:00:00: disk swap",
+  );
 });
 
 test("limits, ages and charts say what their numbers mean", async () => {

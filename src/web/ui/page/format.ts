@@ -57,6 +57,12 @@ export function timeOfDay(at: string, now: number): string {
   return isToday ? clock.format(date) : `${day.format(date)} ${clock.format(date)}`;
 }
 
+/** Formats the period of a pause or hold, such as `since 03:00:00 by alice, until 05:00:00`. Null means unknown or open. */
+export function sinceText(at: string, operator: string | null, until: string | null, now: number): string {
+  const end = until === null ? "" : `, until ${timeOfDay(until, now)}`;
+  return `since ${timeOfDay(at, now)}${operator === null ? "" : ` by ${operator}`}${end}`;
+}
+
 /** Formats an identifier as words: `last_seen` becomes `last seen`, `reset-breaker` becomes `reset breaker`. */
 export const humanize = (identifier: string): string => identifier.replaceAll(/[_-]/g, " ");
 

@@ -10,7 +10,6 @@ import { NodePanel } from "./node/node-panel.ts";
 import { showNodesNeedingAttention } from "./nodes/attention-list.ts";
 import { NodeTable } from "./nodes/node-table.ts";
 import { showSearchResults } from "./nodes/search-results.ts";
-import { paletteEntries } from "./palette-entries.ts";
 import { showApprovals } from "./panels/approvals.ts";
 import { showBanners } from "./panels/banners.ts";
 import { redrawCharts, showHistory, startCharts } from "./panels/charts.ts";
@@ -143,8 +142,7 @@ function pressKey(event: KeyboardEvent): void {
   event.preventDefault();
 }
 
-const showPalette = () =>
-  openPalette((text) => paletteEntries({ view, fleet: data.fleet, status: data.status, navigate }, text));
+const showPalette = () => openPalette({ view, fleet: data.fleet, status: data.status, navigate });
 
 startTheme(() => {
   grid.repaint();

@@ -3,7 +3,7 @@ import { ACTIVITY_KINDS, type ViewState } from "../view-state.ts";
 import { incidentElement, lineElement } from "./activity-elements.ts";
 import type { ActivityLine } from "./activity-lines.ts";
 import { ActivityRows, readRows } from "./activity-rows.ts";
-import { type Incident, IncidentGrouping } from "./incidents.ts";
+import { groupIncidents, type Incident, lineKeys } from "./incidents.ts";
 
 /** Number of lines that are shown initially, and that each press of the button adds. */
 const LINES_PER_PAGE = 50;
@@ -16,8 +16,7 @@ export class ActivityList {
   readonly #older = byId<HTMLButtonElement>("activity-older");
   readonly #nameOf: (node: string) => string;
   readonly #rows = new ActivityRows(readRows);
-  readonly #grouping = new IncidentGrouping();
-  /** Keys of the open lines. */
+  /** Keys of the open lines. An incident is open if one of its lines is. */
   readonly #open = new Set<string>();
   /** Elements by the key of their line, with their displayed content as JSON. */
   #elements = new Map<string, { readonly shows: string; readonly element: HTMLElement }>();
@@ -70,7 +69,7 @@ export class ActivityList {
   }
 
   #items(): readonly (ActivityLine | Incident)[] {
-    return this.#grouping.group(this.#rows.lines(this.#kind));
+    return groupIncidents(this.#rows.lines(this.#kind));
   }
 
   #paint(): void {
@@ -94,14 +93,16 @@ export class ActivityList {
   }
 
   #elementOf(item: ActivityLine | Incident) {
-    const isOpen = this.#open.has(item.key);
+    const keys = lineKeys(item);
+    const isOpen = keys.some((key) => this.#open.has(key));
     const names =
       "lines" in item ? item.lines.map(({ node }) => this.#nameOf(node!)) : item.node && this.#nameOf(item.node);
     const shows = JSON.stringify([item, isOpen, names]);
     const known = this.#elements.get(item.key);
     if (known?.shows === shows) return known;
     const onToggle = () => {
-      if (!this.#open.delete(item.key)) this.#open.add(item.key);
+      if (isOpen) for (const key of keys) this.#open.delete(key);
+      else this.#open.add(keys[0]!);
       this.repaint();
     };
     const view = { isOpen, nameOf: this.#nameOf, onToggle };

@@ -1,8 +1,7 @@
-import { byId, createElement, fill, replaceChildren } from "../dom.ts";
+import { byId, createElement, fill, replaceChildren, setAttributes } from "../dom.ts";
 import { formatCount, humanize } from "../format.ts";
-import { Announcer } from "./announcer.ts";
 import { type Cell, type FleetModel, markOf, statusOf } from "./fleet.ts";
-import { cellAt, cellCorner, computeLayout, type Layout, marginOf, type Step, stepFrom } from "./grid-layout.ts";
+import { cellAfterKey, cellAt, cellCorner, computeLayout, type Layout, marginOf } from "./grid-layout.ts";
 import { GridPainter } from "./grid-painter.ts";
 import { markLabel, needsAttention } from "./remediation-states.ts";
 
@@ -17,17 +16,6 @@ const GAP = 8;
 /** The ring of the selected node is at least this large, because cells may be tiny. */
 const SELECTED_SIZE_MIN = 16;
 
-const KEY_STEPS: Readonly<Record<string, Step>> = {
-  ArrowLeft: "left",
-  ArrowRight: "right",
-  ArrowUp: "up",
-  ArrowDown: "down",
-  Home: "home",
-  End: "end",
-  PageDown: "next_block",
-  PageUp: "previous_block",
-};
-
 /** The fleet as a grid of cells, one for each node, that mouse and keyboard can explore. */
 export class Grid {
   readonly #box = byId("grid");
@@ -37,7 +25,8 @@ export class Grid {
   readonly #cursor = byId("cursor");
   readonly #tip = byId("tip");
   readonly #painter = new GridPainter(byId<HTMLCanvasElement>("canvas"));
-  readonly #announcer = new Announcer(byId("options"), this.#cells);
+  /** Screen readers announce an option that becomes active, not one whose text changes, so two options alternate. */
+  readonly #options = [byId("option-a"), byId("option-b")];
   readonly #onOpen: (id: string) => void;
   #fleet: FleetModel | null = null;
   #layout: Layout | null = null;
@@ -130,6 +119,8 @@ export class Grid {
   #place(): void {
     const fleet = this.#fleet;
     const width = this.#box.clientWidth;
+    // Without a width the grid is hidden, and is laid out when it is shown again.
+    this.#layout = null;
     if (fleet === null || width === 0) return;
     const isSide = width >= SIDE_LABELS_MIN;
     this.#hasSideLabels = isSide;
@@ -203,17 +194,27 @@ export class Grid {
     const { cells = [] } = this.#fleet ?? {};
     const cell = cells[index];
     if (cell !== undefined) {
-      this.#announcer.announce(`${cell.name}, ${describeNode(this.#fleet!, cell)}`, index, cells.length);
+      this.#announce(`${cell.name}, ${describeNode(this.#fleet!, cell)}`, index, cells.length);
     }
     this.#cursor.scrollIntoView({ block: "nearest" });
+  }
+
+  /** Announces the node under the cursor. */
+  #announce(text: string, index: number, total: number): void {
+    this.#options.reverse();
+    const [active, other] = this.#options as [HTMLElement, HTMLElement];
+    active.textContent = text;
+    setAttributes(active, { "aria-selected": "true", "aria-posinset": index + 1, "aria-setsize": total });
+    other.setAttribute("aria-selected", "false");
+    this.#cells.setAttribute("aria-activedescendant", active.id);
   }
 
   #press(event: KeyboardEvent): void {
     const [fleet, layout] = [this.#fleet, this.#layout];
     if (fleet === null || layout === null || fleet.cells.length === 0) return;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const step = KEY_STEPS[event.key];
-    if (step !== undefined) this.#goTo(stepFrom(layout, this.#focused, step));
+    const moved = cellAfterKey(layout, this.#focused, event.key);
+    if (moved !== null) this.#goTo(moved);
     else if (event.key === "t" || event.key === "T") this.#goTo(nextNeedingAttention(fleet, this.#focused));
     else if (event.key === "Enter" || event.key === " ") this.#onOpen(fleet.cells[this.#focused]!.id);
     else return;

@@ -1,7 +1,7 @@
 import { getJson, type NodeDocument } from "../api.ts";
 import { byId, createElement, fill } from "../dom.ts";
 import { glyphElement } from "../fleet/status-icon.ts";
-import { formatAge, humanize, timeOfDay } from "../format.ts";
+import { humanize, sinceText } from "../format.ts";
 import { approvalElement } from "../panels/approvals.ts";
 import { externalLink } from "../panels/banners.ts";
 import { commandButton } from "../panels/operator-commands.ts";
@@ -99,14 +99,11 @@ export class NodePanel {
 
 function bodyElements(node: NodeDocument): readonly HTMLElement[] {
   const now = Date.parse(node.explained_at);
-  const holds = node.holds.map(({ kind, reason, at, until }) =>
+  const holds = node.holds.map(({ kind, reason, at, until, operator }) =>
     createElement(
       "p.banner.tone-wait",
       createElement("b", humanize(kind)),
-      createElement(
-        "span",
-        `${reason}, ${formatAge(at, now)}${until === null ? "" : `, until ${timeOfDay(until, now)}`}`,
-      ),
+      createElement("span", `${sinceText(at, operator, until, now)}: ${reason}`),
     ),
   );
   const approvals = node.actions

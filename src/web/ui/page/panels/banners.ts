@@ -1,6 +1,6 @@
 import type { Status } from "../api.ts";
 import { byId, createElement, fill } from "../dom.ts";
-import { countNoun, humanize, timeOfDay } from "../format.ts";
+import { countNoun, humanize, sinceText, timeOfDay } from "../format.ts";
 import { acceptInventory, resetBreaker, resume } from "./daemon-commands.ts";
 import { commandButton, type OperatorCommand } from "./operator-commands.ts";
 
@@ -42,8 +42,7 @@ function bannersOf({ warden, leader, collectors, now: at }: Status): readonly Ba
   }
   if (warden.paused !== null) {
     const { at: pausedAt, until, reason, operator } = warden.paused;
-    const end = until === null ? "" : `, until ${timeOfDay(until, now)}`;
-    const text = `since ${timeOfDay(pausedAt, now)}${operator === null ? "" : ` by ${operator}`}${end}: ${reason}. All actions are on hold.`;
+    const text = `${sinceText(pausedAt, operator, until, now)}: ${reason}. All actions are on hold.`;
     banners.push({ tone: "wait", title: "Paused", text, command: resume, alert: "ProxywardenPaused" });
   }
   if (warden.breaker !== null) {

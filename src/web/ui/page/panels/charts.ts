@@ -151,7 +151,7 @@ function optionsOf({ chart: { series }, container }: DrawnChart, width: number):
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
     hooks: { init: [(plot) => addTooltip(plot, container)] },
-    padding: [8, 14, 0, 0],
+    padding: [8, 18, 0, 0],
     scales: {
       x: { range: (_plot, _first, last) => [last - HISTORY_SECONDS, last] },
       y: { range: (_plot, _low, high) => [0, Math.max(VALUE_MAX_MIN, Math.ceil((high ?? 0) * 1.1))] },

@@ -12,8 +12,9 @@ export function showPolicies(policies: readonly Policy[]): void {
 }
 
 function policyElement({ name, mode, fallen, proven, pending, firing, episodes, rule }: Policy): HTMLElement {
-  const { given_up: givenUp = 0, ...open } = episodes;
-  const states = Object.entries(open).filter(([, amount]) => amount > 0);
+  const { given_up: givenUp = 0 } = episodes;
+  const shownApart = ["pending", "given_up"];
+  const states = Object.entries(episodes).filter(([state, amount]) => !shownApart.includes(state) && amount > 0);
   const fellBack = "Its success rate fell below safety.efficacy, so it runs in dry_run";
   const facts: readonly (readonly [name: string, value: Child] | null)[] = [
     ["when", createElement("code", rule.when)],

@@ -62,7 +62,7 @@ export function showTiles(
     }),
     {
       ...{ name: "Active sessions", value: formatCount(status?.sessions?.active), href: "#charts-card" },
-      note: `of ${formatCount(status?.sessions?.total)} listed`,
+      note: status?.sessions ? `of ${formatCount(status.sessions.total)} listed` : "not read yet",
     },
     {
       ...{ name: "Calls this month", value: formatCount(month?.calls), href: "#budget-card" },
