@@ -78,15 +78,8 @@ export const createAlertmanager = ({ name, ...deps }: AlertmanagerDeps): Closabl
   );
 
 function toAlert(notification: Notification, now: EpochMs) {
-  const labels = {
-    alertname: ALERT_NAMES[notification.kind],
-    severity: notification.severity,
-    key: notification.key,
-    policy: notification.policy,
-    node_id: notification.node,
-    region: notification.region,
-    episode: notification.episode,
-  };
+  const { kind, severity, key, policy, node, region, episode } = notification;
+  const labels = { alertname: ALERT_NAMES[kind], severity, key, policy, node_id: node, region, episode };
   const endsAt = alertEndsAt(notification, now);
   return {
     labels: Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== null && value !== "")),

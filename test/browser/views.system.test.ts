@@ -11,6 +11,7 @@ import {
   heldDecision,
   idleRemediation,
   idleStatus,
+  policyStatus,
   SAMPLES_START_MS,
   verifiedAction,
 } from "../web/api/remediation-view-fixture.ts";
@@ -285,6 +286,14 @@ test("the panel of a held node says who holds it, since when and why", async () 
   expect(await page.locator("#panel .banner span").textContent()).toBe(
     "since 03:00:00 by alice, until 05:00:00: disk swap",
   );
+});
+
+test("a policy shows its counts, each once", async () => {
+  const policy = { ...policyStatus, pending: 2, firing: 3, episodes: { pending: 2, firing: 1, acting: 2, given_up: 0 } };
+  const { page } = await open({ remediation: () => ({ ...idleRemediation, policies: () => [policy] }) });
+  const counts = page.locator("#policies .fact");
+  await counts.first().waitFor();
+  expect(await counts.allTextContents()).toEqual(["2 pending", "3 firing", "1 waiting", "2 acting", "0 given up"]);
 });
 
 test("limits, ages and charts say what their numbers mean", async () => {

@@ -1,6 +1,5 @@
-import type { HistoryView } from "../../api/history.ts";
 import type { nodeView } from "../../api/node-views.ts";
-import type { ExplanationView, PolicyView, remediationStatusView, StepView } from "../../api/remediation-views.ts";
+import type { ExplanationView, remediationStatusView } from "../../api/remediation-views.ts";
 import type { ActionView } from "../../api/row-views.ts";
 import type { budgetView, LeaderView, LinksView, statusView } from "../../api/status-views.ts";
 
@@ -9,18 +8,13 @@ export type Status = ReturnType<typeof statusView> & {
   readonly takes_orders: boolean;
   readonly leader: LeaderView;
   readonly links: LinksView;
-  readonly warden: RemediationStatus;
+  readonly warden: ReturnType<typeof remediationStatusView>;
 };
-export type RemediationStatus = ReturnType<typeof remediationStatusView>;
 export type Collector = Status["collectors"]["nodes"];
 
 /** `GET api/v1/budget`. */
 export type Budget = ReturnType<typeof budgetView>;
 export type Category = Budget["categories"]["node_management"];
-
-/** One policy of `GET api/v1/policies`. */
-export type Policy = PolicyView;
-export type { StepView };
 
 /** `GET api/v1/fleet`: columns by slot. */
 export interface FleetDocument {
@@ -36,9 +30,6 @@ export interface FleetDocument {
   /** One base-36 digit per slot, an index into `marks`. */
   readonly mark: string;
 }
-
-/** `GET api/v1/history`. */
-export type HistoryDocument = HistoryView;
 
 /** Fields of a node that is in the fleet. */
 type NodeFields = NonNullable<ReturnType<typeof nodeView>>;

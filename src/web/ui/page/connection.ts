@@ -48,7 +48,7 @@ export class Connection {
 
   #show(): void {
     const isLost = this.#problem !== null;
-    const asOf = this.#dataAt === null ? "" : `as of ${timeOfDay(this.#dataAt, Date.now())}`;
+    const asOf = this.#dataAt === null ? "" : `as of ${timeOfDay(this.#dataAt)}`;
     if (isLost) showChip(["disconnected", asOf].filter(Boolean).join(", "), "bad");
     else if (this.#notShown.size > 0) showChip("incomplete", "bad");
     else if (this.#dataAt !== null) showChip(this.#isLive ? "live" : "polling", this.#isLive ? "good" : "wait");
@@ -57,7 +57,7 @@ export class Connection {
     document.title = isLost ? "(disconnected) proxywarden" : "proxywarden";
     const data = asOf === "" ? "" : ` The page shows the state ${asOf}.`;
     const text = isLost
-      ? `No data: ${this.#problem}.${data} Commands are disabled; the page reconnects by itself.`
+      ? `No data: ${this.#problem}.${data} Commands are disabled; the page reconnects automatically.`
       : "";
     showNote("disconnected", text);
     const notShown = [...this.#notShown].sort().join(", ");

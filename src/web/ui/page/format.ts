@@ -51,7 +51,7 @@ const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-dig
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 
 /** Formats the time of day in the local time zone, with the date if it is another day. */
-export function timeOfDay(at: string, now: number): string {
+export function timeOfDay(at: string, now = Date.now()): string {
   const date = new Date(at);
   const isToday = day.format(date) === day.format(now);
   return isToday ? clock.format(date) : `${day.format(date)} ${clock.format(date)}`;

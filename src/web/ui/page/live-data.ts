@@ -1,16 +1,8 @@
+import type { HistoryView } from "../../api/history.ts";
+import type { PolicyView } from "../../api/remediation-views.ts";
 import type { ActionView } from "../../api/row-views.ts";
 import type { ActivityLine } from "./activity/activity-lines.ts";
-import {
-  type ApiResult,
-  type Budget,
-  fetchApprovals,
-  fetchFleet,
-  getJson,
-  type HistoryDocument,
-  type Policy,
-  type RowList,
-  type Status,
-} from "./api.ts";
+import { type ApiResult, type Budget, fetchApprovals, fetchFleet, getJson, type RowList, type Status } from "./api.ts";
 import { Connection } from "./connection.ts";
 import { connectStream } from "./event-stream.ts";
 import { applyChange, type FleetModel, readFleet } from "./fleet/fleet.ts";
@@ -32,9 +24,9 @@ interface DataListener {
   nodesChanged(slots: readonly number[]): void;
   status(status: Status): void;
   budget(budget: Budget, now: number): void;
-  policies(policies: readonly Policy[]): void;
+  policies(policies: readonly PolicyView[]): void;
   approvals(actions: readonly ActionView[], now: number): void;
-  history(history: HistoryDocument): void;
+  history(history: HistoryView): void;
   /** Called for each decision, action and operator command. */
   line(line: ActivityLine): void;
   /** Called when decisions, actions or operator commands may have been missed. Returns whether they were read. */
@@ -93,7 +85,7 @@ export class LiveData {
     const [status, budget, policies, waiting] = await Promise.all([
       getJson<Status>("status"),
       getJson<Budget>("budget"),
-      getJson<RowList<Policy>>("policies"),
+      getJson<RowList<PolicyView>>("policies"),
       fetchApprovals(),
     ]);
     if (!status.ok) {
@@ -123,7 +115,7 @@ export class LiveData {
   });
 
   readonly #refreshHistory = batched(async () => {
-    this.#show("charts", await getJson<HistoryDocument>("history"), (value) => this.#listener.history(value));
+    this.#show("charts", await getJson<HistoryView>("history"), (value) => this.#listener.history(value));
   });
 
   async #refreshActivity(): Promise<void> {

@@ -86,9 +86,11 @@ const data = new LiveData({
 function showFleet(fleet: FleetModel): void {
   showLegend(fleet, view, (filter) => navigate({ ...filter, page: 1 }));
   showTiles(fleet, data.status, data.budget, view);
-  showNodesNeedingAttention(fleet, view, navigate);
-  if (view.view === "table") table.show(fleet, view, view.tableOrder);
-  showFilterCount(fleet);
+  const passes = compileFilter(fleet, view);
+  const nodes = passes === null ? fleet.cells : fleet.cells.filter(passes);
+  showNodesNeedingAttention(fleet, nodes, view, navigate);
+  if (view.view === "table") table.show(fleet, nodes, view.tableOrder);
+  showFilterCount(passes === null ? null : nodes.length, fleet.cells.length);
 }
 
 /** Shows the view that the address describes. */
@@ -116,17 +118,15 @@ function showFilter(): void {
   grid.highlight(compileFilter(data.fleet, view));
 }
 
-/** Shows how many nodes pass the filter, and a button that removes it. */
-function showFilterCount(fleet: FleetModel): void {
-  const passes = compileFilter(fleet, view);
-  const count = passes === null ? null : fleet.cells.filter(passes).length;
+/** Shows how many nodes pass the filter, and a button that removes it. Null means that there is no filter. */
+function showFilterCount(count: number | null, total: number): void {
   const clear = () => {
     search.value = "";
     navigate(onlyFilter({}));
   };
-  fill(byId("filter"), [count, fleet.cells.length, view.remediation], () => {
+  fill(byId("filter"), [count, total], () => {
     if (count === null) return [];
-    const text = `${formatCount(count)} of ${countNoun(fleet.cells.length, "node")}`;
+    const text = `${formatCount(count)} of ${countNoun(total, "node")}`;
     return [createElement("span", text), createButton("Clear filter", "clear", clear)];
   });
 }

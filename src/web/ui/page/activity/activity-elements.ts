@@ -28,7 +28,7 @@ export function incidentElement(incident: Incident, view: LineView): HTMLElement
   const { key, lines } = incident;
   const newest = lines[0]!;
   const nodes = latestByNode(incident);
-  const since = ` since ${timeOfDay(lines.at(-1)!.at, Date.now())}`;
+  const since = ` since ${timeOfDay(lines.at(-1)!.at)}`;
   const title = [createElement("b", countNoun(nodes.length, "node")), since];
   const reasons = [...new Set(newest.blockers.map(({ reason }) => humanize(reason)))].join(", ");
   const policy = policyElement(newest.policy!, newest.isDryRun);
@@ -37,7 +37,7 @@ export function incidentElement(incident: Incident, view: LineView): HTMLElement
     createElement(
       "ul.incident-nodes",
       ...nodes.map(({ node, at, blockers }) => {
-        const hold = ` ${timeOfDay(at, Date.now())}, ${blockers.map(({ detail }) => detail).join("; ")}`;
+        const hold = ` ${timeOfDay(at)}, ${blockers.map(({ detail }) => detail).join("; ")}`;
         return createElement("li", nodeLink(node!, view.nameOf(node!), key), createElement("span.muted", hold));
       }),
     ),
@@ -67,7 +67,7 @@ export const rowElement = (
 ): HTMLElement =>
   createElement(
     "li",
-    createElement("time", { datetime: at }, timeOfDay(at, Date.now())),
+    createElement("time", { datetime: at }, timeOfDay(at)),
     createElement(`span.badge.tone-${tone}`, badge),
     ...title,
     createElement("div.line-body", ...body),

@@ -86,7 +86,7 @@ export function actionLine(row: ActionView): ActivityLine {
     facts: [
       ["action", `${row.id}, step ${row.step + 1} of ${row.episode}`],
       ...(row.operator === null ? [] : [["operator", row.operator] as const]),
-      ...times.flatMap(([name, at]) => (at === null ? [] : [[name, timeOfDay(at, Date.now())] as const])),
+      ...times.flatMap(([name, at]) => (at === null ? [] : [[name, timeOfDay(at)] as const])),
       ...evidenceFacts(row.evidence),
     ],
   };
@@ -111,7 +111,7 @@ export const evidenceText = ({ fields, observed_at }: DecisionView["evidence"]):
 
 const evidenceFacts = ({ fields, observed_at }: DecisionView["evidence"]) => [
   ...formatFields(fields, observed_at),
-  ["observed", timeOfDay(observed_at, Date.now())] as const,
+  ["observed", timeOfDay(observed_at)] as const,
 ];
 
 /** Returns what an action does in one or two words. */

@@ -1,6 +1,5 @@
 import { byId, createElement, keepChildren } from "../dom.ts";
 import type { Cell, FleetModel } from "../fleet/fleet.ts";
-import { compileFilter, type NodeFilter } from "../fleet/node-filter.ts";
 import { type NodeOrder, sortNodes } from "../fleet/node-order.ts";
 import { COLUMN_COUNT, NodeRows, showHeader } from "./node-rows.ts";
 
@@ -32,10 +31,8 @@ export class NodeTable {
     new ResizeObserver(() => this.#schedule()).observe(this.#box);
   }
 
-  /** Shows the nodes that pass a filter in an order. Null means region, country and name. */
-  show(fleet: FleetModel, filter: NodeFilter, order: NodeOrder | null): void {
-    const passes = compileFilter(fleet, filter);
-    const nodes = passes === null ? fleet.cells : fleet.cells.filter(passes);
+  /** Shows nodes in an order. Null means region, country and name. */
+  show(fleet: FleetModel, nodes: readonly Cell[], order: NodeOrder | null): void {
     this.#fleet = fleet;
     this.#nodes = order === null ? nodes : sortNodes(fleet, nodes, order);
     showHeader(byId("node-table-head"), order, this.#onSort);

@@ -1,9 +1,9 @@
-import type { Policy, StepView } from "../api.ts";
+import type { PolicyView, StepView } from "../../../api/remediation-views.ts";
 import { byId, type Child, createElement, definitions, fill } from "../dom.ts";
 import { episodeState, formatCount, formatDuration, humanize } from "../format.ts";
 
 /** Shows every policy: its mode, its counts and its rule. */
-export function showPolicies(policies: readonly Policy[]): void {
+export function showPolicies(policies: readonly PolicyView[]): void {
   fill(byId("policies"), policies, () =>
     policies.length === 0
       ? [createElement("p.empty.muted", "No policies are configured: the daemon only monitors.")]
@@ -11,7 +11,7 @@ export function showPolicies(policies: readonly Policy[]): void {
   );
 }
 
-function policyElement({ name, mode, fallen, proven, pending, firing, episodes, rule }: Policy): HTMLElement {
+function policyElement({ name, mode, fallen, proven, pending, firing, episodes, rule }: PolicyView): HTMLElement {
   const { given_up: givenUp = 0 } = episodes;
   const shownApart = ["pending", "given_up"];
   const states = Object.entries(episodes).filter(([state, amount]) => !shownApart.includes(state) && amount > 0);

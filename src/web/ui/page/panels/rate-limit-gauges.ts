@@ -32,11 +32,11 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
   const refused = category.consecutive_refusals > 0 ? `${category.consecutive_refusals} refused in a row · ` : "";
   return gaugeElement({
     name: humanize(name),
-    value: left === null ? "not stated" : `${formatCount(left)} left`,
+    value: left === null ? "unknown" : `${formatCount(left)} left`,
     note: `${rate} · ${refused}${next}`,
     share: (left ?? 0) / full,
     tone: left !== null && left < reserve * limit ? "wait" : "good",
-    label: left === null ? "not reported yet" : `${formatCount(left)} left ${rate}`,
+    label: left === null ? "unknown" : `${formatCount(left)} left ${rate}`,
     mark: tick((reserve * limit) / full, "the reserve"),
   });
 }
@@ -123,11 +123,11 @@ function freshnessRow(name: string, collector: Collector, nodes: number): HTMLEl
   const every = `every ${formatDuration(planned.interval_seconds)}`;
   return gaugeElement({
     name,
-    value: age === null ? "nothing yet" : formatDuration(age),
+    value: age === null ? "no data yet" : formatDuration(age),
     note: `${read}${problem}${every}${slowdown}${median}`,
     share,
     tone: failure !== null || share > 1 ? "bad" : share > LATE_AGE_SHARE ? "wait" : "good",
-    label: age === null ? "nothing yet" : `${formatDuration(age)} old, ${read}${every}`,
+    label: age === null ? "no data yet" : `${formatDuration(age)} old, ${read}${every}`,
     mark: tick(planned.interval_seconds / planned.fresh_seconds, "one planned interval"),
   });
 }
