@@ -10,6 +10,7 @@ export type Status = ReturnType<typeof statusView> & {
   readonly links: LinksView;
   readonly warden: ReturnType<typeof remediationStatusView>;
 };
+/** A collector of that status. */
 export type Collector = Status["collectors"]["nodes"];
 
 /** `GET api/v1/budget`. */
